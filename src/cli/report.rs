@@ -107,7 +107,7 @@ fn wrapped(out: &mut impl Write, text: &str) -> std::io::Result<()> {
         }
         length = if length == 0 || length + 1 + width > WIDTH { width } else { length + 1 + width };
     }
-    writeln!(out, "\n")
+    writeln!(out)
 }
 
 fn crawlers(out: &mut impl Write, overview: &Overview) -> std::io::Result<()> {

@@ -86,8 +86,9 @@ pub fn bars(shown: &[Bar]) -> String {
     out
 }
 
-/// Each period of a crawler as a small bar: the part that broke the rules stands on a line of what was judged.
-pub fn trend(shares: &[(u64, u64)]) -> String {
+/// Each period of a crawler as a small bar: the part that broke the rules stands, with a class of the style, on a line of
+/// what was judged.
+pub fn trend(shares: &[(u64, u64)], class: &str) -> String {
     let with_requests = shares.iter().filter(|(judged, _)| *judged > 0).count();
     let broken = shares.iter().filter(|(_, broke)| *broke > 0).count();
     let step = 120.0 / shares.len().max(1) as f64;
@@ -103,7 +104,7 @@ pub fn trend(shares: &[(u64, u64)]) -> String {
             let y = 21.0 - height;
             let _ = write!(
                 out,
-                "<rect class=\"bad\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>"
+                "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>"
             );
         }
     }

@@ -4,7 +4,8 @@
 use super::charts::{Bar, bars};
 use super::format::{minute, thousands};
 use super::layout::{Layout, samples_link, site_link};
-use super::overview::{Choice, Period, name};
+use super::overview::name;
+use super::period::{Choice, Period};
 use super::rows::{Row, claims_nothing};
 use super::{Dashboard, PageError};
 use crate::admin::query::Query;

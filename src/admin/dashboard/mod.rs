@@ -9,13 +9,15 @@ mod health;
 mod layout;
 mod overview;
 mod pauses;
+mod period;
 mod rows;
 mod site;
 mod summary;
 mod tester;
 mod violations;
 
-pub use overview::{Overview, Period, report_page};
+pub use overview::{Overview, report_page};
+pub use period::Period;
 
 use super::Operations;
 use super::query::QueryError;

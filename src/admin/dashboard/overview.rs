@@ -1,22 +1,22 @@
 //! The first page: who obeys, who does not, since when, and what it would mean to enforce. [`Overview`] is its content,
 //! read from the history alone; [`report_page`] shows it in one file that needs no server.
 
-use super::charts::{Bar, bars, trend};
+use super::charts::{Bar, bars};
 use super::format::{minute, percent, thousands};
-use super::layout::{Layout, crawler_link, site_link};
-use super::rows::Row;
-use super::summary::{TimeBefore, sentences};
+use super::layout::{Layout, site_link};
+use super::period::{Choice, Period};
+use super::rows::{CrawlerRow, Row};
+use super::summary::{TimeBefore, Told, sentences};
 use super::{Dashboard, PageError, STYLE};
-use crate::admin::query::{Mistake, Query, QueryError};
+use crate::admin::query::Query;
 use crate::admin::status::Problem;
 use crate::crawlers::Registry;
-use crate::state::history::{ByIdentity, Counts, DAY, HistoryError, HistoryReader, Step};
+use crate::state::history::{ByIdentity, Counts, HistoryError, HistoryReader};
 use crate::telemetry::UNCLAIMED;
 use crate::time::Timestamp;
 use askama::Template;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
-use std::time::Duration;
 
 /// Crawlers that the page shows unless it is asked for all.
 const SHOWN: usize = 40;
@@ -24,114 +24,6 @@ const SHOWN: usize = 40;
 const UNLISTED: &str = "other";
 /// Names of unlisted bots that are shown.
 const NAMES: usize = 20;
-
-/// The time that a page is about, up to now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Period {
-    /// The beginning of its first hour or day.
-    pub from: Timestamp,
-    /// Now.
-    pub to: Timestamp,
-    /// Hours, days or weeks.
-    pub step: Step,
-}
-
-/// More days are shown as weeks: no screen has so many pixels.
-const MOST_DAYS: i64 = 120;
-/// Days that a page may be about.
-const DAYS: [i64; 5] = [1, 7, 30, 90, 400];
-
-impl Period {
-    /// The last days; the last 24 hours where it is one, and whole weeks where they are many.
-    pub fn days(days: i64, now: Timestamp) -> Period {
-        let (step, before) = match days {
-            ..=1 => (Step::Hour, 23 * Step::Hour.seconds()),
-            2..=MOST_DAYS => (Step::Day, (days - 1) * DAY),
-            _ => (Step::Week, (days - 1) * DAY),
-        };
-        Period { from: step.begin(Timestamp(now.0 - before)), to: now, step }
-    }
-
-    /// The last hours, whole ones and at least as many as are asked for; days where the duration is one of whole days, or
-    /// longer than hours are kept.
-    pub fn since(duration: Duration, now: Timestamp) -> Period {
-        let seconds = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
-        if seconds % DAY == 0 || seconds > Step::Hour.kept() {
-            return Period::days(seconds / DAY + i64::from(seconds % DAY != 0), now);
-        }
-        Period { from: Step::Hour.begin(Timestamp(now.0 - seconds)), to: now, step: Step::Hour }
-    }
-
-    /// That which `days` of a query asks for.
-    pub(super) fn of(query: &Query<'_>, now: Timestamp) -> Result<Period, QueryError> {
-        let Some(given) = query.get("days") else { return Ok(Period::days(30, now)) };
-        match given.parse().ok().filter(|days| DAYS.contains(days)) {
-            Some(days) => Ok(Period::days(days, now)),
-            None => {
-                let (value, expected) = (given.to_owned(), DAYS.map(|days| days.to_string()).join(", "));
-                Err(Mistake::UnknownValue { name: "days", value, expected }.into())
-            }
-        }
-    }
-
-    /// How many hours, days or weeks it has.
-    fn len(&self) -> usize {
-        usize::try_from((self.to.0 - self.from.0) / self.step.seconds() + 1).unwrap_or(1)
-    }
-
-    fn place(&self, start: Timestamp) -> Option<usize> {
-        usize::try_from((start.0 - self.from.0) / self.step.seconds()).ok().filter(|place| *place < self.len())
-    }
-
-    /// An hour, day or week of it, for people.
-    fn name(&self, start: Timestamp) -> String {
-        match self.step {
-            Step::Hour => minute(start),
-            Step::Day => start.day(),
-            Step::Week => format!("week of {}", start.day()),
-        }
-    }
-
-    /// The days that may be chosen, with links of a page.
-    pub(super) fn choices(&self, page: &str) -> Vec<Choice> {
-        let chosen = DAYS.into_iter().find(|days| Period::days(*days, self.to) == *self);
-        let separator = if page.contains('?') { '&' } else { '?' };
-        let choice = |days: i64| Choice {
-            href: format!("{page}{separator}days={days}"),
-            name: if days == 1 { "24 hours".to_owned() } else { format!("{days} days") },
-            is_current: Some(days) == chosen,
-        };
-        DAYS.map(choice).into()
-    }
-
-    /// Requests of each bar, with those that have none.
-    pub(super) fn bars(&self, series: &[(Timestamp, ByIdentity)]) -> Vec<Bar> {
-        let mut bars: Vec<Bar> = (0..self.len())
-            .map(|place| {
-                let start = Timestamp(self.from.0 + i64::try_from(place).unwrap_or(0) * self.step.seconds());
-                Bar { period: self.name(start), ..Bar::default() }
-            })
-            .collect();
-        for (start, counts) in series {
-            if let Some(bar) = self.place(*start).and_then(|place| bars.get_mut(place)) {
-                let own = counts.own();
-                bar.kept += own.kept();
-                bar.unproven += own.get("unproven");
-                bar.broke += own.broke();
-                bar.broke_unverified += counts.unverified.broke();
-                bar.impostor += counts.impostor.get("impostor");
-            }
-        }
-        bars
-    }
-}
-
-/// A period that may be chosen.
-pub struct Choice {
-    pub href: String,
-    pub name: String,
-    pub is_current: bool,
-}
 
 /// What happened on all sites.
 #[derive(Clone, Debug, Serialize)]
@@ -162,30 +54,6 @@ pub struct Overview {
     pub sites: Vec<SiteRow>,
     /// What bots that no list knows call themselves.
     pub unlisted: Vec<(String, u64)>,
-}
-
-/// What was done in the name of a crawler by clients of one identity.
-#[derive(Clone, Debug, Serialize)]
-pub struct CrawlerRow {
-    /// The registry's id, the policy's token, `other` or `tool`.
-    pub id: String,
-    /// What is proven of the name: `verified`, `unverified` or `impostor`.
-    pub identity: &'static str,
-    /// Requests among the unverified ones that come from outside of all lists of the operator, where reverse DNS is not
-    /// asked. By whole days.
-    pub suspected: u64,
-    /// Its name.
-    pub name: String,
-    /// What it is for.
-    pub purpose: &'static str,
-    /// What it did.
-    pub counts: Counts,
-    /// Requests that kept to the rules, of a hundred of which it is known.
-    pub compliance: Option<f64>,
-    /// When it first and last broke a rule; of impostors, when they came.
-    pub broke: Option<(String, String)>,
-    /// Requests of which it is known whether they broke a rule, and those that did, by hour, day or week.
-    pub trend: Vec<(u64, u64)>,
 }
 
 /// What crawlers did on a site.
@@ -257,7 +125,13 @@ impl Overview {
             sites,
             unlisted: history.unlisted(from, NAMES)?,
         };
-        overview.summary = sentences(&overview, TimeBefore::read(history, &period)?.as_ref());
+        let told = Told {
+            totals: &overview.totals,
+            counted_before_identities: overview.by_identity.unknown,
+            would_refuse: overview.would_refuse(),
+            crawlers: &overview.crawlers,
+        };
+        overview.summary = sentences(&told, TimeBefore::read(history, &period)?.as_ref());
         Ok(overview)
     }
 
@@ -417,23 +291,6 @@ impl View {
     }
 }
 
-impl CrawlerRow {
-    fn shown(&self) -> Row {
-        Row {
-            href: crawler_link(&self.id),
-            name: self.name.clone(),
-            purpose: self.purpose,
-            when: match &self.broke {
-                None => String::new(),
-                Some((first, last)) if first == last => first.clone(),
-                Some((first, last)) => format!("{first} to {last}"),
-            },
-            trend: trend(&self.trend),
-            ..Row::new("", (&self.id, &self.name), self.identity, &self.counts)
-        }
-    }
-}
-
 impl Enforcing {
     fn new(row: &SiteRow, modes: &BTreeMap<String, String>) -> Enforcing {
         let would_refuse = row.counts.get("would_refuse").saturating_sub(row.unlisted_would_refuse);
@@ -505,27 +362,5 @@ impl Dashboard {
             all: format!("/?days={days}&all=yes"),
         };
         Ok(page.render()?)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Period, Step};
-    use crate::time::Timestamp;
-    use std::time::Duration;
-
-    #[test]
-    fn a_time_in_hours_is_counted_in_hours() {
-        let now = Timestamp::parse("2026-11-22T19:24:11Z").expect("a time");
-        let since = |hours: u64| {
-            let Period { from, step, .. } = Period::since(Duration::from_secs(hours * 3_600), now);
-            (from.to_string(), step)
-        };
-        assert_eq!(since(1), ("2026-11-22T18:00:00Z".into(), Step::Hour));
-        assert_eq!(since(25), ("2026-11-21T18:00:00Z".into(), Step::Hour));
-        assert_eq!(since(36), ("2026-11-21T07:00:00Z".into(), Step::Hour));
-        assert_eq!(since(24), ("2026-11-21T20:00:00Z".into(), Step::Hour));
-        assert_eq!(since(48), ("2026-11-21T00:00:00Z".into(), Step::Day));
-        assert_eq!(since(7 * 24 + 1), ("2026-11-15T00:00:00Z".into(), Step::Day));
     }
 }

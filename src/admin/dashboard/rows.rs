@@ -1,9 +1,11 @@
 //! [`Row`]: what was done under a name by clients of one identity, as the tables of all pages show it. Keeps verified,
 //! unverified and impostor apart, so that no crawler is charged with what others did in its name.
 
+use super::charts::trend;
 use super::format::{percent, thousands};
-use super::layout::samples_link;
+use super::layout::{crawler_link, samples_link};
 use crate::state::history::{ByIdentity, Counts};
+use serde::Serialize;
 
 /// Names that claim nothing which could be proven: unlisted bots, unlisted programs, and what is beyond the bound.
 pub fn claims_nothing(id: &str) -> bool {
@@ -37,7 +39,9 @@ pub struct Row {
     pub would_refuse: String,
     pub refused: String,
     pub compliance: String,
-    pub when: String,
+    /// When it first broke a rule, and last where that is another period.
+    pub first: String,
+    pub last: String,
     pub trend: String,
     pub purpose: &'static str,
 }
@@ -67,5 +71,54 @@ impl Row {
     pub fn each(site: &str, (id, name): (&str, &str), counts: &ByIdentity) -> Vec<Row> {
         let some = counts.each().into_iter().filter(|(_, counts)| counts.requests() > 0);
         some.map(|(identity, counts)| Row::new(site, (id, name), identity, counts)).collect()
+    }
+}
+
+/// What was done in the name of a crawler by clients of one identity.
+#[derive(Clone, Debug, Serialize)]
+pub struct CrawlerRow {
+    /// The registry's id, the policy's token, `other` or `tool`.
+    pub id: String,
+    /// What is proven of the name: `verified`, `unverified` or `impostor`.
+    pub identity: &'static str,
+    /// Requests among the unverified ones that come from outside of all lists of the operator, where reverse DNS is not
+    /// asked. By whole days.
+    pub suspected: u64,
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub purpose: &'static str,
+    /// What it did.
+    pub counts: Counts,
+    /// Requests that kept to the rules, of a hundred of which it is known.
+    pub compliance: Option<f64>,
+    /// When it first and last broke a rule; of impostors, when they came.
+    pub broke: Option<(String, String)>,
+    /// Requests of which it is known whether they broke a rule, and those that did, by hour, day or week.
+    pub trend: Vec<(u64, u64)>,
+}
+
+impl CrawlerRow {
+    /// As a row of the table of crawlers.
+    pub fn shown(&self) -> Row {
+        let class = match self.identity {
+            "verified" => "bad",
+            "impostor" => "impostor",
+            _ => "claimed",
+        };
+        Row {
+            href: crawler_link(&self.id),
+            name: self.name.clone(),
+            purpose: self.purpose,
+            first: self.broke.as_ref().map(|(first, _)| first.clone()).unwrap_or_default(),
+            last: self
+                .broke
+                .as_ref()
+                .filter(|(first, last)| first != last)
+                .map(|(_, last)| last.clone())
+                .unwrap_or_default(),
+            trend: trend(&self.trend, class),
+            ..Row::new("", (&self.id, &self.name), self.identity, &self.counts)
+        }
     }
 }

@@ -3,7 +3,8 @@
 
 use super::format::minute;
 use super::layout::{Layout, crawler_link};
-use super::overview::{Choice, Period, name};
+use super::overview::name;
+use super::period::{Choice, Period};
 use super::rows::Row;
 use super::{Dashboard, PageError};
 use crate::admin::query::Query;

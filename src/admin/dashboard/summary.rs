@@ -3,14 +3,26 @@
 //! the name.
 
 use super::format::thousands;
-use super::overview::{CrawlerRow, Overview, Period};
-use super::rows::claims_nothing;
-use crate::state::history::{HistoryError, HistoryReader};
+use super::period::Period;
+use super::rows::{CrawlerRow, claims_nothing};
+use crate::state::history::{Counts, HistoryError, HistoryReader};
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Names of a kind that a sentence gives.
 const NAMED: usize = 3;
+
+/// What the sentences are about.
+pub struct Told<'a> {
+    /// Requests of all crawlers, and of clients in their names.
+    pub totals: &'a Counts,
+    /// Those among them that were counted before identities were.
+    pub counted_before_identities: u64,
+    /// Requests that `mode: enforce` alone would refuse.
+    pub would_refuse: u64,
+    /// By crawler and identity.
+    pub crawlers: &'a [CrawlerRow],
+}
 
 /// What was counted in the time before, which is as long.
 #[derive(Clone, Debug, Default)]
@@ -53,24 +65,31 @@ fn known(identity: &str) -> &str {
 }
 
 /// The sentences, in their order.
-pub fn sentences(overview: &Overview, before: Option<&TimeBefore>) -> Vec<String> {
-    let totals = &overview.totals;
+pub fn sentences(told: &Told<'_>, before: Option<&TimeBefore>) -> Vec<String> {
+    let totals = &told.totals;
     if totals.requests() == 0 {
         return vec!["No crawler came in this time.".to_owned()];
     }
     let mut out = vec![format!("Crawlers sent {}.", requests(totals.requests()))];
-    out.extend(kept(overview));
-    out.extend(broke(overview));
-    out.extend(impostors(overview));
-    out.extend(suspected(overview));
-    if overview.by_identity.unknown > 0 {
-        let number = requests(overview.by_identity.unknown);
+    out.extend(kept(told));
+    out.extend(broke(told));
+    let unproven = told.totals.get("unproven");
+    if unproven > 0 {
+        out.push(format!(
+            "{} more were disallowed, but crawlgate cannot know which robots.txt the crawlers had: that accuses none.",
+            requests(unproven)
+        ));
+    }
+    out.extend(impostors(told));
+    out.extend(suspected(told));
+    if told.counted_before_identities > 0 {
+        let number = requests(told.counted_before_identities);
         out.push(format!(
             "{number} were counted before crawlgate kept identities apart, and stand among the unverified."
         ));
     }
-    out.push(refused(overview));
-    out.extend(changes(overview, before));
+    out.push(refused(told));
+    out.extend(changes(told, before));
     out
 }
 
@@ -93,9 +112,9 @@ fn names<'a>(rows: impl Iterator<Item = &'a CrawlerRow>) -> Vec<&'a str> {
     rows.map(|row| row.name.as_str()).collect()
 }
 
-fn kept(overview: &Overview) -> Vec<String> {
+fn kept(told: &Told<'_>) -> Vec<String> {
     let of = |identity: &'static str| {
-        let rows = overview.crawlers.iter().filter(move |row| row.identity == identity && !claims_nothing(&row.id));
+        let rows = told.crawlers.iter().filter(move |row| row.identity == identity && !claims_nothing(&row.id));
         names(rows.filter(|row| row.counts.broke() == 0 && row.counts.kept() > 0))
     };
     let mut out = Vec::new();
@@ -113,8 +132,8 @@ fn kept(overview: &Overview) -> Vec<String> {
     out
 }
 
-fn broke(overview: &Overview) -> Vec<String> {
-    let rows: Vec<&CrawlerRow> = overview.crawlers.iter().filter(|row| row.counts.broke() > 0).collect();
+fn broke(told: &Told<'_>) -> Vec<String> {
+    let rows: Vec<&CrawlerRow> = told.crawlers.iter().filter(|row| row.counts.broke() > 0).collect();
     if rows.is_empty() {
         return vec!["No crawler broke the rules.".to_owned()];
     }
@@ -140,8 +159,8 @@ fn broke(overview: &Overview) -> Vec<String> {
     out
 }
 
-fn impostors(overview: &Overview) -> Vec<String> {
-    let rows = overview.crawlers.iter().filter(|row| row.identity == "impostor");
+fn impostors(told: &Told<'_>) -> Vec<String> {
+    let rows = told.crawlers.iter().filter(|row| row.identity == "impostor");
     rows.take(NAMED)
         .map(|row| {
             let name = &row.name;
@@ -152,8 +171,8 @@ fn impostors(overview: &Overview) -> Vec<String> {
 }
 
 /// Requests that would be impostors' if reverse DNS said so, too.
-fn suspected(overview: &Overview) -> Option<String> {
-    let rows: Vec<&CrawlerRow> = overview.crawlers.iter().filter(|row| row.suspected > 0).collect();
+fn suspected(told: &Told<'_>) -> Option<String> {
+    let rows: Vec<&CrawlerRow> = told.crawlers.iter().filter(|row| row.suspected > 0).collect();
     let number: u64 = rows.iter().map(|row| row.suspected).sum();
     (number > 0).then(|| {
         format!(
@@ -165,8 +184,8 @@ fn suspected(overview: &Overview) -> Option<String> {
     })
 }
 
-fn refused(overview: &Overview) -> String {
-    let (refused, would) = (overview.totals.get("refused"), overview.would_refuse());
+fn refused(told: &Told<'_>) -> String {
+    let (refused, would) = (told.totals.get("refused"), told.would_refuse);
     let of = match refused {
         0 => "crawlgate refused no request".to_owned(),
         refused => format!("crawlgate refused {}", requests(refused)),
@@ -177,35 +196,47 @@ fn refused(overview: &Overview) -> String {
     }
 }
 
-fn changes(overview: &Overview, before: Option<&TimeBefore>) -> Vec<String> {
+fn changes(told: &Told<'_>, before: Option<&TimeBefore>) -> Vec<String> {
     let Some(before) = before else { return Vec::new() };
     if before.requests == 0 {
         return vec!["There are no counts of the time before to compare with.".to_owned()];
     }
-    let now = overview.totals.broke();
+    let now = told.totals.broke();
     let change = match (now, before.broke) {
         (now, then) if now == then => format!("as many as in the time before ({})", thousands(then)),
         (now, then) if now > then => format!("{} more than in the time before", thousands(now - then)),
         (now, then) => format!("{} fewer than in the time before", thousands(then - now)),
     };
     let mut out = vec![format!("In all {} broke the rules: {change}.", requests(now))];
-    let key = |row: &CrawlerRow| (row.id.clone(), row.identity.to_owned());
-    let rows: BTreeMap<_, _> =
-        overview.crawlers.iter().filter(|row| row.counts.broke() > 0).map(|row| (key(row), row)).collect();
-    let new = names(rows.iter().filter(|(key, _)| !before.breakers.contains(key)).map(|(_, row)| *row));
-    if !new.is_empty() {
-        out.push(format!("Not among those that broke rules then: {}.", list(&new)));
-    }
-    let over: Vec<&str> = before
-        .breakers
-        .iter()
-        .filter(|key| !rows.contains_key(key))
-        .map(|(id, _)| overview.crawlers.iter().find(|row| row.id == *id).map_or(id.as_str(), |row| &row.name))
+    let breakers: BTreeMap<(&str, &str), String> = (told.crawlers.iter())
+        .filter(|row| row.counts.broke() > 0)
+        .map(|row| ((row.id.as_str(), row.identity), with_identity(&row.id, &row.name, row.identity)))
         .collect();
+    let then: BTreeMap<(&str, &str), String> = (before.breakers.iter())
+        .map(|(id, identity)| {
+            let name = told.crawlers.iter().find(|row| row.id == *id).map_or(id, |row| &row.name);
+            ((id.as_str(), identity.as_str()), with_identity(id, name, identity))
+        })
+        .collect();
+    let missing = |of: &BTreeMap<(&str, &str), String>, from: &BTreeMap<(&str, &str), String>| {
+        let names: Vec<String> =
+            from.iter().filter(|(key, _)| !of.contains_key(*key)).map(|(_, name)| name.clone()).collect();
+        names
+    };
+    let listed = |names: &[String]| list(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let (new, over) = (missing(&then, &breakers), missing(&breakers, &then));
+    if !new.is_empty() {
+        out.push(format!("New since then: {}.", listed(&new)));
+    }
     if !over.is_empty() {
-        out.push(format!("Broke rules then and no longer: {}.", list(&over)));
+        out.push(format!("Not since then: {}.", listed(&over)));
     }
     out
+}
+
+/// A name that breaks rules is never said without what is proven of it.
+fn with_identity(id: &str, name: &str, identity: &str) -> String {
+    if claims_nothing(id) { name.to_owned() } else { format!("{name} ({identity})") }
 }
 
 #[cfg(test)]

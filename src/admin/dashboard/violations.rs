@@ -3,7 +3,8 @@
 
 use super::format::{minute, shown, thousands};
 use super::layout::{Layout, crawler_link, line_link, samples_link, site_link};
-use super::overview::{Choice, Period, name};
+use super::overview::name;
+use super::period::{Choice, Period};
 use super::rows::in_words;
 use super::{Dashboard, PageError};
 use crate::admin::query::Query;

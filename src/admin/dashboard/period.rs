@@ -1,0 +1,138 @@
+//! [`Period`]: the time that a page or a report is about, and the hours, days or weeks that it is divided into.
+
+use super::charts::Bar;
+use super::format::minute;
+use crate::admin::query::{Mistake, Query, QueryError};
+use crate::state::history::{ByIdentity, DAY, Step};
+use crate::time::Timestamp;
+use std::time::Duration;
+
+/// The time that a page is about, up to now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Period {
+    /// The beginning of its first hour or day.
+    pub from: Timestamp,
+    /// Now.
+    pub to: Timestamp,
+    /// Hours, days or weeks.
+    pub step: Step,
+}
+
+/// More days are shown as weeks: no screen has so many pixels.
+const MOST_DAYS: i64 = 120;
+/// Days that a page may be about.
+const DAYS: [i64; 5] = [1, 7, 30, 90, 400];
+
+impl Period {
+    /// The last days; the last 24 hours where it is one, and whole weeks where they are many.
+    pub fn days(days: i64, now: Timestamp) -> Period {
+        let (step, before) = match days {
+            ..=1 => (Step::Hour, 23 * Step::Hour.seconds()),
+            2..=MOST_DAYS => (Step::Day, (days - 1) * DAY),
+            _ => (Step::Week, (days - 1) * DAY),
+        };
+        Period { from: step.begin(Timestamp(now.0 - before)), to: now, step }
+    }
+
+    /// The last hours, whole ones and at least as many as are asked for; days where the duration is one of whole days, or
+    /// longer than hours are kept.
+    pub fn since(duration: Duration, now: Timestamp) -> Period {
+        let seconds = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
+        if seconds % DAY == 0 || seconds > Step::Hour.kept() {
+            return Period::days(seconds / DAY + i64::from(seconds % DAY != 0), now);
+        }
+        Period { from: Step::Hour.begin(Timestamp(now.0 - seconds)), to: now, step: Step::Hour }
+    }
+
+    /// That which `days` of a query asks for.
+    pub(super) fn of(query: &Query<'_>, now: Timestamp) -> Result<Period, QueryError> {
+        let Some(given) = query.get("days") else { return Ok(Period::days(30, now)) };
+        match given.parse().ok().filter(|days| DAYS.contains(days)) {
+            Some(days) => Ok(Period::days(days, now)),
+            None => {
+                let (value, expected) = (given.to_owned(), DAYS.map(|days| days.to_string()).join(", "));
+                Err(Mistake::UnknownValue { name: "days", value, expected }.into())
+            }
+        }
+    }
+
+    /// How many hours, days or weeks it has.
+    pub(super) fn len(&self) -> usize {
+        usize::try_from((self.to.0 - self.from.0) / self.step.seconds() + 1).unwrap_or(1)
+    }
+
+    pub(super) fn place(&self, start: Timestamp) -> Option<usize> {
+        usize::try_from((start.0 - self.from.0) / self.step.seconds()).ok().filter(|place| *place < self.len())
+    }
+
+    /// An hour, day or week of it, for people.
+    pub(super) fn name(&self, start: Timestamp) -> String {
+        match self.step {
+            Step::Hour => minute(start),
+            Step::Day => start.day(),
+            Step::Week => format!("week of {}", start.day()),
+        }
+    }
+
+    /// The days that may be chosen, with links of a page.
+    pub(super) fn choices(&self, page: &str) -> Vec<Choice> {
+        let chosen = DAYS.into_iter().find(|days| Period::days(*days, self.to) == *self);
+        let separator = if page.contains('?') { '&' } else { '?' };
+        let choice = |days: i64| Choice {
+            href: format!("{page}{separator}days={days}"),
+            name: if days == 1 { "24 hours".to_owned() } else { format!("{days} days") },
+            is_current: Some(days) == chosen,
+        };
+        DAYS.map(choice).into()
+    }
+
+    /// Requests of each bar, with those that have none.
+    pub(super) fn bars(&self, series: &[(Timestamp, ByIdentity)]) -> Vec<Bar> {
+        let mut bars: Vec<Bar> = (0..self.len())
+            .map(|place| {
+                let start = Timestamp(self.from.0 + i64::try_from(place).unwrap_or(0) * self.step.seconds());
+                Bar { period: self.name(start), ..Bar::default() }
+            })
+            .collect();
+        for (start, counts) in series {
+            if let Some(bar) = self.place(*start).and_then(|place| bars.get_mut(place)) {
+                let own = counts.own();
+                bar.kept += own.kept();
+                bar.unproven += own.get("unproven");
+                bar.broke += own.broke();
+                bar.broke_unverified += counts.unverified.broke();
+                bar.impostor += counts.impostor.get("impostor");
+            }
+        }
+        bars
+    }
+}
+
+/// A period that may be chosen.
+pub struct Choice {
+    pub href: String,
+    pub name: String,
+    pub is_current: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Period, Step};
+    use crate::time::Timestamp;
+    use std::time::Duration;
+
+    #[test]
+    fn a_time_in_hours_is_counted_in_hours() {
+        let now = Timestamp::parse("2026-11-22T19:24:11Z").expect("a time");
+        let since = |hours: u64| {
+            let Period { from, step, .. } = Period::since(Duration::from_secs(hours * 3_600), now);
+            (from.to_string(), step)
+        };
+        assert_eq!(since(1), ("2026-11-22T18:00:00Z".into(), Step::Hour));
+        assert_eq!(since(25), ("2026-11-21T18:00:00Z".into(), Step::Hour));
+        assert_eq!(since(36), ("2026-11-21T07:00:00Z".into(), Step::Hour));
+        assert_eq!(since(24), ("2026-11-21T20:00:00Z".into(), Step::Hour));
+        assert_eq!(since(48), ("2026-11-21T00:00:00Z".into(), Step::Day));
+        assert_eq!(since(7 * 24 + 1), ("2026-11-15T00:00:00Z".into(), Step::Day));
+    }
+}
