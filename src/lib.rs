@@ -10,47 +10,47 @@
 //!
 //! | floor | room | what lives there |
 //! |---|---|---|
-//! | 8 | `main.rs`, [`cli`], [`server`] | one file per command; assembly of the running server |
-//! | 7 | [`edge`] | a connection before it is Pingora's: admission, PROXY protocol, TLS, limits, and answers that need no origin |
-//! | 7 | [`gateway`] | the Pingora proxy, one file per phase: translates between Pingora and the rooms below, decides nothing |
-//! | 7 | [`decisions`] | the decision service: nginx, Caddy, Traefik, Envoy and HAProxy ask whether a request may pass |
-//! | 7 | [`audit`] | access logs in, compliance report out |
-//! | 7 | [`diff`] | two sets of rules compared: verdicts, answers, tags |
-//! | 7 | [`admin`] | metrics endpoint, read API, control socket, dashboard |
-//! | 7 | [`middleware`] | the gate in an application: a tower layer |
-//! | 6 | [`upkeep`] | what keeps a judge up to date beside the requests: opening, reloads, planned changes, gauges |
-//! | 6 | [`answers`] | a decision turned into a complete answer: robots.txt, refusal, slow-down, pause, licence, TDMRep, errors |
-//! | 6 | [`forwarding`] | what is written into a request on its way to the origin and into a response on its way back |
-//! | 5 | [`judge`] | the one sequence of a request: claim, identity, cached versions, behaviour, decision; and the recording of its outcome |
-//! | 4 | [`origin`] | upstreams: addresses, background resolution, balancing; the origin's own robots.txt |
-//! | 4 | [`sites`] | the policy directory made into the snapshot in force: plan, apply, publish; pauses |
-//! | 4 | [`ledger`] | which versions were served to which crawler on which host; crawl rate; marked clients |
-//! | 4 | [`identity`] | proof that a crawler is the one that it claims to be: published networks, reverse DNS, signatures |
-//! | 3 | [`export`] | a policy as native configuration of nginx, HAProxy and Caddy |
-//! | 3 | [`telemetry`] | metrics, access log, event log, tracing |
-//! | 3 | [`state`] | everything that outlasts a restart: facts in one SQLite file, and one thread that writes |
-//! | 2 | [`history`] | what was published on which host, and when; which superseded versions a host has |
+//! | 8 | `main.rs`, `cli`, `server` | one file per command; assembly of the running server |
+//! | 7 | `edge` | a connection before it is Pingora's: admission, PROXY protocol, TLS, limits, and answers that need no origin |
+//! | 7 | `gateway` | the Pingora proxy, one file per phase: translates between Pingora and the rooms below, decides nothing |
+//! | 7 | `decisions` | the decision service: nginx, Caddy, Traefik, Envoy and HAProxy ask whether a request may pass |
+//! | 7 | `audit` | access logs in, compliance report out |
+//! | 7 | `diff` | two sets of rules compared: verdicts, answers, tags |
+//! | 7 | `admin` | metrics endpoint, read API, control socket, dashboard |
+//! | 7 | `middleware` | the gate in an application: a tower layer |
+//! | 6 | `upkeep` | what keeps a judge up to date beside the requests: opening, reloads, planned changes, gauges |
+//! | 6 | `answers` | a decision turned into a complete answer: robots.txt, refusal, slow-down, pause, licence, TDMRep, errors |
+//! | 6 | `forwarding` | what is written into a request on its way to the origin and into a response on its way back |
+//! | 5 | `judge` | the one sequence of a request: claim, identity, cached versions, behaviour, decision; and the recording of its outcome |
+//! | 4 | `origin` | upstreams: addresses, background resolution, balancing; the origin's own robots.txt |
+//! | 4 | `sites` | the policy directory made into the snapshot in force: plan, apply, publish; pauses |
+//! | 4 | `ledger` | which versions were served to which crawler on which host; crawl rate; marked clients |
+//! | 4 | `identity` | proof that a crawler is the one that it claims to be: published networks, reverse DNS, signatures |
+//! | 3 | `export` | a policy as native configuration of nginx, HAProxy and Caddy |
+//! | 3 | `telemetry` | metrics, access log, event log, tracing |
+//! | 3 | `state` | everything that outlasts a restart: facts in one SQLite file, and one thread that writes |
+//! | 2 | `history` | what was published on which host, and when; which superseded versions a host has |
 //! | 2 | [`verdict`] | `decide`, pure and allocation-free; `explain` beside it |
 //! | 1 | [`policy`] | the language: decoding, checks, lint, compile to a `Snapshot` |
-//! | 1 | [`settings`] | the server's own file, `crawlgate.yaml` |
+//! | 1 | `settings` | the server's own file, `crawlgate.yaml` |
 //! | 0 | [`crawlers`] | the registry of known crawlers, identification from a user agent |
-//! | 0 | [`heads`] | heads of requests and responses read as every door reads them: host, target, content type |
-//! | 0 | [`html`] | robots metas and marks written into a page on its way |
-//! | -1 | [`logs`] | lines of access logs as requests |
+//! | 0 | `heads` | heads of requests and responses read as every door reads them: host, target, content type |
+//! | 0 | `html` | robots metas and marks written into a page on its way |
+//! | -1 | `logs` | lines of access logs as requests |
 //! | -1 | [`robots`] | RFC 9309: targets, patterns, rule sets, rendering. Knows bytes only |
 //! | -1 | [`indexing`] | X-Robots-Tag: directives, field grammar, combination, emission |
 //! | -1 | [`yaml`] | YAML as a tree that knows where everything stands; mistakes shown in their place |
 //! | -1 | `bounded` | a table by hash that holds so much at the most; not part of the engine |
-//! | -1 | [`clock`] | what time it is, and how much was lived through; not part of the engine |
+//! | -1 | `clock` | what time it is, and how much was lived through; not part of the engine |
 //! | -2 | [`time`] | a moment and its spellings: the ground that every floor stands on |
 //!
 //! A request, in order: over HTTP/1 `edge::head` checks it and `edge::desk` finds the client's address; over HTTP/2
-//! `gateway::early` does both. `edge::desk` or `gateway::request` hands [`judge::RequestFacts`] to
-//! [`judge::Judge::judge`], which asks the ledger and [`verdict::decide`]. A request that
-//! does not pass gets its answer from [`answers::Answers`]. For one that passes `gateway::peer` takes a prepared address
-//! from [`origin`], and `gateway::forward`, `gateway::response` and `gateway::body` have [`forwarding`] write heads and
-//! pages. `gateway::logging` hands the [`judge::Outcome`] to
-//! [`judge::Judge::record`], which counts and records.
+//! `gateway::early` does both. `edge::desk` or `gateway::request` hands `judge::RequestFacts` to
+//! `judge::Judge::judge`, which asks the ledger and [`verdict::decide`]. A request that
+//! does not pass gets its answer from `answers::Answers`. For one that passes `gateway::peer` takes a prepared address
+//! from `origin`, and `gateway::forward`, `gateway::response` and `gateway::body` have `forwarding` write heads and
+//! pages. `gateway::logging` hands the `judge::Outcome` to
+//! `judge::Judge::record`, which counts and records.
 //!
 //! Where to begin with a question:
 //!
@@ -62,11 +62,11 @@
 //! | where does the body of a 403 come from? | `answers/refusal.rs` |
 //! | where would a new kind of request be added? | `Kind` in `verdict/decision.rs`, decided in `verdict/decide.rs` |
 //! | where a new lint? | `policy/lint/catalogue.rs`, then the file of its subject beside it |
-//! | where a new door beside the gateway? | a room on floor 7 that calls [`judge`] and [`answers`], as [`gateway`] does |
+//! | where a new door beside the gateway? | a room on floor 7 that calls `judge` and `answers`, as `gateway` does |
 //!
 //! # What other crates may use
 //!
-//! [`middleware`] (feature `tower`) is crawlgate inside an application. The engine is for programs of your own:
+//! `middleware`, with the feature `tower`, is crawlgate inside an application. The engine is for programs of your own:
 //! [`crawlers`], [`indexing`], [`policy`], [`robots`], [`time`], [`verdict`] and [`yaml`]. `tests/it/public-api.txt`
 //! lists every item of these modules. All other modules are parts of the proxy: their documentation is in the source, and
 //! they change without notice.
