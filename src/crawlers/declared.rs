@@ -338,8 +338,9 @@ pub fn is_hint(until: &[u8]) -> bool {
 
 /// Whether the same holds for a part of a word: `Baiduspider-ads`, `RankBotEU`.
 pub fn has_hint_inside_word(text: &[u8]) -> bool {
-    let ends_part = |pair: &[u8]| matches!(pair, [b't' | b'r' | b's', b'-' | b'_' | b'0'..=b'9' | b'A'..=b'Z']);
-    text.windows(2).enumerate().any(|(at, pair)| ends_part(pair) && is_hint(&text[..=at]))
+    let begins_part = |next: &u8| matches!(next, b'-' | b'_' | b'0'..=b'9' | b'A'..=b'Z');
+    memchr::memchr3_iter(b't', b'r', b's', text)
+        .any(|at| text.get(at + 1).is_some_and(begins_part) && is_hint(&text[..=at]))
 }
 
 /// Whether a token says by itself that it is a bot's.
