@@ -153,8 +153,12 @@ fn audited(gate: &Gate) -> Value {
     let output =
         run(&["audit", "--json", "--robots", &path(&robots), "--state", &path(&gate.path("state")), &path(&log)]);
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let identity = &report["crawlers"][0]["identity"];
-    ["verified", "suspected", "unverified"].iter().map(|field| identity[field].clone()).collect()
+    let rows = report["crawlers"].as_array().expect("rows of crawlers");
+    let requests = |identity: &str| {
+        let row = rows.iter().find(|row| row["identity"] == identity);
+        row.map_or(Value::from(0), |row| row["requests"].clone())
+    };
+    ["verified", "suspected_impostor", "unverified"].map(requests).into_iter().collect()
 }
 
 #[test]
