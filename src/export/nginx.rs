@@ -5,6 +5,9 @@ use super::rules::{CrawlerClass, ExportedAnswer, Rules, SignalRule, Style, TagCo
 use super::{Files, heading};
 use std::fmt::Write as _;
 
+/// So many more have room in nginx's table of variables as it is, beside those of its own modules.
+const MANY_VARIABLES: usize = 12;
+
 /// A dollar sign. One of its own would begin the name of a variable.
 const DOLLAR: &str = "${crawlgate_dollar}";
 
@@ -49,6 +52,15 @@ pub(super) fn parts(rules: &Rules, style: Style, directory: &str) -> (String, St
         http.push_str(&signal_maps(place, signal));
     }
     let server = server(rules, directory);
+    let variables = http.matches("\nmap ").count();
+    if variables > MANY_VARIABLES {
+        // nginx warns where its table of variables is too small for them.
+        let size = (1024 + 64 * variables).next_power_of_two();
+        let _ = writeln!(
+            http,
+            "# Remove this line if `http` sets it elsewhere, to as much or more.\nvariables_hash_max_size {size};"
+        );
+    }
     if http.contains(DOLLAR) || server.contains(DOLLAR) {
         http.insert_str(0, "geo $crawlgate_dollar {\n    default \"$\";\n}\n\n");
     }

@@ -545,6 +545,13 @@ fn tester_answers_a_batch_line_by_line_and_always_exits_with_0() {
     assert_eq!(rfc.status.code(), Some(0));
     let lines: Vec<String> = text(&rfc.stdout).lines().map(str::to_owned).collect();
     assert_eq!([&lines[0], &lines[1], &lines[4], &lines[5]], ["deny\t3", "deny\t7", "deny\t3", "allow\t0"]);
+    let empty = files.path().join("empty.txt");
+    std::fs::write(&empty, "User-agent: *\nDisallow:\n").expect("a file");
+    let question = format!("{}\ta\t/\n", empty.display());
+    for dialect in ["rfc9309", "google"] {
+        let answer = with_input(&["tester", "--batch", "--dialect", dialect], question.as_bytes());
+        assert_eq!(text(&answer.stdout), "allow\t2\n", "{dialect}");
+    }
     assert!(lines[2].starts_with("error\t") && lines[3].starts_with("error\t"), "{lines:?}");
     let google = with_input(&["tester", "--batch", "--dialect", "google"], questions.as_bytes());
     let lines: Vec<String> = text(&google.stdout).lines().map(str::to_owned).collect();
@@ -573,6 +580,9 @@ fn a_robots_txt_is_linted_by_check_and_imported_into_a_policy_that_check_accepts
     let notes = text(&imported.stderr);
     assert!(notes.contains("robots.txt:4") && notes.contains("Clean-param: ref /"), "{notes}");
     assert_eq!(crawlgate(&["check", &policy, "--deny-warnings"]).status.code(), Some(0));
+    let written = std::fs::read_to_string(&policy).expect("the policy");
+    let before = written.lines().take_while(|line| *line != "enforcement:").last();
+    assert!(before.is_some_and(|line| line.starts_with('#')), "{written}");
     assert_eq!(crawlgate(&["import", &file, "-o", &policy]).status.code(), Some(3), "never over a file that is there");
 }
 
@@ -611,6 +621,21 @@ fn tester_takes_the_status_of_a_site_as_crawlers_do() {
     assert_eq!(missing.status.code(), Some(0), "no file: everything is allowed");
     assert!(text(&missing.stdout).contains("answered 404"));
     assert_eq!(ask("/broken.txt").status.code(), Some(1), "unreachable: everything is denied");
+}
+
+#[test]
+fn tester_says_that_the_file_is_of_another_host() {
+    let body = "User-agent: *\nDisallow: /a/\n";
+    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let origin = crate::support::Origin::saying(&answer);
+    let file = format!("http://{}", origin.address);
+    for (url, is_other) in
+        [("https://shop.example/a/".to_owned(), true), (format!("{file}/a/"), false), ("/a/".to_owned(), false)]
+    {
+        let asked = crawlgate(&["tester", &file, "--agent", "GPTBot", &url]);
+        assert_eq!(asked.status.code(), Some(1), "{url}");
+        assert_eq!(text(&asked.stderr).contains("shop.example"), is_other, "{url}: {}", text(&asked.stderr));
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod answer;
 mod asked;
 mod batch;
 
+use super::import::host_of;
 use super::{Failure, print_json};
 use crate::crawlers::Registry;
 use crate::origin::{Fetched, fetch};
@@ -65,6 +66,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         true => agents.map(Asked::literal).collect(),
         false => agents.map(|agent| Asked::new(agent, registry)).collect::<Result<_, Failure>>()?,
     };
+    warn_of_other_hosts(source, &arguments.urls);
     let (name, file) = match read(source)? {
         Source::File { name, bytes, .. } => {
             let file = File::parse(bytes);
@@ -107,6 +109,17 @@ fn check_url(url: &str) -> Result<(), Failure> {
         true => format!("{problem}; write `https://{url}` for a URL, or `/{url}` for a path"),
         false => format!("{problem}; a path begins with `/`: write `/{url}`"),
     }))
+}
+
+/// The rules of a robots.txt are about its own host (RFC 9309 section 2.3).
+fn warn_of_other_hosts(source: &str, urls: &[String]) {
+    let Some(own) = host_of(source) else { return };
+    for other in urls.iter().filter_map(|url| host_of(url)).filter(|other| *other != own) {
+        super::say(&format!(
+            "warning: this robots.txt is that of {own}, and says nothing about {other}; the answer is for the same path on \
+             {own}. Test with the file of {other}"
+        ));
+    }
 }
 
 /// Where there is no file, the status decides.

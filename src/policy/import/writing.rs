@@ -63,7 +63,8 @@ impl Writing<'_> {
         self.licenses(&mut out);
         self.sitemaps(&mut out, carried);
         write_comments(&mut out, "", &carried.bottom);
-        out.push_str("\nenforcement:\n  mode: observe   # nothing is refused; metrics and log say what would be\n");
+        out.push_str("\n# Change it here: a policy has one `enforcement`, and a second one is an error.\nenforcement:\n  mode: observe   # \
+             nothing is refused; metrics and log say what would be\n",);
         out
     }
 
