@@ -1,6 +1,10 @@
 //! A moment in time and its spellings (RFC 3339, HTTP-date). The engine takes moments as arguments: nothing here reads
 //! a clock.
 
+mod zone;
+
+pub use zone::{Recurrence, Zone};
+
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serializer};
 use std::fmt;

@@ -14,6 +14,7 @@ use crate::verdict::ResponseFacts;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -33,6 +34,8 @@ pub struct Operations {
     lists: OnceLock<UpdateHandle>,
     /// Says how the certificates of the listeners are, where there are any.
     certificates: OnceLock<CertificatesSource>,
+    /// The control socket, where there is one.
+    control: OnceLock<PathBuf>,
     /// What was said of the setup: once is enough.
     warned: Mutex<Vec<ProblemKind>>,
 }
@@ -48,6 +51,7 @@ impl Operations {
             started: Instant::now(),
             lists: OnceLock::new(),
             certificates: OnceLock::new(),
+            control: OnceLock::new(),
             warned: Mutex::default(),
         };
         operations.refresh();
@@ -62,6 +66,16 @@ impl Operations {
     /// Says where the state of the certificates is read. Once.
     pub fn set_certificates(&self, source: CertificatesSource) {
         let _ = self.certificates.set(source);
+    }
+
+    /// Says where the control socket is. Once.
+    pub fn answers_on(&self, control: &Path) {
+        let _ = self.control.set(std::path::absolute(control).unwrap_or_else(|_| control.to_owned()));
+    }
+
+    /// The control socket, where there is one.
+    pub fn control(&self) -> Option<&Path> {
+        self.control.get().map(PathBuf::as_path)
     }
 
     /// Updates the published lists now. `None` where this crawlgate does not, or where it takes too long.

@@ -7,10 +7,12 @@ use super::{Failure, certificates, import, print_json, server_flags};
 use crate::crawlers::{Claim, Registry};
 use crate::policy::Site;
 use crate::policy::lint::{FileLints, allow_published_proof, lint_file};
-use crate::policy::model::{EnforcementFields, Mode};
+use crate::policy::model::{EnforcementFields, Mode, PausePolicy};
+use crate::policy::planned_pause::planned_pauses;
 use crate::robots::File;
 use crate::settings::IdentitySettings;
 use crate::sites::RetireStatus;
+use crate::time::{Timestamp, rfc3339};
 use crate::verdict::LINE_FOR_ALL;
 use crate::yaml::{Diagnostic, Diagnostics, Severity, Source};
 use serde::Serialize;
@@ -198,6 +200,10 @@ fn print_site(out: &mut impl Write, site: &Site, origins: &OriginCopies) -> io::
     for retired in RetireStatus::of(&site.policy, site.at) {
         writeln!(out, "  retire      {retired}")?;
     }
+    for pause in planned(site) {
+        let next = pause.next.map(|next| format!("; next {} to {}", next.from, next.until)).unwrap_or_default();
+        writeln!(out, "  pause       {}, {}{next}", pause.audience, pause.time)?;
+    }
     if let Some(assumption) = origins.assumption(site) {
         writeln!(out, "  origin's    robots.txt {assumption}")?;
     }
@@ -267,12 +273,48 @@ struct SiteReport<'a> {
     tests: usize,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     retire: Vec<RetireStatus>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pauses: Vec<PlannedPause>,
     version: String,
     bytes: usize,
     /// What is assumed about the origin's own file, where the policy asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     origin_robots: Option<String>,
     robots_txt: String,
+}
+
+/// A pause of the policy.
+#[derive(Serialize)]
+struct PlannedPause {
+    audience: &'static str,
+    /// As in `daily 02:00-03:00 Europe/Berlin`.
+    time: String,
+    /// When it is on, or will be next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<NextPause>,
+}
+
+#[derive(Serialize)]
+struct NextPause {
+    #[serde(serialize_with = "rfc3339")]
+    from: Timestamp,
+    #[serde(serialize_with = "rfc3339")]
+    until: Timestamp,
+}
+
+/// The pauses that the policy plans. When one without a beginning begins, `check` does not know.
+fn planned(site: &Site) -> Vec<PlannedPause> {
+    let around = planned_pauses(&site.policy, site.at, |_, from| from);
+    let next = |pause: &PausePolicy| {
+        let mut own = around.iter().filter(|(plan, active)| plan.span == pause.span && active.until > site.at);
+        own.next().map(|(_, active)| NextPause { from: active.from, until: active.until })
+    };
+    let planned = site.policy.pauses.iter().map(|pause| PlannedPause {
+        audience: pause.audience.name(),
+        time: pause.time.to_string(),
+        next: next(pause).filter(|_| pause.time.recurs()),
+    });
+    planned.collect()
 }
 
 #[derive(Serialize)]
@@ -306,6 +348,7 @@ fn site_report<'a>(site: &'a Site, origins: &OriginCopies) -> SiteReport<'a> {
         unlisted_only_observed: lets_unlisted_pass(site),
         tests: site.policy.tests.len(),
         retire: RetireStatus::of(&site.policy, site.at),
+        pauses: planned(site),
         version: site.robots_txt.version.to_string(),
         bytes: site.robots_txt.body.len(),
         origin_robots: origins.assumption(site),

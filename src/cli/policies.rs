@@ -4,7 +4,7 @@
 use super::origin_copy::OriginCopies;
 use super::{Failure, say};
 use crate::crawlers::Registry;
-use crate::policy::planned_pause::planned_pause;
+use crate::policy::planned_pause::planned_pauses;
 use crate::policy::{IncludedFiles, Site, SiteEntry, Snapshot};
 use crate::sites::host_owners::HostOwners;
 use crate::sites::policy_directory::{self, Unread, same_site_name};
@@ -117,8 +117,8 @@ pub fn report(loaded: &[Loaded], errors_only: bool) {
 pub fn snapshot(loaded: &[Loaded], now: Timestamp) -> Snapshot {
     let entries = loaded.iter().filter_map(|file| file.site.as_ref()).map(|site| {
         // When the running crawlgate first saw the pause, and whether it was ended by hand, is not known here.
-        let from = site.policy.pause.as_ref().and_then(|pause| pause.from).unwrap_or(now);
-        let pauses = planned_pause(&site.policy, from).into_iter().collect();
+        let planned = planned_pauses(&site.policy, now, |_, from| Some(from.unwrap_or(now)));
+        let pauses = planned.into_iter().map(|(_, pause)| pause).collect();
         SiteEntry::new(site.clone(), now).with_pauses(pauses, now)
     });
     Snapshot::new(entries.collect(), 0)
@@ -192,6 +192,7 @@ mod tests {
             ("pause: { until: 2026-12-01T20:00:00Z }\n", hours(20)),
             ("pause: { audience: everyone }\n", hours(12)),
             ("pause: { from: 2026-12-02T00:00:00Z }\n", hours(24 + 12)),
+            ("pause: [{ daily: '00:30-02:30', zone: Europe/Berlin }]\n", Timestamp(now.0 - 22 * 3_600 - 1_800)),
         ] {
             assert_eq!(ends(pause, now), [Some(end); 2], "{pause}");
         }

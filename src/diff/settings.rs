@@ -70,7 +70,7 @@ fn of_site(site: &Site) -> [(&'static str, String); 8] {
         ("grace", span(site.grace)),
         ("behind_cache", site.behind_cache.map_or_else(|| NONE.to_owned(), span)),
         ("origin_tags", origin_tags.to_owned()),
-        ("pause", policy.pause.as_ref().map_or_else(|| NONE.to_owned(), pause)),
+        ("pause", list(&policy.pauses.iter().map(pause).collect::<Vec<_>>())),
         ("html", html(&policy.html)),
         ("lines of robots.txt before all groups", list(&written(&site.document.extensions))),
     ]
@@ -94,10 +94,8 @@ fn lines_of_group(rules: &CrawlerRules, site: &Site) -> Vec<String> {
 }
 
 fn pause(pause: &PausePolicy) -> String {
-    let from = pause.from.map_or_else(|| "at once".to_owned(), |from| format!("from {from}"));
-    let until = pause.until.map_or_else(|| "for 12 hours".to_owned(), |until| format!("until {until}"));
     let robots_txt = if pause.pause_robots_txt { ", robots.txt too" } else { "" };
-    format!("{} {from} {until}{robots_txt}", pause.audience.name())
+    format!("{} {}{robots_txt}", pause.audience.name(), pause.time)
 }
 
 fn html(html: &HtmlPolicy) -> String {

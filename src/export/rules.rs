@@ -2,7 +2,9 @@
 
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry};
 use crate::policy::Site;
-use crate::policy::model::{Audience, Conditions, IndexingRule, Mode, OriginTags, StatusCondition, Unverified};
+use crate::policy::model::{
+    Audience, Conditions, IndexingRule, Mode, OriginTags, PausePolicy, PauseTime, StatusCondition, Unverified,
+};
 use crate::policy::site::{Binding, CrawlerRules, SignalField};
 use crate::yaml::Located;
 use std::collections::BTreeSet;
@@ -332,11 +334,15 @@ fn signal_rule(field: &SignalField<'_>) -> SignalRule {
 }
 
 fn pause(site: &Site, left_out: &mut Vec<String>) -> Option<(ExportedAnswer, bool)> {
-    let pause = site.policy.pause.as_ref()?;
-    if pause.pause_robots_txt || pause.from.is_some_and(|from| from > site.at) {
-        left_out.push("`pause`: it begins later, or robots.txt is paused, too".to_owned());
-        return None;
+    let is_on = |pause: &&PausePolicy| {
+        matches!(pause.time, PauseTime::Once { from, .. } if from.is_none_or(|from| from <= site.at))
+            && !pause.pause_robots_txt
+    };
+    let pause = site.policy.pauses.iter().find(is_on);
+    if site.policy.pauses.len() > usize::from(pause.is_some()) {
+        left_out.push("`pause`: one begins later, recurs, or pauses robots.txt, too".to_owned());
     }
+    let pause = pause?;
     left_out.push("the end of the pause: it lasts until this configuration is replaced".to_owned());
     let retry_after = Some(pause.retry_after.as_secs());
     let answer = ExportedAnswer { status: 503, retry_after, body: PAUSED.to_owned() };

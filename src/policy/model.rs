@@ -9,7 +9,7 @@ mod signals;
 pub use answers::{AnswerPages, Included, PreviousRobots};
 pub use cases::{CachedByTest, Expectation, IdentityByTest, PolicyTest};
 pub use enforcement::{
-    AnswerPolicy, Audience, BehindCache, Enforcement, EnforcementFields, Mode, PausePolicy, Unverified,
+    AnswerPolicy, Audience, BehindCache, Enforcement, EnforcementFields, Mode, PausePolicy, PauseTime, Unverified,
 };
 pub use indexing::{
     Conditions, HtmlPolicy, IndexingRule, LinkPolicy, LinkRel, OriginTags, RetirePolicy, StatusCondition,
@@ -68,8 +68,8 @@ pub struct Policy {
     pub retire: Vec<RetirePolicy>,
     /// What is done about requests against the rules.
     pub enforcement: Enforcement,
-    /// A planned pause.
-    pub pause: Option<PausePolicy>,
+    /// Planned pauses.
+    pub pauses: Vec<PausePolicy>,
     /// Pages of the site's own.
     pub answers: AnswerPages,
     /// Crawlers of the owner's own, and corrections to the registry, for this site.

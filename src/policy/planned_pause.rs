@@ -1,7 +1,7 @@
-//! The pause that a policy plans, with its bounds settled: one piece of code for the server and for the commands that
-//! ask without one. Knows no clock and no memory: when the pause begins is an argument.
+//! The pauses that a policy plans, with their bounds settled: one piece of code for the server and for the commands that
+//! ask without one. Knows no clock and no memory: the moment, and when a pause without a beginning began, are arguments.
 
-use super::model::{Acknowledgement, Policy};
+use super::model::{Acknowledgement, PausePolicy, PauseTime, Policy};
 use super::site::ActivePause;
 use crate::time::Timestamp;
 use std::time::Duration;
@@ -12,19 +12,41 @@ pub const DEFAULT_PAUSE: Duration = Duration::from_secs(12 * 3_600);
 /// Search engines drop URLs that answer 503 for two days.
 pub const LONG_PAUSE: Duration = Duration::from_secs(36 * 3_600);
 
-/// The pause of a policy, if it plans one, where it begins at `from`. A pause that names no beginning ends after
-/// [`LONG_PAUSE`] unless the policy acknowledges a long one: the check of the policy could not tell how long it is.
-pub fn planned_pause(policy: &Policy, from: Timestamp) -> Option<ActivePause> {
-    let pause = policy.pause.as_ref()?;
+/// The pauses of a policy around a moment, each with where it comes from: those that have ended, are on, and come next.
+/// `begins` says when a pause that does not recur begins, given what it says itself; `None` leaves it out.
+pub fn planned_pauses(
+    policy: &Policy,
+    now: Timestamp,
+    begins: impl Fn(&PausePolicy, Option<Timestamp>) -> Option<Timestamp>,
+) -> Vec<(&PausePolicy, ActivePause)> {
     let acknowledged = policy.acknowledge.iter().any(|item| item.value == Acknowledgement::LongPause);
-    let until = pause.until.unwrap_or(from.plus(DEFAULT_PAUSE));
-    let until = if acknowledged || pause.from.is_some() { until } else { until.min(from.plus(LONG_PAUSE)) };
-    Some(ActivePause {
-        audience: pause.audience,
-        from,
-        until,
-        retry_after: u32::try_from(pause.retry_after.as_secs()).unwrap_or(u32::MAX),
-        robots_txt_until: pause.pause_robots_txt.then(|| from.plus(DEFAULT_PAUSE)),
-        at_run_time: false,
-    })
+    let mut planned = Vec::new();
+    for pause in &policy.pauses {
+        let spans = match pause.time {
+            PauseTime::Recurring(recurrence) => recurrence.around(now),
+            PauseTime::Once { from, until } => {
+                let begin = begins(pause, from);
+                begin.map(|begin| (begin, end_of(begin, from, until, acknowledged))).into_iter().collect()
+            }
+        };
+        planned.extend(spans.into_iter().map(|(from, until)| {
+            let active = ActivePause {
+                audience: pause.audience,
+                from,
+                until,
+                retry_after: u32::try_from(pause.retry_after.as_secs()).unwrap_or(u32::MAX),
+                robots_txt_until: pause.pause_robots_txt.then(|| from.plus(DEFAULT_PAUSE)),
+                at_run_time: false,
+            };
+            (pause, active)
+        }));
+    }
+    planned
+}
+
+/// When a pause that begins at `begin` ends. One that names no beginning ends after [`LONG_PAUSE`] unless the policy
+/// acknowledges a long one: the check of the policy could not tell how long it is.
+fn end_of(begin: Timestamp, from: Option<Timestamp>, until: Option<Timestamp>, acknowledged: bool) -> Timestamp {
+    let until = until.unwrap_or(begin.plus(DEFAULT_PAUSE));
+    if acknowledged || from.is_some() { until } else { until.min(begin.plus(LONG_PAUSE)) }
 }

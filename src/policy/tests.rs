@@ -103,9 +103,36 @@ fn a_whole_policy_is_read_as_it_is_written() {
     );
     assert_eq!(policy.enforcement.purposes[&Purpose::Seo].mode, Some(Mode::Off));
     assert_eq!(policy.enforcement.grace.value, Duration::from_secs(172_800));
-    let pause = policy.pause.expect("a pause");
-    assert_eq!((pause.from, pause.pause_robots_txt), (Timestamp::parse("2026-12-01T01:00:00Z"), true));
+    let [pause] = &policy.pauses[..] else { panic!("{:?}", policy.pauses) };
+    let from = Timestamp::parse("2026-12-01T01:00:00Z");
+    assert!(matches!(pause.time, PauseTime::Once { from: begin, .. } if begin == from), "{pause:?}");
+    assert!(pause.pause_robots_txt);
     assert_eq!(policy.tests.len(), 2);
+}
+
+#[test]
+fn mistakes_in_recurring_pauses_are_found() {
+    for (pause, id) in [
+        ("{ daily: '02:00-02:00' }", "bad-value"),
+        ("{ daily: '2:00-03:00' }", "bad-value"),
+        ("{ weekly: '02:00-03:00' }", "bad-value"),
+        ("{ daily: '02:00-03:00', zone: Europe/Berln }", "bad-value"),
+        ("{ daily: '02:00-03:00', weekly: 'Sun 02:00-03:00' }", "bad-value"),
+        ("{ daily: '02:00-03:00', from: 2026-12-01 }", "bad-value"),
+        ("{ zone: Europe/Berlin }", "without-effect"),
+        ("{ daily: ['02:00-03:00'] }", "wrong-type"),
+        ("tonight", "wrong-type"),
+    ] {
+        let found = ids(&format!("robots: {{ origin: replace }}\npause: [{pause}]\n"));
+        assert!(matches!(&found[..], [(only, ..)] if *only == id), "{pause}: {found:?}");
+    }
+    let near = findings("robots: { origin: replace }\npause: { daily: '02:00-03:00', zone: Europe/Berln }\n");
+    assert!(near.items[0].help.as_ref().is_some_and(|help| help.contains("`Europe/Berlin`")), "{near:?}");
+    let policy = good(
+        "robots: { origin: replace }\npause: [{ daily: 02:00-03:00 }, { weekly: Sun 02:00-03:00, zone: Asia/Tokyo }]\n",
+    );
+    let times: Vec<String> = policy.pauses.iter().map(|pause| pause.time.to_string()).collect();
+    assert_eq!(times, ["daily 02:00-03:00 UTC", "weekly Sun 02:00-03:00 Asia/Tokyo"]);
 }
 
 #[test]

@@ -136,6 +136,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     if let Some(control) = &control {
         let served = control.clone().serve(rooms.operations.clone());
         served.map_err(ServerError::io("cannot serve the control socket"))?;
+        settings.control.iter().for_each(|path| rooms.operations.answers_on(path));
     }
     let certificates = Arc::new(certificates);
     let problems = certificates.problems(Timestamp::from(rooms.instance.clock.now()));

@@ -5,8 +5,8 @@
 //! crawlgate first sees it. What is noted of it outlasts a restart, so that it does not begin again.
 
 use crate::policy::Site;
-use crate::policy::model::{Audience, PausePolicy};
-use crate::policy::planned_pause::{DEFAULT_PAUSE, LONG_PAUSE, planned_pause};
+use crate::policy::model::{Audience, PausePolicy, PauseTime};
+use crate::policy::planned_pause::{DEFAULT_PAUSE, LONG_PAUSE, planned_pauses};
 use crate::policy::site::ActivePause;
 use crate::state::{AsWritten, Facts, Pause, PauseEvent};
 use crate::time::Timestamp;
@@ -71,6 +71,8 @@ type PlanKey = (String, String);
 pub struct Pauses {
     /// Those that were switched on at run time, by site.
     switched: BTreeMap<String, Pause>,
+    /// Of each site the pause of run time that ended last, since the start.
+    over: BTreeMap<String, Pause>,
     /// When a policy with this planned pause was first in force.
     first_seen: BTreeMap<PlanKey, Timestamp>,
     /// When an operator ended the planned pause.
@@ -92,33 +94,33 @@ impl Pauses {
         pauses
     }
 
-    /// The pauses of a site, the one that counts first.
-    pub fn of(&self, site: &Site) -> Vec<ActivePause> {
-        let switched = self.switched.get(&site.name).map(|pause| ActivePause {
-            audience: pause.audience,
-            from: pause.since,
-            until: pause.until.0,
-            retry_after: pause.retry_after,
-            robots_txt_until: pause.robots_txt.then(|| pause.since.plus(DEFAULT_PAUSE)),
-            at_run_time: true,
-        });
-        switched.into_iter().chain(self.planned(site)).collect()
+    /// The pauses of a site around a moment, the one that counts first.
+    pub fn of(&self, site: &Site, now: Timestamp) -> Vec<ActivePause> {
+        let switched = self.switched.get(&site.name).map(switched);
+        switched.into_iter().chain(self.planned(site, now).into_iter().map(|(_, pause)| pause)).collect()
     }
 
-    fn planned(&self, site: &Site) -> Option<ActivePause> {
-        let pause = site.policy.pause.as_ref()?;
-        let key = key(&site.name, pause);
-        if self.ended.contains_key(&key) {
-            return None;
-        }
+    /// The pause of a site that was switched on at run time and ended last, by itself or by an operator.
+    pub fn over(&self, site: &str) -> Option<ActivePause> {
+        self.over.get(site).map(switched)
+    }
+
+    fn planned<'p>(&self, site: &'p Site, now: Timestamp) -> Vec<(&'p PausePolicy, ActivePause)> {
         // A pause whose beginning had passed when crawlgate first saw it begins then: it would be over otherwise, unseen.
-        let from = pause.from.max(self.first_seen.get(&key).copied())?;
-        planned_pause(&site.policy, from)
+        let begins = |pause: &PausePolicy, from: Option<Timestamp>| {
+            from.max(self.first_seen.get(&key(&site.name, pause)).copied())
+        };
+        let mut planned = planned_pauses(&site.policy, now, begins);
+        planned.retain(|(plan, pause)| {
+            let ended = self.ended.get(&key(&site.name, plan));
+            !ended.is_some_and(|ended| pause.from <= *ended && *ended < pause.until)
+        });
+        planned
     }
 
-    /// Notes the planned pause of a policy that came into force now.
+    /// Notes the planned pauses of a policy that came into force now. One that recurs begins by the clock.
     pub fn note(&mut self, site: &Site, now: Timestamp) {
-        if let Some(pause) = &site.policy.pause {
+        for pause in site.policy.pauses.iter().filter(|pause| matches!(pause.time, PauseTime::Once { .. })) {
             self.first_seen.entry(key(&site.name, pause)).or_insert(now);
         }
     }
@@ -160,19 +162,33 @@ impl Pauses {
 
     /// Ends the pauses of a site, the planned one too; says whether one was in force.
     pub fn resume(&mut self, site: &Site, now: Timestamp) -> bool {
-        let switched = self.switched.remove(&site.name).is_some_and(|pause| now < pause.until.0);
-        let planned = self.planned(site).is_some_and(|pause| pause.from <= now && now < pause.until);
-        if let Some(pause) = site.policy.pause.as_ref().filter(|_| planned) {
-            self.ended.insert(key(&site.name, pause), now);
+        let switched = self.switched.remove(&site.name).filter(|pause| now < pause.until.0);
+        let mut ended = switched.is_some();
+        if let Some(pause) = switched {
+            self.over.insert(site.name.clone(), Pause { until: AsWritten(now), ..pause });
         }
-        switched || planned
+        for (plan, pause) in self.planned(site, now) {
+            if pause.from <= now && now < pause.until {
+                self.ended.insert(key(&site.name, plan), now);
+                ended = true;
+            }
+        }
+        ended
     }
 
     /// Drops what is over. What is noted of a planned pause stays as long as a policy in force has it.
     pub fn prune<'a>(&mut self, in_force: impl Iterator<Item = &'a Site>, now: Timestamp) {
         let planned: BTreeSet<PlanKey> =
-            in_force.filter_map(|site| Some(key(&site.name, site.policy.pause.as_ref()?))).collect();
-        self.switched.retain(|_, pause| now < pause.until.0);
+            in_force.flat_map(|site| site.policy.pauses.iter().map(|pause| key(&site.name, pause))).collect();
+        let over = &mut self.over;
+        over.retain(|_, pause| now.since(pause.until.0) < REMEMBERED);
+        self.switched.retain(|site, pause| {
+            let is_on = now < pause.until.0;
+            if !is_on {
+                over.insert(site.clone(), pause.clone());
+            }
+            is_on
+        });
         for noted in [&mut self.first_seen, &mut self.ended] {
             noted.retain(|key, since| planned.contains(key) || now.since(*since) < REMEMBERED);
         }
@@ -197,16 +213,31 @@ impl Pauses {
     }
 }
 
+/// A pause of run time.
+fn switched(pause: &Pause) -> ActivePause {
+    ActivePause {
+        audience: pause.audience,
+        from: pause.since,
+        until: pause.until.0,
+        retry_after: pause.retry_after,
+        robots_txt_until: pause.robots_txt.then(|| pause.since.plus(DEFAULT_PAUSE)),
+        at_run_time: true,
+    }
+}
+
 fn key(site: &str, pause: &PausePolicy) -> PlanKey {
-    let PausePolicy { audience, from, until, retry_after, pause_robots_txt, span: _ } = pause;
+    let PausePolicy { audience, time, retry_after, pause_robots_txt, span: _ } = pause;
     let moment = |at: &Option<Timestamp>| at.map_or_else(String::new, |at| at.0.to_string());
     // The digest is stored: its text is fixed here, and no other version of crawlgate may write it otherwise.
-    let (from, until, retry_after) = (moment(from), moment(until), retry_after.as_secs());
+    let (time, retry_after) = match time {
+        PauseTime::Once { from, until } => (format!("{} {}", moment(from), moment(until)), retry_after.as_secs()),
+        PauseTime::Recurring(recurrence) => (recurrence.to_string(), retry_after.as_secs()),
+    };
     let audience = match audience {
         Audience::Everyone => "everyone",
         Audience::Crawlers => "crawlers",
     };
-    let said = format!("{audience} {from} {until} {retry_after} {pause_robots_txt}");
+    let said = format!("{audience} {time} {retry_after} {pause_robots_txt}");
     let digest = Sha256::digest(said.as_bytes());
     (site.to_owned(), digest[..8].iter().map(|byte| format!("{byte:02x}")).collect())
 }
@@ -219,8 +250,7 @@ mod tests {
     fn digest_of_a_planned_pause_is_the_one_that_is_stored() {
         let pause = PausePolicy {
             audience: Audience::Everyone,
-            from: Some(Timestamp(1_000)),
-            until: None,
+            time: PauseTime::Once { from: Some(Timestamp(1_000)), until: None },
             retry_after: Duration::from_secs(60),
             pause_robots_txt: true,
             span: Default::default(),

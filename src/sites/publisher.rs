@@ -135,7 +135,7 @@ impl Publisher {
                     );
                 }
                 self.deferred = Some(error);
-                let paused = |before: &SiteEntry| before.clone().with_page_pauses(pauses.of(&before.site));
+                let paused = |before: &SiteEntry| before.clone().with_page_pauses(pauses.of(&before.site, now));
                 let sites = self.entries.iter().map(paused).collect();
                 self.snapshot(sites, now)
             }

@@ -545,6 +545,45 @@ fn planned_pause_ended_by_hand_stays_ended() {
 }
 
 #[test]
+fn recurring_pause_comes_again_and_is_ended_once() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let recurring = "pause: [{ daily: '02:00-03:00', zone: Etc/GMT-1 }]\n";
+    write(directory.path(), "a.yaml", &format!("{}{recurring}", policy("/one")));
+    let at = |day: i64, minutes: i64| Timestamp(day * DAY + minutes * 60);
+    let live = start(directory.path(), Some(state.path()), 10 * DAY);
+    let paused_until = |live: &SiteManager, now| live.status(now).sites[0].paused_until;
+    assert_eq!(paused_until(&live, at(10, 59)), None);
+    assert_eq!(paused_until(&live, at(10, 60)), Some(at(10, 120)));
+    assert_eq!(live.resume(Some("a"), at(10, 90)), Ok(vec!["a".to_owned()]));
+    assert_eq!(paused_until(&live, at(10, 91)), None);
+    for day in 11..40 {
+        assert_eq!(paused_until(&live, at(day, 61)), Some(at(day, 120)), "{day}");
+        live.keep_time(at(day, 121));
+        assert_eq!(paused_until(&live, at(day, 121)), None, "{day}");
+    }
+    drop(live);
+    let live = start(directory.path(), Some(state.path()), 40 * DAY);
+    assert_eq!(paused_until(&live, at(40, 60)), Some(at(40, 120)));
+}
+
+#[test]
+fn pause_of_run_time_that_is_over_is_remembered() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), "a.yaml", &policy("/one"));
+    let live = start(directory.path(), None, 0);
+    let last = |live: &SiteManager| live.snapshot().sites()[0].last_switched.as_ref().map(|pause| pause.until);
+    let request = PauseRequest { seconds: Some(60), ..PauseRequest::default() };
+    assert!(live.pause(&request, Timestamp(100)).is_ok());
+    assert_eq!(last(&live), None);
+    assert_eq!(live.next_switch(), Some(Timestamp(160)));
+    live.keep_time(Timestamp(160));
+    assert_eq!((last(&live), live.next_switch()), (Some(Timestamp(160)), None));
+    assert!(live.pause(&request, Timestamp(200)).is_ok());
+    assert!(live.resume(None, Timestamp(210)).is_ok());
+    assert_eq!(last(&live), Some(Timestamp(210)));
+}
+
+#[test]
 fn a_directory_that_is_a_link_is_watched_through_a_swap() {
     let directory = tempfile::tempdir().expect("a directory");
     let root = directory.path();

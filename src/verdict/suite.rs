@@ -8,7 +8,7 @@ use super::report::{explain_for, report_unclaimed};
 use super::{CachedVersions, Facts, HistoryBasis};
 use crate::crawlers::Registry;
 use crate::policy::model::{CachedByTest, IdentityByTest, Policy, PolicyTest};
-use crate::policy::planned_pause::planned_pause;
+use crate::policy::planned_pause::planned_pauses;
 use crate::policy::site::{ParsedVersion, SupersededVersion};
 use crate::policy::{Site, SiteEntry, Snapshot, compile_with_origin};
 use crate::time::Timestamp;
@@ -78,19 +78,18 @@ pub fn user_agent_of(test: &PolicyTest, registry: &Registry) -> String {
     example.unwrap_or_else(|| agent.clone())
 }
 
-/// The site by itself, with its planned pause: what tests judge by.
+/// The site by itself: what tests judge by.
 fn alone(site: &Arc<Site>) -> Snapshot {
-    // Without a beginning nobody can say when it ends; tests that give a moment are about planned pauses.
-    let from = site.policy.pause.as_ref().and_then(|pause| pause.from);
-    let pauses = from.and_then(|from| planned_pause(&site.policy, from)).into_iter();
-    let entry = SiteEntry::new(site.clone(), Timestamp(0)).with_pauses(pauses.collect(), Timestamp(0));
-    Snapshot::new(vec![entry], 0)
+    Snapshot::new(vec![SiteEntry::new(site.clone(), Timestamp(0))], 0)
 }
 
-/// The site with the pause that is on at the moment of a case; without a moment there is none.
+/// The site with the pauses around the moment of a case; without a moment there are none. A pause without a beginning is
+/// none of them: nobody can say when it ends.
 fn with_pauses_of(test: &PolicyTest, snapshot: &Snapshot) -> Snapshot {
     let entry = snapshot.sites()[0].clone();
-    let pauses = test.at.map_or_else(Vec::new, |_| entry.pauses.clone());
+    let site = entry.site.clone();
+    let planned = test.at.map(|at| planned_pauses(&site.policy, at, |_, from| from)).unwrap_or_default();
+    let pauses = planned.into_iter().map(|(_, pause)| pause).collect();
     Snapshot::new(vec![entry.with_pauses(pauses, test.at.unwrap_or(Timestamp(0)))], 0)
 }
 

@@ -142,6 +142,19 @@ fn dashboard_answers_reads_under_local_names_alone() {
     assert!(page(&gate, "/pauses").contains("crawlgate pause --site shop --for 2h"));
     gate.command(&["pause", "--site", "shop", "--for", "1h"]);
     assert!(page(&gate, "/pauses").contains("crawlgate resume --site shop"));
+    gate.command(&["resume", "--site", "shop"]);
+    assert!(page(&gate, "/pauses").contains("Over: crawlers from"));
+}
+
+#[test]
+fn pauses_that_recur_are_on_their_page() {
+    let origin = Origin::plain();
+    let policy = format!("{POLICY}pause: [{{ daily: '02:00-03:00', zone: Europe/Berlin }}]\n");
+    let gate = Setup::before(origin.address).policy("shop", &policy).start();
+    let shown = page(&gate, "/pauses");
+    assert!(shown.contains("crawlers, daily 02:00-03:00 Europe/Berlin"), "{shown}");
+    assert!(shown.matches("Planned: crawlers from").count() >= 2, "{shown}");
+    assert!(shown.contains("--for 2h --control /"), "{shown}");
 }
 
 #[test]

@@ -1,11 +1,21 @@
-//! The page of pauses: which sites are paused, and the commands that pause and resume. The page itself changes nothing.
+//! The page of pauses: which sites are paused, were and will be, and the commands that pause and resume. The page itself
+//! changes nothing.
 
 use super::format::minute;
 use super::layout::{Layout, site_link};
 use super::{Dashboard, PageError};
 use crate::admin::query::Query;
+use crate::policy::SiteEntry;
+use crate::policy::site::ActivePause;
 use crate::sites::SiteStatus;
+use crate::time::Timestamp;
 use askama::Template;
+use std::path::Path;
+
+/// Pauses of a site that are over and that the page shows, and pauses to come.
+const MAX_SHOWN: usize = 5;
+/// Where the commands look by themselves on a machine with the service (`cli/places.rs`).
+const CONTROL_OF_SERVICE: &str = "/run/crawlgate/control.sock";
 
 #[derive(Template)]
 #[template(path = "pauses.html")]
@@ -18,7 +28,9 @@ struct PausedSite {
     href: String,
     site: String,
     state: String,
+    recurring: Vec<String>,
     planned: Vec<String>,
+    over: Vec<String>,
     commands: Vec<String>,
 }
 
@@ -29,10 +41,8 @@ impl Dashboard {
         let snapshot = self.operations.instance.sites.snapshot();
         let site = |status: SiteStatus| {
             let entry = snapshot.site_named(&status.site).map(|place| &snapshot.sites()[place]);
-            let planned = entry.into_iter().flat_map(|entry| &entry.pauses).filter(|pause| pause.from > now);
-            let planned = planned.map(|pause| {
-                format!("{} from {} to {} UTC", pause.audience.name(), minute(pause.from), minute(pause.until))
-            });
+            let policies = entry.into_iter().flat_map(|entry| &entry.site.policy.pauses);
+            let recurring = policies.filter(|pause| pause.time.recurs());
             PausedSite {
                 href: site_link(&status.site),
                 state: match status.paused_until {
@@ -42,8 +52,10 @@ impl Dashboard {
                         format!("paused for {audience} until {} UTC", minute(until))
                     }
                 },
-                planned: planned.collect(),
-                commands: commands(&status.site, status.paused_until.is_some()),
+                recurring: recurring.map(|pause| format!("{}, {}", pause.audience.name(), pause.time)).collect(),
+                planned: entry.map(|entry| planned(entry, now)).unwrap_or_default(),
+                over: entry.map(|entry| over(entry, now)).unwrap_or_default(),
+                commands: self.pause_commands(&status.site, status.paused_until.is_some()),
                 site: status.site,
             }
         };
@@ -51,20 +63,63 @@ impl Dashboard {
             self.operations.status().policies.sites.into_iter().filter(|site| site.in_force).map(site).collect();
         Ok(PausesPage { layout: self.layout("Pauses", "/pauses"), sites }.render()?)
     }
+
+    /// What to type to change the pause of a site.
+    pub(super) fn pause_commands(&self, site: &str, is_paused: bool) -> Vec<String> {
+        commands(site, is_paused, self.operations.control())
+    }
 }
 
-/// What to type to change the pause of a site.
-pub fn commands(site: &str, is_paused: bool) -> Vec<String> {
-    let is_plain = |sign: char| sign.is_ascii_alphanumeric() || "._-".contains(sign);
-    let site = match site.chars().all(is_plain) && !site.is_empty() {
-        true => site.to_owned(),
-        false => format!("'{}'", site.replace('\'', r"'\''")),
-    };
+fn planned(entry: &SiteEntry, now: Timestamp) -> Vec<String> {
+    let mut planned: Vec<&ActivePause> = entry.pauses.iter().filter(|pause| pause.from > now).collect();
+    planned.sort_by_key(|pause| pause.from);
+    planned.into_iter().take(MAX_SHOWN).map(shown).collect()
+}
+
+/// The latest first.
+fn over(entry: &SiteEntry, now: Timestamp) -> Vec<String> {
+    let mut over: Vec<&ActivePause> =
+        entry.pauses.iter().chain(&entry.last_switched).filter(|pause| pause.until <= now).collect();
+    over.sort_by_key(|pause| std::cmp::Reverse(pause.until));
+    over.into_iter().take(MAX_SHOWN).map(shown).collect()
+}
+
+fn shown(pause: &ActivePause) -> String {
+    format!("{} from {} to {} UTC", pause.audience.name(), minute(pause.from), minute(pause.until))
+}
+
+fn commands(site: &str, is_paused: bool, control: Option<&Path>) -> Vec<String> {
+    let site = word(site);
+    let control = control.filter(|path| *path != Path::new(CONTROL_OF_SERVICE));
+    let control = control.map(|path| format!(" --control {}", word(&path.to_string_lossy()))).unwrap_or_default();
     match is_paused {
-        true => vec![format!("crawlgate resume --site {site}")],
+        true => vec![format!("crawlgate resume --site {site}{control}")],
         false => vec![
-            format!("crawlgate pause --site {site} --for 2h"),
-            format!("crawlgate pause --site {site} --everyone --for 10m"),
+            format!("crawlgate pause --site {site} --for 2h{control}"),
+            format!("crawlgate pause --site {site} --everyone --for 10m{control}"),
         ],
+    }
+}
+
+/// One word to a shell.
+fn word(text: &str) -> String {
+    let is_plain = |sign: char| sign.is_ascii_alphanumeric() || "/._-".contains(sign);
+    match text.chars().all(is_plain) && !text.is_empty() {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_name_the_socket_unless_it_is_that_of_the_service() {
+        let said = |path: &str| commands("a b", true, Some(Path::new(path)));
+        assert_eq!(said("/tmp/a.sock"), ["crawlgate resume --site 'a b' --control /tmp/a.sock"]);
+        assert_eq!(said("/tmp/it's"), [r"crawlgate resume --site 'a b' --control '/tmp/it'\''s'"]);
+        assert_eq!(said("/run/crawlgate/control.sock"), ["crawlgate resume --site 'a b'"]);
+        assert_eq!(commands("shop", true, None), ["crawlgate resume --site shop"]);
     }
 }

@@ -87,7 +87,7 @@ impl Dashboard {
             tests: site.map(|site| site.policy.tests.iter().map(test_row).collect()).unwrap_or_default(),
             policy: site.map(policy).unwrap_or_default(),
             policy_name: site.map(|site| site.policy.source.name.to_string()).unwrap_or_default(),
-            pause: super::pauses::commands(name, status.paused_until.is_some()),
+            pause: self.pause_commands(name, status.paused_until.is_some()),
             findings: status.findings,
         };
         Ok(page.render()?)

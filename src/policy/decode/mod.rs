@@ -55,7 +55,7 @@ pub fn policy(name: &str, source: &Source, root: &Node, decoder: &mut Decoder<'_
         html: fields.take("html").map(|node| html::html(node, decoder)).unwrap_or_default(),
         retire: fields.take("retire").map(|node| retire::retire(node, decoder)).unwrap_or_default(),
         enforcement: enforcement::enforcement(fields.take("enforcement"), decoder),
-        pause: fields.take("pause").and_then(|node| pause::pause(node, decoder)),
+        pauses: fields.take("pause").map(|node| pause::pauses(node, decoder)).unwrap_or_default(),
         answers: fields.take("answers").map(|node| answers::answers(node, decoder)).unwrap_or_default(),
         crawlers: fields.take("crawlers").map(|node| crawlers::crawlers(node, decoder)).unwrap_or_default(),
         tdm: fields.take("tdm").map(|node| signals::tdm(node, decoder)).unwrap_or_default(),

@@ -4,7 +4,7 @@
 use super::catalogue as lints;
 use crate::crawlers::{Claim, Purpose, Registry, stands_in_browsers};
 use crate::indexing::Tags;
-use crate::policy::model::{Acknowledgement, Conditions, Environment, Mode, Unverified};
+use crate::policy::model::{Acknowledgement, Conditions, Environment, Mode, PauseTime, Unverified};
 use crate::policy::site::{Binding, RuleSource, Site};
 use crate::robots::{Pattern, TargetScratch};
 use crate::yaml::{Diagnostic, Diagnostics, Span};
@@ -19,7 +19,7 @@ const LONG_PAUSE: Duration = Duration::from_secs(36 * 3_600);
 pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     site_disallowed(site, registry, diagnostics);
     site_noindex(site, diagnostics);
-    long_pause(site, diagnostics);
+    long_pauses(site, diagnostics);
     permanent_errors(site, registry, diagnostics);
     unknown_agents(site, diagnostics);
     refusing_the_unverified(site, diagnostics);
@@ -134,31 +134,36 @@ fn site_noindex(site: &Site, diagnostics: &mut Diagnostics) {
     );
 }
 
-fn long_pause(site: &Site, diagnostics: &mut Diagnostics) {
-    let Some(pause) = &site.policy.pause else { return };
-    // Without an end it begins when it is first seen: that it is over the policy cannot tell.
-    if let Some(end) = pause.until.filter(|end| *end <= site.at) {
-        diagnostics.push(
-            lints::PAST_PAUSE
-                .at(pause.span, format!("this pause ended {end}: it pauses nothing"))
-                .help("remove it, or write the time that is meant"),
-        );
-    }
-    if pause.from.is_none() && pause.until.is_some() && !acknowledged(site, Acknowledgement::LongPause) {
-        diagnostics.push(
-            lints::PAUSE_WITHOUT_FROM
-                .at(pause.span, "without `from` this pause ends 36 hours after it came into force, if not before")
-                .help("write `from`, so that its length can be checked; or `acknowledge: [long_pause]`"),
-        );
-    }
-    let (Some(from), Some(until)) = (pause.from, pause.until) else { return };
-    if until.since(from) > LONG_PAUSE && !acknowledged(site, Acknowledgement::LongPause) {
-        diagnostics.push(
-            lints::LONG_PAUSE
-                .at(pause.span, "this pause is longer than 36 hours")
-                .label("search engines drop URLs that stay 503 for two days")
-                .help("if that is meant, write `acknowledge: [long_pause]`"),
-        );
+fn long_pauses(site: &Site, diagnostics: &mut Diagnostics) {
+    for pause in &site.policy.pauses {
+        // A span of the day is never too long.
+        let PauseTime::Once { from, until } = pause.time else { continue };
+        // Without an end it begins when it is first seen: that it is over the policy cannot tell.
+        if let Some(end) = until.filter(|end| *end <= site.at) {
+            diagnostics.push(
+                lints::PAST_PAUSE
+                    .at(pause.span, format!("this pause ended {end}: it pauses nothing"))
+                    .help("remove it, or write the time that is meant"),
+            );
+        }
+        if acknowledged(site, Acknowledgement::LongPause) {
+            continue;
+        }
+        if from.is_none() && until.is_some() {
+            diagnostics.push(
+                lints::PAUSE_WITHOUT_FROM
+                    .at(pause.span, "without `from` this pause ends 36 hours after it came into force, if not before")
+                    .help("write `from`, so that its length can be checked; or `acknowledge: [long_pause]`"),
+            );
+        }
+        if from.zip(until).is_some_and(|(from, until)| until.since(from) > LONG_PAUSE) {
+            diagnostics.push(
+                lints::LONG_PAUSE
+                    .at(pause.span, "this pause is longer than 36 hours")
+                    .label("search engines drop URLs that stay 503 for two days")
+                    .help("if that is meant, write `acknowledge: [long_pause]`"),
+            );
+        }
     }
 }
 

@@ -2,9 +2,10 @@
 
 use super::{Defaulted, Unlicensed};
 use crate::crawlers::Purpose;
-use crate::time::Timestamp;
+use crate::time::{Recurrence, Timestamp};
 use crate::yaml::{Located, Span};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 /// What is done about requests against the rules.
@@ -110,16 +111,52 @@ pub struct AnswerPolicy {
 pub struct PausePolicy {
     /// Whom it stops.
     pub audience: Audience,
-    /// When it begins; at once when absent.
-    pub from: Option<Timestamp>,
-    /// When it ends; 12 hours after it came into force when absent.
-    pub until: Option<Timestamp>,
+    /// When it is on.
+    pub time: PauseTime,
     /// Retry-After.
     pub retry_after: Duration,
     /// Whether robots.txt is answered 503 as well.
     pub pause_robots_txt: bool,
     /// The whole section.
     pub span: Span,
+}
+
+/// When a planned pause is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PauseTime {
+    /// Once.
+    Once {
+        /// When it begins; at once when absent.
+        from: Option<Timestamp>,
+        /// When it ends; 12 hours after it came into force when absent.
+        until: Option<Timestamp>,
+    },
+    /// Each day or each week.
+    Recurring(Recurrence),
+}
+
+impl PauseTime {
+    /// Whether it comes again.
+    pub fn recurs(self) -> bool {
+        matches!(self, PauseTime::Recurring(_))
+    }
+}
+
+impl fmt::Display for PauseTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (from, until) = match self {
+            PauseTime::Recurring(recurrence) => return recurrence.fmt(f),
+            PauseTime::Once { from, until } => (from, until),
+        };
+        match from {
+            Some(from) => write!(f, "from {from} ")?,
+            None => f.write_str("at once ")?,
+        }
+        match until {
+            Some(until) => write!(f, "until {until}"),
+            None => f.write_str("for 12 hours"),
+        }
+    }
 }
 
 /// Whom a pause stops.

@@ -40,10 +40,13 @@ impl Snapshot {
         Snapshot { histories, site_of_pattern, made_at, ..self }
     }
 
-    /// When something in it goes by the clock next: the bytes of a site, or whether its robots.txt is answered 503.
+    /// When something in it goes by the clock next: the bytes of a site, whether its robots.txt is answered 503, or a pause
+    /// ends, and the next ones of it are to be computed if it recurs.
     pub fn next_switch(&self) -> Option<Timestamp> {
         let of_sites = self.sites.iter().filter_map(|entry| entry.site.next_switch);
-        of_sites.chain(self.next_switch_of_robots_txt()).min()
+        let ends = self.sites.iter().flat_map(|entry| &entry.pauses).map(|pause| pause.until);
+        let ends = ends.filter(|end| *end > self.made_at);
+        of_sites.chain(self.next_switch_of_robots_txt()).chain(ends).min()
     }
 
     /// When robots.txt of a site begins or ceases next to be answered 503.
