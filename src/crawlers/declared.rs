@@ -330,17 +330,22 @@ fn names_page_of_browser(text: &[u8]) -> bool {
 /// Whether the word that ends here makes the string worth asking [`says_bot`]. A `+` does so, too: `+http` begins with
 /// it.
 pub fn is_hint(until: &[u8]) -> bool {
-    let until = until.strip_suffix(b"s").unwrap_or(until);
     // Most words end in other letters than these, the last letters of the four.
     until.last().is_some_and(|last| matches!(last | 0x20, b't' | b'r'))
         && WORDS.iter().any(|word| ends_with(until, word))
 }
 
-/// Whether the same holds for a part of a word: `Baiduspider-ads`, `RankBotEU`.
+/// Whether the same holds for a part of a word that ends in a sign: `Baiduspider-ads`.
+pub fn has_hint_before_sign(text: &[u8]) -> bool {
+    memchr::memchr2_iter(b'-', b'_', text).any(|at| is_hint(&text[..at]))
+}
+
+/// Whether the same holds for any part of a word, or for a plural: `RankBotEU`, `robots`.
 pub fn has_hint_inside_word(text: &[u8]) -> bool {
-    let begins_part = |next: &u8| matches!(next, b'-' | b'_' | b'0'..=b'9' | b'A'..=b'Z');
-    memchr::memchr3_iter(b't', b'r', b's', text)
-        .any(|at| text.get(at + 1).is_some_and(begins_part) && is_hint(&text[..=at]))
+    memchr::memchr3_iter(b't', b'r', b's', text).any(|at| {
+        let goes_on = text.get(at + 1).is_some_and(u8::is_ascii_lowercase);
+        !goes_on && is_hint(if text[at] == b's' { &text[..at] } else { &text[..=at] })
+    })
 }
 
 /// Whether a token says by itself that it is a bot's.

@@ -163,8 +163,10 @@ impl Markers {
         self.index.find(&text[..until], on_marker, |end| {
             is_hinted |= declared::is_hint(&text[..end]) || ends_like_tool(&text[..end]);
         });
+        // A browser that adds nothing has only its device to be looked at.
+        let has_hint = if until < text.len() { declared::has_hint_before_sign } else { declared::has_hint_inside_word };
         let text = &text[..until];
-        found.is_hinted |= is_hinted || declared::may_name_contact(text) || declared::has_hint_inside_word(text);
+        found.is_hinted |= is_hinted || declared::may_name_contact(text) || has_hint(text);
         found
     }
 }
