@@ -8,7 +8,7 @@ use crate::indexing::parse_lines;
 use crate::policy::{Site, SiteEntry};
 use crate::robots::seconds;
 use crate::settings::AddressDetail;
-use crate::telemetry::{AccessLog, AccessRecord, Event, Events, Metrics, Traffic, UNCLAIMED};
+use crate::telemetry::{AccessLog, AccessRecord, Event, Events, Metrics, Octets, Traffic, UNCLAIMED};
 use crate::verdict::{
     Action, Decision, Doubt, Identity, Kind, Observed, claim_label, group_place, rule_line, rule_place,
 };
@@ -196,16 +196,16 @@ impl Recorder {
         AccessRecord {
             time: request.arrived,
             client: request.client.and_then(|address| self.logs.addresses.apply(address)),
-            method: bounded(request.method),
-            host: bounded(request.host),
-            target: bounded(request.target),
+            method: cut(request.method),
+            host: cut(request.host),
+            target: cut(request.target),
             http: outcome.http,
             tls: outcome.tls,
             status: outcome.status,
             bytes: outcome.body_octets,
             milliseconds: (outcome.elapsed.as_secs_f64() * 1e6).round() / 1e3,
-            user_agent: request.user_agent.map(bounded),
-            referer: outcome.referer.map(bounded),
+            user_agent: request.user_agent.map(cut),
+            referer: outcome.referer.map(cut),
             site: site.map(|site| site.name.as_str()),
             crawler: judgement.ok().and_then(|judgement| match judgement {
                 Judgement::Unclaimed(unclaimed) => claim_label(unclaimed.claim, self.registry, None),
@@ -301,5 +301,9 @@ fn identity_label(registry: &Registry, claim: Claim) -> &str {
 }
 
 fn bounded(octets: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(&octets[..octets.len().min(FIELD_LIMIT)])
+    String::from_utf8_lossy(cut(octets).0)
+}
+
+fn cut(octets: &[u8]) -> Octets<'_> {
+    Octets(&octets[..octets.len().min(FIELD_LIMIT)])
 }

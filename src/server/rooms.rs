@@ -119,7 +119,8 @@ fn clock(settings: &Settings) -> Result<Clock, ServerError> {
 
 fn logs(settings: &Settings) -> Result<Logs, ServerError> {
     Ok(Logs {
-        access: AccessLog::open(&settings.logs.access).map_err(cannot_open_access_log(settings))?,
+        access: AccessLog::open(&settings.logs.access, settings.logs.access_format)
+            .map_err(cannot_open_access_log(settings))?,
         events: Events::open(&settings.logs.events).map_err(ServerError::io("cannot open the event log"))?,
         addresses: settings.logs.addresses,
         kept_addresses: settings.history_addresses,

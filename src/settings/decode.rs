@@ -7,8 +7,8 @@ mod listen;
 use super::address::{host_pattern, listen_address};
 use super::identity::identity;
 use super::{
-    AccessDestination, AddressDetail, EventDestination, EventSettings, OriginSettings, OriginTimeouts, ServerAddress,
-    SettingsFile,
+    AccessDestination, AccessFormat, AddressDetail, EventDestination, EventSettings, OriginSettings, OriginTimeouts,
+    ServerAddress, SettingsFile,
 };
 use crate::crawlers::read_networks;
 use crate::yaml::{Decoder, Diagnostics, Document, Fields, Node, Source, Value};
@@ -36,7 +36,8 @@ fn settings(root: &Node, decoder: &mut Decoder<'_>) -> Option<SettingsFile> {
     let mut fields = decoder.fields(root, "a map of settings, like `listen: 0.0.0.0:80`")?;
     later(&mut fields, &["store"], decoder);
     let threads = fields.take("threads").and_then(|node| decoder.integer(node, 1..=1_024, "a number of threads"));
-    let (access, events) = fields.take("logs").map(|node| logs(node, decoder)).unwrap_or_default();
+    let Logged { access, access_format, events } =
+        fields.take("logs").map(|node| logs(node, decoder)).unwrap_or_default();
     let (addresses, history_addresses) = fields.take("privacy").map(|node| privacy(node, decoder)).unwrap_or_default();
     let said = SettingsFile {
         listen: fields.take("listen").map(|node| listen::listen(node, decoder)).unwrap_or_default(),
@@ -51,6 +52,7 @@ fn settings(root: &Node, decoder: &mut Decoder<'_>) -> Option<SettingsFile> {
         acme_webroot: fields.take("acme_webroot").and_then(|node| path(node, decoder)),
         limits: fields.take("limits").map(|node| limits::limits(node, decoder)).unwrap_or_default(),
         access,
+        access_format,
         events,
         addresses,
         lane: fields.take("lane").and_then(|node| decoder.boolean(node)),
@@ -208,17 +210,16 @@ fn duration(node: &Node, bounds: RangeInclusive<Duration>, into: &mut Duration, 
     }
 }
 
-type Logged = (Option<AccessDestination>, Option<EventSettings>);
+#[derive(Default)]
+struct Logged {
+    access: Option<AccessDestination>,
+    access_format: Option<AccessFormat>,
+    events: Option<EventSettings>,
+}
 
 fn logs(node: &Node, decoder: &mut Decoder<'_>) -> Logged {
-    let Some(mut fields) = decoder.fields(node, "a map: access, events") else { return (None, None) };
-    let access = fields.take("access").and_then(|node| {
-        Some(match or_off(node, decoder, path)? {
-            None => AccessDestination::Off,
-            Some(path) if is_stdout(&path) => AccessDestination::Stdout,
-            Some(path) => AccessDestination::File(path),
-        })
-    });
+    let Some(mut fields) = decoder.fields(node, "a map: access, events") else { return Logged::default() };
+    let (access, access_format) = fields.take("access").map(|node| access(node, decoder)).unwrap_or_default();
     let events = fields.take("events").and_then(|node| events(node, decoder));
     if let Some((key, _)) = fields.take_foreign("addresses") {
         let message = "there is no field `addresses` here: it is `privacy.logs`";
@@ -226,7 +227,38 @@ fn logs(node: &Node, decoder: &mut Decoder<'_>) -> Logged {
             Some("write `privacy: { logs: network }` beside `logs`; the values are full, network and none".into());
     }
     fields.finish(decoder);
-    (access, events)
+    Logged { access, access_format, events }
+}
+
+/// `off`, a file, `-`, or a map with more to say.
+fn access(node: &Node, decoder: &mut Decoder<'_>) -> (Option<AccessDestination>, Option<AccessFormat>) {
+    let (to, format) = if matches!(node.value, Value::Mapping(_)) {
+        let Some(mut fields) = decoder.fields(node, "a map: to, format") else { return (None, None) };
+        let to = log_place(&mut fields, node, "the access log", decoder);
+        let formats = [("json", AccessFormat::Json), ("combined", AccessFormat::Combined)];
+        let format = fields.take("format").and_then(|node| decoder.word(node, &formats, "a format of the access log"));
+        fields.finish(decoder);
+        (to, format)
+    } else {
+        (or_off(node, decoder, path), None)
+    };
+    let destination = to.map(|to| match to {
+        None => AccessDestination::Off,
+        Some(path) if is_stdout(&path) => AccessDestination::Stdout,
+        Some(path) => AccessDestination::File(path),
+    });
+    (destination, format)
+}
+
+/// `to`, of a map.
+fn log_place(fields: &mut Fields<'_>, map: &Node, log: &str, decoder: &mut Decoder<'_>) -> Option<Option<PathBuf>> {
+    match fields.take("to") {
+        Some(node) => or_off(node, decoder, path),
+        None => {
+            decoder.error("missing-field", map.span, format!("{log} needs `to`: a file, or `-`"));
+            None
+        }
+    }
 }
 
 /// How much of a client's address the logs get, and how much the history keeps.
@@ -248,13 +280,7 @@ fn events(node: &Node, decoder: &mut Decoder<'_>) -> Option<EventSettings> {
     let mut rate = EventSettings::default().rate;
     let to = if matches!(node.value, Value::Mapping(_)) {
         let mut fields = decoder.fields(node, "a map: to, rate")?;
-        let to = match fields.take("to") {
-            Some(node) => or_off(node, decoder, path),
-            None => {
-                decoder.error("missing-field", node.span, "the log of events needs `to`: a file, or `-`");
-                None
-            }
-        };
+        let to = log_place(&mut fields, node, "the log of events", decoder);
         let given = fields.take("rate");
         let given = given.and_then(|node| decoder.integer(node, 1..=100_000, "a number of events a second"));
         if let Some(given) = given.and_then(|given| u32::try_from(given).ok()) {

@@ -1,7 +1,7 @@
 //! Settings as they were given, by the file and by the flags that go over it. What was left out is left out here too.
 
 use super::{
-    AccessDestination, AddressDetail, DecisionAddress, DecisionSettings, EventDestination, EventSettings,
+    AccessDestination, AccessFormat, AddressDetail, DecisionAddress, DecisionSettings, EventDestination, EventSettings,
     IdentitySettings, Limits, ListenSettings, Logs, OriginSettings, Settings,
 };
 use std::net::SocketAddr;
@@ -23,6 +23,8 @@ pub struct SettingsFile {
     pub acme_webroot: Option<PathBuf>,
     pub limits: Limits,
     pub access: Option<AccessDestination>,
+    /// `logs.access.format`.
+    pub access_format: Option<AccessFormat>,
     pub events: Option<EventSettings>,
     pub addresses: Option<AddressDetail>,
     pub lane: Option<bool>,
@@ -95,6 +97,7 @@ impl SettingsFile {
             acme_webroot: self.acme_webroot.or(file.acme_webroot),
             limits: file.limits,
             access: self.access.or(file.access),
+            access_format: self.access_format.or(file.access_format),
             events: self.events.or(file.events),
             addresses: self.addresses.or(file.addresses),
             lane: self.lane.or(file.lane),
@@ -134,6 +137,7 @@ impl SettingsFile {
             limits: self.limits,
             logs: Logs {
                 access: self.access.unwrap_or(AccessDestination::Off),
+                access_format: self.access_format.unwrap_or_default(),
                 events: self.events.unwrap_or_default(),
                 addresses: self.addresses.unwrap_or(AddressDetail::Full),
             },

@@ -120,6 +120,8 @@ impl Default for OriginTimeouts {
 pub struct Logs {
     /// The access log.
     pub access: AccessDestination,
+    /// How it is written.
+    pub access_format: AccessFormat,
     /// What crawlers do against the rules.
     pub events: EventSettings,
     /// How much of a client's address is written.
@@ -128,7 +130,12 @@ pub struct Logs {
 
 impl Default for Logs {
     fn default() -> Logs {
-        Logs { access: AccessDestination::Off, events: EventSettings::default(), addresses: AddressDetail::Full }
+        Logs {
+            access: AccessDestination::Off,
+            access_format: AccessFormat::Json,
+            events: EventSettings::default(),
+            addresses: AddressDetail::Full,
+        }
     }
 }
 
@@ -167,6 +174,16 @@ pub enum AccessDestination {
     Stdout,
     /// Appended to this file.
     File(PathBuf),
+}
+
+/// How the access log is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AccessFormat {
+    /// A JSON object for each request.
+    #[default]
+    Json,
+    /// The Combined format of nginx and Apache.
+    Combined,
 }
 
 /// How much of an address is written.

@@ -50,6 +50,26 @@ fn a_whole_file_is_read() {
 }
 
 #[test]
+fn access_log_has_a_format_beside_its_place() {
+    let logs = |text: &str| {
+        let source = Source { name: "crawlgate.yaml".into(), text: format!("logs: {{ access: {text} }}\n").into() };
+        let (file, findings) = read(&source);
+        (file.map(|file| (file.access, file.access_format)), findings.items.first().map(|finding| finding.id))
+    };
+    let file = || Some(AccessDestination::File("a.log".into()));
+    assert_eq!(logs("a.log"), (Some((file(), None)), None));
+    assert_eq!(logs("{ to: a.log }"), (Some((file(), None)), None));
+    assert_eq!(logs("{ to: a.log, format: combined }"), (Some((file(), Some(AccessFormat::Combined))), None));
+    assert_eq!(
+        logs("{ to: '-', format: json }"),
+        (Some((Some(AccessDestination::Stdout), Some(AccessFormat::Json))), None)
+    );
+    assert_eq!(logs("{ to: off }").0, Some((Some(AccessDestination::Off), None)));
+    assert_eq!(logs("{ format: combined }"), (None, Some("missing-field")));
+    assert!(logs("{ to: a.log, format: common }").1.is_some() && logs("{ to: a.log, rate: 5 }").1.is_some());
+}
+
+#[test]
 fn logs_addresses_is_refused_with_its_new_place() {
     let source = Source { name: "crawlgate.yaml".into(), text: "logs: { addresses: none }\n".into() };
     let (file, diagnostics) = read(&source);

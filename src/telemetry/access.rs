@@ -1,118 +1,48 @@
-//! The access log: one JSON line for each request. [`AccessRecord`] is a line, [`AccessLog`] takes lines in. Must not know
-//! requests and policies.
+//! The access log: one line for each request, in JSON or in the Combined format. [`AccessLog`] takes lines in. Must not
+//! know requests and policies.
 
+use super::access_record::AccessRecord;
+use super::combined::write_combined;
 use super::log_file::LogFile;
 use super::log_writer::{LogWriter, Output};
-use crate::policy::Version;
-use crate::settings::AccessDestination;
-use chrono::{DateTime, Datelike, Timelike, Utc};
-use serde::{Serialize, Serializer};
-use std::borrow::Cow;
-use std::net::IpAddr;
+use crate::settings::{AccessDestination, AccessFormat};
 use std::ops::Deref;
-use std::time::SystemTime;
 
 /// What messages call the log.
 const NAME: &str = "access-log";
 
-/// One line.
-#[derive(Clone, Debug, Serialize)]
-#[allow(missing_docs)]
-pub struct AccessRecord<'a> {
-    /// RFC 3339 with milliseconds, UTC.
-    #[serde(serialize_with = "moment")]
-    pub time: SystemTime,
-    pub client: Option<IpAddr>,
-    pub method: Cow<'a, str>,
-    pub host: Cow<'a, str>,
-    pub target: Cow<'a, str>,
-    pub http: &'static str,
-    /// The version of TLS.
-    pub tls: Option<&'static str>,
-    pub status: u16,
-    pub bytes: u64,
-    pub milliseconds: f64,
-    pub user_agent: Option<Cow<'a, str>>,
-    pub referer: Option<Cow<'a, str>>,
-    pub site: Option<&'a str>,
-    /// The registry's id, the policy's token, or `other`; absent for a person.
-    pub crawler: Option<&'a str>,
-    /// What is proven of the crawler.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub identity: Option<&'static str>,
-    /// Why nothing is proven of a crawler that can be proven here.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub doubt: Option<&'static str>,
-    pub verdict: Option<&'static str>,
-    pub kind: Option<&'static str>,
-    /// A violation of a crawler that was never served robots.txt here.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub never_fetched: bool,
-    /// `Disallow: /cart/`.
-    pub rule: Option<String>,
-    /// `file:line:column` of it.
-    pub rule_source: Option<String>,
-    pub action: &'static str,
-    /// What enforce would have done.
-    pub would: Option<&'static str>,
-    /// Why it was not done: `mode`, `unlisted` or `unverified`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub observed: Option<&'static str>,
-    /// The version of robots.txt it was judged by.
-    #[serde(serialize_with = "version")]
-    pub version: Option<Version>,
-    pub error: Option<&'a str>,
-}
-
-/// Digit by digit: the formatting machinery takes longer than all the rest of a line.
-pub(super) fn moment<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
-    let at = DateTime::<Utc>::from(*time);
-    let mut text = *b"0000-00-00T00:00:00.000Z";
-    let mut write = |place: usize, digits: usize, mut number: u32| {
-        for digit in text[place..place + digits].iter_mut().rev() {
-            *digit = b'0' + (number % 10) as u8;
-            number /= 10;
-        }
-    };
-    write(0, 4, at.year().clamp(0, 9_999).unsigned_abs());
-    for (place, number) in [(5, at.month()), (8, at.day()), (11, at.hour()), (14, at.minute()), (17, at.second())] {
-        write(place, 2, number);
-    }
-    write(20, 3, at.timestamp_subsec_millis());
-    serializer.serialize_str(std::str::from_utf8(&text).unwrap_or_default())
-}
-
-pub(super) fn version<S: Serializer>(version: &Option<Version>, serializer: S) -> Result<S::Ok, S::Error> {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
-    let Some(Version(octets)) = version else { return serializer.serialize_none() };
-    let mut text = [0; 16];
-    for (pair, octet) in text.chunks_exact_mut(2).zip(octets) {
-        pair.copy_from_slice(&[HEX[usize::from(octet >> 4)], HEX[usize::from(octet & 15)]]);
-    }
-    serializer.serialize_str(std::str::from_utf8(&text).unwrap_or_default())
-}
-
 /// The access log; cheap to clone.
 #[derive(Clone)]
-pub struct AccessLog(LogWriter);
+pub struct AccessLog {
+    writer: LogWriter,
+    format: AccessFormat,
+}
 
 impl AccessLog {
     /// Opens the destination and starts the writer.
     ///
     /// # Errors
     /// The file cannot be opened for appending, or no thread can be started.
-    pub fn open(destination: &AccessDestination) -> std::io::Result<AccessLog> {
+    pub fn open(destination: &AccessDestination, format: AccessFormat) -> std::io::Result<AccessLog> {
         let output = match destination {
             AccessDestination::Off => return Ok(AccessLog::off()),
             AccessDestination::Stdout => Output::stdout()?,
             AccessDestination::File(path) => Output::File(LogFile::open(NAME, path)?),
         };
-        LogWriter::start(NAME, output).map(AccessLog)
+        LogWriter::start(NAME, output).map(|writer| AccessLog { writer, format })
     }
 
     /// A log that is not written.
     pub fn off() -> AccessLog {
-        AccessLog(LogWriter::off())
+        AccessLog { writer: LogWriter::off(), format: AccessFormat::default() }
+    }
+
+    /// Takes a line in.
+    pub fn write(&self, record: &AccessRecord<'_>) {
+        match self.format {
+            AccessFormat::Json => self.writer.write(record),
+            AccessFormat::Combined => self.writer.write_line(|line| write_combined(record, line).is_ok()),
+        }
     }
 }
 
@@ -120,6 +50,6 @@ impl Deref for AccessLog {
     type Target = LogWriter;
 
     fn deref(&self) -> &LogWriter {
-        &self.0
+        &self.writer
     }
 }

@@ -4,7 +4,7 @@
 //! Above a rate only some events are recorded, some of each crawler, and the next one says how many were left out.
 //! Recording one costs a short lock and no waiting: lines are gathered and written as those of the access log are.
 
-use super::access::moment;
+use super::access_record::moment;
 use super::log_file::LogFile;
 use super::log_writer::{LogWriter, Output};
 use crate::settings::{EventDestination, EventSettings};

@@ -1,4 +1,4 @@
-//! Logs of JSON lines. [`LogWriter`] takes lines in on the thread of the request and gathers them; a thread of its own
+//! Logs of lines. [`LogWriter`] takes lines in on the thread of the request and gathers them; a thread of its own
 //! writes them several times a second. Waking that thread for each line would cost more than everything else. A full
 //! buffer drops lines and counts them, so a request never waits for a disk. Must not know what the lines say.
 //! Lines that wait while the file is opened again go into the new file.
@@ -133,12 +133,17 @@ impl LogWriter {
         self.open.is_some()
     }
 
-    /// Takes a line in.
+    /// Takes a line of JSON in.
     pub fn write(&self, record: &impl Serialize) {
+        self.write_line(|line| serde_json::to_writer(line, record).is_ok());
+    }
+
+    /// Takes a line in, which `write` appends without its end. A line that it cannot write counts as dropped.
+    pub(super) fn write_line(&self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
         let Some(shared) = self.shared() else { return };
         LINE.with_borrow_mut(|line| {
             line.clear();
-            if serde_json::to_writer(&mut *line, record).is_err() {
+            if !write(line) {
                 shared.dropped.fetch_add(1, Ordering::Relaxed);
                 return;
             }

@@ -4,7 +4,9 @@
 //! it ready labels and records.
 
 mod access;
+mod access_record;
 mod certificates;
+mod combined;
 mod events;
 mod log_file;
 mod log_writer;
@@ -13,7 +15,8 @@ mod recent;
 mod trace;
 mod traffic;
 
-pub use access::{AccessLog, AccessRecord};
+pub use access::AccessLog;
+pub use access_record::{AccessRecord, Octets};
 pub use certificates::{CertificateStatus, RefusedRenewal};
 pub use events::{Event, Events};
 pub use log_writer::LogWriter;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::settings::AccessDestination;
+use crate::settings::{AccessDestination, AccessFormat};
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
@@ -101,9 +101,9 @@ fn record(target: &str) -> AccessRecord<'_> {
     AccessRecord {
         time: std::time::UNIX_EPOCH + Duration::from_millis(1_765_000_000_007),
         client: Some([192, 0, 2, 1].into()),
-        method: "GET".into(),
-        host: "shop.example".into(),
-        target: target.into(),
+        method: Octets(b"GET"),
+        host: Octets(b"shop.example"),
+        target: Octets(target.as_bytes()),
         tls: None,
         http: "1.1",
         status: 0,
@@ -132,7 +132,7 @@ fn record(target: &str) -> AccessRecord<'_> {
 fn lines_reach_the_file_and_the_new_one_after_rotation() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("access.log");
-    let log = AccessLog::open(&AccessDestination::File(file.clone())).expect("opened");
+    let log = AccessLog::open(&AccessDestination::File(file.clone()), AccessFormat::Json).expect("opened");
     log.write(&AccessRecord { status: 200, ..record("/one\n\"quoted\"") });
     log.flush(Duration::from_secs(10));
     let rotated = directory.path().join("access.log.1");
@@ -179,7 +179,7 @@ fn a_full_queue_drops_and_counts_lines_and_still_flushes() {
     assert!(made.success());
     // A reader that does not read: the pipe fills, the writer waits, the queue fills.
     let mut reader = std::fs::OpenOptions::new().read(true).write(true).open(&file).expect("opened");
-    let log = AccessLog::open(&AccessDestination::File(file.clone())).expect("opened");
+    let log = AccessLog::open(&AccessDestination::File(file.clone()), AccessFormat::Json).expect("opened");
     let target = "/".repeat(2_000);
     while log.dropped() == 0 {
         log.write(&record(&target));
@@ -260,4 +260,51 @@ fn more_names_than_there_is_room_for_are_left_out() {
         });
     }
     assert_eq!((made, events.left_out()), (16_384, 20_000 - 16_384));
+}
+
+/// What a client can send that could end a field or a line, or be another octet.
+const HOSTILE: &[u8] = b"/a \"b\\x41\\\xff\x00\x1b[31m\r\n\t\x7f - \xe2\x80\xae [x] HTTP/1.1";
+
+#[test]
+fn combined_line_is_that_of_nginx_and_is_read_back() {
+    use crate::logs::{Line, LineFormat};
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("access.log");
+    let log = AccessLog::open(&AccessDestination::File(file.clone()), AccessFormat::Combined).expect("opened");
+    let plain = AccessRecord { status: 200, bytes: 5, ..record("/one?a=b") };
+    log.write(&AccessRecord { user_agent: Some(Octets(b"GPTBot/1.2")), referer: None, http: "1.1", ..plain.clone() });
+    log.write(&AccessRecord { client: None, http: "2", status: 0, user_agent: None, ..plain.clone() });
+    let hostile = Some(Octets(HOSTILE));
+    log.write(&AccessRecord { target: Octets(HOSTILE), user_agent: hostile, referer: hostile, ..plain.clone() });
+    log.write(&AccessRecord { method: Octets(b""), target: Octets(b""), ..plain });
+    log.flush(Duration::from_secs(10));
+    let text = std::fs::read_to_string(&file).expect("ASCII");
+    assert!(text.bytes().all(|octet| matches!(octet, b'\n' | b' '..=b'~')), "{text}");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 4);
+    assert_eq!(
+        lines[0],
+        r#"192.0.2.1 - - [06/Dec/2025:05:46:40 +0000] "GET /one?a=b HTTP/1.1" 200 5 "-" "GPTBot/1.2""#
+    );
+    assert_eq!(lines[1], r#"- - - [06/Dec/2025:05:46:40 +0000] "GET /one?a=b HTTP/2.0" 000 5 "-" "-""#);
+    assert!(
+        lines[2].contains(r"GET /a \x22b\x5Cx41\x5C\xFF\x00\x1B[31m\x0D\x0A\x09\x7F - \xE2\x80\xAE [x] HTTP/1.1 HTTP/"),
+        "{text}"
+    );
+    let read = |line: &'static str| match LineFormat::Detect.read(line.as_bytes()) {
+        Some(Line::Request(read)) => read,
+        other => panic!("{line}: {other:?}"),
+    };
+    let lines: Vec<&'static str> = lines.iter().map(|line| &*line.to_string().leak()).collect();
+    let first = read(lines[0]);
+    assert_eq!((&*first.method, &*first.target, first.status, first.bytes), (&b"GET"[..], &b"/one?a=b"[..], 200, 5));
+    assert_eq!(
+        (first.client.as_deref(), first.user_agent.as_deref()),
+        (Some(&b"192.0.2.1"[..]), Some(&b"GPTBot/1.2"[..]))
+    );
+    assert_eq!(first.time, crate::time::Timestamp(1_765_000_000));
+    assert_eq!((read(lines[1]).status, read(lines[1]).user_agent.as_deref()), (0, Some(&b""[..])));
+    let odd = read(lines[2]);
+    assert_eq!((&*odd.target, odd.user_agent.as_deref()), (HOSTILE, Some(HOSTILE)));
+    assert!(matches!(LineFormat::Detect.read(lines[3].as_bytes()), Some(Line::NoRequest)));
 }

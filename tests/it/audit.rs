@@ -1,5 +1,6 @@
 //! `audit` on logs of several servers, as a process.
 
+use crate::support::{Origin, Setup, eventually, read};
 use crawlgate::time::Timestamp;
 use serde_json::{Value, json};
 use std::fs;
@@ -503,4 +504,33 @@ fn the_page_shows_the_numbers_and_escapes_the_log() {
         assert!(!page.contains(forbidden), "{forbidden}");
     }
     assert_eq!(case.run(&["--robots", "robots.txt", "--html", "no/out.html", "access.log"]).status.code(), Some(3));
+}
+
+#[test]
+fn combined_log_of_crawlgate_itself_is_read_back() {
+    let origin = Origin::plain();
+    let gate = Setup::before(origin.address)
+        .settings(
+            "trusted_proxies: [127.0.0.1]\nlogs: { access: { to: access.log, format: combined } }\n\
+             privacy: { logs: network }",
+        )
+        .start();
+    let field = "X-Forwarded-For: 203.0.113.9\r\n";
+    gate.get("shop.example", "/cart/?q=%22", &format!("{field}User-Agent: {BINGBOT}\r\n"));
+    // What would end a field, and what is no ASCII.
+    let odd = "GPTBot/1.2 \\x41 \" - [x] \u{202e}";
+    gate.get("shop.example", "/a\u{e9}", &format!("{field}User-Agent: {odd}\r\nReferer: http://\"\\\r\n"));
+    let log = eventually("two lines", || {
+        let log = read(&gate.path("access.log"));
+        (log.lines().count() == 2).then_some(log)
+    });
+    let lines: Vec<&str> = log.lines().collect();
+    assert!(
+        lines[0].starts_with("203.0.113.0 - - [") && lines[0].contains("\"GET /cart/?q=%22 HTTP/1.1\" 200 5 \"-\"")
+    );
+    assert!(lines[1].contains(r#" "http://\x22\x5C" "GPTBot/1.2 \x5Cx41 \x22 - [x] \xE2\x80\xAE""#), "{log}");
+    assert!(lines[1].contains(r"GET /a\xC3\xA9 HTTP/1.1"), "{log}");
+    let case = Case::new(&[("access.log", log.as_bytes())]);
+    let report = case.json(&["access.log", "--robots", "robots.txt"]);
+    assert_eq!((&report["lines"], &report["unreadable"]), (&json!(2), &json!(0)), "{report}");
 }

@@ -8,7 +8,7 @@ use crate::crawlers::Registry;
 use crate::identity::Proofs;
 use crate::judge::Logs;
 use crate::policy::origin::OriginFile;
-use crate::settings::{AccessDestination, AddressDetail, EventDestination, EventSettings};
+use crate::settings::{AccessDestination, AccessFormat, AddressDetail, EventDestination, EventSettings};
 use crate::sites::{KnownOrigins, SiteOptions, StartError};
 use crate::state::{StateError, StateStore};
 use crate::telemetry::{AccessLog, Events};
@@ -209,7 +209,7 @@ impl GateBuilder {
             move |source| OpenError::Log { path, source }
         };
         let access = match &self.access {
-            AccessDestination::File(path) => AccessLog::open(&self.access).map_err(failed(path))?,
+            AccessDestination::File(path) => AccessLog::open(&self.access, AccessFormat::Json).map_err(failed(path))?,
             AccessDestination::Off | AccessDestination::Stdout => AccessLog::off(),
         };
         let events = match &self.events.destination {

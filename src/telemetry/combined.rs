@@ -1,0 +1,62 @@
+//! Lines of the access log in the Combined format of nginx and Apache, for tools that read no JSON: [`write_combined`].
+//! What such a line cannot say (host, site, crawler, kind, rule) is left out. `crawlgate audit` reads the lines back.
+
+use super::access_record::{AccessRecord, Octets};
+use chrono::{DateTime, Datelike, Timelike, Utc};
+use std::io::Write;
+
+const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// `client - - [time] "request" status bytes "referer" "user agent"`.
+pub(super) fn write_combined(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> std::io::Result<()> {
+    match record.client {
+        Some(address) => write!(line, "{address}")?,
+        None => line.push(b'-'),
+    }
+    let at = DateTime::<Utc>::from(record.time);
+    let (month, year) = (MONTHS.get(at.month0() as usize).unwrap_or(&"Jan"), at.year().clamp(0, 9_999));
+    write!(line, " - - [{:02}/{month}/{year:04}:", at.day())?;
+    write!(line, "{:02}:{:02}:{:02} +0000] \"", at.hour(), at.minute(), at.second())?;
+    write_request(record, line)?;
+    write!(line, "\" {:03} {} \"", record.status, record.bytes)?;
+    write_field(record.referer, line)?;
+    line.extend_from_slice(b"\" \"");
+    write_field(record.user_agent, line)?;
+    line.push(b'"');
+    Ok(())
+}
+
+/// The request line; `-` for what was no request.
+fn write_request(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> std::io::Result<()> {
+    if record.method.0.is_empty() || record.target.0.is_empty() {
+        line.push(b'-');
+        return Ok(());
+    }
+    write_escaped(record.method.0, line)?;
+    line.push(b' ');
+    write_escaped(record.target.0, line)?;
+    // Tools know HTTP/2 as nginx and Apache write it.
+    write!(line, " HTTP/{}", if record.http == "2" { "2.0" } else { record.http })
+}
+
+fn write_field(field: Option<Octets<'_>>, line: &mut Vec<u8>) -> std::io::Result<()> {
+    match field {
+        Some(field) => write_escaped(field.0, line),
+        None => {
+            line.push(b'-');
+            Ok(())
+        }
+    }
+}
+
+/// Escapes what nginx escapes (ngx_http_log_escape): quotes, backslashes and octets that are no printable ASCII. No
+/// client can end a field or a line, or reach a terminal.
+fn write_escaped(octets: &[u8], line: &mut Vec<u8>) -> std::io::Result<()> {
+    for &octet in octets {
+        match octet {
+            b'"' | b'\\' | 0..=0x1f | 0x7f.. => write!(line, "\\x{octet:02X}")?,
+            _ => line.push(octet),
+        }
+    }
+    Ok(())
+}
