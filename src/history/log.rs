@@ -5,7 +5,7 @@
 //! States of a site's publication: nothing, a version, 503, and back, each by [`PublicationLog::record`] alone.
 
 use crate::policy::Version;
-use crate::policy::host_history::{HostHistory, Unavailability};
+use crate::policy::host_history::{ClockJump, HostHistory, Unavailability};
 use crate::policy::model::HostPattern;
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -15,6 +15,8 @@ use std::time::Duration;
 const MAX_PUBLICATIONS: usize = 256;
 /// Tenures that have ended and are remembered.
 const MAX_TENURES: usize = 65_536;
+/// Times that the clock was set forward which are told apart; the older ones count as one.
+const MAX_JUMPS: usize = 64;
 /// For how long the log remembers: crawlers are sent whole pages for 30 days where a host changed its site, and no
 /// robots.txt is cached for longer.
 const REMEMBERED: Duration = Duration::from_secs(31 * 86_400);
@@ -146,6 +148,8 @@ pub struct PublicationLog {
     /// What the hosts of a site served before crawlgate, by the word of the operator.
     pub(super) declared: BTreeMap<String, Version>,
     pub(super) gaps: Gaps,
+    /// When the clock was set forward, the latest first.
+    pub(super) jumps: Vec<ClockJump>,
 }
 
 impl PublicationLog {
@@ -174,13 +178,15 @@ impl PublicationLog {
         mut publications: Vec<Publication>,
         declared: BTreeMap<String, Version>,
         gaps: Gaps,
+        mut jumps: Vec<ClockJump>,
     ) -> PublicationLog {
+        jumps.sort_by_key(|jump| std::cmp::Reverse(jump.at));
         tenures.sort_by_key(|tenure| tenure.span.since.number);
         publications.sort_by_key(|publication| publication.span.since.number);
         let spans = tenures.iter().map(|tenure| tenure.span).chain(publications.iter().map(|known| known.span));
         let numbers = spans.flat_map(|span| [Some(span.since.number), span.until.map(|until| until.number)]);
         let next = numbers.flatten().max().map_or(0, |last| last.saturating_add(1));
-        PublicationLog { next, tenures, publications, declared, gaps }
+        PublicationLog { next, tenures, publications, declared, gaps, jumps }
     }
 
     /// Which site had which hosts, the earliest first.
@@ -201,6 +207,38 @@ impl PublicationLog {
     /// Notes that other servers may have answered for the hosts until now, or that the clock was set.
     pub fn was_broken(&mut self, now: Timestamp) {
         self.gaps.broken_at = Some(now);
+    }
+
+    /// Notes that the clock was set by so many seconds: forward, or back, which undoes what it was set forward before.
+    pub fn clock_was_set(&mut self, by: i64, now: Timestamp) {
+        let mut back = Duration::from_secs(by.min(0).unsigned_abs());
+        for jump in &mut self.jumps {
+            let undone = back.min(jump.by);
+            jump.by -= undone;
+            back -= undone;
+        }
+        self.jumps.retain(|jump| !jump.by.is_zero());
+        if let Ok(by) = u64::try_from(by)
+            && by > 0
+        {
+            self.jumps.insert(0, ClockJump { at: now, by: Duration::from_secs(by) });
+        }
+        if self.jumps.len() > MAX_JUMPS
+            && let Some(oldest) = self.jumps.pop()
+            && let Some(jump) = self.jumps.last_mut()
+        {
+            jump.by = jump.by.saturating_add(oldest.by);
+        }
+    }
+
+    /// When the clock was set forward, the latest first.
+    pub fn jumps(&self) -> &[ClockJump] {
+        &self.jumps
+    }
+
+    /// How far the clock was set forward in all, as far as that is remembered.
+    pub fn jumped(&self) -> Duration {
+        self.jumps.iter().fold(Duration::ZERO, |all, jump| all.saturating_add(jump.by))
     }
 
     /// The times of which nothing is known.
@@ -276,7 +314,8 @@ impl PublicationLog {
             let Span { since, until } = known.span;
             Unavailability { since: since.at, until: until.map(|until| until.at) }
         };
-        let mut history = HostHistory { unavailable: unavailable.map(span).collect(), ..HostHistory::new(now) };
+        let (unavailable, jumps) = (unavailable.map(span).collect(), self.jumps.clone());
+        let mut history = HostHistory { unavailable, jumps, ..HostHistory::new(now) };
         history.unavailable.sort_by_key(|span| std::cmp::Reverse(span.until.unwrap_or(now)));
         history.cached_since(longest, now)
     }
@@ -357,10 +396,13 @@ impl PublicationLog {
         let tenures = self.tenures.iter_mut().flat_map(|tenure| tenure.span.moments());
         let publications = self.publications.iter_mut().flat_map(|publication| publication.span.moments());
         let others = self.gaps.cut_at.iter_mut().chain(&mut self.gaps.lost_at).chain(&mut self.gaps.broken_at);
-        tenures.chain(publications).chain(others).for_each(|moment| *moment = now.min(*moment));
+        let jumps = self.jumps.iter_mut().map(|jump| &mut jump.at);
+        tenures.chain(publications).chain(others).chain(jumps).for_each(|moment| *moment = now.min(*moment));
     }
 
     fn forget(&mut self, now: Timestamp) {
+        self.jumps.retain(|jump| now.since(jump.at) <= REMEMBERED);
+        let now = Timestamp(now.0.saturating_sub_unsigned(self.jumped().as_secs()));
         self.publications.retain(|publication| !publication.span.is_over(now));
         self.tenures.retain(|tenure| !tenure.span.is_over(now));
         let is_over = |moment: &Timestamp| now.since(*moment) > REMEMBERED;

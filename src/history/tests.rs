@@ -120,6 +120,45 @@ fn clock_set_back_leaves_no_moment_to_come() {
 }
 
 #[test]
+fn clock_set_forward_makes_no_version_older() {
+    const HOUR: i64 = 3_600;
+    let mut world = World::new();
+    let site = |published| [("a", vec!["x.example"], published)];
+    world.record(0, &site(version(1)));
+    world.record(2 * HOUR, &site(version(2)));
+    let since = |world: &mut World, hour: i64| {
+        world.histories(hour * HOUR).of(b"x.example").cached_since(DAY, Timestamp(hour * HOUR)).0 / HOUR
+    };
+    // By two months at hour 3, which is longer than the log remembers.
+    let by = 60 * 24;
+    world.log.clock_was_set(by * HOUR, Timestamp((3 + by) * HOUR));
+    world.record((4 + by) * HOUR, &site(version(3)));
+    assert_eq!(since(&mut world, 4 + by), 4 - 24);
+    assert_eq!(world.superseded("x.example", (4 + by) * HOUR), [(id(2), (4 + by) * HOUR), (id(1), 2 * HOUR)]);
+    assert_eq!(since(&mut world, 3 + by + 24), 3, "up to the moment of the jump");
+    assert_eq!(since(&mut world, 3 + by + 25), 4 + by, "all of the window came after the jump");
+    // A window before the jump is none of its concern.
+    assert_eq!(since(&mut world, 2 + by), 2 + by - 24);
+    // Set back by a part of it, and then by more than there is.
+    world.log.clock_was_set(-10 * HOUR, Timestamp((5 + by - 10) * HOUR));
+    assert_eq!(world.log.jumped().as_secs() as i64, (by - 10) * HOUR);
+    world.record((5 + by - 10) * HOUR, &site(version(4)));
+    assert_eq!(since(&mut world, 6 + by - 10), 6 - 24);
+    world.log.clock_was_set(-2 * by * HOUR, Timestamp(6 * HOUR));
+    assert_eq!((world.log.jumped(), since(&mut world, 30)), (Duration::ZERO, 6));
+}
+
+#[test]
+fn clock_set_forward_too_often_counts_as_one_jump() {
+    let mut log = PublicationLog::default();
+    for time in 1..=100 {
+        log.clock_was_set(10, Timestamp(time * 1_000));
+    }
+    assert_eq!((log.jumps().len(), log.jumped()), (64, Duration::from_secs(1_000)));
+    assert_eq!((log.jumps()[0].at, log.jumps()[63].at), (Timestamp(100_000), Timestamp(37_000)));
+}
+
+#[test]
 fn span_of_503_within_the_window_lengthens_it_and_keeps_last_modified() {
     const HOUR: i64 = 3_600;
     let mut world = World::new();

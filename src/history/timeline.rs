@@ -54,6 +54,7 @@ impl PublicationLog {
         let mut history =
             HostHistory { moved_at: self.gaps.lost_at, unknown_until: self.gaps.cut_at, ..HostHistory::new(now) };
         history.moved_at = history.moved_at.max(self.moved_at(pieces));
+        history.jumps.clone_from(&self.jumps);
         history.unavailable = pieces.iter().rev().filter_map(Piece::unavailability).collect();
         let current = pieces.last().and_then(|last| last.version().filter(|_| last.until.is_none()));
         (history.since, history.identity_epoch) = (since(pieces, current, now), identity_epoch(pieces, now));

@@ -40,26 +40,34 @@ impl<'a> RobotsCache<'a> {
 
     /// The earliest moment at which a copy can have been served that a crawler with this cache may still use. A cache
     /// in front of crawlgate may have handed out the copy later.
-    fn cached_since(&self, entry: &SiteEntry, history: &HostHistory, now: Timestamp) -> Timestamp {
-        let window = entry.site.grace.max(self.kept);
-        history.cached_since(window + entry.site.behind_cache.unwrap_or_default(), now)
+    fn cached_since(
+        &self,
+        entry: &SiteEntry,
+        history: &HostHistory,
+        now: Timestamp,
+        set_forward: Duration,
+    ) -> Timestamp {
+        let window = entry.site.grace.max(self.kept) + entry.site.behind_cache.unwrap_or_default();
+        history.cached_since(window.saturating_add(set_forward), now)
     }
 }
 
-/// What a crawler may have cached. `is_steady` says whether the clock runs as before.
+/// What a crawler may have cached. `set_by` says by how many seconds the clock was set, where the history does not know
+/// of that yet.
 pub fn cached_versions<'a>(
     claimant: Claimant<'a>,
     cache: RobotsCache<'_>,
     host: Option<&Host>,
     now: Timestamp,
-    is_steady: bool,
+    set_by: Option<i64>,
 ) -> CachedVersions<'a> {
     let Claimant { entry, history, .. } = claimant;
-    let cached_since = cache.cached_since(entry, history, now);
+    let set_forward = Duration::from_secs(set_by.and_then(|by| u64::try_from(by).ok()).unwrap_or_default());
+    let cached_since = cache.cached_since(entry, history, now, set_forward);
     let may_be_cached = |moment: Timestamp| moment >= cached_since;
     // A copy from the second before the observation began may be used for as long as any.
-    let is_unbroken =
-        is_steady && host.is_some_and(|host| !host.is_forsaken(entry.site.grace, now) && host.is_of(&entry.site.name));
+    let is_unbroken = set_by.is_none()
+        && host.is_some_and(|host| !host.is_forsaken(entry.site.grace, now) && host.is_of(&entry.site.name));
     let is_observed = is_unbroken && host.is_some_and(|host| !may_be_cached(host.observed_since(history)));
     let is_behind_cache = entry.site.behind_cache.is_some();
     let (mut cached, mut may_be_unknown, mut was_served) = (0, false, is_behind_cache);

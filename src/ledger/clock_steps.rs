@@ -19,9 +19,10 @@ impl ClockSteps {
         ClockSteps { apart: AtomicI64::new(apart(moment)) }
     }
 
-    /// Whether the clock goes as it went.
-    pub fn is_steady(&self, moment: Moment) -> bool {
-        (apart(moment) - self.apart.load(Ordering::Relaxed)).abs() <= TOLERANCE
+    /// By how many seconds the clock was set, if it does not go as it went.
+    pub fn set_by(&self, moment: Moment) -> Option<i64> {
+        let set_by = apart(moment).saturating_sub(self.apart.load(Ordering::Relaxed));
+        (set_by.abs() > TOLERANCE).then_some(set_by)
     }
 
     /// Goes by the clock as it is now; says by how many seconds it was set, if it did not go as before.

@@ -109,15 +109,14 @@ impl Ledger {
         }
         let Some(key) = key(host) else { return CachedVersions::of_anyone(claimant, moment.now) };
         let cache = RobotsCache::of(claimant.claim, registry, entry);
-        let is_steady = self.clock.is_steady(moment);
-        let look =
-            |host: Option<&Host>| (cached_versions(claimant, cache, host, moment.now, is_steady), host.is_some());
+        let set_by = self.clock.set_by(moment);
+        let look = |host: Option<&Host>| (cached_versions(claimant, cache, host, moment.now, set_by), host.is_some());
         let (cached, is_known) = self.observations.touch(&key, entry.site.grace, moment.now, look);
         if is_known {
             return cached;
         }
         self.observations.add(&key, moment.now, || self.new_host(entry, host, moment.now));
-        self.observations.look(&key, |host| cached_versions(claimant, cache, host, moment.now, is_steady))
+        self.observations.look(&key, |host| cached_versions(claimant, cache, host, moment.now, set_by))
     }
 
     /// The same for explanations: changes nothing.
@@ -131,12 +130,12 @@ impl Ledger {
         let entry = claimant.entry;
         let Some(key) = key(host_name) else { return CachedVersions::of_anyone(claimant, moment.now) };
         let cache = RobotsCache::of(claimant.claim, registry, entry);
-        let is_steady = self.clock.is_steady(moment);
+        let set_by = self.clock.set_by(moment);
         self.observations.look(&key, |host| match host {
-            Some(host) => cached_versions(claimant, cache, Some(host), moment.now, is_steady),
+            Some(host) => cached_versions(claimant, cache, Some(host), moment.now, set_by),
             None => {
                 let host = self.new_host(entry, host_name, moment.now);
-                cached_versions(claimant, cache, Some(&host), moment.now, is_steady)
+                cached_versions(claimant, cache, Some(&host), moment.now, set_by)
             }
         })
     }
@@ -150,9 +149,9 @@ impl Ledger {
         self.observations.touch(&key, entry.site.grace, now, |_| ());
     }
 
-    /// Whether the clock runs as before. While it does not, the ledger accuses no crawler.
-    pub fn is_steady(&self, moment: Moment) -> bool {
-        self.clock.is_steady(moment)
+    /// By how many seconds the clock was set, until the next tick. Until then the ledger accuses no crawler.
+    pub fn clock_set_by(&self, moment: Moment) -> Option<i64> {
+        self.clock.set_by(moment)
     }
 
     /// Once a second: notices a clock that was set, hosts that are new, and what lists of networks proved.

@@ -18,6 +18,15 @@ pub struct Unavailability {
     pub until: Option<Timestamp>,
 }
 
+/// The clock was set forward, or the machine slept: what the clock says of the time before is that much too long ago.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockJump {
+    /// The time of the clock after it.
+    pub at: Timestamp,
+    /// How far it went.
+    pub by: Duration,
+}
+
 /// The past of every host whose closest pattern is the same.
 #[derive(Clone, Debug)]
 pub struct HostHistory {
@@ -29,6 +38,8 @@ pub struct HostHistory {
     pub unknown_until: Option<Timestamp>,
     /// When robots.txt answered 503, the latest span first. Spans do not overlap.
     pub unavailable: Vec<Unavailability>,
+    /// When the clock was set forward, the latest first.
+    pub jumps: Vec<ClockJump>,
     /// Since when this site publishes the version in force here: Last-Modified.
     pub since: Timestamp,
     /// Since when the host is at the site that it is at.
@@ -53,6 +64,7 @@ impl HostHistory {
             superseded: Vec::new(),
             unknown_until: None,
             unavailable: Vec::new(),
+            jumps: Vec::new(),
             since,
             at_site_since: since,
             is_told_by_its_date: true,
@@ -64,9 +76,14 @@ impl HostHistory {
 
     /// The earliest moment at which a crawler can have been served a copy that it may still use, where it may use one
     /// for `window`. A crawler that asks while robots.txt answers 503 may use its copy for another window (RFC 9309
-    /// section 2.4), so each such span within the window moves the moment back to a window before the span.
+    /// section 2.4), so each such span within the window moves the moment back to a window before the span. A window is
+    /// time that passed: where the clock was set forward within it, it reaches back that much further.
     pub fn cached_since(&self, window: Duration, now: Timestamp) -> Timestamp {
-        let before = |moment: Timestamp| Timestamp(moment.0.saturating_sub_unsigned(window.as_secs()));
+        let back = |moment: Timestamp, by: Duration| Timestamp(moment.0.saturating_sub_unsigned(by.as_secs()));
+        let before = |moment: Timestamp| {
+            let jumps = self.jumps.iter().filter(|jump| jump.at <= moment);
+            jumps.fold(back(moment, window), |since, jump| if jump.at >= since { back(since, jump.by) } else { since })
+        };
         self.unavailable.iter().fold(before(now), |cached_since, span| match span.until.unwrap_or(now) {
             until if until >= cached_since => cached_since.min(before(span.since)),
             _ => cached_since,

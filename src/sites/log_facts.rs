@@ -4,8 +4,10 @@
 use crate::history::{Change, Gaps, Publication, PublicationLog, Published, Span, Tenure, VersionStore};
 use crate::policy::Version;
 use crate::policy::decode::parse_host;
+use crate::policy::host_history::ClockJump;
 use crate::state::{self, AnyRecord, DeclaredVersion, Facts, GapReason, HistoryGap, HostTenure, ServedAs};
 use crate::time::Timestamp;
+use std::time::Duration;
 
 /// The log of an earlier process. A record that cannot be understood is left out and counts as a lost log, because what
 /// was published then is not known.
@@ -20,7 +22,9 @@ pub fn remembered_log(facts: &Facts, now: Timestamp) -> PublicationLog {
     let gaps = Gaps { cut_at: at(GapReason::Cut), lost_at: at(GapReason::Lost), broken_at: at(GapReason::Broken) };
     let declared = facts.declared_versions.iter();
     let declared = declared.filter_map(|(_, record)| Some((record.site.clone(), Version::parse(&record.version)?)));
-    let mut log = PublicationLog::remembered(tenures, publications, declared.collect(), gaps);
+    let jumps = facts.clock_jumps.iter();
+    let jumps = jumps.map(|(_, jump)| ClockJump { at: jump.at, by: Duration::from_secs(jump.by) });
+    let mut log = PublicationLog::remembered(tenures, publications, declared.collect(), gaps, jumps.collect());
     if !is_whole {
         log.was_lost(now);
     }
@@ -47,8 +51,13 @@ pub fn log_records(log: &PublicationLog) -> impl Iterator<Item = AnyRecord> {
     let declared =
         declared.map(|(site, version)| DeclaredVersion { site: site.clone(), version: version.to_string() }.into());
     let gaps = gaps.filter_map(|(reason, at)| Some(HistoryGap { reason, at: at? }.into()));
+    let jumps = log.jumps().iter().map(|jump| state::ClockJump { at: jump.at, by: jump.by.as_secs() }.into());
     let publications = log.publications().iter().map(|known| publication_record(known).into());
-    publications.chain(log.tenures().iter().map(|known| tenure_record(known).into())).chain(declared).chain(gaps)
+    publications
+        .chain(jumps)
+        .chain(log.tenures().iter().map(|known| tenure_record(known).into()))
+        .chain(declared)
+        .chain(gaps)
 }
 
 fn span_of(number: u64, since: Timestamp, until: Option<Timestamp>, ended_by: Option<u64>) -> Span {

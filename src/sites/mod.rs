@@ -299,10 +299,11 @@ impl SiteManager {
         self.change(now, |changes| ((), changes.catalog.clock_was_set(by, now)));
     }
 
-    /// The clock was set: what the operator says of the time before crawlgate cannot be placed any more.
-    pub fn history_was_broken(&self, now: Timestamp) {
+    /// The clock was set by so many seconds: what the operator says of the time before crawlgate cannot be placed any
+    /// more, and what was published before is not as old as the clock says.
+    pub fn history_was_shifted(&self, by: i64, now: Timestamp) {
         self.change(now, |changes| {
-            changes.publisher.was_broken(now);
+            changes.publisher.clock_was_set(by, now);
             ((), true)
         });
     }

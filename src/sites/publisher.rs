@@ -72,10 +72,11 @@ impl Publisher {
         }
     }
 
-    /// The clock was set: what was declared of the time before crawlgate cannot be placed any more.
-    pub fn was_broken(&mut self, now: Timestamp) {
+    /// The clock was set by so many seconds: what was declared of the time before crawlgate cannot be placed any more.
+    pub fn clock_was_set(&mut self, by: i64, now: Timestamp) {
         let mut log = self.corrected.take().unwrap_or_else(|| self.log.clone());
         log.was_broken(now);
+        log.clock_was_set(by, now);
         self.corrected = Some(log);
     }
 
@@ -105,7 +106,8 @@ impl Publisher {
             log = corrected.clone();
             record(&mut log, self.registry, &sites, keeps, now);
         }
-        self.store.prune(Timestamp(now.0.saturating_sub_unsigned(REMEMBERED.as_secs())));
+        let remembered = REMEMBERED.saturating_add(log.jumped());
+        self.store.prune(Timestamp(now.0.saturating_sub_unsigned(remembered.as_secs())));
         let mut facts = state::changes(log_records(&self.log), log_records(&log), now);
         facts.extend(self.new_versions(&sites, now));
         facts.extend(others.iter().cloned());
@@ -172,7 +174,7 @@ impl Publisher {
             known.chain(history.unknown_until).min()
         };
         let first = known.iter().filter_map(|(_, history)| superseded(history)).min();
-        self.forget_at = first.map(|first| first.plus(horizon.longest));
+        self.forget_at = first.map(|first| first.plus(horizon.longest.saturating_add(self.log.jumped())));
         self.generation += 1;
         let snapshot = Snapshot::new(entries, self.generation).with_histories(HostHistories::new(known), now);
         self.next_switch = snapshot.next_switch_of_robots_txt();

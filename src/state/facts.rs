@@ -152,6 +152,18 @@ records! {
         }
     }
 
+    /// The clock was set forward.
+    ClockJump, clock_jumps {
+        key {
+            /// The time of the clock after it.
+            at: Timestamp,
+        }
+        values {
+            /// By how many seconds.
+            by: u64,
+        }
+    }
+
     /// What a crawler was served. The time of its change is the last time at which it was served.
     Served, served {
         key {

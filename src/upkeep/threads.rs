@@ -71,9 +71,9 @@ impl UpkeepThreads {
 fn store_ledger(instance: &Instance) {
     let Instance { ledger, sites, clock, .. } = instance;
     let moment = clock.moment();
-    if !ledger.is_steady(moment) {
+    if let Some(by) = ledger.clock_set_by(moment) {
         // Before the ledger takes the clock for right again.
-        sites.history_was_broken(moment.now);
+        sites.history_was_shifted(by, moment.now);
     }
     ledger.tick(&sites.snapshot(), moment);
     instance.behaviours.traps.keep(clock.moment());

@@ -59,6 +59,7 @@ const TABLE: &[(&str, &str)] = &[
     ("lost state",                                   "rules pace traps"),
     ("the clock is set back",                        "rules pace traps"),
     ("the clock is set forward",                     "rules pace traps"),
+    ("the clock is set forward and back",            "rules           "),
     ("a pause of robots.txt",                        "rules pace traps"),
     ("a pause of robots.txt on a host just started", "rules           "),
     ("a pause of robots.txt behind a cache",         "rules           "),

@@ -160,13 +160,13 @@ fn trouble() -> Vec<Timeline> {
             Marked(1),
         ]
     };
-    let set = |seconds: i64, kind: &'static str| {
+    let set = |seconds: i64| {
         vec![
             Pass(25),
             Fetch(BINGBOT, APEX),
             Policy(TRAPPED),
             SetClock(seconds),
-            Ask(BINGBOT, APEX, TRAP, kind),
+            Ask(BINGBOT, APEX, TRAP, STALE),
             Marked(0),
         ]
     };
@@ -187,8 +187,8 @@ fn trouble() -> Vec<Timeline> {
                 Marked(0),
             ],
         ),
-        timeline("the clock is set back", set(-3 * HOUR, STALE)),
-        timeline("the clock is set forward", set(30 * HOUR, UNPROVEN)),
+        timeline("the clock is set back", set(-3 * HOUR)),
+        timeline("the clock is set forward", set(30 * HOUR)),
         timeline(
             "a pause of robots.txt",
             vec![

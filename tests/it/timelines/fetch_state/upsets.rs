@@ -92,7 +92,7 @@ impl FetchState {
         self.gate.set_clock(seconds);
         eventually("it is noticed", || (noticed(self) > before).then_some(()));
         let now = self.now();
-        (self.watched_since, self.known_since) = ([now; 2], now);
+        self.watched_since = [now; 2];
         self.set += seconds.unsigned_abs() as f64;
     }
 }
