@@ -10,18 +10,19 @@
 //!
 //! | floor | room | what lives there |
 //! |---|---|---|
-//! | 8 | `main.rs`, `cli`, `server` | one file per command; assembly of the running server |
-//! | 7 | `edge` | a connection before it is Pingora's: admission, PROXY protocol, TLS, limits, and answers that need no origin |
-//! | 7 | `gateway` | the Pingora proxy, one file per phase: translates between Pingora and the rooms below, decides nothing |
-//! | 7 | `decisions` | the decision service: nginx, Caddy, Traefik, Envoy and HAProxy ask whether a request may pass |
-//! | 7 | `audit` | access logs in, compliance report out |
-//! | 7 | `diff` | two sets of rules compared: verdicts, answers, tags |
-//! | 7 | `admin` | metrics endpoint, read API, control socket, dashboard |
-//! | 7 | `middleware` | the gate in an application: a tower layer |
+//! | 9 | `main.rs`, `cli`, `server` | one file per command; assembly of the running server |
+//! | 8 | `edge` | a connection before it is Pingora's: admission, PROXY protocol, TLS, limits, and answers that need no origin |
+//! | 8 | `gateway` | the Pingora proxy, one file per phase: translates between Pingora and the rooms below, decides nothing |
+//! | 8 | `decisions` | the decision service: nginx, Caddy, Traefik, Envoy and HAProxy ask whether a request may pass |
+//! | 8 | `audit` | access logs in, compliance report out |
+//! | 8 | `diff` | two sets of rules compared: verdicts, answers, tags |
+//! | 8 | `admin` | metrics endpoint, read API, control socket, dashboard |
+//! | 8 | `middleware` | the gate in an application: a tower layer |
+//! | 7 | `requests` | the sequence that all doors share: head, challenge, redirect, judging, answer; the record of what was sent |
 //! | 6 | `upkeep` | what keeps a judge up to date beside the requests: opening, reloads, planned changes, gauges |
 //! | 6 | `answers` | a decision turned into a complete answer: robots.txt, refusal, slow-down, pause, licence, TDMRep, errors |
 //! | 6 | `forwarding` | what is written into a request on its way to the origin and into a response on its way back |
-//! | 5 | `judge` | the one sequence of a request: claim, identity, cached versions, behaviour, decision; and the recording of its outcome |
+//! | 5 | `judge` | claim, identity, cached versions, behaviour and decision of a request; the recording of its outcome |
 //! | 4 | `origin` | upstreams: addresses, background resolution, balancing; the origin's own robots.txt |
 //! | 4 | `sites` | the policy directory made into the snapshot in force: plan, apply, publish; pauses |
 //! | 4 | `ledger` | which versions were served to which crawler on which host; crawl rate; marked clients |
@@ -44,13 +45,12 @@
 //! | -1 | `clock` | what time it is, and how much was lived through; not part of the engine |
 //! | -2 | [`time`] | a moment and its spellings: the ground that every floor stands on |
 //!
-//! A request, in order: over HTTP/1 `edge::head` checks it and `edge::desk` finds the client's address; over HTTP/2
-//! `gateway::early` does both. `edge::desk` or `gateway::request` hands `judge::RequestFacts` to
-//! `judge::Judge::judge`, which asks the ledger and [`verdict::decide`]. A request that
-//! does not pass gets its answer from `answers::Answers`. For one that passes `gateway::peer` takes a prepared address
-//! from `origin`, and `gateway::forward`, `gateway::response` and `gateway::body` have `forwarding` write heads and
-//! pages. `gateway::logging` hands the `judge::Outcome` to
-//! `judge::Judge::record`, which counts and records.
+//! A request, in order: over HTTP/1 `edge::head` reads it and `edge::desk` hands it to `requests::Requests::receive`;
+//! over HTTP/2 `gateway::request` does, in an application `middleware::visit`, for another proxy `decisions::service`.
+//! `receive` refuses it, answers it, or has it forwarded: it asks `judge::Judge`, which asks the ledger and
+//! [`verdict::decide`], and takes the answer from `answers::Answers`. A request that passes goes through `edge::lane`, or
+//! through `gateway::peer`, `gateway::forward`, `gateway::response` and `gateway::body`; `requests::Forward` writes the
+//! heads. `requests::Ticket::finish` records what was sent, through `judge::Recorder`.
 //!
 //! Where to begin with a question:
 //!
@@ -62,7 +62,7 @@
 //! | where does the body of a 403 come from? | `answers/refusal.rs` |
 //! | where would a new kind of request be added? | `Kind` in `verdict/decision.rs`, decided in `verdict/decide.rs` |
 //! | where a new lint? | `policy/lint/catalogue.rs`, then the file of its subject beside it |
-//! | where a new door beside the gateway? | a room on floor 7 that calls `judge` and `answers`, as `gateway` does |
+//! | where a new door? | a room on floor 8 that calls `requests::Requests::receive`, and `requests::Ticket::finish` when the octets were written; `examples/toy_door.rs` is one in 80 lines |
 //!
 //! # What other crates may use
 //!
@@ -154,6 +154,9 @@ pub mod middleware;
 #[cfg(feature = "proxy")]
 #[doc(hidden)]
 pub mod origin;
+#[cfg(feature = "gate")]
+#[doc(hidden)]
+pub mod requests;
 #[cfg(feature = "proxy")]
 #[doc(hidden)]
 pub mod server;

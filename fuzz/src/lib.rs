@@ -495,7 +495,8 @@ pub fn log_line(data: &[u8]) {
 /// and where it ends does not depend on the pieces that it comes in.
 #[cfg(feature = "proxy")]
 pub fn head(data: &[u8]) {
-    use crawlgate::edge::{Framing, MOST_FIELDS, Request, Scanner};
+    use crawlgate::edge::{MOST_FIELDS, Request, Scanner};
+    use crawlgate::requests::Framing;
     use crawlgate::settings::Limits;
     let limits = Limits { target: 256, headers: 1_024, fields: 16, ..Limits::DEFAULT };
     let whole = Scanner::new(&limits).scan(data);

@@ -2,17 +2,20 @@
 
 use super::status::{self, FailingList, InstanceStatus, ProblemKind};
 use crate::clock::Moment;
+use crate::forwarding::Peer;
 use crate::identity::refresh::{ListUpdate, UpdateHandle, file_name};
-use crate::judge::RequestFacts;
 use crate::ledger::{ListHealth, Mark};
 use crate::origin::Origins;
+use crate::requests::{Connection, HeadFields, RequestHead, Requests};
 use crate::sites::{PauseError, PauseRequest, ReloadReport};
 use crate::telemetry::{CertificateStatus, ListGauges};
 use crate::time::Timestamp;
 use crate::upkeep::{Instance, Upkeep};
 use crate::verdict::ResponseFacts;
+use http::HeaderMap;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,6 +29,7 @@ pub type CertificatesSource = Box<dyn Fn(Timestamp) -> Vec<CertificateStatus> + 
 pub struct Operations {
     /// What requests are judged by and recorded in.
     pub instance: Arc<Instance>,
+    requests: Arc<Requests>,
     origins: Arc<Origins>,
     ready: AtomicBool,
     started: Instant,
@@ -42,9 +46,10 @@ pub struct Operations {
 
 impl Operations {
     /// Sets the gauges of the sites that are there.
-    pub fn new(upkeep: Arc<Upkeep>, origins: Arc<Origins>) -> Arc<Operations> {
+    pub fn new(upkeep: Arc<Upkeep>, requests: Arc<Requests>, origins: Arc<Origins>) -> Arc<Operations> {
         let operations = Operations {
             instance: upkeep.instance.clone(),
+            requests,
             origins,
             upkeep,
             ready: AtomicBool::new(false),
@@ -182,22 +187,11 @@ impl Operations {
 
     /// Why a request would be treated as it would be, here and now.
     pub fn explain(&self, question: &LiveQuestion) -> LiveAnswer {
-        let (arrived, lived) = self.instance.clock.read(Instant::now());
-        let request = RequestFacts {
-            host: question.host.as_bytes(),
-            target: question.target.as_bytes(),
-            method: b"GET",
-            user_agent: Some(question.user_agent.as_bytes()),
-            client: question.ip.map(|address| address.to_canonical()),
-            address_may_accuse: true,
-            signature: None,
-            has_license_token: false,
-            arrived,
-            lived,
-        };
+        // The operator says whose address it is.
+        let peer = Peer { address: question.ip, is_trusted: true, is_tls: false };
         let content_type = question.content_type.as_deref();
         let response = ResponseFacts { status: question.status, content_type, origin_tags: &question.origin_tags };
-        let explanation = self.instance.judge.explain(&request, &response);
+        let explanation = self.requests.explain(question, &Connection::from(peer), &response);
         LiveAnswer {
             text: explanation.to_text(&self.instance.sites.snapshot(), question.colour),
             explanation: serde_json::to_value(&explanation).unwrap_or_default(),
@@ -248,6 +242,36 @@ pub struct LiveQuestion {
     pub origin_tags: Vec<String>,
     /// Whether the text may have colours.
     pub colour: bool,
+}
+
+impl RequestHead for LiveQuestion {
+    fn method(&self) -> &[u8] {
+        b"GET"
+    }
+
+    fn target(&self) -> &[u8] {
+        self.target.as_bytes()
+    }
+
+    fn host(&self) -> &[u8] {
+        self.host.as_bytes()
+    }
+
+    fn http(&self) -> &'static str {
+        "1.1"
+    }
+
+    fn fields(&self) -> HeadFields<'_> {
+        HeadFields { user_agent: Some(self.user_agent.as_bytes()), ..HeadFields::default() }
+    }
+
+    fn forwarded_for(&self) -> impl DoubleEndedIterator<Item = &[u8]> {
+        std::iter::empty()
+    }
+
+    fn answer_fields(&self) -> Cow<'_, HeaderMap> {
+        Cow::Owned(HeaderMap::new())
+    }
 }
 
 /// Its answer, for a program and for a person.

@@ -4,6 +4,7 @@ use crate::crawlers::Registry;
 use crate::judge::Logs;
 use crate::ledger::Ledger;
 use crate::origin::Origins;
+use crate::requests::{RequestSettings, Requests};
 use crate::sites::{Outcome, PauseRequest, SiteManager, SiteOptions};
 use crate::state::StateStore;
 use crate::state::history::HistoryReader;
@@ -32,7 +33,9 @@ fn operations(directory: &std::path::Path) -> Arc<Operations> {
     let ledger = Arc::new(Ledger::in_memory(Vec::new(), &live.snapshot(), clock.moment()));
     let proofs = Arc::new(crate::identity::Proofs::none(Registry::builtin()));
     let instance = Instance::new(live, ledger, proofs, Arc::default(), clock, Logs::off());
-    Operations::new(Upkeep::new(instance), Arc::new(Origins::new(&[])))
+    let Instance { judge, recorder, clock, .. } = &*instance;
+    let requests = Requests::new(judge.clone(), recorder.clone(), clock.clone(), RequestSettings::default());
+    Operations::new(Upkeep::new(instance), requests, Arc::new(Origins::new(&[])))
 }
 
 fn history() -> HistoryReader {

@@ -13,7 +13,6 @@ mod passed;
 mod prepared;
 mod redirect;
 mod refusal;
-mod respond;
 mod ruling;
 mod served_file;
 mod tags;
@@ -25,7 +24,6 @@ pub use field::Field;
 pub use passed::{led_back, led_to, misasked, not_here, passed, referred, retry_later};
 pub use prepared::Answers;
 pub use redirect::redirect;
-pub use respond::{Received, Respond, Responded};
 pub use ruling::{Asked, Ruling};
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
 //! The service over HTTP/2, as an application of Pingora's: reads one request of a stream, and writes its answer.
 
 use super::service::Decisions;
-use crate::answers::{Answer, Received, Respond, Responded};
-use crate::forwarding::ClientConnection;
+use crate::answers::Answer;
 use crate::heads;
-use crate::judge::Judge;
+use crate::requests::{Arrival, ClientConnection, Received, Respond, Responded};
 use async_trait::async_trait;
 use pingora_core::Result;
 use pingora_core::apps::{HttpServerApp, ReusedHttpStream};
@@ -13,7 +12,6 @@ use pingora_core::server::ShutdownWatch;
 use pingora_http::{RequestHeader, ResponseHeader};
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Instant;
 
 #[async_trait]
 impl HttpServerApp for Decisions {
@@ -26,8 +24,7 @@ impl HttpServerApp for Decisions {
             return None;
         }
         let head = session.req_header().clone();
-        let request = received(&head, peer(&session), self.judge());
-        let responded = self.respond(&request);
+        let responded = self.respond(&received(&head, peer(&session), self.requests().arrival()));
         let is_whole = match write(&mut session, &responded).await {
             Ok(()) => true,
             Err(error) => {
@@ -35,7 +32,7 @@ impl HttpServerApp for Decisions {
                 false
             }
         };
-        self.written(&request, &responded, is_whole);
+        self.written(responded, is_whole);
         if let Err(error) = session.finish().await {
             tracing::debug!(%error, "a stream of a proxy did not end as it should");
         }
@@ -43,9 +40,7 @@ impl HttpServerApp for Decisions {
     }
 }
 
-fn received<'a>(head: &'a RequestHeader, peer: Option<IpAddr>, judge: &Judge) -> Received<'a> {
-    let started = Instant::now();
-    let (arrived, lived) = judge.recorder().clock().read(started);
+fn received(head: &RequestHeader, peer: Option<IpAddr>, arrival: Arrival) -> Received<'_> {
     Received {
         method: &head.method,
         target: head.raw_path(),
@@ -53,9 +48,7 @@ fn received<'a>(head: &'a RequestHeader, peer: Option<IpAddr>, judge: &Judge) ->
         headers: &head.headers,
         peer,
         http: "2",
-        arrived,
-        started,
-        lived,
+        arrival,
     }
 }
 

@@ -1,12 +1,11 @@
 //! [`Question`]: the request that a proxy asks about, read from the path and the fields by which each proxy passes it on.
 //! [`Protocol`] lists the ways. Borrows the head; must not know the judge's answer.
 
-use crate::answers::Received;
-use crate::forwarding::client_address;
-use crate::heads;
-use crate::judge::RequestFacts;
+use crate::forwarding::{Peer, client_address};
+use crate::heads::is_host;
+use crate::requests::{Connection, MappedRequest, Received};
 use crate::robots::reaches_robots_txt;
-use http::{HeaderValue, header};
+use http::HeaderValue;
 use ipnet::IpNet;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -104,7 +103,7 @@ impl<'a> Question<'a> {
         }
         let host_field = host_field.filter(|_| !is_direct);
         let asked_for = host_field.and_then(field).unwrap_or(request.host).trim_ascii();
-        if !heads::is_host(asked_for) {
+        if !is_host(asked_for) {
             return Err(QuestionError::NoHost(host_field.unwrap_or("Host")));
         }
         let method = field(method_field).filter(|_| !is_direct).unwrap_or(request.method.as_str().as_bytes());
@@ -126,21 +125,15 @@ impl<'a> Question<'a> {
         url.and_then(|url| HeaderValue::from_bytes(&url).ok()).unwrap_or(HeaderValue::from_static(file))
     }
 
-    /// What the judge is told.
-    pub fn facts(&self, request: &Received<'a>) -> RequestFacts<'a> {
-        RequestFacts {
-            host: self.host,
-            target: self.target,
-            method: self.method,
-            user_agent: request.headers.get(header::USER_AGENT).map(HeaderValue::as_bytes),
-            client: Some(self.client),
-            // The peer is trusted.
-            address_may_accuse: true,
-            signature: heads::signature(request.headers),
-            has_license_token: heads::has_license_token(request.headers),
-            arrived: request.arrived,
-            lived: request.lived,
-        }
+    /// The request that it is about, as it is received.
+    pub fn head<'r>(&'r self, request: &'r Received<'a>) -> MappedRequest<'r> {
+        let asking = MappedRequest::new(request.method, request.target, None, request.headers).checked(request.http);
+        asking.about(self.method, self.target, self.host)
+    }
+
+    /// What the request shares with others of its client, as the proxy says it.
+    pub fn connection(&self) -> Connection<'static> {
+        Connection::from(Peer { address: Some(self.client), is_trusted: true, is_tls: false })
     }
 }
 
@@ -161,6 +154,7 @@ fn client(request: &Received<'_>, trusted: &[IpNet]) -> IpAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::requests::Arrival;
     use http::{HeaderMap, Method};
     use std::time::{Duration, Instant, SystemTime};
 
@@ -178,9 +172,7 @@ mod tests {
             headers: &headers,
             peer: Some([127, 0, 0, 1].into()),
             http: "1.1",
-            arrived: SystemTime::UNIX_EPOCH,
-            started: Instant::now(),
-            lived: Duration::ZERO,
+            arrival: Arrival { arrived: SystemTime::UNIX_EPOCH, started: Instant::now(), lived: Duration::ZERO },
         };
         let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
         let question = Question::read(&request, &["127.0.0.0/8".parse().expect("a network")])?;

@@ -1,27 +1,24 @@
-//! [`Decisions`]: a question in, an answer for the proxy out. The request is judged once; the judge records the decision when
-//! the proxy has it. What the proxy's client gets afterwards, crawlgate cannot know: a request that may pass is recorded
+//! [`Decisions`]: a question in, an answer for the proxy out. The request is received as at every door, and recorded when
+//! the proxy has the answer. What the proxy's client gets afterwards, crawlgate cannot know: a request that may pass is recorded
 //! without a status.
 
 use super::question::{Protocol, Question, QuestionError, ROBOTS_TXT, TDMREP};
 use crate::answers::{
-    Answer, Answers, Asked, Field, Received, Rejection, Respond, Responded, Ruling, led_back, led_to, misasked,
-    not_here, passed, referred, rejection, retry_later,
+    Answer, Asked, Field, Rejection, led_back, led_to, misasked, not_here, passed, referred, rejection, retry_later,
 };
 use crate::heads::{OWN_AGENT, likely_type};
-use crate::judge::{Judge, Judgement, Outcome};
-use crate::time::Timestamp;
-use crate::verdict::Action;
-use http::HeaderValue;
+use crate::policy::SiteEntry;
+use crate::requests::{EndedBy, Next, Received, Requests, Respond, Responded, Sent};
+use crate::verdict::{Action, Decision};
+use http::{HeaderValue, header};
 use ipnet::IpNet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The service.
 pub struct Decisions {
-    /// Judges requests, and records what became of them.
-    judge: Arc<Judge>,
-    /// The answers that crawlgate makes itself.
-    answers: Arc<Answers>,
+    /// The sequence that every request goes through.
+    requests: Arc<Requests>,
     /// Peers that speak for others.
     trusted: Vec<IpNet>,
     /// Whether the log says already that a proxy asks about a file that it should fetch here.
@@ -30,23 +27,25 @@ pub struct Decisions {
 
 impl Decisions {
     /// Peers in `trusted` say for which client they speak.
-    pub fn new(judge: Arc<Judge>, answers: Arc<Answers>, trusted: Vec<IpNet>) -> Decisions {
-        Decisions { judge, answers, trusted, has_warned: AtomicBool::new(false) }
+    pub fn new(requests: Arc<Requests>, trusted: Vec<IpNet>) -> Decisions {
+        Decisions { requests, trusted, has_warned: AtomicBool::new(false) }
     }
 
-    /// The judge, for its clock.
-    pub(super) fn judge(&self) -> &Judge {
-        &self.judge
+    /// The sequence, for its clock.
+    pub(super) fn requests(&self) -> &Requests {
+        &self.requests
     }
 
-    fn answer(&self, question: &Question<'_>, judgement: &Judgement, request: &Received<'_>) -> Answer {
-        let judged = judgement.judged();
-        let own = judged.and_then(|judged| {
-            let ruling = Ruling::new(judged, self.judge.registry(), Timestamp::from(request.arrived));
-            // The body is framed by the proxy's own method.
-            self.answers.answer(&ruling, &Asked { method: request.method, headers: request.headers })
-        });
-        let file = judged.and_then(|judged| file_of(judged.decision.action));
+    /// What a proxy is told of a request: crawlgate's own answer, if the request gets one, or that it passes. `judged` is
+    /// the decision about it, and the site.
+    fn answer(
+        &self,
+        question: &Question<'_>,
+        request: &Received<'_>,
+        (judged, action): (Option<(&Decision, &SiteEntry)>, Option<Action>),
+        own: Option<Answer>,
+    ) -> Answer {
+        let file = action.and_then(file_of);
         let own = match file.filter(|_| question.protocol != Protocol::File) {
             // A proxy routes the one spelling. To a request in another one that passes, the origin would show its file.
             Some(file) if !question.is_for(file) => Some(led_to(question.location(request, file), request.method)),
@@ -69,7 +68,7 @@ impl Decisions {
             (Protocol::Nginx, Some(own)) => referred(&own),
             (Protocol::Envoy, Some(own)) => retry_later(own),
             (Protocol::ForwardAuth, Some(own)) => own,
-            (_, None) => passed(judged.map(|judged| (&judged.decision, judged.entry())), likely_type(question.target)),
+            (_, None) => passed(judged, likely_type(question.target)),
         }
     }
 
@@ -82,64 +81,61 @@ impl Decisions {
             );
         }
     }
-
-    fn question<'a>(&self, request: &Received<'a>) -> Result<Question<'a>, QuestionError> {
-        Question::read(request, &self.trusted)
-    }
 }
 
 impl Respond for Decisions {
     fn respond(&self, request: &Received<'_>) -> Responded {
-        let question = match self.question(request) {
+        let question = match Question::read(request, &self.trusted) {
             Ok(question) => question,
             Err(error) => {
-                self.judge.recorder().metrics().request_rejected("question");
+                self.requests.metrics().request_rejected("question");
                 let answer = match error {
                     QuestionError::Unknown => not_here(&error.to_string(), request.method),
                     QuestionError::Missing(_) | QuestionError::NoPath(_) | QuestionError::NoHost(_) => {
                         misasked(&error.to_string(), request.method)
                     }
                 };
-                return Responded { answer, judgement: None };
+                return Responded { answer, ticket: None };
             }
         };
-        let facts = question.facts(request);
-        if question.protocol == Protocol::File && facts.user_agent == Some(OWN_AGENT.as_bytes()) {
-            return Responded { answer: led_back(request.method), judgement: None };
+        let is_own = |agent: &HeaderValue| agent.as_bytes() == OWN_AGENT.as_bytes();
+        if question.protocol == Protocol::File && request.headers.get(header::USER_AGENT).is_some_and(is_own) {
+            return Responded { answer: led_back(request.method), ticket: None };
         }
-        let judgement = match question.protocol {
-            Protocol::Answer => self.judge.look(&facts),
-            _ => self.judge.judge(&facts),
-        };
-        let answer = self.answer(&question, &judgement, request);
-        Responded { answer, judgement: Some(judgement) }
-    }
-
-    fn written(&self, request: &Received<'_>, responded: &Responded, is_whole: bool) {
-        let (Some(judgement), Ok(question)) = (&responded.judgement, self.question(request)) else { return };
+        let (head, connection) = (question.head(request), question.connection());
         if question.protocol == Protocol::Answer {
             // The question before this one was recorded.
-            return;
+            let (own, action) = self.requests.look(&head, &connection, request.arrival);
+            return Responded { answer: self.answer(&question, request, (None, action), own), ticket: None };
         }
-        let answer = &responded.answer;
-        let status = match answer.field(Field::Status).and_then(|status| status.to_str().ok()?.parse().ok()) {
-            Some(status) => status,
-            None if answer.field(Field::Decision).is_some() => 0,
-            None => answer.status().as_u16(),
+        let (ticket, next) = self.requests.receive(&head, &connection, request.arrival);
+        let own = match next {
+            Next::Answer(answer) => Some(answer),
+            Next::Forward => None,
         };
-        let has_answered = status != 0;
+        let judged = ticket.judged();
+        let action = judged.map(|(decision, _)| decision.action);
+        let answer = self.answer(&question, request, (judged, action), own);
+        Responded { answer, ticket: Some(ticket) }
+    }
+
+    fn written(&self, Responded { answer, ticket }: Responded, is_whole: bool) {
+        let Some(ticket) = ticket else { return };
+        let said = answer.field(Field::Status).and_then(|status| status.to_str().ok()?.parse().ok());
+        // What the proxy's client gets of a request that passes, its origin says.
+        let is_known = said.is_some() || answer.field(Field::Decision).is_none();
+        let status = said.unwrap_or(if is_known { answer.status().as_u16() } else { 0 });
         let tags = answer.fields().filter(|(field, _)| *field == Field::XRobotsTag);
-        let outcome = Outcome {
+        ticket.finish(&Sent {
             status: if is_whole { status } else { 0 },
-            answered_whole: is_whole && has_answered,
-            x_robots_tag: tags.map(|(_, value)| HeaderValue::as_bytes(value)).collect(),
-            body_octets: if is_whole { answer.body().len() as u64 } else { 0 },
-            elapsed: self.judge.recorder().elapsed(request.started),
-            http: request.http,
-            referer: request.headers.get(http::header::REFERER).map(HeaderValue::as_bytes),
-            ..Outcome::default()
-        };
-        self.judge.record(&question.facts(request), judgement, &outcome);
+            tags: tags.map(|(_, value)| HeaderValue::as_bytes(value)).collect(),
+            octets: if is_whole { answer.body().len() as u64 } else { 0 },
+            ended_by: match (is_whole, is_known) {
+                (false, _) => EndedBy::Client,
+                (true, false) => EndedBy::Unknown,
+                (true, true) => EndedBy::Complete,
+            },
+        });
     }
 }
 

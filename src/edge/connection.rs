@@ -5,9 +5,9 @@
 use super::alarm::Alarm;
 use super::buffered::Buffered;
 use super::chunks::{BadChunk, Chunks};
-use super::head::Framing;
 use super::transport::Transport;
-use crate::forwarding::ClientConnection;
+use crate::requests::ClientConnection;
+use crate::requests::Framing;
 use crate::telemetry::OpenConnection;
 use async_trait::async_trait;
 use http::StatusCode;

@@ -5,9 +5,9 @@ use super::desk::Desk;
 use super::http2::Http2;
 use super::lane::Lane;
 use super::notices::Notices;
-use super::redirect::Redirect;
 use super::tls::TlsListener;
 use crate::forwarding::is_trusted;
+use crate::requests::Redirect;
 use crate::telemetry::Metrics;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -26,10 +26,10 @@ pub struct Edge<A> {
 impl<A> Edge<A> {
     /// In front of an application: what is not answered at the desk and does not fit the lane goes there.
     pub fn new(app: Arc<A>, desk: Desk, lane: Option<Lane>) -> Edge<A> {
-        let metrics = desk.judge.recorder().metrics().clone();
+        let metrics = desk.requests.metrics().clone();
         Edge {
-            http2: Http2::new(app.clone(), &desk.limits),
-            admission: Admission::new(desk.limits.connections, desk.limits.connections_per_address),
+            http2: Http2::new(app.clone(), desk.limits()),
+            admission: Admission::new(desk.limits().connections, desk.limits().connections_per_address),
             notices: Notices::new(metrics.clone()),
             app,
             desk: Desk { has_lane: lane.is_some(), ..desk },
@@ -40,7 +40,11 @@ impl<A> Edge<A> {
 
     /// Counts a connection of this client. A proxy that is trusted speaks for many clients.
     pub(super) fn admit(&self, admitted: &mut Admitted, client: IpAddr) -> Result<(), Full> {
-        if is_trusted(client, &self.desk.trusted_proxies) { Ok(()) } else { admitted.admit_address(client) }
+        if is_trusted(client, &self.desk.requests.settings().trusted_proxies) {
+            Ok(())
+        } else {
+            admitted.admit_address(client)
+        }
     }
 }
 

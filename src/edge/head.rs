@@ -1,27 +1,17 @@
 //! [`Request`]: the head of a request, read strictly: what two readers could understand differently is refused, because
 //! the origin behind crawlgate is the second reader. Borrows the octets; must not know connections or policies.
 
-use super::mistake::Mistake;
 use crate::answers::Asked;
 use crate::forwarding::is_forwarding_field;
-use crate::heads::{SignatureFields, is_host, is_license_token};
+use crate::heads::{SignatureFields, is_license_token};
+use crate::requests::{Framing, HeadFields, Mistake, RequestHead, Seen, check};
 use crate::settings::Limits;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use httparse::Header;
+use std::borrow::Cow;
 
 /// The most fields that a head may have: as many as Pingora reads.
 pub const MOST_FIELDS: usize = 256;
-
-/// How the body of a request is framed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Framing {
-    /// No body.
-    None,
-    /// So many octets.
-    Length(u64),
-    /// Chunks.
-    Chunked,
-}
 
 /// What a head says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,30 +77,14 @@ impl<'b> Request<'b> {
             _ => return Err(Mistake::Field),
         };
         let mut request = Request::bare(method, target, is_http10);
-        let mut seen = Seen::default();
+        let mut seen = Seen::new(method, target, is_http10);
+        let mut has_connection = false;
         for field in fields {
-            request.take_in(field, &mut seen)?;
+            request.take_in(field, &mut seen, &mut has_connection)?;
         }
-        request.host = host(&seen, is_http10)?;
-        request.check_target()?;
-        request.framing = framing(&seen, is_http10)?;
-        if let (Framing::Length(length), Some(most)) = (request.framing, limits.body)
-            && length > most
-        {
-            return Err(Mistake::BodyTooLarge);
-        }
-        if matches!(method, b"TRACE" | b"CONNECT") {
-            return Err(Mistake::Method);
-        }
+        request.is_simple &= !seen.has_body_fields();
+        (request.host, request.framing) = check(&seen, limits)?;
         Ok((request, fields))
-    }
-
-    /// What can be recognised of octets that are no head: the words of the first line, for the log.
-    pub fn recognisable(octets: &'b [u8]) -> Request<'b> {
-        let octets = octets.trim_ascii_start();
-        let line = octets.split(|octet| matches!(octet, b'\r' | b'\n')).next().unwrap_or_default();
-        let mut words = line.split(|octet| *octet == b' ');
-        Request::bare(words.next().unwrap_or_default(), words.next().unwrap_or_default(), false)
     }
 
     /// Before its fields are read.
@@ -134,12 +108,12 @@ impl<'b> Request<'b> {
         }
     }
 
-    fn take_in(&mut self, field: &Header<'b>, seen: &mut Seen<'b>) -> Result<(), Mistake> {
+    fn take_in(&mut self, field: &Header<'b>, seen: &mut Seen<'b>, has_connection: &mut bool) -> Result<(), Mistake> {
         let (name, value) = (field.name, field.value.trim_ascii());
         let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
         match name.len() {
             2 if is("te") => self.is_simple = false,
-            4 if is("host") && seen.host.replace(value).is_some() => return Err(Mistake::BadHost),
+            4 | 14 | 17 if is("host") || is("content-length") || is("transfer-encoding") => seen.note(name, value)?,
             6 if is("expect") => (self.expects, self.is_simple) = (true, false),
             9 if is("signature") => first(&mut self.signature.signature, value),
             15 if is("signature-input") => first(&mut self.signature.input, value),
@@ -152,59 +126,14 @@ impl<'b> Request<'b> {
                 self.closes |=
                     value.split(|octet| *octet == b',').any(|token| token.trim_ascii().eq_ignore_ascii_case(b"close"));
                 let is_alone = value.eq_ignore_ascii_case(b"close") || value.eq_ignore_ascii_case(b"keep-alive");
-                self.is_simple &= is_alone && !std::mem::replace(&mut seen.connection, true);
+                self.is_simple &= is_alone && !std::mem::replace(has_connection, true);
             }
             13 if is("authorization") => self.has_license_token |= is_license_token(value),
             14 if is("http2-settings") => self.is_simple = false,
-            14 if is("content-length") => {
-                self.is_simple = false;
-                if seen.length.replace(value).is_some() {
-                    return Err(Mistake::ContentLength);
-                }
-            }
-            17 if is("transfer-encoding") => {
-                self.is_simple = false;
-                if seen.coding.replace(value).is_some() {
-                    return Err(Mistake::TransferEncoding);
-                }
-            }
             _ => {}
         }
         self.names_another_client |= is_forwarding_field(name);
         Ok(())
-    }
-
-    /// A target in absolute form names the host that Host names. A fragment is never sent (RFC 9112 section 3.2).
-    fn check_target(&self) -> Result<(), Mistake> {
-        let target = self.target;
-        if target.contains(&b'#') {
-            return Err(Mistake::Target);
-        }
-        match target {
-            [b'/', ..] => Ok(()),
-            b"*" if self.method == b"OPTIONS" => Ok(()),
-            // CONNECT has a target of its own, and is refused for its method.
-            _ if self.method == b"CONNECT" => Ok(()),
-            _ => {
-                let scheme = target.iter().position(|octet| *octet == b':').ok_or(Mistake::Target)?;
-                let (scheme, rest) = target.split_at(scheme);
-                if !scheme.eq_ignore_ascii_case(b"http") && !scheme.eq_ignore_ascii_case(b"https") {
-                    return Err(Mistake::Target);
-                }
-                let rest = rest.strip_prefix(b"://").ok_or(Mistake::Target)?;
-                let end = rest.iter().position(|octet| matches!(octet, b'/' | b'?')).unwrap_or(rest.len());
-                let named = &rest[..end];
-                if !is_host(named) {
-                    return Err(Mistake::Target);
-                }
-                if named.eq_ignore_ascii_case(self.host) { Ok(()) } else { Err(Mistake::OtherHost) }
-            }
-        }
-    }
-
-    /// The path, without a query.
-    pub fn path(&self) -> &'b [u8] {
-        self.target.split(|octet| *octet == b'?').next().unwrap_or_default()
     }
 }
 
@@ -213,15 +142,6 @@ fn first<'b>(field: &mut &'b str, value: &'b [u8]) {
     if field.is_empty() {
         *field = std::str::from_utf8(value).unwrap_or_default();
     }
-}
-
-/// Fields that may come once.
-#[derive(Default)]
-struct Seen<'b> {
-    host: Option<&'b [u8]>,
-    length: Option<&'b [u8]>,
-    coding: Option<&'b [u8]>,
-    connection: bool,
 }
 
 /// Method, target, and whether it is HTTP/1.0. One space between each, and nothing else.
@@ -247,28 +167,48 @@ fn request_line(line: &[u8]) -> Result<(&[u8], &[u8], bool), Mistake> {
     }
 }
 
-fn host<'b>(seen: &Seen<'b>, is_http10: bool) -> Result<&'b [u8], Mistake> {
-    match seen.host {
-        Some(b"") | None if !is_http10 => Err(Mistake::NoHost),
-        Some(b"") | None => Ok(b""),
-        Some(host) if is_host(host) => Ok(host),
-        Some(_) => Err(Mistake::BadHost),
-    }
+/// A head that was read, with its fields.
+pub(super) struct ReadHead<'h, 'b> {
+    pub request: &'h Request<'b>,
+    pub fields: Fields<'h, 'b>,
 }
 
-fn framing(seen: &Seen<'_>, is_http10: bool) -> Result<Framing, Mistake> {
-    match (seen.length, seen.coding) {
-        (None, None) => Ok(Framing::None),
-        (Some(length), None) => {
-            let is_number = !length.is_empty() && length.len() <= 18 && length.iter().all(u8::is_ascii_digit);
-            let number = std::str::from_utf8(length).ok().filter(|_| is_number).and_then(|digits| digits.parse().ok());
-            match number.ok_or(Mistake::ContentLength)? {
-                0 => Ok(Framing::None),
-                length => Ok(Framing::Length(length)),
-            }
+impl RequestHead for ReadHead<'_, '_> {
+    fn method(&self) -> &[u8] {
+        self.request.method
+    }
+
+    fn target(&self) -> &[u8] {
+        self.request.target
+    }
+
+    fn host(&self) -> &[u8] {
+        self.request.host
+    }
+
+    fn http(&self) -> &'static str {
+        if self.request.is_http10 { "1.0" } else { "1.1" }
+    }
+
+    fn fields(&self) -> HeadFields<'_> {
+        let request = self.request;
+        HeadFields {
+            user_agent: request.user_agent,
+            referer: request.referer,
+            signature: request.signature.if_present(),
+            has_license_token: request.has_license_token,
+            names_another_client: request.names_another_client,
         }
-        (None, Some(coding)) if !is_http10 && coding.eq_ignore_ascii_case(b"chunked") => Ok(Framing::Chunked),
-        _ => Err(Mistake::TransferEncoding),
+    }
+
+    fn forwarded_for(&self) -> impl DoubleEndedIterator<Item = &[u8]> {
+        let fields = if self.request.names_another_client { self.fields } else { &[] };
+        let lines = fields.iter().filter(|field| field.name.eq_ignore_ascii_case("x-forwarded-for"));
+        lines.map(|field| field.value)
+    }
+
+    fn answer_fields(&self) -> Cow<'_, HeaderMap> {
+        Cow::Owned(fields_of_answer(self.fields))
     }
 }
 
@@ -279,7 +219,7 @@ pub fn header_map(fields: Fields<'_, '_>) -> HeaderMap {
 
 /// The fields that shape an answer of crawlgate's own. Most requests have none or one of them, and the map of all would
 /// cost as much as the rest of the answer.
-pub(super) fn fields_of_answer(fields: Fields<'_, '_>) -> HeaderMap {
+fn fields_of_answer(fields: Fields<'_, '_>) -> HeaderMap {
     map_of(fields.iter().filter(|field| Asked::reads(field.name)))
 }
 

@@ -6,18 +6,15 @@
 
 use super::connection::Connection;
 use super::date::with_date;
-use super::desk::{Desk, Reason, Way};
+use super::desk::{Desk, Way};
 use super::door::Door;
-use super::head::{Framing, MOST_FIELDS, Request, header_map};
+use super::head::{MOST_FIELDS, Request, header_map};
 use super::lane::{After, Exchange};
-use super::mistake::Mistake;
 use super::scan::Scanner;
-use super::visit::Visit;
-use crate::answers::{Answer, Received, Respond};
-use crate::forwarding::{Arrival, JudgedRequest};
+use crate::answers::{Answer, Field};
+use crate::requests::{Arrival, EndedBy, Framing, Mistake, Received, Respond, Sent, Ticket};
 use crate::settings::Limits;
-use crate::telemetry::InFlight;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderValue, Method};
 use pingora_core::apps::HttpServerApp;
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::server::ShutdownWatch;
@@ -50,7 +47,7 @@ where
     A: HttpServerApp + Send + Sync + 'static,
 {
     loop {
-        let next = match next_head(&mut connection, &door.edge.desk.limits, &mut stop).await {
+        let next = match next_head(&mut connection, door.edge.desk.limits(), &mut stop).await {
             Ok(head) => one(door, connection, head, &stop).await,
             Err(NoHead::Mistake(mistake)) => {
                 refuse(door, &mut connection, mistake).await;
@@ -122,17 +119,15 @@ where
     if let Some(responder) = &desk.responder {
         return respond(door, connection, (&head, responder), stop).await;
     }
-    let (visit, way) = desk.decide(&head, &connection.client, door.redirect.as_ref());
+    let (ticket, way) = desk.decide(&head, &connection.client.behind(door.redirect));
     match way {
-        Way::Answer(answer, reason) => {
-            let request = &visit.request;
-            let has_more = request.framing != Framing::None || request.expects || request.upgrades;
-            let ends = request.closes || has_more || matches!(reason, Reason::Refused(_)) || *stop.borrow();
-            answer_here(door, &mut connection, (&visit, answer, &reason), !ends).await.then_some(connection)
+        Way::Answer(answer, may_go_on) => {
+            let keeps_alive = may_go_on && !*stop.borrow();
+            answer_here(desk, &mut connection, (ticket, *answer), keeps_alive).await.then_some(connection)
         }
         Way::Lane(request) => {
             let Some(lane) = &door.edge.lane else { return None };
-            let exchange = Exchange::new(lane, &desk.judge, &mut connection, &visit, *request);
+            let exchange = Exchange::new(lane, &mut connection, ticket, *request);
             match exchange.run(&head, || *stop.borrow()).await {
                 After::GoesOn => Some(connection),
                 After::Ends => {
@@ -142,10 +137,8 @@ where
                 After::BreaksOff => None,
             }
         }
-        Way::Forward(judgement) => {
-            let body = visit.request.framing;
-            let (arrival, client) = (visit.arrival, visit.client);
-            connection.client.hand_on(JudgedRequest { arrival, client, judgement });
+        Way::Forward(body) => {
+            connection.client.hand_on(ticket);
             connection.open_for(head, body);
             forward(door, connection, stop).await
         }
@@ -159,29 +152,31 @@ async fn refuse<A>(door: &Door<A>, connection: &mut Connection, mistake: Mistake
 }
 
 async fn refuse_octets<A>(door: &Door<A>, connection: &mut Connection, (octets, mistake): (&[u8], Mistake)) {
-    let (visit, way) = door.edge.desk.refuse(octets, mistake, &connection.client);
-    if let Way::Answer(answer, reason) = way {
-        answer_here(door, connection, (&visit, answer, &reason), false).await;
-    }
+    let refused = door.edge.desk.requests.refuse(octets, mistake, &connection.client.behind(door.redirect));
+    answer_here(&door.edge.desk, connection, refused, false).await;
 }
 
 /// Sends an answer, and says whether the connection goes on.
-async fn answer_here<A>(
-    door: &Door<A>,
+async fn answer_here(
+    desk: &Desk,
     connection: &mut Connection,
-    (visit, answer, reason): (&Visit<'_>, Box<Answer>, &Reason),
+    (ticket, answer): (Ticket, Answer),
     keeps_alive: bool,
 ) -> bool {
-    let desk = &door.edge.desk;
     let keeps_alive = keeps_alive && !answer.closes();
-    let is_sent = write(door, connection, &answer, keeps_alive).await;
-    desk.record(visit, &answer, reason, is_sent);
+    let is_sent = write(connection, &answer, keeps_alive).await;
+    let tags = answer.fields().filter(|(field, _)| is_sent && *field == Field::XRobotsTag);
+    ticket.finish(&Sent {
+        status: if is_sent { answer.status().as_u16() } else { 0 },
+        tags: tags.map(|(_, value)| HeaderValue::as_bytes(value)).collect(),
+        octets: if is_sent { answer.body().len() as u64 } else { 0 },
+        ended_by: if is_sent { EndedBy::Complete } else { EndedBy::Client },
+    });
     goes_on(desk, connection, is_sent, keeps_alive).await
 }
 
 /// Writes an answer, and says whether all of it was written.
-async fn write<A>(door: &Door<A>, connection: &mut Connection, answer: &Answer, keeps_alive: bool) -> bool {
-    let _in_flight = InFlight::begin(door.edge.metrics.clone());
+async fn write(connection: &mut Connection, answer: &Answer, keeps_alive: bool) -> bool {
     let mut octets = Vec::new();
     with_date(|date| answer.write_http1(date, keeps_alive, &mut octets));
     let written = async {
@@ -221,11 +216,10 @@ async fn respond<A>(
             return None;
         }
     };
-    let request = heard.received(connection.client.peer.address);
-    let responded = responder.respond(&request);
+    let responded = responder.respond(&heard.received(connection.client.peer.address));
     let keeps_alive = heard.keeps_alive && !responded.answer.closes() && !*stop.borrow();
-    let is_sent = write(door, &mut connection, &responded.answer, keeps_alive).await;
-    responder.written(&request, &responded, is_sent);
+    let is_sent = write(&mut connection, &responded.answer, keeps_alive).await;
+    responder.written(responded, is_sent);
     goes_on(desk, &mut connection, is_sent, keeps_alive).await.then_some(connection)
 }
 
@@ -243,7 +237,7 @@ struct Heard<'b> {
 impl<'b> Heard<'b> {
     fn read(desk: &Desk, head: &'b [u8]) -> Result<Heard<'b>, Mistake> {
         let mut room = [httparse::EMPTY_HEADER; MOST_FIELDS];
-        let (request, fields) = Request::read(head, &mut room, &desk.limits)?;
+        let (request, fields) = Request::read(head, &mut room, desk.limits())?;
         let has_more = request.framing != Framing::None || request.expects || request.upgrades;
         Ok(Heard {
             // `Request::read` has checked it.
@@ -253,12 +247,11 @@ impl<'b> Heard<'b> {
             headers: header_map(fields),
             is_http10: request.is_http10,
             keeps_alive: !request.closes && !has_more,
-            arrival: desk.arrival(),
+            arrival: desk.requests.arrival(),
         })
     }
 
     fn received(&self, peer: Option<IpAddr>) -> Received<'_> {
-        let Arrival { arrived, started, lived } = self.arrival;
         Received {
             method: &self.method,
             target: self.target,
@@ -266,9 +259,7 @@ impl<'b> Heard<'b> {
             headers: &self.headers,
             peer,
             http: if self.is_http10 { "1.0" } else { "1.1" },
-            arrived,
-            started,
-            lived,
+            arrival: self.arrival,
         }
     }
 }
@@ -299,7 +290,7 @@ where
     A: HttpServerApp + Send + Sync + 'static,
 {
     let mut session = ServerSession::new_http1(connection);
-    session.set_keepalive(Some(door.edge.desk.limits.idle.as_secs().max(1)));
+    session.set_keepalive(Some(door.edge.desk.limits().idle.as_secs().max(1)));
     let (stream, _) = door.edge.app.process_new_http(session, stop).await?.consume();
     let connection = stream.into_any().downcast::<Connection>().ok()?;
     connection.is_request_over().then_some(connection)

@@ -7,7 +7,7 @@
 
 use super::connection::Connection;
 use super::notices::{Notices, Reason};
-use crate::forwarding::ClientConnection;
+use crate::requests::ClientConnection;
 use crate::settings::Limits;
 use crate::telemetry::OpenConnection;
 use bytes::Bytes;

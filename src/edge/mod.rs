@@ -3,13 +3,12 @@
 //! written or judged, nor how a request is forwarded.
 //!
 //! A connection, in order: `admission` counts it; `proxy_protocol` reads who the client is; `tls` encrypts it; `http1` or
-//! `http2` serves it. `scan` and `head` read the head of an HTTP/1 request, `desk` decides about it. `lane` passes on
+//! `http2` serves it. `scan` and `head` read the head of an HTTP/1 request, `desk` has `requests` decide about it. `lane` passes on
 //! what it can, and `connection` gives Pingora the rest, one request at a time.
 
 mod admission;
 mod alarm;
 mod buffered;
-mod challenges;
 mod chunks;
 mod connection;
 mod date;
@@ -20,30 +19,23 @@ mod http1;
 mod http2;
 mod lane;
 mod listening;
-mod mistake;
 mod notices;
 mod open;
 mod passage;
 mod plain;
 mod proxy_protocol;
-mod redirect;
 mod scan;
 mod tls;
 mod transport;
-mod visit;
 
-pub use challenges::Challenges;
 pub use chunks::{BadChunk, Chunks};
 pub use desk::Desk;
 pub use door::{Door, Edge};
-pub use head::{Framing, MOST_FIELDS, Request};
+pub use head::{MOST_FIELDS, Request};
 pub use lane::{BadResponse, Lane, LaneRequest, Parsed, ResponseFraming, ResponseHead, read_response};
 pub use listening::{BoundListener, Listening, Serve, Share, bind};
-pub use mistake::Mistake;
 pub use open::Open;
 pub use plain::Plain;
 pub use proxy_protocol::{ProxyHeaderError, parse_binary, parse_line};
-pub use redirect::Redirect;
 pub use scan::Scanner;
 pub use tls::{CertificateError, CertificateProblem, Certificates, TlsError, TlsListener};
-pub use visit::Visit;

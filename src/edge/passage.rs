@@ -13,7 +13,8 @@ use super::proxy_protocol;
 use super::tls::Handshake;
 use super::transport::Transport;
 use crate::answers::{Asked, Rejection, rejection};
-use crate::forwarding::{ClientConnection, Peer, is_trusted};
+use crate::forwarding::{Peer, is_trusted};
+use crate::requests::ClientConnection;
 use async_trait::async_trait;
 use http::{HeaderMap, Method};
 use pingora_core::apps::HttpServerApp;
@@ -41,7 +42,8 @@ impl<A: HttpServerApp + Send + Sync + 'static> Serve for Door<A> {
             Ok(admitted) => admitted,
             Err(full) => return self.turn_away(&stream, peer.ip(), full),
         };
-        let is_strange = edge.desk.responder.is_some() && !is_trusted(peer.ip(), &edge.desk.trusted_proxies);
+        let is_strange =
+            edge.desk.responder.is_some() && !is_trusted(peer.ip(), &edge.desk.requests.settings().trusted_proxies);
         if is_strange {
             edge.notices.closed(Reason::Untrusted, Some(peer.ip()), &"not trusted");
             return answer_at_once(&stream, Rejection::Untrusted);
@@ -58,11 +60,11 @@ impl<A: HttpServerApp + Send + Sync + 'static> Serve for Door<A> {
             return self.turn_away(&stream, client.ip(), full);
         }
         let Some((transport, protocol)) = self.encrypt(stream, client.ip(), &stop).await else { return };
-        let is_trusted = is_trusted(client.ip(), &edge.desk.trusted_proxies);
+        let is_trusted = is_trusted(client.ip(), &edge.desk.requests.settings().trusted_proxies);
         let peer = Peer { address: Some(client.ip()), is_trusted, is_tls: self.tls.is_some() };
         let hsts = self.tls.as_ref().and_then(|tls| tls.hsts.clone());
         let shared = ClientConnection::new(peer, hsts).over_tls(protocol.tls);
-        let connection = Connection::new(transport, Some(client), shared, Some(counted), edge.desk.limits.stall);
+        let connection = Connection::new(transport, Some(client), shared, Some(counted), edge.desk.limits().stall);
         let shared = connection.client.clone();
         self.speak(Box::new(connection), protocol.is_http2, stop).await;
         if shared.is_given_up() {
@@ -78,7 +80,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Serve for Door<A> {
         let counted = edge.metrics.open_connection();
         let peer = Peer { address: None, is_trusted: true, is_tls: false };
         let shared = ClientConnection::new(peer, None);
-        let stall = edge.desk.limits.stall;
+        let stall = edge.desk.limits().stall;
         let connection = Connection::new(Transport::Unix(stream), None, shared, Some(counted), stall);
         self.speak(Box::new(connection), false, stop).await;
     }
@@ -103,8 +105,8 @@ impl<A: HttpServerApp + Send + Sync + 'static> Door<A> {
 
     /// The client that a trusted proxy names. `None` ends the connection.
     async fn named_client(&self, stream: &mut TcpStream, peer: SocketAddr) -> Option<SocketAddr> {
-        let (limits, notices) = (&self.edge.desk.limits, &self.edge.notices);
-        if !is_trusted(peer.ip(), &self.edge.desk.trusted_proxies) {
+        let (limits, notices) = (self.edge.desk.limits(), &self.edge.notices);
+        if !is_trusted(peer.ip(), &self.edge.desk.requests.settings().trusted_proxies) {
             notices.closed(Reason::ProxyHeader, Some(peer.ip()), &"the peer is not one of `trusted_proxies`");
             return None;
         }
@@ -139,7 +141,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Door<A> {
         let handshake = tokio::select! {
             biased;
             // In a box, or each connection would have room for it to its end.
-            handshake = timeout(self.edge.desk.limits.handshake, Box::pin(handshake)) => handshake,
+            handshake = timeout(self.edge.desk.limits().handshake, Box::pin(handshake)) => handshake,
             _ = stop.wait_for(|stop| *stop) => return None,
         };
         match handshake {
@@ -162,7 +164,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Door<A> {
     /// are of. A listener that leads to https speaks HTTP/1 alone: no client asks for a redirect over HTTP/2.
     async fn speak(&self, mut connection: Box<Connection>, mut speaks_http2: bool, mut stop: ShutdownWatch) {
         if self.tls.is_none() && self.redirect.is_none() {
-            connection.set_deadline(self.edge.desk.limits.idle);
+            connection.set_deadline(self.edge.desk.limits().idle);
             let begins = tokio::select! {
                 biased;
                 begins = connection.begins_with(PREFACE) => begins,

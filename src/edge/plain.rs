@@ -3,7 +3,8 @@
 use super::connection::Connection;
 use super::listening::Serve;
 use super::transport::Transport;
-use crate::forwarding::{ClientConnection, Peer};
+use crate::forwarding::Peer;
+use crate::requests::ClientConnection;
 use async_trait::async_trait;
 use pingora_core::apps::ServerApp;
 use pingora_core::protocols::Stream;

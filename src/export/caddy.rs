@@ -87,7 +87,7 @@ fn responded(name: &str, answer: &ExportedAnswer, condition: &str) -> String {
     let retry_after =
         answer.retry_after.map(|seconds| format!("\t\theader Retry-After {seconds}\n")).unwrap_or_default();
     format!(
-        "\t@{name} {{\n{condition}\t\tnot path /.well-known/acme-challenge/*\n\t}}\n\thandle @{name} {{\n\t\theader \
+        "\t@{name} {{\n{condition}\t\tnot path_regexp ^/[.]well-known/acme-challenge/[A-Za-z0-9_-]+$\n\t}}\n\thandle @{name} {{\n\t\theader \
          Cache-Control no-store\n{retry_after}\t\trespond {} {}\n\t}}\n",
         quoted(&answer.body),
         answer.status

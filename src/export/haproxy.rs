@@ -28,7 +28,7 @@ pub(super) fn part(rules: &Rules, (style, buffer): (Style, usize), directory: &s
         text.push_str(&self::signal(place, signal));
     }
     // Conditions with one name are alternatives.
-    text.push_str("acl crawlgate_open path_beg /.well-known/acme-challenge/\n");
+    text.push_str("acl crawlgate_open path_reg ^/[.]well-known/acme-challenge/[A-Za-z0-9_-]+$\n");
     for file in &rules.files {
         let ExportedFile { path, media, cache_control, body } = file;
         if body.len() + HEAD > buffer {

@@ -110,7 +110,7 @@ fn answer_map(rules: &Rules) -> String {
     for file in &rules.files {
         let _ = writeln!(text, "    {} \"\";", file.path);
     }
-    text.push_str("    \"~^/\\.well-known/acme-challenge/\" \"\";\n    \"~^/_crawlgate/\" \"\";\n}\n\n");
+    text.push_str("    \"~^/\\.well-known/acme-challenge/[A-Za-z0-9_-]+$\" \"\";\n    \"~^/_crawlgate/\" \"\";\n}\n\n");
     text
 }
 

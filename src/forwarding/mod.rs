@@ -3,7 +3,6 @@
 //! that every door does the same. Must not know Pingora, nor how a request is judged.
 
 mod client;
-mod connection;
 mod head;
 #[cfg(feature = "html")]
 mod pages;
@@ -13,7 +12,6 @@ mod signals;
 mod tags;
 
 pub use client::{client_address, is_forwarding_field, is_trusted, names_another_client};
-pub use connection::{Arrival, ClientConnection, JudgedRequest};
 pub use head::{Head, MappedHead, field_value, unwanted};
 #[cfg(feature = "html")]
 pub use pages::{PageRequest, PageRewrite, RewriteEnd};

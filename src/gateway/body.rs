@@ -3,7 +3,6 @@
 //! Whether a response is rewritten is settled before Pingora frames it (pingora-proxy 0.9.1 makes a response without
 //! length chunked between the two response filters).
 
-use super::Gateway;
 use super::ctx::RequestContext;
 use crate::forwarding::{PageRequest, RewriteEnd};
 use bytes::Bytes;
@@ -19,17 +18,12 @@ pub(super) fn ask(request: &mut RequestHeader, original: &RequestHeader, ctx: &m
 }
 
 /// Settles whether the response is rewritten.
-pub(super) fn frame(
-    gateway: &Gateway,
-    request: &RequestHeader,
-    response: &mut ResponseHeader,
-    ctx: &mut RequestContext,
-) {
+pub(super) fn frame(request: &RequestHeader, response: &mut ResponseHeader, ctx: &mut RequestContext) {
     let mut rewrite = std::mem::take(&mut ctx.body);
     let status = response.status;
     let end = page_request(request, ctx).and_then(|page| rewrite.frame(response, status, &page));
     ctx.body = rewrite;
-    count(gateway, ctx, end);
+    count(ctx, end);
 }
 
 /// Begins to rewrite. Called when the response has the X-Robots-Tag that the client gets.
@@ -40,15 +34,15 @@ pub(super) fn begin(response: &ResponseHeader, ctx: &mut RequestContext) {
 }
 
 /// A piece of the body on its way.
-pub(super) fn rewrite(gateway: &Gateway, body: &mut Option<Bytes>, end_of_stream: bool, ctx: &mut RequestContext) {
+pub(super) fn rewrite(body: &mut Option<Bytes>, end_of_stream: bool, ctx: &mut RequestContext) {
     let end = ctx.body.write(body, end_of_stream);
-    count(gateway, ctx, end);
+    count(ctx, end);
 }
 
 /// The origin broke off in the middle of a page: gives what is still held of it.
-pub(super) fn broken_off(gateway: &Gateway, ctx: &mut RequestContext) -> Bytes {
+pub(super) fn broken_off(ctx: &mut RequestContext) -> Bytes {
     let (held, end) = ctx.body.break_off();
-    count(gateway, ctx, end);
+    count(ctx, end);
     held
 }
 
@@ -58,8 +52,8 @@ fn page_request<'a>(request: &'a RequestHeader, ctx: &'a RequestContext) -> Opti
     Some(PageRequest { method, target, headers, decision, entry })
 }
 
-fn count(gateway: &Gateway, ctx: &RequestContext, end: Option<RewriteEnd>) {
-    if let (Some(end), Some((_, entry))) = (end, ctx.judged()) {
-        gateway.metrics.page(&entry.site.name, end);
+fn count(ctx: &RequestContext, end: Option<RewriteEnd>) {
+    if let (Some(end), Some(ticket)) = (end, &ctx.ticket) {
+        ticket.count_page(end);
     }
 }

@@ -1,31 +1,19 @@
-//! Before a request is judged: whether it is a proper one, its client, and how long the connection may live. A request over
-//! HTTP/1 comes from the edge, which has settled the first two and judged it.
+//! Before a request is received: how long the connection may live. A request over HTTP/1 comes from the edge, which has
+//! received it.
 
 use super::Gateway;
 use super::ctx::RequestContext;
-use crate::answers::{Answer, Field, Rejection};
-use crate::forwarding::{ClientConnection, JudgedRequest, client_address};
-use http::{Method, Version, header};
+use crate::forwarding::Peer;
+use crate::requests::{ClientConnection, Connection};
+use http::Version;
 use pingora_proxy::Session;
 use std::sync::Arc;
 
-pub(super) fn check(gateway: &Gateway, session: &mut Session, ctx: &mut RequestContext) {
+pub(super) fn take_over(gateway: &Gateway, session: &mut Session, ctx: &mut RequestContext) {
     settle_connection(gateway, session);
-    let connection = connection(session);
-    if let Some(connection) = connection {
-        ctx.peer = connection.peer;
-    }
-    if let Some(JudgedRequest { arrival, client, judgement }) = connection.and_then(|connection| connection.take_over())
-    {
-        (ctx.arrival, ctx.client, ctx.judgement) = (arrival, client, Some(judgement));
-        return;
-    }
-    let forwarded_for = session.req_header().headers.get_all("x-forwarded-for");
-    let forwarded_for = forwarded_for.iter().map(|line| line.as_bytes());
-    ctx.client = ctx.peer.address.map(|peer| client_address(peer, forwarded_for, &gateway.trusted_proxies));
-    ctx.rejection = rejection(gateway, session);
-    if let Some(rejection) = ctx.rejection {
-        gateway.metrics.request_rejected(reason(rejection));
+    ctx.ticket = connection(session).and_then(ClientConnection::take_over);
+    if let Some(ticket) = &ctx.ticket {
+        ctx.arrival = ticket.arrival();
     }
 }
 
@@ -52,54 +40,10 @@ pub(super) fn connection(session: &Session) -> Option<&ClientConnection> {
     digest.user_data.as_ref()?.downcast_ref::<Arc<ClientConnection>>().map(Arc::as_ref)
 }
 
-/// An answer of our own, with the HSTS of the listener.
-pub(super) fn with_hsts(answer: Answer, session: &Session) -> Answer {
-    match connection(session).and_then(|connection| connection.hsts.clone()) {
-        Some(hsts) => answer.with(Field::StrictTransportSecurity, hsts),
-        None => answer,
+/// What the request shares with all others of its connection.
+pub(super) fn shared(session: &Session) -> Connection<'_> {
+    match connection(session) {
+        Some(connection) => connection.behind(None),
+        None => Connection::from(Peer { address: None, is_trusted: false, is_tls: false }),
     }
-}
-
-/// Whether the client says that its body is longer than the settings let it be.
-fn is_too_long(gateway: &Gateway, session: &Session) -> bool {
-    let length = session.req_header().headers.get(header::CONTENT_LENGTH);
-    let length = length.and_then(|length| length.to_str().ok()).and_then(|length| length.trim().parse::<u64>().ok());
-    gateway.limits.body.zip(length).is_some_and(|(most, length)| length > most)
-}
-
-/// The word that the edge has for it.
-fn reason(rejection: Rejection) -> &'static str {
-    match rejection {
-        Rejection::NoHost => "no_host",
-        Rejection::Method => "method",
-        Rejection::TargetTooLong => "target_too_long",
-        Rejection::HeadersTooLarge => "headers_too_large",
-        Rejection::BodyTooLarge => "body_too_large",
-        _ => "malformed",
-    }
-}
-
-/// What is wrong with a request over HTTP/2. The edge has looked at one over HTTP/1.
-fn rejection(gateway: &Gateway, session: &Session) -> Option<Rejection> {
-    let request = session.req_header();
-    if request.raw_path().len() > gateway.limits.target {
-        return Some(Rejection::TargetTooLong);
-    }
-    // `: ` and the line's end are four octets.
-    let octets: usize = request.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
-    if octets > gateway.limits.headers {
-        return Some(Rejection::HeadersTooLarge);
-    }
-    let host = request.headers.get(header::HOST).map(|host| host.as_bytes().trim_ascii());
-    let named = match host {
-        Some(host) => !host.is_empty(),
-        None => request.version == Version::HTTP_10 || request.uri.host().is_some(),
-    };
-    if !named {
-        return Some(Rejection::NoHost);
-    }
-    if is_too_long(gateway, session) {
-        return Some(Rejection::BodyTooLarge);
-    }
-    (request.method == Method::TRACE).then_some(Rejection::Method)
 }

@@ -4,10 +4,9 @@
 use super::Gateway;
 use super::body;
 use super::ctx::RequestContext;
-use super::early::{connection, with_hsts};
+use super::early::{connection, shared};
 use super::heads::{asked, host};
 use super::send::head;
-use crate::answers::{failure, no_origin};
 use crate::origin::{FailedRequest, failure_reason, failure_status};
 use pingora_core::{Error, ErrorSource, ErrorType};
 use pingora_http::RequestHeader;
@@ -30,7 +29,7 @@ pub(super) async fn answer(
     }
     let begun = session.response_written().is_some_and(|written| !written.status.is_informational());
     if begun && *error.esource() == ErrorSource::Upstream {
-        let held = body::broken_off(gateway, ctx);
+        let held = body::broken_off(ctx);
         // Not the end: by the missing last chunk, or the reset of its stream, a client can tell.
         if let Err(error) = session.as_downstream_mut().write_response_body(held, false).await {
             tracing::debug!(%error, "what was held of a page could not be written");
@@ -38,13 +37,15 @@ pub(super) async fn answer(
     }
     let status = failure_status(error);
     // Nothing can be written to a dead connection, nor after a first answer.
-    if status > 0 && session.response_written().is_none_or(|written| written.status.is_informational()) {
-        let request = session.req_header();
+    if status > 0
+        && session.response_written().is_none_or(|written| written.status.is_informational())
+        && let Some(ticket) = &ctx.ticket
+    {
+        let (asked, forward) = (asked(session.req_header()), ticket.forward(shared(session)));
         let answer = match ctx.attempts.has_no_origin() {
-            true => no_origin(host(request), &asked(request), ctx.judged()),
-            false => failure(status, &asked(request), ctx.judged()),
+            true => forward.has_no_origin(&asked),
+            false => forward.fail(status, &asked),
         };
-        let answer = with_hsts(answer, session);
         let written = match head(&answer) {
             Ok(head) => session.as_downstream_mut().write_error_response(head, answer.body().clone()).await,
             Err(error) => Err(error),
@@ -65,7 +66,7 @@ pub(super) fn count_failure(
     reason: &'static str,
     error: &dyn std::fmt::Display,
 ) {
-    let (host, target, at) = (host(request), request.raw_path(), gateway.judge.recorder().clock().moment());
+    let (host, target, at) = (host(request), request.raw_path(), gateway.clock.moment());
     ctx.attempts.failed(&gateway.origins, &FailedRequest { host, target, reason, error, at });
 }
 
@@ -78,5 +79,5 @@ fn is_reset(session: &Session, error: &Error) -> bool {
 
 /// Whether an error is the client's own doing: clients go away all day, and none of it is news.
 pub(super) fn is_clients_own(error: &Error, ctx: &RequestContext) -> bool {
-    ctx.rejection.is_some() || *error.esource() == ErrorSource::Downstream
+    ctx.ticket.as_ref().is_some_and(|ticket| ticket.is_refused()) || *error.esource() == ErrorSource::Downstream
 }

@@ -2,8 +2,7 @@
 
 use super::Gateway;
 use super::ctx::RequestContext;
-use super::heads::host;
-use crate::forwarding::{ForwardedRequest, has_condition, write_request};
+use super::early::shared;
 use crate::heads::origin_form;
 use bytes::Bytes;
 use pingora_core::Result;
@@ -21,16 +20,10 @@ pub(super) fn request_header(
     if let Cow::Owned(target) = origin_form(original.raw_path()) {
         request.set_raw_path(&target)?;
     }
-    let host = host(original);
-    let forwarded = ForwardedRequest {
-        host,
-        peer: ctx.peer,
-        is_http2: session.is_http2(),
-        default_host: ctx.attempts.choice().and_then(|choice| gateway.origins.authority(choice)),
-        needs_whole_page: has_condition(request)
-            && ctx.judgement.as_ref().is_some_and(|judgement| judgement.needs_whole_page(host, ctx.now())),
-    };
-    write_request(request, &forwarded);
+    if let Some(ticket) = &ctx.ticket {
+        let default_host = ctx.attempts.choice().and_then(|choice| gateway.origins.authority(choice));
+        ticket.forward(shared(session)).write_request(request, session.is_http2(), default_host);
+    }
     Ok(())
 }
 

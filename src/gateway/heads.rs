@@ -1,11 +1,10 @@
 //! Pingora's heads as the rooms below read and change them.
 
-use super::ctx::RequestContext;
 use crate::answers::Asked;
-use crate::forwarding::{Head, MappedHead, field_value, names_another_client, unwanted};
+use crate::forwarding::{Head, MappedHead, field_value, unwanted};
 use crate::heads;
-use crate::judge::RequestFacts;
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use crate::requests::MappedRequest;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use pingora_core::Result;
 use pingora_http::{RequestHeader, ResponseHeader};
 
@@ -19,20 +18,10 @@ pub(super) fn asked(request: &RequestHeader) -> Asked<'_> {
     Asked { method: &request.method, headers: &request.headers }
 }
 
-/// What the judge is told of a request.
-pub(super) fn facts<'a>(request: &'a RequestHeader, ctx: &RequestContext) -> RequestFacts<'a> {
-    RequestFacts {
-        host: host(request),
-        target: request.raw_path(),
-        method: request.method.as_str().as_bytes(),
-        user_agent: request.headers.get(header::USER_AGENT).map(HeaderValue::as_bytes),
-        client: ctx.client,
-        address_may_accuse: ctx.peer.is_trusted || !names_another_client(&request.headers),
-        signature: heads::signature(&request.headers),
-        has_license_token: heads::has_license_token(&request.headers),
-        arrived: ctx.arrival.arrived,
-        lived: ctx.arrival.lived,
-    }
+/// The request as it is received.
+pub(super) fn mapped(request: &RequestHeader) -> MappedRequest<'_> {
+    let authority = request.uri.authority().map(http::uri::Authority::as_str);
+    MappedRequest::new(&request.method, request.raw_path(), authority, &request.headers)
 }
 
 /// Pingora has a type for each direction, with the same methods.

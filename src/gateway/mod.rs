@@ -1,10 +1,9 @@
 //! The Pingora proxy: one file per phase. Translates between Pingora and the rooms below; decides nothing itself.
 //!
-//! The order of a request: `early` checks it and finds the client's address, `request` asks the judge and answers or
-//! lets pass, `peer` takes a prepared address, `forward` hands the request to the origin, `response` the
+//! The order of a request: `early` takes it over from the edge, `request` receives one over HTTP/2 and answers it or
+//! lets it pass, `peer` takes a prepared address, `forward` hands the request to the origin, `response` the
 //! response to the client, `body` the pages that are rewritten, `upload` watches the body of the request, `errors` answers
-//! for an origin that does not, `logging` tells the judge what was sent. `heads` and `send` are for all of them.
-//! A request over HTTP/1 comes checked and judged from the edge; the gateway itself does that for HTTP/2.
+//! for an origin that does not, `logging` records what was sent. `heads` and `send` are for all of them.
 //! Must not know how a policy is written, loaded or judged.
 
 mod body;
@@ -22,9 +21,9 @@ mod upload;
 
 pub use ctx::RequestContext;
 
-use crate::answers::Answers;
-use crate::judge::Judge;
+use crate::clock::Clock;
 use crate::origin::Origins;
+use crate::requests::Requests;
 use crate::settings::Limits;
 use crate::telemetry::Metrics;
 use async_trait::async_trait;
@@ -39,18 +38,16 @@ use std::time::Duration;
 
 /// What all requests share.
 pub struct Gateway {
-    /// Judges requests, and records what became of them.
-    pub judge: Arc<Judge>,
-    /// The answers that crawlgate makes itself.
-    pub answers: Arc<Answers>,
+    /// The sequence that every request goes through.
+    pub requests: Arc<Requests>,
     /// Where requests go.
     pub origins: Arc<Origins>,
     /// Counters of what the gateway itself does.
     pub metrics: Arc<Metrics>,
+    /// The time.
+    pub clock: Clock,
     /// Bounds on requests.
     pub limits: Limits,
-    /// Peers whose forwarding headers are believed.
-    pub trusted_proxies: Vec<ipnet::IpNet>,
 }
 
 #[async_trait]
@@ -58,14 +55,14 @@ impl ProxyHttp for Gateway {
     type CTX = RequestContext;
 
     fn new_ctx(&self) -> RequestContext {
-        RequestContext::new(self.metrics.clone(), self.judge.recorder().clock())
+        RequestContext::new(self.requests.arrival())
     }
 
     /// None: the default adds a compression module to every request, switched off.
     fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
 
     async fn early_request_filter(&self, session: &mut Session, ctx: &mut RequestContext) -> Result<()> {
-        early::check(self, session, ctx);
+        early::take_over(self, session, ctx);
         Ok(())
     }
 
@@ -117,7 +114,7 @@ impl ProxyHttp for Gateway {
         ctx: &mut RequestContext,
     ) -> Result<()> {
         response::check_switch(session, response)?;
-        body::frame(self, session.req_header(), response, ctx);
+        body::frame(session.req_header(), response, ctx);
         Ok(())
     }
 
@@ -139,7 +136,7 @@ impl ProxyHttp for Gateway {
         end_of_stream: bool,
         ctx: &mut RequestContext,
     ) -> Result<Option<Duration>> {
-        body::rewrite(self, body, end_of_stream, ctx);
+        body::rewrite(body, end_of_stream, ctx);
         Ok(None)
     }
 
@@ -152,6 +149,6 @@ impl ProxyHttp for Gateway {
     }
 
     async fn logging(&self, session: &mut Session, error: Option<&Error>, ctx: &mut RequestContext) {
-        logging::record(self, session, error, ctx);
+        logging::record(session, error, ctx);
     }
 }

@@ -2,8 +2,8 @@
 
 use super::Gateway;
 use super::ctx::RequestContext;
-use super::early::connection;
-use crate::forwarding::{ForwardedResponse, remove_named_by_connection, write_response};
+use super::early::{connection, shared};
+use crate::forwarding::remove_named_by_connection;
 use http::{StatusCode, Version, header};
 use pingora_core::{Error, ErrorType, Result};
 use pingora_http::ResponseHeader;
@@ -32,6 +32,7 @@ pub(super) fn filter(
             && let Some(connection) = connection(session)
         {
             connection.switch_protocol();
+            ctx.ticket.iter_mut().for_each(|ticket| ticket.switch_protocol());
         }
         return;
     }
@@ -52,7 +53,7 @@ pub(super) fn filter(
     if session.req_header().version == Version::HTTP_10 {
         response.remove_header(&header::TRANSFER_ENCODING);
     }
-    let hsts = connection(session).and_then(|connection| connection.hsts.as_ref());
-    let forwarded = ForwardedResponse { status: response.status, hsts, judged: ctx.judged() };
-    write_response(response, &forwarded);
+    if let Some(ticket) = &ctx.ticket {
+        ticket.forward(shared(session)).write_response(response, response.status);
+    }
 }

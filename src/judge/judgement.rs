@@ -78,6 +78,17 @@ impl Judgement {
         }
     }
 
+    /// Lets go of the snapshot and keeps what a record needs: for a request that may last for days.
+    pub fn let_go(&mut self, host: &[u8]) {
+        match self {
+            Judgement::Unclaimed(unclaimed) => unclaimed.snapshot = Arc::default(),
+            Judgement::Judged(judged) => {
+                judged.snapshot = Arc::new(judged.snapshot.of_one(judged.decision.site, host));
+                judged.decision.site = 0;
+            }
+        }
+    }
+
     /// Whether the origin has to send the whole page to this crawler. A 304 would hide a new noindex from a crawler
     /// that has the page: so where the tags of the path changed lately, and where the host came from another site
     /// lately, though no site may claim it now.

@@ -1,7 +1,6 @@
-//! The judge: the one sequence of a request (claim, identity, cached versions, behaviour, decision), and the recording
-//! of what became of it. Every door calls [`Judge::judge`] once for each request, because judging counts: crawl rate
-//! and traps. [`Judge::explain`] goes through the same sequence and changes nothing; [`Judge::record`] writes down what
-//! was sent. Knows plain bytes and values; must not know Pingora, nor how an answer is made.
+//! [`Judge`]: claim, identity, cached versions, behaviour and decision of a request. A request is judged once, because
+//! judging counts: crawl rate and traps. [`Judge::explain`] goes the same way and changes nothing. [`Recorder`] writes down
+//! what was sent. Knows plain bytes and values; must not know Pingora, nor how an answer is made.
 
 mod claims;
 mod judgement;
@@ -27,7 +26,6 @@ use crate::verdict::{
     ResponseFacts, Scratch, decide_for, identity_by_policy, report, report_unclaimed,
 };
 use std::sync::Arc;
-use std::time::Instant;
 use workspace::Workspace;
 
 /// What requests are judged by. All doors share one.
@@ -41,7 +39,6 @@ pub struct Judge {
     proofs: Arc<Proofs>,
     /// What clients did recently.
     behaviours: Arc<Behaviours>,
-    recorder: Recorder,
 }
 
 /// Whether the sequence leaves traces: in the ledger, the crawl rate and the marked clients.
@@ -58,9 +55,9 @@ impl Judge {
         ledger: Arc<Ledger>,
         proofs: Arc<Proofs>,
         behaviours: Arc<Behaviours>,
-        recorder: Recorder,
+        registry: &'static Registry,
     ) -> Judge {
-        Judge { sites, registry: recorder.registry(), ledger, proofs, behaviours, recorder }
+        Judge { sites, registry, ledger, proofs, behaviours }
     }
 
     /// Known crawlers.
@@ -68,22 +65,9 @@ impl Judge {
         self.registry
     }
 
-    /// What requests are recorded in.
-    pub fn recorder(&self) -> &Recorder {
-        &self.recorder
-    }
-
     /// Judges a request. The request counts: against the crawl rate, as a visit of the host, and where it hits a trap.
     pub fn judge(&self, request: &RequestFacts<'_>) -> Judgement {
-        workspace::with(|workspace| {
-            // Two looks at the clock take as long as half of the sequence.
-            let began = workspace.is_timed().then(Instant::now);
-            let judgement = self.judgement(request, workspace, Traces::Left);
-            if let Some(began) = began {
-                self.recorder.metrics().decision(began.elapsed().as_secs_f64());
-            }
-            judgement
-        })
+        workspace::with(|workspace| self.judgement(request, workspace, Traces::Left))
     }
 
     /// What [`Judge::judge`] would find now. Changes nothing: for a request that was judged already, and that a proxy
@@ -211,24 +195,14 @@ impl Judge {
         }
     }
 
-    /// Records the outcome of a request that was judged: the ledger first, then the rest.
-    pub fn record(&self, request: &RequestFacts<'_>, judgement: &Judgement, outcome: &Outcome<'_>) {
-        if let Judgement::Judged(judged) = judgement {
-            self.note_copy(request, judged, outcome);
-        }
-        self.recorder.record(request, judgement, outcome);
-    }
-
-    /// Notes which crawler got which robots.txt: a copy that was written whole, or word that its own copy is good. HEAD
-    /// gives nobody a copy. A 304 to a date is only sent to a crawler that the ledger knows to have the version in
-    /// force.
-    fn note_copy(&self, request: &RequestFacts<'_>, judged: &Judged, outcome: &Outcome<'_>) {
+    /// Notes that the client of a request got a whole copy of robots.txt, or word that its own copy is good. A 304 to a
+    /// date is only sent to a crawler that the ledger knows to have the version in force. Other requests leave no trace.
+    pub fn served(&self, request: &RequestFacts<'_>, judged: &Judged, now: Timestamp) {
         let Judged { decision, identity, .. } = judged;
-        let is_copy = decision.action == Action::RobotsTxt && matches!(outcome.status, 200 | 304);
-        if !is_copy || !outcome.answered_whole || request.method != b"GET" {
+        if decision.action != Action::RobotsTxt {
             return;
         }
-        let (entry, claim, now) = (judged.entry(), decision.claim, Timestamp::from(self.recorder.clock().now()));
+        let (entry, claim) = (judged.entry(), decision.claim);
         let facts = Facts { identity: *identity, now, ..request.facts(b"/robots.txt") };
         let claimant = Claimant { site: decision.site, entry, history: judged.history(request.host), claim };
         self.behaviours.served(self.registry, claimant, &facts);

@@ -8,8 +8,6 @@ use std::time::Duration;
 pub struct Outcome<'a> {
     /// The status that was sent; 0 where no response was begun.
     pub status: u16,
-    /// Whether crawlgate answered the request itself and wrote the whole answer.
-    pub answered_whole: bool,
     /// The lines of X-Robots-Tag that were sent.
     pub x_robots_tag: SmallVec<[&'a [u8]; 4]>,
     /// Octets of the body that were sent.

@@ -10,6 +10,13 @@ use proptest::prelude::*;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+/// A judge, and what is recorded beside it.
+struct World {
+    judge: Judge,
+    recorder: Recorder,
+    clock: Clock,
+}
+
 const POLICIES: [&str; 4] = [
     "robots: { origin: replace, groups: [{ agents: '*', disallow: [/cart/], crawl_delay: 10s }] }\n\
      enforcement: { mode: enforce, traps: [/trap/] }\n",
@@ -30,7 +37,7 @@ const TARGETS: [&str; 6] = ["/", "/cart/1", "/x/../cart/", "/trap/", "/robots.tx
 const ADDRESSES: [&str; 3] = ["192.0.2.1", "192.0.2.2", "198.51.100.1"];
 const HOSTS: [&str; 3] = ["shop.example", "fresh.example", "elsewhere.example"];
 
-fn judge(directory: &Path, policy: &str) -> Judge {
+fn judge(directory: &Path, policy: &str) -> World {
     let text = format!("hosts: [shop.example, fresh.example]\n{policy}");
     std::fs::write(directory.join("shop.yaml"), text).expect("a policy");
     let clock = Clock::default();
@@ -45,8 +52,9 @@ fn judge(directory: &Path, policy: &str) -> Judge {
     let registry = Registry::builtin();
     let sites = SiteManager::start(options, (&store, &remembered), registry, clock.moment().now).expect("loaded");
     let ledger = Arc::new(Ledger::in_memory(vec!["shop.example".into()], &sites.snapshot(), clock.moment()));
-    let recorder = Recorder::new(registry, clock, Metrics::new(), Arc::default(), Logs::off());
-    Judge::new(sites, ledger, Arc::new(Proofs::none(registry)), Arc::default(), recorder)
+    let recorder = Recorder::new(registry, Metrics::new(), Arc::default(), Logs::off());
+    let judge = Judge::new(sites, ledger, Arc::new(Proofs::none(registry)), Arc::default(), registry);
+    World { judge, recorder, clock }
 }
 
 /// One request, by indexes into the tables, and the seconds since the one before.
@@ -97,9 +105,12 @@ fn explained(explanation: &Explanation) -> Said {
     (verdict.name(), *kind, explanation.action.kind, would, *never_fetched, *identity)
 }
 
-fn record(judge: &Judge, request: &RequestFacts<'_>, judgement: &Judgement) {
-    let outcome = Outcome { status: 200, answered_whole: true, ..Outcome::default() };
-    judge.record(request, judgement, &outcome);
+fn record(world: &World, request: &RequestFacts<'_>, judgement: &Judgement) {
+    let outcome = Outcome { status: 200, ..Outcome::default() };
+    if let Some(judged) = judgement.judged() {
+        world.judge.served(request, judged, world.clock.now().into());
+    }
+    world.recorder.record(request, judgement, &outcome);
 }
 
 proptest! {
@@ -110,21 +121,21 @@ proptest! {
     fn judge_and_explain_agree_and_explaining_changes_nothing(policy in 0..POLICIES.len(), steps in prop::collection::vec(step(), 1..40)) {
         let (asked, plain) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
         let (asked, plain) = (judge(asked.path(), POLICIES[policy]), judge(plain.path(), POLICIES[policy]));
-        let starts = [asked.recorder.clock().moment(), plain.recorder.clock().moment()];
+        let starts = [asked.clock.moment(), plain.clock.moment()];
         let mut seconds = 0;
         for step in steps {
             seconds += step.after;
             let (one, other) = (request(step, starts[0], seconds), request(step, starts[1], seconds));
             let response = ResponseFacts::default();
-            let (first, second) = (asked.explain(&one, &response), asked.explain(&one, &response));
+            let (first, second) = (asked.judge.explain(&one, &response), asked.judge.explain(&one, &response));
             prop_assert_eq!(&first, &second);
-            let (judgement, unasked) = (asked.judge(&one), plain.judge(&other));
+            let (judgement, unasked) = (asked.judge.judge(&one), plain.judge.judge(&other));
             prop_assert_eq!(explained(&first), judged(&judgement), "{:?} after {} s", step, seconds);
             prop_assert_eq!(judged(&judgement), judged(&unasked), "{:?} after {} s", step, seconds);
             record(&asked, &one, &judgement);
             record(&plain, &other, &unasked);
         }
-        let marks = [&asked, &plain].map(|judge| judge.behaviours.traps.len());
+        let marks = [&asked, &plain].map(|world| world.judge.behaviours.traps.len());
         prop_assert_eq!(marks[0], marks[1]);
     }
 }
@@ -132,8 +143,9 @@ proptest! {
 #[test]
 fn explaining_alone_leaves_no_trace() {
     let directory = tempfile::tempdir().expect("a directory");
-    let judge = judge(directory.path(), POLICIES[0]);
-    let start = judge.recorder.clock().moment();
+    let world = judge(directory.path(), POLICIES[0]);
+    let judge = &world.judge;
+    let start = world.clock.moment();
     for target in 0..TARGETS.len() {
         for host in 0..HOSTS.len() {
             let request = request(Step { host, agent: 0, target, address: 0, after: 0 }, start, 0);
@@ -143,24 +155,25 @@ fn explaining_alone_leaves_no_trace() {
     }
     assert!(judge.ledger.visits("shop").is_empty());
     assert!(judge.behaviours.traps.is_empty());
-    assert!(judge.recorder.metrics().by_crawler().is_empty());
-    assert!(judge.recorder.logs.events.recent().is_empty());
+    assert!(world.recorder.metrics().by_crawler().is_empty());
+    assert!(world.recorder.logs.events.recent().is_empty());
 }
 
 #[test]
 fn a_trap_marks_the_client_once_judged_and_a_fetch_of_robots_txt_is_remembered() {
     let directory = tempfile::tempdir().expect("a directory");
-    let judge = judge(directory.path(), POLICIES[0]);
-    let start = judge.recorder.clock().moment();
+    let world = judge(directory.path(), POLICIES[0]);
+    let judge = &world.judge;
+    let start = world.clock.moment();
     let at = |target| request(Step { host: 0, agent: 0, target, address: 0, after: 0 }, start, 0);
     let fetch = at(4);
     let judgement = judge.judge(&fetch);
-    record(&judge, &fetch, &judgement);
+    record(&world, &fetch, &judgement);
     assert_eq!(judge.ledger.visits("shop").len(), 1);
     assert_eq!(judged(&judge.judge(&at(3))).1, Kind::Trapped);
     assert_eq!(judge.behaviours.traps.len(), 1);
     assert_eq!(judged(&judge.judge(&at(0))).1, Kind::Trapped);
-    let record = judge.recorder.metrics().by_crawler();
+    let record = world.recorder.metrics().by_crawler();
     assert_eq!((record[0].requests, record[0].robots_txt), (1, 1), "only the fetch was recorded");
     assert!(start.now > Timestamp(0));
 }

@@ -23,14 +23,14 @@ pin_project! {
 pin_project! {
     #[project = WayProjection]
     enum Way<F> {
-        Answered { answer: Option<Answer> },
+        Answered { answer: Option<Answer>, is_grpc: bool },
         Passed { #[pin] inner: F },
     }
 }
 
 impl<F> GateFuture<F> {
-    pub(super) fn answered(visit: Box<Visit>, answer: Answer) -> GateFuture<F> {
-        GateFuture { way: Way::Answered { answer: Some(answer) }, visit: Some(visit) }
+    pub(super) fn answered(visit: Box<Visit>, answer: Answer, is_grpc: bool) -> GateFuture<F> {
+        GateFuture { way: Way::Answered { answer: Some(answer), is_grpc }, visit: Some(visit) }
     }
 
     pub(super) fn passed(visit: Box<Visit>, inner: F) -> GateFuture<F> {
@@ -51,9 +51,9 @@ where
         let this = self.project();
         let ended = "the response was taken already";
         let response = match this.way.project() {
-            WayProjection::Answered { answer } => {
+            WayProjection::Answered { answer, is_grpc } => {
                 let (mut visit, answer) = (this.visit.take().expect(ended), answer.take().expect(ended));
-                let (head, body) = visit.answered(answer);
+                let (head, body) = visit.answered(answer, *is_grpc);
                 Response::from_parts(head, GateBody::answer(visit, body))
             }
             WayProjection::Passed { inner } => {

@@ -16,7 +16,6 @@
 //! `docs/library.md` describes what the application has to know. The room must not know Pingora, nor any web framework.
 
 mod body;
-mod fields;
 mod future;
 mod layer;
 mod pages;

@@ -3,7 +3,7 @@
 use super::body::GateBody;
 use super::future::GateFuture;
 use super::shared::Shared;
-use super::visit::Visit;
+use super::visit::{Visit, is_grpc};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
@@ -39,11 +39,11 @@ where
 
     fn call(&mut self, request: Request<A>) -> GateFuture<S::Future> {
         let (mut head, body) = request.into_parts();
-        let visit = Visit::new(&self.shared, &head);
-        match visit.answer(&head) {
-            Some(answer) => GateFuture::answered(visit, answer),
+        let (mut visit, answer) = Visit::new(&self.shared, &head);
+        match answer {
+            Some(answer) => GateFuture::answered(visit, answer, is_grpc(&head)),
             None => {
-                let visit = visit.forward(&mut head);
+                visit.forward(&mut head);
                 GateFuture::passed(visit, self.inner.call(Request::from_parts(head, body)))
             }
         }

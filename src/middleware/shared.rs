@@ -1,11 +1,9 @@
 //! [`Shared`]: what all requests of a gate share, and how it ends.
 
-use crate::answers::Answers;
-use crate::judge::Judge;
+use crate::requests::Requests;
 use crate::state::StateStore;
 use crate::upkeep::{Upkeep, UpkeepThreads};
 use http::Extensions;
-use ipnet::IpNet;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +16,8 @@ pub type PeerAddress = fn(&Extensions) -> Option<IpAddr>;
 
 /// What all requests share.
 pub struct Shared {
-    pub judge: Arc<Judge>,
-    pub answers: Answers,
+    pub requests: Arc<Requests>,
     pub upkeep: Arc<Upkeep>,
-    pub trusted_proxies: Vec<IpNet>,
     pub peer: Option<PeerAddress>,
     pub store: StateStore,
     /// `None` once the gate ends.

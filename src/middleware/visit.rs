@@ -1,168 +1,111 @@
-//! [`Visit`]: one request from its arrival until its response is at its end, when it is recorded. It owns what the record
-//! needs, because the request itself belongs to the application.
+//! [`Visit`]: one request from its arrival until its response is at its end, when it is recorded.
 
-use super::fields::RequestFields;
 use super::pages::{AskedPage, PageState};
 use super::shared::Shared;
-use crate::answers::{Answer, Asked, Ruling};
-use crate::forwarding::{
-    ForwardedResponse, client_address, has_condition, is_trusted, remove_conditions, write_response,
-};
-use crate::heads::{self, X_ROBOTS_TAG};
-use crate::judge::{Judgement, Outcome, RequestFacts};
-use crate::telemetry::InFlight;
-use crate::time::Timestamp;
+use crate::answers::Answer;
+use crate::forwarding::{Peer, is_trusted};
+use crate::heads::{X_ROBOTS_TAG, http_version};
+use crate::requests::{Connection, EndedBy, MappedRequest, Next, Sent, Ticket};
 use bytes::Bytes;
 use http::request::Parts;
 use http::response::Parts as ResponseParts;
-use http::{HeaderName, HeaderValue, Method, Response, StatusCode, Uri, Version};
+use http::uri::{Authority, PathAndQuery};
+use http::{HeaderName, HeaderValue, Method, Response, StatusCode, Uri, header};
 use smallvec::SmallVec;
-use std::net::IpAddr;
-use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
 /// One request.
 pub struct Visit {
-    shared: Arc<Shared>,
+    /// Until it is recorded.
+    ticket: Option<Ticket>,
     method: Method,
-    uri: Uri,
-    version: Version,
-    host: Option<HeaderValue>,
-    user_agent: Option<HeaderValue>,
-    referer: Option<HeaderValue>,
-    is_grpc: bool,
-    client: Option<IpAddr>,
-    address_may_accuse: bool,
-    arrived: SystemTime,
-    started: Instant,
-    lived: Duration,
-    judgement: Option<Judgement>,
     page: PageState,
     /// What was sent until now.
     status: u16,
     tags: SmallVec<[HeaderValue; 2]>,
     octets: u64,
-    is_answered_whole: bool,
-    _in_flight: InFlight,
+    /// Whether an answer of crawlgate's own is still to be handed over to the server.
+    is_due: bool,
 }
 
 impl Visit {
-    /// Judges a request.
-    pub fn new(shared: &Arc<Shared>, head: &Parts) -> Box<Visit> {
-        let judge = &shared.judge;
-        let started = Instant::now();
-        let (arrived, lived) = judge.recorder().clock().read(started);
-        let fields = RequestFields::of(&head.headers);
-        let peer = shared.peer.and_then(|peer| peer(&head.extensions));
-        let is_trusted = peer.is_some_and(|peer| is_trusted(peer.to_canonical(), &shared.trusted_proxies));
-        let mut visit = Box::new(Visit {
+    /// Receives a request. Gives the answer, if it gets one of crawlgate's own.
+    pub fn new(shared: &Shared, head: &Parts) -> (Box<Visit>, Option<Answer>) {
+        let trusted = &shared.requests.settings().trusted_proxies;
+        let address = shared.peer.and_then(|peer| peer(&head.extensions));
+        let is_trusted = address.is_some_and(|peer| is_trusted(peer.to_canonical(), trusted));
+        let connection = Connection::from(Peer { address, is_trusted, is_tls: false });
+        let authority = head.uri.authority().map(Authority::as_str);
+        let request = MappedRequest::new(&head.method, target(&head.uri), authority, &head.headers);
+        let request = request.checked(http_version(head.version));
+        let (ticket, next) = shared.requests.receive(&request, &connection, shared.requests.arrival());
+        let answer = match next {
+            Next::Answer(answer) => Some(answer),
+            Next::Forward => None,
+        };
+        let visit = Visit {
+            ticket: Some(ticket),
             method: head.method.clone(),
-            uri: head.uri.clone(),
-            version: head.version,
-            host: fields.host.cloned(),
-            user_agent: fields.user_agent.cloned(),
-            referer: fields.referer.cloned(),
-            is_grpc: fields.is_grpc,
-            client: peer.map(|peer| client_address(peer, fields.forwarded_for(), &shared.trusted_proxies)),
-            address_may_accuse: is_trusted || !fields.names_another_client,
-            arrived,
-            started,
-            lived,
-            judgement: None,
             page: PageState::default(),
             status: 0,
             tags: SmallVec::new(),
             octets: 0,
-            is_answered_whole: false,
-            _in_flight: InFlight::begin(judge.recorder().metrics().clone()),
-            shared: shared.clone(),
-        });
-        let facts = RequestFacts {
-            signature: fields.signature(),
-            has_license_token: fields.has_license_token(),
-            ..visit.facts()
+            is_due: answer.is_some(),
         };
-        let judgement = judge.judge(&facts);
-        visit.judgement = Some(judgement);
-        visit
-    }
-
-    /// The request as the judge is told of it.
-    fn facts(&self) -> RequestFacts<'_> {
-        let host = match &self.host {
-            Some(host) => host.as_bytes().trim_ascii(),
-            None => self.uri.authority().map_or("", http::uri::Authority::as_str).as_bytes(),
-        };
-        RequestFacts {
-            host,
-            target: target(&self.uri),
-            method: self.method.as_str().as_bytes(),
-            user_agent: self.user_agent.as_ref().map(HeaderValue::as_bytes),
-            client: self.client,
-            address_may_accuse: self.address_may_accuse,
-            signature: None,
-            has_license_token: false,
-            arrived: self.arrived,
-            lived: self.lived,
-        }
-    }
-
-    fn now(&self) -> Timestamp {
-        Timestamp::from(self.arrived)
-    }
-
-    /// The answer that the policy asks for; `None` where the request passes.
-    pub fn answer(&self, head: &Parts) -> Option<Answer> {
-        let judged = self.judgement.as_ref()?.judged()?;
-        let ruling = Ruling::new(judged, self.shared.judge.registry(), self.now());
-        self.shared.answers.answer(&ruling, &Asked { method: &head.method, headers: &head.headers })
+        (Box::new(visit), answer)
     }
 
     /// Prepares the request for the application: without conditions that would hide a new tag from a crawler, and asking
     /// for pages that can be rewritten.
-    pub fn forward(mut self: Box<Visit>, head: &mut Parts) -> Box<Visit> {
-        let hides_change = has_condition(&head.headers)
-            && self
-                .judgement
-                .as_ref()
-                .is_some_and(|judgement| judgement.needs_whole_page(self.facts().host, self.now()));
-        if let Some(page) = asked_page(&self.method, &self.uri, self.judgement.as_ref()) {
-            self.page.ask(&mut head.headers, &page);
+    pub fn forward(&mut self, head: &mut Parts) {
+        let mut state = std::mem::take(&mut self.page);
+        if let Some(page) = self.asked_page() {
+            state.ask(&mut head.headers, &page);
         }
-        if hides_change {
-            remove_conditions(&mut head.headers);
+        self.page = state;
+        if let Some(ticket) = &self.ticket {
+            let nothing = Peer { address: None, is_trusted: false, is_tls: false };
+            ticket.forward(Connection::from(nothing)).remove_hiding_conditions(&mut head.headers);
         }
-        self
     }
 
     /// Takes note of the answer that crawlgate makes itself.
-    pub fn answered(&mut self, answer: Answer) -> (ResponseParts, Bytes) {
+    pub fn answered(&mut self, answer: Answer, is_grpc: bool) -> (ResponseParts, Bytes) {
         let (mut head, body) = Response::<Bytes>::from(answer).into_parts();
-        if self.is_grpc {
+        if is_grpc {
             head.headers.insert(GRPC_STATUS, grpc_status(head.status));
         }
         self.note(&head);
-        self.is_answered_whole = body.is_empty();
+        self.is_due = !body.is_empty();
         (head, body)
     }
 
     /// Writes into the application's response what the policy says about it; says whether its body may become another one.
     pub fn passed(&mut self, head: &mut ResponseParts) -> bool {
-        let mut is_rewritten = false;
-        if let Some(page) = asked_page(&self.method, &self.uri, self.judgement.as_ref())
+        if head.status == StatusCode::SWITCHING_PROTOCOLS {
+            self.ticket.iter_mut().for_each(Ticket::switch_protocol);
+        }
+        let (mut is_rewritten, mut state) = (false, std::mem::take(&mut self.page));
+        if let (Some(ticket), Some(page)) = (&self.ticket, self.asked_page())
             && !head.status.is_informational()
         {
-            let end = self.page.frame(&mut head.headers, head.status, &page);
-            let judged = Some((page.decision, page.entry));
-            let response = ForwardedResponse { status: head.status, hsts: None, judged };
-            write_response(&mut head.headers, &response);
-            is_rewritten = self.page.begin(&head.headers, page.entry);
+            let end = state.frame(&mut head.headers, head.status, &page);
+            let nothing = Peer { address: None, is_trusted: false, is_tls: false };
+            ticket.forward(Connection::from(nothing)).write_response(&mut head.headers, head.status);
+            is_rewritten = state.begin(&head.headers, page.entry);
             self.count_page(end);
         }
+        self.page = state;
         self.note(head);
         is_rewritten
+    }
+
+    /// The request to a site, as what may be one for a page.
+    fn asked_page(&self) -> Option<AskedPage<'_>> {
+        let ticket = self.ticket.as_ref()?;
+        let (decision, entry) = ticket.judged()?;
+        Some(AskedPage { method: &self.method, target: ticket.target(), decision, entry })
     }
 
     fn note(&mut self, head: &ResponseParts) {
@@ -185,9 +128,8 @@ impl Visit {
     }
 
     fn count_page(&self, end: Option<&'static str>) {
-        let judged = self.judgement.as_ref().and_then(Judgement::judged);
-        if let (Some(end), Some(judged)) = (end, judged) {
-            self.shared.judge.recorder().metrics().page(&judged.entry().site.name, end);
+        if let (Some(end), Some(ticket)) = (end, &self.ticket) {
+            ticket.count_page(end);
         }
     }
 
@@ -198,26 +140,25 @@ impl Visit {
 
     /// All of an answer was handed over to the server.
     pub fn ended(&mut self) {
-        self.is_answered_whole = true;
+        self.is_due = false;
     }
 }
 
 impl Drop for Visit {
     fn drop(&mut self) {
-        let Some(judgement) = &self.judgement else { return };
-        let outcome = Outcome {
-            tls: None,
+        let Some(ticket) = self.ticket.take() else { return };
+        ticket.finish(&Sent {
             status: self.status,
-            answered_whole: self.is_answered_whole,
-            x_robots_tag: self.tags.iter().map(HeaderValue::as_bytes).collect(),
-            body_octets: self.octets,
-            elapsed: self.shared.judge.recorder().elapsed(self.started),
-            http: heads::http_version(self.version),
-            referer: self.referer.as_ref().map(HeaderValue::as_bytes),
-            error: (self.status == 0).then_some("no_response"),
-        };
-        self.shared.judge.record(&self.facts(), judgement, &outcome);
+            tags: self.tags.iter().map(HeaderValue::as_bytes).collect(),
+            octets: self.octets,
+            ended_by: if self.status == 0 || self.is_due { EndedBy::Client } else { EndedBy::Complete },
+        });
     }
+}
+
+/// Whether it is a call of gRPC, whose clients read a status of their own.
+pub fn is_grpc(head: &Parts) -> bool {
+    head.headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
 }
 
 /// What gRPC makes of a status (grpc/doc/http-grpc-status-mapping.md), for clients that would read the body first.
@@ -233,11 +174,5 @@ fn grpc_status(status: StatusCode) -> HeaderValue {
 
 /// Path and query; `*` stays what it is.
 fn target(uri: &Uri) -> &[u8] {
-    uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str).as_bytes()
-}
-
-/// A request to a site, as what may be one for a page.
-fn asked_page<'a>(method: &'a Method, uri: &'a Uri, judgement: Option<&'a Judgement>) -> Option<AskedPage<'a>> {
-    let judged = judgement?.judged()?;
-    Some(AskedPage { method, target: target(uri), decision: &judged.decision, entry: judged.entry() })
+    uri.path_and_query().map_or("/", PathAndQuery::as_str).as_bytes()
 }

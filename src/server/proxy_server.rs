@@ -5,13 +5,11 @@ use super::decision_listeners::DecisionListeners;
 use super::rooms::Rooms;
 use super::stop::{Drain, Stop};
 use crate::admin::AdminApp;
-use crate::answers::Answers;
 use crate::decisions::Decisions;
-use crate::edge::{
-    BoundListener, Challenges, Desk, Door, Edge, Lane, Listening, Open, Plain, Redirect, Serve, Share, TlsListener,
-};
+use crate::edge::{BoundListener, Desk, Door, Edge, Lane, Listening, Open, Plain, Serve, Share, TlsListener};
 use crate::gateway::Gateway;
-use crate::origin::{Origins, Resolver};
+use crate::origin::Resolver;
+use crate::requests::{Redirect, RequestSettings};
 use crate::settings::{ListenSettings, Settings};
 use pingora_core::server::configuration::ServerConf;
 use pingora_core::server::{RunArgs, Server};
@@ -49,12 +47,13 @@ impl ProxyServer {
         let mut server = Server::new_with_opt_and_conf(None, configuration(threads));
         server.bootstrap();
         let origins = rooms.origins.clone();
-        let answers = Arc::new(Answers::default());
-        let proxy = proxy(settings, rooms, origins.clone(), answers.clone(), &server);
-        let lane = settings.lane.then(|| Lane::new(origins.clone(), &server.configuration));
-        let edge = Arc::new(Edge::new(proxy.clone(), desk(settings, rooms, answers.clone()), lane));
+        let proxy = proxy(settings, rooms, &server);
+        let (metrics, clock) = (&rooms.instance.metrics, &rooms.instance.clock);
+        let lane = || Lane::new(origins.clone(), &server.configuration, metrics.clone(), clock.clone());
+        let desk = Desk { requests: rooms.requests.clone(), responder: None, has_lane: settings.lane };
+        let edge = Arc::new(Edge::new(proxy.clone(), desk, settings.lane.then(lane)));
         let mut served = doors(settings, listeners.proxy, &edge);
-        if let Some(door) = decision_door(settings, rooms, answers) {
+        if let Some(door) = decision_door(settings, rooms) {
             let tcp = listeners.decisions.tcp.into_iter().map(BoundListener::Tcp);
             let unix = listeners.decisions.unix.into_iter().map(BoundListener::Unix);
             served.extend(tcp.chain(unix).map(|listener| (listener, door.clone())));
@@ -130,47 +129,29 @@ fn ready(rooms: &Rooms) -> Box<dyn Fn() + Send + Sync> {
     Box::new(move || operations.set_ready(true))
 }
 
-fn desk(settings: &Settings, rooms: &Rooms, answers: Arc<Answers>) -> Desk {
-    Desk {
-        judge: rooms.instance.judge.clone(),
-        answers,
-        trusted_proxies: settings.trusted_proxies.clone(),
-        challenges: settings.acme_webroot.clone().map(|webroot| Challenges { webroot }),
-        limits: settings.limits,
-        responder: None,
-        has_lane: settings.lane,
-    }
-}
-
 /// The decision service behind its listeners: the edge reads requests, and every one is answered.
-fn decision_door(settings: &Settings, rooms: &Rooms, answers: Arc<Answers>) -> Option<Arc<dyn Serve>> {
+fn decision_door(settings: &Settings, rooms: &Rooms) -> Option<Arc<dyn Serve>> {
     let said = settings.decisions.as_ref()?;
     let speakers = said.trusted.iter().chain(&settings.trusted_proxies).copied().collect();
-    let decisions = Arc::new(Decisions::new(rooms.instance.judge.clone(), answers.clone(), speakers));
-    let desk = Desk {
+    let requests = rooms.requests.with(RequestSettings {
         trusted_proxies: said.trusted.clone(),
         challenges: None,
-        responder: Some(decisions.clone()),
-        ..desk(settings, rooms, answers)
-    };
+        limits: settings.limits,
+        is_for_proxies: true,
+    });
+    let decisions = Arc::new(Decisions::new(requests.clone(), speakers));
+    let desk = Desk { requests, responder: Some(decisions.clone()), has_lane: false };
     let edge = Arc::new(Edge::new(decisions, desk, None));
     Some(Arc::new(Door { edge, tls: None, proxy_protocol: false, redirect: None }))
 }
 
-fn proxy(
-    settings: &Settings,
-    rooms: &Rooms,
-    origins: Arc<Origins>,
-    answers: Arc<Answers>,
-    server: &Server,
-) -> Arc<HttpProxy<Gateway>> {
+fn proxy(settings: &Settings, rooms: &Rooms, server: &Server) -> Arc<HttpProxy<Gateway>> {
     let gateway = Gateway {
-        judge: rooms.instance.judge.clone(),
-        answers,
-        origins,
+        requests: rooms.requests.clone(),
+        origins: rooms.origins.clone(),
         metrics: rooms.instance.metrics.clone(),
+        clock: rooms.instance.clock.clone(),
         limits: settings.limits,
-        trusted_proxies: settings.trusted_proxies.clone(),
     };
     let mut proxy = HttpProxy::new(gateway, server.configuration.clone());
     proxy.handle_init_modules();

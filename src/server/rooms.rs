@@ -13,6 +13,7 @@ use crate::edge::Certificates;
 use crate::judge::Logs;
 use crate::origin::Origins;
 use crate::origin::robots::StoredCopies;
+use crate::requests::{Challenges, RequestSettings, Requests};
 use crate::settings::{AccessDestination, DecisionAddress, Settings};
 use crate::sites::{DefaultSite, KnownOrigins, SiteOptions};
 use crate::state::StateStore;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 /// The opened rooms. The instance has the sites, the ledger, the clock and the logs.
 pub struct Rooms {
     pub instance: Arc<Instance>,
+    pub requests: Arc<Requests>,
     pub origins: Arc<Origins>,
     pub operations: Arc<Operations>,
     pub store: StateStore,
@@ -64,11 +66,12 @@ impl Rooms {
         let lists = threads.start(&instance.proofs, &instance.clock, &instance.metrics)?;
         let origins = Arc::new(Origins::new(&settings.origins));
         instance.metrics.set_origins(origins.names());
-        let operations = Operations::new(Upkeep::new(instance.clone()), origins.clone());
+        let requests = requests(settings, &instance);
+        let operations = Operations::new(Upkeep::new(instance.clone()), requests.clone(), origins.clone());
         if let Some(lists) = lists {
             operations.set_lists(lists);
         }
-        Ok((Rooms { operations, instance, origins, store }, robots))
+        Ok((Rooms { operations, instance, requests, origins, store }, robots))
     }
 
     /// Acts on signals from now on.
@@ -96,6 +99,18 @@ impl Rooms {
             tracing::warn!("{error}; the next start will treat this run as crashed");
         }
     }
+}
+
+/// The sequence of requests that come to the listeners of the proxy.
+fn requests(settings: &Settings, instance: &Instance) -> Arc<Requests> {
+    let Instance { judge, recorder, clock, .. } = instance;
+    let settings = RequestSettings {
+        trusted_proxies: settings.trusted_proxies.clone(),
+        challenges: settings.acme_webroot.clone().map(|webroot| Challenges { webroot }),
+        limits: settings.limits,
+        is_for_proxies: false,
+    };
+    Requests::new(judge.clone(), recorder.clone(), clock.clone(), settings)
 }
 
 /// The machine's clock, or one that a file shifts. A server that other machines can reach must not follow a file.

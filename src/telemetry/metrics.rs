@@ -12,7 +12,7 @@ mod sites;
 mod upstream;
 
 pub use by_crawler::{CrawlerCounts, IdentityCounts, NewCount};
-pub use connections::{InFlight, OpenConnection};
+pub use connections::OpenConnection;
 pub use identity::ListGauges;
 pub use sites::SiteGauges;
 pub use upstream::ServerPlace;

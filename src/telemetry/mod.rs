@@ -21,8 +21,7 @@ pub use certificates::{CertificateStatus, RefusedRenewal};
 pub use events::{Event, Events};
 pub use log_writer::LogWriter;
 pub use metrics::{
-    CrawlerCounts, IdentityCounts, InFlight, ListGauges, Metrics, NewCount, OpenConnection, ServerPlace, SiteGauges,
-    UNCLAIMED,
+    CrawlerCounts, IdentityCounts, ListGauges, Metrics, NewCount, OpenConnection, ServerPlace, SiteGauges, UNCLAIMED,
 };
 pub use recent::{Recent, RecentByName, Throttle};
 pub use trace::start_tracing;

@@ -14,6 +14,8 @@ use std::sync::Arc;
 pub struct Instance {
     /// Judges requests.
     pub judge: Arc<Judge>,
+    /// Records what became of them.
+    pub recorder: Arc<Recorder>,
     /// The policies in force.
     pub sites: Arc<SiteManager>,
     /// Which robots.txt was served to which crawler.
@@ -46,9 +48,21 @@ impl Instance {
     ) -> Arc<Instance> {
         let (registry, metrics, traffic) = (Registry::builtin(), Metrics::new(), Arc::<Traffic>::default());
         let (access, events) = (logs.access.clone(), logs.events.clone());
-        let recorder = Recorder::new(registry, clock.clone(), metrics.clone(), traffic.clone(), logs);
-        let judge = Judge::new(sites.clone(), ledger.clone(), proofs.clone(), behaviours.clone(), recorder);
+        let recorder = Arc::new(Recorder::new(registry, metrics.clone(), traffic.clone(), logs));
+        let judge = Judge::new(sites.clone(), ledger.clone(), proofs.clone(), behaviours.clone(), registry);
         let judge = Arc::new(judge);
-        Arc::new(Instance { judge, sites, ledger, proofs, behaviours, clock, metrics, traffic, access, events })
+        Arc::new(Instance {
+            judge,
+            recorder,
+            sites,
+            ledger,
+            proofs,
+            behaviours,
+            clock,
+            metrics,
+            traffic,
+            access,
+            events,
+        })
     }
 }

@@ -16,6 +16,18 @@ use std::time::Duration;
 
 /// Certificates must renew through any pause (RFC 8555 section 8.3).
 const ACME: &[u8] = b"/.well-known/acme-challenge/";
+/// Authorities send tokens of a few dozen octets.
+const LONGEST_TOKEN: usize = 256;
+
+/// The token of a challenge by which an authority asks whether a host is the operator's (RFC 8555 section 8.3), given path
+/// and query. A path has one if it is that of challenges and one token after it: then every reader resolves it to itself,
+/// and what is open for challenges is open for nothing else.
+pub fn acme_token(target: &[u8]) -> Option<&[u8]> {
+    let path = target.split(|octet| *octet == b'?').next()?;
+    let token = path.strip_prefix(ACME)?;
+    let is_of_base64url = |octet: &u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_');
+    (!token.is_empty() && token.len() <= LONGEST_TOKEN && token.iter().all(is_of_base64url)).then_some(token)
+}
 
 /// Judges a request by its facts and the versions that the crawler may have cached. `None` where no site claims the
 /// host: the request is forwarded untouched. Neither allocates, locks nor reads a clock (beyond eight matching tag
@@ -232,7 +244,7 @@ impl<'a> Question<'a> {
         };
         let site = self.site();
         site.signals.license(signals, group)?;
-        let open = site.signals.is_terms(self.target) || self.target.sent.starts_with(ACME);
+        let open = site.signals.is_terms(self.target) || acme_token(self.target.sent).is_some();
         (!open).then_some(Action::License { status })
     }
 
@@ -251,7 +263,7 @@ impl<'a> Question<'a> {
             return Some(Action::TdmRep);
         }
         let pause = entry.pause(now).filter(concerns);
-        pause.filter(|_| !target.sent.starts_with(ACME)).map(|pause| pause_action(pause, now))
+        pause.filter(|_| acme_token(target.sent).is_none()).map(|pause| pause_action(pause, now))
     }
 }
 

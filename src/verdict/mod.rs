@@ -45,7 +45,7 @@ mod suite;
 
 pub use behaviour::{Behaviour, behaviour_counts};
 pub use claimant::{Case, Claimant};
-pub use decide::{crawl_delay, decide, decide_for};
+pub use decide::{acme_token, crawl_delay, decide, decide_for};
 pub use decision::{Action, Decision, Kind, RuleRef, Verdict};
 pub use explanation::{ActionReport, CrawlerReport, EffectiveReport, Explanation, ResponseFacts};
 pub use identity::{Doubt, Identity, Proof, identity_by_policy, is_public};

@@ -309,6 +309,11 @@ fn a_pause_stops_its_audience_until_its_end() {
     }
     assert_eq!(crawlers.ask(BINGBOT, "/robots.txt").action, Action::RobotsTxt);
     assert_eq!(crawlers.ask(BINGBOT, "/.well-known/acme-challenge/x").action, Action::Pass);
+    for beside in
+        ["/.well-known/acme-challenge/../../a", "/.well-known/acme-challenge/", "/.well-known/acme-challenge/x/y"]
+    {
+        assert_eq!(crawlers.ask(BINGBOT, beside).action.name(), "pause", "{beside}");
+    }
     let everyone = world(pause(Audience::Everyone, Some(Timestamp(10 * DAY + 10))));
     assert_eq!(everyone.ask(PERSON, "/").action.name(), "pause");
     assert_eq!(everyone.ask(BINGBOT, "/robots.txt").action.name(), "pause");

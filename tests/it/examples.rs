@@ -295,3 +295,20 @@ fn a_crawler_of_ones_own_is_known_by_its_mark_and_its_mark_alone() {
     ];
     assert_eq!(printed.lines().collect::<Vec<_>>(), expected);
 }
+
+#[test]
+fn a_toy_door_answers_as_the_policy_says() {
+    let policies = tempfile::tempdir().expect("a directory");
+    let policy = "hosts: [shop.example]\nrobots: { origin: replace, groups: [{ agents: [GPTBot], disallow: [/] }] }\nenforcement: { mode: enforce }\n";
+    fs::write(policies.path().join("shop.yaml"), policy).expect("a policy");
+    let mut child = example("toy_door")
+        .arg(policies.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the example starts");
+    let lines = "GET shop.example /page GPTBot/1.2\nGET shop.example /page curl/8.5.0\nGET shop.example /robots.txt GPTBot/1.2\n";
+    std::io::Write::write_all(&mut child.stdin.take().expect("its input"), lines.as_bytes()).expect("written");
+    let said = child.wait_with_output().expect("it ends").stdout;
+    assert_eq!(String::from_utf8_lossy(&said), "403\n200\n200\n");
+}

@@ -291,6 +291,7 @@ fn a_paused_site_answers_503_and_its_robots_txt_too_when_asked() {
         assert_eq!((paused.field("retry-after"), paused.field("cache-control")), (Some("1800"), Some("no-store")));
     }
     assert_eq!(gate.get("shop.example", "/.well-known/acme-challenge/x", BROWSER).status, 200);
+    assert_eq!(gate.get("shop.example", "/.well-known/acme-challenge/../../x", BROWSER).status, 503);
     let series = "crawlgate_robots_txt_total{crawler=\"googlebot\",site=\"shop\",status=\"503\"}";
     eventually("the paused robots.txt counted", || metric(&gate, series));
 }

@@ -31,6 +31,8 @@ mod deploy;
 mod diff;
 #[cfg(feature = "proxy")]
 mod docs;
+#[cfg(all(feature = "proxy", feature = "tower"))]
+mod doors;
 #[cfg(feature = "proxy")]
 mod edge;
 #[cfg(feature = "proxy")]

@@ -204,6 +204,7 @@ fn people_search_engines_and_the_exempt_are_never_asked_and_terms_can_always_be_
         assert_eq!(get(&gate, GPTBOT, open, "").status, 200, "{open}");
     }
     assert_eq!(get(&gate, GPTBOT, "/.well-known/acme-challenge/x", "").status, 200);
+    assert_eq!(get(&gate, GPTBOT, "/.well-known/acme-challenge/../../story", "").status, 401);
     assert_eq!(get(&gate, GPTBOT, "/license.xml.bak", "").status, 401);
 }
 

@@ -6,17 +6,13 @@ mod relay;
 
 use super::Lane;
 use super::request::LaneRequest;
-use crate::answers::{Answer, Asked, Field, failure, no_origin};
+use crate::answers::{Answer, Asked, Field};
 use crate::edge::connection::Connection;
 use crate::edge::date::with_date;
 use crate::edge::head::fields_of;
-use crate::edge::visit::Visit;
-use crate::judge::{Judge, Outcome};
 use crate::origin::{Attempts, FailedRequest, Route, failure_reason, failure_status};
-use crate::policy::SiteEntry;
-use crate::telemetry::InFlight;
-use crate::verdict::Decision;
-use http::{HeaderValue, Method};
+use crate::requests::{EndedBy, Sent, Ticket};
+use http::Method;
 use pingora_core::protocols::Stream;
 use pingora_core::{Error, ErrorSource, Result};
 
@@ -42,9 +38,8 @@ pub enum After {
 /// One request and its response.
 pub struct Exchange<'e> {
     lane: &'e Lane,
-    judge: &'e Judge,
     client: &'e mut Connection,
-    visit: &'e Visit<'e>,
+    ticket: Ticket,
     request: LaneRequest,
     attempts: Attempts,
     /// How far the input was read.
@@ -60,39 +55,30 @@ pub struct Exchange<'e> {
 
 impl<'e> Exchange<'e> {
     /// Before anything was sent.
-    pub fn new(
-        lane: &'e Lane,
-        judge: &'e Judge,
-        client: &'e mut Connection,
-        visit: &'e Visit<'e>,
-        request: LaneRequest,
-    ) -> Exchange<'e> {
+    pub fn new(lane: &'e Lane, client: &'e mut Connection, ticket: Ticket, request: LaneRequest) -> Exchange<'e> {
         Exchange {
+            keeps_alive: !request.closes,
             lane,
-            judge,
             client,
-            visit,
+            ticket,
             request,
             attempts: Attempts::default(),
             read: 0,
             status: 0,
             has_begun: false,
             body_octets: 0,
-            keeps_alive: !visit.request.closes,
         }
     }
 
     /// Passes the request and its response on. `head` is the request as it came; `stops` says whether the server is about
     /// to stop.
     pub async fn run(mut self, head: &[u8], stops: impl Fn() -> bool) -> After {
-        let in_flight = InFlight::begin(self.judge.recorder().metrics().clone());
         let passed_on = self.pass_on(stops).await;
         let after = match &passed_on {
             Ok(()) if self.keeps_alive => After::GoesOn,
             Ok(()) => After::Ends,
             Err(error) => self.fail(error, head).await,
         };
-        drop(in_flight);
         self.record(passed_on.err().as_deref());
         after
     }
@@ -102,15 +88,9 @@ impl<'e> Exchange<'e> {
         self.relay(origin, head).await
     }
 
-    fn judged(&self) -> Option<(&Decision, &SiteEntry)> {
-        let judged = self.request.judgement.judged()?;
-        Some((&judged.decision, judged.entry()))
-    }
-
     /// Counts that the server did not answer.
     fn count_failure(&mut self, reason: &'static str, error: &dyn std::fmt::Display) {
-        let request = &self.visit.request;
-        let (host, target, at) = (request.host, request.target, self.judge.recorder().clock().moment());
+        let (host, target, at) = (self.ticket.host(), self.ticket.target(), self.lane.clock.moment());
         self.attempts.failed(&self.lane.origins, &FailedRequest { host, target, reason, error, at });
     }
 
@@ -118,7 +98,7 @@ impl<'e> Exchange<'e> {
     async fn fail(&mut self, error: &Error, head: &[u8]) -> After {
         if *error.esource() == ErrorSource::Upstream {
             let reason = failure_reason(error.etype());
-            self.judge.recorder().metrics().upstream_failure(self.attempts.place(), reason);
+            self.lane.metrics.upstream_failure(self.attempts.place(), reason);
             self.count_failure(reason, error);
         }
         let status = failure_status(error);
@@ -148,32 +128,19 @@ impl<'e> Exchange<'e> {
     }
 
     fn answer(&self, status: u16, head: &[u8]) -> Answer {
-        let request = &self.visit.request;
-        let method = Method::from_bytes(request.method).unwrap_or_default();
+        let method = Method::from_bytes(self.ticket.method()).unwrap_or_default();
         let asked = Asked { method: &method, headers: &fields_of(head) };
-        let answer = match self.attempts.has_no_origin() {
-            true => no_origin(request.host, &asked, self.judged()),
-            false => failure(status, &asked, self.judged()),
-        };
-        match &self.client.client.hsts {
-            Some(hsts) => answer.with(Field::StrictTransportSecurity, HeaderValue::clone(hsts)),
-            None => answer,
-        }
+        let forward = self.ticket.forward(self.client.client.behind(None));
+        if self.attempts.has_no_origin() { forward.has_no_origin(&asked) } else { forward.fail(status, &asked) }
     }
 
-    fn record(&self, error: Option<&Error>) {
+    fn record(self, error: Option<&Error>) {
         let tags = self.request.buffers.tags.split(|octet| *octet == b'\n').filter(|tag| !tag.is_empty());
-        let outcome = Outcome {
+        self.ticket.finish(&Sent {
             status: self.status,
-            answered_whole: false,
-            x_robots_tag: tags.collect(),
-            body_octets: self.body_octets,
-            elapsed: self.judge.recorder().elapsed(self.visit.arrival.started),
-            tls: self.visit.tls,
-            http: "1.1",
-            referer: self.visit.request.referer,
-            error: error.map(|error| error.etype().as_str()),
-        };
-        self.judge.record(&self.visit.facts(), &self.request.judgement, &outcome);
+            tags: tags.collect(),
+            octets: self.body_octets,
+            ended_by: error.map_or(EndedBy::Complete, |error| EndedBy::Error(error.etype().as_str())),
+        });
     }
 }

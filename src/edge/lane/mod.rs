@@ -17,7 +17,9 @@ pub use exchange::{After, Exchange};
 pub use request::{LaneRequest, fits};
 pub use response::{BadResponse, Framing as ResponseFraming, Parsed, ResponseHead, read as read_response};
 
+use crate::clock::Clock;
 use crate::origin::Origins;
+use crate::telemetry::Metrics;
 use pingora_core::connectors::{ConnectorOptions, TransportConnector};
 use pingora_core::protocols::Stream;
 use pingora_core::server::configuration::ServerConf;
@@ -29,15 +31,19 @@ pub struct Lane {
     origins: Arc<Origins>,
     connector: TransportConnector,
     pool: Arc<Pool<Stream>>,
+    metrics: Arc<Metrics>,
+    clock: Clock,
 }
 
 impl Lane {
     /// A lane to these origins. It connects and keeps connections as Pingora is configured to.
-    pub fn new(origins: Arc<Origins>, configuration: &ServerConf) -> Lane {
+    pub fn new(origins: Arc<Origins>, configuration: &ServerConf, metrics: Arc<Metrics>, clock: Clock) -> Lane {
         Lane {
             origins,
             connector: TransportConnector::new(Some(ConnectorOptions::from_server_conf(configuration))),
             pool: Arc::new(Pool::new(configuration.threads, configuration.upstream_keepalive_pool_size)),
+            metrics,
+            clock,
         }
     }
 }

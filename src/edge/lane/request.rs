@@ -2,65 +2,41 @@
 
 use super::buffers::Buffers;
 use super::lines::Lines;
-use crate::edge::head::{Fields, Request};
-use crate::forwarding::{ForwardedRequest, Peer, has_condition, write_request};
-use crate::judge::Judgement;
-use crate::time::Timestamp;
+use crate::edge::head::{ReadHead, Request};
+use crate::requests::{Forward, Ticket};
 
 /// A request in the lane. Its head is in the buffers, ready to be sent.
 #[derive(Debug)]
 pub struct LaneRequest {
-    /// What the judge found.
-    pub judgement: Judgement,
     pub(super) buffers: Buffers,
     pub(super) is_head: bool,
+    /// Whether the client wants the connection to end.
+    pub(super) closes: bool,
 }
 
 /// Whether the lane can do what a request needs: it has no body, and the site changes nothing about bodies.
-pub fn fits(request: &Request<'_>, judgement: &Judgement) -> bool {
+pub fn fits(request: &Request<'_>, ticket: &Ticket) -> bool {
     request.is_simple
         && matches!(request.method, b"GET" | b"HEAD")
         && request.target.starts_with(b"/")
         && !request.is_http10
-        && !rewrites(judgement)
-}
-
-#[cfg(feature = "html")]
-fn rewrites(judgement: &Judgement) -> bool {
-    judgement.judged().is_some_and(|judged| judged.entry().site.html.is_some())
-}
-
-#[cfg(not(feature = "html"))]
-fn rewrites(_judgement: &Judgement) -> bool {
-    false
+        && ticket.judged().is_none_or(|(_, entry)| entry.site.html.is_none())
 }
 
 impl LaneRequest {
     /// Writes the head as the origin gets it.
-    pub fn new(
-        request: &Request<'_>,
-        fields: Fields<'_, '_>,
-        peer: Peer,
-        judgement: Judgement,
-        now: Timestamp,
-    ) -> LaneRequest {
-        let mut lines = Lines::new(fields, is_for_next_hop);
-        let forwarded = ForwardedRequest {
-            host: request.host,
-            peer,
-            is_http2: false,
-            default_host: None,
-            needs_whole_page: has_condition(&lines) && judgement.needs_whole_page(request.host, now),
-        };
-        write_request(&mut lines, &forwarded);
+    pub(in crate::edge) fn new(head: &ReadHead<'_, '_>, forward: &Forward<'_>) -> LaneRequest {
+        let request = head.request;
+        let mut lines = Lines::new(head.fields, is_for_next_hop);
+        forward.write_request(&mut lines, false, None);
         let mut buffers = Buffers::take();
-        let head = &mut buffers.request;
+        let octets = &mut buffers.request;
         for part in [request.method, b" ", request.target, b" HTTP/1.1\r\n"] {
-            head.extend_from_slice(part);
+            octets.extend_from_slice(part);
         }
-        lines.write(head);
-        head.extend_from_slice(b"\r\n");
-        LaneRequest { judgement, buffers, is_head: request.method == b"HEAD" }
+        lines.write(octets);
+        octets.extend_from_slice(b"\r\n");
+        LaneRequest { buffers, is_head: request.method == b"HEAD", closes: request.closes }
     }
 }
 

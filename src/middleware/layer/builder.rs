@@ -2,12 +2,12 @@
 
 use super::super::shared::{PeerAddress, Shared};
 use super::GateLayer;
-use crate::answers::Answers;
 use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::identity::Proofs;
 use crate::judge::Logs;
 use crate::policy::origin::OriginFile;
+use crate::requests::{RequestSettings, Requests};
 use crate::settings::{AccessDestination, AccessFormat, AddressDetail, EventDestination, EventSettings};
 use crate::sites::{KnownOrigins, SiteOptions, StartError};
 use crate::state::{StateError, StateStore};
@@ -191,16 +191,10 @@ impl GateBuilder {
             keeping.keep_time()
         });
         let threads = Some(threads.map_err(OpenError::Thread)?);
-        let (trusted_proxies, peer) = (self.trusted_proxies, self.peer);
-        Ok(GateLayer(Arc::new(Shared {
-            judge: instance.judge.clone(),
-            answers: Answers::default(),
-            upkeep,
-            trusted_proxies,
-            peer,
-            store,
-            threads,
-        })))
+        let settings = RequestSettings { trusted_proxies: self.trusted_proxies, ..RequestSettings::default() };
+        let Instance { judge, recorder, clock, .. } = &*instance;
+        let requests = Requests::new(judge.clone(), recorder.clone(), clock.clone(), settings);
+        Ok(GateLayer(Arc::new(Shared { requests, upkeep, peer: self.peer, store, threads })))
     }
 
     fn logs(&self) -> Result<Logs, OpenError> {

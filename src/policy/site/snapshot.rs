@@ -55,6 +55,18 @@ impl Snapshot {
         moments.filter(|moment| *moment > self.made_at).min()
     }
 
+    /// One site of these alone, as it is on one host.
+    pub fn of_one(&self, site: usize, host: &[u8]) -> Snapshot {
+        let history = Arc::new(self.history(host).clone());
+        Snapshot {
+            sites: self.sites.get(site).cloned().into_iter().collect(),
+            histories: HostHistories::new(vec![(None, history)]),
+            made_at: self.made_at,
+            generation: self.generation,
+            ..Snapshot::default()
+        }
+    }
+
     /// What the host of a `Host` field value published before. Does not allocate.
     pub fn history(&self, host: &[u8]) -> &HostHistory {
         self.histories.of(host)

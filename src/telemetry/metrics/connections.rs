@@ -9,7 +9,6 @@
 use super::Metrics;
 use super::register::Register;
 use prometheus::IntGauge;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The gauges of idle and of active connections.
@@ -52,22 +51,5 @@ impl OpenConnection {
 impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.gauges[usize::from(*self.active.get_mut())].dec();
-    }
-}
-
-/// A request in flight, until it is dropped.
-pub struct InFlight(Arc<Metrics>);
-
-impl InFlight {
-    /// One more.
-    pub fn begin(metrics: Arc<Metrics>) -> InFlight {
-        metrics.in_flight(1);
-        InFlight(metrics)
-    }
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        self.0.in_flight(-1);
     }
 }

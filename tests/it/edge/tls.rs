@@ -1,7 +1,7 @@
 //! TLS: two sites on one listener, versions, redirects, challenges.
 
 use super::https::{BOTH, before, get, https, listeners};
-use crate::support::{Authority, BROWSER, Origin, Setup, TlsConnection, eventually, read};
+use crate::support::{Authority, BROWSER, Http2, Origin, Setup, TlsConnection, eventually, read};
 use rustls::version::{TLS12, TLS13};
 use std::fs;
 
@@ -104,10 +104,16 @@ fn challenges_are_served_from_the_webroot_of_the_client() {
     let get = |target: &str| gate.get("shop.example", target, "");
     let found = get("/.well-known/acme-challenge/tok-en_1");
     assert_eq!((found.status, found.text()), (200, "tok-en_1.hash"));
-    for target in ["other", "../../secret", "..%2f..%2fsecret", "", "tok-en_1/", "a b"] {
+    // What is no challenge is led to https like every other request.
+    let others =
+        [("other", 404), ("../../secret", 301), ("..%2f..%2fsecret", 301), ("", 301), ("tok-en_1/", 301), ("a b", 400)];
+    for (target, status) in others {
         let answer = get(&format!("/.well-known/acme-challenge/{target}"));
-        assert!([400, 404].contains(&answer.status) && !answer.text().contains("secret"), "{target}");
+        assert_eq!(answer.status, status, "{target}");
     }
+    let gate = Setup::before(origin.address).settings(&format!("acme_webroot: {}", directory.path().display())).start();
+    let over_http2 = Http2::open(gate.address).get("shop.example", "/.well-known/acme-challenge/tok-en_1", &[]);
+    assert_eq!((over_http2.status, over_http2.text()), (200, "tok-en_1.hash"));
     assert_eq!(get("/").field("location"), Some("https://shop.example/"));
     assert!(origin.received().is_empty());
 }

@@ -5,7 +5,7 @@ use crate::edge::date::with_date;
 use crate::edge::lane::lines::Lines;
 use crate::edge::lane::response::{self, BadResponse, Framing, Parsed, ResponseHead};
 use crate::edge::lane::wire::{self, of_origin};
-use crate::forwarding::{ForwardedResponse, Head, remove_named_by_connection, write_response};
+use crate::forwarding::{Head, remove_named_by_connection};
 use crate::heads::X_ROBOTS_TAG;
 use crate::origin::{Choice, NoPeer, Route, failure_reason};
 use http::header;
@@ -63,17 +63,16 @@ impl Exchange<'_> {
     }
 
     fn choose(&mut self) -> std::result::Result<(Route, Choice), NoPeer> {
-        let choice = self.attempts.next(&self.lane.origins, self.visit.request.host)?;
+        let choice = self.attempts.next(&self.lane.origins, self.ticket.host())?;
         Ok((self.lane.origins.route(choice)?, choice))
     }
 
     fn no_server(&mut self, error: NoPeer) -> Box<Error> {
-        let request = &self.visit.request;
-        self.judge.recorder().metrics().upstream_failure(self.attempts.place(), error.reason());
+        self.lane.metrics.upstream_failure(self.attempts.place(), error.reason());
         match error {
             NoPeer::NoAddress(_) => self.count_failure(error.reason(), &error),
             NoPeer::NoOrigin => {
-                self.lane.origins.has_no_origin(request.host, request.target, self.visit.arrival.lived);
+                self.lane.origins.has_no_origin(self.ticket.host(), self.ticket.target(), self.ticket.arrival().lived);
             }
         }
         Error::explain(ErrorType::HTTPStatus(502), error.to_string())
@@ -131,16 +130,15 @@ impl Exchange<'_> {
             return head;
         }
         self.has_begun = true;
-        let lived = self.visit.arrival.lived;
+        let lived = self.ticket.arrival().lived;
         if let Some((server, elapsed)) = self.attempts.answered(&self.lane.origins, self.status, lived) {
-            self.judge.recorder().metrics().upstream(server, self.status, elapsed.as_secs_f64());
+            self.lane.metrics.upstream(server, self.status, elapsed.as_secs_f64());
         }
         self.keeps_alive &= !stops();
         let mut lines = Lines::new(parsed.fields, |name| name.eq_ignore_ascii_case(header::DATE.as_str()));
         remove_named_by_connection(&mut lines);
         lines.remove(&header::CONNECTION);
-        let hsts = self.client.client.hsts.as_ref();
-        write_response(&mut lines, &ForwardedResponse { status: head.status, hsts, judged: self.judged() });
+        self.ticket.forward(self.client.client.behind(None)).write_response(&mut lines, head.status);
         let keeps_alive = self.keeps_alive;
         let buffers = &mut self.request.buffers;
         lines.lines(X_ROBOTS_TAG).for_each(|tag| buffers.tags.extend(tag.iter().chain(b"\n")));

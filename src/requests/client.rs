@@ -1,35 +1,13 @@
 //! [`ClientConnection`]: a client's connection as the doors that share it know it, and what the first of them hands on to
 //! the second. Must not know how octets are read or written.
 
-use super::request::Peer;
-use crate::judge::Judgement;
+use super::connection::Connection;
+use super::redirect::Redirect;
+use super::ticket::Ticket;
+use crate::forwarding::Peer;
 use http::HeaderValue;
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
-
-/// When a request arrived.
-#[derive(Clone, Copy, Debug)]
-pub struct Arrival {
-    /// By the wall clock.
-    pub arrived: SystemTime,
-    /// The same moment, for measuring.
-    pub started: Instant,
-    /// The time that the clock had lived through until then.
-    pub lived: Duration,
-}
-
-/// A request that one door has judged and another one forwards. It is judged once: judging counts.
-#[derive(Debug)]
-pub struct JudgedRequest {
-    /// When it arrived.
-    pub arrival: Arrival,
-    /// The address of the client, behind trusted proxies.
-    pub client: Option<IpAddr>,
-    /// What the judge found.
-    pub judgement: Judgement,
-}
 
 /// A client's connection.
 #[derive(Debug)]
@@ -40,7 +18,8 @@ pub struct ClientConnection {
     pub hsts: Option<HeaderValue>,
     /// The version of TLS that it speaks: `1.2` or `1.3`.
     pub tls: Option<&'static str>,
-    judged: Mutex<Option<JudgedRequest>>,
+    /// In a box: an idle connection has none.
+    received: Mutex<Option<Box<Ticket>>>,
     has_switched: AtomicBool,
     is_given_up: AtomicBool,
     resets: AtomicUsize,
@@ -53,7 +32,7 @@ impl ClientConnection {
             peer,
             hsts,
             tls: None,
-            judged: Mutex::default(),
+            received: Mutex::default(),
             has_switched: AtomicBool::new(false),
             is_given_up: AtomicBool::new(false),
             resets: AtomicUsize::new(0),
@@ -65,14 +44,19 @@ impl ClientConnection {
         ClientConnection { tls: version, ..self }
     }
 
+    /// What its requests share, behind this listener.
+    pub fn behind(&self, redirect: Option<Redirect>) -> Connection<'_> {
+        Connection { peer: self.peer, tls: self.tls, hsts: self.hsts.as_ref(), redirect }
+    }
+
     /// Hands the next request on.
-    pub fn hand_on(&self, request: JudgedRequest) {
-        *self.judged.lock().unwrap_or_else(PoisonError::into_inner) = Some(request);
+    pub fn hand_on(&self, ticket: Ticket) {
+        *self.received.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(ticket));
     }
 
     /// Takes over the request that was handed on, if one was.
-    pub fn take_over(&self) -> Option<JudgedRequest> {
-        self.judged.lock().unwrap_or_else(PoisonError::into_inner).take()
+    pub fn take_over(&self) -> Option<Box<Ticket>> {
+        self.received.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// The origin agreed to another protocol (101): from now on octets pass as they are.

@@ -1,10 +1,9 @@
 //! [`Redirect`]: where a listener with `redirect: https` leads its requests. robots.txt and the challenges of certificate
 //! authorities are answered there all the same: crawlers read the file of each scheme, and authorities ask over http.
 
-use super::challenges::PATH;
-use super::head::Request;
 use crate::heads::origin_form;
 use crate::robots::reaches_robots_txt;
+use crate::verdict::acme_token;
 
 /// The listener for https that requests are led to.
 #[derive(Clone, Copy, Debug)]
@@ -15,15 +14,14 @@ pub struct Redirect {
 
 impl Redirect {
     /// The URL that a request is led to; `None` for one that is answered all the same.
-    pub fn location(&self, request: &Request<'_>) -> Option<Vec<u8>> {
-        let target = origin_form(request.target);
-        let path = target.split(|octet| *octet == b'?').next().unwrap_or_default();
-        if reaches_robots_txt(&target) || path.starts_with(PATH) || request.host.is_empty() {
+    pub fn location(&self, host: &[u8], target: &[u8]) -> Option<Vec<u8>> {
+        let target = origin_form(target);
+        if reaches_robots_txt(&target) || acme_token(&target).is_some() || host.is_empty() {
             return None;
         }
-        let host = match request.host.iter().rposition(|octet| *octet == b':') {
-            Some(colon) if !request.host.ends_with(b"]") => &request.host[..colon],
-            _ => request.host,
+        let host = match host.iter().rposition(|octet| *octet == b':') {
+            Some(colon) if !host.ends_with(b"]") => &host[..colon],
+            _ => host,
         };
         let target = if target.starts_with(b"/") { target.as_ref() } else { b"/" };
         let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();

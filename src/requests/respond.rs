@@ -1,11 +1,11 @@
 //! [`Respond`]: a door that answers every request by itself, behind any listener. A listener hands over what it has read,
 //! and says afterwards whether the answer was written. Must not know connections.
 
-use super::answer::Answer;
-use crate::judge::Judgement;
+use super::connection::Arrival;
+use super::ticket::Ticket;
+use crate::answers::Answer;
 use http::{HeaderMap, Method};
 use std::net::IpAddr;
-use std::time::{Duration, Instant, SystemTime};
 
 /// A request as a listener has read it.
 #[derive(Clone, Copy)]
@@ -22,20 +22,16 @@ pub struct Received<'a> {
     pub peer: Option<IpAddr>,
     /// The version of HTTP: `1.0`, `1.1`, `2`.
     pub http: &'static str,
-    /// When it arrived, by the wall clock.
-    pub arrived: SystemTime,
-    /// The same moment, for measuring.
-    pub started: Instant,
-    /// The time that the clock had lived through until then.
-    pub lived: Duration,
+    /// When it arrived.
+    pub arrival: Arrival,
 }
 
 /// An answer, and what it rests on.
 pub struct Responded {
     /// The answer.
     pub answer: Answer,
-    /// What the judge found, if the request was judged.
-    pub judgement: Option<Judgement>,
+    /// The request that it is about, if it is to be recorded.
+    pub ticket: Option<Ticket>,
 }
 
 /// Answers every request by itself.
@@ -44,5 +40,5 @@ pub trait Respond: Send + Sync + 'static {
     fn respond(&self, request: &Received<'_>) -> Responded;
 
     /// Takes note that the answer was written, or was not.
-    fn written(&self, request: &Received<'_>, responded: &Responded, is_whole: bool);
+    fn written(&self, responded: Responded, is_whole: bool);
 }

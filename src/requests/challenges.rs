@@ -1,13 +1,12 @@
 //! [`Challenges`]: files by which an authority's client (certbot, acme.sh) proves that a host is the operator's (RFC 8555
 //! section 8.3). The client writes them into a directory, and they are served from there.
 
-use super::head::Request;
+use crate::heads::origin_form;
+use crate::verdict::acme_token;
 use std::io::Read;
 use std::path::PathBuf;
 
-/// The paths of challenges.
-pub(super) const PATH: &[u8] = b"/.well-known/acme-challenge/";
-/// The longest token, and the longest file: a token, a dot and the hash of a key.
+/// The longest file: a token, a dot and the hash of a key.
 const LONGEST: usize = 1024;
 
 /// The directory of the files, which a client calls its webroot.
@@ -18,10 +17,11 @@ pub struct Challenges {
 }
 
 impl Challenges {
-    /// The file that a request asks for: `None` where it asks for none, `Some(None)` where there is no such file.
-    pub fn file(&self, request: &Request<'_>) -> Option<Option<Vec<u8>>> {
-        let token = request.path().strip_prefix(PATH)?;
-        Some(std::str::from_utf8(token).ok().filter(|token| is_token(token)).and_then(|token| self.read(token)))
+    /// The file that the request for a target asks for: `None` where it asks for none, `Some(None)` where there is no such file.
+    pub fn file(&self, target: &[u8]) -> Option<Option<Vec<u8>>> {
+        let target = origin_form(target);
+        let token = acme_token(&target)?;
+        Some(std::str::from_utf8(token).ok().and_then(|token| self.read(token)))
     }
 
     fn read(&self, token: &str) -> Option<Vec<u8>> {
@@ -31,10 +31,4 @@ impl Challenges {
         file.take(LONGEST as u64 + 1).read_to_end(&mut content).ok()?;
         (content.len() <= LONGEST).then_some(content)
     }
-}
-
-/// Letters and digits of base64url, so no way out of the directory.
-fn is_token(token: &str) -> bool {
-    let is_of_base64url = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_');
-    !token.is_empty() && token.len() <= 256 && token.bytes().all(is_of_base64url)
 }

@@ -1,0 +1,76 @@
+//! A door of its own: requests are lines on standard input, answers are lines on standard output. It shows what a door has
+//! to do: read a head, call `receive`, answer or forward, call `finish`.
+//!
+//! ```sh
+//! echo 'GET shop.example /private/ GPTBot/1.2' | cargo run --example toy_door -- examples/axum-policies
+//! ```
+
+use crawlgate::clock::Clock;
+use crawlgate::crawlers::Registry;
+use crawlgate::forwarding::Peer;
+use crawlgate::identity::Proofs;
+use crawlgate::judge::Logs;
+use crawlgate::requests::{Connection, EndedBy, HeadFields, Next, RequestHead, RequestSettings, Requests, Sent};
+use crawlgate::sites::{KnownOrigins, SiteOptions};
+use crawlgate::state::StateStore;
+use crawlgate::upkeep::JudgeParts;
+use http::HeaderMap;
+use std::borrow::Cow;
+use std::io::{self, BufRead};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A request: method, host, target and user agent.
+struct Line<'a>([&'a [u8]; 4]);
+
+impl RequestHead for Line<'_> {
+    fn method(&self) -> &[u8] {
+        self.0[0]
+    }
+    fn host(&self) -> &[u8] {
+        self.0[1]
+    }
+    fn target(&self) -> &[u8] {
+        self.0[2]
+    }
+    fn http(&self) -> &'static str {
+        "line"
+    }
+    fn fields(&self) -> HeadFields<'_> {
+        HeadFields { user_agent: Some(self.0[3]), ..HeadFields::default() }
+    }
+    fn forwarded_for(&self) -> impl DoubleEndedIterator<Item = &[u8]> {
+        std::iter::empty()
+    }
+    fn answer_fields(&self) -> Cow<'_, HeaderMap> {
+        Cow::Owned(HeaderMap::new())
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let policies = Path::new(&std::env::args().nth(1).ok_or("which policies?")?).to_owned();
+    let (store, remembered) = StateStore::in_memory_only();
+    let (origins, proofs) = (KnownOrigins::default(), Arc::new(Proofs::none(Registry::builtin())));
+    let sites = SiteOptions { policies, strict: false, may_be_missing: false, origins, published_proof: false };
+    let (state, clock, logs) = ((&store, &remembered), Clock::default(), Logs::off());
+    let parts = JudgeParts { clock, state, has_state_directory: false, sites, new_hosts: Vec::new(), proofs, logs };
+    let gate = parts.open()?;
+    let (judge, recorder) = (gate.judge.clone(), gate.recorder.clone());
+    let requests = Requests::new(judge, recorder, gate.clock.clone(), RequestSettings::default());
+
+    let connection = Connection::from(Peer { address: None, is_trusted: false, is_tls: false });
+    for line in io::stdin().lock().lines() {
+        let line = line?;
+        let mut words = line.splitn(4, ' ').map(str::as_bytes);
+        let head = Line(std::array::from_fn(|_| words.next().unwrap_or_default()));
+        let (ticket, next) = requests.receive(&head, &connection, requests.arrival());
+        let (status, octets) = match next {
+            Next::Answer(answer) => (answer.status().as_u16(), answer.body().len() as u64),
+            // A door with an origin asks it here, with the fields that `ticket.forward(connection)` writes.
+            Next::Forward => (200, 0),
+        };
+        println!("{status}");
+        ticket.finish(&Sent { status, octets, ended_by: EndedBy::Complete, ..Sent::default() });
+    }
+    Ok(())
+}

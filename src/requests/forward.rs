@@ -1,0 +1,69 @@
+//! [`Forward`]: what is written into a request on its way to the origin, into the response on its way back, and in the
+//! origin's place where it fails.
+
+use super::connection::Connection;
+use super::ticket::Ticket;
+use crate::answers::{Answer, Asked, failure, no_origin};
+use crate::forwarding::{
+    ForwardedRequest, ForwardedResponse, Head, has_condition, remove_conditions, write_request, write_response,
+};
+use http::StatusCode;
+
+/// A request that passes.
+#[derive(Clone, Copy)]
+pub struct Forward<'t> {
+    ticket: &'t Ticket,
+    connection: Connection<'t>,
+}
+
+impl Ticket {
+    /// What is written on the way to the origin and back.
+    pub fn forward<'t>(&'t self, connection: Connection<'t>) -> Forward<'t> {
+        Forward { ticket: self, connection }
+    }
+}
+
+impl Forward<'_> {
+    /// Makes `head`, which begins with the fields as they came, what the origin gets. `default_host` is the host that it
+    /// is told where the request has none.
+    pub fn write_request(&self, head: &mut impl Head, is_http2: bool, default_host: Option<&str>) {
+        let forwarded = ForwardedRequest {
+            host: self.ticket.host(),
+            peer: self.connection.peer,
+            is_http2,
+            default_host,
+            needs_whole_page: self.needs_whole_page(head),
+        };
+        write_request(head, &forwarded);
+    }
+
+    /// Takes away the conditions by which the origin would hide a change from a crawler, and nothing else: for an origin
+    /// in the same process.
+    pub fn remove_hiding_conditions(&self, head: &mut impl Head) {
+        if self.needs_whole_page(head) {
+            remove_conditions(head);
+        }
+    }
+
+    fn needs_whole_page(&self, head: &impl Head) -> bool {
+        let judgement = self.ticket.judgement();
+        has_condition(head)
+            && judgement.is_some_and(|judgement| judgement.needs_whole_page(self.ticket.host(), self.ticket.now()))
+    }
+
+    /// Adds what crawlgate says about a response of the origin, whose status is no informational one.
+    pub fn write_response(&self, head: &mut impl Head, status: StatusCode) {
+        let judged = self.ticket.judged();
+        write_response(head, &ForwardedResponse { status, hsts: self.connection.hsts, judged });
+    }
+
+    /// The answer in place of an origin that gave none: 408, 413, 502, 504.
+    pub fn fail(&self, status: u16, asked: &Asked<'_>) -> Answer {
+        self.connection.with_hsts(failure(status, asked, self.ticket.judged()))
+    }
+
+    /// The answer where no origin is for the host.
+    pub fn has_no_origin(&self, asked: &Asked<'_>) -> Answer {
+        self.connection.with_hsts(no_origin(self.ticket.host(), asked, self.ticket.judged()))
+    }
+}

@@ -1,0 +1,43 @@
+//! The one sequence of a request that all doors share. [`Requests::receive`] does everything before the origin: it refuses
+//! what is no proper head, answers challenges, leads to https, has the request judged, and makes the answer. A request
+//! that passes is forwarded by its door, with what [`Forward`] writes on the way there and back. [`Ticket::finish`]
+//! records what was sent. Must not know connections, nor how octets are read or written.
+//!
+//! A [`Ticket`] is made once for a request and finished once. It is open until then; one that is dropped open is recorded
+//! as a request whose client left.
+//!
+//! A door reads a head as a [`RequestHead`], calls [`Requests::receive`], sends the [`Answer`](crate::answers::Answer) or
+//! forwards the request, and calls [`Ticket::finish`] when the octets were written. `examples/toy_door.rs` is a whole one.
+
+mod challenges;
+mod client;
+mod connection;
+mod forward;
+mod head;
+mod mapped;
+mod mistake;
+mod noted;
+mod redirect;
+mod respond;
+mod sent;
+mod sequence;
+mod shared;
+mod strict;
+mod ticket;
+
+pub use challenges::Challenges;
+pub use client::ClientConnection;
+pub use connection::{Arrival, Connection};
+pub use forward::Forward;
+pub use head::{HeadFields, RequestHead};
+pub use mapped::MappedRequest;
+pub use mistake::Mistake;
+pub use redirect::Redirect;
+pub use respond::{Received, Respond, Responded};
+pub use sent::{EndedBy, Sent};
+pub use sequence::{Next, RequestSettings, Requests};
+pub use strict::{Framing, Seen, check};
+pub use ticket::Ticket;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! [`Noted`]: what is noted of a request when it arrives. It owns its octets, because the record is written when the head
+//! is gone; their memory is used by one request after the other.
+
+use super::connection::{Arrival, Connection};
+use super::head::{HeadFields, RequestHead};
+use crate::forwarding::client_address;
+use crate::heads::SignatureFields;
+use crate::judge::RequestFacts;
+use crate::time::Timestamp;
+use ipnet::IpNet;
+use std::cell::RefCell;
+use std::net::IpAddr;
+
+/// Buffers that a thread keeps.
+const MOST_KEPT: usize = 256;
+/// Octets of a buffer that is kept.
+const LARGEST_KEPT: usize = 4 * 1024;
+
+thread_local! {
+    static KEPT: RefCell<Vec<Vec<u8>>> = RefCell::default();
+}
+
+/// A request as it is judged and recorded.
+pub(super) struct Noted {
+    /// Method, host, target, user agent and referer, one after the other.
+    octets: Vec<u8>,
+    /// Where each of them ends.
+    ends: [usize; 5],
+    has_user_agent: bool,
+    has_referer: bool,
+    pub http: &'static str,
+    pub arrival: Arrival,
+    /// The address of the client, behind trusted proxies.
+    client: Option<IpAddr>,
+    /// Whether the address may prove an impostor.
+    address_may_accuse: bool,
+}
+
+/// What a request shows once, while its head is there.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Shown<'a> {
+    pub signature: Option<SignatureFields<'a>>,
+    pub has_license_token: bool,
+}
+
+impl<'a> Shown<'a> {
+    pub fn of(fields: &HeadFields<'a>) -> Shown<'a> {
+        Shown { signature: fields.signature, has_license_token: fields.has_license_token }
+    }
+}
+
+impl Noted {
+    /// Notes a head.
+    pub fn of(
+        head: &impl RequestHead,
+        fields: &HeadFields<'_>,
+        connection: &Connection<'_>,
+        trusted: &[IpNet],
+        arrival: Arrival,
+    ) -> Noted {
+        let peer = connection.peer;
+        let words = [
+            head.method(),
+            head.host(),
+            head.target(),
+            fields.user_agent.unwrap_or_default(),
+            fields.referer.unwrap_or_default(),
+        ];
+        let mut noted = Noted::bare(words, connection, head.http(), arrival);
+        noted.has_user_agent = fields.user_agent.is_some();
+        noted.has_referer = fields.referer.is_some();
+        noted.client = peer.address.map(|peer| client_address(peer, head.forwarded_for(), trusted));
+        noted.address_may_accuse = peer.is_trusted || !fields.names_another_client;
+        noted
+    }
+
+    /// Notes octets that are no head: the words of their first line.
+    pub fn of_octets(octets: &[u8], connection: &Connection<'_>, arrival: Arrival) -> Noted {
+        let octets = octets.trim_ascii_start();
+        let line = octets.split(|octet| matches!(octet, b'\r' | b'\n')).next().unwrap_or_default();
+        let mut words = line.split(|octet| *octet == b' ');
+        let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        Noted::bare([method, b"", target, b"", b""], connection, "1.1", arrival)
+    }
+
+    fn bare(words: [&[u8]; 5], connection: &Connection<'_>, http: &'static str, arrival: Arrival) -> Noted {
+        let mut octets = KEPT.with_borrow_mut(Vec::pop).unwrap_or_default();
+        let ends = words.map(|word| {
+            octets.extend_from_slice(word);
+            octets.len()
+        });
+        let (client, address_may_accuse) = (connection.peer.address, false);
+        Noted { octets, ends, has_user_agent: false, has_referer: false, http, arrival, client, address_may_accuse }
+    }
+
+    fn word(&self, place: usize) -> &[u8] {
+        let begin = if place == 0 { 0 } else { self.ends[place - 1] };
+        &self.octets[begin..self.ends[place]]
+    }
+
+    pub fn method(&self) -> &[u8] {
+        self.word(0)
+    }
+
+    pub fn host(&self) -> &[u8] {
+        self.word(1)
+    }
+
+    pub fn target(&self) -> &[u8] {
+        self.word(2)
+    }
+
+    pub fn referer(&self) -> Option<&[u8]> {
+        self.has_referer.then(|| self.word(4))
+    }
+
+    pub fn now(&self) -> Timestamp {
+        Timestamp::from(self.arrival.arrived)
+    }
+
+    /// The request as the judge is told of it.
+    pub fn facts<'a>(&'a self, shown: Shown<'a>) -> RequestFacts<'a> {
+        RequestFacts {
+            host: self.host(),
+            target: self.target(),
+            method: self.method(),
+            user_agent: self.has_user_agent.then(|| self.word(3)),
+            client: self.client,
+            address_may_accuse: self.address_may_accuse,
+            signature: shown.signature,
+            has_license_token: shown.has_license_token,
+            arrived: self.arrival.arrived,
+            lived: self.arrival.lived,
+        }
+    }
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        if self.octets.capacity() > LARGEST_KEPT {
+            return;
+        }
+        let mut octets = std::mem::take(&mut self.octets);
+        octets.clear();
+        // The thread may be ending, or keep enough.
+        let _ = KEPT.try_with(|kept| {
+            if let Ok(mut kept) = kept.try_borrow_mut()
+                && kept.len() < MOST_KEPT
+            {
+                kept.push(octets);
+            }
+        });
+    }
+}

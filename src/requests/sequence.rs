@@ -1,0 +1,166 @@
+//! [`Requests`]: everything before the origin, in the order that all doors share.
+
+use super::challenges::Challenges;
+use super::connection::{Arrival, Connection};
+use super::head::RequestHead;
+use super::mistake::Mistake;
+use super::noted::{Noted, Shown};
+use super::shared::Shared;
+use super::ticket::{Found, Ticket};
+use crate::answers::{Answer, Answers, Asked, Rejection, Ruling, challenge, redirect, rejection};
+use crate::clock::Clock;
+use crate::judge::{Judge, Judgement, Recorder};
+use crate::settings::Limits;
+use crate::telemetry::Metrics;
+use crate::time::Timestamp;
+use crate::verdict::{Action, Explanation, ResponseFacts};
+use http::{HeaderMap, Method};
+use ipnet::IpNet;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What the requests of a listener go by.
+#[derive(Clone, Default)]
+pub struct RequestSettings {
+    /// Peers whose forwarding fields are believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// The challenges of authorities; without them they are the origin's.
+    pub challenges: Option<Challenges>,
+    /// Bounds on heads.
+    pub limits: Limits,
+    /// Whether the clients are proxies that ask for decisions: a head that cannot be read is a refusal to them.
+    pub is_for_proxies: bool,
+}
+
+/// The sequence, with what it needs. Doors share one.
+pub struct Requests {
+    shared: Arc<Shared>,
+    answers: Arc<Answers>,
+    settings: RequestSettings,
+}
+
+/// What becomes of a request.
+pub enum Next {
+    /// It gets this answer.
+    Answer(Answer),
+    /// It goes to the origin: see [`Ticket::forward`].
+    Forward,
+}
+
+impl Requests {
+    /// Requests that are judged and recorded by these.
+    pub fn new(judge: Arc<Judge>, recorder: Arc<Recorder>, clock: Clock, settings: RequestSettings) -> Arc<Requests> {
+        Arc::new(Requests { shared: Arc::new(Shared { judge, recorder, clock }), answers: Arc::default(), settings })
+    }
+
+    /// The same by other settings, with the same prepared answers.
+    pub fn with(&self, settings: RequestSettings) -> Arc<Requests> {
+        Arc::new(Requests { shared: self.shared.clone(), answers: self.answers.clone(), settings })
+    }
+
+    /// Counters.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        self.shared.recorder.metrics()
+    }
+
+    /// What the requests go by.
+    pub fn settings(&self) -> &RequestSettings {
+        &self.settings
+    }
+
+    /// The present, as a request arrives.
+    pub fn arrival(&self) -> Arrival {
+        let started = Instant::now();
+        let (arrived, lived) = self.shared.clock.read(started);
+        Arrival { arrived, started, lived }
+    }
+
+    /// Refuses octets that are no proper head, or not a whole one.
+    pub fn refuse(&self, octets: &[u8], mistake: Mistake, connection: &Connection<'_>) -> (Ticket, Answer) {
+        let asked = Asked { method: &Method::GET, headers: &HeaderMap::new() };
+        let answer = connection.with_hsts(self.rejection(mistake, &asked));
+        let noted = Noted::of_octets(octets, connection, self.arrival());
+        (Ticket::new(self.shared.clone(), noted, Found::Refused(mistake), connection), answer)
+    }
+
+    /// Does everything before the origin. The request counts: it is judged once.
+    pub fn receive<H: RequestHead>(&self, head: &H, connection: &Connection<'_>, arrival: Arrival) -> (Ticket, Next) {
+        let fields = head.fields();
+        let noted = Noted::of(head, &fields, connection, &self.settings.trusted_proxies, arrival);
+        let (found, answer) = self.find(head, &noted, Shown::of(&fields), connection);
+        let mut ticket = Ticket::new(self.shared.clone(), noted, found, connection);
+        match answer {
+            Some(answer) => {
+                ticket.is_answered_here();
+                (ticket, Next::Answer(connection.with_hsts(answer)))
+            }
+            None => (ticket, Next::Forward),
+        }
+    }
+
+    /// The answer that a request would get now, if it would not pass, and what would be done with it. Changes and records
+    /// nothing: for a request that was received before, and that a proxy asks about a second time.
+    pub fn look(
+        &self,
+        head: &impl RequestHead,
+        connection: &Connection<'_>,
+        arrival: Arrival,
+    ) -> (Option<Answer>, Option<Action>) {
+        let fields = head.fields();
+        let noted = Noted::of(head, &fields, connection, &self.settings.trusted_proxies, arrival);
+        let judgement = self.shared.judge.look(&noted.facts(Shown::of(&fields)));
+        let action = judgement.judged().map(|judged| judged.decision.action);
+        (self.answer(&judgement, head, noted.now()), action)
+    }
+
+    /// What would be decided now about a request, and why. Changes and records nothing.
+    pub fn explain(
+        &self,
+        head: &impl RequestHead,
+        connection: &Connection<'_>,
+        response: &ResponseFacts<'_>,
+    ) -> Explanation {
+        let fields = head.fields();
+        let noted = Noted::of(head, &fields, connection, &self.settings.trusted_proxies, self.arrival());
+        self.shared.judge.explain(&noted.facts(Shown::of(&fields)), response)
+    }
+
+    fn find<H: RequestHead>(
+        &self,
+        head: &H,
+        noted: &Noted,
+        shown: Shown<'_>,
+        connection: &Connection<'_>,
+    ) -> (Found, Option<Answer>) {
+        if let Some(mistake) = head.mistake(&self.settings.limits) {
+            let asked = Asked { method: &head.answer_method(), headers: &head.answer_fields() };
+            return (Found::Refused(mistake), Some(self.rejection(mistake, &asked)));
+        }
+        if let Some(file) = self.settings.challenges.as_ref().and_then(|challenges| challenges.file(noted.target())) {
+            let asked = Asked { method: &head.answer_method(), headers: &head.answer_fields() };
+            return (Found::Challenged, Some(challenge(file, &asked)));
+        }
+        if let Some(location) = connection.redirect.and_then(|to| to.location(noted.host(), noted.target())) {
+            let asked = Asked { method: &head.answer_method(), headers: &head.answer_fields() };
+            if let Some(answer) = redirect(&location, &asked) {
+                return (Found::Redirected, Some(answer));
+            }
+        }
+        let judgement = self.shared.recorder.timed(|| self.shared.judge.judge(&noted.facts(shown)));
+        let answer = self.answer(&judgement, head, noted.now());
+        (Found::Judged(judgement), answer)
+    }
+
+    fn rejection(&self, mistake: Mistake, asked: &Asked<'_>) -> Answer {
+        self.shared.recorder.metrics().request_rejected(mistake.name());
+        let reason = if self.settings.is_for_proxies { Rejection::Unreadable } else { mistake.rejection() };
+        rejection(reason, asked)
+    }
+
+    /// The answer that a judgement asks for; `None` where the request passes.
+    fn answer(&self, judgement: &Judgement, head: &impl RequestHead, now: Timestamp) -> Option<Answer> {
+        let judged = judgement.judged().filter(|judged| judged.decision.action != Action::Pass)?;
+        let ruling = Ruling::new(judged, self.shared.judge.registry(), now);
+        self.answers.answer(&ruling, &Asked { method: &head.answer_method(), headers: &head.answer_fields() })
+    }
+}

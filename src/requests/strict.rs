@@ -1,0 +1,148 @@
+//! [`check`]: what makes a head a proper one, whoever has read it. What two readers could understand differently is
+//! refused, because the origin behind crawlgate is the second reader. A reader of octets notes each field in [`Seen`] as it
+//! goes; every other door notes those of its map.
+
+use super::mistake::Mistake;
+use crate::heads::is_host;
+use crate::settings::Limits;
+
+/// How the body of a request is framed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// No body.
+    None,
+    /// So many octets.
+    Length(u64),
+    /// Chunks.
+    Chunked,
+}
+
+/// What was seen of a head.
+pub struct Seen<'b> {
+    method: &'b [u8],
+    target: &'b [u8],
+    is_http10: bool,
+    /// `:authority` of HTTP/2.
+    pub authority: Option<&'b [u8]>,
+    /// Octets of all fields.
+    pub octets: usize,
+    /// How many fields there are.
+    pub fields: usize,
+    host: Option<&'b [u8]>,
+    length: Option<&'b [u8]>,
+    coding: Option<&'b [u8]>,
+}
+
+impl<'b> Seen<'b> {
+    /// Before its fields.
+    pub fn new(method: &'b [u8], target: &'b [u8], is_http10: bool) -> Seen<'b> {
+        let (authority, host, length, coding) = (None, None, None, None);
+        Seen { method, target, is_http10, authority, octets: 0, fields: 0, host, length, coding }
+    }
+
+    /// Takes note of a field, if it is one of those that may come once.
+    ///
+    /// # Errors
+    /// It came before.
+    pub fn note(&mut self, name: &str, value: &'b [u8]) -> Result<(), Mistake> {
+        let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
+        match name.len() {
+            4 if is("host") && self.host.replace(value).is_some() => Err(Mistake::BadHost),
+            14 if is("content-length") && self.length.replace(value).is_some() => Err(Mistake::ContentLength),
+            17 if is("transfer-encoding") && self.coding.replace(value).is_some() => Err(Mistake::TransferEncoding),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a field speaks of a body.
+    pub fn has_body_fields(&self) -> bool {
+        self.length.is_some() || self.coding.is_some()
+    }
+}
+
+/// The host and the framing of a proper head.
+///
+/// # Errors
+/// The first mistake in it.
+pub fn check<'b>(seen: &Seen<'b>, limits: &Limits) -> Result<(&'b [u8], Framing), Mistake> {
+    if seen.target.len() > limits.target {
+        return Err(Mistake::TargetTooLong);
+    }
+    if seen.octets > limits.headers {
+        return Err(Mistake::HeadersTooLarge);
+    }
+    if seen.fields > limits.fields {
+        return Err(Mistake::TooManyFields);
+    }
+    let host = host(seen)?;
+    check_target(seen, host)?;
+    let framing = framing(seen)?;
+    if let (Framing::Length(length), Some(most)) = (framing, limits.body)
+        && length > most
+    {
+        return Err(Mistake::BodyTooLarge);
+    }
+    if matches!(seen.method, b"TRACE" | b"CONNECT") {
+        return Err(Mistake::Method);
+    }
+    Ok((host, framing))
+}
+
+fn host<'b>(seen: &Seen<'b>) -> Result<&'b [u8], Mistake> {
+    // RFC 9113 section 8.3.1: Host and `:authority` name the same.
+    if let (Some(host), Some(authority)) = (seen.host, seen.authority)
+        && !host.eq_ignore_ascii_case(authority)
+    {
+        return Err(if is_host(host) { Mistake::OtherHost } else { Mistake::BadHost });
+    }
+    match seen.host.or(seen.authority) {
+        Some(b"") | None if !seen.is_http10 => Err(Mistake::NoHost),
+        Some(b"") | None => Ok(b""),
+        Some(host) if is_host(host) => Ok(host),
+        Some(_) => Err(Mistake::BadHost),
+    }
+}
+
+/// A target in absolute form names the host that Host names. A fragment is never sent (RFC 9112 section 3.2).
+fn check_target(seen: &Seen<'_>, host: &[u8]) -> Result<(), Mistake> {
+    let target = seen.target;
+    if target.contains(&b'#') {
+        return Err(Mistake::Target);
+    }
+    match target {
+        [b'/', ..] => Ok(()),
+        b"*" if seen.method == b"OPTIONS" => Ok(()),
+        // CONNECT has a target of its own, and is refused for its method.
+        _ if seen.method == b"CONNECT" => Ok(()),
+        _ => {
+            let scheme = target.iter().position(|octet| *octet == b':').ok_or(Mistake::Target)?;
+            let (scheme, rest) = target.split_at(scheme);
+            if !scheme.eq_ignore_ascii_case(b"http") && !scheme.eq_ignore_ascii_case(b"https") {
+                return Err(Mistake::Target);
+            }
+            let rest = rest.strip_prefix(b"://").ok_or(Mistake::Target)?;
+            let end = rest.iter().position(|octet| matches!(octet, b'/' | b'?')).unwrap_or(rest.len());
+            let named = &rest[..end];
+            if !is_host(named) {
+                return Err(Mistake::Target);
+            }
+            if named.eq_ignore_ascii_case(host) { Ok(()) } else { Err(Mistake::OtherHost) }
+        }
+    }
+}
+
+fn framing(seen: &Seen<'_>) -> Result<Framing, Mistake> {
+    match (seen.length, seen.coding) {
+        (None, None) => Ok(Framing::None),
+        (Some(length), None) => {
+            let is_number = !length.is_empty() && length.len() <= 18 && length.iter().all(u8::is_ascii_digit);
+            let number = std::str::from_utf8(length).ok().filter(|_| is_number).and_then(|digits| digits.parse().ok());
+            match number.ok_or(Mistake::ContentLength)? {
+                0 => Ok(Framing::None),
+                length => Ok(Framing::Length(length)),
+            }
+        }
+        (None, Some(coding)) if !seen.is_http10 && coding.eq_ignore_ascii_case(b"chunked") => Ok(Framing::Chunked),
+        _ => Err(Mistake::TransferEncoding),
+    }
+}

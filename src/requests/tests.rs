@@ -1,0 +1,142 @@
+//! Tickets: made once, finished once, and recorded whatever becomes of them.
+
+use super::{Connection, EndedBy, MappedRequest, Mistake, Next, RequestHead, RequestSettings, Requests, Sent};
+use crate::clock::Clock;
+use crate::crawlers::Registry;
+use crate::forwarding::Peer;
+use crate::identity::Proofs;
+use crate::judge::Logs;
+use crate::ledger::Ledger;
+use crate::settings::Limits;
+use crate::sites::{SiteManager, SiteOptions};
+use crate::state::StateStore;
+use crate::upkeep::Instance;
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use std::sync::Arc;
+use tempfile::TempDir;
+
+const POLICY: &str = "hosts: [shop.example]\nrobots: { origin: replace, groups: [{ agents: [GPTBot], disallow: [/] }] }\n\
+                      enforcement: { mode: enforce }\n";
+
+struct World {
+    instance: Arc<Instance>,
+    requests: Arc<Requests>,
+    _directory: TempDir,
+}
+
+fn world() -> World {
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::write(directory.path().join("shop.yaml"), POLICY).expect("a policy");
+    let (store, remembered) = StateStore::in_memory_only();
+    let options = SiteOptions {
+        policies: directory.path().to_owned(),
+        strict: true,
+        may_be_missing: false,
+        origins: Default::default(),
+        published_proof: false,
+    };
+    let (clock, registry) = (Clock::default(), Registry::builtin());
+    let sites = SiteManager::start(options, (&store, &remembered), registry, clock.moment().now).expect("loaded");
+    let ledger = Arc::new(Ledger::in_memory(vec!["shop.example".into()], &sites.snapshot(), clock.moment()));
+    let proofs = Arc::new(Proofs::none(registry));
+    let instance = Instance::new(sites, ledger, proofs, Arc::default(), clock, Logs::off());
+    let Instance { judge, recorder, clock, .. } = &*instance;
+    let requests = Requests::new(judge.clone(), recorder.clone(), clock.clone(), RequestSettings::default());
+    World { instance, requests, _directory: directory }
+}
+
+fn fields(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+    lines.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))).collect()
+}
+
+fn connection() -> Connection<'static> {
+    Connection::from(Peer { address: Some([192, 0, 2, 1].into()), is_trusted: false, is_tls: false })
+}
+
+impl World {
+    fn receive(&self, target: &str, agent: &'static str) -> (super::Ticket, Next) {
+        let headers = fields(&[("host", "shop.example"), ("user-agent", agent)]);
+        let head = MappedRequest::new(&Method::GET, target.as_bytes(), None, &headers);
+        self.requests.receive(&head, &connection(), self.requests.arrival())
+    }
+
+    /// Requests of GPTBot that were counted, and those of them for robots.txt.
+    fn counted(&self) -> (u64, u64) {
+        let counts = self.instance.metrics.by_crawler();
+        counts.first().map_or((0, 0), |crawler| (crawler.requests, crawler.robots_txt))
+    }
+
+    fn in_flight(&self) -> bool {
+        self.instance.metrics.render().contains("crawlgate_requests_in_flight 1")
+    }
+}
+
+#[test]
+fn ticket_is_recorded_when_it_is_finished_and_only_once() {
+    let world = world();
+    let (ticket, next) = world.receive("/robots.txt", "GPTBot/1.2");
+    assert!(matches!(next, Next::Answer(_)) && world.in_flight());
+    assert_eq!(world.counted(), (0, 0), "nothing was sent yet");
+    assert!(world.instance.ledger.visits("shop").is_empty());
+    ticket.finish(&Sent { status: 200, ended_by: EndedBy::Complete, ..Sent::default() });
+    assert_eq!(world.counted(), (1, 1));
+    assert_eq!(world.instance.ledger.visits("shop").len(), 1);
+    assert!(!world.in_flight());
+}
+
+#[test]
+fn dropped_ticket_is_recorded_as_a_request_whose_client_left() {
+    let world = world();
+    drop(world.receive("/robots.txt", "GPTBot/1.2"));
+    assert_eq!(world.counted(), (1, 1));
+    assert!(world.instance.ledger.visits("shop").is_empty(), "nobody got the file");
+    assert!(!world.in_flight());
+}
+
+#[test]
+fn ticket_lets_go_of_the_policies_when_the_protocol_is_switched() {
+    let world = world();
+    let snapshot = world.instance.sites.snapshot();
+    let before = Arc::strong_count(&snapshot);
+    let (mut ticket, next) = world.receive("/page", "Mozilla/5.0 Firefox/140.0");
+    assert!(matches!(next, Next::Forward));
+    assert_eq!(Arc::strong_count(&snapshot), before + 1);
+    ticket.switch_protocol();
+    assert_eq!(Arc::strong_count(&snapshot), before);
+    assert_eq!(ticket.judged().map(|(_, entry)| entry.site.name.as_str()), Some("shop"));
+    ticket.finish(&Sent { status: 101, ended_by: EndedBy::Complete, ..Sent::default() });
+    let counted = |line: &&str| line.starts_with("crawlgate_requests_total") && line.contains("site=\"shop\"} 1");
+    assert_eq!(world.instance.metrics.render().lines().filter(counted).count(), 1);
+}
+
+#[test]
+fn mapped_heads_are_read_strictly() {
+    let mistake = |method: Method, target: &str, authority: Option<&'static str>, lines: &[_]| {
+        let headers = fields(lines);
+        MappedRequest::new(&method, target.as_bytes(), authority, &headers).mistake(&Limits::DEFAULT)
+    };
+    let of_host = |host: &'static str| mistake(Method::GET, "/", None, &[("host", host)]);
+    assert_eq!(of_host("shop.example:443"), None);
+    for host in ["shop.example/x", "shop.example x", "x.example, shop.example", "shop.example:abc", "a@shop.example"] {
+        assert_eq!(of_host(host), Some(Mistake::BadHost), "{host}");
+    }
+    let named = Some("shop.example");
+    assert_eq!(mistake(Method::GET, "/", None, &[]), Some(Mistake::NoHost));
+    assert_eq!(mistake(Method::GET, "/", named, &[("host", "other.example")]), Some(Mistake::OtherHost));
+    assert_eq!(mistake(Method::GET, "/", named, &[("host", "SHOP.example")]), None);
+    assert_eq!(mistake(Method::GET, "?a", named, &[]), Some(Mistake::Target));
+    assert_eq!(mistake(Method::GET, "*", named, &[]), Some(Mistake::Target));
+    assert_eq!(mistake(Method::OPTIONS, "*", named, &[]), None);
+    assert_eq!(mistake(Method::TRACE, "/", named, &[]), Some(Mistake::Method));
+    assert_eq!(mistake(Method::POST, "/", named, &[("content-length", "1x")]), Some(Mistake::ContentLength));
+    let long = format!("/{}", "a".repeat(Limits::DEFAULT.target));
+    assert_eq!(mistake(Method::GET, &long, named, &[]), Some(Mistake::TargetTooLong));
+    let many: Vec<_> = (0..150).map(|_| ("a", "b")).collect();
+    let mut headers = HeaderMap::new();
+    for (name, value) in many {
+        headers.append(name, HeaderValue::from_static(value));
+    }
+    let head = MappedRequest::new(&Method::GET, b"/", named, &headers);
+    assert_eq!(head.mistake(&Limits::DEFAULT), Some(Mistake::TooManyFields));
+    assert_eq!(head.checked("1.1").mistake(&Limits::DEFAULT), None, "the server before the door has counted them");
+}
