@@ -625,9 +625,8 @@ fn tester_takes_the_status_of_a_site_as_crawlers_do() {
 
 #[test]
 fn tester_says_that_the_file_is_of_another_host() {
-    let body = "User-agent: *\nDisallow: /a/\n";
-    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-    let origin = crate::support::Origin::saying(&answer);
+    let origin =
+        crate::support::Origin::saying("HTTP/1.1 200 OK\r\nContent-Length: 28\r\n\r\nUser-agent: *\nDisallow: /a/\n");
     let file = format!("http://{}", origin.address);
     for (url, is_other) in
         [("https://shop.example/a/".to_owned(), true), (format!("{file}/a/"), false), ("/a/".to_owned(), false)]

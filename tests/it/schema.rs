@@ -407,7 +407,7 @@ fn effects(document: &Value) -> String {
             format!("{:?}", site.crawler_rules(Claim::Known(crawler)))
         })
         .collect();
-    let pause = site.policy.pause.as_ref().map(|pause| (pause.audience, pause.retry_after, pause.pause_robots_txt));
+    let pause = site.policy.pauses.first().map(|pause| (pause.audience, pause.retry_after, pause.pause_robots_txt));
     let statuses: Vec<u16> = site.policy.tests.iter().map(|case| case.status).collect();
     let (body, cache) = (String::from_utf8_lossy(&site.robots_txt.body), &site.robots_txt.cache_control);
     let html = site.html.as_ref().map(|html| html.meta);
