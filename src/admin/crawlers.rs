@@ -328,7 +328,7 @@ fn held(
     let host = |visits: &CrawlerVisits| {
         let host = visits.host.as_bytes();
         let claimant = Claimant { site, entry, history: snapshot.history(host), claim };
-        let cached_versions = ledger.peek(registry, claimant, host, moment);
+        let cached_versions = ledger.look(registry, claimant, host, moment).0;
         let current = entry.site.robots_txt.version;
         HeldOnHost {
             host: visits.host.clone(),

@@ -155,7 +155,7 @@ pub fn verify(
         if let Some(Confirmation::Definite(names, ttl)) = &confirmation {
             proofs.names.answered(address, names.clone(), *ttl, at);
         }
-        proofs.peek(&claimed, at)
+        proofs.look(&claimed, at).0
     };
     let found = repeat(now);
     let outcome = match found.identity {

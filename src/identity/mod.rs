@@ -57,6 +57,25 @@ impl Finding {
     }
 }
 
+/// What there is to do about a claim.
+#[derive(Debug, Default)]
+pub struct ToDo {
+    /// An address that DNS can be asked about.
+    asks: Option<IpAddr>,
+    /// A directory of keys that may have a new one.
+    wants: Option<ListIndex>,
+    /// A good signature.
+    shown: Option<Shown>,
+}
+
+/// A signature, the address that showed it, and until when it is good.
+#[derive(Debug)]
+struct Shown {
+    octets: Vec<u8>,
+    address: IpAddr,
+    expires: Timestamp,
+}
+
 /// A claim from an address.
 #[derive(Clone, Copy, Debug)]
 pub struct Claimed<'a> {
@@ -131,26 +150,32 @@ impl Proofs {
         self.names.asks() && !means.hosts.is_empty()
     }
 
-    /// What is known of a claim now. Where that is not enough, and the answer of DNS can help, it is asked for.
-    pub fn check(&self, claimed: &Claimed<'_>, now: Timestamp) -> Finding {
-        let finding = self.find(claimed, now, true);
-        let Some(means) = self.usable(claimed.claim) else { return finding };
+    /// What is known of a claim now, and what there is to do about it. Changes nothing: [`Proofs::take_up`] does it.
+    pub fn look(&self, claimed: &Claimed<'_>, now: Timestamp) -> (Finding, ToDo) {
+        let mut to_do = ToDo::default();
+        let finding = self.find(claimed, now, &mut to_do);
+        let Some(means) = self.usable(claimed.claim) else { return (finding, to_do) };
         let is_verified_by_list = finding.identity == Identity::Verified
             && matches!(finding.proof, Proof::Networks | Proof::List | Proof::Signature);
-        let asked =
+        to_do.asks =
             claimed.address.filter(|address| !is_verified_by_list && self.asks_dns(means) && is_public(*address));
-        if asked.is_some_and(|address| self.names.ask(address, now)) {
+        (finding, to_do)
+    }
+
+    /// Asks DNS where its answer can help, and remembers who showed a signature.
+    pub fn take_up(&self, to_do: ToDo, now: Timestamp) {
+        if to_do.asks.is_some_and(|address| self.names.ask(address, now)) {
             self.left_out.fetch_add(1, Ordering::Relaxed);
         }
-        finding
+        if let Some(list) = to_do.wants {
+            self.lists.want(list);
+        }
+        if let Some(Shown { octets, address, expires }) = to_do.shown {
+            self.replays.remember(&octets, address, (now, expires));
+        }
     }
 
-    /// What is known of a claim now. Asks for nothing.
-    pub fn peek(&self, claimed: &Claimed<'_>, now: Timestamp) -> Finding {
-        self.find(claimed, now, false)
-    }
-
-    fn find(&self, claimed: &Claimed<'_>, now: Timestamp, leaves_traces: bool) -> Finding {
+    fn find(&self, claimed: &Claimed<'_>, now: Timestamp, to_do: &mut ToDo) -> Finding {
         let by_policy = match claimed.by_policy {
             identity @ (Identity::Verified | Identity::Impostor) => Finding::new(identity, Proof::Networks),
             identity => Finding::new(identity, Proof::None),
@@ -171,7 +196,7 @@ impl Proofs {
             (_, NamesSay::Confirmed { .. }) => return verified(Proof::ReverseDns),
             _ => {}
         }
-        let signature = match self.check_signature(claimed, means, now, leaves_traces) {
+        let signature = match self.check_signature(claimed, means, now, to_do) {
             Ok(()) => return verified(Proof::Signature),
             Err(why) => why,
         };
@@ -219,7 +244,7 @@ impl Proofs {
         claimed: &Claimed<'_>,
         means: &Means,
         now: Timestamp,
-        leaves_traces: bool,
+        to_do: &mut ToDo,
     ) -> Result<(), Option<&'static str>> {
         let signed = claimed.signed.as_ref().filter(|_| self.uses.signatures);
         let (Some(signed), Some(signer), Some(address)) = (signed, &means.signer, claimed.address) else {
@@ -229,13 +254,14 @@ impl Proofs {
         let keys = known.as_ref().map_or(&[][..], |known| known.keys.as_slice());
         match verify(signed, &signer.origin, keys, now) {
             SignatureSays::Verified { expires, octets } => {
-                let is_first = self.replays.is_first(&octets, address, (now, expires), leaves_traces);
-                if is_first { Ok(()) } else { Err(Some("another address has shown the same signature")) }
+                if !self.replays.is_first(&octets, address, now) {
+                    return Err(Some("another address has shown the same signature"));
+                }
+                to_do.shown = Some(Shown { octets, address, expires });
+                Ok(())
             }
             SignatureSays::UnknownKey => {
-                if leaves_traces {
-                    self.lists.want(signer.directory);
-                }
+                to_do.wants = Some(signer.directory);
                 Err(Some("the key is not in the directory of the agent"))
             }
             SignatureSays::Invalid(why) | SignatureSays::Nothing(why) => Err(Some(why)),

@@ -24,24 +24,17 @@ impl Ends for Shown {
 pub struct Replays(Bounded<Shown>);
 
 impl Replays {
-    /// Whether no other address has shown a signature that is good until `expires`. Remembers the address, if it leaves
-    /// traces. `signature` is what was decoded: the field that carries it can be written in many ways.
-    pub fn is_first(
-        &self,
-        signature: &[u8],
-        address: IpAddr,
-        (now, expires): (Timestamp, Timestamp),
-        leaves_traces: bool,
-    ) -> bool {
-        let hash = self.0.hash(signature);
-        match self.0.look(hash, |shown| (shown.expires > now).then_some(shown.address)) {
-            Some(shown) => shown == address,
-            None => {
-                if leaves_traces {
-                    self.0.insert(hash, Shown { address, expires }, now);
-                }
-                true
-            }
+    /// Whether no other address has shown a signature that is still good. `signature` is what was decoded: the field that
+    /// carries it can be written in many ways.
+    pub fn is_first(&self, signature: &[u8], address: IpAddr, now: Timestamp) -> bool {
+        let known = |shown: &Shown| (shown.expires > now).then_some(shown.address);
+        self.0.look(self.0.hash(signature), known).is_none_or(|shown| shown == address)
+    }
+
+    /// Remembers who showed a signature that is good until `expires`.
+    pub fn remember(&self, signature: &[u8], address: IpAddr, (now, expires): (Timestamp, Timestamp)) {
+        if self.0.look(self.0.hash(signature), |shown| (shown.expires > now).then_some(())).is_none() {
+            self.0.insert(self.0.hash(signature), Shown { address, expires }, now);
         }
     }
 }
@@ -56,11 +49,12 @@ mod tests {
     fn a_signature_belongs_to_the_address_that_showed_it_first() {
         let replays = Replays::default();
         let (one, other): (IpAddr, IpAddr) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
-        let is_first = |address, now, leaves_traces| {
-            replays.is_first(b"signature", address, (Timestamp(now), Timestamp(300)), leaves_traces)
-        };
-        assert!(is_first(other, 0, false), "a look leaves no trace");
-        assert!(is_first(one, 0, true) && is_first(one, 10, true));
-        assert!(!is_first(other, 10, true) && !is_first(other, 10, false));
+        let is_first = |address, now| replays.is_first(b"signature", address, Timestamp(now));
+        let remember = |address, now| replays.remember(b"signature", address, (Timestamp(now), Timestamp(300)));
+        assert!(is_first(other, 0), "a look leaves no trace");
+        remember(one, 0);
+        remember(other, 5);
+        assert!(is_first(one, 10) && !is_first(other, 10));
+        assert!(is_first(other, 300), "it is good no more");
     }
 }

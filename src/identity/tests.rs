@@ -43,9 +43,16 @@ fn claimed(id: &str, address: &str) -> Claimed<'static> {
     Claimed { claim, address: Some(ip(address)), may_accuse: true, by_policy: Identity::Unverified, signed: None }
 }
 
+/// What a request finds that counts.
+fn look(proofs: &Proofs, claimed: &Claimed<'_>, now: Timestamp) -> Finding {
+    let (finding, to_do) = proofs.look(claimed, now);
+    proofs.take_up(to_do, now);
+    finding
+}
+
 impl World {
     fn check(&self, id: &str, address: &str, now: i64) -> (Identity, Proof) {
-        let finding = self.proofs.check(&claimed(id, address), Timestamp(now));
+        let finding = look(&self.proofs, &claimed(id, address), Timestamp(now));
         (finding.identity, finding.proof)
     }
 
@@ -82,7 +89,7 @@ fn a_list_verifies_at_once_and_accuses_alone_where_there_are_no_host_names() {
     assert_eq!(world.check("gptbot", "2001:db8::1", 1), PENDING, "the list has no IPv6 networks");
     assert_eq!(world.check("gptbot", "10.0.0.1", 1), PENDING, "a private address proves nothing");
     let undeclared = Claimed { may_accuse: false, ..claimed("gptbot", OUTSIDE) };
-    assert_eq!(world.proofs.check(&undeclared, Timestamp(1)).identity, Identity::Pending);
+    assert_eq!(look(&world.proofs, &undeclared, Timestamp(1)).identity, Identity::Pending);
     // Eight days later nobody has said that the list is still so.
     assert_eq!(world.check("gptbot", OUTSIDE, 8 * DAY), PENDING);
     assert_eq!(world.check("gptbot", INSIDE, 8 * DAY), (Identity::Verified, Proof::List));
@@ -92,7 +99,7 @@ fn a_list_verifies_at_once_and_accuses_alone_where_there_are_no_host_names() {
 #[test]
 fn each_unverified_claim_has_its_reason() {
     let world = world(9);
-    let doubt = |claimed: &Claimed<'_>, now: i64| world.proofs.check(claimed, Timestamp(now)).doubt;
+    let doubt = |claimed: &Claimed<'_>, now: i64| look(&world.proofs, claimed, Timestamp(now)).doubt;
     let (inside, outside) = (claimed("gptbot", INSIDE), claimed("gptbot", OUTSIDE));
     assert_eq!(doubt(&outside, 0), Some(Doubt::ListUnknown));
     world.publish("gptbot", "192.0.2.0/24", 0);
@@ -116,11 +123,11 @@ fn a_visit_from_outside_of_the_list_is_suspected_while_dns_is_not_asked() {
     let world = World { proofs, ..world(0) };
     world.publish("googlebot", "192.0.2.0/24", 0);
     let outside = claimed("googlebot", OUTSIDE);
-    let found = world.proofs.check(&outside, Timestamp(1));
+    let found = look(&world.proofs, &outside, Timestamp(1));
     assert_eq!((found.identity, found.doubt), (Identity::Pending, Some(Doubt::DnsNotAsked)));
     assert_eq!(found.identity.outcome(found.doubt), "suspected");
     let behind_a_proxy = Claimed { may_accuse: false, ..outside };
-    assert_eq!(world.proofs.check(&behind_a_proxy, Timestamp(1)).doubt, Some(Doubt::PerhapsProxy));
+    assert_eq!(look(&world.proofs, &behind_a_proxy, Timestamp(1)).doubt, Some(Doubt::PerhapsProxy));
     let Claim::Known(googlebot) = outside.claim else { panic!() };
     let evidence = world.proofs.evidence(googlebot, ip(OUTSIDE), Timestamp(1));
     assert!(evidence.iter().any(|line| line.contains("identity.outgoing")), "{evidence:?}");
@@ -193,14 +200,14 @@ fn a_name_that_comes_and_goes_begins_the_count_of_answers_anew() {
 fn the_policys_networks_decide_alone_only_where_dns_is_not_asked() {
     let asking = world(9);
     let outside = Claimed { by_policy: Identity::Impostor, ..claimed("bingbot", OUTSIDE) };
-    assert_eq!(asking.proofs.check(&outside, Timestamp(0)).identity, Identity::Pending);
+    assert_eq!(look(&asking.proofs, &outside, Timestamp(0)).identity, Identity::Pending);
     let silent = Proofs::none(Registry::builtin());
-    let found = silent.check(&outside, Timestamp(0));
+    let found = look(&silent, &outside, Timestamp(0));
     assert_eq!((found.identity, found.proof), (Identity::Impostor, Proof::Networks));
     let of_no_means = Claimed { claim: Claim::Other, ..outside };
-    assert_eq!(asking.proofs.check(&of_no_means, Timestamp(0)).identity, Identity::Impostor);
+    assert_eq!(look(&asking.proofs, &of_no_means, Timestamp(0)).identity, Identity::Impostor);
     let inside = Claimed { by_policy: Identity::Verified, ..outside };
-    let found = asking.proofs.check(&inside, Timestamp(0));
+    let found = look(&asking.proofs, &inside, Timestamp(0));
     assert_eq!((found.identity, found.proof), (Identity::Verified, Proof::Networks));
 }
 
@@ -228,7 +235,7 @@ fn a_flood_of_made_up_addresses_stays_bounded_and_is_counted() {
     for address in 0..200_000u32 {
         let claimed =
             Claimed { address: Some(IpAddr::V4((0x0b00_0000 + address).into())), ..claimed("bingbot", OUTSIDE) };
-        assert_eq!(world.proofs.check(&claimed, Timestamp(0)).identity, Identity::Pending);
+        assert_eq!(look(&world.proofs, &claimed, Timestamp(0)).identity, Identity::Pending);
     }
     assert_eq!((world.asked(), world.proofs.names.len()), (world.room, world.room), "{:?}", begin.elapsed());
     assert_eq!(world.proofs.left_out(), 199_900);

@@ -16,14 +16,14 @@ pub use request::RequestFacts;
 
 use crate::crawlers::{Claim, Registry};
 use crate::heads::origin_form;
-use crate::identity::{Claimed, Finding, Proofs, Signed};
-use crate::ledger::{Behaviours, Ledger};
-use crate::policy::Snapshot;
+use crate::identity::{Claimed, Finding, Proofs, Signed, ToDo};
+use crate::ledger::{Behaviours, HostVisit, Ledger, RateStep};
+use crate::policy::{SiteEntry, Snapshot};
 use crate::sites::SiteManager;
 use crate::time::Timestamp;
 use crate::verdict::{
-    Action, Behaviour, CachedVersions, Case, Claimant, Decision, Doubt, Explanation, Facts, Identity, Proof,
-    ResponseFacts, Scratch, decide_for, identity_by_policy, report, report_unclaimed,
+    Action, CachedVersions, Case, Claimant, Decision, Doubt, Explanation, Facts, Identity, Proof, ResponseFacts,
+    Scratch, decide_for, identity_by_policy, report, report_unclaimed,
 };
 use std::sync::Arc;
 use workspace::Workspace;
@@ -41,11 +41,16 @@ pub struct Judge {
     behaviours: Arc<Behaviours>,
 }
 
-/// Whether the sequence leaves traces: in the ledger, the crawl rate and the marked clients.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Traces {
-    Left,
-    None,
+/// What a look at a request found, and what the judge does about it once the request counts.
+struct Look<'a> {
+    case: Case<'a>,
+    finding: Finding,
+    /// What the request says of its host.
+    visit: HostVisit,
+    /// What there is to do about its claim.
+    to_do: ToDo,
+    /// What a list of networks said of its address, where that is worth a note: the site's list or the operator's.
+    by_list: Option<(Option<&'a SiteEntry>, Identity)>,
 }
 
 impl Judge {
@@ -67,16 +72,16 @@ impl Judge {
 
     /// Judges a request. The request counts: against the crawl rate, as a visit of the host, and where it hits a trap.
     pub fn judge(&self, request: &RequestFacts<'_>) -> Judgement {
-        workspace::with(|workspace| self.judgement(request, workspace, Traces::Left))
+        workspace::with(|workspace| self.judgement(request, workspace, RateStep::Counts))
     }
 
     /// What [`Judge::judge`] would find now. Changes nothing: for a request that was judged already, and that a proxy
     /// asks about a second time.
     pub fn look(&self, request: &RequestFacts<'_>) -> Judgement {
-        workspace::with(|workspace| self.judgement(request, workspace, Traces::None))
+        workspace::with(|workspace| self.judgement(request, workspace, RateStep::Looks))
     }
 
-    fn judgement(&self, request: &RequestFacts<'_>, workspace: &mut Workspace, traces: Traces) -> Judgement {
+    fn judgement(&self, request: &RequestFacts<'_>, workspace: &mut Workspace, rate: RateStep) -> Judgement {
         let snapshot = self.sites.snapshot();
         let target = origin_form(request.target);
         let facts = request.facts(&target);
@@ -84,10 +89,14 @@ impl Judge {
             Ok(claimant) => claimant,
             Err(claim) => return Judgement::Unclaimed(Unclaimed { claim, snapshot }),
         };
-        let (case, Finding { proof, signature, doubt, .. }) = self.case(request, claimant, facts, traces);
-        let decision = self.decision(request, &case, traces, &mut workspace.scratch);
+        let look = self.look_at(request, claimant, facts);
+        let decision = self.decision(request, &look.case, rate, &mut workspace.scratch);
+        let Finding { proof, signature, doubt, .. } = look.finding;
         let (identity, CachedVersions { cached, has_version_in_force, basis, .. }) =
-            (case.facts.identity, case.cached_versions);
+            (look.case.facts.identity, look.case.cached_versions);
+        if rate == RateStep::Counts {
+            self.take_up(look, &decision, request);
+        }
         let may_confirm_by_date = has_version_in_force && claimant.is_told_by_its_date();
         Judgement::Judged(Judged {
             decision,
@@ -125,8 +134,8 @@ impl Judge {
         let Some(claimant) = Claimant::named(&snapshot, self.registry, &facts) else {
             return report_unclaimed(self.registry, &facts, response);
         };
-        let (case, Finding { proof, doubt, .. }) = self.case(request, claimant, facts, Traces::None);
-        let decision = self.decision(request, &case, Traces::None, &mut Scratch::default());
+        let Look { case, finding: Finding { proof, doubt, .. }, .. } = self.look_at(request, claimant, facts);
+        let decision = self.decision(request, &case, RateStep::Looks, &mut Scratch::default());
         let mut explanation = report(&case, &decision, response);
         (explanation.proof, explanation.doubt) = (proof.name(), doubt);
         if let (Claim::Known(crawler), Some(address)) = (claimant.claim, case.facts.client) {
@@ -135,36 +144,27 @@ impl Judge {
         explanation
     }
 
-    /// The first half of the sequence: identity, with what it rests on, and cached versions of a claimant.
-    fn case<'a>(
-        &self,
-        request: &RequestFacts<'_>,
-        claimant: Claimant<'a>,
-        mut facts: Facts<'a>,
-        traces: Traces,
-    ) -> (Case<'a>, Finding) {
+    /// The first half of judging: identity, with what it rests on, and cached versions of a claimant.
+    fn look_at<'a>(&self, request: &RequestFacts<'_>, claimant: Claimant<'a>, mut facts: Facts<'a>) -> Look<'a> {
         let Claimant { entry, claim, .. } = claimant;
-        let mut finding = Finding::default();
+        let (mut finding, mut to_do, mut by_list) = (Finding::default(), ToDo::default(), None);
         if claim != Claim::Nobody && (entry.site.lists_addresses() || self.proofs.can_prove(claim)) {
-            finding = self.identity(request, claimant, &facts, traces);
+            (finding, to_do, by_list) = self.identity(request, claimant, &facts);
             facts.identity = finding.identity;
         }
-        let cached_versions = match traces {
-            Traces::Left => self.ledger.check(self.registry, claimant, facts.host, request.moment()),
-            Traces::None => self.ledger.peek(self.registry, claimant, facts.host, request.moment()),
-        };
-        (Case { registry: self.registry, facts, claimant, cached_versions }, finding)
+        let (cached_versions, visit) = self.ledger.look(self.registry, claimant, facts.host, request.moment());
+        let case = Case { registry: self.registry, facts, claimant, cached_versions };
+        Look { case, finding, visit, to_do, by_list }
     }
 
     /// What is proven of a claim: by the networks of the policy, by what operators publish, and by how well either has
     /// described the crawler so far.
-    fn identity(
+    fn identity<'a>(
         &self,
         request: &RequestFacts<'_>,
-        claimant: Claimant<'_>,
+        claimant: Claimant<'a>,
         facts: &Facts<'_>,
-        traces: Traces,
-    ) -> Finding {
+    ) -> (Finding, ToDo, Option<(Option<&'a SiteEntry>, Identity)>) {
         let Claimant { entry, claim, .. } = claimant;
         let may_accuse = request.address_may_accuse;
         let by_policy = identity_by_policy(&entry.site, facts, claim, may_accuse);
@@ -176,22 +176,33 @@ impl Judge {
             fields,
         });
         let claimed = Claimed { claim, address: facts.client, may_accuse, by_policy, signed };
-        let (registry, ledger, now) = (self.registry, &self.ledger, facts.now);
-        let found = match traces {
-            Traces::Left => self.proofs.check(&claimed, now),
-            Traces::None => self.proofs.peek(&claimed, now),
-        };
-        let identity = match (found.proof, traces) {
+        let (found, to_do) = self.proofs.look(&claimed, facts.now);
+        let list = match found.proof {
             // A signature proves one request, and says nothing about lists.
-            (Proof::None | Proof::Signature, _) => found.identity,
-            (Proof::Networks, Traces::Left) => ledger.check_identity(registry, entry, claim, found.identity, now),
-            (Proof::Networks, Traces::None) => ledger.peek_identity(registry, entry, claim, found.identity, now),
-            (_, Traces::Left) => ledger.check_published(registry, claim, found.identity, now),
-            (_, Traces::None) => ledger.peek_published(registry, claim, found.identity, now),
+            Proof::None | Proof::Signature => return (found, to_do, None),
+            Proof::Networks => Some(entry),
+            _ => None,
         };
-        match identity {
+        let (identity, is_due) = self.ledger.proven(self.registry, list, claim, found.identity, facts.now);
+        let by_list = is_due.then_some((list, found.identity));
+        let finding = match identity {
             Identity::Suspended => Finding { identity, proof: Proof::None, doubt: Some(Doubt::Suspended), ..found },
             _ => Finding { identity, ..found },
+        };
+        (finding, to_do, by_list)
+    }
+
+    /// Does what a look has found to do, because the request counts.
+    fn take_up(&self, look: Look<'_>, decision: &Decision, request: &RequestFacts<'_>) {
+        let Look { case, visit, to_do, by_list, .. } = look;
+        let (Claimant { entry, claim, .. }, now) = (case.claimant, case.facts.now);
+        self.ledger.visited(entry, case.facts.host, visit, now);
+        self.proofs.take_up(to_do, now);
+        if let Some((list, identity)) = by_list {
+            self.ledger.note_proof(self.registry, list, claim, identity, now);
+        }
+        if decision.trap_hit {
+            self.behaviours.mark(&case, request.lived);
         }
     }
 
@@ -210,15 +221,9 @@ impl Judge {
     }
 
     /// The second half: behaviour and decision.
-    fn decision(&self, request: &RequestFacts<'_>, case: &Case<'_>, traces: Traces, scratch: &mut Scratch) -> Decision {
-        let behaviour: Behaviour = match traces {
-            Traces::Left => self.behaviours.check(case, request.lived),
-            Traces::None => self.behaviours.peek(case, request.lived),
-        };
+    fn decision(&self, request: &RequestFacts<'_>, case: &Case<'_>, rate: RateStep, scratch: &mut Scratch) -> Decision {
+        let behaviour = self.behaviours.look(case, request.lived, rate);
         let decision = decide_for(case, behaviour, scratch);
-        if decision.trap_hit && traces == Traces::Left {
-            self.behaviours.mark(case, request.lived);
-        }
         if request.has_license_token { decision.with_license_token() } else { decision }
     }
 }

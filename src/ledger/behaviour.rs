@@ -22,6 +22,15 @@ pub struct Behaviours {
     proven_fetches: ProvenFetches,
 }
 
+/// Whether a request counts against the crawl rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateStep {
+    /// It is one.
+    Counts,
+    /// It is only asked about.
+    Looks,
+}
+
 /// A case whose behaviour counts, with the name under which the claimant is remembered. A bot that no list knows and
 /// that does not say its name has none.
 struct Subject<'a> {
@@ -89,24 +98,15 @@ impl Behaviours {
         Behaviours { traps, ..Behaviours::default() }
     }
 
-    /// The client's behaviour, this request included: it counts against the crawl rate. `lived` is the time that the
-    /// clock has lived through, which measures crawl rates and marks. So a clock that is set makes no client too fast.
-    /// Takes a lock for one look into a table, and only where the policy has a crawl delay for this crawler, or traps.
-    pub fn check(&self, case: &Case<'_>, lived: Duration) -> Behaviour {
-        self.behaviour(case, lived, |key, delay| self.crawl_rates.ask(key, delay, lived))
-    }
-
-    /// The same for a request that is only asked about: nothing is counted.
-    pub fn peek(&self, case: &Case<'_>, lived: Duration) -> Behaviour {
-        self.behaviour(case, lived, |key, delay| self.crawl_rates.look(key, delay, lived))
-    }
-
-    fn behaviour(
-        &self,
-        case: &Case<'_>,
-        lived: Duration,
-        too_fast: impl FnOnce(RateKey<'_>, Duration) -> Option<Duration>,
-    ) -> Behaviour {
+    /// The client's behaviour, this request included. `lived` is the time that the clock has lived through, which measures
+    /// crawl rates and marks. So a clock that is set makes no client too fast. Takes a lock for one look into a table, and
+    /// only where the policy has a crawl delay for this crawler, or traps. The crawl rate alone is looked at and counted in
+    /// one step: of two requests at once one must not pass.
+    pub fn look(&self, case: &Case<'_>, lived: Duration, rate: RateStep) -> Behaviour {
+        let too_fast = |key: RateKey<'_>, delay| match rate {
+            RateStep::Counts => self.crawl_rates.ask(key, delay, lived),
+            RateStep::Looks => self.crawl_rates.look(key, delay, lived),
+        };
         let Some(subject) = Subject::of(case) else { return Behaviour::default() };
         let trapped = self.is_trapped(&subject, lived);
         let was_served_current = !case.cached_versions.is_whole() && self.was_served_current(case);

@@ -363,9 +363,9 @@ impl Timeline {
             ..CachedVersions::default()
         };
         let case = Case { registry, facts, claimant, cached_versions };
-        let peeked = self.behaviours.peek(&case, now);
-        let behaviour = self.behaviours.check(&case, now);
-        assert_eq!(peeked, behaviour, "to peek says what checking says");
+        let peeked = self.behaviours.look(&case, now, RateStep::Looks);
+        let behaviour = self.behaviours.look(&case, now, RateStep::Counts);
+        assert_eq!(peeked, behaviour, "to look says what counting says");
         let decision = decide_for(&case, behaviour, &mut Scratch::default());
         if decision.trap_hit {
             self.behaviours.mark(&case, now);

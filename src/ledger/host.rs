@@ -226,12 +226,18 @@ impl Host {
         now.since(self.seen()) > silence.max(SILENCE)
     }
 
+    /// Whether a request to the host is worth a note: the last one was a while ago.
+    pub fn is_due(&self, silence: Duration, now: Timestamp) -> bool {
+        self.is_forsaken(silence, now) || now.0.saturating_sub(self.seen().0).abs() >= COARSE
+    }
+
     /// Notes a request. Says whether that is worth storing.
     pub fn touch(&self, silence: Duration, now: Timestamp) -> bool {
+        if !self.is_due(silence, now) {
+            return false;
+        }
         if self.is_forsaken(silence, now) {
             self.since.fetch_max(now.0, Ordering::Relaxed);
-        } else if now.0.saturating_sub(self.seen().0).abs() < COARSE {
-            return false;
         }
         self.seen.store(now.0, Ordering::Relaxed);
         true

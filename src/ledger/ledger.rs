@@ -30,6 +30,17 @@ pub struct Ledger {
     generation: AtomicU64,
 }
 
+/// What a request says of its host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostVisit {
+    /// Nothing that is not known.
+    Known,
+    /// That it is still asked for.
+    Due,
+    /// That it is there.
+    New,
+}
+
 /// What one crawler was served on one host: for reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrawlerVisits {
@@ -95,49 +106,39 @@ impl Ledger {
         ledger
     }
 
-    /// What the claimant may have cached. Counts as a request to the host. Never waits for a file.
-    pub fn check<'a>(
-        &self,
-        registry: &Registry,
-        claimant: Claimant<'a>,
-        host: &[u8],
-        moment: Moment,
-    ) -> CachedVersions<'a> {
-        let entry = claimant.entry;
-        if claimant.claim == Claim::Nobody {
-            return CachedVersions::default();
-        }
-        let Some(key) = key(host) else { return CachedVersions::of_anyone(claimant, moment.now) };
-        let cache = RobotsCache::of(claimant.claim, registry, entry);
-        let set_by = self.clock.set_by(moment);
-        let look = |host: Option<&Host>| (cached_versions(claimant, cache, host, moment.now, set_by), host.is_some());
-        let (cached, is_known) = self.observations.touch(&key, entry.site.grace, moment.now, look);
-        if is_known {
-            return cached;
-        }
-        self.observations.add(&key, moment.now, || self.new_host(entry, host, moment.now));
-        self.observations.look(&key, |host| cached_versions(claimant, cache, host, moment.now, set_by))
-    }
-
-    /// The same for explanations: changes nothing.
-    pub fn peek<'a>(
+    /// What the claimant may have cached, and what its request says of the host. Changes nothing, and never waits for a
+    /// file: [`Ledger::visited`] takes note.
+    pub fn look<'a>(
         &self,
         registry: &Registry,
         claimant: Claimant<'a>,
         host_name: &[u8],
         moment: Moment,
-    ) -> CachedVersions<'a> {
+    ) -> (CachedVersions<'a>, HostVisit) {
         let entry = claimant.entry;
-        let Some(key) = key(host_name) else { return CachedVersions::of_anyone(claimant, moment.now) };
+        if claimant.claim == Claim::Nobody {
+            return (CachedVersions::default(), HostVisit::Known);
+        }
+        let Some(key) = key(host_name) else {
+            return (CachedVersions::of_anyone(claimant, moment.now), HostVisit::Known);
+        };
         let cache = RobotsCache::of(claimant.claim, registry, entry);
         let set_by = self.clock.set_by(moment);
+        let cached = |host: &Host| cached_versions(claimant, cache, Some(host), moment.now, set_by);
         self.observations.look(&key, |host| match host {
-            Some(host) => cached_versions(claimant, cache, Some(host), moment.now, set_by),
-            None => {
-                let host = self.new_host(entry, host_name, moment.now);
-                cached_versions(claimant, cache, Some(&host), moment.now, set_by)
-            }
+            Some(host) if host.is_due(entry.site.grace, moment.now) => (cached(host), HostVisit::Due),
+            Some(host) => (cached(host), HostVisit::Known),
+            None => (cached(&self.new_host(entry, host_name, moment.now)), HostVisit::New),
         })
+    }
+
+    /// Counts a request to the host, as [`Ledger::look`] has found it.
+    pub fn visited(&self, entry: &SiteEntry, host_name: &[u8], visit: HostVisit, now: Timestamp) {
+        let Some(key) = key(host_name).filter(|_| visit != HostVisit::Known) else { return };
+        match visit {
+            HostVisit::New => self.observations.add(&key, now, || self.new_host(entry, host_name, now)),
+            HostVisit::Due | HostVisit::Known => self.observations.touch(&key, entry.site.grace, now),
+        }
     }
 
     /// The version of the entry was served whole, or a 304 for it.
@@ -146,7 +147,7 @@ impl Ledger {
         let names = [RobotsCache::of(claim, registry, entry).name, ANYONE];
         let new = || self.new_host(entry, host, now);
         self.observations.serve(&key, names, entry.site.robots_txt.version, now, new);
-        self.observations.touch(&key, entry.site.grace, now, |_| ());
+        self.observations.touch(&key, entry.site.grace, now);
     }
 
     /// By how many seconds the clock was set, until the next tick. Until then the ledger accuses no crawler.
@@ -188,44 +189,32 @@ impl Ledger {
         self.list_health.tell(now);
     }
 
-    /// What is proven of a request, given what the policy's networks say of its address. Neither locks nor waits.
-    pub fn check_identity(
+    /// What is proven of a request, given what a list of networks says of its address: that of the site's policy, or what
+    /// the crawler's operator publishes where no site is given. Says as well whether [`Ledger::note_proof`] is due. Changes
+    /// nothing, and neither locks nor waits.
+    pub fn proven(
         &self,
         registry: &Registry,
-        entry: &SiteEntry,
+        entry: Option<&SiteEntry>,
         claim: Claim,
         identity: Identity,
         now: Timestamp,
-    ) -> Identity {
-        match claim_label(claim, registry, Some(&entry.site)) {
-            Some(crawler) => self.list_health.check(&entry.site.name, crawler, identity, now),
-            None => identity,
-        }
+    ) -> (Identity, bool) {
+        let (site, crawler) = list_of(registry, entry, claim);
+        self.list_health.look(site, crawler, identity, now)
     }
 
-    /// The same for explanations: changes nothing.
-    pub fn peek_identity(
+    /// Notes that a list proved or accused a claimant.
+    pub fn note_proof(
         &self,
         registry: &Registry,
-        entry: &SiteEntry,
+        entry: Option<&SiteEntry>,
         claim: Claim,
         identity: Identity,
         now: Timestamp,
-    ) -> Identity {
-        let crawler = claim_label(claim, registry, Some(&entry.site)).unwrap_or_default();
-        self.list_health.peek(&entry.site.name, crawler, identity, now)
-    }
-
-    /// What is proven of a request, given what the crawler's operator publishes. Neither locks nor waits.
-    pub fn check_published(&self, registry: &Registry, claim: Claim, identity: Identity, now: Timestamp) -> Identity {
-        let crawler = claim_label(claim, registry, None).unwrap_or_default();
-        self.list_health.check(EVERY_SITE, crawler, identity, now)
-    }
-
-    /// The same for explanations: changes nothing.
-    pub fn peek_published(&self, registry: &Registry, claim: Claim, identity: Identity, now: Timestamp) -> Identity {
-        let crawler = claim_label(claim, registry, None).unwrap_or_default();
-        self.list_health.peek(EVERY_SITE, crawler, identity, now)
+    ) {
+        let (site, crawler) = list_of(registry, entry, claim);
+        self.list_health.note(site, crawler, identity, now);
     }
 
     /// The lists of networks that proved or accused anything.
@@ -280,6 +269,12 @@ fn owner_of(snapshot: &Snapshot, host: &[u8]) -> Owner {
 }
 
 /// The versions that were published on a host at a moment or later.
+/// The site and the crawler that a list of networks is for.
+fn list_of<'a>(registry: &'a Registry, entry: Option<&'a SiteEntry>, claim: Claim) -> (&'a str, &'a str) {
+    let site = entry.map(|entry| &*entry.site);
+    (site.map_or(EVERY_SITE, |site| site.name.as_str()), claim_label(claim, registry, site).unwrap_or_default())
+}
+
 fn published_since(snapshot: &Snapshot, host: &[u8], since: Timestamp) -> Vec<Version> {
     let superseded = snapshot.history(host).superseded.iter().filter(|held| held.superseded_at >= since);
     let current = snapshot.site_for_host(host).and_then(|index| snapshot.sites().get(index));

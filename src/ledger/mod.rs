@@ -22,10 +22,10 @@ mod proven_fetches;
 mod stored;
 mod traps;
 
-pub use behaviour::Behaviours;
+pub use behaviour::{Behaviours, RateStep};
 pub use crawl_rate::{CrawlRate, RateKey, gcra};
 pub use host::Visit;
-pub use ledger::{CrawlerVisits, Ledger};
+pub use ledger::{CrawlerVisits, HostVisit, Ledger};
 pub use network_list_health::{EVERY_SITE, ListHealth};
 pub use traps::{Mark, Traps};
 

@@ -118,24 +118,24 @@ impl NetworkListHealth {
         }
     }
 
-    /// What is proven of a request, given what the networks say of its address. `site` may be [`EVERY_SITE`].
-    pub fn check(&self, site: &str, crawler: &str, identity: Identity, now: Timestamp) -> Identity {
+    /// What is proven of a request, given what the networks say of its address, and whether that is worth a note. Changes
+    /// nothing. `site` may be [`EVERY_SITE`].
+    pub fn look(&self, site: &str, crawler: &str, identity: Identity, now: Timestamp) -> (Identity, bool) {
         self.with(site, crawler, |proof| {
-            let last = match identity {
-                Identity::Verified => proof.map(|proof| &proof.verified),
-                Identity::Impostor => proof.map(|proof| &proof.accused),
-                Identity::Unverified | Identity::Suspended | Identity::Pending => None,
-            };
-            if let Some(proof) = proof.filter(|_| last.is_some_and(|last| note(last, now))) {
-                proof.is_unstored.store(true, Ordering::Release);
-            }
-            as_proven(identity, proof, now)
+            let is_due = proof.and_then(|proof| proof.last(identity)).is_some_and(|last| is_due(last, now));
+            (as_proven(identity, proof, now), is_due)
         })
     }
 
-    /// The same for explanations: changes nothing.
-    pub fn peek(&self, site: &str, crawler: &str, identity: Identity, now: Timestamp) -> Identity {
-        self.with(site, crawler, |proof| as_proven(identity, proof, now))
+    /// Notes that the networks proved or accused a claimant.
+    pub fn note(&self, site: &str, crawler: &str, identity: Identity, now: Timestamp) {
+        self.with(site, crawler, |proof| {
+            let Some(proof) = proof else { return };
+            if let Some(last) = proof.last(identity).filter(|last| is_due(last, now)) {
+                last.store(now.0, Ordering::Relaxed);
+                proof.is_unstored.store(true, Ordering::Release);
+            }
+        });
     }
 
     fn with<T>(&self, site: &str, crawler: &str, look: impl FnOnce(Option<&Proof>) -> T) -> T {
@@ -216,6 +216,15 @@ impl Proof {
         within(&self.verified, now)
     }
 
+    /// When the networks last said this.
+    fn last(&self, identity: Identity) -> Option<&AtomicI64> {
+        match identity {
+            Identity::Verified => Some(&self.verified),
+            Identity::Impostor => Some(&self.accused),
+            Identity::Unverified | Identity::Suspended | Identity::Pending => None,
+        }
+    }
+
     fn is_suspended(&self, now: Timestamp) -> bool {
         within(&self.accused, now) && !self.stands(now)
     }
@@ -251,13 +260,9 @@ fn moment(last: &AtomicI64) -> Option<Timestamp> {
     Some(last.load(Ordering::Relaxed)).filter(|last| *last != NEVER).map(Timestamp)
 }
 
-/// Says whether that is worth writing down.
-fn note(last: &AtomicI64, now: Timestamp) -> bool {
-    if now.0.saturating_sub(last.load(Ordering::Relaxed)).saturating_abs() < COARSE {
-        return false;
-    }
-    last.store(now.0, Ordering::Relaxed);
-    true
+/// Whether a moment is old enough to be replaced.
+fn is_due(last: &AtomicI64, now: Timestamp) -> bool {
+    now.0.saturating_sub(last.load(Ordering::Relaxed)).saturating_abs() >= COARSE
 }
 
 /// The same for the same addresses, in whatever order they are written.

@@ -76,18 +76,16 @@ impl Observations {
         look(shard.hosts.get(&hash).filter(|(known, _)| **known == *key).map(|(_, host)| host))
     }
 
-    /// The same for a request to the host.
-    pub fn touch<T>(&self, key: &[u8], silence: Duration, now: Timestamp, look: impl FnOnce(Option<&Host>) -> T) -> T {
+    /// Notes a request to the host, if it is there.
+    pub fn touch(&self, key: &[u8], silence: Duration, now: Timestamp) {
         self.look(key, |host| {
-            let looked = look(host);
             if let Some(host) = host.filter(|host| host.touch(silence, now)) {
                 self.put(|| match host.set_stored() {
                     true => vec![Fact::set(self.fact_time(now), observation(&text(key), host))],
                     false => facts_of(&text(key), host, self.fact_time(now)),
                 });
             }
-            looked
-        })
+        });
     }
 
     /// Notes that a version was served under each of these names.

@@ -157,11 +157,18 @@ impl World {
         };
         let (snapshot, registry) = (self.snapshot(), Registry::builtin());
         let claimant = Claimant::of(&snapshot, registry, &facts).expect("a site has the host");
-        let cached_versions = self.ledger.check(registry, claimant, facts.host, self.moment());
+        let cached_versions = visit(&self.ledger, claimant, facts.host, self.moment());
         let case = Case { registry, facts, claimant, cached_versions };
         let decision = decide_for(&case, Behaviour::default(), &mut Scratch::default());
         (decision.kind, decision.never_fetched)
     }
+}
+
+/// What a request finds that counts.
+fn visit<'a>(ledger: &Ledger, claimant: Claimant<'a>, host: &[u8], moment: Moment) -> CachedVersions<'a> {
+    let (cached_versions, visit) = ledger.look(Registry::builtin(), claimant, host, moment);
+    ledger.visited(claimant.entry, host, visit, moment.now);
+    cached_versions
 }
 
 fn moment(now: i64, set: i64) -> Moment {
@@ -610,7 +617,7 @@ fn peek<'a>(world: &World, snapshot: &'a Snapshot, user_agent: &str) -> CachedVe
     let claim = Registry::builtin().identify_with(user_agent.as_bytes(), &snapshot.sites()[0].site.tokens);
     let history = snapshot.history(b"a.example");
     let claimant = Claimant { site: 0, entry: &snapshot.sites()[0], history, claim };
-    world.ledger.peek(Registry::builtin(), claimant, b"a.example", world.moment())
+    world.ledger.look(Registry::builtin(), claimant, b"a.example", world.moment()).0
 }
 
 #[test]

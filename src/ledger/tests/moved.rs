@@ -60,7 +60,7 @@ impl Moving {
         };
         let registry = Registry::builtin();
         let claimant = Claimant::of(&self.snapshot, registry, &facts).expect("a site has the host");
-        let cached_versions = self.ledger.check(registry, claimant, facts.host, moment(self.now, 0));
+        let cached_versions = super::visit(&self.ledger, claimant, facts.host, moment(self.now, 0));
         let case = Case { registry, facts, claimant, cached_versions };
         decide_for(&case, Behaviour::default(), &mut Scratch::default()).kind
     }

@@ -37,10 +37,14 @@ impl Lists {
         let entry = &self.snapshot.sites()[0];
         let claim = Registry::builtin().identify_with(user_agent.as_bytes(), &entry.site.tokens);
         let now = Timestamp(self.now);
-        let peeked = self.ledger.peek_identity(Registry::builtin(), entry, claim, identity, now);
-        let checked = self.ledger.check_identity(Registry::builtin(), entry, claim, identity, now);
-        assert_eq!(peeked, checked, "what an explanation says is what happens");
-        checked
+        let prove = || self.ledger.proven(Registry::builtin(), Some(entry), claim, identity, now);
+        let (looked, is_due) = prove();
+        assert_eq!(prove(), (looked, is_due), "a look changes nothing");
+        if is_due {
+            self.ledger.note_proof(Registry::builtin(), Some(entry), claim, identity, now);
+        }
+        assert_eq!(prove(), (looked, false), "it is noted once, and changes nothing about the request");
+        looked
     }
 
     fn impostor(&self) -> Identity {
@@ -124,12 +128,14 @@ fn list_table_grows_with_policies_only() {
     let lists = NetworkListHealth::default();
     let site = entry(LIST).site;
     for number in 0..10_000 {
-        let said = lists.check(&site.name, &format!("Bot{number}"), Identity::Impostor, Timestamp(number));
+        let crawler = format!("Bot{number}");
+        let (said, _) = lists.look(&site.name, &crawler, Identity::Impostor, Timestamp(number));
         assert_eq!(said, Identity::Suspended, "it is not known yet");
+        lists.note(&site.name, &crawler, Identity::Impostor, Timestamp(number));
     }
     assert!(lists.report(Timestamp(10_000)).is_empty());
     lists.settle(&Snapshot::new(vec![entry(LIST)], 0), Registry::builtin(), Timestamp(10_000));
-    lists.check(&site.name, "PartnerBot", Identity::Impostor, Timestamp(10_000));
+    lists.note(&site.name, "PartnerBot", Identity::Impostor, Timestamp(10_000));
     assert_eq!(lists.report(Timestamp(10_000)).len(), 1);
     lists.settle(&Snapshot::default(), Registry::builtin(), Timestamp(10_000));
     assert!(lists.report(Timestamp(10_000)).is_empty());
