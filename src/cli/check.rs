@@ -85,7 +85,7 @@ fn lint(path: &Path) -> Result<FileLints, Failure> {
     let given = path.to_string_lossy();
     match read(&given)? {
         tester::Source::File { name, bytes, server } => {
-            let host = import::host_of(&given);
+            let host = tester::host_of(&given);
             Ok(lint_file(&name, &File::parse(bytes), host.as_deref(), server.as_deref(), Registry::builtin()))
         }
         tester::Source::Status { status, .. } => {

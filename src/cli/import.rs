@@ -1,6 +1,6 @@
 //! `import`: writes the policy of an existing robots.txt.
 
-use super::tester::{Source, read};
+use super::tester::{Source, host_of, read};
 use super::{Failure, say};
 use crate::crawlers::Registry;
 use crate::policy::decode::parse_host;
@@ -78,11 +78,4 @@ pub(super) fn is_local(host: &str) -> bool {
     let Ok(pattern) = parse_host(host) else { return false };
     let is_this_machine = pattern.name == "localhost" || pattern.name.ends_with(".localhost");
     pattern.port.is_some() || is_this_machine || pattern.name.parse::<IpAddr>().is_ok()
-}
-
-pub(super) fn host_of(url: &str) -> Option<String> {
-    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
-    let authority = rest.split(['/', '?', '#']).next()?;
-    let host = authority.rsplit('@').next()?;
-    (!host.is_empty()).then(|| host.to_ascii_lowercase())
 }

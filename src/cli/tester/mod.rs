@@ -4,7 +4,6 @@ mod answer;
 mod asked;
 mod batch;
 
-use super::import::host_of;
 use super::{Failure, print_json};
 use crate::crawlers::Registry;
 use crate::origin::{Fetched, fetch};
@@ -183,4 +182,12 @@ pub(super) fn read(source: &str) -> Result<Source, Failure> {
     }
     let bytes = std::fs::read(source).map_err(|error| Failure::CouldNot(format!("cannot read {source}: {error}")))?;
     Ok(Source::File { name: source.to_owned(), bytes, server: None })
+}
+
+/// The host of a URL, with its port; `None` of anything else.
+pub(super) fn host_of(url: &str) -> Option<String> {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let host = authority.rsplit('@').next()?;
+    (!host.is_empty()).then(|| host.to_ascii_lowercase())
 }
