@@ -24,7 +24,8 @@ pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostic
         }
         let meant = meant_by(agent, registry);
         // In a policy a token of browsers is an error, and said there.
-        if !meant.is_empty() && !(subject.is_policy && stands_in_browsers(agent, registry)) {
+        let is_told = subject.is_policy && stands_in_browsers(agent, registry);
+        if !meant.is_empty() && !is_told {
             not_a_token(agent, *span, &meant, diagnostics);
         } else if subject.is_policy || tokens(registry).any(|known| known.eq_ignore_ascii_case(agent)) {
             unknown_token(agent, *span, registry, diagnostics);

@@ -51,7 +51,7 @@ lints! {
     PRODUCTION_LOOKS_LIKE_STAGING: Warning "production-looks-like-staging", "a production policy for what looks like a test site";
     GROUP_DROPS_STAR_RULES: Warning "group-drops-star-rules", "a group that frees a crawler from the rules of `*`";
     PERMANENT_ERROR: Warning "permanent-error", "5xx or 429 for search crawlers, for good";
-    NOT_A_TOKEN: Warning "not-a-token", "a crawler's name in place of its product token";
+    NOT_A_TOKEN: Warning "not-a-token", "a name in place of a product token";
     UNKNOWN_CRAWLER: Warning "unknown-crawler", "enforcement for an unknown crawler";
     UNVERIFIED_REFUSED: Warning "unverified-refused", "refusing crawlers that cannot be verified yet";
     RESERVED_TOKEN: Warning "reserved-token", "a token that stands for crawlers without a name";
