@@ -6,14 +6,11 @@
 use super::Claim;
 use super::address::{ends_host, host_end, is_mail_host, words_outside_addresses};
 use super::octets::{begins_with, contains, ends_with, is_token_byte};
-use super::shape::{Shape, Words, has_fetcher_word, has_tool_word};
+use super::shape::{BOT_ENDINGS, Shape, Words, has_fetcher_word, has_tool_word};
 use std::ops::Range;
 
 /// No bot's name is longer, and what is remembered by it stays small.
 const MAX_NAME: usize = 64;
-
-/// The words that bots end their names with.
-const WORDS: [&[u8]; 4] = [b"bot", b"crawler", b"spider", b"scraper"];
 
 /// What stands in the names of programs that call themselves bots.
 const STEMS: [&[u8]; 5] = [b"bot", b"crawl", b"spider", b"scrap", b"robot"];
@@ -261,7 +258,7 @@ fn is_bot_alone(text: &[u8]) -> bool {
         let begin = start;
         start += word.len() + 1;
         let begins = STEMS.iter().any(|stem| begins_with(word, stem));
-        let is_bots = begins || WORDS.iter().chain(&STEMS).any(|end| ends_with(word, end));
+        let is_bots = begins || BOT_ENDINGS.iter().chain(&STEMS).any(|end| ends_with(word, end));
         is_bots && !names_another_program(&text[..begin])
     });
     says_so
@@ -332,15 +329,10 @@ fn names_page_of_browser(text: &[u8]) -> bool {
 pub fn is_hint(until: &[u8]) -> bool {
     // Most words end in other letters than these, the last letters of the four.
     until.last().is_some_and(|last| matches!(last | 0x20, b't' | b'r'))
-        && WORDS.iter().any(|word| ends_with(until, word))
+        && BOT_ENDINGS.iter().any(|word| ends_with(until, word))
 }
 
-/// Whether the same holds for a part of a word that ends in a sign: `Baiduspider-ads`.
-pub fn has_hint_before_sign(text: &[u8]) -> bool {
-    memchr::memchr2_iter(b'-', b'_', text).any(|at| is_hint(&text[..at]))
-}
-
-/// Whether the same holds for any part of a word, or for a plural: `RankBotEU`, `robots`.
+/// Whether the same holds for a part that a capital letter ends, or for a plural: `RankBotEU`, `robots`.
 pub fn has_hint_inside_word(text: &[u8]) -> bool {
     memchr::memchr3_iter(b't', b'r', b's', text).any(|at| {
         let goes_on = text.get(at + 1).is_some_and(u8::is_ascii_lowercase);
@@ -350,7 +342,7 @@ pub fn has_hint_inside_word(text: &[u8]) -> bool {
 
 /// Whether a token says by itself that it is a bot's.
 pub fn is_called_bot(token: &[u8]) -> bool {
-    WORDS.iter().any(|word| ends_with(token, word))
+    BOT_ENDINGS.iter().any(|word| ends_with(token, word))
 }
 
 /// What a bot calls itself: the first word that ends in bot, crawler, spider or scraper and is no part of an address, else the
@@ -394,7 +386,7 @@ pub fn says_bot(text: &[u8]) -> bool {
     for token in text.split(|&byte| !is_token_byte(byte)) {
         let (begin, end) = (start, start + token.len());
         start = end + 1;
-        let Some(word) = WORDS.iter().find(|word| ends_with(token, word)) else { continue };
+        let Some(word) = BOT_ENDINGS.iter().find(|word| ends_with(token, word)) else { continue };
         let (before, after) = (&text[..begin], &text[end..]);
         // Part of an address, or `like FooBot`, which names another program.
         if before.last().is_some_and(|byte| b"/:@=?&#%".contains(byte)) || names_another_program(before) {

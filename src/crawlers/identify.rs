@@ -8,7 +8,9 @@ use super::Claim;
 use super::crawler::{Crawler, CrawlerIndex, Purpose};
 use super::declared::{self, Reason, names_another_program};
 use super::octets::is_token_byte;
-use super::shape::{Shapes, device_of_plain_browser, ends_like_tool, says_only_browser, tool_names};
+use super::shape::{
+    BROWSERS_BEGINNING, Shapes, device_of_plain_browser, ends_like_tool_or_bot, says_only_browser, tool_names,
+};
 use super::words::WordIndex;
 
 /// Longer user agents are read up to here: they are garbage, and must not cost more.
@@ -69,6 +71,8 @@ pub struct Markers {
     /// The two that Apple Messages puts into the string of a person's own device.
     messages: [Option<u16>; 2],
     shapes: Shapes,
+    /// How much of [`BROWSERS_BEGINNING`] need not be searched: all of it, unless a marker may stand there.
+    passes: usize,
 }
 
 impl Markers {
@@ -94,7 +98,8 @@ impl Markers {
         texts.extend(tool_names().map(|name| name.as_bytes()));
         let find = |id: &str| (0_u16..).zip(crawlers).find(|(_, crawler)| crawler.id == id).map(|(index, _)| index);
         let messages = [find("facebookexternalhit"), find("twitterbot")];
-        Markers { index: WordIndex::new(texts), markers, messages, shapes: Shapes::new() }
+        let passes = if texts.iter().any(|text| may_stand_in_beginning(text)) { 0 } else { BROWSERS_BEGINNING.len() };
+        Markers { index: WordIndex::new(texts), markers, messages, shapes: Shapes::new(), passes }
     }
 
     /// The most markers that one place of a user agent has to be compared with.
@@ -134,11 +139,12 @@ impl Markers {
         let device = device_of_plain_browser(text);
         // Most strings differ only in the device: what stands behind it need not be searched.
         let until = device.filter(|end| says_only_browser(&text[*end..])).unwrap_or(text.len());
-        Found { is_plain: device.is_some(), ..self.scan(text, until) }
+        let from = if device.is_some() { self.passes } else { 0 };
+        Found { is_plain: device.is_some(), ..self.scan(text, from, until) }
     }
 
-    /// Finds what begins before a place.
-    fn scan(&self, text: &[u8], until: usize) -> Found {
+    /// Finds what begins between two places.
+    fn scan(&self, text: &[u8], from: usize, until: usize) -> Found {
         let mut found = Found::default();
         let mut is_hinted = false;
         let on_marker = |place: u16, start: usize, end: usize| {
@@ -160,15 +166,23 @@ impl Markers {
                 found.best = Some(candidate);
             }
         };
-        self.index.find(&text[..until], on_marker, |end| {
-            is_hinted |= declared::is_hint(&text[..end]) || ends_like_tool(&text[..end]);
+        self.index.find(&text[..until], from, on_marker, |end| {
+            is_hinted |= ends_like_tool_or_bot(&text[..end]);
         });
-        // A browser that adds nothing has only its device to be looked at.
-        let has_hint = if until < text.len() { declared::has_hint_before_sign } else { declared::has_hint_inside_word };
-        let text = &text[..until];
-        found.is_hinted |= is_hinted || declared::may_name_contact(text) || has_hint(text);
+        // Behind a browser that adds nothing, no word has to be looked into.
+        found.is_hinted |= is_hinted
+            || declared::may_name_contact(&text[..until])
+            || until == text.len() && declared::has_hint_inside_word(text);
         found
     }
+}
+
+/// Whether a marker may begin within the beginning of browsers' strings.
+fn may_stand_in_beginning(marker: &[u8]) -> bool {
+    (0..BROWSERS_BEGINNING.len()).any(|at| {
+        let length = marker.len().min(BROWSERS_BEGINNING.len() - at);
+        BROWSERS_BEGINNING[at..at + length].eq_ignore_ascii_case(&marker[..length])
+    })
 }
 
 /// Where Apple Messages names other companies' crawlers in the string of a person's own device:
@@ -240,7 +254,7 @@ impl SiteMarkers {
                 best = Some((*claim, length));
             }
         };
-        self.index.as_ref()?.find(text, on_marker, |_| {});
+        self.index.as_ref()?.find(text, 0, on_marker, |_| {});
         best
     }
 }
@@ -261,7 +275,7 @@ mod tests {
         ) {
             let text = format!("Mozilla/5.0 ({device}) AppleWebKit/537.36 (KHTML, like Gecko) {} Safari/537.36", words.join(" "));
             let markers = Markers::new(Registry::builtin().crawlers());
-            let all = Found { is_plain: true, ..markers.scan(text.as_bytes(), text.len()) };
+            let all = Found { is_plain: true, ..markers.scan(text.as_bytes(), 0, text.len()) };
             prop_assert_eq!(markers.found(text.as_bytes()), all, "{}", text);
         }
     }

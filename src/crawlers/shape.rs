@@ -440,12 +440,18 @@ pub fn tool_names() -> impl Iterator<Item = &'static str> {
     TOOLS.iter().copied()
 }
 
+/// The words that bots end their names with.
+pub const BOT_ENDINGS: [&[u8]; 4] = [b"bot", b"crawler", b"spider", b"scraper"];
+
 /// The last three letters of all endings: for each pair of the last two, a bit for each letter before them.
 static LAST_THREE: [u32; 26 * 26] = {
     let mut bits = [0; 26 * 26];
     let mut place = 0;
-    while place < TOOL_ENDINGS.len() {
-        let ending = TOOL_ENDINGS[place].as_bytes();
+    while place < TOOL_ENDINGS.len() + BOT_ENDINGS.len() {
+        let ending = match place.checked_sub(TOOL_ENDINGS.len()) {
+            None => TOOL_ENDINGS[place].as_bytes(),
+            Some(place) => BOT_ENDINGS[place],
+        };
         let end = ending.len();
         let (third, second, last) = (ending[end - 3] - b'a', ending[end - 2] - b'a', ending[end - 1] - b'a');
         bits[second as usize * 26 + last as usize] |= 1 << third;
@@ -454,17 +460,31 @@ static LAST_THREE: [u32; 26 * 26] = {
     bits
 };
 
-/// Whether the word that ends here is one that programs end their names with. Most words differ in the last letters.
+/// Whether the word that ends here may end as the names of tools or of bots do. Most words differ in the last letters.
 #[inline]
-pub fn ends_like_tool(until: &[u8]) -> bool {
+fn may_end_name(until: &[u8]) -> bool {
     let [.., third, second, last] = *until else { return false };
     let [third, second, last] = [third, second, last].map(|byte| (byte | 0x20).wrapping_sub(b'a'));
     if third >= 26 || second >= 26 || last >= 26 {
         return false;
     }
     let bits = LAST_THREE[usize::from(second) * 26 + usize::from(last)];
-    bits >> third & 1 == 1 && TOOL_ENDINGS.iter().any(|ending| ends_with(until, ending.as_bytes()))
+    bits >> third & 1 == 1
 }
+
+/// Whether the word that ends here is one that programs end their names with.
+pub fn ends_like_tool(until: &[u8]) -> bool {
+    may_end_name(until) && TOOL_ENDINGS.iter().any(|ending| ends_with(until, ending.as_bytes()))
+}
+
+/// The same, or one that bots do.
+#[inline]
+pub fn ends_like_tool_or_bot(until: &[u8]) -> bool {
+    may_end_name(until) && (ends_like_tool(until) || BOT_ENDINGS.iter().any(|ending| ends_with(until, ending)))
+}
+
+/// How the strings of browsers begin.
+pub const BROWSERS_BEGINNING: &[u8] = b"Mozilla/5.0 (";
 
 /// Where the description of the device ends, if the string is that of a browser and of nothing else, as far as its beginning
 /// and its last octet show: a system that people use, an engine right behind it, and a version at the end.
@@ -472,15 +492,14 @@ pub fn device_of_plain_browser(text: &[u8]) -> Option<usize> {
     if !text.last().is_some_and(u8::is_ascii_digit) {
         return None;
     }
-    const FIRST: &[u8] = b"Mozilla/5.0 (";
     const BEGINS: [&[u8]; 6] = [b"Windows NT ", b"Macintosh;", b"X11;", b"Linux; ", b"iPhone; CPU ", b"iPad; CPU "];
-    let rest = text.strip_prefix(FIRST)?;
+    let rest = text.strip_prefix(BROWSERS_BEGINNING)?;
     let close = memchr::memchr(b')', rest)?;
     let (device, after) = (&rest[..close], &rest[close + 1..]);
     if !BEGINS.iter().any(|begin| device.starts_with(begin)) {
         return None;
     }
-    let end = FIRST.len() + close + 1;
+    let end = BROWSERS_BEGINNING.len() + close + 1;
     if after.starts_with(b" Gecko/") || after.starts_with(b" like Gecko") {
         return Some(end);
     }

@@ -339,6 +339,14 @@ fn places_in_addresses_are_told_from_places_in_products() {
         ("a.example.com/firefox", true),
         ("x firefox@a.example", true),
         ("x+a@firefox.example", true),
+        ("a.firefox.io", true),
+        ("a.firefox.coms", false),
+        ("a.firefox.example", false),
+        ("x@firefox.e", false),
+        ("@firefox.example", false),
+        ("a.com;firefox", false),
+        ("a.com?firefox", true),
+        ("a.com:firefox", true),
         ("Firefox/1.0 http://a.example/", false),
         ("http://a.example/ Firefox/1.0", false),
         ("x (Firefox/1.0.com)", false),
@@ -408,6 +416,75 @@ fn people_with_rare_browsers_and_devices_are_people() {
     people.push(format!("{old} Firefox/3.6.8, Ant.com"));
     for person in people {
         assert_eq!(who(&person), "Nobody", "{person}");
+    }
+}
+
+#[test]
+fn names_with_a_customers_suffix_are_known() {
+    for (text, expected) in [
+        ("amazon-kendra-customer-id-123456789012", "amazon-kendra"),
+        ("bedrockbot-0a1b2c3d", "bedrockbot"),
+        ("xbedrockbot-0a1b2c3d", "Other"),
+    ] {
+        assert_eq!(who(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn the_last_letters_let_every_ending_through() {
+    for ending in shape::BOT_ENDINGS {
+        let name = [&b"X"[..], &ending.to_ascii_uppercase()].concat();
+        assert!(shape::ends_like_tool_or_bot(ending) && shape::ends_like_tool_or_bot(&name), "{ending:?}");
+        assert!(!shape::ends_like_tool(ending) && !shape::ends_like_tool_or_bot(&ending[1..]), "{ending:?}");
+    }
+    for (text, expected) in [
+        ("LinkCHECK", true),
+        ("downloader", true),
+        ("checks", false),
+        ("ck", false),
+        ("", false),
+        // Octets beside the letters.
+        ("linkche{k", false),
+        ("linkch[ck", false),
+        ("linkc`eck", false),
+        ("link{eck", false),
+        ("linkchec{", false),
+        ("linkchec@", false),
+    ] {
+        let found = shape::ends_like_tool(text.as_bytes());
+        assert_eq!(found, expected, "{text}");
+        assert_eq!(found, shape::ends_like_tool_or_bot(text.as_bytes()), "{text}");
+    }
+}
+
+#[test]
+fn a_bots_name_before_a_sign_counts_in_a_plain_browser() {
+    for sign in ["-", "_"] {
+        let text = format!("Mozilla/5.0 (X11; Linux i686; rv:17.0; Examplespider{sign}ads) Gecko/17.0 Firefox/17.0");
+        assert_eq!(who(&text), "Other", "{text}");
+    }
+    assert_eq!(who("Mozilla/5.0 (X11; Linux i686; rv:17.0; Example-spiderling) Gecko/17.0 Firefox/17.0"), "Nobody");
+}
+
+#[test]
+fn a_marker_in_the_beginning_of_browsers_is_found() {
+    let browser = "Mozilla/5.0 (X11; Linux x86_64; rv:99.0) Gecko/20100101 Firefox/99.0";
+    for (mark, is_found) in [
+        ("^Mozilla/5.0 (X11; Linux x86_64", true),
+        ("Mozilla", true),
+        ("5.0 (x11", true),
+        ("/5.0", true),
+        (" (X11", true),
+        ("X11; Linux", true),
+        ("Mozilla/5.0 (x12", false),
+        ("ozilla", false),
+    ] {
+        let own = format!(
+            "- {{ id: x, name: X, operator: X, purpose: other, binds: star, source: x, marks: [\"{mark}\"] }}\n"
+        );
+        let registry =
+            registry().with(&crate::yaml::Source { name: "own.yaml".into(), text: own.into() }).expect("read");
+        assert_eq!(registry.identify(browser.as_bytes()) != Claim::Nobody, is_found, "{mark}");
     }
 }
 
@@ -513,7 +590,7 @@ fn the_index_finds_every_marker_that_may_count() {
             }
         }
         let mut found = std::collections::BTreeSet::new();
-        index.find(bytes, |place, start, end| assert!(found.insert((usize::from(place), start, end))), |_| ());
+        index.find(bytes, 0, |place, start, end| assert!(found.insert((usize::from(place), start, end))), |_| ());
         assert_eq!(found, expected, "{text}");
     }
 }

@@ -9,6 +9,8 @@ const WORD: u8 = 1;
 const BEGINS: u8 = 2;
 /// Some marker begins with this octet, wherever it stands: it is no letter and no digit.
 const SIGN: u8 = 4;
+/// A sign that joins two parts of a word: `Baiduspider-ads`.
+const JOINT: u8 = 8;
 
 /// Bits of a key ([`key_of`]).
 const KEY_BITS: u32 = 15;
@@ -18,7 +20,7 @@ const SPREAD: u16 = 0x4E6D;
 /// Markers, ready to be found.
 #[derive(Clone, Debug)]
 pub struct WordIndex {
-    /// What each octet can be: [`WORD`], [`BEGINS`], [`SIGN`].
+    /// What each octet can be: [`WORD`], [`BEGINS`], [`SIGN`], [`JOINT`].
     classes: [u8; 256],
     /// By the slot of the first three octets ([`WordIndex::slot_of`]): the first entry of that slot, or the number of
     /// entries if no marker begins so.
@@ -49,6 +51,9 @@ impl WordIndex {
         for byte in 0..=u8::MAX {
             classes[usize::from(byte)] = u8::from(super::octets::is_token_byte(byte)) * WORD;
         }
+        for byte in [b'-', b'_'] {
+            classes[usize::from(byte)] |= JOINT;
+        }
         let markers: Vec<&[u8]> = markers.into_iter().collect();
         // Eight slots for each marker: few markers share one, and the tokens of a small site take little room.
         let bits = (8 * markers.len()).next_power_of_two().ilog2().clamp(5, KEY_BITS);
@@ -71,12 +76,18 @@ impl WordIndex {
         index
     }
 
-    /// Calls `on_marker` for each marker that stands where a word begins, and for each marker that begins with a sign
+    /// Looks from a place on at which a word may begin. Calls `on_marker` for each marker that stands where a word begins, and for each marker that begins with a sign
     /// wherever it stands, with its place in the order given, its start and its end. Starts never go back. Calls
-    /// `on_word_end` with the end of each word.
-    pub fn find(&self, text: &[u8], mut on_marker: impl FnMut(u16, usize, usize), mut on_word_end: impl FnMut(usize)) {
+    /// `on_part_end` with the end of each word, and of each part of a word that a sign joins to the next.
+    pub fn find(
+        &self,
+        text: &[u8],
+        from: usize,
+        mut on_marker: impl FnMut(u16, usize, usize),
+        mut on_part_end: impl FnMut(usize),
+    ) {
         let class_of = |byte: &u8| self.classes[usize::from(*byte)];
-        let mut at = 0;
+        let mut at = from;
         while let Some(passed) = text[at..].iter().position(|byte| class_of(byte) & (WORD | SIGN) != 0) {
             at += passed;
             let first = class_of(&text[at]);
@@ -87,18 +98,24 @@ impl WordIndex {
             if first & WORD == 0 {
                 continue;
             }
-            while let Some(passed) = text[at..].iter().position(|byte| class_of(byte) & (WORD | SIGN) != WORD) {
+            while let Some(passed) = text[at..].iter().position(|byte| class_of(byte) & (WORD | SIGN | JOINT) != WORD) {
                 at += passed;
-                if class_of(&text[at]) & WORD == 0 {
+                let class = class_of(&text[at]);
+                if class & WORD == 0 {
                     break;
                 }
-                self.compare_at(text, at, &mut on_marker);
+                if class & SIGN != 0 {
+                    self.compare_at(text, at, &mut on_marker);
+                }
+                if class & JOINT != 0 {
+                    on_part_end(at);
+                }
                 at += 1;
             }
             if text.get(at).is_none_or(|byte| class_of(byte) & WORD != 0) {
                 at = text.len();
             }
-            on_word_end(at);
+            on_part_end(at);
         }
     }
 
