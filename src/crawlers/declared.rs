@@ -30,6 +30,7 @@ pub fn declared(text: &[u8], words: Words) -> Claim {
     };
     let says_bot = match shape {
         Shape::Browser => says_bot(text) || is_bot_in_browser(text),
+        Shape::App if is_apps_page(text) => says_bots_name(text) || names_host_of_bot(text) || is_bot_in_app(text),
         Shape::App => says_bot(text) || is_bot_in_app(text),
         Shape::None => says_bot(text) || is_bot_alone(text),
     };
@@ -261,11 +262,15 @@ fn is_bot_alone(text: &[u8]) -> bool {
         let is_bots = begins || BOT_ENDINGS.iter().chain(&STEMS).any(|end| ends_with(word, end));
         is_bots && !names_another_program(&text[..begin])
     });
-    says_so
-        || names_contact(text)
-        || names_host_of_bot(text)
-        || contains(text, b"www.")
-        || contains(text, b"compatible;")
+    says_so || names_contact(text) || names_host_of_bot(text) || contains(text, b"www.") || introduces_something(text)
+}
+
+/// Whether something stands behind `compatible;`. Proxies send `Mozilla/4.0 (compatible;)` in place of people's strings.
+fn introduces_something(text: &[u8]) -> bool {
+    const INTRODUCTION: &[u8] = b"compatible;";
+    let mut places =
+        text.windows(INTRODUCTION.len()).enumerate().filter(|(_, part)| part.eq_ignore_ascii_case(INTRODUCTION));
+    places.any(|(at, _)| !matches!(text[at + INTRODUCTION.len()..].trim_ascii_start(), [] | [b')', ..]))
 }
 
 /// Whether something stands behind the engine where browsers have `(KHTML, like Gecko)` alone:
@@ -374,12 +379,21 @@ fn introduced(text: &[u8]) -> Option<&[u8]> {
 /// (`FooBot/1.0`), or ends its part of the string with a page or a mail address somewhere after it.
 pub fn says_bot(text: &[u8]) -> bool {
     // Podcast players name their page as crawlers do: `Overcast/3.0 (+http://overcast.fm/; iOS podcast app)`.
-    if (contains(text, b"+http") || names_host_of_bot(text))
+    (contains(text, b"+http") || names_host_of_bot(text))
         && !has_shape_of_browser(text)
         && !contains(text, b"podcast app")
-    {
-        return true;
-    }
+        || says_bots_name(text)
+}
+
+/// Whether a page that the string names may be that of the maker of an app on a phone:
+/// `CoolerFM/1.0 iPhone/15 +https://cooler.fm`.
+fn is_apps_page(text: &[u8]) -> bool {
+    const PHONES: [&[u8]; 6] = [b"android", b"iphone", b"ipad", b"ios/", b"ios ", b"cfnetwork/"];
+    PHONES.iter().any(|phone| contains(text, phone)) && !STEMS.iter().any(|stem| contains(text, stem))
+}
+
+/// Whether a product token of the string is a bot's name, as [`says_bot`] says.
+fn says_bots_name(text: &[u8]) -> bool {
     // Found when first asked for: most strings need neither.
     let (mut device, mut contact) = (None, None);
     let mut start = 0;

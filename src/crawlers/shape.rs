@@ -219,7 +219,12 @@ const SYSTEMS: &[&str] = &[
     "castro ",
     "pocket casts",
     "rssradio",
+    "castero ",
+    "newsboat/",
+    "newsbeuter/",
     "alexamediaplayer",
+    // A mail program. What it names beside itself, if anything, is the browser that it is made of.
+    "^superhuman/",
     // Apps that embed a page.
     "fban/",
     "fb_iab",

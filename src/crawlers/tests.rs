@@ -408,6 +408,13 @@ fn people_with_rare_browsers_and_devices_are_people() {
         "Mozilla/5.0 (compatible; Konqueror/4.1; Linux) AppleWebKit/534.34 (KHTML, like Gecko) Safari/534.34",
         "Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1; EmbeddedWB 14.52 from: http://www.example.com/)",
         "TikTok 26.2.0 rv:262018 (iPhone; iOS 14.4.2; en_US) Cronet",
+        "Superhuman/1.0",
+        "CoolerFM/1.0 iPhone/15 +https://player.example",
+        "Podcast Overhaul/4.1.1 iOS/16.1.1 +https://player.example/",
+        "Turtlecast/0.7.7; (Android 13); +https://player.example",
+        "newsbeuter/2.4 (Linux 3.2.0-23-generic; i686; http://www.newsbeuter.org/) libcurl/7.22.0",
+        "NewsBlur iPad App v3.6",
+        "NewsBlur/4.0.1 CFNetwork/672.1.13 Darwin/14.0.0",
     ]
     .map(str::to_owned)
     .into();
@@ -416,6 +423,21 @@ fn people_with_rare_browsers_and_devices_are_people() {
     people.push(format!("{old} Firefox/3.6.8, Ant.com"));
     for person in people {
         assert_eq!(who(&person), "Nobody", "{person}");
+    }
+}
+
+#[test]
+fn a_page_beside_a_phone_is_a_bots_if_it_says_so() {
+    for (text, expected) in [
+        ("iPhone +http://example.com/examplebot/1.0", "Other"),
+        ("Fetcher/1.0 (iPhone; iOS 18.0; ExampleBot/1.0)", "Other"),
+        ("Fetcher/1.0 (Macintosh) +http://example.com/", "Other"),
+        ("Mozilla/4.0 (compatible;)", "Tool"),
+        ("Mozilla/4.0 (compatible; )", "Tool"),
+        ("Mozilla/4.0 (compatible; +a[at]example.com)", "Other"),
+        ("Mozilla/4.0 (Compatible; Fetcher)", "Other"),
+    ] {
+        assert_eq!(who(text), expected, "{text}");
     }
 }
 
