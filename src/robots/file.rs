@@ -3,6 +3,7 @@
 //! Nothing is lost: the lines put together are the bytes. What a line means to a dialect is in `reading.rs`.
 
 use super::dialect::is_blank;
+use super::steps::took;
 use memchr::{memchr, memchr2};
 use std::ops::Range;
 use std::sync::Arc;
@@ -207,6 +208,7 @@ impl File {
 }
 
 fn line(bytes: &[u8], number: usize, text: Range<usize>, skipped: usize, end: LineEnd) -> Line {
+    took(text.len() + 1);
     let mut oddities = Vec::new();
     let start = (text.start + skipped).min(text.end);
     let mut read = start..text.end;

@@ -13,6 +13,7 @@ mod pattern;
 mod reading;
 mod render;
 mod rules;
+mod steps;
 mod target;
 mod windows;
 

@@ -12,6 +12,8 @@
 //! of the `*` that means something in a rule. (As escapes of three octets `/menu$` would end in a `4`, which it does
 //! not.)
 
+use super::steps::took;
+
 /// How `*` and `$` are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
@@ -94,6 +96,7 @@ pub(super) fn is_normal_target(text: &[u8]) -> bool {
 /// and `#`, at most three times as long. Normalising a pattern again changes nothing, nor a target, with its
 /// [`LITERAL_STAR`]s made `*` again.
 pub(super) fn normalise_into(text: &[u8], side: Side, out: &mut Vec<u8>) {
+    took(text.len());
     // Where in `out` the last `%` that begins no escape stands.
     let mut stray: Option<usize> = None;
     let mut at = 0;

@@ -1,6 +1,7 @@
 //! A path pattern of an Allow or Disallow line.
 
 use super::normal::{LITERAL_STAR, Side, normalise_into};
+use super::steps::took;
 use memchr::{memchr, memmem};
 
 /// A pattern, normalised as a request target is (RFC 9309 section 2.2.2), so that both sides compare as bytes.
@@ -99,10 +100,13 @@ impl Pattern {
         // what the pieces before it left over: nothing is tried twice.
         while let Some(star) = memchr(b'*', pieces) {
             let piece = &pieces[..star];
-            let Some(place) = memmem::find(rest, piece) else { return false };
+            let found = memmem::find(rest, piece);
+            took(piece.len() + found.unwrap_or(rest.len()) + 1);
+            let Some(place) = found else { return false };
             rest = &rest[place + piece.len()..];
             pieces = &pieces[star + 1..];
         }
+        took(rest.len() + pieces.len());
         if self.anchored { rest.ends_with(pieces) } else { memmem::find(rest, pieces).is_some() }
     }
 

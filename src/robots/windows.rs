@@ -7,6 +7,7 @@
 //! automaton.
 
 use super::Pattern;
+use super::steps::took;
 
 /// A longer window would be rarer but leave out more patterns.
 const WIDEST: usize = 4;
@@ -128,6 +129,7 @@ impl Windows {
         }
         let (mut tries, mut octets) = (0, 0u32);
         for (place, octet) in target.iter().enumerate() {
+            took(1);
             octets = octets << 8 | u32::from(*octet);
             for &width in self.widths.iter().take_while(|&&width| width <= place + 1) {
                 let window = Window::new(octets, width);
@@ -136,6 +138,7 @@ impl Windows {
                     continue;
                 }
                 for &rank in self.filed_under(window).iter().take_while(|&&rank| better(rank, found)) {
+                    took(1);
                     tries += 1;
                     if tries > MAX_TRIES {
                         let mut left = self.all.iter().copied().take_while(|&rank| better(rank, found));
@@ -156,6 +159,7 @@ impl Windows {
     pub fn each(&self, target: &[u8], mut candidate: impl FnMut(u32)) {
         let (mut tries, mut octets) = (0, 0u32);
         for (place, octet) in target.iter().enumerate().take_while(|_| !self.all.is_empty()) {
+            took(1);
             octets = octets << 8 | u32::from(*octet);
             for &width in self.widths.iter().take_while(|&&width| width <= place + 1) {
                 let window = Window::new(octets, width);
@@ -164,6 +168,7 @@ impl Windows {
                     continue;
                 }
                 for &rank in self.filed_under(window) {
+                    took(1);
                     tries += 1;
                     if tries > MAX_TRIES {
                         return self.all.iter().copied().for_each(candidate);

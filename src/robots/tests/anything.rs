@@ -1,6 +1,7 @@
 //! What holds for any bytes: the lines are the bytes, nothing panics, and time is linear.
 
 use super::oracle::{SPACED, any_file, config};
+use crate::robots::steps;
 use crate::robots::{Dialect, File, LineEnd, Reading};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -54,17 +55,14 @@ proptest! {
 
 // ---- time --------------------------------------------------------------------------------------------------------------
 
-/// What takes time in proportion to the square of a megabyte takes hours; what is linear takes a moment even
-/// unoptimised.
-#[test]
-fn a_megabyte_of_anything_is_read_in_linear_time() {
-    const MEGABYTE: usize = 1 << 20;
+/// Files of so many octets, each of a kind that a careless reader takes long for.
+fn files(octets: usize) -> [String; 22] {
     let filled = |before: &str, with: &str| {
         let mut text = before.to_owned();
-        text.push_str(&with.repeat((MEGABYTE - before.len()) / with.len()));
+        text.push_str(&with.repeat((octets - before.len()) / with.len()));
         text
     };
-    let files = [
+    [
         filled("", "*"),
         filled("", "#"),
         filled("", ":"),
@@ -87,14 +85,29 @@ fn a_megabyte_of_anything_is_read_in_linear_time() {
         filled("User-agent: *\n", "Allow /index.htm\n"),
         filled("User-agent: *\n", "Disallow: /\u{e9}%e9%%\n"),
         filled("User-agent: *\nDisallow: /", "x"),
-    ];
-    let url = format!("/{}", "a".repeat(2_000));
-    for text in files {
+    ]
+}
+
+/// The steps of reading a file in every dialect, and of two verdicts in each.
+fn steps(text: &str) -> u64 {
+    let url = format!("/{}", "a".repeat(200));
+    steps::of(|| {
         let file = File::parse(text.as_bytes());
         for dialect in Dialect::ALL {
             let reading = Reading::new(&file, dialect, &SPACED);
             reading.verdict(b"Foo", url.as_bytes());
             reading.verdict(b"a", b"/b");
         }
+    })
+}
+
+/// Twice the octets take twice the steps: what takes the square of them would take four times as many.
+#[test]
+fn anything_is_read_in_linear_time() {
+    const OCTETS: usize = 1 << 17;
+    for (half, whole) in files(OCTETS).iter().zip(&files(2 * OCTETS)) {
+        let (half, whole) = (steps(half), steps(whole));
+        let most = half * 9 / 4 + 10_000;
+        assert!(half * 2 >= OCTETS as u64 && whole <= most, "{half} steps, and {whole} for twice as much");
     }
 }

@@ -1,0 +1,23 @@
+//! Steps of reading and matching, counted in tests alone: so a test can hold that time is linear without a clock.
+
+#[cfg(test)]
+thread_local! {
+    static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// Counts steps, in tests. Does nothing elsewhere.
+#[inline(always)]
+pub(super) fn took(steps: usize) {
+    #[cfg(test)]
+    STEPS.set(STEPS.get() + steps as u64);
+    #[cfg(not(test))]
+    let _ = steps;
+}
+
+/// The steps that something takes on this thread.
+#[cfg(test)]
+pub(super) fn of<T>(run: impl FnOnce() -> T) -> u64 {
+    let before = STEPS.get();
+    run();
+    STEPS.get() - before
+}
