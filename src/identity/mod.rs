@@ -162,7 +162,7 @@ impl Proofs {
         (finding, to_do)
     }
 
-    /// Asks DNS where its answer can help, and remembers who showed a signature.
+    /// Asks DNS and the operators' lists where their answers can help.
     pub fn take_up(&self, to_do: ToDo, now: Timestamp) {
         if to_do.asks.is_some_and(|address| self.names.ask(address, now)) {
             self.left_out.fetch_add(1, Ordering::Relaxed);
@@ -170,9 +170,13 @@ impl Proofs {
         if let Some(list) = to_do.wants {
             self.lists.want(list);
         }
-        if let Some(Shown { octets, address, expires }) = to_do.shown {
-            self.replays.remember(&octets, address, (now, expires));
-        }
+    }
+
+    /// Remembers who showed a signature, if the request has a good one. False if another address showed the same one since
+    /// the look: the signature proves nothing then.
+    pub fn is_first_to_show(&self, to_do: &ToDo, now: Timestamp) -> bool {
+        let first = |shown: &Shown| self.replays.remember(&shown.octets, shown.address, (now, shown.expires));
+        to_do.shown.as_ref().is_none_or(first)
     }
 
     fn find(&self, claimed: &Claimed<'_>, now: Timestamp, to_do: &mut ToDo) -> Finding {

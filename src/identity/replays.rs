@@ -31,11 +31,14 @@ impl Replays {
         self.0.look(self.0.hash(signature), known).is_none_or(|shown| shown == address)
     }
 
-    /// Remembers who showed a signature that is good until `expires`.
-    pub fn remember(&self, signature: &[u8], address: IpAddr, (now, expires): (Timestamp, Timestamp)) {
-        if self.0.look(self.0.hash(signature), |shown| (shown.expires > now).then_some(())).is_none() {
-            self.0.insert(self.0.hash(signature), Shown { address, expires }, now);
-        }
+    /// Remembers who showed a signature that is good until `expires`. False if another address did before.
+    pub fn remember(&self, signature: &[u8], address: IpAddr, (now, expires): (Timestamp, Timestamp)) -> bool {
+        let shown =
+            self.0.change(self.0.hash(signature), now, |known| match known.filter(|known| known.expires > now) {
+                Some(known) if known.address != address => Err(()),
+                known => Ok(known.copied().unwrap_or(Shown { address, expires })),
+            });
+        shown.is_ok()
     }
 }
 
@@ -52,9 +55,10 @@ mod tests {
         let is_first = |address, now| replays.is_first(b"signature", address, Timestamp(now));
         let remember = |address, now| replays.remember(b"signature", address, (Timestamp(now), Timestamp(300)));
         assert!(is_first(other, 0), "a look leaves no trace");
-        remember(one, 0);
-        remember(other, 5);
+        assert!(is_first(one, 0), "both may look before either is remembered");
+        assert!(remember(one, 0) && !remember(other, 0), "one of them is first");
+        assert!(remember(one, 5) && !remember(other, 5));
         assert!(is_first(one, 10) && !is_first(other, 10));
-        assert!(is_first(other, 300), "it is good no more");
+        assert!(is_first(other, 300) && remember(other, 300), "it is good no more");
     }
 }

@@ -46,6 +46,7 @@ fn claimed(id: &str, address: &str) -> Claimed<'static> {
 /// What a request finds that counts.
 fn look(proofs: &Proofs, claimed: &Claimed<'_>, now: Timestamp) -> Finding {
     let (finding, to_do) = proofs.look(claimed, now);
+    assert!(proofs.is_first_to_show(&to_do, now));
     proofs.take_up(to_do, now);
     finding
 }

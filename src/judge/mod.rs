@@ -89,7 +89,11 @@ impl Judge {
             Ok(claimant) => claimant,
             Err(claim) => return Judgement::Unclaimed(Unclaimed { claim, snapshot }),
         };
-        let look = self.look_at(request, claimant, facts);
+        let mut look = self.look_at(request, claimant, facts);
+        if rate == RateStep::Counts && !self.proofs.is_first_to_show(&look.to_do, facts.now) {
+            // Another address was faster with the same signature: a second look finds that out.
+            look = self.look_at(request, claimant, facts);
+        }
         let decision = self.decision(request, &look.case, rate, &mut workspace.scratch);
         let Finding { proof, signature, doubt, .. } = look.finding;
         let (identity, CachedVersions { cached, has_version_in_force, basis, .. }) =
