@@ -171,6 +171,26 @@ fn pingora_stays_in_its_rooms() {
     assert!(wrong.is_empty(), "Pingora outside of its rooms: {wrong:#?}");
 }
 
+#[test]
+fn each_step_of_the_sequence_of_requests_stands_in_one_place() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let product: BTreeSet<&Path> =
+        SOURCE.modules.iter().filter(|module| !module.is_test).map(|module| module.file.as_path()).collect();
+    for (step, place) in [
+        ("Outcome {", "requests/ticket.rs"),
+        ("RequestFacts {", "requests/noted.rs"),
+        ("Ruling::new(", "requests/sequence.rs"),
+    ] {
+        let declares = |line: &str| ["struct ", "enum ", "impl ", "-> "].iter().any(|word| line.contains(word));
+        let lines = |file: &&Path| {
+            let text = fs::read_to_string(src.join(file)).expect("a file of src");
+            text.lines().filter(|line| line.contains(step) && !declares(line)).count()
+        };
+        let places: Vec<&Path> = product.iter().flat_map(|file| vec![*file; lines(file)]).collect();
+        assert_eq!(places, [Path::new(place)], "{step}");
+    }
+}
+
 /// The modules of `lib.rs` that no feature brings: the engine.
 fn rooms_without_features() -> BTreeSet<String> {
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs")).expect("lib.rs");
