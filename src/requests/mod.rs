@@ -24,6 +24,7 @@ mod sequence;
 mod shared;
 mod strict;
 mod ticket;
+mod unread;
 
 pub use challenges::Challenges;
 pub use client::ClientConnection;

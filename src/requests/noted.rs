@@ -66,31 +66,21 @@ impl Noted {
             fields.user_agent.unwrap_or_default(),
             fields.referer.unwrap_or_default(),
         ];
-        let mut noted = Noted::bare(words, connection, head.http(), arrival);
-        noted.has_user_agent = fields.user_agent.is_some();
-        noted.has_referer = fields.referer.is_some();
-        noted.client = peer.address.map(|peer| client_address(peer, head.forwarded_for(), trusted));
-        noted.address_may_accuse = peer.is_trusted || !fields.names_another_client;
-        noted
-    }
-
-    /// Notes octets that are no head: the words of their first line.
-    pub fn of_octets(octets: &[u8], connection: &Connection<'_>, arrival: Arrival) -> Noted {
-        let octets = octets.trim_ascii_start();
-        let line = octets.split(|octet| matches!(octet, b'\r' | b'\n')).next().unwrap_or_default();
-        let mut words = line.split(|octet| *octet == b' ');
-        let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        Noted::bare([method, b"", target, b"", b""], connection, "1.1", arrival)
-    }
-
-    fn bare(words: [&[u8]; 5], connection: &Connection<'_>, http: &'static str, arrival: Arrival) -> Noted {
         let mut octets = KEPT.with_borrow_mut(Vec::pop).unwrap_or_default();
         let ends = words.map(|word| {
             octets.extend_from_slice(word);
             octets.len()
         });
-        let (client, address_may_accuse) = (connection.peer.address, false);
-        Noted { octets, ends, has_user_agent: false, has_referer: false, http, arrival, client, address_may_accuse }
+        Noted {
+            octets,
+            ends,
+            has_user_agent: fields.user_agent.is_some(),
+            has_referer: fields.referer.is_some(),
+            http: head.http(),
+            arrival,
+            client: peer.address.map(|peer| client_address(peer, head.forwarded_for(), trusted)),
+            address_may_accuse: peer.is_trusted || !fields.names_another_client,
+        }
     }
 
     fn word(&self, place: usize) -> &[u8] {

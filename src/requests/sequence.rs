@@ -7,6 +7,7 @@ use super::mistake::Mistake;
 use super::noted::{Noted, Shown};
 use super::shared::Shared;
 use super::ticket::{Found, Ticket};
+use super::unread::UnreadHead;
 use crate::answers::{Answer, Answers, Asked, Rejection, Ruling, challenge, redirect, rejection};
 use crate::clock::Clock;
 use crate::judge::{Judge, Judgement, Recorder};
@@ -14,7 +15,6 @@ use crate::settings::Limits;
 use crate::telemetry::Metrics;
 use crate::time::Timestamp;
 use crate::verdict::{Action, Explanation, ResponseFacts};
-use http::{HeaderMap, Method};
 use ipnet::IpNet;
 use std::sync::Arc;
 use std::time::Instant;
@@ -77,9 +77,10 @@ impl Requests {
 
     /// Refuses octets that are no proper head, or not a whole one.
     pub fn refuse(&self, octets: &[u8], mistake: Mistake, connection: &Connection<'_>) -> (Ticket, Answer) {
-        let asked = Asked { method: &Method::GET, headers: &HeaderMap::new() };
+        let head = UnreadHead::new(octets);
+        let asked = Asked { method: &head.answer_method(), headers: &head.answer_fields() };
         let answer = connection.with_hsts(self.rejection(mistake, &asked));
-        let noted = Noted::of_octets(octets, connection, self.arrival());
+        let noted = Noted::of(&head, &head.fields(), connection, &self.settings.trusted_proxies, self.arrival());
         (Ticket::new(self.shared.clone(), noted, Found::Refused(mistake), connection), answer)
     }
 

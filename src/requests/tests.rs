@@ -1,5 +1,6 @@
 //! Tickets: made once, finished once, and recorded whatever becomes of them.
 
+use super::unread::UnreadHead;
 use super::{Connection, EndedBy, MappedRequest, Mistake, Next, RequestHead, RequestSettings, Requests, Sent};
 use crate::clock::Clock;
 use crate::crawlers::Registry;
@@ -139,4 +140,17 @@ fn mapped_heads_are_read_strictly() {
     let head = MappedRequest::new(&Method::GET, b"/", named, &headers);
     assert_eq!(head.mistake(&Limits::DEFAULT), Some(Mistake::TooManyFields));
     assert_eq!(head.checked("1.1").mistake(&Limits::DEFAULT), None, "the server before the door has counted them");
+}
+
+#[test]
+fn unread_heads_are_recorded_as_far_as_they_can_be_read() {
+    let octets = b"\r\nGET /a  HTTP/1.1\r\nA : b\r\nhosts: no\r\nHOST:shop.example \r\nX-Forwarded-For: 192.0.2.7\nhost: second\r\n                   x-forwarded-for: 192.0.2.8\r\nUser-Agent: GPTBot/1.2\r\n\r\nReferer: body";
+    let head = UnreadHead::new(octets);
+    assert_eq!((head.method(), head.target(), head.host()), (&b"GET"[..], &b"/a"[..], &b"shop.example"[..]));
+    assert_eq!((head.fields().user_agent, head.fields().referer), (Some(&b"GPTBot/1.2"[..]), None));
+    assert_eq!(head.forwarded_for().collect::<Vec<_>>(), [b"192.0.2.7", b"192.0.2.8"]);
+    for octets in [&b""[..], b"\r\n", b"HEAD", b"HEAD  /", b"\0\n:\nhost\n\xff: \xff"] {
+        let head = UnreadHead::new(octets);
+        assert_eq!((head.target(), head.host(), head.fields().user_agent), (&b""[..], &b""[..], None), "{octets:?}");
+    }
 }

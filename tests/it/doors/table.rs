@@ -3,6 +3,13 @@
 use super::world::Door;
 use crate::support::{BINGBOT, BROWSER, GPTBOT};
 
+/// An end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Client,
+    Origin,
+}
+
 /// A request, and the status that it gets.
 #[derive(Clone, Debug)]
 pub struct Row {
@@ -11,9 +18,9 @@ pub struct Row {
     pub target: String,
     pub fields: Vec<(&'static str, &'static str)>,
     pub status: u16,
-    /// Whether the origin ends its response in the middle.
-    pub breaks: bool,
-    /// Whether another server than crawlgate has to answer it: an origin, or the webroot of challenges.
+    /// Who ends the response in the middle.
+    pub broken_by: Option<Side>,
+    /// Whether a proxy alone answers it.
     needs_proxy: bool,
 }
 
@@ -21,8 +28,10 @@ impl Row {
     /// Whether a door can be asked for it.
     pub fn is_for(&self, door: Door) -> bool {
         match door {
-            // Their origin is not the same, and authorities ask a proxy.
+            // Authorities ask a proxy, and an application answers hosts that no policy names in its own way.
             Door::Tower | Door::Decisions if self.needs_proxy => false,
+            // The response is another server's.
+            Door::Decisions if self.broken_by.is_some() => false,
             // Proxies fetch robots.txt there with GET and HEAD.
             Door::Decisions => !self.is_file() || matches!(self.method, "GET" | "HEAD"),
             _ => true,
@@ -36,7 +45,7 @@ impl Row {
 
 fn row(method: &'static str, host: &'static str, target: &str, agent: &'static str, status: u16) -> Row {
     let fields = if agent.is_empty() { Vec::new() } else { vec![("user-agent", agent)] };
-    Row { method, host, target: target.to_owned(), fields, status, breaks: false, needs_proxy: false }
+    Row { method, host, target: target.to_owned(), fields, status, broken_by: None, needs_proxy: false }
 }
 
 fn get(host: &'static str, target: &str, agent: &'static str, status: u16) -> Row {
@@ -49,6 +58,10 @@ impl Row {
         self
     }
 
+    fn broken_by(self, side: Side) -> Row {
+        Row { broken_by: Some(side), ..self }
+    }
+
     fn of_a_proxy(self) -> Row {
         Row { needs_proxy: true, ..self }
     }
@@ -58,6 +71,7 @@ const SHOP: &str = "shop.example";
 const CURL: &str = "curl/8.5.0";
 const UNLISTED: &str = "Mozilla/5.0 (compatible; UnknownBot/1.0; +https://bot.example/)";
 const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
+const AHREFSBOT: &str = "Mozilla/5.0 (compatible; AhrefsBot/7.0; +http://ahrefs.com/robot/)";
 const ACCEPTS: [&str; 3] = ["text/html", "application/json", "text/plain"];
 
 /// `etag` is that of the robots.txt of the shop.
@@ -89,9 +103,10 @@ pub fn rows(etag: &'static str) -> Vec<Row> {
         get("news.example", "/article", BROWSER, 200),
         get("unknown.example", "/", GPTBOT, 200),
         get("unknown.example", "/robots.txt", BROWSER, 200).of_a_proxy(),
-        get(SHOP, "/broken", BROWSER, 200).of_a_proxy(),
+        get(SHOP, "/broken", BROWSER, 200).broken_by(Side::Origin),
+        get(SHOP, "/large", BROWSER, 200).broken_by(Side::Client),
+        get(SHOP, "/large", GOOGLEBOT, 200).broken_by(Side::Client),
     ];
-    rows.last_mut().expect("a row").breaks = true;
     for target in ["/", "/page", "/page?a=b", "/x/../private/a", "//page", "/%70age", "/a%20b"] {
         rows.push(get(SHOP, target, GPTBOT, 403));
         rows.push(get(SHOP, target, BROWSER, 200));
@@ -111,14 +126,35 @@ pub fn rows(etag: &'static str) -> Vec<Row> {
     rows.push(get(SHOP, "/a.pdf", BROWSER, 200));
     rows.push(row("HEAD", SHOP, "/a.pdf", BROWSER, 200));
     rows.push(get("SHOP.example:80", "/page", GPTBOT, 403));
-    // The first request of bingbot to a page may come, the next too soon.
+    // bingbot has read how long it has to wait. Its first request to a page may come, the next comes too soon.
+    rows.push(get(SHOP, "/robots.txt", BINGBOT, 200));
     rows.push(get(SHOP, "/slow/1", BINGBOT, 200));
     rows.push(get(SHOP, "/slow/2", BINGBOT, 429));
     rows.push(row("HEAD", SHOP, "/slow/3", BINGBOT, 429));
-    // A trap marks its client, under the name that it has.
-    rows.push(get(SHOP, "/trap/", UNLISTED, 403));
-    rows.push(get(SHOP, "/public", UNLISTED, 403));
+    // A trap marks its client under the name that it has.
+    for agent in [AHREFSBOT, UNLISTED] {
+        rows.push(get(SHOP, "/public", agent, 200));
+        rows.push(get(SHOP, "/trap/", agent, 403));
+        rows.push(get(SHOP, "/public", agent, 403));
+        rows.push(row("HEAD", SHOP, "/public", agent, 403));
+    }
     rows.push(get(SHOP, "/public", BROWSER, 200));
     rows.push(get(SHOP, "/page", BROWSER, 200).with("referer", "https://search.example/"));
     rows
+}
+
+/// Requests to a listener that leads them to https.
+pub fn redirected() -> Vec<Row> {
+    vec![
+        get(SHOP, "/page?a=b", BROWSER, 301),
+        get(SHOP, "/page", GPTBOT, 301),
+        get("shop.example:8080", "/", BROWSER, 301),
+        get("unknown.example", "/", GPTBOT, 301),
+        row("HEAD", SHOP, "/page", BROWSER, 301),
+        row("POST", SHOP, "/page", BROWSER, 308),
+        get(SHOP, "/robots.txt", GPTBOT, 200),
+        get(SHOP, "/.well-known/acme-challenge/token", BROWSER, 200),
+        get(SHOP, "/.well-known/acme-challenge/other", BROWSER, 404),
+        get(SHOP, "/a#b", BROWSER, 400),
+    ]
 }

@@ -1,16 +1,22 @@
 //! A door with a crawlgate of its own behind it, the same policies and the same origin.
 
-use super::table::Row;
+use super::table::{Row, Side};
+use crate::support::http2::{HEADERS, PREFACE, SETTINGS};
 use crate::support::{Connection, Gate, Http2, Origin, Response, Setup, read};
 use axum::Router;
+use axum::body::{Body, HttpBody};
 use axum::extract::{ConnectInfo, Request};
 use axum::response::Response as AxumResponse;
+use bytes::Bytes;
 use crawlgate::middleware::GateLayer;
+use http_body::Frame;
 use std::fs;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::mpsc::channel;
+use std::task::{Context, Poll};
 use tempfile::TempDir;
 
 /// A way into crawlgate.
@@ -27,15 +33,19 @@ const SHOP: &str = r#"
 hosts: [shop.example]
 robots:
   origin: replace
+  previous: before.txt
   groups:
     - { agents: ["*"], disallow: [/private/, /trap/] }
     - { agents: [GPTBot], disallow: [/] }
     - { agents: [bingbot], disallow: [/private/], crawl_delay: 1h }
-enforcement: { mode: enforce, traps: [/trap/] }
+enforcement: { mode: enforce, traps: [/trap/], purposes: { other: enforce } }
 indexing:
   - { status: [403, 429, 503], tag: noindex }
   - { types: application/pdf, tag: noarchive }
 "#;
+/// The robots.txt of the shop from before: it has the same rules, so that each violation and each trap counts at once.
+const BEFORE: &str = "User-agent: GPTBot\nDisallow: /\n\nUser-agent: bingbot\nDisallow: /private/\nDisallow: /trap/\n\
+                      Crawl-delay: 3600\n\nUser-agent: *\nDisallow: /private/\nDisallow: /trap/\n";
 const PAUSED: &str =
     "hosts: [paused.example]\nrobots: { origin: replace }\npause: { audience: everyone, retry_after: 30m }\n";
 const NEWS: &str = r#"
@@ -52,6 +62,28 @@ fn page(target: &str) -> (&'static str, &'static str) {
     if target.starts_with("/a.pdf") { ("application/pdf", "%PDF-1.4") } else { ("text/html", "hello") }
 }
 
+/// The head of a GET over HTTP/2 begins with its method and its scheme (RFC 7541 appendix A).
+pub const GET_OVER_HTTP: &[u8] = b"\x82\x86";
+
+/// A literal field without indexing (RFC 7541 section 6.2.2).
+pub fn literal(name: &str, value: &str) -> Vec<u8> {
+    let length = |text: &str| u8::try_from(text.len()).ok().filter(|length| *length < 127).expect("short");
+    [&[0, length(name)], name.as_bytes(), &[length(value)], value.as_bytes()].concat()
+}
+
+/// The body of an application that fails in the middle.
+struct Broken(Option<&'static str>);
+
+impl HttpBody for Broken {
+    type Data = Bytes;
+    type Error = &'static str;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, &'static str>>> {
+        let next = self.0.take().map(|text| Frame::data(Bytes::from_static(text.as_bytes())));
+        Poll::Ready(Some(next.ok_or("broken")))
+    }
+}
+
 /// A door, and all that is behind it.
 pub struct World {
     pub door: Door,
@@ -66,8 +98,22 @@ enum Behind {
     Layer(GateLayer),
 }
 
+/// A stream ends early (RFC 9113 section 6.4).
+const RST_STREAM: u8 = 3;
+/// Octets of a response that no client reads to its end.
+const LARGE: usize = 32 << 20;
+
 impl World {
     pub fn open(door: Door) -> World {
+        World::open_on(door, "127.0.0.1:0")
+    }
+
+    /// Behind a listener that leads to https.
+    pub fn leading_to_https(door: Door) -> World {
+        World::open_on(door, "{ address: 127.0.0.1:0, redirect: https }")
+    }
+
+    fn open_on(door: Door, listener: &str) -> World {
         let directory = tempfile::tempdir().expect("a directory");
         if door == Door::Tower {
             return World::tower(directory);
@@ -77,13 +123,21 @@ impl World {
         fs::write(challenges.join("token"), "token.hash").expect("written");
         let origin = Origin::start(|request, stream| {
             let (media, body) = page(request.target());
-            let length = if request.target() == "/broken" { 100 } else { body.len() };
+            let length = match request.target() {
+                "/broken" => 100,
+                "/large" => LARGE,
+                _ => body.len(),
+            };
             let body = if request.line.starts_with("HEAD") { "" } else { body };
             let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {media}\r\nContent-Length: {length}\r\n\r\n");
-            stream.write_all(&[head.as_bytes(), body.as_bytes()].concat()).is_ok() && length != 100
+            let is_written = stream.write_all(&[head.as_bytes(), body.as_bytes()].concat()).is_ok();
+            if length == LARGE {
+                return stream.write_all(&vec![b'x'; LARGE - body.len()]).is_ok();
+            }
+            is_written && length != 100
         });
         let lane = if door == Door::Pingora { "off" } else { "on" };
-        let mut setup = Setup::before(origin.address).settings(&format!(
+        let mut setup = Setup::before(origin.address).listeners(listener).settings(&format!(
             "logs: {{ access: access.log }}\nlane: {lane}\nacme_webroot: {}\n{}",
             directory.path().display(),
             if door == Door::Decisions { "decisions: 127.0.0.1:0" } else { "" },
@@ -91,6 +145,7 @@ impl World {
         for (name, policy) in POLICIES {
             setup = setup.policy(name, policy);
         }
+        fs::write(setup.policies().join("before.txt"), BEFORE).expect("the file from before");
         let gate = setup.start();
         let address = if door == Door::Decisions { gate.decisions[0] } else { gate.address };
         World {
@@ -109,18 +164,23 @@ impl World {
         for (name, policy) in POLICIES {
             fs::write(policies.join(format!("{name}.yaml")), policy).expect("a policy");
         }
+        fs::write(policies.join("before.txt"), BEFORE).expect("the file from before");
         let log = directory.path().join("access.log");
         let gate = GateLayer::builder(&policies)
+            .state(directory.path().join("state"))
             .peer(|extensions| Some(extensions.get::<ConnectInfo<SocketAddr>>()?.0.ip()))
             .access_log(&log)
             .open()
             .expect("a gate");
         let app = Router::new().fallback(|request: Request| async move {
             let (media, body) = page(request.uri().path());
-            AxumResponse::builder()
-                .header("content-type", media)
-                .body(axum::body::Body::from(body))
-                .expect("a response")
+            let response = AxumResponse::builder().header("content-type", media);
+            let response = match request.uri().path() {
+                "/broken" => response.header("content-length", 100).body(Body::new(Broken(Some(body)))),
+                "/large" => response.body(Body::from(vec![b'x'; LARGE])),
+                _ => response.body(Body::from(body)),
+            };
+            response.expect("a response")
         });
         let app = app.layer(gate.clone()).into_make_service_with_connect_info::<SocketAddr>();
         let (say, said) = channel();
@@ -139,8 +199,9 @@ impl World {
     /// The response of the door to a request.
     pub fn ask(&self, row: &Row) -> Response {
         let Row { method, host, target, fields, .. } = row;
-        if row.breaks {
-            return self.break_off(row);
+        if let Some(side) = row.broken_by {
+            self.break_off(row, side);
+            return Response { version: String::new(), status: row.status, headers: Vec::new(), body: Vec::new() };
         }
         match self.door {
             Door::Http2 => Http2::open(self.address).ask(method, host, target, fields),
@@ -160,20 +221,27 @@ impl World {
         }
     }
 
-    /// What comes of a response that breaks off.
-    fn break_off(&self, Row { method, host, target, fields, .. }: &Row) -> Response {
-        if self.door == Door::Http2 {
-            let broken =
-                Http2::open(self.address).begin(method, &format!("http://{host}{target}"), fields, None).wait();
-            assert!(broken.is_err(), "the stream ends early");
-            return Response { version: String::new(), status: 200, headers: Vec::new(), body: Vec::new() };
-        }
+    /// Asks for a response that breaks off.
+    fn break_off(&self, Row { method, host, target, fields, .. }: &Row, side: Side) {
         let mut connection = Connection::open(self.address);
+        if self.door == Door::Http2 {
+            connection.send_bytes(PREFACE);
+            connection.send_bytes(&SETTINGS);
+            let named = [(":path", target.as_str()), (":authority", host)];
+            let lines = named.iter().chain(fields).flat_map(|(name, value)| literal(name, value));
+            connection.send_headers(1, &GET_OVER_HTTP.iter().copied().chain(lines).collect::<Vec<u8>>());
+            connection.frame(HEADERS);
+            if side == Side::Origin {
+                connection.frame(RST_STREAM);
+            }
+            return;
+        }
         let lines: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         connection.send(&format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{lines}\r\n"));
-        let head = connection.head();
-        connection.rest();
-        head
+        match side {
+            Side::Client => drop(connection.head()),
+            Side::Origin => connection.rest(),
+        }
     }
 
     fn send(&self, method: &str, host: &str, target: &str, lines: &str, fields: &[(&str, &str)]) -> Response {
