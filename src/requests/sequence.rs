@@ -40,6 +40,7 @@ pub struct Requests {
 }
 
 /// What becomes of a request.
+#[expect(clippy::large_enum_variant, reason = "it is taken apart at once, and a box would be an allocation")]
 pub enum Next {
     /// It gets this answer.
     Answer(Answer),
