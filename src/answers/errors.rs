@@ -64,7 +64,11 @@ static BODY_TOO_LARGE: LazyLock<Forms> = LazyLock::new(|| {
 static NOT_ENCRYPTED: LazyLock<Forms> =
     LazyLock::new(|| rejected(StatusCode::BAD_REQUEST, "not_encrypted", "This port speaks https only."));
 static BUSY: LazyLock<Forms> = LazyLock::new(|| {
-    let page = Page::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "There are too many connections. Try again soon.");
+    let page = Page::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "busy",
+        "There are too many connections or requests. Try again soon.",
+    );
     let page = Page { retry_after: Some(BUSY_RETRY), ..page };
     Form::ALL.map(|form| page.answer(form).closing())
 });
@@ -114,6 +118,7 @@ pub fn failure(status: u16, asked: &Asked<'_>, judged: Option<(&Decision, &SiteE
         408 => choose(&TIMEOUT, asked.headers),
         413 => choose(&BODY_TOO_LARGE, asked.headers),
         502 => choose(&BAD_GATEWAY, asked.headers),
+        503 => choose(&BUSY, asked.headers),
         504 => choose(&GATEWAY_TIMEOUT, asked.headers),
         other => {
             let status = StatusCode::from_u16(other).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

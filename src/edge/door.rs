@@ -1,13 +1,12 @@
 //! [`Edge`]: what all listeners of the proxy share. [`Door`]: one of them.
 
-use super::admission::{Admission, Admitted, Full};
 use super::desk::Desk;
 use super::http2::Http2;
 use super::lane::Lane;
 use super::notices::Notices;
 use super::tls::TlsListener;
 use crate::forwarding::is_trusted;
-use crate::requests::Redirect;
+use crate::requests::{Admission, Admitted, Full, Redirect};
 use crate::telemetry::Metrics;
 use std::net::IpAddr;
 use std::sync::Arc;

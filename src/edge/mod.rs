@@ -6,7 +6,6 @@
 //! `http2` serves it. `scan` and `head` read the head of an HTTP/1 request, `desk` has `requests` decide about it. `lane` passes on
 //! what it can, and `connection` gives Pingora the rest, one request at a time.
 
-mod admission;
 mod alarm;
 mod buffered;
 mod chunks;

@@ -1,7 +1,6 @@
 //! A connection's way through a [`Door`]: it is counted, its client is named, it is encrypted, and then it is served in its
 //! protocol.
 
-use super::admission::Full;
 use super::connection::Connection;
 use super::date::with_date;
 use super::door::Door;
@@ -14,7 +13,7 @@ use super::tls::Handshake;
 use super::transport::Transport;
 use crate::answers::{Asked, Rejection, rejection};
 use crate::forwarding::{Peer, is_trusted};
-use crate::requests::ClientConnection;
+use crate::requests::{ClientConnection, Full};
 use async_trait::async_trait;
 use http::{HeaderMap, Method};
 use pingora_core::apps::HttpServerApp;
@@ -38,7 +37,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Serve for Door<A> {
     async fn serve(&self, mut stream: TcpStream, peer: SocketAddr, stop: ShutdownWatch) {
         let edge = &self.edge;
         let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
-        let mut admitted = match edge.admission.admit() {
+        let mut admitted = match edge.admission.admit(1) {
             Ok(admitted) => admitted,
             Err(full) => return self.turn_away(&stream, peer.ip(), full),
         };
@@ -74,7 +73,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Serve for Door<A> {
 
     async fn serve_unix(&self, stream: UnixStream, stop: ShutdownWatch) {
         let edge = &self.edge;
-        let Ok(_admitted) = edge.admission.admit() else {
+        let Ok(_admitted) = edge.admission.admit(1) else {
             return edge.notices.closed(Reason::TooMany, None, &"too many");
         };
         let counted = edge.metrics.open_connection();

@@ -114,6 +114,7 @@ impl ProxyHttp for Gateway {
         ctx: &mut RequestContext,
     ) -> Result<()> {
         response::check_switch(session, response)?;
+        response::hold(session, response, ctx)?;
         body::frame(session.req_header(), response, ctx);
         Ok(())
     }

@@ -57,7 +57,7 @@ impl Forward<'_> {
         write_response(head, &ForwardedResponse { status, hsts: self.connection.hsts, judged });
     }
 
-    /// The answer in place of an origin that gave none: 408, 413, 502, 504.
+    /// The answer in place of an origin that gave none: 408, 413, 502, 504; 503 without [space](Ticket::lacks_space).
     pub fn fail(&self, status: u16, asked: &Asked<'_>) -> Answer {
         self.connection.with_hsts(failure(status, asked, self.ticket.judged()))
     }

@@ -9,6 +9,8 @@
 //! A door reads a head as a [`RequestHead`], calls [`Requests::receive`], sends the [`Answer`](crate::answers::Answer) or
 //! forwards the request, and calls [`Ticket::finish`] when the octets were written. `examples/toy_door.rs` is a whole one.
 
+mod admission;
+mod buffer_space;
 mod challenges;
 mod client;
 mod connection;
@@ -26,6 +28,7 @@ mod strict;
 mod ticket;
 mod unread;
 
+pub use admission::{Admission, Admitted, Full};
 pub use challenges::Challenges;
 pub use client::ClientConnection;
 pub use connection::{Arrival, Connection};

@@ -3,7 +3,7 @@
 
 use super::connection::{Arrival, Connection};
 use super::head::{HeadFields, RequestHead};
-use crate::forwarding::client_address;
+use crate::forwarding::{client_address, is_trusted};
 use crate::heads::SignatureFields;
 use crate::judge::RequestFacts;
 use crate::time::Timestamp;
@@ -32,6 +32,8 @@ pub(super) struct Noted {
     pub arrival: Arrival,
     /// The address of the client, behind trusted proxies.
     client: Option<IpAddr>,
+    /// Whether that is the address of a trusted proxy, which speaks for many clients.
+    is_proxy: bool,
     /// Whether the address may prove an impostor.
     address_may_accuse: bool,
 }
@@ -66,6 +68,7 @@ impl Noted {
             fields.user_agent.unwrap_or_default(),
             fields.referer.unwrap_or_default(),
         ];
+        let client = peer.address.map(|peer| client_address(peer, head.forwarded_for(), trusted));
         let mut octets = KEPT.with_borrow_mut(Vec::pop).unwrap_or_default();
         let ends = words.map(|word| {
             octets.extend_from_slice(word);
@@ -78,7 +81,8 @@ impl Noted {
             has_referer: fields.referer.is_some(),
             http: head.http(),
             arrival,
-            client: peer.address.map(|peer| client_address(peer, head.forwarded_for(), trusted)),
+            client,
+            is_proxy: peer.is_trusted && client.is_some_and(|client| is_trusted(client, trusted)),
             address_may_accuse: peer.is_trusted || !fields.names_another_client,
         }
     }
@@ -102,6 +106,11 @@ impl Noted {
 
     pub fn referer(&self) -> Option<&[u8]> {
         self.has_referer.then(|| self.word(4))
+    }
+
+    /// The client that has a share of what all clients have. A trusted proxy that names no client has none.
+    pub fn sharer(&self) -> Option<IpAddr> {
+        self.client.filter(|_| !self.is_proxy)
     }
 
     pub fn now(&self) -> Timestamp {

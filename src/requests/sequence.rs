@@ -1,5 +1,6 @@
 //! [`Requests`]: everything before the origin, in the order that all doors share.
 
+use super::buffer_space::BufferSpace;
 use super::challenges::Challenges;
 use super::connection::{Arrival, Connection};
 use super::head::RequestHead;
@@ -51,10 +52,12 @@ pub enum Next {
 impl Requests {
     /// Requests that are judged and recorded by these.
     pub fn new(judge: Arc<Judge>, recorder: Arc<Recorder>, clock: Clock, settings: RequestSettings) -> Arc<Requests> {
-        Arc::new(Requests { shared: Arc::new(Shared { judge, recorder, clock }), answers: Arc::default(), settings })
+        let space = BufferSpace::new(&settings.limits, recorder.metrics().clone());
+        let shared = Arc::new(Shared { judge, recorder, clock, space });
+        Arc::new(Requests { shared, answers: Arc::default(), settings })
     }
 
-    /// The same by other settings, with the same prepared answers.
+    /// The same by other settings, with the same prepared answers and the same space in buffers.
     pub fn with(&self, settings: RequestSettings) -> Arc<Requests> {
         Arc::new(Requests { shared: self.shared.clone(), answers: self.answers.clone(), settings })
     }

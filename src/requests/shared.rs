@@ -1,5 +1,6 @@
-//! [`Shared`]: what a request is judged by and recorded in, for the sequence at its beginning and the ticket at its end.
+//! [`Shared`]: what a request is judged by, held in and recorded in, for the sequence at its beginning and the ticket at its end.
 
+use super::buffer_space::BufferSpace;
 use crate::clock::Clock;
 use crate::judge::{Judge, Recorder};
 use std::sync::Arc;
@@ -9,4 +10,5 @@ pub(super) struct Shared {
     pub judge: Arc<Judge>,
     pub recorder: Arc<Recorder>,
     pub clock: Clock,
+    pub space: BufferSpace,
 }

@@ -1,11 +1,13 @@
 //! [`Ticket`]: one request, from its arrival to the record of what was sent. Its states are open and finished; a ticket that
 //! is dropped open is recorded as a request whose client left.
 
+use super::buffer_space::{Held, NoSpace};
 use super::connection::{Arrival, Connection};
 use super::mistake::Mistake;
 use super::noted::{Noted, Shown};
 use super::sent::{EndedBy, Sent};
 use super::shared::Shared;
+use crate::forwarding::Head;
 use crate::judge::{Judgement, Outcome, Unjudged};
 use crate::policy::SiteEntry;
 use crate::time::Timestamp;
@@ -33,12 +35,16 @@ pub struct Ticket {
     /// Whether the answer is crawlgate's own.
     is_answered: bool,
     is_open: bool,
+    /// What the request and its response hold of buffers.
+    held: Vec<Held>,
+    lacks_space: bool,
 }
 
 impl Ticket {
     pub(super) fn new(shared: Arc<Shared>, noted: Noted, found: Found, connection: &Connection<'_>) -> Ticket {
         shared.recorder.metrics().in_flight(1);
-        Ticket { shared, noted, found, tls: connection.tls, is_answered: false, is_open: true }
+        let (tls, held) = (connection.tls, Vec::new());
+        Ticket { shared, noted, found, tls, is_answered: false, is_open: true, held, lacks_space: false }
     }
 
     pub(super) fn is_answered_here(&mut self) {
@@ -76,6 +82,28 @@ impl Ticket {
         Some((&judged.decision, judged.entry()))
     }
 
+    /// Holds space in buffers for the request until it is recorded.
+    pub fn hold(&mut self, octets: usize) {
+        let held = self.shared.space.hold(octets, self.noted.sharer());
+        self.keep(held.map(Some));
+    }
+
+    /// Holds space for what can wait of the body of its response: all of it, or `most`. `head` is that of the response.
+    pub fn hold_body(&mut self, head: &impl Head, most: usize) {
+        let held = self.shared.space.hold_body(head, most, self.noted.sharer());
+        self.keep(held);
+    }
+
+    fn keep(&mut self, held: Result<Option<Held>, NoSpace>) {
+        self.lacks_space |= held.is_err();
+        self.held.extend(held.ok().flatten());
+    }
+
+    /// Whether there was no space: the answer is [`Forward::fail`](super::Forward::fail) with 503.
+    pub fn lacks_space(&self) -> bool {
+        self.lacks_space
+    }
+
     /// The connection changes its protocol (101) and may last for days: the ticket lets go of the policies that the
     /// request was judged by.
     pub fn switch_protocol(&mut self) {
@@ -111,7 +139,7 @@ impl Ticket {
         if !std::mem::take(&mut self.is_open) {
             return;
         }
-        let Shared { judge, recorder, clock } = &*self.shared;
+        let Shared { judge, recorder, clock, .. } = &*self.shared;
         recorder.metrics().in_flight(-1);
         let facts = self.noted.facts(Shown::default());
         let outcome = Outcome {
@@ -124,6 +152,7 @@ impl Ticket {
             referer: self.noted.referer(),
             error: match &self.found {
                 Found::Refused(mistake) => Some(mistake.name()),
+                Found::Judged(_) | Found::Challenged | Found::Redirected if self.lacks_space => Some("buffers"),
                 Found::Judged(_) | Found::Challenged | Found::Redirected => sent.error(),
             },
         };

@@ -29,6 +29,10 @@ pub struct Limits {
     pub fields: usize,
     /// Concurrent requests on an HTTP/2 connection.
     pub streams: u32,
+    /// Octets of requests and responses that may wait in buffers, of all clients; 503 above.
+    pub buffers: usize,
+    /// Octets of one client; 503 above.
+    pub buffers_per_address: usize,
     /// How long a graceful stop waits for the last request.
     pub drain: Duration,
 }
@@ -48,6 +52,8 @@ impl Limits {
         headers: 64 * 1024,
         fields: 100,
         streams: 100,
+        buffers: 512 * 1024 * 1024,
+        buffers_per_address: 64 * 1024 * 1024,
         drain: Duration::from_secs(30),
     };
 }

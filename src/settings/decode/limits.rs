@@ -13,7 +13,7 @@ const LARGEST_BODY: usize = 1 << 40;
 pub(super) fn limits(node: &Node, decoder: &mut Decoder<'_>) -> Limits {
     let mut limits = Limits::default();
     let wanted = "a map: connections, connections_per_address, handshake, head, idle, stall, body_rate, body, target, \
-                  headers, fields, streams, drain";
+                  headers, fields, streams, buffers, buffers_per_address, drain";
     let Some(mut fields) = decoder.fields(node, wanted) else { return limits };
     for (name, bounds, into) in [
         ("handshake", MILLISECOND..=HOUR, &mut limits.handshake),
@@ -26,9 +26,12 @@ pub(super) fn limits(node: &Node, decoder: &mut Decoder<'_>) -> Limits {
             duration(node, bounds, into, decoder);
         }
     }
-    for (name, bounds, into) in
-        [("target", 256..=65_536, &mut limits.target), ("headers", 1_024..=1_048_576, &mut limits.headers)]
-    {
+    for (name, bounds, into) in [
+        ("target", 256..=65_536, &mut limits.target),
+        ("headers", 1_024..=1_048_576, &mut limits.headers),
+        ("buffers", 16_384..=LARGEST_BODY, &mut limits.buffers),
+        ("buffers_per_address", 16_384..=LARGEST_BODY, &mut limits.buffers_per_address),
+    ] {
         if let Some(node) = fields.take(name) {
             size(node, bounds, into, decoder);
         }

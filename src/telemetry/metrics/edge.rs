@@ -13,6 +13,7 @@ pub(super) struct EdgeMetrics {
     handshakes: IntCounterVec,
     not_after: IntGaugeVec,
     refused_renewals: IntGauge,
+    buffers: IntGauge,
 }
 
 impl EdgeMetrics {
@@ -43,6 +44,10 @@ impl EdgeMetrics {
                 "When the certificate in use expires. The label name is the first name in the certificate.",
                 &["name"],
             ),
+            buffers: register.gauge(
+                "crawlgate_buffers_bytes",
+                "The most that open requests and responses can hold in buffers, of limits.buffers.",
+            ),
             refused_renewals: register.gauge(
                 "crawlgate_certificates_refused",
                 "Certificates whose files changed and cannot be used. The former certificate stays in use.",
@@ -52,6 +57,11 @@ impl EdgeMetrics {
 }
 
 impl Metrics {
+    /// `crawlgate_buffers_bytes`: changes what may be held.
+    pub fn buffers(&self, change: i64) {
+        self.edge.buffers.add(change);
+    }
+
     /// `crawlgate_connections_closed_total{reason}`.
     pub fn connection_closed(&self, reason: &'static str) {
         self.edge.closed.with_label_values(&[reason]).inc();

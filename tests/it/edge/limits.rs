@@ -1,6 +1,7 @@
 //! Connections, deadlines and sizes: each with its answer, its metric and no harm to others.
 
-use crate::support::{Connection, HOST, Http2, Origin, PATIENCE, Setup, eventually, read};
+use crate::support::http2::{PREFACE, SETTINGS};
+use crate::support::{Connection, Gate, HOST, Http2, Origin, PATIENCE, Setup, eventually, read};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -188,4 +189,111 @@ fn exhausted_descriptors_are_survived() {
         "{}",
         gate.metrics()
     );
+}
+
+/// An origin whose answers never end before the client does.
+fn endless() -> Origin {
+    Origin::start(|request, stream| {
+        if request.is_own() || request.target() == "/small" {
+            return stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").is_ok();
+        }
+        let began = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n");
+        while began.is_ok() && stream.write_all(&[b'x'; 65_536]).is_ok() {}
+        false
+    })
+}
+
+const BUFFERS: &str = "crawlgate_buffers_bytes";
+
+fn value(gate: &Gate, series: &str) -> f64 {
+    let metrics = gate.metrics();
+    metrics.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok()).unwrap_or_default()
+}
+
+#[test]
+fn client_that_reads_nothing_over_http2_holds_no_more_than_its_share() {
+    const SHARE: f64 = 4.0 * 1_048_576.0;
+    let origin = endless();
+    let gate = Setup::before(origin.address).settings("limits: { buffers_per_address: 4MiB }").start();
+    let mut open = Vec::new();
+    for _ in 0..5 {
+        let mut connection = gate.connect();
+        connection.send_bytes(PREFACE);
+        connection.send_bytes(&SETTINGS);
+        for stream in 0..20 {
+            // :method GET, :scheme http, :path /, :authority a
+            connection.send_headers(2 * stream + 1, b"\x82\x86\x84\x41\x01a");
+        }
+        open.push(connection);
+    }
+    // Each response may come to 704 KiB and each request has 24 KiB, so that no more than five go on.
+    eventually("all but a few are refused", || (value(&gate, &rejected("buffers")) >= 95.0).then_some(()));
+    assert!(value(&gate, BUFFERS) >= 704.0 * 1_024.0, "{}", value(&gate, BUFFERS));
+    assert!(value(&gate, BUFFERS) <= SHARE, "{}", value(&gate, BUFFERS));
+    gate.log.wait_for("limits.buffers_per_address");
+    // What is small needs no share.
+    assert_eq!(gate.get(HOST, "/small", "").status, 404);
+    drop(open);
+    gate.wait_for_metric(BUFFERS, 0.0);
+    gate.wait_for_metric("crawlgate_requests_in_flight", 0.0);
+}
+
+#[test]
+fn one_response_more_than_the_buffers_hold_is_503_on_both_ways() {
+    let origin = endless();
+    let gate =
+        Setup::before(origin.address).settings("limits: { buffers: 4MiB }\nlogs: { access: access.log }").start();
+    for (version, most, each) in [("1.0", 4, 1_048_576), ("1.1", 25, 163_840)] {
+        let request = format!("GET / HTTP/{version}\r\nHost: {HOST}\r\n\r\n");
+        let open: Vec<Connection> = (0..most)
+            .map(|_| {
+                let mut connection = gate.connect();
+                connection.send(&request);
+                connection
+            })
+            .collect();
+        gate.wait_for_metric(BUFFERS, f64::from(most * each));
+        let mut one_more = gate.connect();
+        one_more.send(&request);
+        let answer = one_more.response("GET");
+        assert_eq!((answer.status, answer.field("retry-after")), (503, Some("10")), "{version}");
+        drop(open);
+        gate.wait_for_metric(BUFFERS, 0.0);
+    }
+    gate.wait_for_metric(&rejected("buffers"), 2.0);
+    eventually("two lines of refusals", || {
+        (read(&gate.path("access.log")).matches("\"status\":503").count() == 2).then_some(())
+    });
+    assert_eq!(read(&gate.path("access.log")).matches("\"error\":\"buffers\"").count(), 2);
+    assert!(!gate.metrics().contains("crawlgate_upstream_failures_total"), "the origin has answered");
+}
+
+#[test]
+fn clients_behind_a_trusted_proxy_have_a_share_each() {
+    let origin = endless();
+    let settings = "limits: { buffers_per_address: 300KiB }\ntrusted_proxies: 127.0.0.1";
+    let request = |field: &str| format!("GET / HTTP/1.1\r\nHost: {HOST}\r\n{field}\r\n");
+    let forwarded = |client: &str| request(&format!("X-Forwarded-For: 203.0.113.9, {client}\r\n"));
+    let announced = |client: &str| format!("PROXY TCP4 {client} 192.0.2.1 4000 80\r\n{}", request(""));
+    let by_field = (
+        Setup::before(origin.address).settings(settings),
+        [forwarded("198.51.100.1"), forwarded("198.51.100.2"), request("")],
+    );
+    let by_header = (
+        Setup::before(origin.address).settings(settings).listeners("{ address: 127.0.0.1:0, proxy_protocol: yes }"),
+        [announced("198.51.100.1"), announced("198.51.100.2"), format!("PROXY UNKNOWN\r\n{}", request(""))],
+    );
+    for (setup, [one, other, nobody]) in [by_field, by_header] {
+        let gate = setup.start();
+        let begin = |request: &String| {
+            let mut connection = gate.connect();
+            connection.send(request);
+            connection
+        };
+        // A request that names no client is one of the proxy, as its health checks are. The proxy has no share of its own.
+        let _open = [&one, &other, &nobody, &nobody].map(begin);
+        gate.wait_for_metric(BUFFERS, f64::from(4 * 163_840));
+        assert_eq!(begin(&one).response("GET").status, 503);
+        gate.wait_for_metric(&rejected("buffers"), 1.0);
+    }
 }

@@ -14,6 +14,9 @@ use pingora_core::{Error, ErrorSource, ErrorType, Result};
 /// Informational responses before the final one.
 const MOST_INFORMATIONAL: u8 = 16;
 
+/// What may wait of a response: what is read at a time, what is gathered, and what TLS writes.
+const AHEAD: usize = 160 * 1024;
+
 impl Exchange<'_> {
     /// Sends the request to a server. Gives the connection and the head of the response; what the client gets of it is in the
     /// output.
@@ -87,7 +90,7 @@ impl Exchange<'_> {
             while let Some(head) = self.take_in(stops)? {
                 self.read += head.length;
                 if !head.status.is_informational() {
-                    return Ok(head);
+                    return self.check_space().map(|()| head);
                 }
                 informational += 1;
                 if informational > MOST_INFORMATIONAL {
@@ -117,6 +120,17 @@ impl Exchange<'_> {
         })
     }
 
+    /// Nothing was sent of a response that there is no space for.
+    fn check_space(&mut self) -> Result<()> {
+        if self.ticket.lacks_space() {
+            self.has_begun = false;
+            let mut error = Error::explain(ErrorType::HTTPStatus(503), "no space in buffers");
+            error.as_down();
+            return Err(error);
+        }
+        Ok(())
+    }
+
     fn write_head(&mut self, parsed: &Parsed<'_, '_>, stops: &impl Fn() -> bool) -> ResponseHead {
         let head = parsed.head;
         self.status = head.status.as_u16();
@@ -138,6 +152,9 @@ impl Exchange<'_> {
         let mut lines = Lines::new(parsed.fields, |name| name.eq_ignore_ascii_case(header::DATE.as_str()));
         remove_named_by_connection(&mut lines);
         lines.remove(&header::CONNECTION);
+        if head.framing != Framing::None {
+            self.ticket.hold_body(&lines, AHEAD);
+        }
         self.ticket.forward(self.client.client.behind(None)).write_response(&mut lines, head.status);
         let keeps_alive = self.keeps_alive;
         let buffers = &mut self.request.buffers;

@@ -1,5 +1,5 @@
-//! [`Admission`]: how many connections may be open, in total and from one client. Counts exactly; must not know what a
-//! connection is for.
+//! [`Admission`]: how much may be open at one time, in total and of one client: connections, or octets in buffers. Counts
+//! exactly; must not know what it counts.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -18,7 +18,7 @@ pub enum Full {
     Address,
 }
 
-/// The open connections.
+/// What is open.
 pub struct Admission {
     total: AtomicUsize,
     most: usize,
@@ -27,21 +27,21 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Lets so many connections in.
+    /// Lets so much in.
     pub fn new(most: usize, most_per_address: usize) -> Arc<Admission> {
         Arc::new(Admission { total: AtomicUsize::new(0), most, most_per_address, by_address: Default::default() })
     }
 
-    /// Lets a connection in.
+    /// Lets an amount in.
     ///
     /// # Errors
-    /// There are too many.
-    pub fn admit(self: &Arc<Admission>) -> Result<Admitted, Full> {
-        if self.total.fetch_add(1, Ordering::Relaxed) >= self.most {
-            self.total.fetch_sub(1, Ordering::Relaxed);
+    /// There is too much.
+    pub fn admit(self: &Arc<Admission>, amount: usize) -> Result<Admitted, Full> {
+        if self.total.fetch_add(amount, Ordering::Relaxed).saturating_add(amount) > self.most {
+            self.total.fetch_sub(amount, Ordering::Relaxed);
             return Err(Full::Total);
         }
-        Ok(Admitted { admission: self.clone(), address: None })
+        Ok(Admitted { admission: self.clone(), amount, address: None })
     }
 
     fn shard(&self, address: IpAddr) -> std::sync::MutexGuard<'_, HashMap<IpAddr, usize, ahash::RandomState>> {
@@ -53,25 +53,26 @@ impl Admission {
     }
 }
 
-/// An open connection, until it is dropped.
+/// What was let in, until it is dropped.
 pub struct Admitted {
     admission: Arc<Admission>,
+    amount: usize,
     address: Option<IpAddr>,
 }
 
 impl Admitted {
-    /// Counts the connection as one of this client.
+    /// Counts it as one of this client's.
     ///
     /// # Errors
-    /// The client has too many.
+    /// The client has too much.
     pub fn admit_address(&mut self, address: IpAddr) -> Result<(), Full> {
         let address = client(address);
         let mut counts = self.admission.shard(address);
-        let count = counts.entry(address).or_default();
-        if *count >= self.admission.most_per_address {
+        let before = counts.get(&address).copied().unwrap_or_default();
+        if before.saturating_add(self.amount) > self.admission.most_per_address {
             return Err(Full::Address);
         }
-        *count += 1;
+        counts.insert(address, before + self.amount);
         drop(counts);
         self.address = Some(address);
         Ok(())
@@ -80,11 +81,11 @@ impl Admitted {
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        self.admission.total.fetch_sub(1, Ordering::Relaxed);
+        self.admission.total.fetch_sub(self.amount, Ordering::Relaxed);
         let Some(address) = self.address else { return };
         let mut counts = self.admission.shard(address);
         if let Some(count) = counts.get_mut(&address) {
-            *count -= 1;
+            *count -= self.amount;
             if *count == 0 {
                 counts.remove(&address);
             }
@@ -112,7 +113,7 @@ mod tests {
     fn connections_are_counted_in_total_and_by_client() {
         let admission = Admission::new(4, 2);
         let admit = |text: &str| {
-            let mut admitted = admission.admit()?;
+            let mut admitted = admission.admit(1)?;
             admitted.admit_address(address(text)).map(|()| admitted)
         };
         let one = admit("192.0.2.1").ok();
@@ -130,5 +131,21 @@ mod tests {
         drop((other, six));
         assert_eq!(admission.total.load(Ordering::Relaxed), 0);
         assert!(admission.by_address.iter().all(|shard| shard.lock().expect("unpoisoned").is_empty()));
+    }
+
+    #[test]
+    fn amounts_are_counted_whole_or_not_at_all() {
+        let admission = Admission::new(100, 60);
+        let admit = |text: &str, amount| {
+            let mut admitted = admission.admit(amount)?;
+            admitted.admit_address(address(text)).map(|()| admitted)
+        };
+        let one = admit("192.0.2.1", 60).ok();
+        assert_eq!(admit("192.0.2.1", 1).err(), Some(Full::Address));
+        assert_eq!(admit("192.0.2.2", 41).err(), Some(Full::Total));
+        let other = admit("192.0.2.2", 40).ok();
+        assert!(one.is_some() && other.is_some() && admit("192.0.2.3", 1).is_err());
+        drop(one);
+        assert!(admit("192.0.2.1", 60).is_ok());
     }
 }

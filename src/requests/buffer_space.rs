@@ -1,0 +1,156 @@
+//! [`BufferSpace`]: how many octets of requests and responses may wait in buffers, of one client and in all. A request holds
+//! the most that it can come to, from its head on and from that of its response, and gives it back when it ends. So a
+//! client that takes nothing holds no more than its share. Must not know where the buffers are.
+
+use super::admission::{Admission, Admitted, Full};
+use crate::forwarding::Head;
+use crate::settings::Limits;
+use crate::telemetry::Metrics;
+use http::header;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Bodies up to this length are not counted: they are in the buffers that every request has.
+const SMALL: usize = 8 * 1024;
+/// How often the log says that there is no space.
+const PAUSE: Duration = Duration::from_secs(60);
+
+/// The space, and what is held of it.
+pub struct BufferSpace {
+    admission: Arc<Admission>,
+    metrics: Arc<Metrics>,
+    /// When the log last said that there is none.
+    told: Mutex<Option<Instant>>,
+}
+
+/// There is no space for a request or its response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no space in buffers")]
+pub struct NoSpace;
+
+impl BufferSpace {
+    /// As the limits have it.
+    pub fn new(limits: &Limits, metrics: Arc<Metrics>) -> BufferSpace {
+        let admission = Admission::new(limits.buffers, limits.buffers_per_address);
+        BufferSpace { admission, metrics, told: Mutex::default() }
+    }
+
+    /// Holds so many octets for a client. Without a client only the sum is bounded.
+    ///
+    /// # Errors
+    /// There is no space; it is counted.
+    pub fn hold(&self, octets: usize, client: Option<IpAddr>) -> Result<Held, NoSpace> {
+        let admitted = self.admission.admit(octets).and_then(|mut admitted| {
+            client.map_or(Ok(()), |client| admitted.admit_address(client))?;
+            Ok(admitted)
+        });
+        match admitted {
+            Ok(admitted) => Ok(Held::new(admitted, octets, self.metrics.clone())),
+            Err(full) => {
+                self.metrics.request_rejected("buffers");
+                self.tell(full, client);
+                Err(NoSpace)
+            }
+        }
+    }
+
+    /// Holds what can wait of the body of a response: all of it, or `most`. Events come one by one, and little of them waits.
+    ///
+    /// # Errors
+    /// There is no space; it is counted.
+    pub fn hold_body(&self, head: &impl Head, most: usize, client: Option<IpAddr>) -> Result<Option<Held>, NoSpace> {
+        let length = head.lines(header::CONTENT_LENGTH).next();
+        let length = length.and_then(|length| std::str::from_utf8(length).ok()?.trim().parse::<usize>().ok());
+        let is_of_events = || head.lines(header::CONTENT_TYPE).any(|media| media.starts_with(b"text/event-stream"));
+        match length {
+            Some(length) if length <= SMALL => Ok(None),
+            Some(length) => self.hold(length.min(most), client).map(Some),
+            None if is_of_events() => self.hold(SMALL, client).map(Some),
+            None => self.hold(most, client).map(Some),
+        }
+    }
+
+    fn tell(&self, full: Full, client: Option<IpAddr>) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.is_some_and(|told| told.elapsed() < PAUSE) {
+            return;
+        }
+        *told = Some(Instant::now());
+        let limit = match full {
+            Full::Total => "limits.buffers",
+            Full::Address => "limits.buffers_per_address",
+        };
+        let client = client.map(tracing::field::display);
+        tracing::warn!(
+            client,
+            "`{limit}` is reached: clients take their responses slowly, or ask for very many at once; crawlgate answers 503 to \
+             further requests. If the client is a proxy, name it in `trusted_proxies`. If the clients are in order and the \
+             memory is there, raise the limit"
+        );
+    }
+}
+
+/// Octets that are held, until this is dropped.
+pub struct Held {
+    _admitted: Admitted,
+    octets: i64,
+    metrics: Arc<Metrics>,
+}
+
+impl Held {
+    fn new(admitted: Admitted, octets: usize, metrics: Arc<Metrics>) -> Held {
+        let octets = i64::try_from(octets).unwrap_or(i64::MAX);
+        metrics.buffers(octets);
+        Held { _admitted: admitted, octets, metrics }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.metrics.buffers(-self.octets);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::{HeaderMap, HeaderName, HeaderValue};
+
+    fn space(buffers: usize, buffers_per_address: usize) -> BufferSpace {
+        BufferSpace::new(&Limits { buffers, buffers_per_address, ..Limits::DEFAULT }, Metrics::new())
+    }
+
+    fn client(last: u8) -> Option<IpAddr> {
+        Some([192, 0, 2, last].into())
+    }
+
+    fn head(name: HeaderName, value: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(name, HeaderValue::from_static(value))])
+    }
+
+    #[test]
+    fn client_holds_its_share_and_all_together_the_whole() {
+        let space = space(100, 60);
+        let held = space.hold(60, client(1));
+        assert!(held.is_ok() && space.hold(1, client(1)).is_err());
+        assert!(space.hold(41, client(2)).is_err());
+        drop(held);
+        assert!(space.hold(60, client(1)).is_ok());
+        assert!(space.hold(100, None).is_ok() && space.hold(101, None).is_err());
+    }
+
+    #[test]
+    fn body_holds_its_length_or_the_most_and_a_small_one_nothing() {
+        let space = space(1 << 20, 1 << 20);
+        let held = |head: &HeaderMap| {
+            let held = space.hold_body(head, 100_000, client(1)).unwrap();
+            held.map(|held| held.octets)
+        };
+        assert_eq!(held(&head(header::CONTENT_LENGTH, "8192")), None);
+        assert_eq!(held(&head(header::CONTENT_LENGTH, "8193")), Some(8_193));
+        assert_eq!(held(&head(header::CONTENT_LENGTH, "5000000")), Some(100_000));
+        assert_eq!(held(&HeaderMap::new()), Some(100_000));
+        assert_eq!(held(&head(header::CONTENT_TYPE, "text/event-stream; charset=utf-8")), Some(8_192));
+    }
+}
