@@ -1,5 +1,5 @@
-//! What must hold for any input, one function per fuzz target. `tests/it/fuzz_corpora.rs` includes this file and runs the
-//! same checks over the seeds with the stable toolchain, so the two cannot drift apart.
+//! What must hold for any input, one function per fuzz target. `tests/it/engine/fuzz_corpora.rs` includes this file and runs
+//! the same checks over the seeds with the stable toolchain, so the two cannot drift apart.
 //!
 //! Each check compares the engine with something written apart from it: a naive search, a second reading, the input.
 

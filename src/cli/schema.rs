@@ -2,7 +2,7 @@
 //!
 //! The schemas are hints for writing and refuse nothing that is accepted (but for a bare `true` or `false` where a name
 //! is wanted); `check` knows more. For `off` they offer `false`: an editor puts quotes around `off`, and a quoted one
-//! is a path. `tests/it/schema.rs` holds them against the decoders.
+//! is a path. `tests/it/proxy/cli/schema.rs` holds them against the decoders.
 
 use super::Failure;
 use crate::{policy, settings};

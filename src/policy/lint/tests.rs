@@ -429,7 +429,7 @@ fn every_lint_has_a_case_here() {
         "origin-allow-left-out",
         "origin-key-left-out",
         "previous-undeclared",
-        // tests/it/first_day.rs.
+        // tests/it/proxy/cli/first_day.rs.
         "missing-file",
     ];
     let cases: BTreeSet<&str> = FILES.iter().chain(POLICIES).map(|(id, ..)| *id).chain(here).collect();

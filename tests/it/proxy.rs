@@ -1,0 +1,65 @@
+//! crawlgate as a running process, by the room that a test is mostly about. `shipped` is what comes with crawlgate: the
+//! documentation, the examples and the files for deployment.
+
+mod admin {
+    mod dashboard;
+    mod reload;
+    mod running_status;
+}
+mod audit;
+mod cli {
+    mod cli_offline;
+    mod cli_running;
+    mod completions_and_man;
+    mod first_day;
+    mod schema;
+    mod zero_config;
+}
+mod decisions;
+mod diff;
+mod edge;
+mod export;
+mod forwarding {
+    mod html;
+    mod html_in_chromium;
+    mod signals;
+    mod tag_changes;
+    mod tags;
+}
+mod gateway {
+    mod gateway_lifecycle;
+    mod gateway_policy;
+    mod gateway_requests;
+    mod https_origin;
+    mod nginx_origin;
+    mod wget;
+}
+mod identity;
+mod ledger {
+    mod agreement;
+    mod holding;
+    mod many_agents;
+    mod moved_hosts;
+    mod timelines;
+}
+#[cfg(feature = "tower")]
+mod middleware;
+mod origin {
+    mod origin_robots;
+}
+mod requests {
+    #[cfg(feature = "tower")]
+    mod doors;
+}
+pub mod shipped {
+    mod deploy;
+    mod docs;
+    pub mod examples;
+}
+mod state {
+    mod state_directory;
+}
+pub mod support;
+mod telemetry {
+    mod events;
+}

@@ -1,0 +1,224 @@
+//! What `status` says of a running crawlgate, and its exit code: origins that fail, hosts without an origin or a policy, a
+//! proxy that was not declared, and what is enforced for whom. The log says the same once, or once a second.
+
+use crate::proxy::support::{BROWSER, GPTBOT, Gate, Origin, Setup, eventually};
+use serde_json::Value;
+use std::time::Instant;
+
+const POLICY: &str = "hosts: [shop.example]\nrobots: { origin: replace }\n";
+
+/// The status as JSON, and the exit code.
+fn status(gate: &Gate) -> (Value, Option<i32>) {
+    let output = gate.command(&["status", "--json"]);
+    (serde_json::from_slice(&output.stdout).expect("JSON"), output.status.code())
+}
+
+fn text(gate: &Gate) -> String {
+    String::from_utf8(gate.command(&["status"]).stdout).expect("text")
+}
+
+/// The kinds of its problems.
+fn problems(status: &Value) -> Vec<&str> {
+    let problems = status["problems"].as_array().expect("problems");
+    problems.iter().map(|found| found["problem"].as_str().expect("a kind")).collect()
+}
+
+/// Waits for a problem, which needs exit code 1.
+fn wait_for_problem(gate: &Gate, kind: &str) -> Value {
+    let found = eventually(kind, || Some(status(gate)).filter(|(status, _)| problems(status).contains(&kind)));
+    assert_eq!(found.1, Some(1));
+    found.0
+}
+
+fn message(status: &Value, kind: &str) -> String {
+    let problems = status["problems"].as_array().expect("problems");
+    let found = problems.iter().find(|found| found["problem"] == kind).expect("the problem");
+    found["message"].as_str().expect("a message").to_owned()
+}
+
+fn lines(gate: &Gate, wanted: &str) -> Vec<String> {
+    gate.log.text().lines().filter(|line| line.contains(wanted)).map(str::to_owned).collect()
+}
+
+/// Sends the same request many times on one connection each; returns for how many seconds.
+fn flood(gate: &Gate, count: usize, host: &str, target: &str, headers: &str) -> u64 {
+    let began = Instant::now();
+    for _ in 0..count {
+        gate.get(host, target, headers);
+    }
+    began.elapsed().as_secs()
+}
+
+#[test]
+fn healthy_instance_has_no_problem_and_exits_0() {
+    let origin = Origin::plain();
+    let gate = Setup::before(origin.address).policy("shop", POLICY).start();
+    for number in 0..20 {
+        gate.get("shop.example", &format!("/{number}"), &format!("User-Agent: {GPTBOT}\r\n"));
+    }
+    let (status, code) = status(&gate);
+    assert_eq!((problems(&status).len(), code), (0, Some(0)), "{}", status["problems"]);
+    let seen = &status["origins"][0];
+    assert_eq!(seen["origin"], format!("http://{}", origin.address));
+    assert_eq!((&seen["requests"], &seen["failures"]), (&20.into(), &0.into()));
+    assert!(gate.metrics().contains("crawlgate_problems{problem=\"origin_failing\"} 0"));
+}
+
+#[test]
+fn origin_that_is_down_is_a_problem_with_its_last_failure() {
+    let nowhere = Origin::nowhere();
+    let mut gate = Setup::before(nowhere).policy("shop", POLICY).with_clock().start();
+    let seconds = flood(&gate, 40, "shop.example", "/cart?id=1", "");
+    let logged = lines(&gate, "the origin did not answer a request");
+    assert!((1..=seconds as usize + 1).contains(&logged.len()), "{seconds} seconds: {logged:#?}");
+    for word in ["shop.example", "/cart?id=1", "connect_refused", &nowhere.to_string()] {
+        assert!(logged[0].contains(word), "{}", logged[0]);
+    }
+    eventually("a line that counts those that were left out", || {
+        gate.get("shop.example", "/", "");
+        lines(&gate, "the origin did not answer").into_iter().find(|line| !line.contains("left_out=0"))
+    });
+    let found = wait_for_problem(&gate, "origin_failing");
+    let origin = &found["origins"][0];
+    assert_eq!(origin["failures"], origin["requests"], "a request counts once, however often it was tried");
+    assert_eq!(origin["last_failure"]["reason"], "connect_refused");
+    assert_eq!(origin["last_failure"]["host"], "shop.example");
+    gate.wait_for_metric("crawlgate_problems{problem=\"origin_failing\"}", 1.0);
+    assert!(text(&gate).contains("problem (origin_failing): "), "{}", text(&gate));
+    assert_eq!(gate.command(&["status", "--alive"]).status.code(), Some(0), "for health checks it runs");
+    gate.live_through(600);
+    assert_eq!(status(&gate).1, Some(0), "it counts the last five minutes");
+    assert!(text(&gate).contains("last without an answer"), "{}", text(&gate));
+}
+
+#[test]
+fn origin_that_answers_5xx_only_is_a_problem() {
+    let origin = Origin::saying("HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n");
+    let gate = Setup::before(origin.address).policy("shop", POLICY).start();
+    gate.get("shop.example", "/", "");
+    let found = wait_for_problem(&gate, "origin_failing");
+    let origin = &found["origins"][0];
+    assert_eq!((&origin["failures"], &origin["server_errors"]), (&0.into(), &1.into()));
+}
+
+#[test]
+fn host_without_an_origin_is_a_502_that_names_it() {
+    let origin = Origin::plain();
+    let origins = format!("origins: {{ hosts: [shop.example], servers: http://{} }}", origin.address);
+    let gate = Setup::before("").with_origins(&origins).policy("shop", POLICY).start();
+    let answer = gate.get("forgotten.example", "/", "Accept: application/json\r\n");
+    assert_eq!((answer.status, answer.field("cache-control")), (502, Some("no-store")));
+    let body: Value = serde_json::from_slice(&answer.body).expect("JSON");
+    assert_eq!(body["error"], "no_origin");
+    assert!(body["message"].as_str().is_some_and(|said| said.contains("forgotten.example")), "{body}");
+    let seconds = flood(&gate, 30, "forgotten.example", "/a", "");
+    let logged = lines(&gate, "no origin is configured for this host");
+    assert!((1..=seconds as usize + 2).contains(&logged.len()), "{seconds} seconds: {logged:#?}");
+    assert!(logged[0].contains("forgotten.example"), "{}", logged[0]);
+    let found = wait_for_problem(&gate, "no_origin");
+    assert_eq!(found["without_origin"]["hosts"][0], serde_json::json!(["forgotten.example", 31]));
+    assert!(message(&found, "no_origin").contains("forgotten.example: 31"));
+    gate.wait_for_metric(
+        "crawlgate_upstream_failures_total{origin=\"none\",reason=\"no_origin\",server=\"none\"}",
+        31.0,
+    );
+    assert_eq!(gate.get("shop.example", "/", "").status, 200);
+}
+
+#[test]
+fn policies_that_claim_few_requests_are_a_problem_that_is_logged_once() {
+    let origin = Origin::plain();
+    let gate = Setup::before(origin.address).policy("shop", POLICY).start();
+    gate.get("shop.example", "/", "");
+    flood(&gate, 12, "WWW.shop.example", "/", "");
+    wait_for_problem(&gate, "unclaimed_hosts");
+    // The last of them is counted just after its answer.
+    let counted = serde_json::json!(["www.shop.example", 12]);
+    eventually("all are counted", || (status(&gate).0["traffic"]["unclaimed_hosts"][0] == counted).then_some(()));
+    gate.log.wait_for("hosts that no policy claims");
+    flood(&gate, 12, "www.shop.example", "/", "");
+    gate.write_policy("shop", &POLICY.replace("[shop.example]", "[shop.example, www.shop.example]"));
+    eventually("the new policy", || gate.log.text().contains("Replaced").then_some(()));
+    flood(&gate, 30, "www.shop.example", "/", "");
+    eventually("no problem", || problems(&status(&gate).0).is_empty().then_some(()));
+    assert_eq!(lines(&gate, "hosts that no policy claims").len(), 1);
+}
+
+#[test]
+fn proxy_that_is_not_declared_is_a_problem_that_names_the_setting() {
+    let origin = Origin::plain();
+    let through_proxy = "X-Forwarded-For: 198.51.100.7\r\nX-Forwarded-Proto: https\r\n";
+    let gate = Setup::before(origin.address).policy("shop", POLICY).start();
+    flood(&gate, 9, "shop.example", "/", through_proxy);
+    assert_eq!(status(&gate).1, Some(0), "a few may be clients that send such fields");
+    flood(&gate, 9, "shop.example", "/", through_proxy);
+    let found = wait_for_problem(&gate, "undeclared_proxy");
+    assert!(message(&found, "undeclared_proxy").contains("trusted_proxies: [127.0.0.1]"));
+    gate.log.wait_for("trusted_proxies: [127.0.0.1]");
+    gate.wait_for_metric("crawlgate_undeclared_proxy_requests_total", 18.0);
+    let trusting =
+        Setup::before(origin.address).policy("shop", POLICY).settings("trusted_proxies: [127.0.0.1]").start();
+    flood(&trusting, 18, "shop.example", "/", through_proxy);
+    assert_eq!(status(&trusting).1, Some(0));
+    trusting.wait_for_metric("crawlgate_undeclared_proxy_requests_total", 0.0);
+}
+
+#[test]
+fn clients_with_forwarding_fields_among_others_are_no_proxy() {
+    let origin = Origin::plain();
+    let gate = Setup::before(origin.address).policy("shop", POLICY).start();
+    for number in 0..40 {
+        let field = if number % 4 == 0 { "Via: 1.1 office\r\n" } else { "" };
+        gate.get("shop.example", "/", &format!("User-Agent: {BROWSER}\r\n{field}"));
+    }
+    gate.wait_for_metric("crawlgate_undeclared_proxy_requests_total", 10.0);
+    assert_eq!(status(&gate).1, Some(0));
+}
+
+#[test]
+fn status_shows_what_is_enforced_for_whom() {
+    let policy = "hosts: [shop.example]\nrobots: { origin: replace }\nenforcement:\n  mode: enforce\n  exempt: [Bingbot]\n  \
+                  purposes: { training: { mode: observe } }\n  agents: { Bytespider: { mode: \"off\" } }\n";
+    let gate = Setup::before(Origin::nowhere()).policy("shop", policy).start();
+    let (found, _) = status(&gate);
+    let site = &found["sites"][0];
+    assert_eq!(site["mode"], "enforce");
+    let mode = |name: &str, mode: &str| serde_json::json!({ "name": name, "mode": mode });
+    let expected = [mode("training", "observe"), mode("Bytespider", "off"), mode("other", "observe")];
+    assert_eq!(site["modes"], serde_json::json!(expected));
+    assert_eq!(site["exempt"], serde_json::json!(["Bingbot"]));
+    let text = text(&gate);
+    for line in ["enforce", "observe for training", "off for Bytespider", "observe for bots that no list knows"] {
+        assert!(text.contains(line), "{text}");
+    }
+}
+
+#[test]
+fn rejected_policy_is_a_problem_until_it_is_repaired() {
+    let origin = Origin::plain();
+    let gate = Setup::before(origin.address).policy("shop", POLICY).start();
+    gate.write_policy("shop", "hots: [shop.example]\n");
+    let found = wait_for_problem(&gate, "policy_rejected");
+    assert_eq!(found["problems"][0]["subject"], "shop");
+    gate.write_policy("shop", POLICY);
+    eventually("no problem", || (status(&gate).1 == Some(0)).then_some(()));
+}
+
+#[test]
+fn second_crawlgate_on_a_control_socket_is_refused_with_the_pid_of_the_first() {
+    let origin = Origin::plain();
+    let gate = Setup::before(origin.address).policy("shop", POLICY).start();
+    let refused = |gate: &Gate| {
+        let second = Setup::before(origin.address).argument("--control").argument(gate.control().display());
+        let (said, code) = second.fail();
+        assert_eq!(code.code(), Some(3), "{said}");
+        assert!(said.contains(&format!("(process {})", gate.pid())), "{said}");
+    };
+    refused(&gate);
+    assert_eq!(gate.command(&["status"]).status.code(), Some(0), "the first one goes on");
+    // Without its name nobody answers at the socket, and it is taken all the same.
+    std::fs::remove_file(gate.control()).expect("the socket");
+    refused(&gate);
+    let gate = gate.killed_and_started_again();
+    assert_eq!(gate.command(&["status"]).status.code(), Some(0), "a dead process holds nothing");
+}

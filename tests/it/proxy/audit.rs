@@ -1,0 +1,536 @@
+//! `audit` on logs of several servers, as a process.
+
+use crate::proxy::support::{Origin, Setup, eventually, read};
+use crawlgate::time::Timestamp;
+use serde_json::{Value, json};
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, SystemTime};
+use tempfile::TempDir;
+
+const GPTBOT: &str =
+    "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)";
+const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
+const AHREFS: &str = "Mozilla/5.0 (compatible; AhrefsBot/7.0; +http://ahrefs.com/robot/)";
+const BROWSER: &str =
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0 Safari/537.36";
+const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /\n\nUser-agent: *\nDisallow: /cart/\nAllow: /cart/help\n";
+
+/// A directory with files, in which the command runs.
+struct Case(TempDir);
+
+impl Case {
+    fn new(files: &[(&str, &[u8])]) -> Case {
+        let case = Case(tempfile::tempdir().expect("a temporary directory"));
+        case.write("robots.txt", ROBOTS.as_bytes());
+        files.iter().for_each(|(name, content)| case.write(name, content));
+        case
+    }
+
+    fn write(&self, name: &str, content: &[u8]) {
+        fs::write(self.0.path().join(name), content).expect("a file");
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.run_with(arguments, b"")
+    }
+
+    fn run_with(&self, arguments: &[&str], stdin: &[u8]) -> Output {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_crawlgate"))
+            .arg("audit")
+            .args(arguments)
+            .current_dir(self.0.path())
+            // What a crawlgate of this machine stored is none of a test's business.
+            .env("STATE_DIRECTORY", self.0.path().join("state"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        // A command that fails at once may not read it.
+        let _ = child.stdin.take().expect("standard input").write_all(stdin);
+        child.wait_with_output().expect("an end")
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.run(&[arguments, &["--json"]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+}
+
+fn line(time: &str, target: &str, user_agent: &str) -> String {
+    format!("192.0.2.7 - - [{time}] \"GET {target} HTTP/1.1\" 200 1000 \"-\" \"{user_agent}\"\n")
+}
+
+fn crawler<'a>(report: &'a Value, id: &str) -> &'a Value {
+    let crawlers = report["crawlers"].as_array().expect("a list");
+    crawlers.iter().find(|crawler| crawler["id"] == id).unwrap_or_else(|| panic!("no {id} in {report}"))
+}
+
+/// Of a crawler: requests, disallowed, certain, stale, unproven.
+fn numbers(report: &Value, id: &str) -> [u64; 5] {
+    let crawler = crawler(report, id);
+    ["requests", "disallowed", "certain", "stale", "unproven"].map(|field| crawler[field].as_u64().expect("a number"))
+}
+
+#[test]
+fn a_combined_log_shows_who_fetched_what_is_disallowed() {
+    const AT: &str = "22/Nov/2026:10:00:00 +0000";
+    let lines = [
+        line(AT, "/robots.txt", GPTBOT),
+        line(AT, "/a?b", GPTBOT),
+        line(AT, "/a?c", GPTBOT),
+        line(AT, "/cart/1", BINGBOT),
+        line(AT, "/cart/help", BINGBOT),
+        line(AT, "/cart/1", BROWSER),
+        line(AT, "/cart/1", "curl/8.0"),
+        line("23/Nov/2026:00:30:00 +0100", "/cart/1", "FooBot/1.0 (+https://foo.example)"),
+        "192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] \"\\x16\\x03\" 400 0 \"-\" \"-\"\n".to_owned(),
+        "what is this\n".to_owned(),
+    ];
+    let case = Case::new(&[("access.log", lines.concat().as_bytes())]);
+    let report = case.json(&["--robots", "robots.txt", "access.log"]);
+    assert_eq!(report["lines"], 10);
+    assert_eq!((&report["unreadable"], &report["no_request"]), (&json!(1), &json!(1)));
+    assert_eq!(report["examples"], json!([{"file": "access.log", "line": 10, "text": "what is this"}]));
+    assert_eq!((&report["from"], &report["to"]), (&json!("2026-11-22T10:00:00Z"), &json!("2026-11-22T23:30:00Z")));
+    assert_eq!(report["people"], json!({"requests": 1, "bytes": 1000}));
+    let gptbot = crawler(&report, "gptbot");
+    assert_eq!(numbers(&report, "gptbot"), [3, 2, 2, 0, 0]);
+    assert_eq!((&gptbot["robots_txt"], &gptbot["bytes_disallowed"]), (&json!(1), &json!(2000)));
+    assert_eq!(gptbot["would"], json!({"block": 2}));
+    assert_eq!(gptbot["rules"], json!([{"pattern": "/", "count": 2, "place": "robots.txt:2"}]));
+    assert_eq!(numbers(&report, "bingbot"), [2, 1, 1, 0, 0]);
+    assert_eq!(numbers(&report, "other"), [1, 1, 1, 0, 0]);
+    assert_eq!(crawler(&report, "curl")["judged"], false);
+    assert_eq!(report["unlisted"], json!([{"name": "FooBot", "count": 1, "error": 0, "disallowed": 1}]));
+    assert_eq!(report["urls"][0], json!({"name": "/a?...", "count": 2, "error": 0}));
+}
+
+#[test]
+fn what_cannot_be_meant_is_said() {
+    let log = line("22/Nov/2026:10:00:00 +0000", "/a", GPTBOT);
+    let page = b"<!doctype html>\n<title>User-agent: *</title>".as_slice();
+    let case =
+        Case::new(&[("access.log", log.as_bytes()), ("empty.log", b""), ("page.txt", page), ("none.txt", b"# none\n")]);
+    for (robots, says) in
+        [("access.log", "192.0.2.7 - -"), ("page.txt", "<!doctype html>"), ("none.txt", ""), ("robots.txt", "")]
+    {
+        let output = case.run(&["--robots", robots, "access.log"]);
+        let errors = String::from_utf8(output.stderr).expect("UTF-8");
+        assert_eq!(output.status.code(), Some(0), "{errors}");
+        let warning =
+            format!("warning: {robots} has no line of a robots.txt, so it allows everything; it says `{says}");
+        assert_eq!(errors.contains(&warning), !says.is_empty(), "{errors}");
+    }
+    let empty = case.run(&["--robots", "robots.txt", "empty.log"]);
+    assert_eq!((empty.status.code(), empty.stdout.as_slice()), (Some(0), b"The logs have no lines.\n".as_slice()));
+}
+
+#[test]
+fn every_request_is_judged_by_the_files_of_its_time() {
+    // Neither the lines nor the files are in the order of time.
+    let lines = [
+        line("05/Nov/2026:12:00:00 +0000", "/cart/", BINGBOT),
+        line("01/Nov/2026:12:00:00 +0000", "/cart/", BINGBOT),
+        line("03/Nov/2026:13:00:00 +0000", "/cart/", BINGBOT),
+        line("03/Nov/2026:11:00:00 +0000", "/cart/", BINGBOT),
+    ];
+    let case = Case::new(&[("access.log", lines.concat().as_bytes()), ("open.txt", b"User-agent: *\nDisallow: /x\n")]);
+    let files = ["--robots", "robots.txt@2026-11-03T12:00:00Z", "--robots", "open.txt", "access.log"];
+    // Allowed twice; stale an hour after the change, certain two days after it.
+    assert_eq!(numbers(&case.json(&files), "bingbot"), [4, 2, 1, 1, 0]);
+    assert_eq!(crawler(&case.json(&files), "bingbot")["would"], json!({"block": 1}));
+    let (first, last) = ("2026-11-03T13:00:00Z", "2026-11-05T12:00:00Z");
+    let report = case.json(&files);
+    assert_eq!(crawler(&report, "bingbot")["first_disallowed"], first);
+    assert_eq!(crawler(&report, "bingbot")["last_disallowed"], last);
+    let table = String::from_utf8(case.run(&files).stdout).expect("UTF-8");
+    assert!(table.contains("  2026-11-03 to 2026-11-05\n"), "{table}");
+    let no_grace = [files.as_slice(), &["--grace", "10m"]].concat();
+    assert_eq!(numbers(&case.json(&no_grace), "bingbot"), [4, 2, 2, 0, 0]);
+    // AhrefsBot is documented to keep a robots.txt for a week.
+    case.write("kept.log", lines.concat().replace(BINGBOT, AHREFS).as_bytes());
+    let kept = [&files[..4], &["kept.log"]].concat();
+    assert_eq!(numbers(&case.json(&kept), "ahrefsbot"), [4, 2, 0, 2, 0]);
+    // Before the first known file, and as long as crawlers may have used an unknown one, nothing is proven.
+    let late = ["--robots", "robots.txt@2026-11-03T12:00:00Z", "access.log"];
+    assert_eq!(numbers(&case.json(&late), "bingbot"), [4, 4, 1, 0, 3]);
+}
+
+#[test]
+fn a_rule_of_two_files_is_one_row_with_both_places() {
+    let lines =
+        [line("01/Nov/2026:12:00:00 +0000", "/cart/", BINGBOT), line("09/Nov/2026:12:00:00 +0000", "/cart/", BINGBOT)];
+    let new = "# moved\n\nUser-agent: *\nDisallow: /cart/\n";
+    let case = Case::new(&[
+        ("access.log", lines.concat().as_bytes()),
+        ("old.txt", b"User-agent: *\nDisallow: /cart/\n"),
+        ("new.txt", new.as_bytes()),
+    ]);
+    let report = case.json(&["--robots", "old.txt", "--robots", "new.txt@2026-11-03", "access.log"]);
+    assert_eq!(report["rules"], json!([{"pattern": "/cart/", "count": 2, "place": "old.txt:2, new.txt:4"}]));
+}
+
+#[test]
+fn many_days_are_shown_by_week() {
+    let day = |day: i64| Timestamp(1_767_225_600 + day * 86_400).to_string();
+    let request =
+        |number: i64| format!("{}\n", json!({"time": day(number), "target": "/cart/", "user_agent": BINGBOT}));
+    let log: String = (0..150).map(request).collect();
+    let case = Case::new(&[("access.log", log.as_bytes())]);
+    assert_eq!(case.run(&["--robots", "robots.txt", "--html", "out.html", "access.log"]).status.code(), Some(0));
+    let page = fs::read_to_string(case.0.path().join("out.html")).expect("the page");
+    assert!(page.contains("by week") && page.contains("2026-01-01: 7 disallowed, 7 certain"), "{page}");
+}
+
+#[test]
+fn logs_of_other_servers_and_packed_ones_give_the_same_report() {
+    let times = ["2026-11-22T10:00:00Z", "2026-11-23T10:00:00Z"];
+    let all = |form: &dyn Fn(&str, &str, &str) -> String| -> String {
+        let targets = [("/", GPTBOT), ("/cart/1", BINGBOT), ("/cart/help", BINGBOT), ("/", BROWSER)];
+        let of_time = |time: &&str| targets.map(|(target, user_agent)| form(time, target, user_agent)).concat();
+        times.iter().map(of_time).collect()
+    };
+    let clf = |time: &str| format!("{}/Nov/2026:10:00:00 +0000", &time[8..10]);
+    let combined = all(&|time, target, user_agent| line(&clf(time), target, user_agent));
+    let hosted = all(&|time, target, user_agent| format!("shop.example:443 {}", line(&clf(time), target, user_agent)));
+    let own = all(&|time, target, user_agent| {
+        let request = json!({"time": time, "method": "GET", "host": "shop.example", "target": target, "status": 200, "bytes": 1000, "user_agent": user_agent});
+        format!("{request}\n")
+    });
+    let caddy = all(&|time, target, user_agent| {
+        let request =
+            json!({"method": "GET", "host": "shop.example", "uri": target, "headers": {"User-Agent": [user_agent]}});
+        format!("{}\n", json!({"ts": time, "request": request, "status": 200, "size": 1000}))
+    });
+    let traefik = all(&|time, target, user_agent| {
+        let request = json!({"time": time, "RequestMethod": "GET", "RequestHost": "shop.example", "RequestPath": target, "DownstreamStatus": 200, "DownstreamContentSize": 1000, "request_User-Agent": user_agent});
+        format!("{request}\n")
+    });
+    let nginx = all(&|time, target, user_agent| {
+        let request = json!({"time_iso8601": time, "request": format!("GET {target} HTTP/1.1"), "status": "200", "body_bytes_sent": "1000", "http_user_agent": user_agent});
+        format!("{request}\n")
+    });
+    let case = Case::new(&[]);
+    let expected = {
+        case.write("combined", combined.as_bytes());
+        case.json(&["--robots", "robots.txt", "combined"])["crawlers"].clone()
+    };
+    assert_eq!(expected[0]["disallowed"], 2, "{expected}");
+    for (name, log) in [("hosted", hosted), ("own", own), ("caddy", caddy), ("traefik", traefik), ("nginx", nginx)] {
+        case.write(name, log.as_bytes());
+        assert_eq!(case.json(&["--robots", "robots.txt", name])["crawlers"], expected, "{name}");
+    }
+
+    let format = "$request_method|$uri|$msec|$body_bytes_sent|$http_user_agent";
+    let custom = all(&|time, target, user_agent| {
+        let seconds = if time == times[0] { 1_795_341_600 } else { 1_795_428_000 };
+        format!("GET|{target}|{seconds}.125|1000|{user_agent}\n")
+    });
+    case.write("custom", custom.as_bytes());
+    assert_eq!(case.json(&["--robots", "robots.txt", "--format", format, "custom"])["crawlers"], expected);
+    assert_eq!(case.run(&["--robots", "robots.txt", "--format", "$request", "custom"]).status.code(), Some(2));
+
+    // A rotated set in the wrong order: one day plain, one packed.
+    let (first, second) = combined.split_at(combined.len() / 2);
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    packed.write_all(first.as_bytes()).expect("room");
+    case.write("access.log.1.gz", &packed.finish().expect("gzip"));
+    case.write("access.log", second.as_bytes());
+    assert_eq!(case.json(&["--robots", "robots.txt", "access.log", "access.log.1.gz"])["crawlers"], expected);
+    case.write("packed", &zstd::encode_all(combined.as_bytes(), 3).expect("zstd"));
+    assert_eq!(case.json(&["--robots", "robots.txt", "packed"])["crawlers"], expected);
+    let piped = case.run_with(&["--robots", "robots.txt", "--json", "-"], combined.as_bytes());
+    let piped: Value = serde_json::from_slice(&piped.stdout).expect("JSON");
+    assert_eq!(piped["crawlers"], expected);
+}
+
+#[test]
+fn policies_judge_each_host_by_its_own_rules() {
+    const AT: &str = "22/Nov/2026:10:00:00 +0000";
+    let hosted = |host: &str, target: &str| format!("{host} {}", line(AT, target, BINGBOT));
+    let lines = [hosted("shop.example", "/cart/"), hosted("blog.example:443", "/cart/"), hosted("x.example", "/cart/")];
+    let case = Case::new(&[("access.log", lines.concat().as_bytes())]);
+    fs::create_dir(case.0.path().join("policies")).expect("a directory");
+    let policy = |host: &str, path: &str| {
+        format!("hosts: [{host}]\nrobots:\n  origin: replace\n  groups:\n    - agents: \"*\"\n      disallow: {path}\n")
+    };
+    case.write("policies/shop.yaml", policy("shop.example", "/cart/").as_bytes());
+    case.write("policies/blog.yaml", policy("blog.example", "/drafts/").as_bytes());
+    let report = case.json(&["--policies", "policies", "access.log"]);
+    assert_eq!(numbers(&report, "bingbot"), [2, 1, 1, 0, 0]);
+    assert_eq!(crawler(&report, "bingbot")["rules"][0]["place"], "policies/shop.yaml:6:17");
+    assert_eq!((&report["other_hosts"], &report["urls"][0]["name"]), (&json!(1), &json!("shop.example/cart/")));
+    let one = case.json(&["--policies", "policies", "--host", "Blog.example", "access.log"]);
+    assert_eq!((numbers(&one, "bingbot"), &one["other_hosts"]), ([1, 0, 0, 0, 0], &json!(2)));
+    case.write("policies/blog.yaml", b"hots: [blog.example]\n");
+    assert_eq!(case.run(&["--policies", "policies", "access.log"]).status.code(), Some(1));
+}
+
+#[test]
+fn exit_codes_tell_findings_from_wrong_usage_and_unreadable_files() {
+    let at = "22/Nov/2026:10:00:00 +0000";
+    let case = Case::new(&[
+        ("bad.log", line(at, "/", GPTBOT).as_bytes()),
+        ("good.log", line(at, "/", BINGBOT).as_bytes()),
+        ("empty.log", b""),
+        ("binary.log", &[0xff; 3_000]),
+        ("common.log", b"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] \"GET / HTTP/1.1\" 200 5\n"),
+    ]);
+    for (arguments, code) in [
+        (&["--robots", "robots.txt", "bad.log"][..], 0),
+        (&["--robots", "robots.txt", "--fail-on", "violation", "bad.log"], 1),
+        (&["--robots", "robots.txt@2026-11-22", "--fail-on", "violation", "bad.log"], 0),
+        (&["--robots", "robots.txt@2026-11-22", "--fail-on", "disallowed", "bad.log"], 1),
+        (&["--robots", "robots.txt", "--fail-on", "violation", "good.log"], 0),
+        (&["--robots", "robots.txt", "empty.log"], 0),
+        (&["--robots", "robots.txt", "common.log"], 0),
+        (&["bad.log"], 2),
+        (&["--robots", "robots.txt"], 2),
+        (&["--robots", "robots.txt@soon", "bad.log"], 2),
+        (&["--robots", "robots.txt", "--robots", "robots.txt", "bad.log"], 2),
+        (&["--robots", "robots.txt", "--policies", ".", "bad.log"], 2),
+        (&["--robots", "robots.txt", "-", "-"], 2),
+        (&["--robots", "robots.txt", "no.log"], 3),
+        (&["--robots", "robots.txt", "."], 3),
+        (&["--robots", "no.txt", "bad.log"], 3),
+        (&["--robots", "robots.txt", "binary.log"], 3),
+    ] {
+        let output = case.run(arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(!output.stderr.contains(&0x1b), "no progress outside of a terminal");
+    }
+    assert_eq!(case.json(&["--robots", "robots.txt", "common.log"])["no_user_agent"], 1);
+}
+
+#[test]
+fn a_log_that_breaks_off_is_read_up_to_there() {
+    let lines: String =
+        (0..20_000).map(|number| line("22/Nov/2026:10:00:00 +0000", &format!("/{number}"), GPTBOT)).collect();
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    packed.write_all(lines.as_bytes()).expect("room");
+    let packed = packed.finish().expect("gzip");
+    let case = Case::new(&[("cut.gz", &packed[..packed.len() / 2]), ("b.bz2", b"BZh91AY")]);
+    let output = case.run(&["--robots", "robots.txt", "--json", "cut.gz"]);
+    assert_eq!(output.status.code(), Some(3), "the report is not whole");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["damaged"][0]["file"], "cut.gz");
+    let requests = numbers(&report, "gptbot")[0];
+    assert!(requests > 1_000 && requests < 19_000, "{requests}");
+    assert_eq!(case.run(&["--robots", "robots.txt", "b.bz2"]).status.code(), Some(3));
+    // Each URL is another one: the list is bounded, and leaves out what it cannot vouch for.
+    let whole = Case::new(&[("access.log", lines.as_bytes())]).json(&["--robots", "robots.txt", "access.log"]);
+    assert_eq!(numbers(&whole, "gptbot")[1], 20_000);
+    assert!(whole["urls"].as_array().is_some_and(|urls| urls.len() <= 20));
+}
+
+#[test]
+fn a_packed_log_that_is_cut_or_damaged_anywhere_is_an_error() {
+    let log = line("22/Nov/2026:10:00:00 +0000", "/a", GPTBOT);
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(log.as_bytes()).expect("room");
+    let gzip = gzip.finish().expect("gzip");
+    let zstd = zstd::encode_all(log.as_bytes(), 3).expect("zstd");
+    let case = Case::new(&[("whole.gz", &gzip), ("whole.zst", &zstd), ("plain.gz", log.as_bytes())]);
+    for (name, code) in [("whole.gz", 0), ("whole.zst", 0), ("plain.gz", 0)] {
+        assert_eq!(case.run(&["--robots", "robots.txt", name]).status.code(), Some(code), "{name}");
+    }
+    let damaged = |name: &str, content: &[u8], what: &str| {
+        case.write(name, content);
+        let output = case.run(&["--robots", "robots.txt", "--html", "out.html", name]);
+        let (text, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(3), "{what}: {text}{error}");
+        let page = fs::read_to_string(case.0.path().join("out.html")).expect("the page");
+        for said in [&text, &error, &page.into()] {
+            assert!(said.contains(&format!("{name} is damaged or cut off")), "{what}: {said}");
+        }
+    };
+    for (name, packed) in [("a.gz", &gzip), ("a.zst", &zstd)] {
+        for length in [0, 1, 2, 3, 5, 9, 12, 20, packed.len() / 2, packed.len() - 5, packed.len() - 1] {
+            damaged(name, &packed[..length], &format!("{name} cut to {length}"));
+        }
+        let mut other = packed.clone();
+        other[0] ^= 0xff;
+        damaged(name, &other, &format!("{name} with another beginning"));
+    }
+    let mut wrong = gzip.clone();
+    let crc = wrong.len() - 6;
+    wrong[crc] ^= 1;
+    damaged("a.gz", &wrong, "a wrong checksum");
+}
+
+#[test]
+fn no_control_or_direction_character_of_a_log_is_printed() {
+    const HIDDEN: [char; 7] = ['\u{1b}', '\u{9b}', '\u{202e}', '\u{2066}', '\u{200f}', '\u{2028}', '\u{61c}'];
+    let hidden: String = HIDDEN.iter().collect();
+    let lines = [
+        line("22/Nov/2026:10:00:00 +0000", &format!("/a{hidden}b"), GPTBOT),
+        line("22/Nov/2026:10:00:00 +0000", "/", &format!("Foo{hidden}Bot/1.0 (+https://foo.example)")),
+        format!("no line {hidden}\n"),
+    ];
+    let robots = format!("User-agent: *\nDisallow: /*{hidden}\nUser-agent: GPTBot\nDisallow: /\n");
+    let case = Case::new(&[("access.log", lines.concat().as_bytes()), ("odd.txt", robots.as_bytes())]);
+    for arguments in [&["--html", "out.html"][..], &["--json"]] {
+        let output = case.run(&[arguments, &["--robots", "odd.txt", "access.log"]].concat());
+        let page = fs::read_to_string(case.0.path().join("out.html")).expect("the page");
+        for text in [String::from_utf8(output.stdout).expect("UTF-8"), page] {
+            assert!(text.contains("/a\u{fffd}"), "{text}");
+            assert!(!text.contains(HIDDEN), "{text}");
+        }
+    }
+}
+
+/// A line of a client.
+fn line_of(client: &str, target: &str, user_agent: &str) -> String {
+    line("22/Nov/2026:10:00:00 +0000", target, user_agent).replacen("192.0.2.7", client, 1)
+}
+
+/// Of a crawler: identity, requests and certain ones of each row.
+fn by_identity<'a>(report: &'a Value, id: &str) -> Vec<(&'a str, u64, u64)> {
+    let rows = report["crawlers"].as_array().expect("a list").iter().filter(|row| row["id"] == id);
+    let number = |row: &Value, field: &str| row[field].as_u64().expect("a number");
+    rows.map(|row| (row["identity"].as_str().unwrap_or("none"), number(row, "requests"), number(row, "certain")))
+        .collect()
+}
+
+#[test]
+fn an_impostor_is_never_charged_to_the_real_crawler() {
+    let lines = [
+        line_of("198.51.100.7", "/robots.txt", GPTBOT).repeat(30),
+        line_of("203.0.113.9", "/a", GPTBOT).repeat(662),
+        line_of("203.0.113.9", "/robots.txt", GPTBOT).repeat(279),
+        line_of("203.0.113.9", "/cart/", AHREFS).repeat(5),
+        line_of("203.0.113.9", "/cart/", "FooBot/1.0 (+https://foo.example)").repeat(4),
+    ];
+    let case = Case::new(&[("access.log", lines.concat().as_bytes())]);
+    fs::create_dir_all(case.0.path().join("lists/openai.com")).expect("a directory");
+    case.write("lists/openai.com/gptbot.json", br#"{"prefixes": [{"ipv4Prefix": "198.51.100.0/24"}]}"#);
+    let arguments = ["--robots", "robots.txt", "--lists", "lists", "access.log"];
+    let report = case.json(&arguments);
+    assert_eq!(by_identity(&report, "gptbot"), [("verified", 30, 0), ("suspected_impostor", 941, 662)]);
+    assert_eq!(by_identity(&report, "other"), [("none", 4, 4)]);
+
+    let text = String::from_utf8(case.run(&[&arguments[..], &["--html", "out.html"]].concat()).stdout).expect("text");
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("gptbot")).collect();
+    let words = |row: &str| row.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(words(rows[0])[..6], ["gptbot", "verified", "30", "30", "0", "0"], "{text}");
+    assert_eq!(words(rows[1])[..7], ["gptbot", "suspected", "impostor", "941", "279", "662", "662"], "{text}");
+    let page = fs::read_to_string(case.0.path().join("out.html")).expect("the page");
+    for said in [&text, &page].map(|said| said.split("Who broke the rules").nth(1).expect("accusations")) {
+        // Unverified ones, then impostors, then those that claim no name; each with whom the number is about.
+        let accused = ["claims to be AhrefsBot; nothing is proven", "suspected impostors of GPTBot", "unlisted bots"];
+        let places = accused.map(|accused| said.find(accused).unwrap_or_else(|| panic!("{accused}: {said}")));
+        assert!(places.is_sorted(), "{said}");
+        assert!(said.contains("GPTBot itself broke no rule: 30 verified requests"), "{said}");
+        assert!(!said.contains("GPTBot, verified"), "{said}");
+    }
+    let bar = page.split("class=\"bars\"").nth(1).expect("bars").lines().find(|line| line.contains("GPTBot"));
+    assert!(bar.is_some_and(|bar| bar.contains("suspected impostor") && !bar.contains("\"bad\"")), "{bar:?}");
+    let failed = case.run(&[&arguments[..], &["--fail-on", "violation"]].concat());
+    let error = String::from_utf8_lossy(&failed.stderr);
+    assert!(error.contains("(0 of verified crawlers, 5 of unverified ones, 662 of suspected impostors)"), "{error}");
+
+    // Without lists everything is a claim.
+    let report = case.json(&["--robots", "robots.txt", "access.log"]);
+    assert_eq!(by_identity(&report, "gptbot"), [("unverified", 971, 662)]);
+    let text = String::from_utf8(case.run(&["--robots", "robots.txt", "access.log"]).stdout).expect("text");
+    assert!(text.contains("claims to be GPTBot; nothing is proven") && text.contains("--lists yes"), "{text}");
+}
+
+#[test]
+fn requests_from_outside_of_published_networks_are_suspected() {
+    let lines = [
+        line_of("198.51.100.7", "/robots.txt", GPTBOT),
+        line_of("203.0.113.9", "/a", GPTBOT),
+        line_of("203.0.113.9", "/robots.txt", GPTBOT),
+        line_of("2001:db8::1", "/a", GPTBOT),
+        line_of("10.0.0.1", "/a", GPTBOT),
+        line_of("crawl.example", "/a", GPTBOT),
+        line_of("203.0.113.9", "/", AHREFS),
+        line_of("203.0.113.9", "/", "curl/8.0"),
+    ];
+    let case = Case::new(&[("access.log", lines.concat().as_bytes())]);
+    fs::create_dir_all(case.0.path().join("lists/openai.com")).expect("a directory");
+    let arguments = ["--robots", "robots.txt", "--lists", "lists", "access.log"];
+    let none = case.run(&arguments);
+    assert_eq!(none.status.code(), Some(3), "a directory without lists");
+    assert!(String::from_utf8_lossy(&none.stderr).contains("lists/"), "{none:?}");
+
+    case.write("lists/openai.com/gptbot.json", br#"{"prefixes": [{"ipv4Prefix": "198.51.100.0/24"}]}"#);
+    let report = case.json(&arguments);
+    assert_eq!(
+        by_identity(&report, "gptbot"),
+        [("verified", 1, 0), ("unverified", 3, 3), ("suspected_impostor", 2, 1)]
+    );
+    // Its list is not at hand.
+    assert_eq!(by_identity(&report, "ahrefsbot"), [("unverified", 1, 0)]);
+    assert_eq!(crawler(&report, "curl")["identity"], Value::Null);
+    let suspected = &report["identities"]["suspected_impostor"];
+    assert_eq!(
+        (suspected, &report["lists"]["known"]),
+        (&json!({"requests": 2, "disallowed": 1, "certain": 1}), &json!(1))
+    );
+
+    // A list that was last changed eight days ago accuses no client.
+    let list = fs::File::options().append(true).open(case.0.path().join("lists/openai.com/gptbot.json")).expect("it");
+    list.set_modified(SystemTime::now() - Duration::from_secs(8 * 86_400)).expect("a time");
+    let report = case.json(&arguments);
+    assert_eq!(by_identity(&report, "gptbot"), [("verified", 1, 0), ("unverified", 5, 4)]);
+    assert_eq!((&report["lists"]["known"], &report["lists"]["fresh"]), (&json!(1), &json!(0)));
+
+    let off = case.run(&["--robots", "robots.txt", "access.log"]);
+    let off = String::from_utf8(off.stdout).expect("text");
+    assert!(off.contains("crawlgate crawlers --update") && !off.contains("suspected"), "{off}");
+    assert_eq!(case.json(&["--robots", "robots.txt", "access.log"])["lists"], Value::Null);
+}
+
+#[test]
+fn the_page_shows_the_numbers_and_escapes_the_log() {
+    let lines = [
+        line("22/Nov/2026:10:00:00 +0000", "/<script>alert(1)</script>", GPTBOT),
+        line("23/Nov/2026:10:00:00 +0000", "/", GPTBOT),
+        line("23/Nov/2026:10:00:00 +0000", "/", "<img>Bot/1.0 (+https://foo.example)"),
+    ];
+    let case = Case::new(&[("access.log", lines.concat().as_bytes())]);
+    assert_eq!(case.run(&["--robots", "robots.txt", "--html", "out.html", "access.log"]).status.code(), Some(0));
+    let page = fs::read_to_string(case.0.path().join("out.html")).expect("the page");
+    for part in ["<!doctype html>", "GPTBot", "/&lt;script&gt;", "<svg", "prefers-color-scheme", "default-src 'none'"] {
+        assert!(page.contains(part), "{part}");
+    }
+    for forbidden in ["<script", "<img", "http://", "https://", "src="] {
+        assert!(!page.contains(forbidden), "{forbidden}");
+    }
+    assert_eq!(case.run(&["--robots", "robots.txt", "--html", "no/out.html", "access.log"]).status.code(), Some(3));
+}
+
+#[test]
+fn combined_log_of_crawlgate_itself_is_read_back() {
+    let origin = Origin::plain();
+    let gate = Setup::before(origin.address)
+        .settings(
+            "trusted_proxies: [127.0.0.1]\nlogs: { access: { to: access.log, format: combined } }\n\
+             privacy: { logs: network }",
+        )
+        .start();
+    let field = "X-Forwarded-For: 203.0.113.9\r\n";
+    gate.get("shop.example", "/cart/?q=%22", &format!("{field}User-Agent: {BINGBOT}\r\n"));
+    // What would end a field, and what is no ASCII.
+    let odd = "GPTBot/1.2 \\x41 \" - [x] \u{202e}";
+    gate.get("shop.example", "/a\u{e9}", &format!("{field}User-Agent: {odd}\r\nReferer: http://\"\\\r\n"));
+    let log = eventually("two lines", || {
+        let log = read(&gate.path("access.log"));
+        (log.lines().count() == 2).then_some(log)
+    });
+    let lines: Vec<&str> = log.lines().collect();
+    assert!(
+        lines[0].starts_with("203.0.113.0 - - [") && lines[0].contains("\"GET /cart/?q=%22 HTTP/1.1\" 200 5 \"-\"")
+    );
+    assert!(lines[1].contains(r#" "http://\x22\x5C" "GPTBot/1.2 \x5Cx41 \x22 - [x] \xE2\x80\xAE""#), "{log}");
+    assert!(lines[1].contains(r"GET /a\xC3\xA9 HTTP/1.1"), "{log}");
+    let case = Case::new(&[("access.log", log.as_bytes())]);
+    let report = case.json(&["access.log", "--robots", "robots.txt"]);
+    assert_eq!((&report["lines"], &report["unreadable"]), (&json!(2), &json!(0)), "{report}");
+}

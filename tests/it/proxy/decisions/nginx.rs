@@ -1,0 +1,156 @@
+//! The real nginx with the files of `deploy/nginx`.
+
+use super::{POLICY, deciding};
+use crate::proxy::support::program::{Program, deployed, nginx};
+use crate::proxy::support::{BINGBOT, BROWSER, GPTBOT, Gate, HOST, Origin, Setup};
+use std::net::SocketAddr;
+
+/// nginx in front of an origin, beside a decision service.
+pub fn start(service: SocketAddr, origin: SocketAddr) -> Program {
+    Program::start(|prepared| {
+        prepared.write("crawlgate-http.conf", deployed_http(service));
+        prepared.write("crawlgate-server.conf", deployed("nginx/crawlgate-server.conf", &[]));
+        let site = [
+            ("listen 80", format!("listen {}", prepared.address)),
+            ("shop.example", HOST.to_owned()),
+            ("127.0.0.1:3000", origin.to_string()),
+        ];
+        prepared.write("site.conf", deployed("nginx/site.conf", &site));
+        nginx(prepared, "  include crawlgate-http.conf;\n  include site.conf;")
+    })
+}
+
+fn deployed_http(service: SocketAddr) -> String {
+    deployed("nginx/crawlgate-http.conf", &[("127.0.0.1:9180", service.to_string())])
+}
+
+/// nginx beside a decision service with this policy.
+fn with_policy(policy: &str) -> (Gate, Origin, Program) {
+    let (gate, origin) = (Setup::deciding().policy("site", policy).start(), Origin::plain());
+    let proxy = start(gate.address, origin.address);
+    (gate, origin, proxy)
+}
+
+#[test]
+fn refusals_have_the_status_body_and_type_of_crawlgates_own() {
+    let (_gate, origin, proxy) = with_policy(POLICY);
+    let refused = proxy.fetch_as(GPTBOT, "/page");
+    assert_eq!(refused.status, 403);
+    assert!(refused.text().contains("Rule:  Disallow: /\nGroup: GPTBot\n"), "{}", refused.text());
+    assert_eq!(refused.field("content-type"), Some("text/plain; charset=utf-8"));
+    let head = proxy.ask("HEAD", HOST, "/page", &format!("User-Agent: {GPTBOT}\r\n"));
+    assert_eq!((head.status, head.body.len()), (403, 0));
+    let post = proxy.ask("POST", HOST, "/page", &format!("User-Agent: {GPTBOT}\r\nContent-Length: 0\r\n"));
+    assert_eq!(post.status, 403);
+    assert!(origin.received().is_empty());
+}
+
+#[test]
+fn other_status_and_retry_after_come_through() {
+    let policy = "robots: { origin: replace, groups: [{ agents: '*', disallow: [/private/] }] }\n\
+                  enforcement: { mode: enforce, disallowed: { status: 429, retry_after: 7m } }\n";
+    let (_gate, _origin, proxy) = with_policy(policy);
+    let refused = proxy.fetch_as(BINGBOT, "/private/");
+    assert_eq!((refused.status, refused.field("retry-after")), (429, Some("420")));
+    assert!(refused.text().contains("Rule:  Disallow: /private/"), "{}", refused.text());
+    assert_eq!(proxy.fetch_as(BINGBOT, "/").status, 200);
+}
+
+#[test]
+fn paused_site_answers_503_and_keeps_its_robots_txt() {
+    let (_gate, _origin, proxy) = with_policy(&format!("{POLICY}pause: {{ retry_after: 2h }}\n"));
+    let paused = proxy.fetch_as(BINGBOT, "/");
+    assert_eq!((paused.status, paused.field("retry-after")), (503, Some("7200")));
+    assert_eq!(proxy.fetch_as(BINGBOT, "/robots.txt").status, 200);
+    assert_eq!(proxy.fetch_as(BROWSER, "/").status, 200);
+}
+
+#[test]
+fn location_of_the_question_is_closed_to_clients() {
+    let (_gate, _origin, proxy) = with_policy(POLICY);
+    let closed = proxy.fetch_as(BROWSER, "/_crawlgate");
+    assert_eq!(closed.status, 404);
+    assert_eq!(proxy.fetch_as(GPTBOT, "/_crawlgate").status, 404);
+}
+
+#[test]
+fn robots_txt_is_crawlgates_byte_for_byte() {
+    let (gate, origin, proxy) = with_policy(POLICY);
+    assert_eq!(proxy.fetch_as(BINGBOT, "/%72obots.txt").body, gate.fetch_as(BINGBOT, "/robots.txt").body);
+    let (ours, theirs) = (gate.fetch_as(BINGBOT, "/robots.txt"), proxy.fetch_as(BINGBOT, "/robots.txt"));
+    assert_eq!((theirs.status, &theirs.body), (200, &ours.body));
+    for name in ["etag", "last-modified", "cache-control", "content-type"] {
+        assert_eq!(theirs.fields(name), ours.fields(name));
+    }
+    assert!(origin.received().is_empty());
+}
+
+#[test]
+fn tags_go_by_the_type_that_the_origin_says() {
+    let gate = deciding();
+    let origin = Origin::start(|request, stream| {
+        let media = match request.target() {
+            "/download" => "application/pdf",
+            "/picture" => "image/webp",
+            "/missing.pdf" => "text/html; charset=utf-8",
+            _ => "text/html",
+        };
+        let answer = format!("HTTP/1.1 200 OK\r\nContent-Type: {media}\r\nContent-Length: 0\r\n\r\n");
+        std::io::Write::write_all(stream, answer.as_bytes()).is_ok()
+    });
+    let proxy = start(gate.address, origin.address);
+    for (target, tags) in [
+        ("/download", vec!["noindex, noarchive"]),
+        ("/picture", vec!["noimageindex"]),
+        ("/missing.pdf", vec![]),
+        ("/drafts/page", vec!["noindex, googlebot: nofollow"]),
+    ] {
+        let response = proxy.fetch_as(BROWSER, target);
+        assert_eq!((response.status, response.fields("x-robots-tag")), (200, tags), "{target}");
+        assert_eq!(response.field("crawlgate"), None);
+    }
+}
+
+#[test]
+fn request_that_nginx_redirects_inside_is_asked_about_once() {
+    let gate = deciding();
+    let proxy = Program::start(|prepared| {
+        prepared.write("crawlgate-http.conf", deployed_http(gate.address));
+        prepared.write("crawlgate-server.conf", deployed("nginx/crawlgate-server.conf", &[]));
+        prepared.write("site/drafts/index.html", "a page");
+        prepared.write("site/404.html", "no page");
+        let (address, root) = (prepared.address, prepared.path("site"));
+        let server = format!("listen {address}; root {root}; error_page 404 /404.html; include crawlgate-server.conf;");
+        nginx(prepared, &format!("  default_type text/html; include crawlgate-http.conf;\n  server {{ {server} }}"))
+    });
+    for (path, status, tags) in
+        [("/drafts/", 200, vec!["noindex, googlebot: nofollow"]), ("/missing", 404, vec![]), ("/private/", 403, vec![])]
+    {
+        let response = proxy.fetch_as(BINGBOT, path);
+        assert_eq!((response.status, response.fields("x-robots-tag")), (status, tags), "{path} {}", proxy.log());
+        assert_eq!(response.field("crawlgate"), None);
+    }
+    gate.wait_for_metric(
+        r#"crawlgate_requests_total{action="pass",crawler="bingbot",kind="allowed",site="site"}"#,
+        2.0,
+    );
+}
+
+#[test]
+fn requests_pass_and_say_so_while_crawlgate_is_down() {
+    let origin = Origin::plain();
+    let proxy = start(Origin::nowhere(), origin.address);
+    let passed = proxy.fetch_as(GPTBOT, "/page");
+    assert_eq!((passed.status, passed.field("crawlgate")), (200, Some("unavailable")));
+    assert_eq!(proxy.fetch_as(GPTBOT, "/robots.txt").status, 502);
+}
+
+#[test]
+fn client_that_names_another_address_is_judged_by_its_own() {
+    let policy = "crawlers: [{ token: ShopBot, networks: [203.0.113.0/24] }]\n\
+                  robots: { origin: replace, groups: [{ agents: '*', disallow: [/x] }] }\n\
+                  enforcement: { mode: enforce, unverified: refuse }\n";
+    let (_gate, _origin, proxy) = with_policy(policy);
+    let fields = "User-Agent: ShopBot/1.0\r\nX-Forwarded-For: 203.0.113.7\r\nX-Original-URI: /\r\n";
+    assert_ne!(proxy.ask("GET", HOST, "/page", fields).status, 200);
+}

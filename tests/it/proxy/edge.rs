@@ -1,0 +1,16 @@
+//! The edge: what happens to a connection before a request is forwarded.
+
+mod answers;
+mod attacks;
+mod certificates;
+mod heads;
+mod http2;
+mod https;
+mod lane;
+mod limits;
+mod openssl;
+mod paths;
+mod programs;
+mod proxy_protocol;
+mod proxy_protocol_of_haproxy;
+mod tls;

@@ -1,0 +1,295 @@
+//! Clients that attack, while another client's requests go on. Limits are short, and every attack is larger than what one
+//! client may do by accident.
+
+use crate::proxy::support::http2::{GOAWAY, PREFACE, SETTINGS};
+use crate::proxy::support::{Connection, Gate, HOST, Origin, PATIENCE, Setup};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+const SETTINGS_OF_ATTACKS: &str =
+    "limits: { head: 1s, idle: 2s, stall: 1s, handshake: 1s, connections_per_address: 2000 }";
+
+fn gate(origin: &Origin) -> Gate {
+    Setup::before(origin.address).settings(SETTINGS_OF_ATTACKS).start()
+}
+
+/// Runs an attack while another client asks for a page again and again. Each of its requests is answered, soon.
+fn while_others_are_served(gate: &Gate, attack: impl FnOnce()) {
+    let (over, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            let mut slowest = Duration::ZERO;
+            let mut connection = gate.connect();
+            while !over.load(Ordering::Acquire) || answered.load(Ordering::Relaxed) < 20 {
+                let began = Instant::now();
+                connection.send(&format!("GET /other HTTP/1.1\r\nHost: {HOST}\r\n\r\n"));
+                assert_eq!(connection.response("GET").status, 200);
+                slowest = slowest.max(began.elapsed());
+                answered.fetch_add(1, Ordering::Relaxed);
+            }
+            // A new client gets in, too.
+            assert_eq!(gate.get(HOST, "/new", "").status, 200);
+            slowest
+        });
+        attack();
+        over.store(true, Ordering::Release);
+        let slowest = other.join().expect("the other client is served");
+        assert!(slowest < Duration::from_secs(10), "a request took {slowest:?}");
+    });
+    assert!(gate.log.text().lines().all(|line| !line.contains("panicked")), "{}", gate.log.text());
+}
+
+/// Waits until all of these are closed by crawlgate.
+fn all_are_closed(connections: &mut [Connection]) {
+    let began = Instant::now();
+    for connection in connections {
+        while !connection.is_closed() {
+            if connection.was_reset() {
+                break;
+            }
+            connection.octets(1);
+        }
+    }
+    assert!(began.elapsed() < PATIENCE);
+}
+
+#[test]
+fn slow_and_silent_and_half_closed_clients_are_ended() {
+    let origin = Origin::plain();
+    let gate = gate(&origin);
+    while_others_are_served(&gate, || {
+        let mut open: Vec<Connection> = (0..300).map(|_| gate.connect()).collect();
+        for (number, connection) in open.iter_mut().enumerate() {
+            match number % 5 {
+                0 => {}
+                1 => connection.send("G"),
+                2 => connection.send("GET / HTTP/1.1\r\nHost: shop.example\r\nX-Slow: "),
+                3 => {
+                    connection.send("GET / HT");
+                    connection.finish_sending();
+                }
+                _ => connection.send("PRI * HTTP/2.0\r\n\r\nSM"),
+            }
+        }
+        all_are_closed(&mut open);
+    });
+    gate.wait_for_metric("crawlgate_requests_rejected_total{reason=\"head_timeout\"}", 120.0);
+}
+
+#[test]
+fn garbage_and_head_bombs_end_their_own_connection_alone() {
+    let origin = Origin::plain();
+    let gate = gate(&origin);
+    while_others_are_served(&gate, || {
+        let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+        let mut random = move || {
+            (seed, _) = (seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1), ());
+            (seed >> 33) as u8
+        };
+        let mut open = Vec::new();
+        for _ in 0..100 {
+            let octets: Vec<u8> = (0..2_000).map(|_| random()).collect();
+            let mut connection = gate.connect();
+            let _ = connection.try_send_bytes(&octets);
+            connection.try_finish_sending();
+            open.push(connection);
+        }
+        for bomb in [
+            format!("GET /{} HTTP/1.1\r\n", "a".repeat(200_000)),
+            format!("GET / HTTP/1.1\r\nHost: {HOST}\r\nX: {}\r\n\r\n", "b".repeat(500_000)),
+            format!("GET / HTTP/1.1\r\nHost: {HOST}\r\n{}\r\n", "A: b\r\n".repeat(50_000)),
+            format!("GET / HTTP/1.1\r\n{}", "a".repeat(500_000)),
+        ] {
+            let mut connection = gate.connect();
+            let _ = connection.try_send_bytes(bomb.as_bytes());
+            open.push(connection);
+        }
+        drop(open);
+    });
+    for reason in ["target_too_long", "headers_too_large", "too_many_fields"] {
+        assert!(
+            gate.metrics().contains(&format!("crawlgate_requests_rejected_total{{reason=\"{reason}\"}}")),
+            "{reason}"
+        );
+    }
+}
+
+/// A frame.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).expect("short").to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS_FRAME: u8 = 4;
+const PING: u8 = 6;
+const CONTINUATION: u8 = 9;
+/// GET / over http, with :authority a.
+const GET: &[u8] = b"\x82\x86\x84\x41\x01a";
+/// POST.
+const POST: &[u8] = b"\x83\x86\x84\x41\x01a";
+
+/// Sends frames until the other side ends the connection, at most so many.
+fn flood(gate: &Gate, most: usize, mut frames: impl FnMut(u32) -> Vec<u8>) -> bool {
+    let mut connection = gate.connect();
+    connection.send_bytes(PREFACE);
+    connection.send_bytes(&SETTINGS);
+    (0..most).any(|number| !connection.try_send_bytes(&frames(u32::try_from(number).expect("small"))))
+}
+
+#[test]
+fn floods_of_http2_frames_end_their_own_connection() {
+    let origin = Origin::plain();
+    let gate = gate(&origin);
+    while_others_are_served(&gate, || {
+        let reset = |number: u32| {
+            let stream = 2 * number + 1;
+            [frame(HEADERS, 5, stream, GET), frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])].concat()
+        };
+        assert!(flood(&gate, 200_000, reset), "rapid reset");
+        let continuation = |number: u32| match number {
+            0 => frame(HEADERS, 1, 1, GET),
+            _ => frame(CONTINUATION, 0, 1, &[b"\0\x01a".as_slice(), &[0x7f, 0xe1, 0x7e], &[b'x'; 16_000]].concat()),
+        };
+        assert!(flood(&gate, 10_000, continuation), "CONTINUATION");
+        let data = |number: u32| match number {
+            0 => frame(HEADERS, 4, 1, POST),
+            _ => frame(DATA, 0, 1, &[]).repeat(100),
+        };
+        assert!(flood(&gate, 100_000, data), "empty DATA");
+        assert!(flood(&gate, 10_000, |_| frame(HEADERS, 5, 2, GET)), "a stream of the server");
+        assert!(flood(&gate, 10_000, |_| b"GET / HTTP/1.1\r\n\r\n".to_vec()), "no frames");
+    });
+}
+
+const WINDOW_UPDATE: u8 = 8;
+
+/// Frames after a request that make its stream end, by the client or because crawlgate has to reset it (CVE-2025-8671).
+fn resets(stream: u32) -> [(&'static str, Vec<u8>); 4] {
+    [
+        ("RST_STREAM", frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])),
+        ("WINDOW_UPDATE of 0", frame(WINDOW_UPDATE, 0, stream, &[0; 4])),
+        ("WINDOW_UPDATE beyond 2^31", frame(WINDOW_UPDATE, 0, stream, &[0x7f, 0xff, 0xff, 0xff])),
+        ("DATA after the end", frame(DATA, 1, stream, b"x")),
+    ]
+}
+
+/// An origin that never answers, and says of each request when its connection has ended.
+fn silent() -> (Origin, Receiver<()>, Receiver<()>) {
+    let ((asked, was_asked), (ended, has_ended)) = (channel(), channel());
+    let origin = Origin::start(move |request, stream| {
+        if request.is_own() {
+            return std::io::Write::write_all(stream, b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").is_ok();
+        }
+        let _ = asked.send(());
+        let _ = std::io::Read::read(stream, &mut [0]);
+        let _ = ended.send(());
+        false
+    });
+    (origin, was_asked, has_ended)
+}
+
+#[test]
+fn request_whose_stream_is_reset_ends_at_the_origin() {
+    let (origin, was_asked, has_ended) = silent();
+    let gate = Setup::before(origin.address).start();
+    for case in 0..resets(1).len() {
+        let mut connection = gate.connect();
+        connection.send_bytes(PREFACE);
+        connection.send_bytes(&SETTINGS);
+        connection.send_bytes(&frame(HEADERS, 5, 1, GET));
+        was_asked.recv_timeout(PATIENCE).expect("the origin is asked");
+        let (name, reset) = &resets(1)[case];
+        connection.send_bytes(reset);
+        has_ended.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("{name}: the request goes on"));
+        gate.wait_for_metric("crawlgate_requests_in_flight", 0.0);
+    }
+}
+
+#[test]
+fn resets_end_the_connection_whoever_sends_them() {
+    let (origin, was_asked, has_ended) = silent();
+    let gate = Setup::before(origin.address).start();
+    for case in 0..resets(1).len() {
+        let mut connection = gate.connect();
+        connection.send_bytes(PREFACE);
+        connection.send_bytes(&SETTINGS);
+        // Each request has reached the origin before it is reset.
+        let (mut number, mut reached) = (0, 0);
+        while number < 300 {
+            let stream = 2 * number + 1;
+            let was_taken = connection.try_send_bytes(&frame(HEADERS, 5, stream, GET));
+            if !was_taken || was_asked.recv_timeout(Duration::from_secs(5)).is_err() {
+                break;
+            }
+            reached += 1;
+            connection.try_send_bytes(&resets(stream)[case].1);
+            has_ended.recv_timeout(PATIENCE).expect("the request ends");
+            number += 1;
+        }
+        let name = resets(1)[case].0;
+        let most = if case == 0 { 101 } else { 21 };
+        assert!(reached <= most, "{name}: {reached} requests reached the origin");
+        // PROTOCOL_ERROR or ENHANCE_YOUR_CALM.
+        let reason = connection.frame(GOAWAY).payload[7];
+        assert!(matches!(reason, 1 | 11), "{name}: {reason}");
+    }
+    gate.wait_for_metric("crawlgate_connections_closed_total{reason=\"http2\"}", 4.0);
+    gate.wait_for_metric("crawlgate_requests_in_flight", 0.0);
+}
+
+#[test]
+fn pings_and_settings_cost_nobody_else_an_answer() {
+    let origin = Origin::plain();
+    let gate = gate(&origin);
+    while_others_are_served(&gate, || {
+        let began = Instant::now();
+        // The answers are not read: once they fill the socket, the client is given up.
+        flood(&gate, 100_000, |_| frame(PING, 0, 0, &[0; 8]).repeat(20));
+        flood(&gate, 100_000, |_| frame(SETTINGS_FRAME, 0, 0, &[]).repeat(20));
+        assert!(began.elapsed() < PATIENCE * 2);
+    });
+}
+
+#[test]
+fn http2_client_that_does_not_answer_a_ping_is_ended() {
+    let origin = Origin::start(|request, stream| {
+        if request.is_own() {
+            return std::io::Write::write_all(stream, b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").is_ok();
+        }
+        // It never answers.
+        let _ = std::io::Read::read(stream, &mut [0]);
+        false
+    });
+    let gate = gate(&origin);
+    let mut connection = gate.connect();
+    connection.send_bytes(PREFACE);
+    connection.send_bytes(&SETTINGS);
+    connection.send_bytes(&frame(HEADERS, 5, 1, GET));
+    assert_eq!(connection.frame(PING).payload.len(), 8);
+    connection.rest();
+    gate.wait_for_metric("crawlgate_connections_closed_total{reason=\"no_pong\"}", 1.0);
+    gate.wait_for_metric("crawlgate_connections{state=\"active\"}", 0.0);
+    // An idle one gets a goodbye.
+    let mut idle = gate.connect();
+    idle.send_bytes(PREFACE);
+    idle.send_bytes(&SETTINGS);
+    assert_eq!(idle.frame(GOAWAY).stream, 0);
+    idle.rest();
+}
+
+#[test]
+fn thousand_idle_connections_hold_little_memory_and_end_in_time() {
+    let origin = Origin::plain();
+    let gate = gate(&origin);
+    assert_eq!(gate.get(HOST, "/", "").status, 200);
+    let before = gate.resident();
+    let mut open: Vec<Connection> = (0..1_000).map(|_| gate.connect()).collect();
+    gate.wait_for_metric("crawlgate_connections{state=\"idle\"}", 1_000.0);
+    let each = gate.resident().saturating_sub(before) / 1_000;
+    assert!(each < 50, "{each} KiB for an idle connection");
+    while_others_are_served(&gate, || all_are_closed(&mut open));
+}

@@ -1,0 +1,112 @@
+//! Heads that two readers could understand differently: no door passes one on, and each is recorded with the same word.
+
+use super::world::{Door, GET_OVER_HTTP, World, literal};
+use super::{answered, counters, differently_counted};
+use crate::proxy::support::http2::{HEADERS, PREFACE, SETTINGS};
+use crate::proxy::support::{Connection, Response};
+
+/// The fields of each head that its record names.
+const NAMED: [(&str, &str); 2] = [("user-agent", "GPTBot/1.2"), ("referer", "https://search.example/")];
+
+/// The request line and the fields of a head, the status of its refusal, and the word of its record.
+fn heads() -> Vec<(&'static str, String, u16, &'static str)> {
+    let host = "Host: shop.example\r\n";
+    let of = |line, fields: &str, status, word| (line, fields.to_owned(), status, word);
+    vec![
+        of("GET / HTTP/1.1", "", 400, "no_host"),
+        of("GET / HTTP/1.1", "Host: shop.example/x\r\n", 400, "bad_host"),
+        of("GET / HTTP/1.1", "Host: shop.example x\r\n", 400, "bad_host"),
+        of("GET / HTTP/1.1", "Host: x.example, shop.example\r\n", 400, "bad_host"),
+        of("GET / HTTP/1.1", "Host: shop.example\r\nHost: shop.example\r\n", 400, "bad_host"),
+        of("GET http://other.example/ HTTP/1.1", host, 400, "other_host"),
+        of("GET ?a HTTP/1.1", host, 400, "target"),
+        of("GET /a#b HTTP/1.1", host, 400, "target"),
+        of("GET / HTTP/1.2", host, 400, "version"),
+        of("GET  / HTTP/1.1", host, 400, "request_line"),
+        of("GET / HTTP/1.1", "Host: shop.example\r\nA : b\r\n", 400, "field"),
+        of("GET / HTTP/1.1", "Host: shop.example\r\n folded\r\n", 400, "folded_line"),
+        of(
+            "POST / HTTP/1.1",
+            "Host: shop.example\r\nContent-Length: 1\r\nContent-Length: 1\r\n",
+            400,
+            "content_length",
+        ),
+        of("POST / HTTP/1.1", "Host: shop.example\r\nTransfer-Encoding: gzip\r\n", 400, "transfer_encoding"),
+        of("TRACE / HTTP/1.1", host, 405, "method"),
+        ("GET / HTTP/1.1", format!("{host}{}", "A: b\r\n".repeat(150)), 431, "too_many_fields"),
+    ]
+}
+
+/// The response to octets.
+fn sent(world: &World, line: &str, fields: &str) -> Response {
+    let mut connection = Connection::open(world.address());
+    let named: String = NAMED.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    connection.send(&format!("{line}\r\n{fields}{named}\r\n"));
+    connection.response("GET")
+}
+
+#[test]
+fn odd_heads_over_http1_are_refused_and_recorded_alike() {
+    // hyper reads the heads of the layer, and leaves only the host to it.
+    for (door, is_for) in [(Door::Pingora, (|_| true) as fn(&str) -> bool), (Door::Tower, |word| word == "bad_host")] {
+        let (lane, other) = (World::open(Door::Lane), World::open(door));
+        let heads: Vec<_> = heads().into_iter().filter(|(.., word)| is_for(word)).collect();
+        for (line, fields, status, word) in &heads {
+            let [expected, got] = [&lane, &other].map(|world| answered(world, line, || sent(world, line, fields)));
+            assert_eq!(expected.status, *status, "{line} {fields}");
+            let logged = ["action", "error", "user_agent"].map(|name| expected.logged[name].as_str());
+            assert_eq!(logged, [Some("refuse"), Some(word), Some(NAMED[0].1)], "{line} {fields}");
+            assert_eq!(expected, got, "{door:?} {line} {fields}");
+        }
+        assert_eq!(differently_counted(&lane, &other, heads.len()), [""; 0]);
+        assert_eq!((lane.origin_was_asked(), other.origin_was_asked()), (0, 0));
+    }
+}
+
+#[test]
+fn odd_heads_over_http2_are_refused_and_recorded_as_over_http1() {
+    const SHOP: (&str, &str) = (":authority", "shop.example");
+    let (lane, world) = (World::open(Door::Lane), World::open(Door::Http2));
+    // Pingora refuses a request without a host, or with two, by itself (Pingora 0.9.1).
+    let heads = [
+        ("/", ("host", "shop.example/x"), 0, 400, "bad_host"),
+        ("/", ("host", "shop.example x"), 0, 400, "bad_host"),
+        ("/", ("host", "x.example, shop.example"), 0, 400, "bad_host"),
+        ("?a", SHOP, 0, 400, "target"),
+        ("/", SHOP, 150, 431, "too_many_fields"),
+    ];
+    for (path, named, more, status, word) in heads {
+        let fields = format!("Host: {}\r\n{}", named.1, "a: b\r\n".repeat(more));
+        let expected = answered(&lane, path, || sent(&lane, &format!("GET {path} HTTP/1.1"), &fields));
+        let got = answered(&world, path, || {
+            let mut connection = Connection::open(world.address());
+            connection.send_bytes(PREFACE);
+            connection.send_bytes(&SETTINGS);
+            let lines = [(":path", path), named].into_iter().chain(NAMED).chain(vec![("a", "b"); more]);
+            let lines = lines.flat_map(|(name, value)| literal(name, value));
+            let block: Vec<u8> = GET_OVER_HTTP.iter().copied().chain(lines).collect();
+            let length = u16::try_from(block.len()).expect("short").to_be_bytes();
+            connection.send_bytes(&[&[0, length[0], length[1], 1, 5, 0, 0, 0, 1], &block[..]].concat());
+            connection.frame(HEADERS);
+            Response { version: String::new(), status, headers: Vec::new(), body: Vec::new() }
+        });
+        assert_eq!((expected.status, expected.logged["error"].as_str()), (status, Some(word)), "{path} {named:?}");
+        assert_eq!(expected.logged, got.logged, "{path} {named:?}");
+    }
+    assert_eq!(differently_counted(&lane, &world, heads.len()), [""; 0]);
+    assert_eq!(world.origin_was_asked(), 0);
+}
+
+/// A question without a host is none: the decision service says so to the proxy, and records no request.
+#[test]
+fn questions_about_odd_hosts_are_counted_as_no_questions() {
+    let world = World::open(Door::Decisions);
+    let hosts = ["shop.example/x", "shop.example x", "x.example, shop.example"];
+    for host in hosts {
+        let asked = "Host: service\r\nX-Forwarded-Method: GET\r\nX-Forwarded-Uri: /\r\nX-Forwarded-Host";
+        let response = sent(&world, "GET /decide/forward-auth HTTP/1.1", &format!("{asked}: {host}\r\n"));
+        assert_eq!((response.status, response.field("crawlgate-decision")), (403, None), "{host}");
+    }
+    assert_eq!(counters(&world, 0), ["crawlgate_requests_rejected_total{reason=\"question\"} 3"]);
+    assert!(world.log().is_empty());
+}
