@@ -24,8 +24,9 @@ pub struct Target<'a> {
 pub struct Resolved<'a> {
     /// Path and query.
     pub target: &'a [u8],
-    /// Whether the path had dot segments. A client that keeps to RFC 3986 section 5.2.4 never sends any.
-    pub had_dots: bool,
+    /// Whether dot segments or parameters were removed. A rule for the URL as sent then says nothing of this one: the
+    /// suffix of `/private/x;.css` is gone here, and so is the directory of `/public/../private/`.
+    pub is_shortened: bool,
 }
 
 impl<'a> Target<'a> {
@@ -140,16 +141,16 @@ enum Parameters {
 fn resolve_into<'a>(sent: &[u8], parameters: Parameters, out: &'a mut Vec<u8>) -> Resolved<'a> {
     let (path, query) = split_query(sent);
     out.clear();
-    let mut had_dots = false;
+    let mut is_shortened = parameters == Parameters::Stripped;
     let mut rest = Some(path.strip_prefix(b"/").unwrap_or(path));
     while let Some(path) = rest {
         let segment;
         (segment, rest) = first_segment(path, parameters);
         match segment {
             b"" => {}
-            b"." => had_dots = true,
+            b"." => is_shortened = true,
             b".." => {
-                had_dots = true;
+                is_shortened = true;
                 out.truncate(out.iter().rposition(|&octet| octet == b'/').unwrap_or(0));
             }
             _ => {
@@ -163,7 +164,7 @@ fn resolve_into<'a>(sent: &[u8], parameters: Parameters, out: &'a mut Vec<u8>) -
         }
     }
     out.extend_from_slice(query);
-    Resolved { target: out, had_dots }
+    Resolved { target: out, is_shortened }
 }
 
 /// The first segment of a path, and what follows the slash after it, or the escape of one.

@@ -325,10 +325,10 @@ fn match_rules(matcher: &Matcher, binding: Binding, target: Target<'_>) -> Match
     }
     // Many origins resolve dot segments, doubled slashes, `%2F` and parameters; where only that makes the path
     // disallowed, the crawler kept to the letter of the RFC and still gets at what the owner closed. An Allow of the URL
-    // as sent counts if it says more than the Disallow: `Allow: /` does not. Where there were dot segments it never
-    // counts: `/public/../private` has nothing of `/public/`, and a client that keeps to RFC 3986 would not send it.
+    // as sent counts if it says more than the Disallow: `Allow: /` does not. Where dot segments or parameters were
+    // removed it never counts: `/public/../private` has nothing of `/public/`, nor `/private/x;.css` of `/*.css$`.
     let closed = target.resolutions().find_map(|resolved| {
-        let outranks = |rule: usize| resolved.had_dots || sent.is_none_or(|sent| priority(sent) < priority(rule));
+        let outranks = |rule: usize| resolved.is_shortened || sent.is_none_or(|sent| priority(sent) < priority(rule));
         rules.find(resolved.target).filter(|rule| !allows(*rule) && outranks(*rule))
     });
     match closed {

@@ -166,6 +166,25 @@ fn allow_list_holds_for_what_a_path_with_dot_segments_resolves_to() {
 }
 
 #[test]
+fn allow_list_holds_for_a_path_without_its_parameters() {
+    let rules = "{ agents: GPTBot, disallow: [/], allow: [/public/, /page, '/*.css$', '/*.jsp;v=', '/api;v=1'] }";
+    let world = World::of(&enforced(rules));
+    for target in
+        ["/private/index.html;x.css", "/private/x;.css", "/private/a.jsp;v=1", "/private;/x.css/..;.css", "/api;v=1"]
+    {
+        assert_eq!(world.told(GPTBOT, target), ("disallowed", "ambiguous", "block", None), "{target}");
+    }
+    for target in
+        ["/page;jsessionid=1", "/public/a;x=1", "/a.css", "/a.css;v=1.css", "/private/a.css;.css", "/public/a?x;.css"]
+    {
+        assert_eq!(world.told(GPTBOT, target), ALLOWED, "{target}");
+    }
+    let world = World::of(&enforced("{ agents: GPTBot, disallow: [/in/], allow: ['/*.css$'] }"));
+    assert_eq!(world.told(GPTBOT, "/in/x;.css").1, "ambiguous", "however long the Allow is");
+    assert_eq!(world.told(GPTBOT, "/open/x;.css"), ALLOWED);
+}
+
+#[test]
 fn whatever_resolves_to_robots_txt_is_answered_with_the_file_of_the_site() {
     let world = World::of(&with("{ agents: '*', disallow: [/] }", "acknowledge: site_disallowed"));
     for target in ["//robots.txt", "/./robots.txt", "/a/../robots.txt?x", "/%2Frobots.txt", "/a%2f..%2frobots%2etxt"] {

@@ -69,7 +69,7 @@ fn judging_allocates_nothing() {
     let snapshot = Snapshot::new(vec![entry], 1);
     let garbage = "x;(bot http://".repeat(600);
     let long = format!("/private/{}", "a%C3%A4/".repeat(500));
-    let cases: [(&str, &str, &str, Kind); 11] = [
+    let cases: [(&str, &str, &str, Kind); 12] = [
         ("shop.example", "bingbot", "/trap/x", Kind::Trapped),
         (
             "shop.example",
@@ -90,6 +90,7 @@ fn judging_allocates_nothing() {
         ("shop.example", "bingbot", &long, Kind::Unproven),
         ("shop.example", "bingbot", "/x%2F..%2fprivate%2fy", Kind::Ambiguous),
         ("shop.example", "bingbot", "/x;a/..;b/private;c/y", Kind::Ambiguous),
+        ("shop.example", "bingbot", "/private/help/..;/x;y", Kind::Ambiguous),
         ("elsewhere.example", "bingbot", "/", Kind::NotACrawler),
     ];
     let mut scratch = Scratch::default();

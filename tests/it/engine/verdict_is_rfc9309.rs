@@ -137,10 +137,12 @@ fn has_dots(target: &str) -> bool {
     path.split('/').any(|segment| matches!(segment, "." | ".."))
 }
 
-/// Whether what origins may resolve a path to is disallowed; with `by_dots`, by way of dot segments.
-fn is_closed_resolved(body: &[u8], token: &str, target: &str, by_dots: bool) -> bool {
-    let read = [target.to_owned(), naive_stripped(target)];
-    read.iter().any(|target| (!by_dots || has_dots(target)) && !naive_allows(body, token, &naive_resolved(target)))
+/// Whether what origins may resolve a path to is disallowed; with `shortened`, by the loss of dot segments or parameters.
+fn is_closed_resolved(body: &[u8], token: &str, target: &str, shortened: bool) -> bool {
+    let stripped = naive_stripped(target);
+    let read = [(target, has_dots(target)), (stripped.as_str(), stripped != target)];
+    let is_closed = |target: &str| !naive_allows(body, token, &naive_resolved(target));
+    read.iter().any(|(target, is_shorter)| (!shortened || *is_shorter) && is_closed(target))
 }
 
 // ---- random policies ---------------------------------------------------------------------------------------------------

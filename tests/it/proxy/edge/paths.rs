@@ -169,8 +169,17 @@ fn parameters_of_segments_carry_no_crawler_past_a_rule_to_a_servlet_container() 
         let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
         stream.write_all(answer.as_bytes()).is_ok()
     });
-    let policy = "robots: { origin: replace, groups: { agents: GPTBot, disallow: /private/ } }\nenforcement: { mode: enforce }\n";
-    let gate = Setup::before(origin.address).policy("site", policy).start();
+    let before = |rules: &str| {
+        let robots = format!("robots: {{ origin: replace, groups: {{ agents: GPTBot, {rules} }} }}\n");
+        Setup::before(origin.address).policy("site", &format!("{robots}enforcement: {{ mode: enforce }}\n")).start()
+    };
+    let gate = before("disallow: /private/");
+    let listed = before("disallow: /, allow: [/public/, '/*.css$']");
+    for spelling in ["/private/index.html;x.css", "/private/index.html;.css", "/public/..;/private/index.html;x"] {
+        assert!(get(origin.address, spelling).1.contains(SECRET), "{spelling}");
+        assert_eq!(get(listed.address, spelling).0, 403, "{spelling}");
+    }
+    assert_eq!(get(listed.address, "/public/a;jsessionid=1").0, 200);
     for spelling in [
         "/private;x/index.html",
         "/;x/private/index.html",
