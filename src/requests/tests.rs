@@ -144,7 +144,8 @@ fn mapped_heads_are_read_strictly() {
 
 #[test]
 fn unread_heads_are_recorded_as_far_as_they_can_be_read() {
-    let octets = b"\r\nGET /a  HTTP/1.1\r\nA : b\r\nhosts: no\r\nHOST:shop.example \r\nX-Forwarded-For: 192.0.2.7\nhost: second\r\n                   x-forwarded-for: 192.0.2.8\r\nUser-Agent: GPTBot/1.2\r\n\r\nReferer: body";
+    let octets = b"\r\nGET /a  HTTP/1.1\r\nA : b\r\nhosts: no\r\nHOST:shop.example \r\nX-Forwarded-For: 192.0.2.7\nhost: second\r\n\
+                   x-forwarded-for: 192.0.2.8\r\nUser-Agent: GPTBot/1.2\r\n\r\nReferer: body";
     let head = UnreadHead::new(octets);
     assert_eq!((head.method(), head.target(), head.host()), (&b"GET"[..], &b"/a"[..], &b"shop.example"[..]));
     assert_eq!((head.fields().user_agent, head.fields().referer), (Some(&b"GPTBot/1.2"[..]), None));
