@@ -116,13 +116,13 @@ fn result(report: &Report, fail_on: Option<FailOn>) -> Result<(), Failure> {
     let found = thousands(found);
     Err(Failure::Found(match kind {
         FailOn::Violation => {
-            let [verified, unverified, impostors] = {
-                let of = &report.identities;
-                [of.verified, of.unverified, of.suspected_impostor].map(|counts| thousands(counts.certain))
-            };
+            let of = &report.identities;
+            let named = [of.verified, of.unverified, of.suspected_impostor].map(|counts| counts.certain);
+            let unlisted = thousands(report.certain - named.iter().sum::<u64>());
+            let [verified, unverified, impostors] = named.map(thousands);
             format!(
                 "{found} disallowed requests are certain ({verified} of verified crawlers, {unverified} of unverified \
-                 ones, {impostors} of suspected impostors), and --fail-on violation is set"
+                 ones, {impostors} of suspected impostors, {unlisted} of unlisted bots), and --fail-on violation is set"
             )
         }
         FailOn::Disallowed => format!("{found} requests are disallowed, and --fail-on disallowed is set"),

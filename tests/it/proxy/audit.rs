@@ -431,7 +431,11 @@ fn an_impostor_is_never_charged_to_the_real_crawler() {
     assert!(bar.is_some_and(|bar| bar.contains("suspected impostor") && !bar.contains("\"bad\"")), "{bar:?}");
     let failed = case.run(&[&arguments[..], &["--fail-on", "violation"]].concat());
     let error = String::from_utf8_lossy(&failed.stderr);
-    assert!(error.contains("(0 of verified crawlers, 5 of unverified ones, 662 of suspected impostors)"), "{error}");
+    assert!(
+        error
+            .contains("(0 of verified crawlers, 5 of unverified ones, 662 of suspected impostors, 4 of unlisted bots)"),
+        "{error}"
+    );
 
     // Without lists everything is a claim.
     let report = case.json(&["--robots", "robots.txt", "access.log"]);
