@@ -24,14 +24,15 @@ const MOST_DAYS: i64 = 120;
 const DAYS: [i64; 5] = [1, 7, 30, 90, 400];
 
 impl Period {
-    /// The last days; the last 24 hours where it is one, and whole weeks where they are many.
+    /// The last days; the last 24 hours where it is one, and whole weeks where they are many. All of them at least: the
+    /// first hour, day or week is a whole one.
     pub fn days(days: i64, now: Timestamp) -> Period {
-        let (step, before) = match days {
-            ..=1 => (Step::Hour, 23 * Step::Hour.seconds()),
-            2..=MOST_DAYS => (Step::Day, (days - 1) * DAY),
-            _ => (Step::Week, (days - 1) * DAY),
+        let step = match days {
+            ..=1 => Step::Hour,
+            2..=MOST_DAYS => Step::Day,
+            _ => Step::Week,
         };
-        Period { from: step.begin(Timestamp(now.0 - before)), to: now, step }
+        Period { from: step.begin(Timestamp(now.0 - days * DAY)), to: now, step }
     }
 
     /// The last hours, whole ones and at least as many as are asked for; days where the duration is one of whole days, or
@@ -131,8 +132,18 @@ mod tests {
         assert_eq!(since(1), ("2026-11-22T18:00:00Z".into(), Step::Hour));
         assert_eq!(since(25), ("2026-11-21T18:00:00Z".into(), Step::Hour));
         assert_eq!(since(36), ("2026-11-21T07:00:00Z".into(), Step::Hour));
-        assert_eq!(since(24), ("2026-11-21T20:00:00Z".into(), Step::Hour));
-        assert_eq!(since(48), ("2026-11-21T00:00:00Z".into(), Step::Day));
-        assert_eq!(since(7 * 24 + 1), ("2026-11-15T00:00:00Z".into(), Step::Day));
+        assert_eq!(since(24), ("2026-11-21T19:00:00Z".into(), Step::Hour));
+        assert_eq!(since(48), ("2026-11-20T00:00:00Z".into(), Step::Day));
+        assert_eq!(since(7 * 24 + 1), ("2026-11-14T00:00:00Z".into(), Step::Day));
+    }
+
+    #[test]
+    fn a_time_is_never_shorter_than_asked_for() {
+        let now = Timestamp::parse("2026-11-23T03:41:00Z").expect("a time");
+        for hours in 1..=400 * 24 {
+            let from = Period::since(Duration::from_secs(hours * 3_600), now).from;
+            let asked = i64::try_from(hours).expect("few") * 3_600;
+            assert!(now.0 - from.0 >= asked, "{hours}h: {from}");
+        }
     }
 }
