@@ -12,7 +12,7 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// How far back: whole days, or hours (up to 7 days) that begin on the hour
+    /// How far back at least: whole days from midnight UTC on, or hours (up to 7 days) from the full hour on
     #[arg(long, value_name = "DURATION", default_value = "7d", value_parser = super::audit::duration)]
     since: Duration,
     /// The state directory
@@ -142,7 +142,7 @@ fn crawlers(out: &mut impl Write, overview: &Overview) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A row of a site counts as the paragraph does: without unlisted bots, which have a column of their own.
+/// A row of a site counts as the paragraph does: without impostors and unlisted bots, which have columns of their own.
 fn sites(out: &mut impl Write, overview: &Overview) -> std::io::Result<()> {
     let head = ["requests", "broke", "unverified", "impostors", "would refuse", "unlisted too", "refused"];
     write!(out, "\n{:<28}", "site")?;
@@ -151,11 +151,11 @@ fn sites(out: &mut impl Write, overview: &Overview) -> std::io::Result<()> {
     for row in &overview.sites {
         let (counts, by_identity) = (&row.counts, &row.by_identity);
         let numbers = [
-            counts.requests(),
+            by_identity.own().requests(),
             by_identity.verified.broke(),
             by_identity.unverified.broke(),
             by_identity.impostor.requests(),
-            counts.get("would_refuse").saturating_sub(row.unlisted_would_refuse),
+            counts.get("would_refuse"),
             row.unlisted_would_refuse,
             counts.get("refused"),
         ];

@@ -32,6 +32,8 @@ struct CrawlerPage {
     kinds: Vec<KindRow>,
     /// The name, where nothing proves any request under it.
     unproven_name: String,
+    /// What the command that proves an address calls the crawler; empty where it does not know it.
+    known_as: String,
     /// Requests from outside of all lists of the operator, where reverse DNS is not asked; by whole days.
     suspected: u64,
     /// Requests that would be impostors', but for a list that verified none lately; by whole days.
@@ -81,6 +83,7 @@ impl Dashboard {
             } else {
                 name.clone()
             },
+            known_as: known.map(|crawler| crawler.id.clone()).unwrap_or_default(),
             suspected: of_outcome("suspected")?,
             suspended: of_outcome("suspended")?,
             numbers: vec![

@@ -5,7 +5,7 @@ use super::charts::{Bar, bars};
 use super::format::{minute, percent, thousands};
 use super::layout::{Layout, site_link};
 use super::period::{Choice, Period};
-use super::rows::{CrawlerRow, Row};
+use super::rows::{CrawlerRow, Row, UNLISTED};
 use super::summary::{TimeBefore, Told, sentences};
 use super::{Dashboard, PageError, STYLE};
 use crate::admin::query::Query;
@@ -20,8 +20,6 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Crawlers that the page shows unless it is asked for all.
 const SHOWN: usize = 40;
-/// The label of unlisted bots, which `mode: enforce` alone does not refuse.
-const UNLISTED: &str = "other";
 /// Names of unlisted bots that are shown.
 const NAMES: usize = 20;
 
@@ -36,7 +34,8 @@ pub struct Overview {
     pub to: Timestamp,
     /// What happened, in sentences for people.
     pub summary: Vec<String>,
-    /// Requests of all crawlers, and of clients in their names.
+    /// Requests of all crawlers, and of clients in their names. Those of `unlisted_would_refuse` do not count as
+    /// `would_refuse`, here and in all rows.
     pub totals: Counts,
     /// The same by what is proven of the names.
     pub by_identity: ByIdentity,
@@ -101,13 +100,16 @@ impl Overview {
             row.suspected = suspected.get(&row.id).map_or(0, |suspected| row.counts.requests().min(*suspected));
         }
         let of_unlisted: HashMap<String, ByIdentity> = history.sites(UNLISTED, from, step)?.into_iter().collect();
-        let unlisted = |counts: &ByIdentity| counts.all().get("would_refuse");
-        let site_row = |(site, by_identity): (String, ByIdentity)| SiteRow {
-            unlisted_would_refuse: of_unlisted.get(&site).map_or(0, unlisted),
+        let site_row = |(site, mut by_identity): (String, ByIdentity)| SiteRow {
+            unlisted_would_refuse: of_unlisted
+                .get(&site)
+                .map_or(0, |unlisted| by_identity.take_out("would_refuse", unlisted)),
             counts: by_identity.all(),
             by_identity,
             site,
         };
+        let unlisted_would_refuse =
+            of_unlisted.values().map(|unlisted| by_identity.take_out("would_refuse", unlisted)).sum();
         let (unclaimed, mut sites): (Vec<_>, Vec<_>) =
             history.sites("", from, step)?.into_iter().map(site_row).partition(|row| row.site == UNCLAIMED);
         sites.sort_by_key(|row| std::cmp::Reverse(row.counts.broke()));
@@ -121,23 +123,13 @@ impl Overview {
             unclaimed: unclaimed.iter().map(|row| row.counts.requests()).sum(),
             periods: period.bars(&series),
             crawlers,
-            unlisted_would_refuse: of_unlisted.values().map(unlisted).sum(),
+            unlisted_would_refuse,
             sites,
             unlisted: history.unlisted(from, NAMES)?,
         };
-        let told = Told {
-            totals: &overview.totals,
-            counted_before_identities: overview.by_identity.unknown,
-            would_refuse: overview.would_refuse(),
-            crawlers: &overview.crawlers,
-        };
+        let told = Told { by_identity: &overview.by_identity, crawlers: &overview.crawlers };
         overview.summary = sentences(&told, TimeBefore::read(history, &period)?.as_ref());
         Ok(overview)
-    }
-
-    /// Requests that `mode: enforce` alone would refuse.
-    pub fn would_refuse(&self) -> u64 {
-        self.totals.get("would_refuse").saturating_sub(self.unlisted_would_refuse)
     }
 }
 
@@ -152,7 +144,7 @@ pub(super) fn name(id: &str, registry: &Registry) -> String {
     }
 }
 
-/// Rows of crawlers in the order of the worst that was done in their names; the identities of one crawler stand together.
+/// Rows of crawlers in the order of the worst that was done in their names, proven offenders first; the identities of one crawler stand together.
 fn crawler_rows(seen: HashMap<String, Trends>, period: &Period, registry: &Registry) -> Vec<CrawlerRow> {
     let mut crawlers: Vec<Vec<CrawlerRow>> = seen
         .into_iter()
@@ -164,7 +156,8 @@ fn crawler_rows(seen: HashMap<String, Trends>, period: &Period, registry: &Regis
         .collect();
     let weight = |rows: &Vec<CrawlerRow>| {
         let sum = |of: fn(&Counts) -> u64| rows.iter().map(|row| of(&row.counts)).sum::<u64>();
-        (sum(Counts::broke), sum(|counts| counts.get("would_refuse")), sum(Counts::requests))
+        let proven: u64 = rows.iter().filter(|row| row.identity == "verified").map(|row| row.counts.broke()).sum();
+        (proven, sum(Counts::broke), sum(|counts| counts.get("would_refuse")), sum(Counts::requests))
     };
     let id = |rows: &Vec<CrawlerRow>| rows.first().map(|row| row.id.clone());
     crawlers.sort_by(|one, other| weight(other).cmp(&weight(one)).then_with(|| id(one).cmp(&id(other))));
@@ -211,12 +204,15 @@ impl Trend {
         }
     }
 
-    fn row(self, (id, identity): (&str, &'static str), period: &Period, registry: &Registry) -> CrawlerRow {
+    fn row(mut self, (id, identity): (&str, &'static str), period: &Period, registry: &Registry) -> CrawlerRow {
+        let unlisted_would_refuse = if id == UNLISTED { self.counts.get("would_refuse") } else { 0 };
+        self.counts.take_out("would_refuse", unlisted_would_refuse);
         let known = registry.crawlers().iter().find(|crawler| crawler.id == id);
         CrawlerRow {
             name: name(id, registry),
             identity,
             suspected: 0,
+            unlisted_would_refuse,
             purpose: known.map_or("", |crawler| crawler.purpose.name()),
             compliance: self.counts.compliance(),
             broke: self.first.zip(self.last).map(|(first, last)| (period.name(first), period.name(last))),
@@ -270,13 +266,13 @@ impl View {
             period: format!("{} to {} UTC", minute(overview.from), minute(overview.to)),
             summary: overview.summary.join(" "),
             numbers: vec![
-                number(totals.requests(), "requests of crawlers"),
+                number(by_identity.own().requests(), "requests of crawlers"),
                 (compliance, "kept to the rules"),
                 number(by_identity.verified.broke(), "of verified crawlers broke the rules"),
                 number(by_identity.unverified.broke(), "under names that nothing proves broke them"),
                 number(by_identity.impostor.requests(), "came from impostors"),
                 number(totals.get("refused"), "were refused"),
-                number(overview.would_refuse(), "would be refused if enforced"),
+                number(totals.get("would_refuse"), "would be refused if enforced"),
                 number(overview.people, "requests of people"),
             ],
             chart: bars(&overview.periods),
@@ -293,14 +289,14 @@ impl View {
 
 impl Enforcing {
     fn new(row: &SiteRow, modes: &BTreeMap<String, String>) -> Enforcing {
-        let would_refuse = row.counts.get("would_refuse").saturating_sub(row.unlisted_would_refuse);
+        let would_refuse = row.counts.get("would_refuse");
         let judged = row.counts.judged();
         let share = if judged == 0 { 0.0 } else { 100.0 * would_refuse as f64 / judged as f64 };
         Enforcing {
             href: site_link(&row.site),
             site: row.site.clone(),
             mode: modes.get(&row.site).cloned().unwrap_or_else(|| "removed".to_owned()),
-            requests: thousands(row.counts.requests()),
+            requests: thousands(row.by_identity.own().requests()),
             broke: row.by_identity.verified.broke(),
             hits: thousands(row.by_identity.verified.broke()),
             unverified: thousands(row.by_identity.unverified.broke()),

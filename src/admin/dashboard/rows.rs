@@ -7,6 +7,9 @@ use super::layout::{crawler_link, samples_link};
 use crate::state::history::{ByIdentity, Counts};
 use serde::Serialize;
 
+/// The label of unlisted bots, which `mode: enforce` alone does not refuse.
+pub const UNLISTED: &str = "other";
+
 /// Names that claim nothing which could be proven: unlisted bots, unlisted programs, and what is beyond the bound.
 pub fn claims_nothing(id: &str) -> bool {
     matches!(id, "other" | "tool" | "overflow")
@@ -19,6 +22,14 @@ pub fn in_words(id: &str, name: &str, identity: &str) -> String {
         "verified" => "verified".to_owned(),
         "impostor" => format!("impostor: proven not to be {name}"),
         _ => format!("claims to be {name}; nothing is proven"),
+    }
+}
+
+/// What an unlisted bot would be refused for beyond `mode: enforce`; nothing of no request.
+fn unlisted_in_words(would_refuse: u64) -> String {
+    match would_refuse {
+        0 => String::new(),
+        number => format!("{} would be refused with purposes: {{ other: enforce }}", thousands(number)),
     }
 }
 
@@ -52,15 +63,17 @@ impl Row {
         let count = |column| thousands(counts.get(column));
         // An impostor is refused whatever it asks for: what it would have done to the rules says nothing.
         let is_impostor = identity == "impostor";
+        let would_refuse = counts.get("would_refuse");
+        let (would_refuse, unlisted) = if id == UNLISTED { (0, would_refuse) } else { (would_refuse, 0) };
         Row {
-            says: in_words(id, name, identity),
+            says: in_words(id, name, identity) + &unlisted_in_words(unlisted),
             samples: samples_link(&[("site", site), ("crawler", id), ("identity", identity)]),
             requests: thousands(counts.requests()),
             robots_txt: count("robots_txt"),
             broke: counts.broke(),
             hits: if is_impostor { "-".to_owned() } else { thousands(counts.broke()) },
             unproven: count("unproven"),
-            would_refuse: count("would_refuse"),
+            would_refuse: thousands(would_refuse),
             refused: count("refused"),
             compliance: counts.compliance().map_or_else(|| "-".to_owned(), percent),
             ..Row::default()
@@ -75,7 +88,7 @@ impl Row {
 }
 
 /// What was done in the name of a crawler by clients of one identity.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct CrawlerRow {
     /// The registry's id, the policy's token, `other` or `tool`.
     pub id: String,
@@ -84,6 +97,9 @@ pub struct CrawlerRow {
     /// Requests among the unverified ones that come from outside of all lists of the operator, where reverse DNS is not
     /// asked. By whole days.
     pub suspected: u64,
+    /// Requests of unlisted bots that would be refused if `purposes: { other: enforce }` were written, too; `counts` is
+    /// without them.
+    pub unlisted_would_refuse: u64,
     /// Its name.
     pub name: String,
     /// What it is for.
@@ -118,6 +134,7 @@ impl CrawlerRow {
                 .map(|(_, last)| last.clone())
                 .unwrap_or_default(),
             trend: trend(&self.trend, class),
+            says: in_words(&self.id, &self.name, self.identity) + &unlisted_in_words(self.unlisted_would_refuse),
             ..Row::new("", (&self.id, &self.name), self.identity, &self.counts)
         }
     }

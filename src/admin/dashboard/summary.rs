@@ -5,8 +5,9 @@
 use super::format::thousands;
 use super::period::Period;
 use super::rows::{CrawlerRow, claims_nothing};
-use crate::state::history::{Counts, HistoryError, HistoryReader};
+use crate::state::history::{ByIdentity, HistoryError, HistoryReader};
 use crate::time::Timestamp;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Names of a kind that a sentence gives.
@@ -15,11 +16,7 @@ const NAMED: usize = 3;
 /// What the sentences are about.
 pub struct Told<'a> {
     /// Requests of all crawlers, and of clients in their names.
-    pub totals: &'a Counts,
-    /// Those among them that were counted before identities were.
-    pub counted_before_identities: u64,
-    /// Requests that `mode: enforce` alone would refuse.
-    pub would_refuse: u64,
+    pub by_identity: &'a ByIdentity,
     /// By crawler and identity.
     pub crawlers: &'a [CrawlerRow],
 }
@@ -28,7 +25,8 @@ pub struct Told<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct TimeBefore {
     requests: u64,
-    broke: u64,
+    /// Requests that broke rules: of verified crawlers, and of clients of which nothing is proven.
+    broke: [u64; 2],
     /// Crawlers that broke rules, with their identities.
     breakers: BTreeSet<(String, String)>,
 }
@@ -48,7 +46,7 @@ impl TimeBefore {
         history.each("", (begin, from), step, |_, (crawler, identity), counts| match crawler {
             "" => {
                 before.requests += counts.requests();
-                before.broke += counts.broke();
+                before.broke[usize::from(identity != "verified")] += counts.broke();
             }
             crawler if counts.broke() > 0 => {
                 before.breakers.insert((crawler.to_owned(), known(identity).to_owned()));
@@ -66,14 +64,14 @@ fn known(identity: &str) -> &str {
 
 /// The sentences, in their order.
 pub fn sentences(told: &Told<'_>, before: Option<&TimeBefore>) -> Vec<String> {
-    let totals = &told.totals;
-    if totals.requests() == 0 {
+    let own = told.by_identity.own();
+    if told.by_identity.all().requests() == 0 {
         return vec!["No crawler came in this time.".to_owned()];
     }
-    let mut out = vec![format!("Crawlers sent {}.", requests(totals.requests()))];
+    let mut out = vec![format!("Crawlers sent {}.", requests(own.requests()))];
     out.extend(kept(told));
     out.extend(broke(told));
-    let unproven = told.totals.get("unproven");
+    let unproven = own.get("unproven");
     if unproven > 0 {
         out.push(format!(
             "{} more were disallowed, but crawlgate cannot know which robots.txt the crawlers had: that accuses none.",
@@ -82,8 +80,8 @@ pub fn sentences(told: &Told<'_>, before: Option<&TimeBefore>) -> Vec<String> {
     }
     out.extend(impostors(told));
     out.extend(suspected(told));
-    if told.counted_before_identities > 0 {
-        let number = requests(told.counted_before_identities);
+    if told.by_identity.unknown > 0 {
+        let number = requests(told.by_identity.unknown);
         out.push(format!(
             "{number} were counted before crawlgate kept identities apart, and stand among the unverified."
         ));
@@ -132,9 +130,11 @@ fn kept(told: &Told<'_>) -> Vec<String> {
     out
 }
 
+/// Proven offenders come first, and all of them. Of the others some are named.
 fn broke(told: &Told<'_>) -> Vec<String> {
-    let rows: Vec<&CrawlerRow> = told.crawlers.iter().filter(|row| row.counts.broke() > 0).collect();
-    if rows.is_empty() {
+    let rows = told.crawlers.iter().filter(|row| row.counts.broke() > 0);
+    let (verified, others): (Vec<_>, Vec<_>) = rows.partition(|row| row.identity == "verified");
+    if verified.is_empty() && others.is_empty() {
         return vec!["No crawler broke the rules.".to_owned()];
     }
     let sentence = |row: &CrawlerRow| {
@@ -149,12 +149,12 @@ fn broke(told: &Told<'_>) -> Vec<String> {
             ),
         }
     };
-    let mut out: Vec<String> = rows.iter().take(NAMED).map(|row| sentence(row)).collect();
-    if let Some(others) = rows.len().checked_sub(NAMED).filter(|others| *others > 0) {
-        out.push(format!("{others} more broke rules; the table has them."));
+    let mut out: Vec<String> = verified.iter().chain(others.iter().take(NAMED)).map(|row| sentence(row)).collect();
+    if let Some(more) = others.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        out.push(format!("{more} more of which nothing is proven broke rules; the table has them."));
     }
-    if rows.iter().any(|row| row.identity == "unverified" && !claims_nothing(&row.id)) {
-        out.push("How a name is proven: docs/identity.md#proof.".to_owned());
+    if others.iter().any(|row| row.identity == "unverified" && !claims_nothing(&row.id)) {
+        out.push("To see what is proven of an address: `crawlgate crawlers --verify ADDRESS --as NAME`.".to_owned());
     }
     out
 }
@@ -185,7 +185,8 @@ fn suspected(told: &Told<'_>) -> Option<String> {
 }
 
 fn refused(told: &Told<'_>) -> String {
-    let (refused, would) = (told.totals.get("refused"), told.would_refuse);
+    let all = told.by_identity.all();
+    let (refused, would) = (all.get("refused"), all.get("would_refuse"));
     let of = match refused {
         0 => "crawlgate refused no request".to_owned(),
         refused => format!("crawlgate refused {}", requests(refused)),
@@ -201,13 +202,19 @@ fn changes(told: &Told<'_>, before: Option<&TimeBefore>) -> Vec<String> {
     if before.requests == 0 {
         return vec!["There are no counts of the time before to compare with.".to_owned()];
     }
-    let now = told.totals.broke();
-    let change = match (now, before.broke) {
-        (now, then) if now == then => format!("as many as in the time before ({})", thousands(then)),
-        (now, then) if now > then => format!("{} more than in the time before", thousands(now - then)),
-        (now, then) => format!("{} fewer than in the time before", thousands(then - now)),
-    };
-    let mut out = vec![format!("In all {} broke the rules: {change}.", requests(now))];
+    let broke = [told.by_identity.verified.broke(), told.by_identity.unverified.broke()];
+    let of = ["verified crawlers", "clients of which nothing is proven"];
+    let mut out: Vec<String> = (of.into_iter().zip(broke.into_iter().zip(before.broke)))
+        .filter(|(_, numbers)| *numbers != (0, 0))
+        .map(|(of, (now, then))| {
+            let change = match now.cmp(&then) {
+                Ordering::Equal => format!("as many as in the time before ({})", thousands(then)),
+                Ordering::Greater => format!("{} more than in the time before", thousands(now - then)),
+                Ordering::Less => format!("{} fewer than in the time before", thousands(then - now)),
+            };
+            format!("In all {} of {of} broke the rules: {change}.", requests(now))
+        })
+        .collect();
     let breakers: BTreeMap<(&str, &str), String> = (told.crawlers.iter())
         .filter(|row| row.counts.broke() > 0)
         .map(|row| ((row.id.as_str(), row.identity), with_identity(&row.id, &row.name, row.identity)))
@@ -219,9 +226,9 @@ fn changes(told: &Told<'_>, before: Option<&TimeBefore>) -> Vec<String> {
         })
         .collect();
     let missing = |of: &BTreeMap<(&str, &str), String>, from: &BTreeMap<(&str, &str), String>| {
-        let names: Vec<String> =
-            from.iter().filter(|(key, _)| !of.contains_key(*key)).map(|(_, name)| name.clone()).collect();
-        names
+        let mut missing: Vec<_> = from.iter().filter(|(key, _)| !of.contains_key(*key)).collect();
+        missing.sort_by_key(|((_, identity), _)| *identity != "verified");
+        missing.into_iter().map(|(_, name)| name.clone()).collect::<Vec<String>>()
     };
     let listed = |names: &[String]| list(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let (new, over) = (missing(&then, &breakers), missing(&breakers, &then));
@@ -241,7 +248,39 @@ fn with_identity(id: &str, name: &str, identity: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::list;
+    use super::super::rows::CrawlerRow;
+    use super::{TimeBefore, Told, list, sentences};
+    use crate::state::history::{ByIdentity, Counts};
+
+    #[test]
+    fn proven_offenders_come_first_and_impostors_are_apart() {
+        let given = [
+            ("AhrefsBot", "unverified", "violation", 12),
+            ("bingbot", "unverified", "violation", 8),
+            ("MySpider", "unverified", "violation", 7),
+            ("Amazonbot", "unverified", "violation", 7),
+            ("GPTBot", "verified", "violation", 6),
+            ("Googlebot", "impostor", "impostor", 14),
+        ];
+        let mut by_identity = ByIdentity::default();
+        let row = |(name, identity, kind, requests): (&str, &'static str, &str, u64)| {
+            let mut counts = Counts::default();
+            counts.add(kind, "would_block", requests);
+            by_identity.add(identity, &counts);
+            CrawlerRow { id: name.into(), name: name.into(), identity, counts, ..CrawlerRow::default() }
+        };
+        let crawlers = given.map(row);
+        let told = Told { by_identity: &by_identity, crawlers: &crawlers };
+        let before = TimeBefore { requests: 40, broke: [2, 34], ..TimeBefore::default() };
+        let said = sentences(&told, Some(&before));
+        assert!(said[0].contains("40 requests"), "{said:?}");
+        let place = |name: &str| said.iter().position(|sentence| sentence.contains(name)).expect("a sentence");
+        assert!(place("GPTBot") < place("AhrefsBot") && place("AhrefsBot") < place("bingbot"), "{said:?}");
+        let all: Vec<&String> = said.iter().filter(|sentence| sentence.starts_with("In all")).collect();
+        assert!(all[0].contains(" 6 ") && all[0].contains(" 4 more"), "{all:?}");
+        assert!(all[1].contains(" 34 ") && all[1].contains("(34)") && all.len() == 2, "{all:?}");
+        assert!(said.last().is_some_and(|last| last.contains(": GPTBot (verified), ")), "{said:?}");
+    }
 
     #[test]
     fn lists_of_names_end_with_and() {

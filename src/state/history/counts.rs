@@ -72,6 +72,13 @@ impl Counts {
         self.0.iter_mut().zip(other.0).for_each(|(mine, theirs)| *mine += theirs);
     }
 
+    /// Takes requests out of a column.
+    pub fn take_out(&mut self, column: &str, requests: u64) {
+        if let Some(place) = COLUMNS.iter().position(|known| *known == column) {
+            self.0[place] = self.0[place].saturating_sub(requests);
+        }
+    }
+
     /// The count of a kind or action, by the name of its column. Zero for any other name.
     pub fn get(&self, column: &str) -> u64 {
         COLUMNS.iter().position(|known| *known == column).map_or(0, |place| self.0[place])
@@ -153,6 +160,13 @@ impl ByIdentity {
     pub fn add_all(&mut self, other: &ByIdentity) {
         other.each().into_iter().for_each(|(identity, counts)| self.add(identity, counts));
         self.unknown += other.unknown;
+    }
+
+    /// Takes what another has in a column out of it, and says how much that was.
+    pub fn take_out(&mut self, column: &str, other: &ByIdentity) -> u64 {
+        let mine = [&mut self.verified, &mut self.unverified, &mut self.impostor];
+        mine.into_iter().zip(other.each()).for_each(|(mine, (_, theirs))| mine.take_out(column, theirs.get(column)));
+        other.all().get(column)
     }
 
     /// Each identity with its counts, the proven ones first and last.

@@ -86,10 +86,20 @@ fn history_outlasts_a_crash_and_leads_from_counts_to_samples_to_the_policy() {
 
     // `mode: enforce` alone refuses no unlisted bot.
     let report = report(&gate);
-    assert_eq!((&report["totals"]["would_refuse"], &report["unlisted_would_refuse"]), (&26.into(), &1.into()));
+    assert_eq!((&report["totals"]["would_refuse"], &report["unlisted_would_refuse"]), (&25.into(), &1.into()));
+    let (site, by_identity) = (&report["sites"][0], &report["by_identity"]["unverified"]);
+    assert_eq!((&site["counts"]["would_refuse"], &site["unlisted_would_refuse"]), (&25.into(), &1.into()), "{site}");
+    assert_eq!(by_identity["would_refuse"], 25, "{by_identity}");
+    let unlisted = crawler(&report, "other").expect("unlisted bots");
+    let counts = (&unlisted["counts"]["would_refuse"], &unlisted["unlisted_would_refuse"]);
+    assert_eq!(counts, (&Value::Null, &1.into()), "{unlisted}");
     let overview = page(&gate, "/");
     assert!(overview.contains("<b>25</b>would be refused if enforced"), "{overview}");
     assert!(overview.contains("/crawler?id=gptbot") && overview.contains("SomeNewBot"), "{overview}");
+    for target in ["/", "/site?name=shop", "/crawler?id=other"] {
+        assert!(page(&gate, target).contains("1 would be refused with purposes: { other: enforce }"), "{target}");
+    }
+    assert!(page(&gate, "/crawler?id=gptbot").contains("crawlgate crawlers --verify ADDRESS --as gptbot"));
     let samples = page(&gate, "/violations?crawler=gptbot");
     assert_eq!(samples.matches("<li><p><strong>").count(), 20, "the first 20 of a day");
     assert!(samples.contains("From 127.0.0.0, "), "a network and no address: {samples}");
@@ -221,6 +231,7 @@ fn impostors_and_unproven_names_do_not_count_against_the_crawler() {
     assert_eq!(impostor["compliance"], Value::Null, "{impostor}");
     assert_eq!(report["by_identity"]["impostor"]["requests"], 4);
     let summary = report["summary"].to_string();
+    assert!(summary.contains("Crawlers sent 10 requests."), "impostors are no crawlers: {summary}");
     assert!(summary.contains("claims to be Googlebot; nothing is proven"), "{summary}");
 
     // The same in the metrics, the API and on every page.
@@ -263,6 +274,11 @@ fn a_report_counts_alike_in_its_head_and_its_sites() {
     let site = text.lines().skip_while(|line| !line.starts_with("site ")).nth(1).expect("the row of the site");
     let numbers: Vec<&str> = site.split_whitespace().skip(5).collect();
     assert_eq!(numbers, ["25", "1", "0"], "would be refused, unlisted bots, refused: {site}");
+    let column = |row: &str| {
+        let row = text.lines().find(|line| line.starts_with(row)).expect("a row");
+        row.split_whitespace().nth_back(1).map(str::to_owned)
+    };
+    assert_eq!(column("all  "), Some("25".to_owned()), "{text}");
     // An hour is an hour: the visits before it are not in it.
     let output = run(&["report", "--since", "1h", "--state", &state, "--json"]);
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -275,7 +291,9 @@ fn a_report_counts_alike_in_its_head_and_its_sites() {
 const FRAMES: &str = "<!doctype html><meta charset=utf-8><pre id=out></pre><script>addEventListener('load', () => {\
     out.textContent = [...document.querySelectorAll('iframe')].map(frame => {\
     const page = frame.contentDocument; return [page.title, page.documentElement.scrollWidth - frame.clientWidth, \
-    page.querySelectorAll('script, img').length, page.querySelectorAll('h1').length].join('|') }).join('\\n') })</script>";
+    page.querySelectorAll('script, img').length, page.querySelectorAll('h1').length, \
+    [...page.querySelectorAll('[aria-label=\"Violations by rule\"]')].filter(table => \
+    table.scrollWidth > table.clientWidth).length].join('|') }).join('\\n') })</script>";
 
 #[test]
 fn pages_fit_a_phone_and_a_desktop_in_chromium() {
@@ -305,8 +323,8 @@ fn pages_fit_a_phone_and_a_desktop_in_chromium() {
     assert_eq!(rows.len(), 2 * pages.len(), "{shown}");
     for row in rows {
         assert!(
-            matches!(row[..], [title, "0", "0", "1"] if !title.is_empty()),
-            "title, overflow, scripts, h1: {row:?}"
+            matches!(row[..], [title, "0", "0", "1", "0"] if !title.is_empty()),
+            "title, overflow, scripts, h1, violations out of sight: {row:?}"
         );
     }
 }
