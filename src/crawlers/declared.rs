@@ -24,7 +24,7 @@ pub fn declared(text: &[u8], words: Words) -> Claim {
     // What begins as browsers do is held to what browsers say. An app of Apple's systems may have a browser's name:
     // `Safari%20Technology%20Preview/19614 CFNetwork/1474 Darwin/23.0.0`.
     let shape = match words.shape {
-        Shape::App if begins_with(text, b"mozilla/") => Shape::Browser,
+        Shape::App | Shape::Desktop if begins_with(text, b"mozilla/") => Shape::Browser,
         Shape::Browser if !begins_with(text, b"mozilla/") && contains(text, b" cfnetwork/") => Shape::App,
         shape => shape,
     };
@@ -32,6 +32,8 @@ pub fn declared(text: &[u8], words: Words) -> Claim {
         Shape::Browser => says_bot(text) || is_bot_in_browser(text),
         Shape::App if is_apps_page(text) => says_bots_name(text) || names_host_of_bot(text) || is_bot_in_app(text),
         Shape::App => says_bot(text) || is_bot_in_app(text),
+        // A person's program on a desktop has no reason to say where it can be reached.
+        Shape::Desktop => says_bot(text) || is_bot_in_app(text) || names_contact(text),
         Shape::None => says_bot(text) || is_bot_alone(text),
     };
     let is_tool = || match shape {
@@ -42,7 +44,7 @@ pub fn declared(text: &[u8], words: Words) -> Claim {
                 || has_no_engine(text, words)
                 || has_tool_word(text, &device_part(text))
         }
-        Shape::App => words.names_tool || has_fetcher_word(text) || is_office_probe(text),
+        Shape::App | Shape::Desktop => words.names_tool || has_fetcher_word(text) || is_office_probe(text),
         Shape::None => true,
     };
     match says_bot {
@@ -108,8 +110,8 @@ pub fn reason(text: &[u8], words: Words, claim: Claim) -> Reason {
         Claim::Tool if words.names_tool => Reason::ToolsName,
         Claim::Tool if words.shape == Shape::None => Reason::NoShape,
         Claim::Tool => Reason::Addition,
-        Claim::Nobody if words.shape == Shape::App => Reason::App,
-        Claim::Nobody => Reason::Browser,
+        Claim::Nobody if words.shape == Shape::Browser => Reason::Browser,
+        Claim::Nobody => Reason::App,
     }
 }
 
@@ -306,7 +308,7 @@ fn adds_to_explorer(text: &[u8]) -> bool {
 /// Whether a program on a Mac begins as browsers do and names itself in place of an engine:
 /// `Mozilla/5.0 (Macintosh; Intel Mac OS X) Word/14.0.0`.
 fn has_no_engine(text: &[u8], words: Words) -> bool {
-    words.shape == Shape::App
+    words.shape != Shape::Browser
         && begins_with(text, b"mozilla/5.0 (macintosh")
         && !text[first_comment(text).end..].trim_ascii_end().ends_with(b")")
 }
@@ -415,10 +417,10 @@ fn says_bots_name(text: &[u8]) -> bool {
             let part = device_part(text);
             (part.clone(), has_page(&text[part]))
         });
-        // In the device part a model's name may look like anything, so only a bot that gives its page there counts:
-        // `(Linux; Android 6.0; FooBot/1.0; +http://foo.example)`.
+        // In the device part a model's name may look like anything, but has no version: `(Linux; Android 6.0; FooBot/1.0)`.
+        // Cubot is a maker of phones: what ends so counts only with a page.
         let counts = match device.contains(&begin) {
-            true => version && *device_has_page,
+            true => version && (*device_has_page || !ends_with(token, b"cubot")),
             false => version || contact.get_or_insert_with(|| last_contact(text)).is_some_and(|contact| contact >= end),
         };
         if counts {

@@ -72,7 +72,38 @@ const ENGINES: &[&str] = &[
     "arkweb",
 ];
 
-/// Systems and devices of people, and the libraries that apps on them send requests with. See [`ENGINES`].
+/// Systems of desktops, which are servers' as well. See [`ENGINES`].
+const DESKTOPS: &[&str] = &[
+    "macintosh",
+    "mac os",
+    "macos*",
+    "windows nt",
+    "windows;",
+    "windows xp",
+    "windows 7",
+    "windows 9",
+    "windows 3",
+    "win9*",
+    "win64",
+    "win32",
+    "winnt",
+    "microsoft-windows",
+    "microsoft windows",
+    "x11",
+    "freebsd",
+    "openbsd",
+    "netbsd",
+    "sunos",
+    "linux;",
+    "linux x86_64)",
+    "amigaos",
+    "risc os",
+    "beos",
+    "haiku",
+    "os/2",
+];
+
+/// Other systems and devices of people, and the libraries that apps on them send requests with. See [`ENGINES`].
 const SYSTEMS: &[&str] = &[
     // Apple's systems, and what their apps send by themselves.
     "cfnetwork/",
@@ -87,9 +118,6 @@ const SYSTEMS: &[&str] = &[
     "watchos",
     "tvos",
     "visionos",
-    "macintosh",
-    "mac os",
-    "macos*",
     "itunes*",
     "quicktime",
     // Android and its players, and HarmonyOS.
@@ -100,38 +128,13 @@ const SYSTEMS: &[&str] = &[
     "cronet",
     "harmonyos",
     "openharmony*",
-    // Windows and the programs of an office.
-    "windows nt",
-    "windows;",
+    // Telephones with Windows, and the programs of an office.
     "windows phone",
     "windows ce",
-    "windows xp",
-    "windows 7",
-    "windows 9",
-    "windows 3",
-    "win9*",
-    "win64",
-    "win32",
-    "winnt",
     "microsoft office",
     "ms-office",
     "microsoft-cryptoapi",
-    "microsoft-windows",
-    "microsoft windows",
     "windows-media-player",
-    // Other desktops.
-    "x11",
-    "freebsd",
-    "openbsd",
-    "netbsd",
-    "sunos",
-    "linux;",
-    "linux x86_64)",
-    "amigaos",
-    "risc os",
-    "beos",
-    "haiku",
-    "os/2",
     // Phones without a smart system (WAP, MIDP).
     "midp",
     "cldc",
@@ -222,6 +225,16 @@ const SYSTEMS: &[&str] = &[
     "castero ",
     "newsboat/",
     "newsbeuter/",
+    // Feed readers of desktops, which name their makers' pages.
+    "liferea/",
+    "netnewswire",
+    "rss reader;",
+    "feeddemon/",
+    "feedstation/",
+    "rssbandit/",
+    "^endo/",
+    "^quiet.read/",
+    "^cocoal.icio.us/",
     "alexamediaplayer",
     // A mail program. What it names beside itself, if anything, is the browser that it is made of.
     "^superhuman/",
@@ -346,14 +359,16 @@ const TOOL_ENDINGS: &[&str] = &[
 const FETCHER_ENDINGS: [&[u8]; 2] = [b"downloader", b"extractor"];
 
 /// What kind of program sends a string.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shape {
+    /// None of those below.
+    None,
+    /// A program on a desktop or a server.
+    Desktop,
+    /// An app on a device that people use, or one that is known by its name.
+    App,
     /// A browser.
     Browser,
-    /// An app on a device that people use.
-    App,
-    /// Neither.
-    None,
 }
 
 /// What the words of a string say.
@@ -377,8 +392,7 @@ struct Word {
 /// What a word says.
 #[derive(Clone, Copy, Debug)]
 enum Meaning {
-    Browser,
-    App,
+    Shape(Shape),
     Tool,
 }
 
@@ -407,7 +421,12 @@ pub struct Shapes {
 
 impl Shapes {
     pub fn new() -> Shapes {
-        let lists = [(Meaning::Browser, ENGINES), (Meaning::App, SYSTEMS), (Meaning::Tool, TOOLS)];
+        let lists = [
+            (Meaning::Shape(Shape::Browser), ENGINES),
+            (Meaning::Shape(Shape::Desktop), DESKTOPS),
+            (Meaning::Shape(Shape::App), SYSTEMS),
+            (Meaning::Tool, TOOLS),
+        ];
         let written = || lists.into_iter().flat_map(|(means, words)| words.iter().map(move |word| (means, *word)));
         let automaton = AhoCorasick::builder()
             .ascii_case_insensitive(true)
@@ -423,16 +442,14 @@ impl Shapes {
         for found in self.automaton.iter().flat_map(|automaton| automaton.find_overlapping_iter(text)) {
             let Some(word) = self.words.get(found.pattern().as_usize()) else { continue };
             let is_known = match word.means {
-                Meaning::Browser => words.shape == Shape::Browser,
-                Meaning::App => words.shape != Shape::None,
+                Meaning::Shape(shape) => words.shape >= shape,
                 Meaning::Tool => words.names_tool,
             };
             if is_known || !word.stands(text, found.start(), found.end()) || is_in_address(text, found.start()) {
                 continue;
             }
             match word.means {
-                Meaning::Browser => words.shape = Shape::Browser,
-                Meaning::App => words.shape = Shape::App,
+                Meaning::Shape(shape) => words.shape = shape,
                 Meaning::Tool => words.names_tool = true,
             }
         }

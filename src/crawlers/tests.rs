@@ -442,6 +442,44 @@ fn a_page_beside_a_phone_is_a_bots_if_it_says_so() {
 }
 
 #[test]
+fn a_contact_beside_a_desktop_system_is_a_bots() {
+    for (text, expected) in [
+        ("AcmeCollector/2 (Linux)", "Tool"),
+        ("AcmeCollector/2 (Linux; http://acme.example/)", "Other"),
+        ("AcmeCollector/2 (Windows; https://acme.example/)", "Other"),
+        ("AcmeCollector (Windows NT 10.0; contact: ops@acme.example)", "Other"),
+        ("AcmeCollector/2 (X11; Linux x86_64) ops@acme.example", "Other"),
+        ("AcmeCollector/2 (Linux; +ops@acme.example)", "Other"),
+        ("AcmeCollector/2 (Linux; +acme.example)", "Other"),
+        ("AcmeCollector/2 (Macintosh; https://acme.example/)", "Other"),
+        ("Acme Harvester (Ubuntu; https://acme.example/)", "Other"),
+        // Without a contact, on phones, and in readers of feeds.
+        ("AcmeCollector/2 (Linux; x86_64)", "Nobody"),
+        ("Acme/2 (Linux; Android 13) https://acme.example/", "Nobody"),
+        ("Acme/2 CFNetwork/1474 Darwin/23.0.0 (Macintosh; https://acme.example/)", "Nobody"),
+        ("NetNewsWire (macOS; RSS Reader; https://reader.example/)", "Nobody"),
+        ("FeedDemon/4.5 (http://reader.example/; Microsoft Windows XP)", "Nobody"),
+    ] {
+        assert_eq!(who(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_bots_name_with_a_version_is_no_phones_model() {
+    let rest = "AppleWebKit/537.36 (KHTML, like Gecko) Chrome/99.0 Mobile Safari/537.36";
+    for (device, expected) in [
+        ("Android 10; AcmeBot/1.0", "Other"),
+        ("Android 10; AcmeBot", "Nobody"),
+        ("Android 10; M bot 51", "Nobody"),
+        ("Android 10; POWER BOT Build/MRA58K", "Nobody"),
+        ("Android 10; CUBOT/1.0", "Nobody"),
+        ("Android 10; CUBOT/1.0; +http://a.example/", "Other"),
+    ] {
+        assert_eq!(who(&format!("Mozilla/5.0 (Linux; {device}) {rest}")), expected, "{device}");
+    }
+}
+
+#[test]
 fn names_with_a_customers_suffix_are_known() {
     for (text, expected) in [
         ("amazon-kendra-customer-id-123456789012", "amazon-kendra"),
