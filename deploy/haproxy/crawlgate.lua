@@ -22,6 +22,8 @@ local fields = {
 
 -- Fields of the client's request that the question needs. What a client sends besides cannot spoil the question.
 local needed = { "accept", "authorization", "referer", "signature", "signature-agent", "signature-input", "user-agent" }
+-- Octets of these fields. Client requests have a few hundred.
+local longest = 8192
 
 -- HAProxy has the lines of a field as a table that begins with 0.
 local function lines(values)
@@ -34,13 +36,19 @@ local function lines(values)
     return list
 end
 
-local function question(txn)
-    local sent, headers = txn.http:req_get_headers(), {}
+-- One line for each field: HAProxy does not survive a question of more lines than `tune.http.maxhdr` (101). A client with two
+-- names, or with more octets than a question may have, is refused.
+local function question(txn, sent)
+    local headers, octets = {}, 0
     for _, name in ipairs(needed) do
         if sent[name] then
-            headers[name] = lines(sent[name])
+            local values = lines(sent[name])
+            assert(name ~= "user-agent" or #values == 1)
+            headers[name] = { table.concat(values, ", ") }
+            octets = octets + #headers[name][1]
         end
     end
+    assert(octets <= longest)
     headers["x-forwarded-method"] = { txn.sf:method() }
     headers["x-forwarded-uri"] = { txn.sf:pathq() }
     headers["x-forwarded-host"] = { txn.sf:req_fhdr("host") }
@@ -64,7 +72,12 @@ local function refuse(txn)
 end
 
 local function decide(txn)
-    local is_question, headers = pcall(question, txn)
+    local sent = txn.http:req_get_headers()
+    -- A health check in HTTP/1.0. With a User-Agent the question has no host, and crawlgate refuses it.
+    if not sent["host"] and not sent["user-agent"] then
+        return
+    end
+    local is_question, headers = pcall(question, txn, sent)
     if not is_question then
         return refuse(txn)
     end
