@@ -23,7 +23,8 @@ pub fn host<'a>(headers: &'a HeaderMap, authority: Option<&'a str>) -> &'a [u8] 
     }
 }
 
-/// Whether this is a host with or without a port, in the characters of RFC 3986 section 3.2.2.
+/// Whether this is a host with or without a port, in the characters of RFC 3986 section 3.2.2. Without escapes, which no
+/// client sends and not every server decodes, and without empty labels, as in every name of DNS: a dot may end it.
 pub fn is_host(written: &[u8]) -> bool {
     let (name, port) = match written.iter().rposition(|octet| *octet == b':') {
         Some(colon) if !written.ends_with(b"]") => (&written[..colon], &written[colon + 1..]),
@@ -36,8 +37,11 @@ pub fn is_host(written: &[u8]) -> bool {
         let address = address.strip_suffix(b"]").and_then(|address| std::str::from_utf8(address).ok());
         return address.is_some_and(|address| address.parse::<std::net::Ipv6Addr>().is_ok());
     }
-    let is_of_a_name = |octet: &u8| octet.is_ascii_alphanumeric() || b"-._~%!$&'()*+;=".contains(octet);
-    !name.is_empty() && name.iter().all(is_of_a_name)
+    let is_of_a_name = |octet: &u8| octet.is_ascii_alphanumeric() || b"-._~!$&'()*+;=".contains(octet);
+    let labels = name.strip_suffix(b".").unwrap_or(name).split(|octet| *octet == b'.');
+    name.iter().any(u8::is_ascii_alphanumeric)
+        && name.iter().all(is_of_a_name)
+        && labels.into_iter().all(|label| !label.is_empty())
 }
 
 /// Path and query of a request target; borrowed when it is in origin form already. Absolute form is for proxies: an
@@ -59,6 +63,12 @@ pub fn origin_form(target: &[u8]) -> Cow<'_, [u8]> {
 /// they are joined, as lines of one field are (RFC 9110 section 5.3).
 pub fn content_types(headers: &HeaderMap) -> Option<Cow<'_, [u8]>> {
     joined(headers.get_all(header::CONTENT_TYPE).iter().map(HeaderValue::as_bytes))
+}
+
+/// Whether a content type is that of server-sent events, which go on until the client leaves.
+pub fn is_event_stream(content_type: &[u8]) -> bool {
+    let kind = content_type.split(|octet| *octet == b';').next().unwrap_or_default();
+    kind.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
 }
 
 /// Lines of one field as one line.

@@ -11,7 +11,7 @@
 //! | floor | room | what lives there |
 //! |---|---|---|
 //! | 9 | `main.rs`, `cli`, `server` | one file per command; assembly of the running server |
-//! | 8 | `edge` | a connection before it is Pingora's: admission, PROXY protocol, TLS, limits, and answers that need no origin |
+//! | 8 | `edge` | a connection before it is Pingora's: admission, PROXY protocol, TLS, limits, HTTP/2, answers that need no origin, and the lane |
 //! | 8 | `gateway` | the Pingora proxy, one file per phase: translates between Pingora and the rooms below, decides nothing |
 //! | 8 | `decisions` | the decision service: nginx, Caddy, Traefik, Envoy and HAProxy ask whether a request may pass |
 //! | 8 | `audit` | access logs in, compliance report out |
@@ -23,11 +23,13 @@
 //! | 6 | `answers` | a decision turned into a complete answer: robots.txt, refusal, slow-down, pause, licence, TDMRep, errors |
 //! | 6 | `forwarding` | what is written into a request on its way to the origin and into a response on its way back |
 //! | 5 | `judge` | claim, identity, cached versions, behaviour and decision of a request; the recording of its outcome |
-//! | 4 | `origin` | upstreams: addresses, background resolution, balancing; the origin's own robots.txt |
+//! | 4 | `upstreams` | the servers of origins: addresses, choice, ejection, retries, bounds and the queue of people |
+//! | 4 | `origin` | the origin's own robots.txt |
 //! | 4 | `sites` | the policy directory made into the snapshot in force: plan, apply, publish; pauses |
 //! | 4 | `ledger` | which versions were served to which crawler on which host; crawl rate; marked clients |
 //! | 4 | `identity` | proof that a crawler is the one that it claims to be: published networks, reverse DNS, signatures |
-//! | 3 | `export` | a policy as native configuration of nginx, HAProxy and Caddy |
+//! | 3 | `evidence` | a log that a third party can check: hash chains, signed checkpoints, cases
+//! | 3 | `export` | a policy as native configuration of nginx, HAProxy, Caddy and Apache |
 //! | 3 | `telemetry` | metrics, access log, event log, tracing |
 //! | 3 | `state` | everything that outlasts a restart: facts in one SQLite file, and one thread that writes |
 //! | 2 | `history` | what was published on which host, and when; which superseded versions a host has |
@@ -46,7 +48,7 @@
 //! | -2 | [`time`] | a moment and its spellings: the ground that every floor stands on |
 //!
 //! A request, in order: over HTTP/1 `edge::head` reads it and `edge::desk` hands it to `requests::Requests::receive`;
-//! over HTTP/2 `gateway::request` does, in an application `middleware::visit`, for another proxy `decisions::service`.
+//! over HTTP/2 `edge::http2` does, in an application `middleware::visit`, for another proxy `decisions::service`.
 //! `receive` refuses it, answers it, or has it forwarded: it asks `judge::Judge`, which asks the ledger and
 //! [`verdict::decide`], and takes the answer from `answers::Answers`. A request that passes goes through `edge::lane`, or
 //! through `gateway::peer`, `gateway::forward`, `gateway::response` and `gateway::body`; `requests::Forward` writes the
@@ -125,6 +127,9 @@ pub mod diff;
 #[cfg(feature = "proxy")]
 #[doc(hidden)]
 pub mod edge;
+#[cfg(feature = "gate")]
+#[doc(hidden)]
+pub mod evidence;
 #[cfg(feature = "proxy")]
 #[doc(hidden)]
 pub mod export;
@@ -175,6 +180,9 @@ pub mod telemetry;
 #[cfg(feature = "gate")]
 #[doc(hidden)]
 pub mod upkeep;
+#[cfg(feature = "proxy")]
+#[doc(hidden)]
+pub mod upstreams;
 
 /// The code in docs/library.md, which the tests of the documentation compile.
 #[cfg(all(doctest, feature = "tower"))]

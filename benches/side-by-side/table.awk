@@ -48,7 +48,7 @@ file == 2 {
 }
 
 END {
-    count = split("pingora crawlgate-events crawlgate nginx-plain nginx-best nginx-usual haproxy", proxies, " ")
+    count = split("pingora crawlgate-events crawlgate nginx-plain nginx-best nginx-usual nginx-return haproxy", proxies, " ")
     for (r = 1; r <= rules[0]; r++) {
         printf "\n### %s path rules\n\nProcessor time per request in µs, median:\n\n|", rules[r]
         for (p = 1; p <= count; p++) printf " | %s", proxies[p]

@@ -5,6 +5,12 @@
 pub struct Case {
     pub request: Vec<u8>,
     pub is_head: bool,
+    /// Whether it is sent over HTTP/2, without what HTTP/2 has not.
+    pub is_http2: bool,
+    /// Whether the request may be sent to an origin that perhaps has it already.
+    pub may_repeat: bool,
+    /// Whether the body of the request is malformed.
+    pub is_malformed: bool,
     /// Whether the request takes the lane, if there is one.
     pub fits_lane: bool,
     pub answer: Answer,
@@ -48,6 +54,8 @@ impl Numbers {
     }
 }
 
+const METHODS: &[&str] =
+    &["GET", "GET", "GET", "GET", "HEAD", "POST", "POST", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"];
 const SUFFIXES: &[&[u8]] =
     &[b"", b"", b"?q=1", b"/report.pdf", b"//x/../y", b"/%2e%2e/%", b"/\xc3\xa9", b"/a;b=c?d=/e?f", b"/private/x"];
 const AGENTS: &[&str] = &[
@@ -141,38 +149,91 @@ impl Case {
     /// The case with this number.
     pub fn new(number: u64) -> Case {
         let mut numbers = Numbers(number);
-        let is_head = numbers.is_one_in(6);
-        let mut request = if is_head { b"HEAD /c/".to_vec() } else { b"GET /c/".to_vec() };
-        request.extend(number.to_string().bytes());
+        let method = numbers.of(METHODS);
+        let is_head = method == "HEAD";
+        let mut request = format!("{method} /c/{number}").into_bytes();
         request.extend(numbers.of(SUFFIXES));
         request.extend(b" HTTP/1.1\r\n");
         let mut fields = vec![b"Host: a.example".to_vec()];
         fields.push([b"User-Agent: ", numbers.of(AGENTS).as_bytes()].concat());
+        let has_body = numbers.is_one_in(if matches!(method, "POST" | "PUT" | "PATCH") { 1 } else { 8 });
+        let body = if has_body { upload(&mut numbers) } else { Upload::default() };
+        fields.extend(body.field.clone());
         for _ in 0..numbers.below(7) {
             let field = numbers.of(REQUEST_FIELDS).to_vec();
             let at = numbers.below(fields.len() + 1);
             // A second length is refused before it is forwarded; a switch of protocols has its own tests.
-            if !field.starts_with(b"Content-Length") || !fields.contains(&field) {
+            if !field.starts_with(b"Content-Length") || !fields.iter().any(|field| frames(field)) {
                 fields.insert(at, field);
             }
         }
-        let fits_lane = fits_lane(&fields);
+        if has_body && numbers.is_one_in(8) {
+            fields.push(b"Expect: 100-continue".to_vec());
+        }
+        let is_http2 = !has_body && numbers.is_one_in(3);
+        let fits_lane = is_http2 || fits_lane(&fields);
         for field in fields {
             request.extend(field);
             request.extend(b"\r\n");
         }
         request.extend(b"\r\n");
-        Case { request, is_head, fits_lane, answer: answer(&mut numbers, is_head) }
+        request.extend(body.octets);
+        let may_repeat = !has_body && matches!(method, "GET" | "HEAD" | "OPTIONS");
+        let is_malformed = body.is_malformed;
+        Case { request, is_head, is_http2, may_repeat, is_malformed, fits_lane, answer: answer(&mut numbers, is_head) }
     }
+}
+
+/// Whether a field says where a body ends.
+fn frames(field: &[u8]) -> bool {
+    field.starts_with(b"Content-Length:") || field.starts_with(b"Transfer-Encoding:")
+}
+
+/// The body of a request.
+#[derive(Default)]
+struct Upload {
+    field: Option<Vec<u8>>,
+    octets: Vec<u8>,
+    is_malformed: bool,
+}
+
+fn upload(numbers: &mut Numbers) -> Upload {
+    let size = [0, 1, 5, 100, 1_000, 5_000, 20_000, 70_000, 300_000][numbers.below(9)];
+    let body: Vec<u8> = (0..size).map(|place: usize| b'A' + (place % 19) as u8).collect();
+    if numbers.is_one_in(2) {
+        let field = format!("Content-Length: {size}").into_bytes();
+        return Upload { field: Some(field), octets: body, is_malformed: false };
+    }
+    let mut octets = Vec::new();
+    let mut rest = body.as_slice();
+    while !rest.is_empty() {
+        let (chunk, after) = rest.split_at((1 + numbers.below(rest.len().min(9_000))).min(rest.len()));
+        octets.extend(format!("{:x}{}\r\n", chunk.len(), numbers.of(&["", "", ";a=b", ";x=\"y\""])).bytes());
+        octets.extend(chunk);
+        octets.extend(b"\r\n");
+        rest = after;
+    }
+    let is_malformed = numbers.is_one_in(20);
+    let end: &[&[u8]] = match is_malformed {
+        false => &[b"0\r\n\r\n", b"0\r\n\r\n", b"000;a\r\n\r\n", b"0\r\nX-Check: 1\r\nHost: b.example\r\n\r\n"],
+        true => &[b"x\r\n", b"5 \r\nhello\r\n0\r\n\r\n", b"-1\r\n", b"3\r\nabcd\r\n0\r\n\r\n", b"0\r\n folded\r\n\r\n"],
+    };
+    octets.extend(numbers.of(end));
+    let field = numbers.of::<[u8]>(&[b"Transfer-Encoding: chunked", b"Transfer-Encoding: Chunked"]).to_vec();
+    Upload { field: Some(field), octets, is_malformed }
 }
 
 /// What docs/lane.md says of fields.
 fn fits_lane(fields: &[Vec<u8>]) -> bool {
-    let others: [&[u8]; 5] = [b"TE:", b"Trailer:", b"Upgrade:", b"Content-Length:", b"HTTP2-Settings:"];
+    let others: [&[u8]; 2] = [b"Upgrade:", b"HTTP2-Settings:"];
+    // A length of 0 is no body.
+    let has_body = fields.iter().any(|field| frames(field) && field != b"Content-Length: 0");
+    let expects = fields.iter().any(|field| field.starts_with(b"Expect:"));
     let mut connections = fields.iter().filter(|field| field.starts_with(b"Connection:"));
     let is_simple = |field: &Vec<u8>| matches!(field.as_slice(), b"Connection: close" | b"Connection: keep-alive");
     connections.next().is_none_or(is_simple)
         && connections.next().is_none()
+        && (has_body || !expects)
         && !fields.iter().any(|field| others.iter().any(|other| field.starts_with(other)))
 }
 

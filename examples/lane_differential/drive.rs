@@ -2,6 +2,7 @@
 //! see.
 
 use super::cases::Case;
+use super::http2::Http2;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 /// How often a case is tried that only Pingora fails in.
 const TRIES: u8 = 3;
 /// How long a response may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The policy of the host that the requests are for.
 pub const POLICY: &str = "\
@@ -28,39 +29,45 @@ indexing:
   - { status: 404, tags: { '*': nosnippet, googlebot: noindex } }
 ";
 
-/// An origin that answers each case as the case says, and remembers the heads that it got.
+/// Requests as an origin got them: head and body.
+type Received = Mutex<HashMap<u64, (Vec<u8>, Vec<u8>)>>;
+
+/// An origin that answers each case as the case says, and remembers the requests that it got.
 pub struct Origin {
     pub address: SocketAddr,
-    heads: Arc<Mutex<HashMap<u64, Vec<u8>>>>,
+    received: Arc<Received>,
 }
 
 impl Origin {
     pub fn start() -> Origin {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("its address");
-        let heads = Arc::new(Mutex::new(HashMap::new()));
-        let log = heads.clone();
+        let received = Arc::new(Received::default());
+        let log = received.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let log = log.clone();
                 std::thread::spawn(move || serve(stream, &log));
             }
         });
-        Origin { address, heads }
+        Origin { address, received }
     }
 
-    /// The head that it got in this case: the request line, and the field lines in their alphabetical order.
+    /// The request that it got in this case: the request line, the field lines in their alphabetical order, and the body. Only
+    /// the lane passes Trailer on, and a body in chunks that is empty.
     fn take(&self, number: u64) -> Option<Vec<Vec<u8>>> {
-        let head = self.heads.lock().unwrap_or_else(PoisonError::into_inner).remove(&number)?;
+        let (head, body) = self.received.lock().unwrap_or_else(PoisonError::into_inner).remove(&number)?;
         let mut lines: Vec<Vec<u8>> =
             head.split(|octet| *octet == b'\n').map(|line| line.trim_ascii_end().to_vec()).collect();
-        lines.retain(|line| !line.is_empty());
+        lines.retain(|line| !line.is_empty() && !line.starts_with(b"Trailer:"));
+        lines.retain(|line| !body.is_empty() || !line.starts_with(b"Transfer-Encoding:"));
         lines[1..].sort();
+        lines.push(body);
         Some(lines)
     }
 }
 
-fn serve(mut stream: TcpStream, log: &Mutex<HashMap<u64, Vec<u8>>>) {
+fn serve(mut stream: TcpStream, log: &Received) {
     let _ = stream.set_nodelay(true);
     let Ok(reader) = stream.try_clone() else { return };
     let mut reader = BufReader::new(reader);
@@ -81,7 +88,8 @@ fn serve(mut stream: TcpStream, log: &Mutex<HashMap<u64, Vec<u8>>>) {
             let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
             return;
         };
-        log.lock().unwrap_or_else(PoisonError::into_inner).insert(number, head);
+        let Some(body) = body(&mut reader, &head) else { return };
+        log.lock().unwrap_or_else(PoisonError::into_inner).insert(number, (head, body));
         let answer = Case::new(number).answer;
         for piece in answer.pieces {
             if stream.write_all(&piece).is_err() {
@@ -95,6 +103,29 @@ fn serve(mut stream: TcpStream, log: &Mutex<HashMap<u64, Vec<u8>>>) {
     }
 }
 
+/// The body of a request with this head; `None` if it does not come whole.
+fn body(reader: &mut BufReader<TcpStream>, head: &[u8]) -> Option<Vec<u8>> {
+    let fields: Vec<Vec<u8>> = head.split(|octet| *octet == b'\n').map(|line| line.trim_ascii_end().to_vec()).collect();
+    let mut seen = Seen::default();
+    if value(&fields, b"transfer-encoding").is_some() {
+        chunks(reader, &mut seen)?;
+    } else if let Some(length) = value(&fields, b"content-length") {
+        let length: u64 = String::from_utf8(length).ok()?.parse().ok()?;
+        reader.by_ref().take(length).read_to_end(&mut seen.body).ok()?;
+        seen.is_whole = seen.body.len() as u64 == length;
+        seen.is_whole.then_some(())?;
+    }
+    Some(seen.body)
+}
+
+/// The value of a field; the first line is none.
+fn value(lines: &[Vec<u8>], name: &[u8]) -> Option<Vec<u8>> {
+    lines[1..].iter().find_map(|line| {
+        let colon = line.iter().position(|octet| *octet == b':')?;
+        line[..colon].eq_ignore_ascii_case(name).then(|| line[colon + 1..].trim_ascii().to_vec())
+    })
+}
+
 fn number(head: &[u8]) -> Option<u64> {
     let target = head.split(|octet| *octet == b' ').nth(1)?.strip_prefix(b"/c/")?;
     let digits = target.iter().take_while(|octet| octet.is_ascii_digit()).count();
@@ -106,9 +137,9 @@ fn number(head: &[u8]) -> Option<u64> {
 pub struct Seen {
     /// Status lines and field lines, of informational responses too; the fields in alphabetical order, without Date.
     heads: Vec<Vec<Vec<u8>>>,
-    body: Vec<u8>,
+    pub body: Vec<u8>,
     /// Whether the body ended as it should.
-    is_whole: bool,
+    pub is_whole: bool,
 }
 
 impl Seen {
@@ -120,6 +151,13 @@ impl Seen {
         }
         let is_broken_off = !self.is_whole && !other.is_whole;
         is_broken_off && self.heads.starts_with(&other.heads) && self.body.starts_with(&other.body)
+    }
+
+    /// Begins a response over HTTP/2, with its fields but for Date.
+    pub fn begin(&mut self, status: u16, mut fields: Vec<Vec<u8>>) {
+        fields.sort();
+        fields.insert(0, format!("HTTP/1.1 {status} ").into_bytes());
+        self.heads.push(fields);
     }
 
     fn is_bad_gateway(&self) -> bool {
@@ -177,12 +215,7 @@ fn read(connection: &mut BufReader<TcpStream>, is_head: bool, seen: &mut Seen) -
             break fields;
         }
     };
-    let value = |name: &[u8]| {
-        fields[1..].iter().find_map(|line| {
-            let colon = line.iter().position(|octet| *octet == b':')?;
-            line[..colon].eq_ignore_ascii_case(name).then(|| line[colon + 1..].trim_ascii().to_vec())
-        })
-    };
+    let value = |name: &[u8]| value(&fields, name);
     let status = &fields[0][9..12];
     if is_head || matches!(status, b"204" | b"304") {
         seen.is_whole = true;
@@ -224,12 +257,17 @@ fn chunks(connection: &mut BufReader<TcpStream>, seen: &mut Seen) -> Option<()> 
         let size = usize::from_str_radix(std::str::from_utf8(&line(connection)?).ok()?, 16).ok()?;
         let before = seen.body.len();
         connection.by_ref().take(size as u64).read_to_end(&mut seen.body).ok()?;
-        if seen.body.len() - before < size || !line(connection)?.is_empty() {
+        if seen.body.len() - before < size {
             return None;
         }
         if size == 0 {
+            // Trailers.
+            while !line(connection)?.is_empty() {}
             seen.is_whole = true;
             return Some(());
+        }
+        if !line(connection)?.is_empty() {
+            return None;
         }
     }
 }
@@ -258,7 +296,7 @@ impl Pair {
     /// # Errors
     /// The first difference that is not documented.
     pub fn compare(&self, cases: impl Iterator<Item = u64>) -> Result<Count, String> {
-        let mut clients = self.gates.map(|address| Client { address, connection: None });
+        let mut clients = self.gates.map(|address| (Client { address, connection: None }, Http2::new(address)));
         let mut count = Count::default();
         for number in cases {
             let case = Case::new(number);
@@ -278,10 +316,11 @@ impl Pair {
         Ok(count)
     }
 
-    fn once(&self, clients: &mut [Client; 2], number: u64, case: &Case) -> Result<Outcome, String> {
-        let [(lane, lane_took), (pingora, pingora_took)] = clients.each_mut().map(|client| {
+    fn once(&self, clients: &mut [(Client, Http2); 2], number: u64, case: &Case) -> Result<Outcome, String> {
+        let [(lane, lane_took), (pingora, pingora_took)] = clients.each_mut().map(|(http1, http2)| {
             let began = Instant::now();
-            (client.ask(case), began.elapsed())
+            let seen = if case.is_http2 { http2.ask(case) } else { http1.ask(case) };
+            (seen, began.elapsed())
         });
         if lane_took.max(pingora_took) >= PATIENCE {
             let [lane, pingora] = [(lane_took, lane), (pingora_took, pingora)];
@@ -289,6 +328,13 @@ impl Pair {
             return Err(difference(number, case, &took(lane), &took(pingora)));
         }
         let [from_lane, from_pingora] = self.origins.each_ref().map(|origin| origin.take(number));
+        if case.is_malformed {
+            return self.malformed(number, case, (lane, from_lane), (pingora, from_pingora));
+        }
+        if !case.may_repeat && from_lane.is_none() && lane.is_bad_gateway() {
+            // The origin closed a kept connection at the same moment, and the request is not sent twice.
+            return Ok(Outcome::NeverAsked);
+        }
         let has_pingora_failed = pingora.is_bad_gateway();
         // What does not fit the lane went through Pingora twice.
         let is_pingoras = !case.fits_lane && (lane.is_bad_gateway() || has_pingora_failed);
@@ -312,6 +358,9 @@ impl Pair {
         if has_pingora_failed { Ok(Outcome::PingoraFailed(difference)) } else { Err(difference) }
     }
 }
+
+/// What came of a case through one crawlgate: what its client saw, and the request that the origin got.
+type Side = (Seen, Option<Vec<Vec<u8>>>);
 
 /// How a case came out.
 enum Outcome {
@@ -339,6 +388,19 @@ fn shown(octets: &[u8]) -> String {
 
 fn all_shown(lines: &[Vec<u8>]) -> String {
     lines.iter().map(|line| shown(line)).collect::<Vec<_>>().join(" | ")
+}
+
+impl Pair {
+    /// A malformed body never reaches the origin whole. The lane answers 400; Pingora ends the connection.
+    fn malformed(&self, number: u64, case: &Case, lane: Side, pingora: Side) -> Result<Outcome, String> {
+        let is_refused = |seen: &Seen| seen.status().starts_with(b"HTTP/1.1 4") || seen.is_bad_gateway();
+        let is_broken = |seen: &Seen| !seen.is_whole || is_refused(seen);
+        let is_lane_right = if case.fits_lane { is_refused(&lane.0) } else { is_broken(&lane.0) };
+        if is_lane_right && is_broken(&pingora.0) && lane.1.is_none() && pingora.1.is_none() {
+            return Ok(Outcome::Stricter);
+        }
+        Err(difference(number, case, &lane.0.to_string(), &pingora.0.to_string()))
+    }
 }
 
 impl std::fmt::Display for Seen {

@@ -9,6 +9,7 @@
 
 mod cases;
 mod drive;
+mod http2;
 
 use drive::{Origin, POLICY, Pair};
 use std::error::Error;

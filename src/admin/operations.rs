@@ -5,12 +5,12 @@ use crate::clock::Moment;
 use crate::forwarding::Peer;
 use crate::identity::refresh::{ListUpdate, UpdateHandle, file_name};
 use crate::ledger::{ListHealth, Mark};
-use crate::origin::Origins;
 use crate::requests::{Connection, HeadFields, RequestHead, Requests};
 use crate::sites::{PauseError, PauseRequest, ReloadReport};
 use crate::telemetry::{CertificateStatus, ListGauges};
 use crate::time::Timestamp;
 use crate::upkeep::{Instance, Upkeep};
+use crate::upstreams::Upstreams;
 use crate::verdict::ResponseFacts;
 use http::HeaderMap;
 use ipnet::IpNet;
@@ -30,7 +30,7 @@ pub struct Operations {
     /// What requests are judged by and recorded in.
     pub instance: Arc<Instance>,
     requests: Arc<Requests>,
-    origins: Arc<Origins>,
+    upstreams: Arc<Upstreams>,
     ready: AtomicBool,
     started: Instant,
     upkeep: Arc<Upkeep>,
@@ -46,11 +46,11 @@ pub struct Operations {
 
 impl Operations {
     /// Sets the gauges of the sites that are there.
-    pub fn new(upkeep: Arc<Upkeep>, requests: Arc<Requests>, origins: Arc<Origins>) -> Arc<Operations> {
+    pub fn new(upkeep: Arc<Upkeep>, requests: Arc<Requests>, upstreams: Arc<Upstreams>) -> Arc<Operations> {
         let operations = Operations {
             instance: upkeep.instance.clone(),
             requests,
-            origins,
+            upstreams,
             upkeep,
             ready: AtomicBool::new(false),
             started: Instant::now(),
@@ -144,8 +144,8 @@ impl Operations {
         let (lived, now) = (self.moment().lived, self.now());
         let failing_lists = FailingList::all(&self.instance.proofs.lists, now);
         let certificates = self.certificates.get().map(|of| of(now)).unwrap_or_default();
-        let (sites, origins) = (self.upkeep.status(), self.origins.status(lived));
-        InstanceStatus::new(sites, origins, self.instance.traffic.status(lived), certificates, &failing_lists)
+        let (sites, upstreams) = (self.upkeep.status(), self.upstreams.status(lived));
+        InstanceStatus::new(sites, upstreams, self.instance.traffic.status(lived), certificates, &failing_lists)
     }
 
     /// Says once of each what is wrong with the setup. Other problems are logged where they are noticed.
@@ -205,6 +205,7 @@ impl Operations {
             self.instance.metrics.problems(kind.name(), problems.iter().filter(|found| found.problem == kind).count());
         }
         self.upkeep.set_gauges(&status);
+        self.upstreams.set_gauges();
         self.refresh_proofs();
         let origins = status.sites.iter().filter_map(|site| {
             let robots = site.origin_robots.as_ref()?;

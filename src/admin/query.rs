@@ -2,6 +2,7 @@
 //! the mistakes in it. An unknown parameter or value is refused, because the answer to another question would mislead.
 //! This file must not know what the parameters mean.
 
+use crate::logs::printable;
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -100,7 +101,7 @@ impl<'q> Query<'q> {
 
 /// At most 40 characters of what a client sent, without control characters, which a terminal would obey.
 fn shown(text: &str) -> String {
-    text.chars().take(40).map(|sign| if sign.is_control() { '\u{fffd}' } else { sign }).collect()
+    printable(text.chars().take(40).collect::<String>().as_bytes())
 }
 
 fn hint(meant: Option<&str>) -> String {
@@ -122,14 +123,19 @@ mod tests {
 
     #[test]
     fn a_query_with_mistakes_names_all_of_them() {
-        let wrong = Query::read("sites=a&limit&site=a&site=b\u{1b}&%00=x", &["site", "limit"]).expect_err("mistakes");
+        let wrong =
+            Query::read("sites=a&limit&site=a&site=b\u{1b}&%00\u{61c}=x", &["site", "limit"]).expect_err("mistakes");
         let unknown = |name: &str| Mistake::UnknownParameter { name: name.into(), takes: "site, limit".into() };
-        let expected =
-            [unknown("sites"), Mistake::NoValue("limit".into()), Mistake::GivenTwice("site".into()), unknown("\0")];
+        let expected = [
+            unknown("sites"),
+            Mistake::NoValue("limit".into()),
+            Mistake::GivenTwice("site".into()),
+            unknown("\0\u{61c}"),
+        ];
         assert_eq!(wrong.0, expected);
         let text = wrong.to_string();
         assert_eq!(text.lines().count(), 4, "{text}");
-        assert!(!text.contains(['\u{1b}', '\0']), "{text:?}");
+        assert!(!text.contains(['\u{1b}', '\0', '\u{61c}']), "{text:?}");
     }
 
     #[test]

@@ -2,11 +2,11 @@
 //! [`Problem`] in it is something that needs a person. Must not know how it is shown.
 
 use crate::identity::{ListFailure, PublishedLists};
-use crate::origin::{OriginStatus, WithoutOriginStatus};
 use crate::policy::origin::OriginCopyState;
 use crate::sites::{SiteStatus, Status};
 use crate::telemetry::{CertificateStatus, TrafficStatus};
 use crate::time::Timestamp;
+use crate::upstreams::{OriginStatus, QueueStatus, UpstreamsStatus, WithoutOriginStatus};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -47,6 +47,9 @@ pub struct InstanceStatus {
     pub problems: Vec<Problem>,
     /// What requests to each origin came to in the last five minutes.
     pub origins: Vec<OriginStatus>,
+    /// The queues of people, of those origins that have a bound on requests.
+    #[serde(default)]
+    pub queues: Vec<QueueStatus>,
     /// Requests of the last five minutes for hosts that no origin is for.
     pub without_origin: WithoutOriginStatus,
     /// All requests of the last five minutes.
@@ -77,6 +80,8 @@ pub enum ProblemKind {
     PolicyRejected,
     /// An origin does not answer as it should.
     OriginFailing,
+    /// Verified search crawlers find no place at an origin.
+    SearchTurnedAway,
     /// Clients ask for hosts that no origin is for.
     NoOrigin,
     /// Most requests are for hosts that no policy claims.
@@ -95,10 +100,11 @@ pub enum ProblemKind {
 
 impl ProblemKind {
     /// All of them.
-    pub const ALL: [ProblemKind; 10] = [
+    pub const ALL: [ProblemKind; 11] = [
         ProblemKind::Warning,
         ProblemKind::PolicyRejected,
         ProblemKind::OriginFailing,
+        ProblemKind::SearchTurnedAway,
         ProblemKind::NoOrigin,
         ProblemKind::UnclaimedHosts,
         ProblemKind::UndeclaredProxy,
@@ -114,6 +120,7 @@ impl ProblemKind {
             ProblemKind::Warning => "warning",
             ProblemKind::PolicyRejected => "policy_rejected",
             ProblemKind::OriginFailing => "origin_failing",
+            ProblemKind::SearchTurnedAway => "search_turned_away",
             ProblemKind::NoOrigin => "no_origin",
             ProblemKind::UnclaimedHosts => "unclaimed_hosts",
             ProblemKind::UndeclaredProxy => "undeclared_proxy",
@@ -129,7 +136,7 @@ impl InstanceStatus {
     /// Finds the problems in what the rooms say.
     pub fn new(
         policies: Status,
-        (origins, without_origin): (Vec<OriginStatus>, WithoutOriginStatus),
+        UpstreamsStatus { servers: origins, queues, without_origin }: UpstreamsStatus,
         traffic: TrafficStatus,
         certificates: Vec<CertificateStatus>,
         failing_lists: &[FailingList],
@@ -144,6 +151,11 @@ impl InstanceStatus {
         for origin in &origins {
             if let Some(message) = origin.problem() {
                 add(ProblemKind::OriginFailing, Some(&origin.origin), message);
+            }
+        }
+        for queue in &queues {
+            if let Some(message) = queue.problem() {
+                add(ProblemKind::SearchTurnedAway, Some(&queue.origin), message);
             }
         }
         if without_origin.requests * TOLERATED > traffic.requests {
@@ -165,7 +177,7 @@ impl InstanceStatus {
                 add(ProblemKind::Certificate, Some(&certificate.file.display().to_string()), message.clone());
             }
         }
-        InstanceStatus { policies, problems, origins, without_origin, traffic, certificates }
+        InstanceStatus { policies, problems, origins, queues, without_origin, traffic, certificates }
     }
 }
 

@@ -3,7 +3,6 @@ use super::*;
 use crate::crawlers::Registry;
 use crate::judge::Logs;
 use crate::ledger::Ledger;
-use crate::origin::Origins;
 use crate::requests::{RequestSettings, Requests};
 use crate::sites::{Outcome, PauseRequest, SiteManager, SiteOptions};
 use crate::state::StateStore;
@@ -11,6 +10,7 @@ use crate::state::history::HistoryReader;
 use crate::telemetry::AccessLog;
 use crate::time::Timestamp;
 use crate::upkeep::{Instance, Upkeep};
+use crate::upstreams::Upstreams;
 use ::http::Method;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -35,7 +35,8 @@ fn operations(directory: &std::path::Path) -> Arc<Operations> {
     let instance = Instance::new(live, ledger, proofs, Arc::default(), clock, Logs::off());
     let Instance { judge, recorder, clock, .. } = &*instance;
     let requests = Requests::new(judge.clone(), recorder.clone(), clock.clone(), RequestSettings::default());
-    Operations::new(Upkeep::new(instance), requests, Arc::new(Origins::new(&[])))
+    let upstreams = Upstreams::new(&[], instance.metrics.clone(), instance.events.clone(), clock.clone());
+    Operations::new(Upkeep::new(instance.clone()), requests, Arc::new(upstreams))
 }
 
 fn history() -> HistoryReader {

@@ -128,6 +128,20 @@ pub fn failure(status: u16, asked: &Asked<'_>, judged: Option<(&Decision, &SiteE
     tagged(answer, judged).in_reply_to(asked.method)
 }
 
+/// The answer to a request that no server of the origin has a place for. 503 tells crawlers to come back later, and says
+/// nothing about the page.
+pub fn full(retry_after: u32, asked: &Asked<'_>, judged: Option<(&Decision, &SiteEntry)>) -> Answer {
+    let own = judged.and_then(|(_, entry)| entry.site.pages.failure.as_deref());
+    let message = "This site has too many visitors at the moment. Please try again soon.";
+    let page = Page {
+        own,
+        reader: Reader::Person,
+        retry_after: Some(retry_after),
+        ..Page::new(StatusCode::SERVICE_UNAVAILABLE, "full", message)
+    };
+    tagged(page.answer(form(asked.headers)).closing(), judged).in_reply_to(asked.method)
+}
+
 /// The answer to a request for a host that no origin is for. Not 4xx: search engines would drop the pages of a host that
 /// was forgotten.
 pub fn no_origin(host: &[u8], asked: &Asked<'_>, judged: Option<(&Decision, &SiteEntry)>) -> Answer {

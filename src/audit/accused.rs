@@ -36,7 +36,7 @@ fn text(report: &Report, crawler: &Crawler) -> String {
         Some(ClientIdentity::Verified) => return format!("{name}, verified"),
         Some(ClientIdentity::Unverified) => format!("claims to be {name}; nothing is proven"),
         Some(ClientIdentity::SuspectedImpostor) => {
-            format!("suspected impostors of {name}, from outside of the networks that its operator publishes")
+            format!("suspected impostors of {name}, from outside of its networks")
         }
         None => return name.clone(),
     };
@@ -67,6 +67,7 @@ pub(super) fn remarks(report: &Report) -> Vec<String> {
     let identities = &report.identities;
     let mut remarks = Vec::new();
     match report.lists {
+        None if report.policy_networks => {}
         None => remarks.push(
             "No published networks of crawlers were at hand, so no name is proven. To prove names, give `--lists yes`, \
              which fetches the networks from the operators. A running crawlgate keeps them in its state directory \
@@ -87,15 +88,21 @@ pub(super) fn remarks(report: &Report) -> Vec<String> {
             }
         }
     }
+    if report.policy_networks {
+        remarks.push(
+            "Crawlers with `networks` in a policy are verified from these, and suspected impostors from elsewhere."
+                .to_owned(),
+        );
+    }
     if identities.suspected_impostor.requests > 0 {
         remarks.push(
-            "Suspected impostors came from outside of these networks: another client uses the crawler's name. That is no \
+            "Suspected impostors came from outside of the crawler's networks: another client uses the crawler's name. That is no \
              proof, because reverse DNS was not asked, and networks may have changed since."
                 .to_owned(),
         );
         if identities.verified.requests == 0 {
             remarks.push(
-                "No request at all came from these networks. If the log has the addresses of a proxy instead of those \
+                "No request at all came from the networks of a crawler. If the log has the addresses of a proxy instead of those \
                  of the clients, the suspicion is wrong."
                     .to_owned(),
             );

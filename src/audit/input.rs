@@ -1,6 +1,7 @@
 //! Logs as chunks of whole lines: [`Input`] names one, [`Opened`] reads it, unpacking gzip and zstd by what the file begins
 //! with. Knows no lines beyond where they end.
 
+use crate::logs::printable;
 use std::fs::{self, File};
 use std::io::{self, Cursor, Read};
 use std::path::PathBuf;
@@ -23,11 +24,11 @@ pub enum Input {
 }
 
 impl Input {
-    /// What messages call it.
+    /// What messages call it. It holds no sign that a terminal obeys.
     pub fn name(&self) -> String {
         match self {
             Input::Stdin => "standard input".into(),
-            Input::File(path) => path.display().to_string(),
+            Input::File(path) => printable(path.as_os_str().as_encoded_bytes()),
         }
     }
 
@@ -157,7 +158,7 @@ impl Opened {
 
 #[cfg(test)]
 mod tests {
-    use super::{CHUNK, Opened};
+    use super::{CHUNK, Input, Opened};
     use std::io::Read;
 
     fn opened(reader: impl Read + 'static) -> Opened {
@@ -174,6 +175,12 @@ mod tests {
             together.extend(chunk);
         }
         assert!(together == text && opened.damage.is_none());
+    }
+
+    #[test]
+    fn the_name_of_a_file_moves_no_cursor() {
+        let name = Input::File("logs/a\u{1b}[2J\n\u{202e}gol.log".into()).name();
+        assert_eq!(name, "logs/a\u{fffd}[2J\u{fffd}\u{fffd}gol.log");
     }
 
     #[test]

@@ -57,12 +57,17 @@ impl PublishedNetworks {
         self.means.get(crawler).filter(|means| !means.lists.is_empty())
     }
 
-    /// What the lists say of a client, whose address is as the log writes it. Nothing where that is no public address.
-    pub fn say(&self, means: &Means, client: Option<&[u8]>) -> ListsSay {
-        let address = client.and_then(|client| std::str::from_utf8(client).ok()?.parse::<IpAddr>().ok());
-        match address.map(|address| address.to_canonical()) {
+    /// What the lists say of an address. Nothing where it is no public one.
+    pub fn say(&self, means: &Means, address: Option<IpAddr>) -> ListsSay {
+        match address {
             Some(address) if is_public(address) => self.lists.say(means, address, self.now),
             _ => ListsSay::Nothing(Doubt::PrivateAddress),
         }
     }
+}
+
+/// The address of a client as the log writes it, if that is one.
+pub fn address_of(client: &[u8]) -> Option<IpAddr> {
+    let address: IpAddr = std::str::from_utf8(client).ok()?.parse().ok()?;
+    Some(address.to_canonical())
 }

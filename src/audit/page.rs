@@ -4,7 +4,7 @@
 use super::accused::{accusations, nothing_proven, remarks, title};
 use super::numbers::{plural, size, thousands};
 use super::report::{Crawler, Day, Report, Unlisted};
-use super::tally::ClientIdentity;
+use super::tally::{ClientIdentity, is_only_claimed};
 use std::fmt::{self, Display, Formatter, Write};
 
 /// Rows of crawlers that are shown, and days that have a bar each.
@@ -41,11 +41,23 @@ impl Display for Prose<'_> {
         for (place, part) in self.0.split('`').enumerate() {
             match place % 2 {
                 0 => write!(f, "{}", Text(part))?,
-                _ => write!(f, "<code>{}</code>", Text(part))?,
+                _ => write_code(part, f)?,
             }
         }
         Ok(())
     }
+}
+
+/// No option breaks into two lines: browsers break after each of its hyphens.
+fn write_code(code: &str, f: &mut Formatter<'_>) -> fmt::Result {
+    f.write_str("<code>")?;
+    for word in code.split_inclusive(' ') {
+        match word.starts_with("--") {
+            true => write!(f, "<span class=\"option\">{}</span>", Text(word))?,
+            false => write!(f, "{}", Text(word))?,
+        }
+    }
+    f.write_str("</code>")
 }
 
 /// The page.
@@ -66,7 +78,10 @@ fn write(out: &mut String, report: &Report) -> fmt::Result {
          <h1>Crawlers and robots.txt</h1>"
     )?;
     if let (Some(from), Some(to)) = (report.from, report.to) {
-        writeln!(out, "<p class=\"soft\">{from} to {to}</p>")?;
+        writeln!(
+            out,
+            "<p class=\"soft\"><span class=\"option\">{from}</span> to <span class=\"option\">{to}</span></p>"
+        )?;
     }
     let crawlers: Vec<&Crawler> = report.crawlers.iter().filter(|crawler| crawler.judged).collect();
     numbers(out, report, &crawlers)?;
@@ -88,7 +103,7 @@ fn numbers(out: &mut String, report: &Report, crawlers: &[&Crawler]) -> fmt::Res
     let identities = &report.identities;
     let named = identities.verified.certain + identities.unverified.certain + identities.suspected_impostor.certain;
     writeln!(out, "<ul class=\"numbers\">")?;
-    let has_lists = report.lists.is_some();
+    let has_lists = report.lists.is_some() || report.policy_networks;
     for (number, text, is_known) in [
         (requests, "requests of crawlers", true),
         (identities.verified.certain, "against the rules, verified crawlers", has_lists),
@@ -128,25 +143,22 @@ fn accused(out: &mut String, report: &Report) -> fmt::Result {
     )
 }
 
+/// What the colours of both charts mean.
+const KEY: &str = "<span class=\"key bad\"></span> certain, of verified crawlers and of bots that claim no known name \
+                   <span class=\"key claim\"></span> certain, of clients that use a crawler's name \
+                   <span class=\"key some\"></span> not certain";
+
 /// The rows with the most disallowed requests. Only a verified crawler, and a bot that claims no name, is shown in red.
 fn bars(out: &mut String, crawlers: &[&Crawler]) -> fmt::Result {
     let shown: Vec<&&Crawler> = crawlers.iter().filter(|crawler| crawler.counts.disallowed > 0).take(BARS).collect();
     let Some(most) = shown.iter().map(|crawler| crawler.counts.disallowed).max() else {
         return writeln!(out, "<p><b>No crawler fetched anything that robots.txt disallows.</b></p>");
     };
-    writeln!(
-        out,
-        "<h2>Disallowed requests by who sent them</h2>\n<p class=\"soft\"><span class=\"key bad\"></span> certain, of \
-         verified crawlers and of bots that claim no known name <span class=\"key claim\"></span> certain, of clients \
-         that use a crawler's name <span class=\"key some\"></span> not certain</p>\n<div class=\"bars\">"
-    )?;
+    writeln!(out, "<h2>Disallowed requests by who sent them</h2>\n<p class=\"soft\">{KEY}</p>\n<div class=\"bars\">")?;
     for crawler in shown {
         let width = |number: u64| number as f64 / most as f64 * 100.0;
         let (certain, all) = (crawler.counts.certain, crawler.counts.disallowed);
-        let colour = match crawler.identity {
-            Some(ClientIdentity::Verified) | None => "bad",
-            Some(ClientIdentity::Unverified | ClientIdentity::SuspectedImpostor) => "claim",
-        };
+        let colour = if is_only_claimed(crawler.identity) { "claim" } else { "bad" };
         writeln!(
             out,
             "<span>{} <span class=\"soft\">{}</span></span><span class=\"bar\"><i class=\"{colour}\" \
@@ -168,15 +180,16 @@ fn identity(crawler: &Crawler) -> &'static str {
 /// Disallowed requests over time: a bar for each day, or for each week where there are many days.
 fn days(out: &mut String, report: &Report) -> fmt::Result {
     let (step, name) = if report.days.len() > DAYS { (7, "week") } else { (1, "day") };
-    let bars: Vec<(&str, u64, u64)> = report
+    let bars: Vec<(&str, u64, u64, u64)> = report
         .days
         .chunks(step)
         .filter_map(|days| {
             let sum = |number: fn(&Day) -> u64| days.iter().map(number).sum();
-            Some((days.first()?.day.as_str(), sum(|day| day.disallowed), sum(|day| day.certain)))
+            let claimed = sum(|day| day.certain_claimed);
+            Some((days.first()?.day.as_str(), sum(|day| day.disallowed), sum(|day| day.certain), claimed))
         })
         .collect();
-    let most = bars.iter().map(|(_, disallowed, _)| *disallowed).max().unwrap_or(0);
+    let most = bars.iter().map(|(_, disallowed, ..)| *disallowed).max().unwrap_or(0);
     let (Some((first, ..)), Some(last)) = (bars.first(), report.days.last()) else { return Ok(()) };
     if most == 0 || bars.len() < 2 {
         return Ok(());
@@ -184,24 +197,25 @@ fn days(out: &mut String, report: &Report) -> fmt::Result {
     let width = 100.0 / bars.len() as f64;
     writeln!(
         out,
-        "<h2>Disallowed requests by {name}</h2>\n<p class=\"soft\">All that claim to be crawlers together. Coloured: \
-         certain. At most {} in a {name}.</p>\n<svg class=\"days\" viewBox=\"0 0 100 100\" preserveAspectRatio=\"none\" \
+        "<h2>Disallowed requests by {name}</h2>\n<p class=\"soft\">{KEY}. At most {} in a {name}.</p>\n<svg class=\"days\" viewBox=\"0 0 100 100\" preserveAspectRatio=\"none\" \
          role=\"img\" aria-label=\"Disallowed requests by {name}\">",
         thousands(most)
     )?;
-    for (place, (day, disallowed, certain)) in bars.iter().enumerate() {
+    for (place, (day, disallowed, certain, claimed)) in bars.iter().enumerate() {
         let height = |number: u64| number as f64 / most as f64 * 100.0;
-        for (class, number) in [("some", *disallowed), ("claim", *certain)] {
+        // Each bar covers the lower part of the one before it.
+        for (class, number) in [("some", *disallowed), ("claim", *certain), ("bad", certain - claimed)] {
             writeln!(
                 out,
                 "<rect class=\"{class}\" x=\"{:.2}\" y=\"{:.1}\" width=\"{:.2}\" height=\"{:.1}\"><title>{day}: {} \
-                 disallowed, {} certain</title></rect>",
+                 disallowed, {} certain, {} of these by clients that use a crawler's name</title></rect>",
                 place as f64 * width,
                 100.0 - height(number),
                 (width * 0.85).min(5.0),
                 height(number),
                 thousands(*disallowed),
-                thousands(*certain)
+                thousands(*certain),
+                thousands(*claimed)
             )?;
         }
     }

@@ -47,6 +47,8 @@ pub struct Report {
     pub identities: Identities,
     /// The published networks that were at hand.
     pub lists: Option<ListsUsed>,
+    /// Whether a policy lists networks of crawlers.
+    pub policy_networks: bool,
     /// Whether the rules are those of policies that need not have been published at that time.
     pub by_policies: bool,
     pub people: People,
@@ -177,6 +179,8 @@ pub struct Day {
     pub crawlers: u64,
     pub disallowed: u64,
     pub certain: u64,
+    /// Those of `certain` by clients that use a crawler's name, of which nothing is proven or that are suspected.
+    pub certain_claimed: u64,
 }
 
 /// The logs by their index, and those that break off.
@@ -209,6 +213,7 @@ impl Report {
             crawlers: counts.crawlers,
             disallowed: counts.disallowed,
             certain: counts.certain,
+            certain_claimed: counts.certain_claimed,
         });
         Report {
             lines: tally.lines,
@@ -225,6 +230,7 @@ impl Report {
             certain: crawlers.iter().map(|crawler| crawler.counts.certain).sum(),
             identities: Identities::of(&crawlers),
             lists: networks.map(PublishedNetworks::used),
+            policy_networks: rules.entries().any(|entry| entry.site.lists_addresses()),
             people: People { requests: tally.people, bytes: tally.people_bytes },
             crawlers,
             rules: all.into_iter().take(TOP).collect(),

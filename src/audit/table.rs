@@ -30,7 +30,7 @@ pub fn table(out: &mut impl Write, report: &Report) -> io::Result<()> {
     if report.unreadable > 0 {
         writeln!(
             out,
-            "\n{} could not be read (--format describes other formats), like",
+            "\n{} could not be read (--log-format describes other formats), like",
             plural(report.unreadable, "line")
         )?;
         for example in &report.examples {

@@ -2,7 +2,6 @@
 //! end. Knows no lines and no rules, only decisions about them.
 
 use super::sketch::Sketch;
-use crate::identity::ListsSay;
 use crate::logs::printable;
 use crate::time::Timestamp;
 use crate::verdict::{Action, Decision, Kind, Verdict};
@@ -46,7 +45,8 @@ pub struct Counts {
     pub bytes_disallowed: u64,
 }
 
-/// Who sent a request under a crawler's name, as far as the networks say that the crawler's operator publishes.
+/// Who sent a request under a crawler's name, as far as the networks say that its operator publishes or the policy
+/// lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientIdentity {
@@ -73,14 +73,9 @@ impl ClientIdentity {
     }
 }
 
-impl From<&ListsSay> for ClientIdentity {
-    fn from(lists: &ListsSay) -> ClientIdentity {
-        match lists {
-            ListsSay::Inside(_) => ClientIdentity::Verified,
-            ListsSay::Outside => ClientIdentity::SuspectedImpostor,
-            ListsSay::Nothing(_) => ClientIdentity::Unverified,
-        }
-    }
+/// Whether a client uses a crawler's name and is not proven to be it. Bots that claim no known name accuse themselves.
+pub fn is_only_claimed(identity: Option<ClientIdentity>) -> bool {
+    matches!(identity, Some(ClientIdentity::Unverified | ClientIdentity::SuspectedImpostor))
 }
 
 /// The requests under one crawler's name by one sort of clients.
@@ -126,6 +121,8 @@ pub struct Day {
     pub crawlers: u64,
     pub disallowed: u64,
     pub certain: u64,
+    /// Those of `certain` by clients that use a crawler's name, of which nothing is proven or that are suspected.
+    pub certain_claimed: u64,
 }
 
 /// Everything that was counted.
@@ -265,6 +262,7 @@ impl Tally {
             own.crawlers += counts.crawlers;
             own.disallowed += counts.disallowed;
             own.certain += counts.certain;
+            own.certain_claimed += counts.certain_claimed;
         }
         for (label, row) in other.rows {
             self.rows.entry(label).or_default().merge(row);

@@ -1,15 +1,16 @@
 //! A worker reads chunks of lines, judges each request and counts: [`Worker`]. Crawlers are told from user agents once:
 //! a log holds few different ones. Knows no files and no threads.
 
-use super::networks::PublishedNetworks;
+use super::networks::{PublishedNetworks, address_of};
 use super::options::Options;
 use super::rules::{Found, Rules};
-use super::tally::{ClientIdentity, Rows, Tally};
+use super::tally::{ClientIdentity, Rows, Tally, is_only_claimed};
 use crate::crawlers::{Claim, Purpose, Registry, calls_itself};
+use crate::identity::ListsSay;
 use crate::logs::{Line, LineFormat, Record};
-use crate::policy::HostHistory;
 use crate::policy::site::name_and_port;
-use crate::verdict::{Behaviour, Case, Claimant, Facts, Identity, Scratch, claim_label, decide_for};
+use crate::policy::{HostHistory, Site};
+use crate::verdict::{Behaviour, Case, Claimant, Facts, Identity, Scratch, claim_label, decide_for, is_public};
 use ahash::AHashMap;
 use std::time::Duration;
 
@@ -158,12 +159,15 @@ impl<'a> Worker<'a> {
             rows.insert(label.into(), Rows::default());
         }
         let Some(rows) = rows.get_mut(label) else { return };
-        let row = rows.of(identity(claim, record.client.as_deref(), self.registry, self.networks));
+        let identity = identity(claim, record.client.as_deref(), (self.registry, site), self.networks);
+        let is_claimed = is_only_claimed(identity);
+        let row = rows.of(identity);
         let (is_disallowed, is_certain) = row.add(found.index, &decision, (record.time, record.bytes));
         if let Some(day) = self.tally.day(record.time) {
             day.crawlers += 1;
             day.disallowed += u64::from(is_disallowed);
             day.certain += u64::from(is_certain);
+            day.certain_claimed += u64::from(is_certain && is_claimed);
         }
         if is_disallowed {
             self.url(record);
@@ -191,21 +195,31 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Who a client is that claims a crawler's name. `None` where it claims none.
+/// Who a client is that claims a crawler's name, by the networks of the policy and by those that its operator publishes.
+/// Either can verify it, or raise a suspicion. `None` where it claims no name.
 fn identity(
     claim: Claim,
     client: Option<&[u8]>,
-    registry: &Registry,
+    (registry, site): (&Registry, &Site),
     networks: Option<&PublishedNetworks>,
 ) -> Option<ClientIdentity> {
-    match claim {
-        Claim::Known(crawler) if registry.get(crawler).purpose != Purpose::Tool => {
-            let means = networks.and_then(|networks| Some((networks, networks.of(crawler)?)));
-            Some(means.map_or(ClientIdentity::Unverified, |(networks, means)| (&networks.say(means, client)).into()))
-        }
-        Claim::Token(_) => Some(ClientIdentity::Unverified),
-        Claim::Known(_) | Claim::Other | Claim::Tool | Claim::Nobody => None,
-    }
+    let crawler = match claim {
+        Claim::Known(crawler) if registry.get(crawler).purpose != Purpose::Tool => Some(crawler),
+        Claim::Token(_) => None,
+        Claim::Known(_) | Claim::Other | Claim::Tool | Claim::Nobody => return None,
+    };
+    let address = client.and_then(address_of);
+    let by_policy = address.and_then(|address| site.holds_address(claim, address));
+    let published = crawler.zip(networks).and_then(|(crawler, networks)| {
+        let means = networks.of(crawler)?;
+        Some(networks.say(means, address))
+    });
+    Some(match (by_policy, published) {
+        (Some(true), _) | (_, Some(ListsSay::Inside(_))) => ClientIdentity::Verified,
+        (_, Some(ListsSay::Outside)) => ClientIdentity::SuspectedImpostor,
+        (Some(false), _) if address.is_some_and(is_public) => ClientIdentity::SuspectedImpostor,
+        _ => ClientIdentity::Unverified,
+    })
 }
 
 fn is_host(host: &[u8], wanted: &[u8]) -> bool {

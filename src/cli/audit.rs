@@ -4,7 +4,7 @@ use super::origin_copy::OriginFrom;
 use super::{Failure, networks, policies, print_json, tester};
 use crate::audit::{self, Input, Options, Progress, PublishedFile, Report, Rules, thousands};
 use crate::crawlers::Registry;
-use crate::logs::{FormatString, LineFormat};
+use crate::logs::{FormatString, LineFormat, printable};
 use crate::policy::{SiteEntry, Snapshot};
 use crate::robots::File;
 use crate::settings::ListSettings;
@@ -35,7 +35,7 @@ pub struct Arguments {
     host: Option<String>,
     /// The form of the lines, as in nginx's log_format
     #[arg(long, value_name = "LOG_FORMAT")]
-    format: Option<String>,
+    log_format: Option<String>,
     /// Exit with 1 if there is any: `violation` is a certain one, `disallowed` any at all
     #[arg(long, value_name = "KIND")]
     fail_on: Option<FailOn>,
@@ -75,7 +75,7 @@ const NO_RULES: &str = "crawlgate audit needs the rules that the requests are ju
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let registry = Registry::builtin();
-    let format = format(arguments.format.as_deref())?;
+    let format = format(arguments.log_format.as_deref())?;
     let rules = rules(arguments, registry)?;
     let inputs: Vec<Input> = arguments.logs.iter().map(|log| input(log)).collect();
     if inputs.iter().filter(|input| **input == Input::Stdin).count() > 1 {
@@ -88,8 +88,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     bar.clear();
     let report = report.map_err(|error| Failure::CouldNot(error.to_string()))?;
     if let Some(path) = &arguments.html {
-        std::fs::write(path, audit::page(&report))
-            .map_err(|error| Failure::CouldNot(format!("cannot write {}: {error}", path.display())))?;
+        std::fs::write(path, audit::page(&report)).map_err(|error| {
+            Failure::CouldNot(format!("cannot write {}: {error}", printable(path.as_os_str().as_encoded_bytes())))
+        })?;
     }
     match arguments.json {
         true => print_json(&report)?,
@@ -104,7 +105,7 @@ fn result(report: &Report, fail_on: Option<FailOn>) -> Result<(), Failure> {
         return Err(Failure::CouldNot(format!("{message} The report lacks what comes after; unpack the log again")));
     }
     if report.lines > 0 && report.unreadable == report.lines {
-        let problem = "none of the lines could be read; describe them with --format, like nginx's log_format";
+        let problem = "none of the lines could be read; describe them with --log-format, like nginx's log_format";
         return Err(Failure::CouldNot(problem.into()));
     }
     let found = match fail_on {
@@ -138,7 +139,7 @@ pub(super) fn format(format: Option<&str>) -> Result<LineFormat, Failure> {
         None => Ok(LineFormat::Detect),
         Some(format) => match FormatString::parse(format) {
             Ok(pattern) => Ok(LineFormat::FormatString(pattern)),
-            Err(error) => Err(Failure::Usage(format!("--format: {error}"))),
+            Err(error) => Err(Failure::Usage(format!("--log-format: {error}"))),
         },
     }
 }

@@ -19,8 +19,7 @@ pub(super) fn problems(file: &SettingsFile) -> Vec<CertificateProblem> {
 }
 
 /// One line each.
-pub(super) fn print(problems: &[CertificateProblem]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+pub(super) fn print(out: &mut impl Write, problems: &[CertificateProblem]) -> io::Result<()> {
     for CertificateProblem { is_error, text } in problems {
         writeln!(out, "{}: {text}\n", if *is_error { "error" } else { "warning" })?;
     }

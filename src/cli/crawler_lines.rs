@@ -2,6 +2,7 @@
 
 use super::Failure;
 use crate::crawlers::{Claim, Crawler, Registry, calls_itself};
+use crate::logs::printable;
 use serde::Serialize;
 use std::io::{self, BufRead, BufWriter, Read, Write};
 
@@ -72,7 +73,7 @@ pub fn identify(registry: &Registry, json: bool) -> Result<(), Failure> {
             serde_json::to_writer(&mut out, &answer)?;
             writeln!(out)?;
         } else {
-            writeln!(out, "{word}\t{kind}\t{why}\t{}", user_agent.replace(char::is_control, "\u{FFFD}"))?;
+            writeln!(out, "{word}\t{kind}\t{why}\t{}", printable(&line))?;
         }
     }
     Ok(out.flush()?)

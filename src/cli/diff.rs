@@ -9,6 +9,7 @@ use crate::diff::{Basis, Comparison, Difference, Side, markdown, text};
 use crate::logs::Line;
 use crate::policy::{SiteEntry, Snapshot};
 use crate::robots::File;
+use crate::sites::policy_directory;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -29,22 +30,33 @@ pub struct Arguments {
     log: Vec<PathBuf>,
     /// The form of the log's lines, as in nginx's log_format
     #[arg(long, value_name = "LOG_FORMAT", requires = "log")]
-    format: Option<String>,
-    /// Print Markdown, for a pull request
-    #[arg(long, conflicts_with = "json")]
-    markdown: bool,
+    log_format: Option<String>,
+    /// How the changes are printed
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
     #[command(flatten)]
     origin: OriginFrom,
-    /// Print JSON
-    #[arg(long)]
+    /// Print JSON: the same as `--format json`
+    #[arg(long, conflicts_with = "format")]
     json: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// For a person
+    #[default]
+    Text,
+    /// For a program
+    Json,
+    /// For a comment on a change
+    Markdown,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   crawlgate diff old.txt robots.txt
   crawlgate diff https://shop.example policies/shop.yaml
-  crawlgate diff ../main/policies policies --markdown
+  crawlgate diff ../main/policies policies --format markdown
   crawlgate diff robots.txt policies/shop.yaml --log access.log
 
 Exit codes: 0 nothing changes, 1 something changes, 2 wrong usage, 3 a file cannot be read or used.";
@@ -58,11 +70,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let of_old = old.snapshot.sites().iter().filter(named_twice);
     origins.say_assumptions(new.snapshot.sites().iter().chain(of_old).map(|entry| &*entry.site));
     let difference = compare(arguments, &old, &new, registry)?;
-    if arguments.json {
-        print_json(&difference)?;
-    } else {
-        let shown = if arguments.markdown { markdown(&difference) } else { text(&difference) };
-        std::io::stdout().lock().write_all(shown.as_bytes())?;
+    let mut out = std::io::stdout().lock();
+    match if arguments.json { Format::Json } else { arguments.format } {
+        Format::Text => out.write_all(text(&difference).as_bytes())?,
+        Format::Json => print_json(&difference)?,
+        Format::Markdown => out.write_all(markdown(&difference).as_bytes())?,
     }
     if difference.changed { Err(Failure::Findings) } else { Ok(()) }
 }
@@ -101,6 +113,11 @@ fn side(path: &Path, origins: &OriginCopies) -> Result<Side, Failure> {
             .map_err(|error| Failure::CouldNot(error.to_string()))?;
         let snapshot = Snapshot::new(rules.entries().cloned().collect(), 0);
         return Ok(Side { name, snapshot, is_one_file });
+    }
+    // The first policies of a repository are compared with a directory that has none yet.
+    if policy_directory::policy_files(path).is_ok_and(|files| files.is_empty()) {
+        say(&format!("note: {name} has no policy (*.yaml): every host there allows everything"));
+        return Ok(Side { name, snapshot: Snapshot::new(Vec::new(), 0), is_one_file });
     }
     let loaded = policies::load(&[path.to_owned()], origins)?;
     policies::report(&loaded, true);
@@ -142,7 +159,7 @@ fn urls(path: &Path, comparison: &mut Comparison<'_>) -> Result<(), Failure> {
 }
 
 fn log(arguments: &Arguments, comparison: &mut Comparison<'_>) -> Result<(), Failure> {
-    let format = audit::format(arguments.format.as_deref())?;
+    let format = audit::format(arguments.log_format.as_deref())?;
     let (mut read, mut unreadable, mut without_agent) = (0_u64, 0_u64, 0_u64);
     for path in &arguments.log {
         let lines = each_line(&audit::input(path), |line| match format.read(line) {
@@ -160,7 +177,7 @@ fn log(arguments: &Arguments, comparison: &mut Comparison<'_>) -> Result<(), Fai
         lines.map_err(|error| could_not_read(path, &error))?;
     }
     if unreadable > 0 && read == 0 {
-        let problem = "none of the lines could be read; describe them with --format, like nginx's log_format";
+        let problem = "none of the lines could be read; describe them with --log-format, like nginx's log_format";
         return Err(Failure::CouldNot(problem.into()));
     }
     for (count, what) in [(unreadable, "could not be read"), (without_agent, "have no user agent")] {

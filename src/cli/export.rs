@@ -7,7 +7,7 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Write a policy as configuration of nginx, HAProxy or Caddy
+/// Write a policy as configuration of nginx, HAProxy, Caddy or Apache
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "The files are for sites where nothing new is to run. Export again after each change of the policy."
@@ -34,6 +34,7 @@ enum For {
     Nginx,
     Haproxy,
     Caddy,
+    Apache,
 }
 
 /// Runs the command.
@@ -57,6 +58,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         For::Nginx => Server::Nginx,
         For::Haproxy => Server::Haproxy,
         For::Caddy => Server::Caddy,
+        For::Apache => Server::Apache,
     };
     fs::create_dir_all(&arguments.output)?;
     // Servers are started from elsewhere.

@@ -46,6 +46,20 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("RUST_LOG", "The level of log messages on standard error: RUST_LOG=debug."),
 ];
 
+/// Commands of `evidence`.
+const EVIDENCE: &[&str] = &[
+    "crawlgate evidence status",
+    "crawlgate evidence export --site shop --crawler gptbot --from 2026-11-01 --to 2026-12-01 -o case.tar",
+    "crawlgate evidence verify case.tar --key log.vkey",
+    "crawlgate evidence forget --address 203.0.113.9",
+];
+
+/// Commands of `audit`.
+const AUDIT: &[&str] = &[
+    "crawlgate audit --robots robots.txt access.log access.log.1.gz",
+    "crawlgate audit --policies policies --html report.html access.log",
+];
+
 /// Commands to begin with. A test reads each of them as the command line would.
 fn examples(command: &str) -> &'static [&'static str] {
     match command {
@@ -66,7 +80,11 @@ fn examples(command: &str) -> &'static [&'static str] {
         ],
         "export" => &["crawlgate export nginx --policies policies --output /etc/nginx/crawlgate"],
         "demo" => &["crawlgate demo", "crawlgate demo --listen 127.0.0.1:0 --admin 127.0.0.1:0"],
-        "check" => &["crawlgate check", "crawlgate check policies/shop.yaml --deny-warnings"],
+        "check" => &[
+            "crawlgate check",
+            "crawlgate check policies/shop.yaml --deny-warnings",
+            "crawlgate check --format github policies",
+        ],
         "render" => &["crawlgate render --host shop.example --policies policies"],
         "explain" => &[
             "crawlgate explain --host shop.example --user-agent GPTBot /cart/",
@@ -80,13 +98,10 @@ fn examples(command: &str) -> &'static [&'static str] {
         "import" => {
             &["crawlgate import https://shop.example -o policies/shop.yaml", "crawlgate import robots.txt --purposes"]
         }
-        "audit" => &[
-            "crawlgate audit --robots robots.txt access.log access.log.1.gz",
-            "crawlgate audit --policies policies --html report.html access.log",
-        ],
+        "audit" => AUDIT,
         "diff" => &[
             "crawlgate diff old.txt robots.txt",
-            "crawlgate diff ../main/policies policies --markdown",
+            "crawlgate diff ../main/policies policies --format markdown",
             "crawlgate diff robots.txt policies/shop.yaml --log access.log",
         ],
         "crawlers" => &["crawlgate crawlers --purpose training", "crawlgate crawlers GPTBot"],
@@ -96,6 +111,7 @@ fn examples(command: &str) -> &'static [&'static str] {
         "status" => &["crawlgate status", "crawlgate status --control /run/crawlgate/control.sock"],
         "report" => &["crawlgate report", "crawlgate report --since 30d --html report.html"],
         "state" => &["crawlgate state backup /var/backups/crawlgate.db"],
+        "evidence" => EVIDENCE,
         "traps" => &["crawlgate traps", "crawlgate traps --release 203.0.113.9"],
         "schema" => &["crawlgate schema > policies/policy.schema.json", "crawlgate schema settings"],
         "completions" => &["crawlgate completions bash"],
@@ -133,7 +149,7 @@ fn full_name(command: &Command) -> &str {
 
 /// The page of a command that was built.
 fn page(command: &Command) -> io::Result<Vec<u8>> {
-    let main = command.get_subcommands().next().is_some();
+    let main = full_name(command) == "crawlgate";
     // What clap prints after the help and its version become sections of ours.
     let plain = command
         .clone()
@@ -141,6 +157,7 @@ fn page(command: &Command) -> io::Result<Vec<u8>> {
         .version(None::<&str>)
         .subcommand_help_heading("COMMANDS")
         .subcommand_value_name("COMMAND");
+    let plain = if main { plain } else { without_actions(plain) };
     let mut page = Vec::new();
     Man::new(plain).source(concat!("crawlgate ", env!("CARGO_PKG_VERSION"))).manual("crawlgate").render(&mut page)?;
 
@@ -152,6 +169,7 @@ fn page(command: &Command) -> io::Result<Vec<u8>> {
             roff.text([roman(line.trim())]);
         }
     }
+    command.get_subcommands().filter(|_| !main).for_each(|action| tell_action(&mut roff, action));
     let examples = examples(command.get_name());
     if !examples.is_empty() {
         roff.control("SH", ["EXAMPLES"]);
@@ -171,6 +189,24 @@ fn page(command: &Command) -> io::Result<Vec<u8>> {
     }
     page.extend(roff.to_roff().into_bytes());
     Ok(page)
+}
+
+/// Actions of a command have no pages of their own: they stand on its page.
+fn without_actions(command: Command) -> Command {
+    let names: Vec<String> = command.get_subcommands().map(|action| action.get_name().to_owned()).collect();
+    names.into_iter().fold(command, |command, name| command.mut_subcommand(name, |action| action.hide(true)))
+}
+
+/// What an action of a command does, and its options.
+fn tell_action(roff: &mut Roff, action: &Command) {
+    let text = |styled: Option<&clap::builder::StyledStr>| styled.map(ToString::to_string).unwrap_or_default();
+    roff.control("SH", [action.get_name().to_uppercase().as_str()]);
+    roff.text([roman(text(action.get_about()))]);
+    for argument in action.get_arguments().filter(|argument| !argument.is_hide_set()) {
+        roff.control("TP", []);
+        roff.text([bold(argument.to_string())]);
+        roff.text([roman(text(argument.get_help()))]);
+    }
 }
 
 fn list(roff: &mut Roff, heading: &str, items: &[(&str, &str)]) {

@@ -13,6 +13,7 @@ mod crawlers;
 mod decide;
 mod demo;
 mod diff;
+mod evidence;
 mod explain;
 mod export;
 mod import;
@@ -68,6 +69,7 @@ enum Command {
     Status(status::Arguments),
     Report(report::Arguments),
     State(state::Arguments),
+    Evidence(evidence::Arguments),
     Traps(traps::Arguments),
     Schema(schema::Arguments),
     Completions(completions::Arguments),
@@ -133,6 +135,7 @@ pub fn main() -> ExitCode {
         Command::Status(arguments) => status::run(arguments),
         Command::Report(arguments) => report::run(arguments),
         Command::State(arguments) => state::run(arguments),
+        Command::Evidence(arguments) => evidence::run(arguments),
         Command::Traps(arguments) => traps::run(arguments),
         Command::Schema(arguments) => schema::run(arguments),
         Command::Completions(arguments) => completions::run(arguments),

@@ -118,7 +118,8 @@ pub fn snapshot(loaded: &[Loaded], now: Timestamp) -> Snapshot {
     let entries = loaded.iter().filter_map(|file| file.site.as_ref()).map(|site| {
         // When the running crawlgate first saw the pause, and whether it was ended by hand, is not known here.
         let planned = planned_pauses(&site.policy, now, |_, from| Some(from.unwrap_or(now)));
-        let pauses = planned.into_iter().map(|(_, pause)| pause).collect();
+        // As for the server that starts now: what was over before the policy was in force has never been.
+        let pauses = planned.into_iter().map(|(_, pause)| pause).filter(|pause| now < pause.until).collect();
         SiteEntry::new(site.clone(), now).with_pauses(pauses, now)
     });
     Snapshot::new(entries.collect(), 0)
@@ -192,7 +193,7 @@ mod tests {
             ("pause: { until: 2026-12-01T20:00:00Z }\n", hours(20)),
             ("pause: { audience: everyone }\n", hours(12)),
             ("pause: { from: 2026-12-02T00:00:00Z }\n", hours(24 + 12)),
-            ("pause: [{ daily: '00:30-02:30', zone: Europe/Berlin }]\n", Timestamp(now.0 - 22 * 3_600 - 1_800)),
+            ("pause: [{ daily: '00:30-02:30', zone: Europe/Berlin }]\n", Timestamp(now.0 + 5_400)),
         ] {
             assert_eq!(ends(pause, now), [Some(end); 2], "{pause}");
         }

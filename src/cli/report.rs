@@ -45,12 +45,7 @@ const MOST: Duration = Duration::from_secs(400 * 86_400);
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let directory = match &arguments.state {
-        Some(directory) => directory.clone(),
-        None => super::places::state().ok_or_else(|| {
-            Failure::Usage("the default state directory is not known here; name one with --state DIR".into())
-        })?,
-    };
+    let directory = super::places::state_or_default(arguments.state.as_deref())?;
     if arguments.since < HOUR || arguments.since > MOST {
         let days = MOST.as_secs() / 86_400;
         return Err(Failure::Usage(format!(

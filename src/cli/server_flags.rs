@@ -1,7 +1,8 @@
 //! [`ServerFlags`]: the flags of every command that serves. Each has its place in `crawlgate.yaml`, and outranks it.
 
 use super::{Failure, policies, say};
-use crate::settings::{self, AccessDestination, OriginSettings, OriginTimeouts, ServerAddress, SettingsFile};
+use crate::settings::{self, AccessDestination, OriginSettings, ServerAddress, SettingsFile};
+use crate::yaml::{Diagnostics, Source};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -42,10 +43,8 @@ impl ServerFlags {
 
     /// The flags as settings, with these servers as the origin.
     pub(super) fn said(&self, servers: &[ServerAddress]) -> SettingsFile {
-        let origin =
-            || OriginSettings { hosts: Vec::new(), servers: servers.to_vec(), timeouts: OriginTimeouts::default() };
         SettingsFile {
-            origins: (!servers.is_empty()).then(origin).into_iter().collect(),
+            origins: (!servers.is_empty()).then(|| OriginSettings::of(servers.to_vec())).into_iter().collect(),
             policies: self.policies.clone(),
             admin: self.admin.clone().map(|said| said.0),
             control: self.control.clone().map(|said| said.0),
@@ -80,18 +79,30 @@ fn or_off<T: FromStr<Err: std::error::Error>>(written: &str) -> Result<OrOff<T>,
     }
 }
 
-/// Reads a settings file; its mistakes go to standard error.
-pub(super) fn settings_file(path: &Path) -> Result<SettingsFile, Failure> {
+/// A settings file as it was read. Without a mistake it has values.
+pub(super) struct ReadSettings {
+    pub(super) source: Source,
+    pub(super) diagnostics: Diagnostics,
+    pub(super) file: Option<SettingsFile>,
+}
+
+/// Reads a settings file.
+pub(super) fn read_settings(path: &Path) -> Result<ReadSettings, Failure> {
     let (source, mut diagnostics) = policies::read_source(path)?;
     let mut file = None;
     if !diagnostics.has_errors() {
         (file, diagnostics) = settings::read(&source);
     }
+    let directory = path.parent().unwrap_or(Path::new(""));
+    Ok(ReadSettings { source, diagnostics, file: file.map(|file| file.relative_to(directory)) })
+}
+
+/// The values of a settings file; its mistakes go to standard error.
+pub(super) fn settings_file(path: &Path) -> Result<SettingsFile, Failure> {
+    let ReadSettings { source, diagnostics, file } = read_settings(path)?;
     let colour = super::colour(&std::io::stderr());
     for finding in &diagnostics.items {
         say(&finding.render(&source, colour));
     }
-    let directory = path.parent().unwrap_or(Path::new(""));
-    file.map(|file| file.relative_to(directory))
-        .ok_or_else(|| Failure::Found(format!("cannot use the settings file {}", path.display())))
+    file.ok_or_else(|| Failure::Found(format!("cannot use the settings file {}", path.display())))
 }

@@ -3,10 +3,10 @@
 use super::{Failure, control, print_json};
 use crate::admin::InstanceStatus;
 use crate::admin::control::{Request, Response};
-use crate::origin::OriginStatus;
 use crate::policy::origin::OriginCopyState;
 use crate::sites::{OriginRobotsStatus, Served, SiteStatus};
 use crate::telemetry::CertificateStatus;
+use crate::upstreams::{OriginStatus, OutOfUse, QueueStatus};
 use crate::verdict::LINE_FOR_ALL;
 use std::io::{self, Write};
 use std::path::Path;
@@ -51,6 +51,9 @@ fn print(asked: &Path, status: &InstanceStatus) -> io::Result<()> {
     writeln!(out, "\norigins, in the last five minutes")?;
     for origin in &status.origins {
         print_origin(&mut out, origin)?;
+    }
+    for queue in &status.queues {
+        print_queue(&mut out, queue)?;
     }
     for (host, requests) in &status.without_origin.hosts {
         writeln!(out, "  no origin for {host}\n    requests: {requests}")?;
@@ -115,10 +118,20 @@ fn print_origin(out: &mut impl Write, origin: &OriginStatus) -> io::Result<()> {
         writeln!(out, "    its name cannot be resolved")?;
     }
     writeln!(out, "    requests: {requests}, without an answer: {failures}, answered with 5xx: {server_errors}")?;
+    for out_of_use in &origin.out_of_use {
+        let OutOfUse { address, since, reason } = out_of_use;
+        writeln!(out, "    gets no requests: {address} since {since} ({reason})")?;
+    }
     if let Some(last) = &origin.last_failure {
         writeln!(out, "    last without an answer: {} {}{} ({})", last.at, last.host, last.target, last.reason)?;
     }
     Ok(())
+}
+
+/// Who waits for a place at an origin, and who was turned away.
+fn print_queue(out: &mut impl Write, queue: &QueueStatus) -> io::Result<()> {
+    let QueueStatus { origin, waiting, crawlers_turned_away: crawlers, people_turned_away: people, .. } = queue;
+    writeln!(out, "  places of {origin}\n    waiting: {waiting}, turned away: {crawlers} crawlers, {people} people")
 }
 
 /// The policy in force.

@@ -93,6 +93,8 @@ pub struct Crawler {
     pub purpose: Purpose,
     /// robots.txt product tokens, most specific first: it obeys the first that has a group. Empty for most tools.
     pub tokens: Vec<String>,
+    /// Products that people name when they mean it: `ChatGPT`.
+    pub products: Vec<String>,
     /// How its user agent is recognised (see `identify.rs`). Empty for a policy token, which makes no requests.
     #[serde(rename = "marks")]
     pub markers: Vec<String>,

@@ -167,7 +167,7 @@ impl Markers {
             }
         };
         self.index.find(&text[..until], from, on_marker, |end| {
-            is_hinted |= ends_like_tool_or_bot(&text[..end]);
+            is_hinted = is_hinted || ends_like_tool_or_bot(&text[..end]);
         });
         // Behind a browser that adds nothing, no word has to be looked into.
         found.is_hinted |= is_hinted

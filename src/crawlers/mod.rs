@@ -13,6 +13,7 @@ mod octets;
 mod records;
 mod registry;
 mod shape;
+mod shape_words;
 mod words;
 
 pub use browsers::{browsers, lookalikes, stands_in_browsers};

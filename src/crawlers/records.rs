@@ -29,6 +29,7 @@ fn record(node: &Node, decoder: &mut Decoder<'_>) -> Option<Crawler> {
         operator: required(&mut fields, "operator", decoder)?,
         purpose: fields.take("purpose").and_then(|node| decoder.word(node, &purposes, "a purpose"))?,
         tokens: texts(&mut fields, "tokens", decoder),
+        products: texts(&mut fields, "products", decoder),
         markers: markers(&mut fields, decoder),
         must_not_match: texts(&mut fields, "must_not_match", decoder),
         user_agent: text(&mut fields, "ua", decoder),

@@ -1,11 +1,9 @@
 //! The decision service: nginx, Caddy, Traefik, Envoy or HAProxy asks about each of its requests, and crawlgate says whether
-//! the request may pass and which fields the response gets. [`Decisions`] answers, over HTTP/1.1 behind the edge and over
-//! HTTP/2 as an application of Pingora's. It records decisions, and each robots.txt that it serves. Must not know how a
-//! connection is read, nor what a proxy does with an answer.
+//! the request may pass and which fields the response gets. [`Decisions`] answers behind the edge. It records decisions, and each
+//! robots.txt that it serves. Must not know how a connection is read, nor what a proxy does with an answer.
 //!
-//! `question` reads the original request out of the fields of each proxy, `service` answers, `http2` does so over HTTP/2.
+//! `question` reads the original request out of the fields of each proxy, `service` answers.
 
-mod http2;
 mod question;
 mod service;
 

@@ -98,7 +98,9 @@ impl<'a> Question<'a> {
             Some(target) => target,
             None => field(target_field).ok_or(QuestionError::Missing(target_field))?,
         };
-        if !matches!(target, [b'/', ..] | b"*") && !target.windows(3).any(|window| window == b"://") {
+        let is_path = matches!(target, [b'/', ..] | b"*") || target.windows(3).any(|window| window == b"://");
+        // A fragment is never sent (RFC 9112 section 3.2): origins disagree about what stands behind `#`.
+        if !is_path || target.contains(&b'#') {
             return Err(QuestionError::NoPath(target_field));
         }
         let host_field = host_field.filter(|_| !is_direct);

@@ -31,11 +31,6 @@ impl Decisions {
         Decisions { requests, trusted, has_warned: AtomicBool::new(false) }
     }
 
-    /// The sequence, for its clock.
-    pub(super) fn requests(&self) -> &Requests {
-        &self.requests
-    }
-
     /// What a proxy is told of a request: crawlgate's own answer, if the request gets one, or that it passes. `judged` is
     /// the decision about it, and the site.
     fn answer(

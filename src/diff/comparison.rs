@@ -6,7 +6,7 @@ use super::pairs::pairs;
 use super::response::{Kinds, differences, differences_of};
 use super::settings::settings;
 use super::witnesses::witnesses;
-use super::{AccessChange, Basis, Difference, ResponseChange, Ruling, Side, SiteDifference};
+use super::{AccessChange, Basis, Difference, Effect, ResponseChange, Ruling, Side, SiteDifference};
 use crate::crawlers::{Claim, Registry};
 use crate::heads::likely_type;
 use crate::logs::Record;
@@ -349,6 +349,7 @@ impl ComparedSite {
             .access
             .into_iter()
             .map(|((old, new), found)| AccessChange {
+                effect: Effect::of(&old, &new),
                 crawlers: found.crawlers.into_iter().collect(),
                 old,
                 new,

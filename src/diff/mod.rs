@@ -15,6 +15,7 @@ pub use show::{markdown, text};
 
 use crate::policy::Snapshot;
 use serde::Serialize;
+use std::cmp::Ordering;
 
 /// One of the two that are compared.
 #[derive(Debug)]
@@ -88,6 +89,8 @@ pub struct SiteDifference {
 /// Some crawlers get another verdict or another answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AccessChange {
+    /// What the change is for them.
+    pub effect: Effect,
     /// Registry ids, tokens of the policy, `other` and `tool`.
     pub crawlers: Vec<String>,
     /// Before.
@@ -98,6 +101,28 @@ pub struct AccessChange {
     pub url: String,
     /// URLs or requests for which it changes.
     pub count: u64,
+}
+
+/// What a change of access is for crawlers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Effect {
+    /// They may do less than before.
+    Loses,
+    /// They may do more.
+    Gains,
+    /// They get another answer to what they may do as before.
+    Changes,
+}
+
+impl Effect {
+    fn of(old: &Ruling, new: &Ruling) -> Effect {
+        match new.openness().cmp(&old.openness()) {
+            Ordering::Less => Effect::Loses,
+            Ordering::Greater => Effect::Gains,
+            Ordering::Equal => Effect::Changes,
+        }
+    }
 }
 
 /// What the rules say to a crawler, and what is done with its request.
@@ -119,6 +144,16 @@ pub struct Ruling {
 }
 
 impl Ruling {
+    /// How far a request gets: refused, passed against the rules, allowed.
+    fn openness(&self) -> u8 {
+        let is_answered = ["block", "slow", "license", "pause"].iter().any(|action| self.action.starts_with(action));
+        match self.verdict {
+            _ if is_answered => 0,
+            "disallowed" => 1,
+            _ => 2,
+        }
+    }
+
     /// Whether a crawler notices no difference.
     fn is_like(&self, other: &Ruling) -> bool {
         (self.verdict, &self.action, &self.would) == (other.verdict, &other.action, &other.would)

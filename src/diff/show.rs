@@ -1,14 +1,19 @@
 //! A [`Difference`] for people: [`text`] for a terminal, [`markdown`] for a pull request. URLs and lines of robots.txt
 //! come from files of any origin and are escaped.
 
-use super::{AccessChange, Basis, Difference, ResponseChange, Ruling, SettingChange, SiteDifference};
+use super::{AccessChange, Basis, Difference, Effect, ResponseChange, Ruling, SettingChange, SiteDifference};
 use crate::logs::printable;
+use std::collections::BTreeSet;
 use std::fmt::{self, Write};
 
 /// Crawlers that are named one by one.
 const NAMED: usize = 6;
 /// Rows of a table. The rest is counted.
 const ROWS: usize = 200;
+/// A comment on GitHub holds 65,536 characters. Beyond this many bytes of Markdown rows and sites are only counted.
+const COMMENT: usize = 50_000;
+/// Characters of a cell. Patterns may be longer.
+const CELL: usize = 300;
 
 /// As plain text.
 pub fn text(difference: &Difference) -> String {
@@ -38,14 +43,14 @@ fn write_text(out: &mut String, difference: &Difference) -> fmt::Result {
             writeln!(out, "      before  {}", plain(&ruling(&change.old)))?;
             writeln!(out, "      now     {}", plain(&ruling(&change.new)))?;
         }
-        left_out(out, "\n  ", site.access.len())?;
+        left_out(out, "\n  ", site.access.len().saturating_sub(ROWS))?;
         for change in site.responses.iter().take(ROWS) {
             writeln!(out, "\n  {}", heading(change))?;
             writeln!(out, "    {}{}", plain(&change.url), times_of(change, difference.basis))?;
             writeln!(out, "      before  {}", plain(&lines(&change.old)))?;
             writeln!(out, "      now     {}", plain(&lines(&change.new)))?;
         }
-        left_out(out, "\n  ", site.responses.len())?;
+        left_out(out, "\n  ", site.responses.len().saturating_sub(ROWS))?;
         if !site.settings.is_empty() {
             writeln!(out, "\n  settings")?;
         }
@@ -62,40 +67,79 @@ fn write_text(out: &mut String, difference: &Difference) -> fmt::Result {
 }
 
 fn write_markdown(out: &mut String, difference: &Difference) -> fmt::Result {
-    for site in &difference.sites {
-        writeln!(out, "### {}\n\n{}\n", cell(&site.hosts.join(", ")), cell(&sides(site)))?;
-        if !site.access.is_empty() {
-            writeln!(out, "| crawlers | URL | before | now |\n|---|---|---|---|")?;
+    let mut left = difference.sites.len();
+    for site in difference.sites.iter() {
+        if out.len() > COMMENT {
+            break;
         }
-        for change in site.access.iter().take(ROWS) {
-            access_row(out, change, site, difference.basis)?;
+        left -= 1;
+        writeln!(out, "### {}\n\n{}\n", cell(&site.hosts.join(", ")), cell(&sites_and_effects(site)))?;
+        for (effect, title) in [
+            (Effect::Loses, "Access that crawlers lose"),
+            (Effect::Gains, "Access that crawlers gain"),
+            (Effect::Changes, "Other answers to crawlers"),
+        ] {
+            let changes: Vec<&AccessChange> = site.access.iter().filter(|change| change.effect == effect).collect();
+            let heading = format!("**{title}**\n\n| crawlers | URL | before | now |\n|---|---|---|---|");
+            table(out, &heading, &changes, |change| access_row(change, site, difference.basis))?;
         }
-        left_out(out, "\n", site.access.len())?;
-        if !site.responses.is_empty() {
-            writeln!(out, "\n| header | URL | before | now |\n|---|---|---|---|")?;
-        }
-        for change in site.responses.iter().take(ROWS) {
+        table(out, "| header | URL | before | now |\n|---|---|---|---|", &site.responses, |change| {
             let url = format!("{}{}", code(&change.url), times_of(change, difference.basis));
             let (old, new) = (code(&lines(&change.old)), code(&lines(&change.new)));
-            writeln!(out, "| {} | {url} | {old} | {new} |", cell(&heading(change)))?;
-        }
-        left_out(out, "\n", site.responses.len())?;
-        if !site.settings.is_empty() {
-            writeln!(out, "\n| setting | before | now |\n|---|---|---|")?;
-        }
-        for change in &site.settings {
+            format!("| {} | {url} | {old} | {new} |", cell(&heading(change)))
+        })?;
+        table(out, "| setting | before | now |\n|---|---|---|", &site.settings, |change| {
             let setting = format!("{}{}", change.setting, of_crawlers(change, site));
-            writeln!(out, "| {} | {} | {} |", cell(&setting), cell(&change.old), cell(&change.new))?;
-        }
+            format!("| {} | {} | {} |", cell(&setting), cell(&change.old), cell(&change.new))
+        })?;
         for note in &site.notes {
-            writeln!(out, "\n{}", cell(note))?;
+            writeln!(out, "{}\n", cell(note))?;
         }
-        writeln!(out)?;
+    }
+    if left > 0 {
+        writeln!(out, "{left} more sites change; `crawlgate diff --json` has all of them.\n")?;
     }
     writeln!(out, "{}", cell(&summary(difference)))
 }
 
-fn access_row(out: &mut String, change: &AccessChange, site: &SiteDifference, basis: Basis) -> fmt::Result {
+/// A table, as far as it has room.
+fn table<T>(out: &mut String, heading: &str, rows: &[T], row: impl Fn(&T) -> String) -> fmt::Result {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "{heading}")?;
+    let mut left = rows.len();
+    for shown in rows.iter().take(ROWS) {
+        if out.len() > COMMENT {
+            break;
+        }
+        left -= 1;
+        writeln!(out, "{}", row(shown))?;
+    }
+    left_out(out, "\n", left)?;
+    writeln!(out)
+}
+
+/// The two files, and how many crawlers and settings change.
+fn sites_and_effects(site: &SiteDifference) -> String {
+    let crawlers = |effect: Effect| {
+        let changes = site.access.iter().filter(|change| change.effect == effect);
+        changes.flat_map(|change| &change.crawlers).collect::<BTreeSet<_>>().len()
+    };
+    let counted = [
+        (crawlers(Effect::Loses), "crawler loses access", "crawlers lose access"),
+        (crawlers(Effect::Gains), "crawler gains access", "crawlers gain access"),
+        (crawlers(Effect::Changes), "crawler gets another answer", "crawlers get another answer"),
+        (site.responses.len(), "header changes", "headers change"),
+        (site.settings.len(), "setting changes", "settings change"),
+    ];
+    let counted = counted.into_iter().filter(|(number, _, _)| *number > 0);
+    let counted: Vec<String> =
+        counted.map(|(number, one, more)| format!("{number} {}", if number == 1 { one } else { more })).collect();
+    format!("{}: {}", sides(site), if counted.is_empty() { "nothing changes".into() } else { counted.join(", ") })
+}
+
+fn access_row(change: &AccessChange, site: &SiteDifference, basis: Basis) -> String {
     let said = |ruling: &Ruling| {
         let rule = ruling.rule.as_deref().map(|rule| format!(" by {}", code(rule))).unwrap_or_default();
         let source = ruling.source.as_deref().map(|source| format!(" ({})", cell(source))).unwrap_or_default();
@@ -103,14 +147,11 @@ fn access_row(out: &mut String, change: &AccessChange, site: &SiteDifference, ba
     };
     let crawlers = cell(&names(&change.crawlers, site.crawlers));
     let url = format!("{}{}", code(&change.url), times(change.count, basis));
-    writeln!(out, "| {crawlers} | {url} | {} | {} |", said(&change.old), said(&change.new))
+    format!("| {crawlers} | {url} | {} | {} |", said(&change.old), said(&change.new))
 }
 
-fn left_out(out: &mut String, before: &str, count: usize) -> fmt::Result {
-    match count.checked_sub(ROWS) {
-        None | Some(0) => Ok(()),
-        Some(more) => writeln!(out, "{before}and {more} more; `--json` has all of them"),
-    }
+fn left_out(out: &mut String, before: &str, left: usize) -> fmt::Result {
+    if left == 0 { Ok(()) } else { writeln!(out, "{before}and {left} more; `--json` has all of them") }
 }
 
 fn sides(site: &SiteDifference) -> String {
@@ -214,7 +255,7 @@ fn plain(text: &str) -> String {
 /// Text in a table of Markdown.
 fn cell(text: &str) -> String {
     let mut out = String::new();
-    for sign in plain(text).chars() {
+    for sign in clipped(&plain(text)).chars() {
         match sign {
             '<' => out.push_str("&lt;"),
             '&' => out.push_str("&amp;"),
@@ -227,8 +268,16 @@ fn cell(text: &str) -> String {
 
 /// A code span in a table of Markdown: nothing ends it, and a bar ends no cell.
 fn code(text: &str) -> String {
-    let text = plain(text).replace('|', "\\|");
+    let text = clipped(&plain(text)).replace('|', "\\|");
     let ticks = "`".repeat(text.split(|sign| sign != '`').map(str::len).max().unwrap_or(0) + 1);
     let blank = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
     format!("{ticks}{blank}{text}{blank}{ticks}")
+}
+
+/// The beginning of what is too long for a table.
+fn clipped(text: &str) -> String {
+    match text.char_indices().nth(CELL) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
 }

@@ -1,5 +1,6 @@
 //! [`Alarm`]: a deadline that costs nothing until something has to wait for it. Must not know what is waited for.
 
+use std::cell::RefCell;
 use std::pin::Pin;
 use std::task::Context;
 use std::time::Duration;
@@ -20,7 +21,12 @@ impl Alarm {
 
     /// Sets the deadline.
     pub(super) fn set(&mut self, after: Duration) {
-        self.deadline = Instant::now() + after;
+        self.set_at(Instant::now() + after);
+    }
+
+    /// Sets the deadline to this moment.
+    pub(super) fn set_at(&mut self, moment: Instant) {
+        self.deadline = moment;
     }
 
     /// Whether the deadline has passed. If not, the task is woken when it has.
@@ -36,6 +42,46 @@ impl Alarm {
             timer.as_mut().reset(self.deadline);
         }
         false
+    }
+}
+
+/// An alarm of a request, used by one after the other: to make and to end a timer for each would cost more than the rest of
+/// waiting.
+#[derive(Debug)]
+pub(super) struct KeptAlarm(Option<Alarm>);
+
+/// Alarms that a worker keeps.
+const MOST_KEPT: usize = 256;
+
+thread_local! {
+    static KEPT: RefCell<Vec<Alarm>> = RefCell::default();
+}
+
+impl KeptAlarm {
+    /// An alarm that is not set.
+    pub(super) fn take() -> KeptAlarm {
+        KeptAlarm(KEPT.with_borrow_mut(Vec::pop))
+    }
+
+    /// Whether this moment has passed. If not, the task is woken when it has.
+    pub(super) fn has_passed(&mut self, moment: Instant, context: &mut Context<'_>) -> bool {
+        let alarm = self.0.get_or_insert_with(Alarm::new);
+        alarm.set_at(moment);
+        alarm.has_passed(context)
+    }
+}
+
+impl Drop for KeptAlarm {
+    fn drop(&mut self) {
+        let Some(alarm) = self.0.take() else { return };
+        // The worker may be ending, or keep enough.
+        let _ = KEPT.try_with(|kept| {
+            if let Ok(mut kept) = kept.try_borrow_mut()
+                && kept.len() < MOST_KEPT
+            {
+                kept.push(alarm);
+            }
+        });
     }
 }
 

@@ -13,8 +13,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// How many octets are gathered: a head and a small body. A write that does not fit leaves at once, with what waits.
 const GATHERED: usize = 8 * 1024;
-/// Octets read ahead at a time.
-const READ: usize = 4 * 1024;
+/// Octets read ahead at a time: a record of TLS.
+const READ: usize = 16 * 1024;
 
 /// A stream with a buffer for each direction.
 #[derive(Debug)]
@@ -58,11 +58,16 @@ impl<S> Buffered<S> {
     pub(super) fn read_seen(&mut self, limit: usize, buffer: &mut ReadBuf<'_>) -> usize {
         let count = self.seen.len().min(limit).min(buffer.remaining());
         buffer.put_slice(&self.seen[..count]);
+        self.discard(count);
+        count
+    }
+
+    /// Throws the first octets of what was seen away.
+    pub(super) fn discard(&mut self, count: usize) {
         self.seen.drain(..count);
         if self.seen.is_empty() {
             self.seen = Vec::new();
         }
-        count
     }
 }
 
@@ -132,33 +137,24 @@ impl<S: AsyncWrite + Unpin> Buffered<S> {
         }
         Poll::Ready(Ok(()))
     }
-}
 
-impl<S: AsyncWrite + Unpin> Buffered<S> {
-    /// Writes what waits, then octets and others from `written` on, and flushes. Nothing is gathered.
-    pub(super) fn poll_send(
+    /// Writes what waits, and then some of these octets, or of both. Nothing is gathered. Ready with how many were written.
+    pub(super) fn poll_write_both(
         &mut self,
         first: &[u8],
         second: &[u8],
-        written: &mut usize,
         context: &mut Context<'_>,
-    ) -> Poll<io::Result<()>> {
+    ) -> Poll<io::Result<usize>> {
         ready!(self.poll_waiting(context))?;
-        while *written < first.len() + second.len() {
-            let stream = Pin::new(&mut self.stream);
-            let polled = match (first.get(*written..), second) {
-                (Some(first @ [_, ..]), []) => stream.poll_write(context, first),
-                (Some(first @ [_, ..]), second) => {
-                    stream.poll_write_vectored(context, &[IoSlice::new(first), IoSlice::new(second)])
-                }
-                _ => stream.poll_write(context, &second[*written - first.len()..]),
-            };
-            match ready!(polled)? {
-                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                count => *written += count,
-            }
+        let stream = Pin::new(&mut self.stream);
+        let polled = match (first, second) {
+            ([], octets) | (octets, []) => stream.poll_write(context, octets),
+            (first, second) => stream.poll_write_vectored(context, &[IoSlice::new(first), IoSlice::new(second)]),
+        };
+        match ready!(polled)? {
+            0 => Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+            count => Poll::Ready(Ok(count)),
         }
-        Pin::new(&mut self.stream).poll_flush(context)
     }
 }
 

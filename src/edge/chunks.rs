@@ -35,13 +35,15 @@ pub struct Chunks {
     left: u64,
     digits: u8,
     aside: usize,
+    /// The lines of the trailers, each with its end.
+    trailers: Vec<u8>,
     /// Whether spaces may follow a size, as some origins send them.
     allows_padding: bool,
 }
 
 impl Default for Chunks {
     fn default() -> Chunks {
-        Chunks { state: State::Size, left: 0, digits: 0, aside: 0, allows_padding: false }
+        Chunks { state: State::Size, left: 0, digits: 0, aside: 0, trailers: Vec::new(), allows_padding: false }
     }
 }
 
@@ -85,6 +87,11 @@ impl Chunks {
         Ok((&[], read))
     }
 
+    /// The lines of its trailers, each with its end, as they came.
+    pub fn trailers(&self) -> &[u8] {
+        &self.trailers
+    }
+
     /// Whether the body has ended.
     pub fn is_over(&self) -> bool {
         self.state == State::Over
@@ -112,9 +119,15 @@ impl Chunks {
             (State::DataEnd, b'\n') => State::Size,
             (State::TrailerStart, b'\r') => State::LastEnd,
             (State::TrailerStart, b' ' | b'\t') => return Err(BadChunk),
-            (State::TrailerStart | State::Trailer, b' '..=b'~' | b'\t' | 0x80..) => self.set_aside(State::Trailer)?,
+            (State::TrailerStart | State::Trailer, b' '..=b'~' | b'\t' | 0x80..) => {
+                self.trailers.push(octet);
+                self.set_aside(State::Trailer)?
+            }
             (State::Trailer, b'\r') => State::TrailerEnd,
-            (State::TrailerEnd, b'\n') => State::TrailerStart,
+            (State::TrailerEnd, b'\n') => {
+                self.trailers.extend_from_slice(b"\r\n");
+                State::TrailerStart
+            }
             (State::LastEnd, b'\n') => State::Over,
             _ => return Err(BadChunk),
         })

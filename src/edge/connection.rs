@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::time::Instant;
 
 /// Octets of further requests that are read while one is answered. The rest waits in the socket.
 const READ_AHEAD: usize = 64 * 1024;
@@ -117,6 +118,11 @@ impl Connection {
         self.deadline.set(after);
     }
 
+    /// The same until this moment.
+    pub(super) fn set_deadline_at(&mut self, moment: Instant) {
+        self.deadline.set_at(moment);
+    }
+
     /// What was read ahead.
     pub(super) fn seen(&self) -> &[u8] {
         self.stream.seen()
@@ -143,6 +149,26 @@ impl Connection {
     /// Takes a head out of what was seen.
     pub(super) fn take(&mut self, head: Range<usize>) -> Vec<u8> {
         self.stream.take(head)
+    }
+
+    /// Throws the first octets of what was seen away.
+    pub(super) fn discard(&mut self, count: usize) {
+        self.stream.discard(count);
+    }
+
+    /// Reads ahead. Ready with the number of octets; 0 is the end of the connection.
+    pub(super) fn poll_see(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.stream.poll_see(context)
+    }
+
+    /// Reads at most `most` octets that were not seen yet, and says how many.
+    pub(super) fn poll_read_unseen(
+        &mut self,
+        most: usize,
+        buffer: &mut ReadBuf<'_>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        self.stream.poll_read_unseen(most, context, buffer)
     }
 
     /// Opens the gate for one request: this head, and a body that is framed so.
@@ -187,14 +213,15 @@ impl Connection {
         Poll::Ready(Ok(()))
     }
 
-    /// Writes octets and then others, past what is gathered, and flushes.
-    pub(super) async fn send(&mut self, first: &[u8], second: &[u8]) -> io::Result<()> {
-        let mut written = 0;
-        poll_fn(|context| {
-            let polled = self.stream.poll_send(first, second, &mut written, context);
-            self.watch(polled, context)
-        })
-        .await
+    /// Writes some of these octets and then of others, past what is gathered. Ready with how many were written.
+    pub(super) fn poll_write_both(
+        &mut self,
+        first: &[u8],
+        second: &[u8],
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        let polled = self.stream.poll_write_both(first, second, context);
+        self.watch(polled, context)
     }
 
     /// Whether the deadline has passed. If not, the task is woken when it has.

@@ -1,20 +1,33 @@
 //! The value of Date, written once a second.
 
+use http::HeaderValue;
 use std::cell::RefCell;
 use std::time::SystemTime;
 
 thread_local! {
     /// The second, and how HTTP writes it.
-    static DATE: RefCell<(u64, String)> = RefCell::default();
+    static DATE: RefCell<(u64, HeaderValue)> = const { RefCell::new((0, HeaderValue::from_static(""))) };
 }
 
-pub(super) fn with_date(write: impl FnOnce(&[u8])) {
+fn with_value<T>(read: impl FnOnce(&HeaderValue) -> T) -> T {
     let now = SystemTime::now();
     let second = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
     DATE.with_borrow_mut(|(of, date)| {
-        if *of != second || date.is_empty() {
-            (*of, *date) = (second, httpdate::fmt_http_date(now));
+        if (*of != second || date.is_empty())
+            && let Ok(value) = HeaderValue::try_from(httpdate::fmt_http_date(now))
+        {
+            (*of, *date) = (second, value);
         }
-        write(date.as_bytes());
-    });
+        read(date)
+    })
+}
+
+/// The value for a head that is written as octets.
+pub(super) fn with_date(write: impl FnOnce(&[u8])) {
+    with_value(|date| write(date.as_bytes()));
+}
+
+/// The value for a head that is a map.
+pub(super) fn date_value() -> HeaderValue {
+    with_value(HeaderValue::clone)
 }

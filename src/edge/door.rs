@@ -1,13 +1,16 @@
 //! [`Edge`]: what all listeners of the proxy share. [`Door`]: one of them.
 
 use super::desk::Desk;
-use super::http2::Http2;
 use super::lane::Lane;
 use super::notices::Notices;
 use super::tls::TlsListener;
 use crate::forwarding::is_trusted;
 use crate::requests::{Admission, Admitted, Full, Redirect};
 use crate::telemetry::Metrics;
+use async_trait::async_trait;
+use pingora_core::apps::{HttpServerApp, ReusedHttpStream};
+use pingora_core::protocols::http::ServerSession;
+use pingora_core::server::ShutdownWatch;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -18,7 +21,6 @@ pub struct Edge<A> {
     pub(super) lane: Option<Lane>,
     pub(super) notices: Notices,
     pub(super) admission: Arc<Admission>,
-    pub(super) http2: Http2<A>,
     pub(super) metrics: Arc<Metrics>,
 }
 
@@ -27,7 +29,6 @@ impl<A> Edge<A> {
     pub fn new(app: Arc<A>, desk: Desk, lane: Option<Lane>) -> Edge<A> {
         let metrics = desk.requests.metrics().clone();
         Edge {
-            http2: Http2::new(app.clone(), desk.limits()),
             admission: Admission::new(desk.limits().connections, desk.limits().connections_per_address),
             notices: Notices::new(metrics.clone()),
             app,
@@ -57,4 +58,18 @@ pub struct Door<A> {
     pub proxy_protocol: bool,
     /// Whether requests are led to https.
     pub redirect: Option<Redirect>,
+}
+
+/// The application behind a door that answers every request by itself: no request goes there.
+pub struct NoApp;
+
+#[async_trait]
+impl HttpServerApp for NoApp {
+    async fn process_new_http(
+        self: &Arc<Self>,
+        _session: ServerSession,
+        _stop: &ShutdownWatch,
+    ) -> Option<ReusedHttpStream> {
+        None
+    }
 }

@@ -32,7 +32,7 @@ pub struct Request<'b> {
     pub framing: Framing,
     /// Whether the client wants the connection to end.
     pub closes: bool,
-    /// Whether it waits for 100 before it sends the body.
+    /// Whether it has an expectation: nearly always to be told, by a 100, that it may send the body.
     pub expects: bool,
     /// Whether it asks for another protocol.
     pub upgrades: bool,
@@ -42,7 +42,7 @@ pub struct Request<'b> {
     pub has_license_token: bool,
     /// Whether it says that its peer speaks for another client.
     pub names_another_client: bool,
-    /// Whether no field speaks of a body, of another protocol, or of fields that end here.
+    /// Whether no field speaks of another protocol, of fields that end here, or of an expectation beside 100.
     pub is_simple: bool,
 }
 
@@ -82,7 +82,6 @@ impl<'b> Request<'b> {
         for field in fields {
             request.take_in(field, &mut seen, &mut has_connection)?;
         }
-        request.is_simple &= !seen.has_body_fields();
         (request.host, request.framing) = check(&seen, limits)?;
         Ok((request, fields))
     }
@@ -112,16 +111,20 @@ impl<'b> Request<'b> {
         let (name, value) = (field.name, field.value.trim_ascii());
         let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
         match name.len() {
-            2 if is("te") => self.is_simple = false,
             4 | 14 | 17 if is("host") || is("content-length") || is("transfer-encoding") => seen.note(name, value)?,
-            6 if is("expect") => (self.expects, self.is_simple) = (true, false),
+            6 if is("expect") => {
+                self.is_simple &= value.eq_ignore_ascii_case(b"100-continue") && !self.expects;
+                self.expects = true;
+            }
             9 if is("signature") => first(&mut self.signature.signature, value),
             15 if is("signature-input") => first(&mut self.signature.input, value),
             15 if is("signature-agent") => first(&mut self.signature.agent, value),
             7 if is("referer") => self.referer = self.referer.or(Some(value)),
             7 if is("upgrade") => (self.upgrades, self.is_simple) = (true, false),
-            7 if is("trailer") => self.is_simple = false,
-            10 if is("user-agent") => self.user_agent = self.user_agent.or(Some(value)),
+            10 if is("user-agent") => {
+                seen.note(name, value)?;
+                self.user_agent = Some(value);
+            }
             10 if is("connection") => {
                 self.closes |=
                     value.split(|octet| *octet == b',').any(|token| token.trim_ascii().eq_ignore_ascii_case(b"close"));

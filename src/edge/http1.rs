@@ -4,17 +4,22 @@
 //! A connection is idle, receives a head, or has a request that is answered here or by Pingora; then it is idle again, or
 //! over. Only the first two end with a stop.
 
+mod client;
+
+use super::answered::Answered;
 use super::connection::Connection;
 use super::date::with_date;
 use super::desk::{Desk, Way};
 use super::door::Door;
 use super::head::{MOST_FIELDS, Request, header_map};
 use super::lane::{After, Exchange};
+use super::linger::{LINGERING, linger};
 use super::scan::Scanner;
-use crate::answers::{Answer, Field};
-use crate::requests::{Arrival, EndedBy, Framing, Mistake, Received, Respond, Sent, Ticket};
+use crate::answers::Answer;
+use crate::requests::{Arrival, Framing, Mistake, Received, Respond};
 use crate::settings::Limits;
-use http::{HeaderMap, HeaderValue, Method};
+use client::Http1Client;
+use http::{HeaderMap, Method};
 use pingora_core::apps::HttpServerApp;
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::server::ShutdownWatch;
@@ -22,17 +27,11 @@ use std::io;
 use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 
-/// What is read of a request that is answered without it, while the connection is being closed. A connection that is closed
-/// while the client still sends is reset, and the client may lose the answer.
-const LINGERING: usize = 64 * 1024;
-/// The same of a proxy's question: more than any proxy lets a head be (Go: 1 MiB). A proxy that cannot read the refusal
+/// What is read on of a proxy's question: more than any proxy lets a head be (Go: 1 MiB). A proxy that cannot read the refusal
 /// would let the request pass.
 const LINGERING_FOR_PROXIES: usize = 2 * 1024 * 1024;
-/// How long that may take.
-const LINGER_LIMIT: Duration = Duration::from_secs(2);
 
 /// Why there is no head.
 enum NoHead {
@@ -123,18 +122,19 @@ where
     match way {
         Way::Answer(answer, may_go_on) => {
             let keeps_alive = may_go_on && !*stop.borrow();
-            answer_here(desk, &mut connection, (ticket, *answer), keeps_alive).await.then_some(connection)
+            let answered = Answered::Request(ticket, *answer);
+            answer_here(desk, &mut connection, answered, keeps_alive).await.then_some(connection)
         }
         Way::Lane(request) => {
             let Some(lane) = &door.edge.lane else { return None };
-            let exchange = Exchange::new(lane, &mut connection, ticket, *request);
-            match exchange.run(&head, || *stop.borrow()).await {
-                After::GoesOn => Some(connection),
-                After::Ends => {
+            let mut client = Http1Client::new(&mut connection, &head, &request, stop);
+            match Exchange::new(lane, &mut client, ticket, *request).run().await {
+                After::Whole if client.goes_on().await => Some(connection),
+                After::Whole | After::Answered => {
                     linger(&mut connection, LINGERING).await;
                     None
                 }
-                After::BreaksOff => None,
+                After::BrokenOff => None,
             }
         }
         Way::Forward(body) => {
@@ -152,27 +152,21 @@ async fn refuse<A>(door: &Door<A>, connection: &mut Connection, mistake: Mistake
 }
 
 async fn refuse_octets<A>(door: &Door<A>, connection: &mut Connection, (octets, mistake): (&[u8], Mistake)) {
-    let refused = door.edge.desk.requests.refuse(octets, mistake, &connection.client.behind(door.redirect));
-    answer_here(&door.edge.desk, connection, refused, false).await;
+    let desk = &door.edge.desk;
+    let (ticket, answer) = desk.requests.refuse(octets, mistake, &connection.client.behind(door.redirect));
+    answer_here(desk, connection, Answered::Request(ticket, answer), false).await;
 }
 
 /// Sends an answer, and says whether the connection goes on.
-async fn answer_here(
-    desk: &Desk,
-    connection: &mut Connection,
-    (ticket, answer): (Ticket, Answer),
-    keeps_alive: bool,
-) -> bool {
-    let keeps_alive = keeps_alive && !answer.closes();
-    let is_sent = write(connection, &answer, keeps_alive).await;
-    let tags = answer.fields().filter(|(field, _)| is_sent && *field == Field::XRobotsTag);
-    ticket.finish(&Sent {
-        status: if is_sent { answer.status().as_u16() } else { 0 },
-        tags: tags.map(|(_, value)| HeaderValue::as_bytes(value)).collect(),
-        octets: if is_sent { answer.body().len() as u64 } else { 0 },
-        ended_by: if is_sent { EndedBy::Complete } else { EndedBy::Client },
-    });
-    goes_on(desk, connection, is_sent, keeps_alive).await
+async fn answer_here(desk: &Desk, connection: &mut Connection, answered: Answered, keeps_alive: bool) -> bool {
+    let keeps_alive = keeps_alive && !answered.answer().closes();
+    let is_sent = write(connection, answered.answer(), keeps_alive).await;
+    answered.record(is_sent);
+    if is_sent && !keeps_alive {
+        let most = if desk.responder.is_some() { LINGERING_FOR_PROXIES } else { LINGERING };
+        linger(connection, most).await;
+    }
+    is_sent && keeps_alive
 }
 
 /// Writes an answer, and says whether all of it was written.
@@ -192,15 +186,6 @@ async fn write(connection: &mut Connection, answer: &Answer, keeps_alive: bool) 
     }
 }
 
-/// Whether the connection goes on after an answer. One that does not is closed.
-async fn goes_on(desk: &Desk, connection: &mut Connection, is_sent: bool, keeps_alive: bool) -> bool {
-    if is_sent && !keeps_alive {
-        let most = if desk.responder.is_some() { LINGERING_FOR_PROXIES } else { LINGERING };
-        linger(connection, most).await;
-    }
-    is_sent && keeps_alive
-}
-
 /// One request to a door that answers by itself. The connection, if it goes on.
 async fn respond<A>(
     door: &Door<A>,
@@ -217,10 +202,9 @@ async fn respond<A>(
         }
     };
     let responded = responder.respond(&heard.received(connection.client.peer.address));
-    let keeps_alive = heard.keeps_alive && !responded.answer.closes() && !*stop.borrow();
-    let is_sent = write(&mut connection, &responded.answer, keeps_alive).await;
-    responder.written(responded, is_sent);
-    goes_on(desk, &mut connection, is_sent, keeps_alive).await.then_some(connection)
+    let keeps_alive = heard.keeps_alive && !*stop.borrow();
+    let answered = Answered::Question(responder.clone(), responded);
+    answer_here(desk, &mut connection, answered, keeps_alive).await.then_some(connection)
 }
 
 /// A request for a door that answers by itself.
@@ -260,26 +244,6 @@ impl<'b> Heard<'b> {
             peer,
             http: if self.is_http10 { "1.0" } else { "1.1" },
             arrival: self.arrival,
-        }
-    }
-}
-
-/// Ends a connection to a client that may still be sending. Octets of a body are thrown away, and never read as a request.
-async fn linger(connection: &mut Connection, most: usize) {
-    if connection.shutdown().await.is_err() {
-        return;
-    }
-    connection.set_deadline(LINGER_LIMIT);
-    let mut left = most;
-    loop {
-        let seen = connection.seen().len();
-        connection.take(0..seen);
-        match left.checked_sub(seen) {
-            Some(rest) => left = rest,
-            None => return,
-        }
-        if !matches!(connection.see().await, Ok(1..)) {
-            return;
         }
     }
 }

@@ -3,10 +3,12 @@
 //! written or judged, nor how a request is forwarded.
 //!
 //! A connection, in order: `admission` counts it; `proxy_protocol` reads who the client is; `tls` encrypts it; `http1` or
-//! `http2` serves it. `scan` and `head` read the head of an HTTP/1 request, `desk` has `requests` decide about it. `lane` passes on
-//! what it can, and `connection` gives Pingora the rest, one request at a time.
+//! `http2` serves it. `scan` and `head` read the head of an HTTP/1 request, `desk` has `requests` decide about it. `http2` hands
+//! each of its requests to `requests` itself. `lane` passes on what it can, and `connection` gives Pingora the rest, one request at
+//! a time, those of HTTP/2 in memory.
 
 mod alarm;
+mod answered;
 mod buffered;
 mod chunks;
 mod connection;
@@ -17,6 +19,7 @@ mod head;
 mod http1;
 mod http2;
 mod lane;
+mod linger;
 mod listening;
 mod notices;
 mod open;
@@ -29,7 +32,7 @@ mod transport;
 
 pub use chunks::{BadChunk, Chunks};
 pub use desk::Desk;
-pub use door::{Door, Edge};
+pub use door::{Door, Edge, NoApp};
 pub use head::{MOST_FIELDS, Request};
 pub use lane::{BadResponse, Lane, LaneRequest, Parsed, ResponseFraming, ResponseHead, read_response};
 pub use listening::{BoundListener, Listening, Serve, Share, bind};

@@ -5,7 +5,7 @@ use super::connection::Connection;
 use super::date::with_date;
 use super::door::Door;
 use super::http1;
-use super::http2::PREFACE;
+use super::http2::{self, PREFACE};
 use super::listening::Serve;
 use super::notices::Reason;
 use super::proxy_protocol;
@@ -177,7 +177,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Door<A> {
         }
         // In boxes, or each connection would have room for both.
         if speaks_http2 {
-            Box::pin(self.edge.http2.serve(connection, stop, &self.edge.notices)).await;
+            Box::pin(http2::serve(self, connection, stop)).await;
         } else {
             Box::pin(http1::serve(self, connection, stop)).await;
         }

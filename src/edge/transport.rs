@@ -4,16 +4,18 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, RawFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
 
-/// A socket, or TLS on one.
+/// A socket, TLS on one, or memory.
 #[derive(Debug)]
 pub(super) enum Transport {
     Plain(TcpStream),
     Unix(UnixStream),
     Tls(Box<TlsStream<TcpStream>>),
+    /// One request of a connection that carries many.
+    Memory(DuplexStream),
 }
 
 impl AsRawFd for Transport {
@@ -22,6 +24,8 @@ impl AsRawFd for Transport {
             Transport::Plain(stream) => stream.as_raw_fd(),
             Transport::Unix(stream) => stream.as_raw_fd(),
             Transport::Tls(stream) => stream.get_ref().0.as_raw_fd(),
+            // No descriptor.
+            Transport::Memory(_) => -1,
         }
     }
 }
@@ -32,6 +36,7 @@ impl AsyncRead for Transport {
             Transport::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
             Transport::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
             Transport::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+            Transport::Memory(stream) => Pin::new(stream).poll_read(context, buffer),
         }
     }
 }
@@ -42,6 +47,7 @@ impl AsyncWrite for Transport {
             Transport::Plain(stream) => Pin::new(stream).poll_write(context, octets),
             Transport::Unix(stream) => Pin::new(stream).poll_write(context, octets),
             Transport::Tls(stream) => Pin::new(stream).poll_write(context, octets),
+            Transport::Memory(stream) => Pin::new(stream).poll_write(context, octets),
         }
     }
 
@@ -54,6 +60,7 @@ impl AsyncWrite for Transport {
             Transport::Plain(stream) => Pin::new(stream).poll_write_vectored(context, parts),
             Transport::Unix(stream) => Pin::new(stream).poll_write_vectored(context, parts),
             Transport::Tls(stream) => Pin::new(stream).poll_write_vectored(context, parts),
+            Transport::Memory(stream) => Pin::new(stream).poll_write_vectored(context, parts),
         }
     }
 
@@ -62,6 +69,7 @@ impl AsyncWrite for Transport {
             Transport::Plain(stream) => Pin::new(stream).poll_flush(context),
             Transport::Unix(stream) => Pin::new(stream).poll_flush(context),
             Transport::Tls(stream) => Pin::new(stream).poll_flush(context),
+            Transport::Memory(stream) => Pin::new(stream).poll_flush(context),
         }
     }
 
@@ -70,6 +78,7 @@ impl AsyncWrite for Transport {
             Transport::Plain(stream) => Pin::new(stream).poll_shutdown(context),
             Transport::Unix(stream) => Pin::new(stream).poll_shutdown(context),
             Transport::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+            Transport::Memory(stream) => Pin::new(stream).poll_shutdown(context),
         }
     }
 }

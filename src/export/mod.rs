@@ -1,9 +1,10 @@
-//! A policy as native configuration of nginx, HAProxy or Caddy, for sites where nothing new runs. [`Rules`] is what such a
+//! A policy as native configuration of nginx, HAProxy, Caddy or Apache httpd, for sites where nothing new runs. [`Rules`] is what such a
 //! configuration can say of a policy, [`export`] writes its files, and [`Rules::left_out`] names the rest. Must not know
 //! files of the disk, nor how a decision is made.
 //!
 //! `rules` reads the policy, `regex` writes patterns as regular expressions, and each server has a file.
 
+mod apache;
 mod caddy;
 mod haproxy;
 mod nginx;
@@ -25,6 +26,8 @@ pub enum Server {
     Haproxy,
     /// Caddy 2.6 or later.
     Caddy,
+    /// Apache httpd 2.4.26 or later, with mod_headers.
+    Apache,
 }
 
 /// Files by their names.
@@ -37,6 +40,7 @@ pub fn export(rules: &Rules, server: Server, directory: &str) -> Files {
         Server::Nginx => nginx::write(rules, Style::Plain, directory, &mut files),
         Server::Haproxy => haproxy::write(rules, directory, &mut files),
         Server::Caddy => caddy::write(rules, directory, &mut files),
+        Server::Apache => apache::write(rules, directory, &mut files),
     }
     files
 }

@@ -1,4 +1,4 @@
-//! Markers of user agents and patterns of robots.txt as regular expressions that nginx, HAProxy and Caddy all read.
+//! Markers of user agents and patterns of robots.txt as regular expressions that nginx, HAProxy, Caddy and Apache all read.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,6 +17,9 @@ pub(super) enum Step {
     Any,
     End,
     NoWordOrEnd,
+    RequestStart,
+    NoBlanks,
+    RequestEnd,
 }
 
 /// Alternatives that share their beginnings, so that a regex engine reads these once.
@@ -64,6 +67,10 @@ impl Step {
             Step::NoWordOrEnd => {
                 let _ = write!(out, "(?:{NO_WORD}|$)");
             }
+            // The method, and the host of a target that names it.
+            Step::RequestStart => out.push_str("^[^ ]+ (?:[A-Za-z]+://[^/? ]*)?"),
+            Step::NoBlanks => out.push_str("[^ ]*"),
+            Step::RequestEnd => out.push_str("(?: |$)"),
             Step::Byte(byte) if byte.is_ascii_alphanumeric() || b"/_-=&%~,:@".contains(&byte) => out.push(byte.into()),
             Step::Byte(byte) if b".?+*()|[]^$".contains(&byte) => out.extend(['\\', byte.into()]),
             // No server, reading the regex out of a file of its own, gives these a meaning.
@@ -98,6 +105,17 @@ pub(super) fn path(text: &str) -> Vec<Step> {
     let end = (body.len() < text.len()).then_some(Step::End);
     let steps = body.bytes().map(|byte| if byte == b'*' { Step::Any } else { Step::Byte(byte) });
     std::iter::once(Step::Start).chain(steps).chain(end).collect()
+}
+
+/// A pattern of robots.txt, as it stands in the first line of a request. The pattern ends before the version.
+pub(super) fn request_line(text: &str) -> Vec<Step> {
+    let step = |step: Step| match step {
+        Step::Start => Step::RequestStart,
+        Step::Any => Step::NoBlanks,
+        Step::End => Step::RequestEnd,
+        other => other,
+    };
+    path(text).into_iter().map(step).collect()
 }
 
 /// Text as it is.
@@ -148,6 +166,12 @@ mod tests {
     }
 
     #[test]
+    fn patterns_do_not_reach_the_version_of_a_request() {
+        assert!(!is_match(request_line("/*1.1"), "GET /x HTTP/1.1"));
+        assert!(is_match(request_line("/*1.1"), "GET /x1.1 HTTP/1.1"));
+    }
+
+    #[test]
     fn patterns_mean_what_robots_txt_means() {
         for (pattern, target, matches) in [
             ("/a", "/abc?d", true),
@@ -159,6 +183,9 @@ mod tests {
             ("/$x", "/$x", true),
         ] {
             assert_eq!(is_match(path(pattern), target), matches, "{pattern} {target}");
+            for line in [format!("GET {target} HTTP/1.1"), format!("HEAD http://a.example{target} HTTP/1.1")] {
+                assert_eq!(is_match(request_line(pattern), &line), matches, "{pattern} {line}");
+            }
         }
     }
 }

@@ -33,8 +33,6 @@ pub struct ForwardedRequest<'a> {
     pub host: &'a [u8],
     /// Where it came from.
     pub peer: Peer,
-    /// Whether it came over HTTP/2.
-    pub is_http2: bool,
     /// The host that the origin is told where the request has none.
     pub default_host: Option<&'a str>,
     /// Whether the client has to get the whole page: a 304 would hide a new noindex from a crawler that has the page.
@@ -53,11 +51,6 @@ pub fn remove_conditions(head: &mut impl Head) {
 
 /// Makes `head`, which begins with the fields as they came, what the origin gets.
 pub fn write_request(head: &mut impl Head, request: &ForwardedRequest<'_>) {
-    if request.is_http2
-        && let Some(joined) = joined_cookies(head)
-    {
-        head.set("Cookie", &joined);
-    }
     if request.host.is_empty()
         && let Some(host) = request.default_host
     {
@@ -71,18 +64,19 @@ pub fn write_request(head: &mut impl Head, request: &ForwardedRequest<'_>) {
     write_forwarding_fields(head, request);
 }
 
-/// Fields with a hyphen that crawlgate writes into a request or takes away, beside those that name another client.
-const WRITTEN: [HeaderName; 5] =
-    [FORWARDED_PROTO, FORWARDED_HOST, header::ACCEPT_ENCODING, header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE];
+/// Fields with a hyphen that crawlgate writes into a request or takes away, beside those of a proxy.
+const WRITTEN: [HeaderName; 3] = [header::ACCEPT_ENCODING, header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE];
+/// How the fields begin in which a proxy says what its client asked for: host, scheme, port and more.
+const OF_A_PROXY: &str = "x-forwarded-";
 
-/// Whether applications may read this field as one that crawlgate writes: CGI and its heirs turn hyphens into underscores
-/// (RFC 3875 section 4.1.18), so that `X_Forwarded_For` and `X-Forwarded-For` are one variable.
+/// Whether applications may read this field as one of a proxy, or as one that crawlgate writes: CGI and its heirs turn
+/// hyphens into underscores (RFC 3875 section 4.1.18), so that `X_Forwarded_For` and `X-Forwarded-For` are one variable.
 fn reads_like_ours(name: &str) -> bool {
     if !name.contains('_') {
         return false;
     }
-    let name = name.replace('_', "-");
-    is_forwarding_field(&name) || WRITTEN.iter().any(|written| name.eq_ignore_ascii_case(written.as_str()))
+    let name = name.replace('_', "-").to_ascii_lowercase();
+    name.starts_with(OF_A_PROXY) || is_forwarding_field(&name) || WRITTEN.iter().any(|written| written.as_str() == name)
 }
 
 /// The claims of an untrusted client about itself are replaced. Those of a trusted proxy are kept and extended.
@@ -124,12 +118,6 @@ fn forwarded_for(head: &impl Head, peer: IpAddr, is_trusted: bool) -> Vec<u8> {
     value
 }
 
-/// HTTP/2 clients send a cookie in pieces; HTTP/1 wants one line (RFC 9113 section 8.2.3).
-fn joined_cookies(head: &impl Head) -> Option<Vec<u8>> {
-    let pieces: Vec<&[u8]> = head.lines(header::COOKIE).collect();
-    (pieces.len() > 1).then(|| pieces.join(b"; ".as_slice()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,7 +136,6 @@ mod tests {
         let request = ForwardedRequest {
             host: b"shop.example",
             peer: Peer { address: Some([192, 0, 2, 1].into()), is_trusted, is_tls: false },
-            is_http2: false,
             default_host: None,
             needs_whole_page: false,
         };
@@ -188,6 +175,9 @@ mod tests {
             ("cf_connecting_ip", "198.51.100.1"),
             ("x_forwarded_proto", "https"),
             ("x_forwarded_host", "a.example"),
+            ("x_forwarded_port", "443"),
+            ("x_forwarded-prefix", "/admin"),
+            ("true_client_ip", "198.51.100.1"),
             ("accept_encoding", "gzip"),
             ("if_none_match", "*"),
             ("if_modified_since", "yesterday"),
@@ -219,7 +209,6 @@ mod tests {
         let request = ForwardedRequest {
             host: b"",
             peer: Peer { address: None, is_trusted: false, is_tls: false },
-            is_http2: false,
             default_host: Some("10.0.0.1:80"),
             needs_whole_page: false,
         };
@@ -236,7 +225,6 @@ mod tests {
             let request = ForwardedRequest {
                 host: b"shop.example",
                 peer: Peer { address: None, is_trusted: false, is_tls: false },
-                is_http2: false,
                 default_host: None,
                 needs_whole_page,
             };
@@ -244,12 +232,5 @@ mod tests {
             write_request(&mut head, &request);
             assert_eq!(has_condition(&head), !needs_whole_page);
         }
-    }
-
-    #[test]
-    fn pieces_of_a_cookie_are_joined_and_a_whole_one_stays() {
-        assert_eq!(joined_cookies(&headers(&[("cookie", "a=1")])), None);
-        let pieces = headers(&[("cookie", "a=1"), ("cookie", "b=2"), ("cookie", "c=3")]);
-        assert_eq!(joined_cookies(&pieces).unwrap(), b"a=1; b=2; c=3");
     }
 }

@@ -1,9 +1,9 @@
 //! What is remembered of a request from phase to phase.
 
 use crate::forwarding::PageRewrite;
-use crate::origin::Attempts;
 use crate::policy::SiteEntry;
 use crate::requests::{Arrival, Ticket};
+use crate::upstreams::Attempts;
 use crate::verdict::Decision;
 
 /// One request. It is judged once: every phase goes by the same ticket.
@@ -11,14 +11,14 @@ pub struct RequestContext {
     pub(super) arrival: Arrival,
     /// From when it was received until it is recorded.
     pub(super) ticket: Option<Box<Ticket>>,
-    /// Whether an answer of our own was written whole; `None` where there is none.
-    pub(super) answered: Option<bool>,
     /// The servers that were tried.
     pub(super) attempts: Attempts,
+    /// Whether the request may be sent twice.
+    pub(super) may_repeat: bool,
+    /// Whether octets of a response have come from the last of them.
+    pub(super) has_octets: bool,
     /// Whether the page is rewritten on its way.
     pub(super) body: PageRewrite,
-    /// Octets of the request body that came.
-    pub(super) body_octets: u64,
 }
 
 impl RequestContext {
@@ -26,10 +26,10 @@ impl RequestContext {
         RequestContext {
             arrival,
             ticket: None,
-            answered: None,
             attempts: Attempts::default(),
+            may_repeat: false,
+            has_octets: false,
             body: PageRewrite::No,
-            body_octets: 0,
         }
     }
 

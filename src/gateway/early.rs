@@ -1,5 +1,4 @@
-//! Before a request is received: how long the connection may live. A request over HTTP/1 comes from the edge, which has
-//! received it.
+//! A request comes from the edge, which has received it. Settles how long its connection may live.
 
 use super::Gateway;
 use super::ctx::RequestContext;
@@ -18,11 +17,7 @@ pub(super) fn take_over(gateway: &Gateway, session: &mut Session, ctx: &mut Requ
 }
 
 fn settle_connection(gateway: &Gateway, session: &mut Session) {
-    if session.is_http2() {
-        // Of a stream. The edge watches whether a connection takes what is written.
-        session.set_write_timeout(Some(gateway.limits.stall));
-    }
-    // Of HTTP/1. Over HTTP/2 the origin's time is the limit: Pingora has none there (Pingora 0.9.1).
+    // The edge watches whether the client takes what is written.
     session.set_read_timeout(Some(gateway.limits.stall));
     if session.req_header().version == Version::HTTP_10 {
         // A body of unknown length must end with the connection: chunked coding is not for HTTP/1.0 (Pingora 0.9.1).

@@ -2,26 +2,13 @@
 
 use crate::answers::Asked;
 use crate::forwarding::{Head, MappedHead, field_value, unwanted};
-use crate::heads;
-use crate::requests::MappedRequest;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use pingora_core::Result;
 use pingora_http::{RequestHeader, ResponseHeader};
 
-/// The host that a request asks for.
-pub(super) fn host(request: &RequestHeader) -> &[u8] {
-    heads::host(&request.headers, request.uri.authority().map(http::uri::Authority::as_str))
-}
-
 /// The parts of a request that shape an answer to it.
 pub(super) fn asked(request: &RequestHeader) -> Asked<'_> {
     Asked { method: &request.method, headers: &request.headers }
-}
-
-/// The request as it is received.
-pub(super) fn mapped(request: &RequestHeader) -> MappedRequest<'_> {
-    let authority = request.uri.authority().map(http::uri::Authority::as_str);
-    MappedRequest::new(&request.method, request.raw_path(), authority, &request.headers)
 }
 
 /// Pingora has a type for each direction, with the same methods.

@@ -14,10 +14,6 @@ pub(super) fn record(session: &Session, error: Option<&Error>, ctx: &mut Request
         status: response.map_or(0, |response| response.status.as_u16()),
         tags: tags.map(HeaderValue::as_bytes).collect(),
         octets: session.body_bytes_sent() as u64,
-        ended_by: match (error, ctx.answered) {
-            (Some(error), _) => EndedBy::Error(error.etype().as_str()),
-            (None, Some(false)) => EndedBy::Client,
-            (None, Some(true) | None) => EndedBy::Complete,
-        },
+        ended_by: error.map_or(EndedBy::Complete, |error| EndedBy::Error(error.etype().as_str())),
     });
 }

@@ -1,9 +1,9 @@
 //! The Pingora proxy: one file per phase. Translates between Pingora and the rooms below; decides nothing itself.
 //!
-//! The order of a request: `early` takes it over from the edge, `request` receives one over HTTP/2 and answers it or
-//! lets it pass, `peer` takes a prepared address, `forward` hands the request to the origin, `response` the
-//! response to the client, `body` the pages that are rewritten, `upload` watches the body of the request, `errors` answers
-//! for an origin that does not, `logging` records what was sent. `heads` and `send` are for all of them.
+//! Every request comes from the edge as one of HTTP/1, which has received it and lets it pass. The order of a request: `early`
+//! takes it over, `peer` takes a prepared address, `forward` hands the request to the origin, `response` the response to the
+//! client, `body` the pages that are rewritten, `upload` watches the body of the request, `errors` answers for an origin that
+//! does not, `logging` records what was sent. `heads` is for all of them.
 //! Must not know how a policy is written, loaded or judged.
 
 mod body;
@@ -14,18 +14,15 @@ mod forward;
 mod heads;
 mod logging;
 mod peer;
-mod request;
 mod response;
-mod send;
 mod upload;
 
 pub use ctx::RequestContext;
 
-use crate::clock::Clock;
-use crate::origin::Origins;
 use crate::requests::Requests;
 use crate::settings::Limits;
 use crate::telemetry::Metrics;
+use crate::upstreams::Upstreams;
 use async_trait::async_trait;
 use bytes::Bytes;
 use pingora_core::modules::http::HttpModules;
@@ -41,11 +38,9 @@ pub struct Gateway {
     /// The sequence that every request goes through.
     pub requests: Arc<Requests>,
     /// Where requests go.
-    pub origins: Arc<Origins>,
+    pub upstreams: Arc<Upstreams>,
     /// Counters of what the gateway itself does.
     pub metrics: Arc<Metrics>,
-    /// The time.
-    pub clock: Clock,
     /// Bounds on requests.
     pub limits: Limits,
 }
@@ -66,22 +61,29 @@ impl ProxyHttp for Gateway {
         Ok(())
     }
 
-    async fn request_filter(&self, session: &mut Session, ctx: &mut RequestContext) -> Result<bool> {
-        request::filter(self, session, ctx).await
-    }
-
     async fn upstream_peer(&self, session: &mut Session, ctx: &mut RequestContext) -> Result<Box<HttpPeer>> {
-        peer::choose(self, session, ctx)
+        peer::choose(self, session, ctx).await
     }
 
     fn fail_to_connect(
         &self,
-        session: &mut Session,
+        _session: &mut Session,
         _peer: &HttpPeer,
         ctx: &mut RequestContext,
         error: Box<Error>,
     ) -> Box<Error> {
-        peer::connect_failed(self, session, ctx, error)
+        peer::connect_failed(self, ctx, error)
+    }
+
+    fn error_while_proxy(
+        &self,
+        _peer: &HttpPeer,
+        _session: &mut Session,
+        error: Box<Error>,
+        ctx: &mut RequestContext,
+        is_kept: bool,
+    ) -> Box<Error> {
+        peer::failed(self, ctx, (error, is_kept))
     }
 
     async fn upstream_request_filter(
@@ -90,7 +92,7 @@ impl ProxyHttp for Gateway {
         upstream_request: &mut RequestHeader,
         ctx: &mut RequestContext,
     ) -> Result<()> {
-        forward::request_header(self, session, upstream_request, ctx)?;
+        forward::request_header(session, upstream_request, ctx)?;
         body::ask(upstream_request, session.req_header(), ctx);
         Ok(())
     }
@@ -99,12 +101,10 @@ impl ProxyHttp for Gateway {
         &self,
         _session: &mut Session,
         body: &mut Option<Bytes>,
-        end_of_stream: bool,
+        _end_of_stream: bool,
         ctx: &mut RequestContext,
     ) -> Result<()> {
-        upload::check(self, body.as_ref(), ctx)?;
-        forward::end_request_body(body, end_of_stream);
-        Ok(())
+        upload::check(body.as_ref(), ctx)
     }
 
     async fn upstream_response_filter(
@@ -113,6 +113,7 @@ impl ProxyHttp for Gateway {
         response: &mut ResponseHeader,
         ctx: &mut RequestContext,
     ) -> Result<()> {
+        ctx.has_octets = true;
         response::check_switch(session, response)?;
         response::hold(session, response, ctx)?;
         body::frame(session.req_header(), response, ctx);

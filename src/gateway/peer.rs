@@ -1,41 +1,74 @@
-//! Where the request goes: a prepared address, never a name.
+//! Where the request goes: a prepared address, never a name. After a failure another server may be asked.
 
 use super::Gateway;
 use super::ctx::RequestContext;
-use super::errors::count_failure;
-use super::heads::host;
-use crate::origin::{NoPeer, failure_reason};
+use crate::upstreams::{NoServer, Reached};
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_core::{Error, ErrorType, Result};
 use pingora_proxy::Session;
 
-pub(super) fn choose(gateway: &Gateway, session: &Session, ctx: &mut RequestContext) -> Result<Box<HttpPeer>> {
-    let request = session.req_header();
-    let chosen = ctx.attempts.next(&gateway.origins, host(request));
-    let error = match chosen.and_then(|choice| gateway.origins.http_peer(choice)) {
-        Ok(peer) => return Ok(peer),
-        Err(error) => error,
+/// How Pingora's error says that no octet of a response had come. It says it in no other way (Pingora 0.9.1).
+const NO_OCTETS: &str = "bytes already read: 0";
+
+pub(super) async fn choose(
+    gateway: &Gateway,
+    session: &mut Session,
+    ctx: &mut RequestContext,
+) -> Result<Box<HttpPeer>> {
+    let Some(ticket) = &ctx.ticket else { return Err(NoServer::NoOrigin.error()) };
+    let has_body = !session.is_body_empty();
+    ctx.may_repeat = !has_body && matches!(ticket.method(), b"GET" | b"HEAD" | b"OPTIONS");
+    ctx.has_octets = false;
+    let wanted = ticket.wanted(ctx.may_repeat);
+    let next = ctx.attempts.next(&gateway.upstreams, &wanted);
+    let chosen = if has_body {
+        next.await
+    } else {
+        tokio::select! {
+            biased;
+            chosen = next => chosen,
+            // Nothing more of the request is to come, so this ends only when the client is gone.
+            _ = session.as_downstream_mut().read_body_or_idle(true) => {
+                let mut error = Error::explain(ErrorType::ConnectionClosed, "the client left while it waited");
+                error.as_down();
+                return Err(error);
+            }
+        }
     };
-    gateway.metrics.upstream_failure(ctx.attempts.place(), error.reason());
-    match error {
-        NoPeer::NoAddress(_) => count_failure(gateway, request, ctx, error.reason(), &error),
-        NoPeer::NoOrigin => gateway.origins.has_no_origin(host(request), request.raw_path(), ctx.arrival.lived),
+    if let Err(none) = chosen {
+        ctx.ticket.iter_mut().for_each(|ticket| ticket.has_no_server(none));
+        return Err(none.error());
     }
-    Error::e_explain(ErrorType::HTTPStatus(502), error.to_string())
+    ctx.attempts.peer().map(|peer| Box::new(peer.clone())).ok_or_else(|| NoServer::NoAddress.error())
 }
 
 /// Nothing of the request was sent, so that another try is safe whatever its method.
-pub(super) fn connect_failed(
-    gateway: &Gateway,
-    session: &Session,
-    ctx: &mut RequestContext,
-    mut error: Box<Error>,
-) -> Box<Error> {
-    ctx.attempts.connect_failed(&gateway.origins);
-    // Another server may answer the request. That this one does not is still to be seen.
-    count_failure(gateway, session.req_header(), ctx, failure_reason(error.etype()), &error);
-    if ctx.attempts.may_go_on() {
-        error.set_retry(true);
-    }
+pub(super) fn connect_failed(gateway: &Gateway, ctx: &mut RequestContext, mut error: Box<Error>) -> Box<Error> {
+    let goes_on = may_go_on(gateway, ctx, Reached::Nothing, &error);
+    error.set_retry(goes_on);
     error
+}
+
+/// The request was sent, or a part of it.
+pub(super) fn failed(
+    gateway: &Gateway,
+    ctx: &mut RequestContext,
+    (mut error, is_kept): (Box<Error>, bool),
+) -> Box<Error> {
+    let is_silent = *error.etype() == ErrorType::WriteError || error.to_string().contains(NO_OCTETS);
+    let reached = match is_silent && !ctx.has_octets {
+        true if is_kept => Reached::KeptConnection,
+        true => Reached::NewConnection,
+        false if ctx.has_octets => Reached::Body,
+        false => Reached::Octets,
+    };
+    let goes_on = may_go_on(gateway, ctx, reached, &error);
+    error.set_retry(goes_on);
+    error
+}
+
+/// Tells that the server did not answer, and says whether the request may be sent once more.
+pub(super) fn may_go_on(gateway: &Gateway, ctx: &mut RequestContext, reached: Reached, error: &Error) -> bool {
+    let Some(ticket) = &ctx.ticket else { return false };
+    ctx.attempts.failed(&gateway.upstreams, &ticket.wanted(ctx.may_repeat), reached, error)
 }

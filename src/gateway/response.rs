@@ -4,15 +4,18 @@ use super::Gateway;
 use super::ctx::RequestContext;
 use super::early::{connection, shared};
 use crate::forwarding::remove_named_by_connection;
+use crate::heads::is_event_stream;
 use http::{Method, StatusCode, Version, header};
 use pingora_core::{Error, ErrorType, Result};
-use pingora_http::ResponseHeader;
+use pingora_http::{RequestHeader, ResponseHeader};
 use pingora_proxy::Session;
 
 /// Refuses a switch of protocols that the request did not ask for (RFC 9110 section 15.2.2): the client would take what
-/// follows for the response.
+/// follows for the response. Pingora takes `Upgrade` alone for the request of one (Pingora 0.9.1); a client that sends
+/// no `Connection: upgrade` beside it does not expect one (RFC 9110 section 7.8).
 pub(super) fn check_switch(session: &Session, response: &ResponseHeader) -> Result<()> {
-    if response.status != StatusCode::SWITCHING_PROTOCOLS || session.is_upgrade_req() {
+    let asks = session.is_upgrade_req() && wants_upgrade(session.req_header());
+    if response.status != StatusCode::SWITCHING_PROTOCOLS || asks {
         return Ok(());
     }
     let mut error = Error::explain(ErrorType::InvalidHTTPHeader, "the request did not ask for another protocol");
@@ -20,11 +23,15 @@ pub(super) fn check_switch(session: &Session, response: &ResponseHeader) -> Resu
     Err(error)
 }
 
-/// What Pingora may read ahead of a client: four pieces wait, five are being written and one has no place yet, of 64 KiB each
-/// (Pingora 0.9.1). HTTP/2 gathers 64 KiB more, HTTP/1 joins what it writes.
-const AHEAD: usize = 640 * 1024;
-const AHEAD_OF_HTTP2: usize = AHEAD + 64 * 1024;
-const AHEAD_OF_HTTP1: usize = AHEAD + 384 * 1024;
+fn wants_upgrade(request: &RequestHeader) -> bool {
+    let lines = request.headers.get_all(header::CONNECTION).iter();
+    let mut tokens = lines.flat_map(|line| line.as_bytes().split(|octet| *octet == b','));
+    tokens.any(|token| token.trim_ascii().eq_ignore_ascii_case(b"upgrade"))
+}
+
+/// What Pingora may read ahead of a client: four pieces wait, five are being written and one has no place yet, of 64 KiB each,
+/// and what it writes is joined (Pingora 0.9.1).
+const AHEAD: usize = 1024 * 1024;
 
 /// Holds what can wait of a response; 503 where that is too much.
 pub(super) fn hold(session: &Session, response: &ResponseHeader, ctx: &mut RequestContext) -> Result<()> {
@@ -32,7 +39,7 @@ pub(super) fn hold(session: &Session, response: &ResponseHeader, ctx: &mut Reque
         || matches!(response.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
         || session.req_header().method == Method::HEAD;
     let Some(ticket) = ctx.ticket.as_mut().filter(|_| !has_no_body) else { return Ok(()) };
-    ticket.hold_body(response, if session.is_http2() { AHEAD_OF_HTTP2 } else { AHEAD_OF_HTTP1 });
+    ticket.hold_body(response, AHEAD);
     if ticket.lacks_space() {
         let mut error = Error::explain(ErrorType::HTTPStatus(503), "no space in buffers");
         error.as_down();
@@ -54,14 +61,14 @@ pub(super) fn filter(
         {
             connection.switch_protocol();
             ctx.ticket.iter_mut().for_each(|ticket| ticket.switch_protocol());
+            // The connection may last for days, and the server has done what its place was for.
+            ctx.attempts.leave();
         }
         return;
     }
-    if let Some((server, elapsed)) =
-        ctx.attempts.answered(&gateway.origins, response.status.as_u16(), ctx.arrival.lived)
-    {
-        gateway.metrics.upstream(server, response.status.as_u16(), elapsed.as_secs_f64());
-    }
+    let (status, content_type) = (response.status.as_u16(), response.headers.get(header::CONTENT_TYPE));
+    let is_endless = || content_type.is_some_and(|content_type| is_event_stream(content_type.as_bytes()));
+    ctx.attempts.answered(&gateway.upstreams, status, ctx.arrival.lived, is_endless);
     remove_named_by_connection(response);
     if session.is_process_shutting_down() {
         session.set_keepalive(None);

@@ -63,6 +63,11 @@ impl Judged {
         chosen(&self.history(host).superseded, self.cached).map(|held| held.parsed.version)
     }
 
+    /// The bytes of the superseded versions that the crawler may have cached.
+    pub(super) fn cached_files(&self, host: &[u8]) -> impl Iterator<Item = &Arc<[u8]>> {
+        chosen(&self.history(host).superseded, self.cached).map(|held| &held.parsed.body)
+    }
+
     /// The site.
     pub fn entry(&self) -> &SiteEntry {
         &self.snapshot.sites()[self.decision.site]

@@ -3,6 +3,7 @@
 //! what was sent. Knows plain bytes and values; must not know Pingora, nor how an answer is made.
 
 mod claims;
+mod evidence;
 mod judgement;
 mod outcome;
 mod recorder;
@@ -143,7 +144,7 @@ impl Judge {
         let mut explanation = report(&case, &decision, response);
         (explanation.proof, explanation.doubt) = (proof.name(), doubt);
         if let (Claim::Known(crawler), Some(address)) = (claimant.claim, case.facts.client) {
-            explanation.evidence = self.proofs.evidence(crawler, address, case.facts.now);
+            explanation.evidence.extend(self.proofs.evidence(crawler, address, case.facts.now));
         }
         explanation
     }
@@ -208,6 +209,24 @@ impl Judge {
         if decision.trap_hit {
             self.behaviours.mark(&case, request.lived);
         }
+    }
+
+    /// Takes back that a judged request counts against the crawl rate: it was turned away for want of a place, which is no
+    /// doing of the crawler. Says how many seconds after it the next one may come.
+    pub fn take_back(&self, request: &RequestFacts<'_>, judged: &Judged) -> u32 {
+        let Judged { decision, identity, .. } = judged;
+        if let Some(seconds) = decision.slowed_for() {
+            // It came too soon, and did not count.
+            return seconds;
+        }
+        let target = origin_form(request.target);
+        let facts = Facts { identity: *identity, ..request.facts(&target) };
+        let (entry, claim) = (judged.entry(), decision.claim);
+        let claimant = Claimant { site: decision.site, entry, history: judged.history(request.host), claim };
+        let (cached_versions, _) = self.ledger.look(self.registry, claimant, facts.host, request.moment());
+        let case = Case { registry: self.registry, facts, claimant, cached_versions };
+        let delay = self.behaviours.take_back(&case, request.lived).unwrap_or_default();
+        u32::try_from(delay.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX)
     }
 
     /// Notes that the client of a request got a whole copy of robots.txt, or word that its own copy is good. A 304 to a

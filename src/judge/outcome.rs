@@ -20,6 +20,10 @@ pub struct Outcome<'a> {
     pub tls: Option<&'static str>,
     /// The Referer field of the request.
     pub referer: Option<&'a [u8]>,
+    /// Whether the client got a whole copy of robots.txt, or the word that its own copy is good.
+    pub is_copy: bool,
+    /// The validator that it sent for its own copy.
+    pub if_none_match: Option<&'a [u8]>,
     /// The error that ended the request.
     pub error: Option<&'a str>,
 }

@@ -1,8 +1,10 @@
 //! [`Recorder`]: what became of a request, written into metrics, event log and access log. Must not know how a request is
 //! judged.
 
+use super::evidence;
 use super::{Judged, Judgement, Outcome, RequestFacts, Unjudged, origin_form};
 use crate::crawlers::{Claim, Registry, calls_itself};
+use crate::evidence::Evidence;
 use crate::indexing::parse_lines;
 use crate::policy::{Site, SiteEntry};
 use crate::robots::seconds;
@@ -35,6 +37,8 @@ pub struct Logs {
     pub access: AccessLog,
     /// A record of each request against the rules.
     pub events: Events,
+    /// What third parties can check.
+    pub evidence: Evidence,
     /// How much of a client's address is written.
     pub addresses: AddressDetail,
     /// How much of it the history keeps.
@@ -45,7 +49,8 @@ impl Logs {
     /// None.
     pub fn off() -> Logs {
         let (addresses, kept_addresses) = (AddressDetail::Full, AddressDetail::Full);
-        Logs { access: AccessLog::off(), events: Events::off(), addresses, kept_addresses }
+        let (access, events, evidence) = (AccessLog::off(), Events::off(), Evidence::off());
+        Logs { access, events, evidence, addresses, kept_addresses }
     }
 }
 
@@ -79,6 +84,11 @@ impl Recorder {
     /// Counters.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
+    }
+
+    /// Whether evidence is kept.
+    pub fn keeps_evidence(&self) -> bool {
+        self.logs.evidence.is_on()
     }
 
     /// How long a request has taken that began then; zero where no log says it.
@@ -129,6 +139,11 @@ impl Recorder {
         }
         if decision.robots_txt {
             metrics.robots_txt(site, crawler, outcome.status, request.now().0);
+            let evidence = &self.logs.evidence;
+            if outcome.is_copy && decision.claim != Claim::Nobody && evidence.is_on() {
+                let record = || evidence::served(evidence, request, judged, outcome);
+                evidence.record(site, crawler, request.arrived, record);
+            }
             return;
         }
         // Under `mode: off` nothing is recorded.
@@ -137,6 +152,13 @@ impl Recorder {
         }
         if is_event(decision) {
             self.logs.events.record(site, crawler, request.arrived, || self.event(request, judged, outcome));
+            let evidence = &self.logs.evidence;
+            if evidence.is_on() {
+                evidence.record(site, crawler, request.arrived, || {
+                    let event = self.event(request, judged, outcome);
+                    evidence::request(evidence, self.registry, request, judged, &event)
+                });
+            }
         }
     }
 
@@ -174,7 +196,7 @@ impl Recorder {
             action: decision.action.name(),
             would: decision.would.map(Action::name),
             status: outcome.status,
-            retry_after: slowed_for(decision),
+            retry_after: decision.slowed_for(),
             left_out: 0,
         }
     }
@@ -237,19 +259,11 @@ impl Recorder {
 /// The line of robots.txt that decided, and its place in the policy: the crawl delay of what is too fast, else the rule.
 fn rule(decision: &Decision, site: &Site) -> (Option<String>, Option<String>) {
     let group = decision.rule.and_then(|rule| site.document.groups.get(usize::from(rule.group)));
-    if let Some(delay) = group.filter(|_| slowed_for(decision).is_some()).and_then(|group| group.crawl_delay) {
+    if let Some(delay) = group.filter(|_| decision.slowed_for().is_some()).and_then(|group| group.crawl_delay) {
         return (Some(format!("Crawl-delay: {}", seconds(delay))), group_place(decision, site));
     }
     let rule = decision.rule.and_then(|rule| group?.rules.get(usize::try_from(rule.rule?).ok()?));
     (rule.map(rule_line), rule_place(decision, site))
-}
-
-/// For how many seconds a request that came too soon is told to wait, or would be.
-fn slowed_for(decision: &Decision) -> Option<u32> {
-    match (decision.action, decision.would) {
-        (Action::Slow { retry_after, .. }, _) | (_, Some(Action::Slow { retry_after, .. })) => Some(retry_after),
-        _ => None,
-    }
 }
 
 /// Remembers the tags that the front page was sent with, for `crawlgate_site_indexable`.

@@ -141,6 +141,19 @@ proptest! {
 }
 
 #[test]
+fn networks_that_a_policy_lists_are_evidence() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let world = judge(directory.path(), POLICIES[2]);
+    let evidence = |agent, address| {
+        let request = request(Step { host: 0, agent, target: 0, address, after: 0 }, world.clock.moment(), 0);
+        world.judge.explain(&request, &ResponseFacts::default()).evidence
+    };
+    assert!(evidence(1, 2)[0].ends_with(": inside"), "{:?}", evidence(1, 2));
+    assert!(evidence(1, 0)[0].ends_with(": outside"), "{:?}", evidence(1, 0));
+    assert!(!evidence(0, 2).iter().any(|line| line.contains("policy")), "the policy lists nothing for bingbot");
+}
+
+#[test]
 fn explaining_alone_leaves_no_trace() {
     let directory = tempfile::tempdir().expect("a directory");
     let world = judge(directory.path(), POLICIES[0]);

@@ -114,6 +114,18 @@ impl Behaviours {
         Behaviour { too_fast: delay.and_then(|delay| too_fast(subject.rate_key(), delay)), trapped, was_served_current }
     }
 
+    /// Takes back that a request counts against the crawl rate, and gives the delay that it counted for.
+    pub fn take_back(&self, case: &Case<'_>, lived: Duration) -> Option<Duration> {
+        let subject = Subject::of(case)?;
+        if self.is_trapped(&subject, lived) {
+            return None;
+        }
+        let was_served_current = !case.cached_versions.is_whole() && self.was_served_current(case);
+        let delay = crawl_delay(case, was_served_current)?;
+        self.crawl_rates.take_back(subject.rate_key(), delay, lived);
+        Some(delay)
+    }
+
     /// Remembers that the version in force was served whole to a client that claims to be this crawler. `facts` are
     /// those of the fetch.
     pub fn served(&self, registry: &Registry, claimant: Claimant<'_>, facts: &Facts<'_>) {

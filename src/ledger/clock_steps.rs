@@ -2,7 +2,7 @@
 //! then, and observation begins anew.
 
 use crate::clock::Moment;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 /// How far the clock may be from the time that was lived through: corrections over the network are smaller, and slow.
 pub const TOLERANCE: i64 = 5;
@@ -12,17 +12,28 @@ pub const TOLERANCE: i64 = 5;
 pub struct ClockSteps {
     /// Seconds between the clock on the wall and the time lived through.
     apart: AtomicI64,
+    /// Whether a request saw that the clock was set, and [`ClockSteps::note_settled`] was not called since.
+    is_unsettled: AtomicBool,
 }
 
 impl ClockSteps {
     pub fn new(moment: Moment) -> ClockSteps {
-        ClockSteps { apart: AtomicI64::new(apart(moment)) }
+        ClockSteps { apart: AtomicI64::new(apart(moment)), is_unsettled: AtomicBool::new(false) }
     }
 
     /// By how many seconds the clock was set, if it does not go as it went.
     pub fn set_by(&self, moment: Moment) -> Option<i64> {
         let set_by = apart(moment).saturating_sub(self.apart.load(Ordering::Relaxed));
-        (set_by.abs() > TOLERANCE).then_some(set_by)
+        let is_set = set_by.abs() > TOLERANCE;
+        if is_set {
+            self.is_unsettled.store(true, Ordering::Relaxed);
+        }
+        is_set.then_some(set_by)
+    }
+
+    /// Whether the clock goes as it went when a request last looked at it.
+    pub fn is_settled(&self) -> bool {
+        !self.is_unsettled.load(Ordering::Relaxed)
     }
 
     /// Goes by the clock as it is now; says by how many seconds it was set, if it did not go as before.
@@ -30,6 +41,11 @@ impl ClockSteps {
         let now = apart(moment);
         let set_by = now.saturating_sub(self.apart.swap(now, Ordering::Relaxed));
         (set_by.abs() > TOLERANCE).then_some(set_by)
+    }
+
+    /// Notes that everything goes by the clock as it is now.
+    pub fn note_settled(&self) {
+        self.is_unsettled.store(false, Ordering::Relaxed);
     }
 }
 

@@ -86,6 +86,18 @@ impl CrawlRate {
         taken_in.err()
     }
 
+    /// Makes it as if the last request had not come: the next one is in time from the moment on at which that one was. Of
+    /// two requests at once this may take back the other one, which is milder.
+    pub fn take_back(&self, party: RateKey<'_>, delay: Duration, now: Duration) {
+        let hash = self.hash(party);
+        let before = self.0.look(hash, |last| last.at.checked_sub(delay));
+        match before {
+            Some(at) => self.0.insert(hash, Arrival { at, over: at.saturating_add(delay) }, now),
+            // Nothing was before it that matters.
+            None => self.0.remove(hash),
+        }
+    }
+
     /// What would be said of a request, without taking it in.
     pub fn look(&self, party: RateKey<'_>, delay: Duration, now: Duration) -> Option<Duration> {
         self.0.look(self.hash(party), |last| gcra(Some(last.at), now, delay).err())

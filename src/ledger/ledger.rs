@@ -132,9 +132,13 @@ impl Ledger {
         })
     }
 
-    /// Counts a request to the host, as [`Ledger::look`] has found it.
+    /// Counts a request to the host, as [`Ledger::look`] has found it. A moment of a clock that was set is not noted until
+    /// the next tick: the tick would take it for one of the clock before, and shift it.
     pub fn visited(&self, entry: &SiteEntry, host_name: &[u8], visit: HostVisit, now: Timestamp) {
-        let Some(key) = key(host_name).filter(|_| visit != HostVisit::Known) else { return };
+        if visit == HostVisit::Known || !self.clock.is_settled() {
+            return;
+        }
+        let Some(key) = key(host_name) else { return };
         match visit {
             HostVisit::New => self.observations.add(&key, now, || self.new_host(entry, host_name, now)),
             HostVisit::Due | HostVisit::Known => self.observations.touch(&key, entry.site.grace, now),
@@ -147,7 +151,9 @@ impl Ledger {
         let names = [RobotsCache::of(claim, registry, entry).name, ANYONE];
         let new = || self.new_host(entry, host, now);
         self.observations.serve(&key, names, entry.site.robots_txt.version, now, new);
-        self.observations.touch(&key, entry.site.grace, now);
+        if self.clock.is_settled() {
+            self.observations.touch(&key, entry.site.grace, now);
+        }
     }
 
     /// By how many seconds the clock was set, until the next tick. Until then the ledger accuses no crawler.
@@ -164,6 +170,7 @@ impl Ledger {
             );
             self.observations.begin_anew(moment.now, set_by);
         }
+        self.clock.note_settled();
         let other = self.generation.load(Ordering::Relaxed) != snapshot.generation;
         // A request that began under the previous policies may have added a host that moved meanwhile.
         if self.observations.take_grown() || other {

@@ -16,6 +16,7 @@ pub mod lint;
 pub mod origin;
 mod parsed_version;
 pub mod planned_pause;
+mod regular_expression;
 pub mod retire;
 mod signal_lines;
 

@@ -17,10 +17,10 @@ pub struct Challenges {
 }
 
 impl Challenges {
-    /// The file that the request for a target asks for: `None` where it asks for none, `Some(None)` where there is no such file.
-    pub fn file(&self, target: &[u8]) -> Option<Option<Vec<u8>>> {
+    /// The file that a request asks for: `None` where it asks for none, `Some(None)` where there is no such file.
+    pub fn file(&self, method: &[u8], target: &[u8]) -> Option<Option<Vec<u8>>> {
         let target = origin_form(target);
-        let token = acme_token(&target)?;
+        let token = acme_token(method, &target)?;
         Some(std::str::from_utf8(token).ok().and_then(|token| self.read(token)))
     }
 

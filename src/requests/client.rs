@@ -6,7 +6,7 @@ use super::redirect::Redirect;
 use super::ticket::Ticket;
 use crate::forwarding::Peer;
 use http::HeaderValue;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// A client's connection.
@@ -22,7 +22,6 @@ pub struct ClientConnection {
     received: Mutex<Option<Box<Ticket>>>,
     has_switched: AtomicBool,
     is_given_up: AtomicBool,
-    resets: AtomicUsize,
 }
 
 impl ClientConnection {
@@ -35,13 +34,17 @@ impl ClientConnection {
             received: Mutex::default(),
             has_switched: AtomicBool::new(false),
             is_given_up: AtomicBool::new(false),
-            resets: AtomicUsize::new(0),
         }
     }
 
     /// The same over this version of TLS.
     pub fn over_tls(self, version: Option<&'static str>) -> ClientConnection {
         ClientConnection { tls: version, ..self }
+    }
+
+    /// The same client for one of its requests alone: over HTTP/2 each request is handed on by itself.
+    pub fn of_one_request(&self) -> ClientConnection {
+        ClientConnection::new(self.peer, self.hsts.clone()).over_tls(self.tls)
     }
 
     /// What its requests share, behind this listener.
@@ -62,16 +65,6 @@ impl ClientConnection {
     /// The origin agreed to another protocol (101): from now on octets pass as they are.
     pub fn switch_protocol(&self) {
         self.has_switched.store(true, Ordering::Release);
-    }
-
-    /// A request over HTTP/2 ended by the reset of its stream.
-    pub fn count_reset(&self) {
-        self.resets.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// How many requests ended so.
-    pub fn resets(&self) -> usize {
-        self.resets.load(Ordering::Relaxed)
     }
 
     /// The client takes nothing of what is written.

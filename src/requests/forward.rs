@@ -26,11 +26,10 @@ impl Ticket {
 impl Forward<'_> {
     /// Makes `head`, which begins with the fields as they came, what the origin gets. `default_host` is the host that it
     /// is told where the request has none.
-    pub fn write_request(&self, head: &mut impl Head, is_http2: bool, default_host: Option<&str>) {
+    pub fn write_request(&self, head: &mut impl Head, default_host: Option<&str>) {
         let forwarded = ForwardedRequest {
             host: self.ticket.host(),
             peer: self.connection.peer,
-            is_http2,
             default_host,
             needs_whole_page: self.needs_whole_page(head),
         };
@@ -60,6 +59,18 @@ impl Forward<'_> {
     /// The answer in place of an origin that gave none: 408, 413, 502, 504; 503 without [space](Ticket::lacks_space).
     pub fn fail(&self, status: u16, asked: &Asked<'_>) -> Answer {
         self.connection.with_hsts(failure(status, asked, self.ticket.judged()))
+    }
+
+    /// When the client of a request without a place is to come back.
+    #[cfg(feature = "proxy")]
+    pub(super) fn retry_after(&self) -> Option<u32> {
+        self.ticket.turned_away().map(|turned_away| turned_away.retry_after)
+    }
+
+    /// The answer where no server has a place.
+    #[cfg(feature = "proxy")]
+    pub(super) fn is_full(&self, retry_after: u32, asked: &Asked<'_>) -> Answer {
+        self.connection.with_hsts(crate::answers::full(retry_after, asked, self.ticket.judged()))
     }
 
     /// The answer where no origin is for the host.

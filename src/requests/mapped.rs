@@ -7,7 +7,7 @@ use super::strict::{Seen, check};
 use crate::forwarding::is_forwarding_field;
 use crate::heads::{self, is_host};
 use crate::settings::Limits;
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method, header};
 use std::borrow::Cow;
 
 /// A head with its fields in a map.
@@ -28,7 +28,8 @@ pub struct MappedRequest<'a> {
 }
 
 impl<'a> MappedRequest<'a> {
-    /// A head as HTTP/2 has it. `target` is its path with its query, `authority` is its `:authority`.
+    /// A head as HTTP/2 has it; [`MappedRequest::checked`] names another version. `target` is its path with its query,
+    /// `authority` is its `:authority`.
     pub fn new(
         method: &'a Method,
         target: &'a [u8],
@@ -88,11 +89,14 @@ impl<'a> MappedRequest<'a> {
         }
         let mut seen = Seen::new(self.method, self.target, false);
         seen.authority = self.authority.map(str::as_bytes);
+        let mut has_cookies = false;
         for (name, value) in self.headers {
             seen.note(name.as_str(), value.as_bytes().trim_ascii())?;
             // `: ` and the line's end are four octets.
             seen.octets += name.as_str().len() + value.len() + 4;
-            seen.fields += 1;
+            // A cookie comes in pieces over HTTP/2, and the origin gets one field (RFC 9113 section 8.2.3).
+            let is_piece = name == header::COOKIE && std::mem::replace(&mut has_cookies, true);
+            seen.fields += usize::from(!is_piece);
         }
         check(&seen, limits).map(drop)
     }

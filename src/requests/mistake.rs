@@ -21,6 +21,8 @@ pub enum Mistake {
     NoHost,
     /// Several Host fields, or one that is no host.
     BadHost,
+    /// Several User-Agent fields: which of them the origin takes, crawlgate cannot know.
+    UserAgent,
     /// The target names another host than Host.
     OtherHost,
     /// A target that is neither a path nor a URL of this server.
@@ -51,6 +53,7 @@ impl Mistake {
             Mistake::TargetTooLong => "target_too_long",
             Mistake::NoHost => "no_host",
             Mistake::BadHost => "bad_host",
+            Mistake::UserAgent => "user_agent",
             Mistake::OtherHost => "other_host",
             Mistake::Target => "target",
             Mistake::ContentLength => "content_length",

@@ -7,7 +7,8 @@
 //! as a request whose client left.
 //!
 //! A door reads a head as a [`RequestHead`], calls [`Requests::receive`], sends the [`Answer`](crate::answers::Answer) or
-//! forwards the request, and calls [`Ticket::finish`] when the octets were written. `examples/toy_door.rs` is a whole one.
+//! forwards the request, and calls [`Ticket::finish`] when the octets were written. [`JudgeParts`](crate::upkeep::JudgeParts) opens the judge and
+//! the recorder that [`Requests::new`] needs. `examples/toy_door.rs` is a whole door.
 
 mod admission;
 mod buffer_space;
@@ -27,6 +28,9 @@ mod shared;
 mod strict;
 mod ticket;
 mod unread;
+mod upload;
+#[cfg(feature = "proxy")]
+mod wanted;
 
 pub use admission::{Admission, Admitted, Full};
 pub use challenges::Challenges;
@@ -42,6 +46,7 @@ pub use sent::{EndedBy, Sent};
 pub use sequence::{Next, RequestSettings, Requests};
 pub use strict::{Framing, Seen, check};
 pub use ticket::Ticket;
+pub use upload::UploadError;
 
 #[cfg(test)]
 mod tests;

@@ -22,7 +22,7 @@ thread_local! {
 
 /// A request as it is judged and recorded.
 pub(super) struct Noted {
-    /// Method, host, target, user agent and referer, one after the other.
+    /// Method, host, target, user agent and referer, one after the other; then the validator, if there is one.
     octets: Vec<u8>,
     /// Where each of them ends.
     ends: [usize; 5],
@@ -106,6 +106,17 @@ impl Noted {
 
     pub fn referer(&self) -> Option<&[u8]> {
         self.has_referer.then(|| self.word(4))
+    }
+
+    /// Notes the validator that the request came with.
+    pub fn note_validator(&mut self, validator: &[u8]) {
+        self.octets.truncate(self.ends[4]);
+        self.octets.extend_from_slice(validator);
+    }
+
+    /// The validator, where it was noted.
+    pub fn validator(&self) -> Option<&[u8]> {
+        Some(&self.octets[self.ends[4]..]).filter(|validator| !validator.is_empty())
     }
 
     /// The client that has a share of what all clients have. A trusted proxy that names no client has none.

@@ -14,9 +14,9 @@ pub struct Redirect {
 
 impl Redirect {
     /// The URL that a request is led to; `None` for one that is answered all the same.
-    pub fn location(&self, host: &[u8], target: &[u8]) -> Option<Vec<u8>> {
+    pub fn location(&self, method: &[u8], host: &[u8], target: &[u8]) -> Option<Vec<u8>> {
         let target = origin_form(target);
-        if reaches_robots_txt(&target) || acme_token(&target).is_some() || host.is_empty() {
+        if reaches_robots_txt(&target) || acme_token(method, &target).is_some() || host.is_empty() {
             return None;
         }
         let host = match host.iter().rposition(|octet| *octet == b':') {

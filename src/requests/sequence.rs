@@ -53,7 +53,7 @@ impl Requests {
     /// Requests that are judged and recorded by these.
     pub fn new(judge: Arc<Judge>, recorder: Arc<Recorder>, clock: Clock, settings: RequestSettings) -> Arc<Requests> {
         let space = BufferSpace::new(&settings.limits, recorder.metrics().clone());
-        let shared = Arc::new(Shared { judge, recorder, clock, space });
+        let shared = Arc::new(Shared { judge, recorder, clock, space, upload: (&settings.limits).into() });
         Arc::new(Requests { shared, answers: Arc::default(), settings })
     }
 
@@ -81,10 +81,19 @@ impl Requests {
 
     /// Refuses octets that are no proper head, or not a whole one.
     pub fn refuse(&self, octets: &[u8], mistake: Mistake, connection: &Connection<'_>) -> (Ticket, Answer) {
-        let head = UnreadHead::new(octets);
+        self.refuse_head(&UnreadHead::new(octets), mistake, connection)
+    }
+
+    /// Refuses a head.
+    pub fn refuse_head(
+        &self,
+        head: &impl RequestHead,
+        mistake: Mistake,
+        connection: &Connection<'_>,
+    ) -> (Ticket, Answer) {
         let asked = Asked { method: &head.answer_method(), headers: &head.answer_fields() };
         let answer = connection.with_hsts(self.rejection(mistake, &asked));
-        let noted = Noted::of(&head, &head.fields(), connection, &self.settings.trusted_proxies, self.arrival());
+        let noted = Noted::of(head, &head.fields(), connection, &self.settings.trusted_proxies, self.arrival());
         (Ticket::new(self.shared.clone(), noted, Found::Refused(mistake), connection), answer)
     }
 
@@ -97,6 +106,7 @@ impl Requests {
         match answer {
             Some(answer) => {
                 ticket.is_answered_here();
+                ticket.note_validator(head);
                 (ticket, Next::Answer(connection.with_hsts(answer)))
             }
             None => (ticket, Next::Forward),
@@ -141,11 +151,12 @@ impl Requests {
             let asked = Asked { method: &head.answer_method(), headers: &head.answer_fields() };
             return (Found::Refused(mistake), Some(self.rejection(mistake, &asked)));
         }
-        if let Some(file) = self.settings.challenges.as_ref().and_then(|challenges| challenges.file(noted.target())) {
+        let (method, host, target) = (noted.method(), noted.host(), noted.target());
+        if let Some(file) = self.settings.challenges.as_ref().and_then(|challenges| challenges.file(method, target)) {
             let asked = Asked { method: &head.answer_method(), headers: &head.answer_fields() };
             return (Found::Challenged, Some(challenge(file, &asked)));
         }
-        if let Some(location) = connection.redirect.and_then(|to| to.location(noted.host(), noted.target())) {
+        if let Some(location) = connection.redirect.and_then(|to| to.location(method, host, target)) {
             let asked = Asked { method: &head.answer_method(), headers: &head.answer_fields() };
             if let Some(answer) = redirect(&location, &asked) {
                 return (Found::Redirected, Some(answer));

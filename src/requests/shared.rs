@@ -1,6 +1,7 @@
 //! [`Shared`]: what a request is judged by, held in and recorded in, for the sequence at its beginning and the ticket at its end.
 
 use super::buffer_space::BufferSpace;
+use super::upload::UploadLimits;
 use crate::clock::Clock;
 use crate::judge::{Judge, Recorder};
 use std::sync::Arc;
@@ -11,4 +12,5 @@ pub(super) struct Shared {
     pub recorder: Arc<Recorder>,
     pub clock: Clock,
     pub space: BufferSpace,
+    pub upload: UploadLimits,
 }

@@ -29,6 +29,7 @@ pub struct Seen<'b> {
     /// How many fields there are.
     pub fields: usize,
     host: Option<&'b [u8]>,
+    agent: Option<&'b [u8]>,
     length: Option<&'b [u8]>,
     coding: Option<&'b [u8]>,
 }
@@ -36,8 +37,8 @@ pub struct Seen<'b> {
 impl<'b> Seen<'b> {
     /// Before its fields.
     pub fn new(method: &'b [u8], target: &'b [u8], is_http10: bool) -> Seen<'b> {
-        let (authority, host, length, coding) = (None, None, None, None);
-        Seen { method, target, is_http10, authority, octets: 0, fields: 0, host, length, coding }
+        let (authority, host, agent, length, coding) = (None, None, None, None, None);
+        Seen { method, target, is_http10, authority, octets: 0, fields: 0, host, agent, length, coding }
     }
 
     /// Takes note of a field, if it is one of those that may come once.
@@ -48,15 +49,11 @@ impl<'b> Seen<'b> {
         let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
         match name.len() {
             4 if is("host") && self.host.replace(value).is_some() => Err(Mistake::BadHost),
+            10 if is("user-agent") && self.agent.replace(value).is_some() => Err(Mistake::UserAgent),
             14 if is("content-length") && self.length.replace(value).is_some() => Err(Mistake::ContentLength),
             17 if is("transfer-encoding") && self.coding.replace(value).is_some() => Err(Mistake::TransferEncoding),
             _ => Ok(()),
         }
-    }
-
-    /// Whether a field speaks of a body.
-    pub fn has_body_fields(&self) -> bool {
-        self.length.is_some() || self.coding.is_some()
     }
 }
 

@@ -118,7 +118,18 @@ fn mapped_heads_are_read_strictly() {
     };
     let of_host = |host: &'static str| mistake(Method::GET, "/", None, &[("host", host)]);
     assert_eq!(of_host("shop.example:443"), None);
-    for host in ["shop.example/x", "shop.example x", "x.example, shop.example", "shop.example:abc", "a@shop.example"] {
+    assert_eq!(of_host("shop.example."), None);
+    let no_hosts = [
+        "shop.example/x",
+        "shop.example x",
+        "x.example, shop.example",
+        "shop.example:abc",
+        "a@shop.example",
+        "a..b",
+        "%",
+        "-",
+    ];
+    for host in no_hosts {
         assert_eq!(of_host(host), Some(Mistake::BadHost), "{host}");
     }
     let named = Some("shop.example");
@@ -132,11 +143,20 @@ fn mapped_heads_are_read_strictly() {
     assert_eq!(mistake(Method::POST, "/", named, &[("content-length", "1x")]), Some(Mistake::ContentLength));
     let long = format!("/{}", "a".repeat(Limits::DEFAULT.target));
     assert_eq!(mistake(Method::GET, &long, named, &[]), Some(Mistake::TargetTooLong));
-    let many: Vec<_> = (0..150).map(|_| ("a", "b")).collect();
-    let mut headers = HeaderMap::new();
-    for (name, value) in many {
-        headers.append(name, HeaderValue::from_static(value));
-    }
+    let repeated = |name: &'static str, count: usize| {
+        let mut headers = HeaderMap::new();
+        for _ in 0..count {
+            headers.append(name, HeaderValue::from_static("a=b"));
+        }
+        headers
+    };
+    let agents = repeated("user-agent", 2);
+    let head = MappedRequest::new(&Method::GET, b"/", named, &agents);
+    assert_eq!(head.mistake(&Limits::DEFAULT), Some(Mistake::UserAgent));
+    let cookie = repeated("cookie", 150);
+    let head = MappedRequest::new(&Method::GET, b"/", named, &cookie);
+    assert_eq!(head.mistake(&Limits::DEFAULT), None, "its pieces are one field");
+    let headers = repeated("a", 150);
     let head = MappedRequest::new(&Method::GET, b"/", named, &headers);
     assert_eq!(head.mistake(&Limits::DEFAULT), Some(Mistake::TooManyFields));
     assert_eq!(head.checked("1.1").mistake(&Limits::DEFAULT), None, "the server before the door has counted them");

@@ -3,10 +3,12 @@
 
 use super::buffer_space::{Held, NoSpace};
 use super::connection::{Arrival, Connection};
+use super::head::RequestHead;
 use super::mistake::Mistake;
 use super::noted::{Noted, Shown};
 use super::sent::{EndedBy, Sent};
 use super::shared::Shared;
+use super::upload::{Upload, UploadError};
 use crate::forwarding::Head;
 use crate::judge::{Judgement, Outcome, Unjudged};
 use crate::policy::SiteEntry;
@@ -38,17 +40,52 @@ pub struct Ticket {
     /// What the request and its response hold of buffers.
     held: Vec<Held>,
     lacks_space: bool,
+    /// What came of its body.
+    upload: Upload,
+    turned_away: Option<Box<TurnedAway>>,
+}
+
+/// No server of the origin had a place for the request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TurnedAway {
+    /// A fixed word.
+    pub reason: &'static str,
+    /// When the client is to come back, in seconds.
+    #[cfg_attr(not(feature = "proxy"), expect(dead_code, reason = "only doors with an origin of their own answer so"))]
+    pub retry_after: u32,
 }
 
 impl Ticket {
     pub(super) fn new(shared: Arc<Shared>, noted: Noted, found: Found, connection: &Connection<'_>) -> Ticket {
         shared.recorder.metrics().in_flight(1);
-        let (tls, held) = (connection.tls, Vec::new());
-        Ticket { shared, noted, found, tls, is_answered: false, is_open: true, held, lacks_space: false }
+        let tls = connection.tls;
+        Ticket {
+            shared,
+            noted,
+            found,
+            tls,
+            is_answered: false,
+            is_open: true,
+            held: Vec::new(),
+            lacks_space: false,
+            upload: Upload::default(),
+            turned_away: None,
+        }
     }
 
     pub(super) fn is_answered_here(&mut self) {
         self.is_answered = true;
+    }
+
+    /// Notes the validator that a request for robots.txt came with, where evidence is kept.
+    pub(super) fn note_validator(&mut self, head: &impl RequestHead) {
+        let is_robots_txt = self.judged().is_some_and(|(decision, _)| decision.robots_txt);
+        if is_robots_txt && self.shared.recorder.keeps_evidence() {
+            let fields = head.answer_fields();
+            if let Some(validator) = fields.get(http::header::IF_NONE_MATCH) {
+                self.noted.note_validator(validator.as_bytes());
+            }
+        }
     }
 
     /// When it arrived.
@@ -104,6 +141,44 @@ impl Ticket {
         self.lacks_space
     }
 
+    /// The client that has a share of what all clients have.
+    #[cfg(feature = "proxy")]
+    pub(super) fn sharer(&self) -> Option<std::net::IpAddr> {
+        self.noted.sharer()
+    }
+
+    /// Known crawlers.
+    #[cfg(feature = "proxy")]
+    pub(super) fn registry(&self) -> &'static crate::crawlers::Registry {
+        self.shared.judge.registry()
+    }
+
+    /// Takes back that the request counts against the crawl rate, and says how many seconds after it the next one may
+    /// come.
+    #[cfg(feature = "proxy")]
+    pub(super) fn take_back(&self) -> u32 {
+        let judged = self.judgement().and_then(Judgement::judged);
+        judged.map_or(0, |judged| self.shared.judge.take_back(&self.noted.facts(Shown::default()), judged))
+    }
+
+    #[cfg(feature = "proxy")]
+    pub(super) fn turn_away(&mut self, turned_away: TurnedAway) {
+        self.turned_away = Some(Box::new(turned_away));
+    }
+
+    pub(super) fn turned_away(&self) -> Option<&TurnedAway> {
+        self.turned_away.as_deref()
+    }
+
+    /// Counts octets of its body.
+    ///
+    /// # Errors
+    /// The body is too large or too slow. The answer is [`Forward::fail`](super::Forward::fail) with its status.
+    pub fn count_upload(&mut self, octets: usize) -> Result<(), UploadError> {
+        let counted = self.upload.count(octets, self.noted.arrival.started, &self.shared.upload);
+        counted.inspect_err(|error| self.shared.recorder.metrics().request_rejected(error.name()))
+    }
+
     /// The connection changes its protocol (101) and may last for days: the ticket lets go of the policies that the
     /// request was judged by.
     pub fn switch_protocol(&mut self) {
@@ -150,15 +225,19 @@ impl Ticket {
             http: self.noted.http,
             tls: self.tls,
             referer: self.noted.referer(),
+            is_copy: self.has_sent_a_copy(sent),
+            if_none_match: self.noted.validator(),
             error: match &self.found {
                 Found::Refused(mistake) => Some(mistake.name()),
                 Found::Judged(_) | Found::Challenged | Found::Redirected if self.lacks_space => Some("buffers"),
-                Found::Judged(_) | Found::Challenged | Found::Redirected => sent.error(),
+                Found::Judged(_) | Found::Challenged | Found::Redirected => {
+                    self.turned_away().map(|turned_away| turned_away.reason).or(sent.error())
+                }
             },
         };
         let unjudged = match &self.found {
             Found::Judged(judgement) => {
-                if let Some(judged) = judgement.judged().filter(|_| self.has_sent_a_copy(sent)) {
+                if let Some(judged) = judgement.judged().filter(|_| outcome.is_copy) {
                     // The ledger first: whoever sees the count may rely on the rest.
                     judge.served(&facts, judged, clock.now().into());
                 }

@@ -4,18 +4,23 @@
 use super::ServerError;
 use super::rooms::Rooms;
 use crate::edge::Certificates;
+use crate::evidence::{open_existing, stamp};
 use crate::settings::Settings;
 use crate::time::Timestamp;
 use crate::upkeep::{Instance, Repeated, UpkeepThreads};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// How often the files of certificates are looked at.
 const RENEWAL: Duration = Duration::from_secs(10);
+/// How often checkpoints without a timestamp are looked for, and how often after a failure.
+const STAMPED: Duration = Duration::from_secs(5);
+const STAMPED_AGAIN: Duration = Duration::from_secs(600);
 /// The running threads. All but the ledger's end when this is dropped.
 pub struct Background {
     upkeep: UpkeepThreads,
     _certificates: Option<Repeated>,
+    _timestamps: Option<Repeated>,
 }
 
 impl Background {
@@ -35,13 +40,34 @@ impl Background {
         let upkeep =
             UpkeepThreads::start((rooms.instance.clone(), rooms.store.clone()), &settings.policies, reload, keep_time)
                 .map_err(ServerError::io("cannot start the threads of policies and the ledger"))?;
-        Ok(Background { upkeep, _certificates: renewing(rooms.instance.clone(), certificates)? })
+        let _timestamps = stamping(settings, rooms.instance.clone())?;
+        Ok(Background { upkeep, _certificates: renewing(rooms.instance.clone(), certificates)?, _timestamps })
     }
 
     /// Ends them. The ledger is stored; nothing may be served any more.
     pub fn close(self) {
         self.upkeep.close();
     }
+}
+
+/// Gets timestamps for checkpoints of the evidence log, if there are authorities to ask.
+fn stamping(settings: &Settings, instance: Arc<Instance>) -> Result<Option<Repeated>, ServerError> {
+    let authorities = settings.evidence.as_ref().filter(|evidence| !evidence.timestamps.is_empty());
+    let (Some(_), Some(directory)) = (authorities, settings.state.clone()) else { return Ok(None) };
+    let ask = move || {
+        let stamped = open_existing(&directory).map_err(|error| error.to_string());
+        let stamped = stamped.and_then(|mut log| stamp(&mut log, SystemTime::now()).map_err(|error| error.to_string()));
+        let problem = stamped.err().map(|error| {
+            format!(
+                "a checkpoint of the evidence log has no timestamp: {error}; crawlgate asks again every ten minutes. Check \
+                 `evidence.timestamps` in crawlgate.yaml"
+            )
+        });
+        let wait = if problem.is_some() { STAMPED_AGAIN } else { STAMPED };
+        instance.evidence.set_stamp_problem(problem);
+        wait
+    };
+    Repeated::start("timestamps", ask).map(Some).map_err(ServerError::io("cannot start the thread for timestamps"))
 }
 
 /// Takes renewed certificates, if there are any to renew.

@@ -80,6 +80,11 @@ pub enum ServerError {
         /// The address.
         address: SocketAddr,
     },
+    /// Evidence that does not outlast the process would prove nothing.
+    #[error(
+        "`evidence` needs a state directory that outlasts the process, and there is none; crawlgate does not start. Name one with `state` or --state"
+    )]
+    EvidenceWithoutState,
     /// A certificate cannot be used.
     #[error("{0}; crawlgate does not start. When it is mended, `crawlgate check --config FILE` says so")]
     Tls(#[from] TlsError),

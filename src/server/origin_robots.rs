@@ -81,7 +81,8 @@ impl OriginRobots {
         now: Timestamp,
     ) -> OriginRobots {
         store.put(copies.damaged.iter().map(|site| StoredCopy::removal(site, now)));
-        let default_sites = DefaultSite::of(origins).into_iter().map(|site| site.name).zip(0..).collect();
+        let places = DefaultSite::origins(origins).map(|(place, _)| place);
+        let default_sites = DefaultSite::of(origins).into_iter().map(|site| site.name).zip(places).collect();
         let (targets, followed) = (Targets::new(origins), BTreeMap::new());
         OriginRobots { manager, targets, store, default_sites, followed, unused: copies.by_site, ahead: None }
     }

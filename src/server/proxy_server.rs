@@ -6,11 +6,11 @@ use super::rooms::Rooms;
 use super::stop::{Drain, Stop};
 use crate::admin::AdminApp;
 use crate::decisions::Decisions;
-use crate::edge::{BoundListener, Desk, Door, Edge, Lane, Listening, Open, Plain, Serve, Share, TlsListener};
+use crate::edge::{BoundListener, Desk, Door, Edge, Lane, Listening, NoApp, Open, Plain, Serve, Share, TlsListener};
 use crate::gateway::Gateway;
-use crate::origin::Resolver;
 use crate::requests::{Redirect, RequestSettings};
 use crate::settings::{ListenSettings, Settings};
+use crate::upstreams::{MOST_ATTEMPTS, Resolver};
 use pingora_core::server::configuration::ServerConf;
 use pingora_core::server::{RunArgs, Server};
 use pingora_core::services::background::GenBackgroundService;
@@ -22,8 +22,6 @@ use tokio::sync::watch;
 
 /// Upstream connections kept for reuse, per worker thread (Pingora 0.9.1).
 const UPSTREAM_POOL: usize = 256;
-/// Tries per request, the first included.
-const UPSTREAM_TRIES: usize = 2;
 
 /// What is bound.
 pub struct Listeners {
@@ -46,10 +44,9 @@ impl ProxyServer {
         let threads = settings.threads.unwrap_or_else(available).max(1);
         let mut server = Server::new_with_opt_and_conf(None, configuration(threads));
         server.bootstrap();
-        let origins = rooms.origins.clone();
         let proxy = proxy(settings, rooms, &server);
-        let (metrics, clock) = (&rooms.instance.metrics, &rooms.instance.clock);
-        let lane = || Lane::new(origins.clone(), &server.configuration, metrics.clone(), clock.clone());
+        let stall = settings.limits.stall;
+        let lane = || Lane::new(rooms.upstreams.clone(), &server.configuration, stall);
         let desk = Desk { requests: rooms.requests.clone(), responder: None, has_lane: settings.lane };
         let edge = Arc::new(Edge::new(proxy.clone(), desk, settings.lane.then(lane)));
         let mut served = doors(settings, listeners.proxy, &edge);
@@ -60,8 +57,7 @@ impl ProxyServer {
         }
         let open = Arc::new(Open::default());
         let (closing, closed) = watch::channel(false);
-        let metrics = rooms.instance.metrics.clone();
-        let resolver = Resolver::new(origins, move |server| metrics.upstream_failure(Some(server), "dns"));
+        let resolver = Resolver(rooms.upstreams.clone());
         let resolver = server.add_service(GenBackgroundService::new("resolver".to_string(), Arc::new(resolver)));
         let serving = server.add_service(Listening {
             name: "proxy",
@@ -140,17 +136,16 @@ fn decision_door(settings: &Settings, rooms: &Rooms) -> Option<Arc<dyn Serve>> {
         is_for_proxies: true,
     });
     let decisions = Arc::new(Decisions::new(requests.clone(), speakers));
-    let desk = Desk { requests, responder: Some(decisions.clone()), has_lane: false };
-    let edge = Arc::new(Edge::new(decisions, desk, None));
+    let desk = Desk { requests, responder: Some(decisions), has_lane: false };
+    let edge = Arc::new(Edge::new(Arc::new(NoApp), desk, None));
     Some(Arc::new(Door { edge, tls: None, proxy_protocol: false, redirect: None }))
 }
 
 fn proxy(settings: &Settings, rooms: &Rooms, server: &Server) -> Arc<HttpProxy<Gateway>> {
     let gateway = Gateway {
         requests: rooms.requests.clone(),
-        origins: rooms.origins.clone(),
+        upstreams: rooms.upstreams.clone(),
         metrics: rooms.instance.metrics.clone(),
-        clock: rooms.instance.clock.clone(),
         limits: settings.limits,
     };
     let mut proxy = HttpProxy::new(gateway, server.configuration.clone());
@@ -163,7 +158,7 @@ fn configuration(threads: usize) -> ServerConf {
     ServerConf {
         threads,
         upstream_keepalive_pool_size: UPSTREAM_POOL,
-        max_retries: UPSTREAM_TRIES,
+        max_retries: MOST_ATTEMPTS,
         grace_period_seconds: Some(0),
         graceful_shutdown_timeout_seconds: Some(0),
         ..ServerConf::default()

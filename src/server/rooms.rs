@@ -10,8 +10,8 @@ use crate::admin::Operations;
 use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::edge::Certificates;
+use crate::evidence::{Bounds, Evidence};
 use crate::judge::Logs;
-use crate::origin::Origins;
 use crate::origin::robots::StoredCopies;
 use crate::requests::{Challenges, RequestSettings, Requests};
 use crate::settings::{AccessDestination, DecisionAddress, Settings};
@@ -20,6 +20,7 @@ use crate::state::StateStore;
 use crate::telemetry::{AccessLog, Events};
 use crate::time::Timestamp;
 use crate::upkeep::{Instance, JudgeParts, Upkeep};
+use crate::upstreams::Upstreams;
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ use std::sync::Arc;
 pub struct Rooms {
     pub instance: Arc<Instance>,
     pub requests: Arc<Requests>,
-    pub origins: Arc<Origins>,
+    pub upstreams: Arc<Upstreams>,
     pub operations: Arc<Operations>,
     pub store: StateStore,
 }
@@ -64,14 +65,15 @@ impl Rooms {
         let instance = parts.open()?;
         let robots = OriginRobots::new(instance.sites.clone(), &settings.origins, copies, store.clone(), now);
         let lists = threads.start(&instance.proofs, &instance.clock, &instance.metrics)?;
-        let origins = Arc::new(Origins::new(&settings.origins));
-        instance.metrics.set_origins(origins.names());
+        let Instance { metrics, events, clock, .. } = &*instance;
+        let upstreams = Upstreams::new(&settings.origins, metrics.clone(), events.clone(), clock.clone());
+        let upstreams = Arc::new(upstreams);
         let requests = requests(settings, &instance);
-        let operations = Operations::new(Upkeep::new(instance.clone()), requests.clone(), origins.clone());
+        let operations = Operations::new(Upkeep::new(instance.clone()), requests.clone(), upstreams.clone());
         if let Some(lists) = lists {
             operations.set_lists(lists);
         }
-        Ok((Rooms { operations, instance, requests, origins, store }, robots))
+        Ok((Rooms { operations, instance, requests, upstreams, store }, robots))
     }
 
     /// Acts on signals from now on.
@@ -95,6 +97,7 @@ impl Rooms {
 
     /// Writes the end of this run to the state store. Nothing may be served any more.
     pub fn close(self) {
+        self.instance.evidence.close();
         if let Err(error) = self.store.close() {
             tracing::warn!("{error}; the next start will treat this run as crashed");
         }
@@ -137,9 +140,18 @@ fn logs(settings: &Settings) -> Result<Logs, ServerError> {
         access: AccessLog::open(&settings.logs.access, settings.logs.access_format)
             .map_err(cannot_open_access_log(settings))?,
         events: Events::open(&settings.logs.events).map_err(ServerError::io("cannot open the event log"))?,
+        evidence: evidence(settings)?,
         addresses: settings.logs.addresses,
         kept_addresses: settings.history_addresses,
     })
+}
+
+/// The log that third parties can check. One that cannot be opened is a problem in the status: requests are served.
+fn evidence(settings: &Settings) -> Result<Evidence, ServerError> {
+    let Some(said) = &settings.evidence else { return Ok(Evidence::off()) };
+    let directory = settings.state.as_deref().ok_or(ServerError::EvidenceWithoutState)?;
+    let bounds = Bounds { keep: said.keep, octets: said.size };
+    Ok(Evidence::open(directory, bounds, settings.evidence_addresses, &said.timestamps))
 }
 
 fn cannot_open_access_log(settings: &Settings) -> impl FnOnce(std::io::Error) -> ServerError {

@@ -65,6 +65,28 @@ impl ServerAddress {
         ServerAddress::read(url).map_err(|mistake| ServerAddressError { url: url.to_owned(), mistake })
     }
 
+    /// `name:port`, or the name alone for the scheme's own port.
+    pub fn authority(&self) -> String {
+        let host = match self.ip() {
+            Some(IpAddr::V6(ip)) => format!("[{ip}]"),
+            _ => self.host.clone(),
+        };
+        match (self.tls, self.port) {
+            (false, 80) | (true, 443) => host,
+            (_, port) => format!("{host}:{port}"),
+        }
+    }
+
+    /// The server as the settings write it.
+    pub fn url(&self) -> String {
+        format!("{}://{}", if self.tls { "https" } else { "http" }, self.authority())
+    }
+
+    /// The address, if the settings give one instead of a name.
+    pub fn ip(&self) -> Option<IpAddr> {
+        self.host.parse().ok()
+    }
+
     fn read(url: &str) -> Result<ServerAddress, ServerAddressMistake> {
         use ServerAddressMistake as Mistake;
         let (scheme, rest) = url.split_once("://").ok_or(Mistake::NoScheme)?;

@@ -3,13 +3,12 @@
 mod decisions;
 mod limits;
 mod listen;
+mod origins;
 
-use super::address::{host_pattern, listen_address};
+use super::address::listen_address;
+use super::evidence::evidence;
 use super::identity::identity;
-use super::{
-    AccessDestination, AccessFormat, AddressDetail, EventDestination, EventSettings, OriginSettings, OriginTimeouts,
-    ServerAddress, SettingsFile,
-};
+use super::{AccessDestination, AccessFormat, AddressDetail, EventDestination, EventSettings, SettingsFile};
 use crate::crawlers::read_networks;
 use crate::yaml::{Decoder, Diagnostics, Document, Fields, Node, Source, Value};
 use std::net::SocketAddr;
@@ -17,6 +16,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+const MILLISECOND: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -38,11 +38,13 @@ fn settings(root: &Node, decoder: &mut Decoder<'_>) -> Option<SettingsFile> {
     let threads = fields.take("threads").and_then(|node| decoder.integer(node, 1..=1_024, "a number of threads"));
     let Logged { access, access_format, events } =
         fields.take("logs").map(|node| logs(node, decoder)).unwrap_or_default();
-    let (addresses, history_addresses) = fields.take("privacy").map(|node| privacy(node, decoder)).unwrap_or_default();
+    let privacy = fields.take("privacy").map(|node| privacy(node, decoder)).unwrap_or_default();
+    let (addresses, history_addresses) = (privacy.logs, privacy.history);
+    let evidence_node = fields.take("evidence");
     let said = SettingsFile {
         listen: fields.take("listen").map(|node| listen::listen(node, decoder)).unwrap_or_default(),
         decisions: fields.take("decisions").and_then(|node| decisions::decisions(node, decoder)),
-        origins: fields.take("origins").map(|node| origins(node, decoder)).unwrap_or_default(),
+        origins: fields.take("origins").map(|node| origins::origins(node, decoder)).unwrap_or_default(),
         policies: fields.take("policies").and_then(|node| path(node, decoder)),
         admin: fields.take("admin").and_then(|node| or_off(node, decoder, address)),
         control: fields.take("control").and_then(|node| or_off(node, decoder, path)),
@@ -57,12 +59,18 @@ fn settings(root: &Node, decoder: &mut Decoder<'_>) -> Option<SettingsFile> {
         addresses,
         lane: fields.take("lane").and_then(|node| decoder.boolean(node)),
         history_addresses,
+        evidence: evidence_node.and_then(|node| evidence(node, decoder)),
+        evidence_addresses: privacy.evidence,
         threads: threads.and_then(|threads| usize::try_from(threads).ok()),
         strict: fields.take("strict").and_then(|node| decoder.boolean(node)),
     };
     fields.finish(decoder);
     if said.listen.iter().any(|listener| listener.proxy_protocol) && said.trusted_proxies.is_none() {
         decoder.error("missing-field", root.span, "`proxy_protocol` needs `trusted_proxies`: the proxies to believe");
+    }
+    if let (Some(node), Some(Some(_)), Some(None)) = (evidence_node, &said.evidence, &said.state) {
+        decoder.error("missing-field", node.span, "`evidence` needs a state directory, and `state` is off").help =
+            Some("name a directory that outlasts the process in `state`".into());
     }
     Some(said)
 }
@@ -109,96 +117,6 @@ fn list<'n>(node: &'n Node, decoder: &mut Decoder<'_>, wanted: &str) -> &'n [Nod
     }
 }
 
-/// A URL, a list of URLs (the servers of every host), or a list of maps with hosts and servers.
-fn origins(node: &Node, decoder: &mut Decoder<'_>) -> Vec<OriginSettings> {
-    let mut origins: Vec<OriginSettings> = Vec::new();
-    let mut bare: Vec<ServerAddress> = Vec::new();
-    let mut for_all_others = 0;
-    for item in list(node, decoder, "the URL of a server, like http://127.0.0.1:3000") {
-        if !matches!(item.value, Value::Mapping(_)) {
-            bare.extend(server(item, decoder));
-            for_all_others |= 1;
-            continue;
-        }
-        let Some(origin) = origin(item, decoder) else { continue };
-        if origin.hosts.is_empty() {
-            if for_all_others & 2 != 0 {
-                decoder.error("duplicate-origin", item.span, "a second origin without `hosts`").help =
-                    Some("one origin may be for all other hosts: list its servers together".into());
-            }
-            for_all_others |= 2;
-        }
-        if let Some(host) = origin.hosts.iter().find(|host| origins.iter().any(|other| other.hosts.contains(host))) {
-            decoder.error("duplicate-origin", item.span, format!("`{host}` already has an origin")).help =
-                Some("name each host once, with all of its servers".into());
-        }
-        origins.push(origin);
-    }
-    if for_all_others == 3 {
-        decoder.error("duplicate-origin", node.span, "URLs and an origin without `hosts` are both for all other hosts");
-    }
-    if !bare.is_empty() {
-        origins.push(OriginSettings { hosts: Vec::new(), servers: bare, timeouts: OriginTimeouts::default() });
-    }
-    origins
-}
-
-fn origin(node: &Node, decoder: &mut Decoder<'_>) -> Option<OriginSettings> {
-    let mut fields = decoder.fields(node, "a map: hosts, servers, timeouts")?;
-    later(&mut fields, &["health", "balance", "tls"], decoder);
-    let mut hosts: Vec<String> = Vec::new();
-    if let Some(list) = fields.take("hosts") {
-        for written in decoder.texts(list, "a list of host names") {
-            match host_pattern(&written.value) {
-                Some(host) if hosts.contains(&host) => {
-                    decoder.error("duplicate-host", written.span, format!("`{host}` is listed twice"));
-                }
-                Some(host) => hosts.push(host),
-                None => {
-                    decoder.error("bad-host", written.span, format!("`{}` is not a host name", written.value)).help =
-                        Some("write `shop.example` or `\"*.shop.example\"`, without scheme and port".into());
-                }
-            }
-        }
-    }
-    let servers = match fields.take("servers") {
-        Some(list) => decoder
-            .one_or_many(list, "a list of URLs, like http://127.0.0.1:3000")
-            .iter()
-            .filter_map(|item| server(item, decoder))
-            .collect(),
-        None => Vec::new(),
-    };
-    let mut timeouts = OriginTimeouts::default();
-    if let Some(mut fields) =
-        fields.take("timeouts").and_then(|node| decoder.fields(node, "a map of durations: connect, read, write, idle"))
-    {
-        for (name, timeout) in [
-            ("connect", &mut timeouts.connect),
-            ("read", &mut timeouts.read),
-            ("write", &mut timeouts.write),
-            ("idle", &mut timeouts.idle),
-        ] {
-            if let Some(node) = fields.take(name) {
-                duration(node, Duration::from_millis(1)..=HOUR, timeout, decoder);
-            }
-        }
-        fields.finish(decoder);
-    }
-    fields.finish(decoder);
-    if servers.is_empty() {
-        decoder.error("missing-field", node.span, "an origin needs `servers`").help =
-            Some("write `servers: http://127.0.0.1:3000`".into());
-        return None;
-    }
-    Some(OriginSettings { hosts, servers, timeouts })
-}
-
-fn server(node: &Node, decoder: &mut Decoder<'_>) -> Option<ServerAddress> {
-    let text = decoder.text(node, "the URL of a server, like http://127.0.0.1:3000")?;
-    ServerAddress::parse(text).map_err(|error| decoder.error("bad-origin", node.span, error.to_string())).ok()
-}
-
 fn duration(node: &Node, bounds: RangeInclusive<Duration>, into: &mut Duration, decoder: &mut Decoder<'_>) {
     match decoder.duration(node) {
         Some(duration) if bounds.contains(&duration) => *into = duration,
@@ -235,7 +153,11 @@ fn access(node: &Node, decoder: &mut Decoder<'_>) -> (Option<AccessDestination>,
     let (to, format) = if matches!(node.value, Value::Mapping(_)) {
         let Some(mut fields) = decoder.fields(node, "a map: to, format") else { return (None, None) };
         let to = log_place(&mut fields, node, "the access log", decoder);
-        let formats = [("json", AccessFormat::Json), ("combined", AccessFormat::Combined)];
+        let formats = [
+            ("json", AccessFormat::Json),
+            ("combined", AccessFormat::Combined),
+            ("vhost_combined", AccessFormat::VhostCombined),
+        ];
         let format = fields.take("format").and_then(|node| decoder.word(node, &formats, "a format of the access log"));
         fields.finish(decoder);
         (to, format)
@@ -261,14 +183,21 @@ fn log_place(fields: &mut Fields<'_>, map: &Node, log: &str, decoder: &mut Decod
     }
 }
 
-/// How much of a client's address the logs get, and how much the history keeps.
-fn privacy(node: &Node, decoder: &mut Decoder<'_>) -> (Option<AddressDetail>, Option<AddressDetail>) {
-    let Some(mut fields) = decoder.fields(node, "a map: logs, history") else { return (None, None) };
+/// How much of a client's address is kept, by where.
+#[derive(Default)]
+struct Privacy {
+    logs: Option<AddressDetail>,
+    history: Option<AddressDetail>,
+    evidence: Option<AddressDetail>,
+}
+
+fn privacy(node: &Node, decoder: &mut Decoder<'_>) -> Privacy {
+    let Some(mut fields) = decoder.fields(node, "a map: logs, history, evidence") else { return Privacy::default() };
     let details = [("full", AddressDetail::Full), ("network", AddressDetail::Network), ("none", AddressDetail::None)];
-    let [logs, history] = ["logs", "history"]
+    let [logs, history, evidence] = ["logs", "history", "evidence"]
         .map(|name| fields.take(name).and_then(|node| decoder.word(node, &details, "a way to keep addresses")));
     fields.finish(decoder);
-    (logs, history)
+    Privacy { logs, history, evidence }
 }
 
 fn is_stdout(path: &Path) -> bool {

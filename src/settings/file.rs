@@ -2,7 +2,7 @@
 
 use super::{
     AccessDestination, AccessFormat, AddressDetail, DecisionAddress, DecisionSettings, EventDestination, EventSettings,
-    IdentitySettings, Limits, ListenSettings, Logs, OriginSettings, Settings,
+    EvidenceSettings, IdentitySettings, Limits, ListenSettings, Logs, OriginSettings, Settings,
 };
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -30,6 +30,9 @@ pub struct SettingsFile {
     pub lane: Option<bool>,
     /// How much of a client's address the history keeps.
     pub history_addresses: Option<AddressDetail>,
+    pub evidence: Option<Option<EvidenceSettings>>,
+    /// How much of a client's address evidence keeps.
+    pub evidence_addresses: Option<AddressDetail>,
     pub threads: Option<usize>,
     pub strict: Option<bool>,
 }
@@ -102,6 +105,8 @@ impl SettingsFile {
             addresses: self.addresses.or(file.addresses),
             lane: self.lane.or(file.lane),
             history_addresses: self.history_addresses.or(file.history_addresses),
+            evidence: self.evidence.or(file.evidence),
+            evidence_addresses: self.evidence_addresses.or(file.evidence_addresses),
             threads: self.threads.or(file.threads),
             strict: self.strict.or(file.strict),
         }
@@ -143,6 +148,8 @@ impl SettingsFile {
             },
             lane: self.lane.unwrap_or(true),
             history_addresses: self.history_addresses.unwrap_or(AddressDetail::Network),
+            evidence: self.evidence.flatten(),
+            evidence_addresses: self.evidence_addresses.unwrap_or(AddressDetail::Full),
             threads: self.threads,
             strict: self.strict.unwrap_or(false),
             new_hosts: Vec::new(),

@@ -5,22 +5,27 @@
 mod address;
 mod decisions;
 mod decode;
+mod evidence;
 mod file;
 mod identity;
 mod limits;
 mod listen;
+mod origin;
+mod origin_index;
 
 pub use address::{ServerAddressError, ServerAddressMistake};
 pub use decisions::{DecisionAddress, DecisionSettings};
 pub use decode::read;
+pub use evidence::EvidenceSettings;
 pub use file::{Defaults, NoOrigin, SettingsFile};
 pub use identity::{IdentitySettings, ListSettings};
 pub use limits::Limits;
 pub use listen::{CertificateFiles, Hsts, ListenSettings, TlsSettings};
+pub use origin::{Balance, Ejection, OriginSettings, OriginTimeouts, PlaceSettings, ServerSettings};
+pub use origin_index::OriginIndex;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// The JSON Schema of `crawlgate.yaml`, for editors. It refuses nothing that [`read`] accepts, but for a bare `true` or
 /// `false` as a name.
@@ -59,6 +64,10 @@ pub struct Settings {
     pub lane: bool,
     /// How much of a client's address the history keeps.
     pub history_addresses: AddressDetail,
+    /// The log that third parties can check; none when absent.
+    pub evidence: Option<EvidenceSettings>,
+    /// How much of a client's address it keeps.
+    pub evidence_addresses: AddressDetail,
     /// Worker threads; the number of cores when absent.
     pub threads: Option<usize>,
     /// Refuse to start on a last good copy.
@@ -69,18 +78,7 @@ pub struct Settings {
     pub clock: Option<PathBuf>,
 }
 
-/// Where requests for some hosts go.
-#[derive(Clone, Debug, PartialEq)]
-pub struct OriginSettings {
-    /// Host patterns as in a policy, lower case (`shop.example`, `*.shop.example`); empty for all others.
-    pub hosts: Vec<String>,
-    /// The servers; requests take turns.
-    pub servers: Vec<ServerAddress>,
-    /// Timeouts.
-    pub timeouts: OriginTimeouts,
-}
-
-/// One server of an origin.
+/// Where a server of an origin is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ServerAddress {
     /// Whether it speaks TLS.
@@ -89,30 +87,6 @@ pub struct ServerAddress {
     pub host: String,
     /// Its port.
     pub port: u16,
-}
-
-/// How long an origin may take.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct OriginTimeouts {
-    /// To accept a connection.
-    pub connect: Duration,
-    /// Between two reads.
-    pub read: Duration,
-    /// Between two writes.
-    pub write: Duration,
-    /// How long an unused connection is kept.
-    pub idle: Duration,
-}
-
-impl Default for OriginTimeouts {
-    fn default() -> OriginTimeouts {
-        OriginTimeouts {
-            connect: Duration::from_secs(3),
-            read: Duration::from_secs(60),
-            write: Duration::from_secs(30),
-            idle: Duration::from_secs(55),
-        }
-    }
 }
 
 /// What is written down, and where.
@@ -184,6 +158,8 @@ pub enum AccessFormat {
     Json,
     /// The Combined format of nginx and Apache.
     Combined,
+    /// The same with the host before it, as Apache's `vhost_combined`.
+    VhostCombined,
 }
 
 /// How much of an address is written.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::yaml::Source;
 use std::path::Path;
+use std::time::Duration;
 
 fn read_text(text: &str) -> (Option<SettingsFile>, Vec<String>) {
     let source = Source { name: "crawlgate.yaml".into(), text: text.into() };
@@ -31,7 +32,10 @@ fn a_whole_file_is_read() {
     let settings = file.expect("a file").relative_to(Path::new("/etc/crawlgate")).settle(defaults()).expect("settings");
     assert_eq!(settings.listen.len(), 2);
     assert_eq!(settings.origins[0].hosts, ["shop.example", "*.shop.example"]);
-    assert_eq!(settings.origins[0].servers[1], ServerAddress { tls: true, host: "b.example".into(), port: 443 });
+    assert_eq!(
+        settings.origins[0].servers[1].address,
+        ServerAddress { tls: true, host: "b.example".into(), port: 443 }
+    );
     assert_eq!(settings.origins[0].timeouts.connect, Duration::from_millis(500));
     assert_eq!(settings.origins[0].timeouts.write, OriginTimeouts::default().write);
     assert!(settings.origins[1].hosts.is_empty());
@@ -60,6 +64,8 @@ fn access_log_has_a_format_beside_its_place() {
     assert_eq!(logs("a.log"), (Some((file(), None)), None));
     assert_eq!(logs("{ to: a.log }"), (Some((file(), None)), None));
     assert_eq!(logs("{ to: a.log, format: combined }"), (Some((file(), Some(AccessFormat::Combined))), None));
+    let with_hosts = (file(), Some(AccessFormat::VhostCombined));
+    assert_eq!(logs("{ to: a.log, format: vhost_combined }"), (Some(with_hosts), None));
     assert_eq!(
         logs("{ to: '-', format: json }"),
         (Some((Some(AccessDestination::Stdout), Some(AccessFormat::Json))), None)
@@ -88,9 +94,33 @@ fn a_single_url_is_the_origin_of_every_host() {
 }
 
 #[test]
+fn evidence_is_off_unless_it_is_asked_for_and_needs_a_directory() {
+    let evidence = |lines: &str| {
+        let (file, findings) = read_text(&format!("origins: http://127.0.0.1:3000\n{lines}\n"));
+        let places = findings.iter().map(|line| line.split(": ").next().unwrap_or_default().to_owned());
+        let settings = file.and_then(|file| file.settle(defaults()).ok()?.evidence);
+        (settings, places.collect::<Vec<_>>())
+    };
+    assert_eq!(evidence(""), (None, vec![]));
+    assert_eq!(evidence("evidence: on"), (Some(EvidenceSettings::default()), vec![]));
+    let said = "evidence: { keep: 30d, megabytes: 64, timestamps: https://tsa.example/tsr }";
+    let timestamps = vec!["https://tsa.example/tsr".to_owned()];
+    let expected = EvidenceSettings { keep: Duration::from_secs(30 * 86_400), timestamps, size: 64 << 20 };
+    assert_eq!(evidence(said), (Some(expected), vec![]));
+    for (said, place) in [
+        ("evidence: { keep: 1h }", "2:19"),
+        ("evidence: { megabytes: 1 }", "2:24"),
+        ("evidence: { timestamps: [tsa.example] }", "2:26"),
+        ("state: off\nevidence: on", "3:11"),
+    ] {
+        assert_eq!(evidence(said), (None, vec![format!("crawlgate.yaml:{place}")]), "{said}");
+    }
+}
+
+#[test]
 fn every_mistake_is_shown_in_its_place_in_one_run() {
     let (file, findings) = read_text(
-        "lissten: 0.0.0.0:80\nlisten: 8080\norigins:\n  - servers: shop.example\n    balance: random\n\
+        "lissten: 0.0.0.0:80\nlisten: 8080\norigins:\n  - servers: shop.example\n    health: {}\n\
          trusted_proxies: [10.0.0.0/40]\nlimits: { target: huge }\nthreads: 0\n",
     );
     assert_eq!(file, None);
@@ -99,7 +129,7 @@ fn every_mistake_is_shown_in_its_place_in_one_run() {
     for place in ["1:1", "2:9", "4:5", "4:14", "5:5", "6:19", "7:19", "8:10"] {
         assert!(places.contains(&format!("crawlgate.yaml:{place}").as_str()), "{place} in {findings:#?}");
     }
-    assert!(findings.iter().any(|line| line.contains("`balance` is not supported yet")), "{findings:#?}");
+    assert!(findings.iter().any(|line| line.contains("`health` is not supported yet")), "{findings:#?}");
 }
 
 #[test]
@@ -109,6 +139,74 @@ fn what_the_flags_say_goes_over_the_file() {
     let settings = flags.over(file.expect("a file")).settle(defaults()).expect("settings");
     assert_eq!((settings.admin, settings.strict), (None, true));
     assert_eq!(SettingsFile::default().settle(defaults()), Err(NoOrigin));
+}
+
+fn origins(text: &str) -> (Vec<OriginSettings>, Vec<&'static str>) {
+    let source = Source { name: "crawlgate.yaml".into(), text: format!("origins: {text}\n").into() };
+    let (file, findings) = read(&source);
+    let ids = findings.items.iter().map(|finding| finding.id).collect();
+    (file.map(|file| file.origins).unwrap_or_default(), ids)
+}
+
+#[test]
+fn servers_have_weights_and_backups_and_origins_their_rules() {
+    let (read, findings) = origins(
+        "{ paths: [/api/], servers: [http://a, { url: http://b, weight: 5, backup: yes }], balance: client, \
+         ejection: { failures: 5, for: 1m, statuses: [503, 500-502] } }",
+    );
+    assert_eq!(findings, Vec::<&str>::new());
+    let OriginSettings { paths, servers, balance, ejection, places, .. } = &read[0];
+    assert_eq!((paths.as_slice(), balance, places), (["/api/".to_owned()].as_slice(), &Balance::Client, &None));
+    assert_eq!(
+        servers.iter().map(|server| (server.weight, server.is_backup)).collect::<Vec<_>>(),
+        [(1, false), (5, true)]
+    );
+    let rules = Ejection {
+        failures: 5,
+        time: Duration::from_secs(60),
+        statuses: vec![503..=503, 500..=502],
+        ..Ejection::default()
+    };
+    assert_eq!(ejection.as_ref(), Some(&rules));
+    assert_eq!(origins("{ servers: http://a, ejection: off }").0[0].ejection, None);
+    assert_eq!(origins("http://a").0[0].ejection, Some(Ejection::default()));
+}
+
+#[test]
+fn places_have_a_part_for_crawlers_and_a_queue_for_people() {
+    let (read, findings) = origins("{ servers: http://a, connections: 50, exempt: Googlebot, queue: { wait: 1s } }");
+    assert_eq!(findings, Vec::<&str>::new());
+    let places = read[0].places.clone().expect("places");
+    assert_eq!((places.connections, places.crawlers, places.length), (50, 10, 1_000));
+    assert_eq!((places.exempt.len(), places.wait), (1, Duration::from_secs(1)));
+    assert_eq!(
+        origins("{ servers: http://a, connections: 2 }").0[0].places.as_ref().map(|places| places.crawlers),
+        Some(1)
+    );
+}
+
+#[test]
+fn mistakes_of_origins_are_told() {
+    for (text, finding) in [
+        ("{ servers: http://a, crawlers: 5 }", "missing-field"),
+        ("{ servers: http://a, queue: { length: 5 } }", "missing-field"),
+        ("{ servers: http://a, connections: 5, crawlers: 6 }", "bad-value"),
+        ("{ servers: http://a, connections: 5, exempt: Nobodybot }", "unknown-crawler"),
+        ("{ servers: http://a, ejection: { for: 1m, most: 10s } }", "bad-value"),
+        ("{ servers: http://a, ejection: { statuses: 200 } }", "bad-value"),
+        ("{ servers: { url: http://a, backup: yes } }", "no-server"),
+        ("{ servers: http://a, paths: [/a, /a] }", "duplicate-path"),
+        ("{ servers: http://a, paths: a }", "bad-path"),
+        ("[{ servers: http://a }, { servers: http://b }]", "duplicate-origin"),
+        ("[{ servers: http://a }, http://b]", "duplicate-origin"),
+        ("[{ hosts: a.example, servers: http://a }, { hosts: a.example, servers: http://b }]", "duplicate-origin"),
+        ("[{ paths: [/a, /b], servers: http://a }, { paths: /b, servers: http://b }]", "duplicate-origin"),
+    ] {
+        assert_eq!(origins(text).1, [finding], "{text}");
+    }
+    let apart =
+        "[{ hosts: a.example, servers: http://a }, { hosts: a.example, paths: /b, servers: http://b }, http://c]";
+    assert_eq!(origins(apart).1, Vec::<&str>::new());
 }
 
 #[test]

@@ -34,10 +34,18 @@ impl DefaultSite {
         DefaultSite { name: DEFAULT_SITE.into(), hosts: Vec::new() }
     }
 
-    /// One site for each origin of the settings, in their order.
+    /// One site for each origin of the settings that has the robots.txt of its hosts, in their order.
     pub fn of(origins: &[OriginSettings]) -> Vec<DefaultSite> {
         let mut names = BTreeSet::new();
-        origins.iter().map(|origin| DefaultSite::named(&origin.hosts, &mut names)).collect()
+        DefaultSite::origins(origins).map(|(_, origin)| DefaultSite::named(&origin.hosts, &mut names)).collect()
+    }
+
+    /// These origins, with their places in the settings. One of some paths alone leaves the hosts to another.
+    pub fn origins(origins: &[OriginSettings]) -> impl Iterator<Item = (usize, &OriginSettings)> {
+        let has_robots_txt = |origin: &OriginSettings| {
+            origin.paths.is_empty() || origin.paths.iter().any(|path| "/robots.txt".starts_with(path.as_str()))
+        };
+        origins.iter().enumerate().filter(move |(_, origin)| has_robots_txt(origin))
     }
 
     fn named(hosts: &[String], taken: &mut BTreeSet<String>) -> DefaultSite {

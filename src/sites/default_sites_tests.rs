@@ -1,15 +1,21 @@
 use super::*;
 use crate::policy::origin::OriginFile;
-use crate::settings::{OriginSettings, OriginTimeouts, ServerAddress};
+use crate::settings::{OriginSettings, ServerAddress};
 use std::fs;
 use std::path::Path;
 
 fn origin(hosts: &[&str]) -> OriginSettings {
-    OriginSettings {
-        hosts: hosts.iter().map(|host| host.to_string()).collect(),
-        servers: vec![ServerAddress::parse("http://127.0.0.1:3000").expect("a URL")],
-        timeouts: OriginTimeouts::default(),
-    }
+    let server = ServerAddress::parse("http://127.0.0.1:3000").expect("a URL");
+    OriginSettings { hosts: hosts.iter().map(|host| host.to_string()).collect(), ..OriginSettings::of([server]) }
+}
+
+#[test]
+fn origin_of_some_paths_alone_has_no_site() {
+    let api = OriginSettings { paths: vec!["/api/".into()], ..origin(&["a.example"]) };
+    let rest = OriginSettings { paths: vec!["/api/v2/".into(), "/".into()], ..origin(&["b.example"]) };
+    let origins = [api, origin(&["a.example"]), rest];
+    assert_eq!(names(&origins), ["origin-a.example", "origin-b.example"]);
+    assert_eq!(DefaultSite::origins(&origins).map(|(place, _)| place).collect::<Vec<_>>(), [1, 2]);
 }
 
 fn names(origins: &[OriginSettings]) -> Vec<String> {

@@ -18,6 +18,7 @@ mod pauses;
 mod plan;
 pub mod policy_directory;
 mod policy_file;
+mod publication_evidence;
 mod publisher;
 mod report;
 mod status;
@@ -32,6 +33,7 @@ pub use status::{ModeFor, RetireStatus, SiteStatus, Status};
 pub use watch::WatchGuard;
 
 use crate::crawlers::Registry;
+use crate::evidence::Evidence;
 use crate::policy::origin::OriginFile;
 use crate::policy::{IncludedFiles, SiteEntry, Snapshot};
 use crate::state::{self, Remembered, StateStore, StoreHealth};
@@ -164,6 +166,12 @@ impl SiteManager {
             store: store.clone(),
             set_aside: remembered.set_aside.clone(),
         }))
+    }
+
+    /// Tells this evidence log what is published, from now on.
+    pub fn keep_evidence(&self, evidence: Evidence) {
+        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        changes.publisher.keep_evidence(evidence);
     }
 
     /// The snapshot in force. Neither locks nor waits.

@@ -21,7 +21,8 @@ pub fn awaited_since(since: Timestamp) -> Origin {
     Origin::Awaited { until: since.plus(PATIENCE) }
 }
 
-/// What is known when it all starts.
+/// What is known of the origins' robots.txt at the start. With the default a site whose policy says `origin: merge` answers
+/// robots.txt with 503, until a copy of the origin's file comes.
 #[derive(Clone, Debug, Default)]
 pub struct KnownOrigins {
     /// By site.

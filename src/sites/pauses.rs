@@ -73,7 +73,7 @@ pub struct Pauses {
     switched: BTreeMap<String, Pause>,
     /// Of each site the pause of run time that ended last, since the start.
     over: BTreeMap<String, Pause>,
-    /// When a policy with this planned pause was first in force.
+    /// When a policy with this planned pause was first in force; also of one that recurs.
     first_seen: BTreeMap<PlanKey, Timestamp>,
     /// When an operator ended the planned pause.
     ended: BTreeMap<PlanKey, Timestamp>,
@@ -111,16 +111,19 @@ impl Pauses {
             from.max(self.first_seen.get(&key(&site.name, pause)).copied())
         };
         let mut planned = planned_pauses(&site.policy, now, begins);
-        planned.retain(|(plan, pause)| {
-            let ended = self.ended.get(&key(&site.name, plan));
-            !ended.is_some_and(|ended| pause.from <= *ended && *ended < pause.until)
+        planned.retain_mut(|(plan, pause)| {
+            let key = key(&site.name, plan);
+            let ended = self.ended.get(&key);
+            // What was over before the policy was in force has never been.
+            pause.from = self.first_seen.get(&key).map_or(pause.from, |first| pause.from.max(*first));
+            pause.from < pause.until && !ended.is_some_and(|ended| pause.from <= *ended && *ended < pause.until)
         });
         planned
     }
 
-    /// Notes the planned pauses of a policy that came into force now. One that recurs begins by the clock.
+    /// Notes the planned pauses of a policy that came into force now.
     pub fn note(&mut self, site: &Site, now: Timestamp) {
-        for pause in site.policy.pauses.iter().filter(|pause| matches!(pause.time, PauseTime::Once { .. })) {
+        for pause in &site.policy.pauses {
             self.first_seen.entry(key(&site.name, pause)).or_insert(now);
         }
     }

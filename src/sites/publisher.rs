@@ -10,7 +10,9 @@
 use super::default_sites::name_in_log;
 use super::log_facts::{log_records, remembered_log, remembered_versions};
 use super::pauses::Pauses;
+use super::publication_evidence::PublicationEvidence;
 use crate::crawlers::Registry;
+use crate::evidence::Evidence;
 use crate::history::{Current, Declared, Horizon, PublicationLog, Published, VersionStore};
 use crate::policy::host_history::{HostHistories, HostHistory};
 use crate::policy::site::DeclaredPrevious;
@@ -43,6 +45,7 @@ pub struct Publisher {
     forget_at: Option<Timestamp>,
     next_switch: Option<Timestamp>,
     deferred: Option<StateError>,
+    evidence: PublicationEvidence,
 }
 
 impl Publisher {
@@ -69,7 +72,14 @@ impl Publisher {
             forget_at: None,
             next_switch: None,
             deferred: None,
+            evidence: PublicationEvidence::default(),
         }
+    }
+
+    /// Tells this evidence log what is published, from now on.
+    pub fn keep_evidence(&mut self, evidence: Evidence) {
+        self.evidence = PublicationEvidence::new(evidence);
+        self.evidence.tell(&self.entries);
     }
 
     /// The clock was set by so many seconds: what was declared of the time before crawlgate cannot be placed any more.
@@ -127,6 +137,8 @@ impl Publisher {
                 for (version, bytes) in sites.iter().flat_map(known_versions) {
                     self.versions.insert(version, bytes.clone());
                 }
+                // Before requests see it.
+                self.evidence.tell(&sites);
                 self.snapshot(sites, now)
             }
             Err(error) => {

@@ -567,6 +567,26 @@ fn recurring_pause_comes_again_and_is_ended_once() {
 }
 
 #[test]
+fn pauses_before_the_policy_was_in_force_have_never_been() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let planned = "pause: [{ daily: '02:00-03:00', zone: Etc/GMT }, { daily: '11:30-12:30', zone: Etc/GMT }, \
+                   { from: 1970-01-10, until: 1970-01-10T01:00:00Z }]\n";
+    write(directory.path(), "a.yaml", &format!("{}{planned}", policy("/one")));
+    let at = |day: i64, minutes: i64| Timestamp(day * DAY + minutes * 60);
+    let live = start(directory.path(), None, at(10, 720).0);
+    let begun = |now: Timestamp| {
+        let snapshot = live.snapshot();
+        let pauses = snapshot.sites()[0].pauses.iter().filter(|pause| pause.from <= now);
+        let mut spans: Vec<_> = pauses.map(|pause| (pause.from, pause.until)).collect();
+        spans.sort_unstable();
+        spans
+    };
+    assert_eq!(begun(at(10, 720)), [(at(10, 720), at(10, 750))], "the one that was on");
+    live.keep_time(at(11, 240));
+    assert_eq!(begun(at(11, 240)), [(at(10, 720), at(10, 750)), (at(11, 120), at(11, 180))]);
+}
+
+#[test]
 fn pause_of_run_time_that_is_over_is_remembered() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), "a.yaml", &policy("/one"));

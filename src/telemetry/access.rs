@@ -2,7 +2,7 @@
 //! know requests and policies.
 
 use super::access_record::AccessRecord;
-use super::combined::write_combined;
+use super::combined::{write_combined, write_vhost_combined};
 use super::log_file::LogFile;
 use super::log_writer::{LogWriter, Output};
 use crate::settings::{AccessDestination, AccessFormat};
@@ -42,6 +42,7 @@ impl AccessLog {
         match self.format {
             AccessFormat::Json => self.writer.write(record),
             AccessFormat::Combined => self.writer.write_line(|line| write_combined(record, line).is_ok()),
+            AccessFormat::VhostCombined => self.writer.write_line(|line| write_vhost_combined(record, line).is_ok()),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Lines of the access log in the Combined format of nginx and Apache, for tools that read no JSON: [`write_combined`].
-//! What such a line cannot say (host, site, crawler, kind, rule) is left out. `crawlgate audit` reads the lines back.
+//! Lines of the access log in the Combined format of nginx and Apache, for tools that read no JSON: [`write_combined`],
+//! and [`write_vhost_combined`] with the host. What such a line cannot say (site, crawler, kind, rule) is left out. `crawlgate audit` reads the lines back.
 
 use super::access_record::{AccessRecord, Octets};
 use chrono::{DateTime, Datelike, Timelike, Utc};
@@ -24,6 +24,38 @@ pub(super) fn write_combined(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> s
     write_field(record.user_agent, line)?;
     line.push(b'"');
     Ok(())
+}
+
+/// `host:port ` and the Combined line, as Apache's `vhost_combined` (`%v:%p`).
+pub(super) fn write_vhost_combined(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> std::io::Result<()> {
+    write_host(record, line)?;
+    line.push(b' ');
+    write_combined(record, line)
+}
+
+/// The host as the client named it, with the scheme's port where it named none. Spaces are escaped too: nothing in the
+/// line says where the host ends.
+fn write_host(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> std::io::Result<()> {
+    let host = record.host.0;
+    if host.is_empty() {
+        line.push(b'-');
+    }
+    for part in host.split_inclusive(|octet| *octet == b' ') {
+        let (text, has_space) = part.strip_suffix(b" ").map_or((part, false), |text| (text, true));
+        write_escaped(text, line)?;
+        if has_space {
+            line.extend_from_slice(br"\x20");
+        }
+    }
+    let names_port = host.iter().rposition(|octet| *octet == b':').is_some_and(|colon| {
+        let port = &host[colon + 1..];
+        !port.is_empty() && port.iter().all(u8::is_ascii_digit)
+    });
+    match (names_port, record.tls) {
+        (true, _) => Ok(()),
+        (false, None) => line.write_all(b":80"),
+        (false, Some(_)) => line.write_all(b":443"),
+    }
 }
 
 /// The request line; `-` for what was no request.

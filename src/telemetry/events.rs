@@ -184,6 +184,13 @@ impl Events {
         drop(oldest);
     }
 
+    /// Writes what became of a server. There are few of these: each ejection is longer than the one before.
+    pub fn server(&self, event: &ServerEvent) {
+        if self.0.log.enabled() {
+            self.0.log.write(event);
+        }
+    }
+
     /// Some events of each site, crawler, kind, rule and day, for the history: those since the last call.
     pub fn take_samples(&self) -> Vec<Arc<Event>> {
         std::mem::take(&mut self.0.samples.lock().unwrap_or_else(PoisonError::into_inner).taken)
@@ -223,6 +230,26 @@ impl Events {
     pub fn reopen(&self) {
         self.0.log.reopen();
     }
+}
+
+/// A server of an origin that gets no requests for a while, or gets them again: a line of the log.
+#[derive(Clone, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct ServerEvent {
+    /// RFC 3339 with milliseconds, UTC.
+    #[serde(serialize_with = "moment")]
+    pub time: SystemTime,
+    /// `server_ejected` or `server_returned`.
+    pub event: &'static str,
+    /// As the metrics call it.
+    pub origin: String,
+    pub server: String,
+    /// Why it was ejected: the last failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'static str>,
+    /// For how long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<u64>,
 }
 
 /// The line that stands for events that were not written, when none comes after them.

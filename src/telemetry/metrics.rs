@@ -15,7 +15,7 @@ pub use by_crawler::{CrawlerCounts, IdentityCounts, NewCount};
 pub use connections::OpenConnection;
 pub use identity::ListGauges;
 pub use sites::SiteGauges;
-pub use upstream::ServerPlace;
+pub use upstream::{ServerGauges, ServerPlace};
 
 use counters::{Counters, cut_label};
 use edge::EdgeMetrics;
@@ -55,6 +55,8 @@ pub struct Metrics {
     access_log_dropped: IntCounter,
     events_left_out: IntCounter,
     events_dropped: IntCounter,
+    evidence_entries: IntCounter,
+    evidence_left_out: IntCounter,
     trapped: IntGauge,
     problems: IntGaugeVec,
     /// Held while gauges are set, so that two settings do not mix, and while they are read.
@@ -111,6 +113,12 @@ impl Metrics {
             ),
             events_dropped: register
                 .counter("crawlgate_events_dropped_total", "Event log lines that crawlgate could not write."),
+            evidence_entries: register
+                .counter("crawlgate_evidence_entries_total", "Entries that crawlgate wrote to the evidence log."),
+            evidence_left_out: register.counter(
+                "crawlgate_evidence_left_out_total",
+                "Entries that the evidence log lacks, because there were too many or they could not be written.",
+            ),
             trapped: register.gauge("crawlgate_trapped", "Client addresses that are marked because of a trap."),
             setting: Mutex::default(),
             registry,
@@ -155,13 +163,13 @@ impl Metrics {
         self.decision.observe(seconds);
     }
 
-    /// Names the origins in the order of the settings. To be called once, before anything is counted of them.
-    pub fn set_origins(&self, names: impl Iterator<Item = String>) {
-        self.upstream.set_origins(names);
+    /// Names the origins in the order of the settings, each with the number of its servers. To be called once, before anything is counted of them.
+    pub fn set_origins(&self, origins: impl Iterator<Item = (String, usize)>) {
+        self.upstream.set_origins(origins);
     }
 
-    /// `crawlgate_upstream_requests_total{origin,status}` and `crawlgate_upstream_seconds{status}`, by class of status:
-    /// `2xx`.
+    /// `crawlgate_upstream_requests_total{origin,server,status}` and `crawlgate_upstream_seconds{status}`, by class of
+    /// status: `2xx`.
     pub fn upstream(&self, server: ServerPlace, status: u16, seconds: f64) {
         self.upstream.answered(server, status, seconds);
     }
@@ -169,6 +177,33 @@ impl Metrics {
     /// `crawlgate_upstream_failures_total{origin,server,reason}`. `None` where no origin is for the host.
     pub fn upstream_failure(&self, server: Option<ServerPlace>, reason: &'static str) {
         self.upstream.failed(server, reason);
+    }
+
+    /// `crawlgate_upstream_retries_total{origin,reason}`.
+    pub fn upstream_retry(&self, server: ServerPlace, reason: &'static str) {
+        self.upstream.retried(server, reason);
+    }
+
+    /// `crawlgate_turned_away_total{origin,reason}`.
+    pub fn turned_away(&self, origin: ServerPlace, reason: &'static str) {
+        self.upstream.turned_away(origin, reason);
+    }
+
+    /// `crawlgate_upstream_ejections_total{origin,server}`.
+    pub fn upstream_ejected(&self, server: ServerPlace) {
+        self.upstream.ejected(server);
+    }
+
+    /// `crawlgate_upstream_servers{origin,server,state}`, `crawlgate_upstream_in_flight{origin,server}` and
+    /// `crawlgate_queue_waiting{origin}`; the last one for each origin that has a queue, in the order of the settings.
+    pub fn set_servers(&self, servers: &[ServerGauges], queues: &[Option<usize>]) {
+        let _one = self.setting();
+        self.upstream.set_servers(servers, queues);
+    }
+
+    /// `crawlgate_queue_seconds`.
+    pub fn queue_waited(&self, seconds: f64) {
+        self.upstream.waited(seconds);
     }
 
     /// `crawlgate_html_pages_total{site,outcome}`.
@@ -200,6 +235,12 @@ impl Metrics {
     pub fn events(&self, left_out: u64, dropped: u64) {
         self.raise(&self.events_left_out, left_out);
         self.raise(&self.events_dropped, dropped);
+    }
+
+    /// `crawlgate_evidence_entries_total` and `crawlgate_evidence_left_out_total`, since the start. Never go back.
+    pub fn evidence(&self, entries: u64, left_out: u64) {
+        self.raise(&self.evidence_entries, entries);
+        self.raise(&self.evidence_left_out, left_out);
     }
 
     fn raise(&self, counter: &IntCounter, to: u64) {

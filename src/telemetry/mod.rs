@@ -18,10 +18,11 @@ mod traffic;
 pub use access::AccessLog;
 pub use access_record::{AccessRecord, Octets};
 pub use certificates::{CertificateStatus, RefusedRenewal};
-pub use events::{Event, Events};
+pub use events::{Event, Events, ServerEvent};
 pub use log_writer::LogWriter;
 pub use metrics::{
-    CrawlerCounts, IdentityCounts, ListGauges, Metrics, NewCount, OpenConnection, ServerPlace, SiteGauges, UNCLAIMED,
+    CrawlerCounts, IdentityCounts, ListGauges, Metrics, NewCount, OpenConnection, ServerGauges, ServerPlace,
+    SiteGauges, UNCLAIMED,
 };
 pub use recent::{Recent, RecentByName, Throttle};
 pub use trace::start_tracing;

@@ -81,14 +81,14 @@ fn series_are_capped() {
 #[test]
 fn what_origins_do_is_counted_by_place() {
     let metrics = Metrics::new();
-    metrics.set_origins(["shop.example", "*"].map(str::to_owned).into_iter());
+    metrics.set_origins([("shop.example".to_owned(), 2), ("*".to_owned(), 1)].into_iter());
     metrics.upstream(ServerPlace { origin: 1, server: 0 }, 503, 0.1);
     metrics.upstream_failure(Some(ServerPlace { origin: 0, server: 1 }), "connect_refused");
     metrics.upstream_failure(None, "no_origin");
     let text = metrics.render();
     for line in [
-        r#"crawlgate_upstream_requests_total{origin="*",status="5xx"} 1"#,
-        r#"crawlgate_upstream_requests_total{origin="shop.example",status="5xx"} 0"#,
+        r#"crawlgate_upstream_requests_total{origin="*",server="1",status="5xx"} 1"#,
+        r#"crawlgate_upstream_requests_total{origin="shop.example",server="2",status="5xx"} 0"#,
         r#"crawlgate_upstream_failures_total{origin="shop.example",reason="connect_refused",server="2"} 1"#,
         r#"crawlgate_upstream_failures_total{origin="none",reason="no_origin",server="none"} 1"#,
         r#"crawlgate_upstream_seconds_count{status="5xx"} 1"#,
@@ -260,6 +260,35 @@ fn more_names_than_there_is_room_for_are_left_out() {
         });
     }
     assert_eq!((made, events.left_out()), (16_384, 20_000 - 16_384));
+}
+
+#[test]
+fn vhost_combined_line_begins_with_host_and_port() {
+    use crate::logs::{Line, LineFormat};
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("access.log");
+    let log = AccessLog::open(&AccessDestination::File(file.clone()), AccessFormat::VhostCombined).expect("opened");
+    let plain = AccessRecord { status: 200, bytes: 5, http: "1.1", referer: None, ..record("/one") };
+    let hosts: [&[u8]; 4] = [b"shop.example", b"shop.example:8080", b"[2001:db8::1]", b"a b\"\n"];
+    for host in hosts {
+        log.write(&AccessRecord { host: Octets(host), ..plain.clone() });
+    }
+    log.write(&AccessRecord { tls: Some("1.3"), ..plain.clone() });
+    log.write(&AccessRecord { host: Octets(b""), ..plain });
+    log.flush(Duration::from_secs(10));
+    let text = std::fs::read_to_string(&file).expect("ASCII");
+    let begins: Vec<&str> = text.lines().filter_map(|line| line.split_once(' ')).map(|(host, _)| host).collect();
+    assert_eq!(
+        begins,
+        ["shop.example:80", "shop.example:8080", "[2001:db8::1]:80", r"a\x20b\x22\x0A:80", "shop.example:443", "-:80"]
+    );
+    let Some(Line::Request(read)) = LineFormat::Detect.read(text.lines().next().expect("a line").as_bytes()) else {
+        panic!("{text}");
+    };
+    assert_eq!(
+        (read.host.as_deref(), read.client.as_deref()),
+        (Some(&b"shop.example:80"[..]), Some(&b"192.0.2.1"[..]))
+    );
 }
 
 /// What a client can send that could end a field or a line, or be another octet.

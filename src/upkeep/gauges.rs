@@ -7,10 +7,11 @@ use crate::sites::{RetireStatus, SiteStatus, Status};
 use crate::telemetry::SiteGauges;
 
 impl Upkeep {
-    /// How the sites stand, and what is wrong with the lists of networks and the event log.
+    /// How the sites stand, and what is wrong with the lists of networks, the event log and the evidence log.
     pub fn status(&self) -> Status {
         let mut status = self.instance.sites.status(self.now());
         status.warnings.extend(self.instance.events.problem());
+        status.warnings.extend(self.instance.evidence.problem());
         for list in self.list_health().into_iter().filter(|list| list.suspended) {
             if list.site == EVERY_SITE {
                 status.warnings.push(format!(
@@ -35,6 +36,7 @@ impl Upkeep {
         let instance = &self.instance;
         instance.metrics.trapped(instance.behaviours.traps.in_force(instance.clock.moment().lived));
         instance.metrics.events(instance.events.left_out(), instance.events.dropped());
+        instance.metrics.evidence(instance.evidence.entries(), instance.evidence.lost());
         let list_health = self.list_health().into_iter();
         let suspended = list_health.map(|list| (list.site, list.crawler, list.suspended));
         instance.metrics.set_suspended(&suspended.collect::<Vec<_>>());

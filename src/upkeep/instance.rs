@@ -3,6 +3,7 @@
 
 use crate::clock::Clock;
 use crate::crawlers::Registry;
+use crate::evidence::Evidence;
 use crate::identity::Proofs;
 use crate::judge::{Judge, Logs, Recorder};
 use crate::ledger::{Behaviours, Ledger};
@@ -34,6 +35,8 @@ pub struct Instance {
     pub access: AccessLog,
     /// A record of each request against the rules.
     pub events: Events,
+    /// What third parties can check.
+    pub evidence: Evidence,
 }
 
 impl Instance {
@@ -47,7 +50,7 @@ impl Instance {
         logs: Logs,
     ) -> Arc<Instance> {
         let (registry, metrics, traffic) = (Registry::builtin(), Metrics::new(), Arc::<Traffic>::default());
-        let (access, events) = (logs.access.clone(), logs.events.clone());
+        let (access, events, evidence) = (logs.access.clone(), logs.events.clone(), logs.evidence.clone());
         let recorder = Arc::new(Recorder::new(registry, metrics.clone(), traffic.clone(), logs));
         let judge = Judge::new(sites.clone(), ledger.clone(), proofs.clone(), behaviours.clone(), registry);
         let judge = Arc::new(judge);
@@ -63,6 +66,7 @@ impl Instance {
             traffic,
             access,
             events,
+            evidence,
         })
     }
 }

@@ -29,13 +29,15 @@ pub struct JudgeParts<'a> {
 }
 
 impl JudgeParts<'_> {
-    /// Loads the policies, and begins this run in the state store.
+    /// Loads the policies, and begins this run in the state store. [`UpkeepThreads`](super::UpkeepThreads) then reload
+    /// policies and store the ledger; without them the policies stay as they are.
     ///
     /// # Errors
     /// The policies cannot be loaded.
     pub fn open(self) -> Result<Arc<Instance>, StartError> {
         let (registry, moment, (store, remembered)) = (Registry::builtin(), self.clock.moment(), self.state);
         let sites = SiteManager::start(self.sites, self.state, registry, moment.now)?;
+        sites.keep_evidence(self.logs.evidence.clone());
         let (ledger, facts) = Ledger::open(store.clone(), remembered, self.new_hosts, &sites.snapshot(), moment);
         // Without a state directory the clients that requested traps are forgotten with the process.
         let traps = match self.has_state_directory {

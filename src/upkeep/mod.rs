@@ -1,7 +1,7 @@
 //! What keeps a [`Judge`](crate::judge::Judge) up to date beside the requests: it is opened with what the last run left,
 //! policies are read again, planned changes come into force, the ledger is stored, and gauges are set. The main types are
-//! [`JudgeParts`], [`Instance`], [`Upkeep`] and [`UpkeepThreads`]. Every door that is a process of its own uses them; the room must not
-//! know doors or origins.
+//! [`JudgeParts`], [`Instance`], [`Upkeep`] and [`UpkeepThreads`]. The server and the
+//! middleware use them. The room must not know doors or origins.
 
 mod gauges;
 mod history;

@@ -19,10 +19,13 @@ const ACME: &[u8] = b"/.well-known/acme-challenge/";
 /// Authorities send tokens of a few dozen octets.
 const LONGEST_TOKEN: usize = 256;
 
-/// The token of a challenge by which an authority asks whether a host is the operator's (RFC 8555 section 8.3), given path
-/// and query. A path has one if it is that of challenges and one token after it: then every reader resolves it to itself,
-/// and what is open for challenges is open for nothing else.
-pub fn acme_token(target: &[u8]) -> Option<&[u8]> {
+/// The token of a challenge by which an authority asks whether a host is the operator's (RFC 8555 section 8.3), given the
+/// method, and path with query. Authorities send GET. A path has a token if it is that of challenges and one token after
+/// it: then every reader resolves it to itself, and what is open for challenges is open for nothing else.
+pub fn acme_token<'t>(method: &[u8], target: &'t [u8]) -> Option<&'t [u8]> {
+    if !matches!(method, b"GET" | b"HEAD") {
+        return None;
+    }
     let path = target.split(|octet| *octet == b'?').next()?;
     let token = path.strip_prefix(ACME)?;
     let is_of_base64url = |octet: &u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_');
@@ -244,8 +247,12 @@ impl<'a> Question<'a> {
         };
         let site = self.site();
         site.signals.license(signals, group)?;
-        let open = site.signals.is_terms(self.target) || acme_token(self.target.sent).is_some();
+        let open = site.signals.is_terms(self.target) || self.is_challenge();
         (!open).then_some(Action::License { status })
+    }
+
+    fn is_challenge(&self) -> bool {
+        acme_token(self.case.facts.method, self.target.sent).is_some()
     }
 
     /// robots.txt, tdmrep.json and pauses come before any rule.
@@ -263,7 +270,7 @@ impl<'a> Question<'a> {
             return Some(Action::TdmRep);
         }
         let pause = entry.pause(now).filter(concerns);
-        pause.filter(|_| acme_token(target.sent).is_none()).map(|pause| pause_action(pause, now))
+        pause.filter(|_| !self.is_challenge()).map(|pause| pause_action(pause, now))
     }
 }
 

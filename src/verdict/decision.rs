@@ -170,6 +170,15 @@ impl Decision {
         if self.recorded || self.kind == Kind::NotACrawler { self.kind.name() } else { "off" }
     }
 
+    /// For how many seconds a request that came too soon is told to wait, or would be.
+    #[cfg(feature = "gate")]
+    pub(crate) fn slowed_for(&self) -> Option<u32> {
+        match (self.action, self.would) {
+            (Action::Slow { retry_after, .. }, _) | (_, Some(Action::Slow { retry_after, .. })) => Some(retry_after),
+            _ => None,
+        }
+    }
+
     /// The same for a request that carries a licence token. Whether the token is good is for the origin to say, or for
     /// the licence server: a policy holds no keys.
     pub fn with_license_token(mut self) -> Decision {

@@ -164,6 +164,13 @@ pub fn identity_by_policy(site: &Site, facts: &Facts<'_>, claim: Claim, may_accu
     }
 }
 
+/// What the networks that the policy lists for a crawler say of an address, in words; `None` where it lists none.
+pub fn evidence_of_policy(site: &Site, claim: Claim, address: Option<IpAddr>) -> Option<String> {
+    let is_inside = site.holds_address(claim, address?)?;
+    let found = if is_inside { "inside" } else { "outside" };
+    Some(format!("the networks that the policy {} lists for this crawler: {found}", site.policy.source.name))
+}
+
 /// Whether an address may be a crawler's as the public network sees it. Others prove nothing.
 pub fn is_public(address: IpAddr) -> bool {
     !is_private(address)

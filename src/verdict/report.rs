@@ -8,7 +8,7 @@ use super::decision::{Action, Decision, Kind, RuleRef, Verdict};
 use super::explanation::{
     ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, ResponseFacts, RuleReport,
 };
-use super::identity::{Identity, Proof};
+use super::identity::{Identity, Proof, evidence_of_policy};
 use super::labels::{claim_label, claim_of, place};
 use super::observed::{LINE_FOR_ALL, Observed, line_for_one};
 use super::{CachedVersions, Scratch};
@@ -63,7 +63,7 @@ pub fn report(case: &Case<'_>, decision: &Decision, response: &ResponseFacts<'_>
         }
         .name(),
         doubt: None,
-        evidence: Vec::new(),
+        evidence: evidence_of_policy(site, decision.claim, facts.client).into_iter().collect(),
         group: decision.rule.map(|rule| group_report(rule, site)),
         rule: decision.rule.and_then(|rule| rule_report(rule, site)),
         verdict: decision.verdict,

@@ -8,6 +8,7 @@ mod admin {
 }
 mod audit;
 mod cli {
+    mod check_formats;
     mod cli_offline;
     mod cli_running;
     mod completions_and_man;
@@ -18,6 +19,7 @@ mod cli {
 mod decisions;
 mod diff;
 mod edge;
+mod evidence;
 mod export;
 mod forwarding {
     mod html;
@@ -55,6 +57,7 @@ pub mod shipped {
     mod deploy;
     mod docs;
     pub mod examples;
+    mod release;
 }
 mod state {
     mod state_directory;
@@ -62,4 +65,8 @@ mod state {
 pub mod support;
 mod telemetry {
     mod events;
+}
+mod upstreams {
+    mod bad_servers;
+    mod people_first;
 }

@@ -34,9 +34,3 @@ pub fn minute(moment: Timestamp) -> String {
 pub fn encoded(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
-
-/// Text that obeys no terminal and turns no line around.
-pub fn shown(text: &str) -> String {
-    let is_unseen = |sign: char| sign.is_control() || matches!(sign, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    text.chars().map(|sign| if is_unseen(sign) { '\u{fffd}' } else { sign }).collect()
-}

@@ -7,10 +7,10 @@ use crate::admin::query::Query;
 use crate::admin::status::Problem;
 use crate::identity::{ListFailure, ListIndex};
 use crate::ledger::{EVERY_SITE, ListHealth};
-use crate::origin::OriginStatus;
 use crate::sites::SiteStatus;
 use crate::telemetry::CertificateStatus;
 use crate::time::Timestamp;
+use crate::upstreams::{OriginStatus, QueueStatus};
 use askama::Template;
 
 #[derive(Template)]
@@ -21,6 +21,7 @@ struct HealthPage {
     problems: Vec<Problem>,
     sites: Vec<SiteHealth>,
     origins: Vec<OriginHealth>,
+    queues: Vec<QueueHealth>,
     certificates: Vec<CertificateHealth>,
     lists: Vec<PublishedList>,
     proofs: Vec<ProofHealth>,
@@ -43,6 +44,16 @@ struct OriginHealth {
     failures: u64,
     server_errors: u64,
     last: String,
+    state: String,
+    is_up: bool,
+    in_flight: String,
+}
+
+struct QueueHealth {
+    origin: String,
+    waiting: String,
+    crawlers: u64,
+    people: u64,
 }
 
 struct CertificateHealth {
@@ -86,6 +97,7 @@ impl Dashboard {
             facts,
             sites: status.policies.sites.iter().map(SiteHealth::new).collect(),
             origins: status.origins.iter().map(OriginHealth::new).collect(),
+            queues: status.queues.iter().map(QueueHealth::new).collect(),
             certificates: status.certificates.iter().map(CertificateHealth::new).collect(),
             problems: status.problems,
             lists: self.lists(),
@@ -156,7 +168,28 @@ impl OriginHealth {
             requests: thousands(origin.requests),
             failures: origin.failures,
             server_errors: origin.server_errors,
+            state: match origin.out_of_use.first() {
+                Some(out) => {
+                    format!("{} gets no requests since {} UTC: {}", out.address, minute(out.since), out.reason)
+                }
+                None if origin.addresses == 0 => "no address".to_owned(),
+                None if origin.is_backup => "up, backup".to_owned(),
+                None => "up".to_owned(),
+            },
+            is_up: origin.out_of_use.is_empty() && origin.addresses > 0,
+            in_flight: thousands(origin.in_flight as u64),
             last: last.map_or_else(|| "none".to_owned(), |last| format!("{} UTC, {}", minute(last.at), last.reason)),
+        }
+    }
+}
+
+impl QueueHealth {
+    fn new(queue: &QueueStatus) -> QueueHealth {
+        QueueHealth {
+            origin: queue.origin.clone(),
+            waiting: thousands(queue.waiting as u64),
+            crawlers: queue.crawlers_turned_away,
+            people: queue.people_turned_away,
         }
     }
 }

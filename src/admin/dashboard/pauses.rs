@@ -78,8 +78,9 @@ fn planned(entry: &SiteEntry, now: Timestamp) -> Vec<String> {
 
 /// The latest first.
 fn over(entry: &SiteEntry, now: Timestamp) -> Vec<String> {
-    let mut over: Vec<&ActivePause> =
-        entry.pauses.iter().chain(&entry.last_switched).filter(|pause| pause.until <= now).collect();
+    // A planned one that ends where it begins stands for a robots.txt that is still answered 503.
+    let planned = entry.pauses.iter().filter(|pause| pause.from < pause.until);
+    let mut over: Vec<&ActivePause> = planned.chain(&entry.last_switched).filter(|pause| pause.until <= now).collect();
     over.sort_by_key(|pause| std::cmp::Reverse(pause.until));
     over.into_iter().take(MAX_SHOWN).map(shown).collect()
 }

@@ -73,9 +73,12 @@ pub fn sentences(told: &Told<'_>, before: Option<&TimeBefore>) -> Vec<String> {
     out.extend(broke(told));
     let unproven = own.get("unproven");
     if unproven > 0 {
+        let others = match unproven {
+            1 => "One other request was".to_owned(),
+            unproven => format!("{} other requests were", thousands(unproven)),
+        };
         out.push(format!(
-            "{} more were disallowed, but crawlgate cannot know which robots.txt the crawlers had: that accuses none.",
-            requests(unproven)
+            "{others} disallowed, but crawlgate cannot know which robots.txt the crawlers had: that accuses none."
         ));
     }
     out.extend(impostors(told));
@@ -185,15 +188,23 @@ fn suspected(told: &Told<'_>) -> Option<String> {
 }
 
 fn refused(told: &Told<'_>) -> String {
-    let all = told.by_identity.all();
-    let (refused, would) = (all.get("refused"), all.get("would_refuse"));
+    let by = told.by_identity;
+    let of_impostors = by.impostor.get("would_refuse");
+    let refused = by.all().get("refused");
+    let would = by.verified.get("would_refuse") + by.unverified.get("would_refuse");
     let of = match refused {
         0 => "crawlgate refused no request".to_owned(),
         refused => format!("crawlgate refused {}", requests(refused)),
     };
-    match would {
-        0 => format!("{of}."),
-        would => format!("{of}; enforcement would refuse {} more.", thousands(would)),
+    match (would, of_impostors) {
+        (0, 0) => format!("{of}."),
+        (would, 0) => format!("{of}; enforcement would refuse {} more.", thousands(would)),
+        (0, impostors) => format!("{of}; enforcement would refuse {} of impostors.", thousands(impostors)),
+        (would, impostors) => format!(
+            "{of}; enforcement would refuse {} more, and {} of impostors.",
+            thousands(would),
+            thousands(impostors)
+        ),
     }
 }
 
@@ -279,6 +290,10 @@ mod tests {
         let all: Vec<&String> = said.iter().filter(|sentence| sentence.starts_with("In all")).collect();
         assert!(all[0].contains(" 6 ") && all[0].contains(" 4 more"), "{all:?}");
         assert!(all[1].contains(" 34 ") && all[1].contains("(34)") && all.len() == 2, "{all:?}");
+        assert!(
+            said.iter().any(|sentence| sentence.contains("would refuse 40 more, and 14 of impostors.")),
+            "{said:?}"
+        );
         assert!(said.last().is_some_and(|last| last.contains(": GPTBot (verified), ")), "{said:?}");
     }
 

@@ -1,11 +1,12 @@
 //! The tester: a form that asks what would become of a request, here and now. Asking leaves no traces.
 
-use super::format::{encoded, shown};
+use super::format::encoded;
 use super::layout::{Layout, line_link, site_link};
 use super::{Dashboard, PageError};
 use crate::admin::LiveQuestion;
 use crate::admin::query::Query;
 use crate::crawlers::Registry;
+use crate::logs::printable;
 use askama::Template;
 use serde_json::Value;
 use std::net::IpAddr;
@@ -78,10 +79,17 @@ impl Dashboard {
 
     fn answer_to(&self, question: &LiveQuestion) -> Answer {
         let answer = self.operations.explain(question);
-        let of = |pointer: &str| answer.explanation.pointer(pointer).and_then(Value::as_str).map(shown);
+        let of = |pointer: &str| {
+            answer.explanation.pointer(pointer).and_then(Value::as_str).map(|text| printable(text.as_bytes()))
+        };
         let list = |pointer: &str| {
             let lines = answer.explanation.pointer(pointer).and_then(Value::as_array);
-            let lines = lines.into_iter().flatten().filter_map(Value::as_str).map(shown).collect::<Vec<_>>();
+            let lines = lines
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .map(|text| printable(text.as_bytes()))
+                .collect::<Vec<_>>();
             (!lines.is_empty()).then(|| lines.join("; "))
         };
         let site = of("/site");

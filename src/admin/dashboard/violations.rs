@@ -1,7 +1,7 @@
 //! Requests against the rules: which crawler, which rule, since when; and samples of the requests themselves, with the
 //! line of the policy that decided.
 
-use super::format::{minute, shown, thousands};
+use super::format::{minute, thousands};
 use super::layout::{Layout, crawler_link, line_link, samples_link, site_link};
 use super::overview::name;
 use super::period::{Choice, Period};
@@ -9,6 +9,7 @@ use super::rows::in_words;
 use super::{Dashboard, PageError};
 use crate::admin::query::Query;
 use crate::crawlers::Registry;
+use crate::logs::printable;
 use crate::state::history::{Sample, SampleFilter, SampleGroup};
 use askama::Template;
 
@@ -85,7 +86,7 @@ impl GroupRow {
             ]),
             identity: group.identity,
             site: group.site,
-            rule: shown(&group.rule),
+            rule: printable(group.rule.as_bytes()),
             source: group.source,
         }
     }
@@ -99,10 +100,10 @@ impl SampleRow {
             crawler: name(&sample.crawler, registry),
             kind: sample.kind.replace('_', " "),
             line: line_link(&sample.site, &sample.source),
-            url: shown(&format!("{}{}", sample.host, sample.target)),
-            user_agent: shown(&sample.user_agent),
-            rule: shown(&sample.rule),
-            method: shown(&sample.method),
+            url: printable(format!("{}{}", sample.host, sample.target).as_bytes()),
+            user_agent: printable(sample.user_agent.as_bytes()),
+            rule: printable(sample.rule.as_bytes()),
+            method: printable(sample.method.as_bytes()),
             action: sample.action.replace('_', " "),
             site: sample.site,
             client: sample.client,
@@ -137,7 +138,7 @@ impl Dashboard {
         let page = ViolationsPage {
             layout: self.layout("Violations", "/violations"),
             choices: period.choices(&samples_link(&chosen)),
-            selected: chosen.iter().map(|(name, value)| (shown(value), without(name))).collect(),
+            selected: chosen.iter().map(|(name, value)| (printable(value.as_bytes()), without(name))).collect(),
             groups_left_out: groups.len() > GROUPS,
             groups: groups.into_iter().take(GROUPS).map(|group| GroupRow::new(group, registry)).collect(),
             samples: samples.into_iter().map(|sample| SampleRow::new(sample, registry)).collect(),

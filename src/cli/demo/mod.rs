@@ -7,8 +7,8 @@ mod site;
 
 use super::{Failure, run};
 use crate::settings::{
-    AccessDestination, AddressDetail, IdentitySettings, Limits, ListenSettings, Logs, OriginSettings, OriginTimeouts,
-    ServerAddress, Settings, TlsSettings,
+    AccessDestination, AddressDetail, IdentitySettings, Limits, ListenSettings, Logs, OriginSettings, ServerAddress,
+    Settings, TlsSettings,
 };
 use crate::telemetry::start_tracing;
 use std::fs;
@@ -43,14 +43,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let policies = policies(arguments, temporary.path())?;
     let control = temporary.path().join("control.sock");
     let access_log = temporary.path().join("access.log");
+    let server = ServerAddress { tls: false, host: origin.ip().to_string(), port: origin.port() };
     let settings = Settings {
         listen: vec![listener(arguments, temporary.path())?],
         decisions: None,
-        origins: vec![OriginSettings {
-            hosts: Vec::new(),
-            servers: vec![ServerAddress { tls: false, host: origin.ip().to_string(), port: origin.port() }],
-            timeouts: OriginTimeouts::default(),
-        }],
+        origins: vec![OriginSettings::of([server])],
         policies: policies.clone(),
         policies_may_be_missing: false,
         admin: Some(arguments.admin.unwrap_or_else(|| preferred(9090))),
@@ -63,6 +60,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         logs: Logs { access: AccessDestination::File(access_log.clone()), ..Logs::default() },
         lane: true,
         history_addresses: AddressDetail::Network,
+        evidence: None,
+        evidence_addresses: AddressDetail::Full,
         threads: None,
         strict: true,
         // The site is new with the demo: no crawler can have a copy of another robots.txt.

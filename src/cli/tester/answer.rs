@@ -2,6 +2,7 @@
 
 use super::asked::{Asked, Followed};
 use crate::crawlers::Purpose;
+use crate::logs;
 use crate::robots::{Bound, Dialect, File, FileVerdict, Reading};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -204,8 +205,7 @@ fn shown(file: &File, line: &crate::robots::Line) -> String {
 
 /// What a terminal can be shown, cut to a length that fits it.
 fn printable(text: &str) -> String {
-    let mut out: String =
-        text.chars().take(SHOWN).map(|c| if c.is_control() || c == '\u{FEFF}' { '\u{FFFD}' } else { c }).collect();
+    let mut out: String = logs::printable(text.chars().take(SHOWN).collect::<String>().as_bytes());
     if text.chars().nth(SHOWN).is_some() {
         out.push_str("...");
     }

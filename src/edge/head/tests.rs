@@ -46,6 +46,9 @@ fn hosts_are_names_and_addresses_with_or_without_a_port() {
         "a_b.example",
         "a.example:",
         "localhost",
+        "a.example.",
+        "a.example.:80",
+        "xn--1",
     ] {
         assert_eq!(mistake(GET, &format!("Host: {host}\r\n")), None, "{host}");
     }
@@ -70,6 +73,15 @@ fn hosts_are_names_and_addresses_with_or_without_a_port() {
         "a\tb",
         "\"a\"",
         "<a>",
+        "a..b",
+        "a.example..",
+        ".a.example",
+        ".",
+        "a%41.example",
+        "%",
+        "-",
+        "_._",
+        "-:80",
     ] {
         assert_eq!(mistake(GET, &format!("Host: {host}\r\n")), Some(Mistake::BadHost), "{host}");
     }
@@ -124,6 +136,9 @@ fn targets_of_other_servers_and_forms_are_refused() {
 fn fields_that_two_readers_could_read_differently_are_refused() {
     for field in ["Host : a", "A", "A b: c", ": a", "A\t: b", "A: b\0", "A: b\u{1}c", "A: b\rc", "\u{e9}: b", "(: b"] {
         assert_eq!(mistake(GET, &format!("{HOST}{field}\r\n")), Some(Mistake::Field), "{field:?}");
+    }
+    for agents in ["User-Agent: a\r\nUser-Agent: b", "user-agent: a\r\nUSER-AGENT: a", "User-Agent:\r\nUser-Agent: a"] {
+        assert_eq!(mistake(GET, &format!("{HOST}{agents}\r\n")), Some(Mistake::UserAgent), "{agents:?}");
     }
     let many = "A: b\r\n".repeat(Limits::DEFAULT.fields);
     assert_eq!(mistake(GET, &format!("{HOST}{many}")), Some(Mistake::TooManyFields));

@@ -1,20 +1,25 @@
 //! [`Exchange`]: one request in the lane, from the choice of a server to the record of what was sent. Must not know how a
-//! head is read, nor how octets move.
+//! head is read, nor how octets move, nor which version of HTTP the client speaks.
 
 mod ask;
-mod relay;
+mod passage;
+mod response;
 
 use super::Lane;
+use super::buffers::Buffer;
+use super::client::Client;
+use super::incoming::Incoming;
+use super::outgoing::Outgoing;
 use super::request::LaneRequest;
+use super::wire::of_client;
 use crate::answers::{Answer, Asked, Field};
-use crate::edge::connection::Connection;
-use crate::edge::date::with_date;
-use crate::edge::head::fields_of;
-use crate::origin::{Attempts, FailedRequest, Route, failure_reason, failure_status};
 use crate::requests::{EndedBy, Sent, Ticket};
+use crate::upstreams::{Attempts, Reached, Route, failure_status};
 use http::Method;
+use passage::Passage;
 use pingora_core::protocols::Stream;
-use pingora_core::{Error, ErrorSource, Result};
+use pingora_core::{Error, ErrorType, Result};
+use std::future::poll_fn;
 
 /// A connection to a server.
 struct Origin {
@@ -24,123 +29,170 @@ struct Origin {
     is_kept: bool,
 }
 
-/// How a client's connection goes on after an exchange.
+/// Whether the client waits for a 100 before it sends the body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expectation {
+    /// It does not, or the origin's 100 was passed on.
+    None,
+    Asked,
+    /// It was told to go on, and need not hear it from the origin.
+    Told,
+}
+
+/// What the client got of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// With the next request.
-    GoesOn,
-    /// It ends, and the client has all that it gets.
-    Ends,
-    /// It breaks off: the client must see that something is missing.
-    BreaksOff,
+    /// The whole response of the origin.
+    Whole,
+    /// An answer of crawlgate's in its place.
+    Answered,
+    /// A part of a response, or nothing: the client must see that something is missing.
+    BrokenOff,
 }
 
 /// One request and its response.
-pub struct Exchange<'e> {
+pub struct Exchange<'e, C> {
     lane: &'e Lane,
-    client: &'e mut Connection,
+    client: &'e mut C,
     ticket: Ticket,
-    request: LaneRequest,
+    request: Outgoing,
+    is_head: bool,
+    /// Whether the request may be sent again when an origin has perhaps seen it.
+    may_repeat: bool,
     attempts: Attempts,
-    /// How far the input was read.
-    read: usize,
+    response: Incoming,
+    informational: u8,
+    passage: Passage,
+    expectation: Expectation,
+    /// Whether the origin keeps the connection.
+    keeps_origin: bool,
+    /// The values of X-Robots-Tag that were sent, each with a line's end.
+    tags: Buffer,
     /// The status that the client got, or is about to get; 0 before.
     status: u16,
     /// Whether that is the final one.
     has_begun: bool,
     body_octets: u64,
-    /// Whether the client's connection goes on.
-    keeps_alive: bool,
 }
 
-impl<'e> Exchange<'e> {
+impl<'e, C: Client> Exchange<'e, C> {
     /// Before anything was sent.
-    pub fn new(lane: &'e Lane, client: &'e mut Connection, ticket: Ticket, request: LaneRequest) -> Exchange<'e> {
+    pub fn new(lane: &'e Lane, client: &'e mut C, ticket: Ticket, request: LaneRequest) -> Exchange<'e, C> {
+        let LaneRequest { head, body, is_head, may_repeat, expects, .. } = request;
         Exchange {
-            keeps_alive: !request.closes,
             lane,
             client,
             ticket,
-            request,
+            request: Outgoing::new(head, body),
+            is_head,
+            may_repeat,
             attempts: Attempts::default(),
-            read: 0,
+            response: Incoming::default(),
+            informational: 0,
+            passage: Passage::default(),
+            expectation: if expects { Expectation::Asked } else { Expectation::None },
+            keeps_origin: false,
+            tags: Buffer::default(),
             status: 0,
             has_begun: false,
             body_octets: 0,
         }
     }
 
-    /// Passes the request and its response on. `head` is the request as it came; `stops` says whether the server is about
-    /// to stop.
-    pub async fn run(mut self, head: &[u8], stops: impl Fn() -> bool) -> After {
-        let passed_on = self.pass_on(stops).await;
-        let after = match &passed_on {
-            Ok(()) if self.keeps_alive => After::GoesOn,
-            Ok(()) => After::Ends,
-            Err(error) => self.fail(error, head).await,
-        };
-        self.record(passed_on.err().as_deref());
+    /// Passes the request and its response on, and records what was sent.
+    pub async fn run(self) -> After {
+        let (after, record) = self.run_unrecorded().await;
+        record.finish(true);
         after
     }
 
-    async fn pass_on(&mut self, stops: impl Fn() -> bool) -> Result<()> {
-        let (origin, head) = self.ask(stops).await?;
-        self.relay(origin, head).await
+    /// The same for a client whose octets leave later: with what is to be recorded when they have.
+    pub async fn run_unrecorded(mut self) -> (After, Record) {
+        let passed_on = self.pass_on().await;
+        let after = match &passed_on {
+            Ok(()) => After::Whole,
+            Err(error) => self.fail(error).await,
+        };
+        let Exchange { ticket, tags, status, body_octets, .. } = self;
+        (after, Record { ticket, tags, status, octets: body_octets, error: passed_on.err() })
     }
 
-    /// Counts that the server did not answer.
-    fn count_failure(&mut self, reason: &'static str, error: &dyn std::fmt::Display) {
-        let (host, target, at) = (self.ticket.host(), self.ticket.target(), self.lane.clock.moment());
-        self.attempts.failed(&self.lane.origins, &FailedRequest { host, target, reason, error, at });
+    async fn pass_on(&mut self) -> Result<()> {
+        self.ask().await?;
+        self.flush().await
+    }
+
+    /// Tells that the server did not answer, and says whether the request may be sent once more.
+    fn may_go_on(&mut self, reached: Reached, error: &Error) -> bool {
+        let wanted = self.ticket.wanted(self.may_repeat || self.request.is_untouched());
+        self.attempts.failed(&self.lane.upstreams, &wanted, reached, error)
     }
 
     /// Answers for an origin that did not, if nothing of a response was sent yet.
-    async fn fail(&mut self, error: &Error, head: &[u8]) -> After {
-        if *error.esource() == ErrorSource::Upstream {
-            let reason = failure_reason(error.etype());
-            self.lane.metrics.upstream_failure(self.attempts.place(), reason);
-            self.count_failure(reason, error);
-        }
+    async fn fail(&mut self, error: &Error) -> After {
+        // What came before the body was told when it happened.
+        self.may_go_on(Reached::Body, error);
         let status = failure_status(error);
         if status == 0 {
             tracing::debug!(%error, "the client left before its response was passed on");
-            return After::BreaksOff;
+            return After::BrokenOff;
         }
         if self.has_begun {
             // What came of the response is the client's.
-            let _ = self.send().await;
-            return After::BreaksOff;
+            let _ = self.flush().await;
+            return After::BrokenOff;
         }
-        let answer = self.answer(status, head);
+        let answer = self.answer(status);
         let tags = answer.fields().filter(|(field, _)| *field == Field::XRobotsTag).map(|(_, value)| value.as_bytes());
-        let buffers = &mut self.request.buffers;
-        buffers.tags.clear();
-        tags.for_each(|tag| buffers.tags.extend(tag.iter().chain(b"\n")));
-        buffers.output.clear();
-        with_date(|date| answer.write_http1(date, false, &mut buffers.output));
-        match self.send().await {
+        self.tags.clear();
+        tags.for_each(|tag| self.tags.extend(tag.iter().chain(b"\n")));
+        self.client.answer(&answer);
+        match self.flush().await {
             Ok(()) => {
                 (self.status, self.body_octets) = (status, answer.body().len() as u64);
-                After::Ends
+                After::Answered
             }
-            Err(_) => After::BreaksOff,
+            Err(_) => After::BrokenOff,
         }
     }
 
-    fn answer(&self, status: u16, head: &[u8]) -> Answer {
+    fn answer(&self, status: u16) -> Answer {
         let method = Method::from_bytes(self.ticket.method()).unwrap_or_default();
-        let asked = Asked { method: &method, headers: &fields_of(head) };
-        let forward = self.ticket.forward(self.client.client.behind(None));
-        if self.attempts.has_no_origin() { forward.has_no_origin(&asked) } else { forward.fail(status, &asked) }
+        let asked = Asked { method: &method, headers: &self.client.asked() };
+        let forward = self.ticket.forward(self.client.connection());
+        forward.unanswered(status, &self.attempts, &asked)
     }
 
-    fn record(self, error: Option<&Error>) {
-        let tags = self.request.buffers.tags.split(|octet| *octet == b'\n').filter(|tag| !tag.is_empty());
+    /// Waits until all that was sent has left.
+    async fn flush(&mut self) -> Result<()> {
+        let flushed = poll_fn(|context| self.client.poll_flush(context)).await;
+        flushed.map_err(|error| of_client(ErrorType::WriteError, error))
+    }
+}
+
+/// What is to be recorded of an exchange.
+pub struct Record {
+    ticket: Ticket,
+    /// The values of X-Robots-Tag that were sent, each with a line's end.
+    tags: Buffer,
+    status: u16,
+    octets: u64,
+    error: Option<Box<Error>>,
+}
+
+impl Record {
+    /// Records it. `has_left` says whether the octets have left.
+    pub fn finish(self, has_left: bool) {
+        let tags = self.tags.split(|octet| *octet == b'\n').filter(|tag| !tag.is_empty());
         self.ticket.finish(&Sent {
             status: self.status,
             tags: tags.collect(),
-            octets: self.body_octets,
-            ended_by: error.map_or(EndedBy::Complete, |error| EndedBy::Error(error.etype().as_str())),
+            octets: self.octets,
+            ended_by: match &self.error {
+                Some(error) => EndedBy::Error(error.etype().as_str()),
+                None if has_left => EndedBy::Complete,
+                None => EndedBy::Client,
+            },
         });
     }
 }

@@ -3,7 +3,6 @@
 
 use crate::forwarding::{Head, field_value};
 use http::HeaderName;
-use httparse::Header;
 use smallvec::SmallVec;
 
 /// The value of a line.
@@ -16,24 +15,29 @@ enum Value<'b> {
 }
 
 /// Lines of a head.
-pub(super) struct Lines<'b> {
+pub struct Lines<'b> {
     lines: SmallVec<[(&'b str, Value<'b>); 32]>,
     added: SmallVec<[u8; 256]>,
 }
 
 impl<'b> Lines<'b> {
-    /// These fields, but for those that are for the next hop alone.
-    pub(super) fn new(fields: &[Header<'b>], is_for_next_hop: impl Fn(&str) -> bool) -> Lines<'b> {
-        let kept = fields.iter().filter(|field| !is_for_next_hop(field.name));
-        Lines { lines: kept.map(|field| (field.name, Value::Kept(field.value))).collect(), added: SmallVec::new() }
+    /// These fields.
+    pub(super) fn new(fields: impl Iterator<Item = (&'b str, &'b [u8])>) -> Lines<'b> {
+        let lines = fields.map(|(name, value)| (name, Value::Kept(value))).collect();
+        Lines { lines, added: SmallVec::new() }
+    }
+
+    /// All of them, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.lines.iter().map(|(name, value)| (*name, self.octets(value)))
     }
 
     /// Writes them, each with its end.
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
-        for (name, value) in &self.lines {
+    pub fn write(&self, out: &mut Vec<u8>) {
+        for (name, value) in self.iter() {
             out.extend_from_slice(name.as_bytes());
             out.extend_from_slice(b": ");
-            out.extend_from_slice(self.octets(value));
+            out.extend_from_slice(value);
             out.extend_from_slice(b"\r\n");
         }
     }
@@ -83,12 +87,8 @@ fn is_plain(value: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    const FIELDS: [Header<'static>; 4] = [
-        Header { name: "Host", value: b"a.example" },
-        Header { name: "X-A", value: b"1" },
-        Header { name: "connection", value: b"close" },
-        Header { name: "x-a", value: b"\xff" },
-    ];
+    const FIELDS: [(&str, &[u8]); 4] =
+        [("Host", b"a.example"), ("X-A", b"1"), ("connection", b"close"), ("x-a", b"\xff")];
 
     fn written(lines: &Lines<'_>) -> Vec<u8> {
         let mut out = Vec::new();
@@ -98,14 +98,14 @@ mod tests {
 
     #[test]
     fn lines_keep_their_order_and_spelling() {
-        let lines = Lines::new(&FIELDS, |name| name.eq_ignore_ascii_case("Connection"));
+        let lines = Lines::new(FIELDS.into_iter().filter(|(name, _)| *name != "connection"));
         assert_eq!(written(&lines), b"Host: a.example\r\nX-A: 1\r\nx-a: \xff\r\n");
         assert_eq!(lines.lines(HeaderName::from_static("x-a")).collect::<Vec<_>>(), [b"1".as_slice(), b"\xff"]);
     }
 
     #[test]
     fn lines_are_replaced_added_and_removed_whatever_their_case() {
-        let mut lines = Lines::new(&FIELDS, |_| false);
+        let mut lines = Lines::new(FIELDS.into_iter());
         lines.set("x-A", b"2");
         lines.add("X-B", b"3");
         lines.add("X-B", b"4\r\nX-C: 5");

@@ -1,49 +1,57 @@
-//! The lane: HTTP/1.1 requests without a body to origins, without Pingora's proxy. [`fits`] says which requests take it,
+//! The lane: requests to origins over HTTP/1.1, without Pingora's proxy. [`fits`] says which requests take it,
 //! [`LaneRequest`] is one of them, [`Lane`] has the connections to origins, and [`Exchange`] passes a request and its response
-//! on. Must not know what a policy says: fields are written by `forwarding`, servers are chosen by `origin`.
+//! on. [`Client`] is the other side of an exchange, one for each version of HTTP. Must not know what a policy says: fields are
+//! written by `forwarding`, servers are chosen by `upstreams`.
 //!
 //! An exchange has a connection to a server, then the head of the response, then its body. Before the first octet of a
-//! response it may begin again, once, if the connection was a kept one. Afterwards an error ends the client's connection.
+//! response it may begin again, once, as `upstreams` says. Afterwards an error ends the client's connection.
 
 mod buffers;
+mod client;
 mod exchange;
+mod incoming;
 mod lines;
+mod outgoing;
 mod pool;
 mod request;
 mod response;
+mod trailers;
 mod wire;
 
-pub use exchange::{After, Exchange};
+pub use buffers::Buffer;
+pub use client::{BodyError, Client, ClientHead};
+pub use exchange::{After, Exchange, Record};
+pub use outgoing::{Outgoing, write_chunk};
 pub use request::{LaneRequest, fits};
 pub use response::{BadResponse, Framing as ResponseFraming, Parsed, ResponseHead, read as read_response};
+pub use trailers::{BadTrailers, read_trailers};
 
-use crate::clock::Clock;
-use crate::origin::Origins;
-use crate::telemetry::Metrics;
+use crate::upstreams::Upstreams;
 use pingora_core::connectors::{ConnectorOptions, TransportConnector};
 use pingora_core::protocols::Stream;
 use pingora_core::server::configuration::ServerConf;
 use pool::Pool;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What all requests in the lane share.
 pub struct Lane {
-    origins: Arc<Origins>,
+    upstreams: Arc<Upstreams>,
     connector: TransportConnector,
     pool: Arc<Pool<Stream>>,
-    metrics: Arc<Metrics>,
-    clock: Clock,
+    /// How long a client may send nothing of a body.
+    stall: Duration,
 }
 
 impl Lane {
     /// A lane to these origins. It connects and keeps connections as Pingora is configured to.
-    pub fn new(origins: Arc<Origins>, configuration: &ServerConf, metrics: Arc<Metrics>, clock: Clock) -> Lane {
+    /// A client that sends nothing of a body for `stall` is given up.
+    pub fn new(upstreams: Arc<Upstreams>, configuration: &ServerConf, stall: Duration) -> Lane {
         Lane {
-            origins,
+            upstreams,
             connector: TransportConnector::new(Some(ConnectorOptions::from_server_conf(configuration))),
             pool: Arc::new(Pool::new(configuration.threads, configuration.upstream_keepalive_pool_size)),
-            metrics,
-            clock,
+            stall,
         }
     }
 }

@@ -4,6 +4,7 @@ use super::super::shared::{PeerAddress, Shared};
 use super::GateLayer;
 use crate::clock::Clock;
 use crate::crawlers::Registry;
+use crate::evidence::Evidence;
 use crate::identity::Proofs;
 use crate::judge::Logs;
 use crate::policy::origin::OriginFile;
@@ -210,7 +211,8 @@ impl GateBuilder {
             EventDestination::File(path) => Events::open(&self.events).map_err(failed(path))?,
             EventDestination::Off | EventDestination::Stdout => Events::off(),
         };
-        Ok(Logs { access, events, addresses: self.addresses, kept_addresses: AddressDetail::Network })
+        let evidence = Evidence::off();
+        Ok(Logs { access, events, evidence, addresses: self.addresses, kept_addresses: AddressDetail::Network })
     }
 }
 

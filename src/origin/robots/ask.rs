@@ -5,14 +5,12 @@
 //! redirect to a server of the origin is followed, too. Every other one must lead to a public address over https: what
 //! it leads to is published, and crawlgate can reach addresses that no client can (`public_addresses.rs`).
 
-use super::super::authority;
-use super::super::hosts::Hosts;
 use super::super::trust;
 use super::public_addresses::{NotPublic, PublicAddresses};
 use super::{FetchFailure, FetchResult};
 use crate::heads::OWN_AGENT;
 use crate::robots::MAX_BYTES;
-use crate::settings::{OriginSettings, OriginTimeouts, ServerAddress};
+use crate::settings::{OriginIndex, OriginSettings, OriginTimeouts, ServerAddress};
 use std::io::Read;
 use std::time::{Duration, Instant};
 use ureq::unversioned::resolver::DefaultResolver;
@@ -24,12 +22,14 @@ const REDIRECTS: usize = 10;
 const TIME: Duration = Duration::from_secs(20);
 /// How many servers of an origin are tried, one after the other.
 const SERVERS: usize = 3;
+/// What is asked for. An origin of some paths alone need not have it.
+const ROBOTS_TXT: &[u8] = b"/robots.txt";
 
 type Response = ureq::http::Response<ureq::Body>;
 
 /// The servers of each host.
 pub struct Targets {
-    hosts: Hosts,
+    index: OriginIndex,
     groups: Vec<OriginSettings>,
 }
 
@@ -47,7 +47,7 @@ pub struct Target {
 impl Targets {
     /// For the origins of the settings.
     pub fn new(origins: &[OriginSettings]) -> Targets {
-        Targets { hosts: Hosts::new(origins.iter().map(|origin| origin.hosts.as_slice())), groups: origins.to_vec() }
+        Targets { index: OriginIndex::new(origins), groups: origins.to_vec() }
     }
 
     /// Whether there is no origin.
@@ -58,8 +58,8 @@ impl Targets {
     /// The servers of a host. A site for every host has none: then those that a request without a host would go to.
     pub fn target(&self, host: Option<&str>) -> Option<Target> {
         let group = match host {
-            Some(host) => self.hosts.find(host.as_bytes()),
-            None => self.hosts.find(b"").or((!self.groups.is_empty()).then_some(0)),
+            Some(host) => self.index.find(host.as_bytes(), ROBOTS_TXT),
+            None => self.index.find(b"", ROBOTS_TXT).or((!self.groups.is_empty()).then_some(0)),
         };
         self.target_of(group?, host)
     }
@@ -68,8 +68,11 @@ impl Targets {
     pub fn target_of(&self, group: usize, host: Option<&str>) -> Option<Target> {
         let group = self.groups.get(group)?;
         let named = group.hosts.iter().find(|host| !host.starts_with('*')).cloned();
-        let host = host.map(str::to_owned).or(named).or_else(|| group.servers.first().map(authority))?;
-        let servers = group.servers.iter().take(SERVERS).cloned().collect();
+        let host = host
+            .map(str::to_owned)
+            .or(named)
+            .or_else(|| group.servers.first().map(|server| server.address.authority()))?;
+        let servers = group.servers.iter().map(|server| server.address.clone()).take(SERVERS).collect();
         Some(Target { host, servers, timeouts: group.timeouts })
     }
 }
@@ -147,12 +150,12 @@ impl Place {
             return Some(Place {
                 host: Some(host.to_owned()),
                 tls,
-                authority: authority(server),
+                authority: server.authority(),
                 path,
                 is_foreign: false,
             });
         }
-        let is_server = |server: &ServerAddress| server.tls == tls && authority(server).eq_ignore_ascii_case(host);
+        let is_server = |server: &ServerAddress| server.tls == tls && server.authority().eq_ignore_ascii_case(host);
         let is_foreign = !question.target.servers.iter().any(is_server);
         Some(Place { host: None, tls, authority: host.to_owned(), path, is_foreign })
     }
@@ -163,7 +166,7 @@ fn follow(question: &Question<'_>, server: &ServerAddress, deadline: Instant) ->
     let mut place = Place {
         host: Some(host),
         tls: server.tls,
-        authority: authority(server),
+        authority: server.authority(),
         path: "/robots.txt".into(),
         is_foreign: false,
     };

@@ -214,11 +214,10 @@ fn status_304_without_copy_is_a_failure() {
 
 #[test]
 fn hosts_of_a_site_select_its_servers() {
-    use crate::settings::{OriginSettings, OriginTimeouts, ServerAddress};
+    use crate::settings::{OriginSettings, ServerAddress};
     let origin = |hosts: &[&str], url: &str| OriginSettings {
         hosts: hosts.iter().map(|host| host.to_string()).collect(),
-        servers: vec![ServerAddress::parse(url).expect("a URL")],
-        timeouts: OriginTimeouts::default(),
+        ..OriginSettings::of([ServerAddress::parse(url).expect("a URL")])
     };
     let targets = Targets::new(&[
         origin(&["*.shop.example", "shop.example"], "http://10.0.0.1:3000"),

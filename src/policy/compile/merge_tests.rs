@@ -296,6 +296,20 @@ fn sitemaps_are_united_and_other_lines_survive() {
 }
 
 #[test]
+fn a_value_with_control_characters_is_not_published() {
+    let origin = "Sitemap: https://shop.example/\u{1b}[2J\nHost: a\u{9b}b\nUser-agent: *\nDisallow: /a/\u{1b}\n\
+                  Content-Signal: ai-train=no\u{7}\nVisit-time: 0600-\u{85}0845\nClean-param: ref\t/x\n";
+    let text = served(STAR, origin);
+    assert!(!text.contains(|sign: char| sign.is_control() && sign != '\n'), "{text:?}");
+    for kept in ["Disallow: /a/%1B\n", "Clean-param: ref /x\n"] {
+        assert!(text.contains(kept), "{text:?}");
+    }
+    for left_out in ["Sitemap:", "Host:", "Content-Signal:", "Visit-time:"] {
+        assert!(!text.contains(left_out), "{text:?}");
+    }
+}
+
+#[test]
 fn lines_with_unknown_keys_are_left_out_unless_the_policy_names_them() {
     let origin = "Schemamap: https://shop.example/map\n\"SecretAccessKey\": \"one\",\nUser-agent: *\nDisallow: /a/\nToken: two\n\
                   token: three\nClean-param: sid /\nHost: shop.example\nschemaMap: https://shop.example/other\n";

@@ -3,14 +3,14 @@
 //!
 //! What is neither a rule, a sitemap nor a Crawl-delay comes along as an extension line if crawlgate or the policy knows
 //! its key. Other lines are left out and counted: what an origin answers with may be no robots.txt at all, and it would be
-//! published.
+//! published. So are lines with control characters in their values, which are not counted.
 
 use super::budget::TooMuch;
 use super::draft::{octets_of_lines, octets_of_rule};
 use crate::crawlers::Registry;
 use crate::policy::origin::OriginFile;
 use crate::policy::site::RuleSource;
-use crate::robots::{Dialect, Extension, File, Key, Line, MAX_BYTES, Reading, Rule, Spelling};
+use crate::robots::{Dialect, Extension, File, Key, Line, MAX_BYTES, Reading, Record, Rule, Spelling};
 use crate::yaml::Located;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -52,9 +52,11 @@ const MAX_UNITED: usize = 4 * MAX_BYTES;
 impl OriginRules {
     pub fn read(origin: &OriginFile, keys: &[Located<String>], registry: &Registry) -> Result<OriginRules, TooMuch> {
         let file = &origin.file;
-        let unknown: HashSet<usize> = unknown_keys(file, keys).map(|line| line.number).collect();
+        let mut left_out: HashSet<usize> = unknown_keys(file, keys).map(|line| line.number).collect();
+        let unknown = left_out.len();
+        left_out.extend(lines_with_control_characters(file));
         let reading = Reading::new(file, Dialect::Rfc9309, &registry.tokens_with_blanks());
-        let mut rules = OriginRules { unknown: unknown.len(), ..OriginRules::default() };
+        let mut rules = OriginRules { unknown, ..OriginRules::default() };
         rules.rules = reading.groups().iter().map(|group| group.rules.len()).sum();
         let mut size = 0;
         let (mut seen, mut known) = (HashSet::new(), HashMap::<Vec<usize>, usize>::new());
@@ -68,7 +70,7 @@ impl OriginRules {
             let group = *known.entry(parts.to_vec()).or_insert_with_key(|parts| {
                 // Beyond the limit nothing is kept: the file is not used.
                 let group =
-                    if size > MAX_UNITED { OriginGroup::default() } else { united(file, &reading, parts, &unknown) };
+                    if size > MAX_UNITED { OriginGroup::default() } else { united(file, &reading, parts, &left_out) };
                 size += group.rules.iter().map(|(rule, _)| octets_of_rule(rule)).sum::<usize>();
                 size += octets_of_lines(&group.extensions);
                 rules.groups.push(group);
@@ -82,7 +84,7 @@ impl OriginRules {
         if size > MAX_UNITED {
             return Err(rules.too_much());
         }
-        rules.whole_file(file, &reading, &unknown);
+        rules.whole_file(file, &reading, &left_out);
         Ok(rules)
     }
 
@@ -116,11 +118,12 @@ impl OriginRules {
 
     /// What is said once for the whole file: sitemaps, lines before the first group, and those that mean the whole host
     /// wherever they stand (Yandex: `Clean-param` and `Host` are intersectional).
-    fn whole_file(&mut self, file: &File, reading: &Reading, unknown: &HashSet<usize>) {
+    fn whole_file(&mut self, file: &File, reading: &Reading, left_out: &HashSet<usize>) {
         let (mut urls, mut lines) = (HashSet::new(), HashSet::new());
         let in_groups: HashSet<usize> =
             reading.groups().iter().flat_map(|group| group.others.iter().copied()).collect();
-        for line in file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES) {
+        let lines_read = file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES);
+        for line in lines_read.filter(|line| !left_out.contains(&line.number)) {
             let Some(record) = line.record.as_ref().filter(|record| record.spelling != Spelling::Longer) else {
                 continue;
             };
@@ -133,7 +136,6 @@ impl OriginRules {
                     }
                 }
                 Key::UserAgent | Key::Allow | Key::Disallow | Key::CrawlDelay => {}
-                _ if unknown.contains(&line.number) => {}
                 key if is_of_the_host(key) || !in_groups.contains(&line.number) => {
                     push_new(&mut self.extensions, &mut lines, extension(file, record));
                 }
@@ -178,7 +180,14 @@ pub fn unknown_keys<'a>(file: &'a File, keys: &'a [Located<String>]) -> impl Ite
     })
 }
 
-fn united(file: &File, reading: &Reading, parts: &[usize], unknown: &HashSet<usize>) -> OriginGroup {
+/// Lines with a value that a terminal or a reader might obey. A tab stands between the parts of some.
+fn lines_with_control_characters(file: &File) -> impl Iterator<Item = usize> {
+    let lines = file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES);
+    let is_obeyed = |record: &Record| file.text(&record.value).contains(|sign: char| sign.is_control() && sign != '\t');
+    lines.filter(move |line| line.record.as_ref().is_some_and(is_obeyed)).map(|line| line.number)
+}
+
+fn united(file: &File, reading: &Reading, parts: &[usize], left_out: &HashSet<usize>) -> OriginGroup {
     let mut group = OriginGroup::default();
     let (mut seen, mut lines) = (HashSet::new(), HashSet::new());
     for part in parts.iter().filter_map(|&part| reading.groups().get(part)) {
@@ -187,7 +196,7 @@ fn united(file: &File, reading: &Reading, parts: &[usize], unknown: &HashSet<usi
                 group.rules.push((line.rule.clone(), RuleSource::Origin(line.line)));
             }
         }
-        let others = part.others.iter().filter(|number| !unknown.contains(number));
+        let others = part.others.iter().filter(|number| !left_out.contains(number));
         let records = others.filter_map(|&number| file.line(number)?.record.as_ref());
         for record in records.filter(|record| !is_of_the_host(record.key)) {
             match record.key {
@@ -201,8 +210,8 @@ fn united(file: &File, reading: &Reading, parts: &[usize], unknown: &HashSet<usi
     group
 }
 
-fn extension(file: &File, record: &crate::robots::Record) -> Extension {
-    Extension { key: file.text(&record.name).into_owned(), value: file.text(&record.value).into_owned() }
+fn extension(file: &File, record: &Record) -> Extension {
+    Extension { key: file.text(&record.name).into_owned(), value: file.text(&record.value).replace('\t', " ") }
 }
 
 fn push_new(extensions: &mut Vec<Extension>, seen: &mut HashSet<Extension>, new: Extension) {

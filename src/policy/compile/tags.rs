@@ -1,8 +1,8 @@
 //! The `indexing` rules of a policy into the plan that tags are attached by.
 
 use crate::indexing::{Directives, Scope, Tags};
-use crate::policy::decode::compile_path_regex;
 use crate::policy::model::{Conditions, Environment, OriginTags, Policy};
+use crate::policy::regular_expression::compile_path_regex;
 use crate::policy::retire::RetireStage;
 use crate::policy::site::{TagConditions, TagLines, TagPlan, TagRule};
 use crate::robots::Pattern;

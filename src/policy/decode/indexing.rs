@@ -3,10 +3,8 @@
 use super::patterns::patterns;
 use crate::indexing::{Directives, Scope, Tags, is_directive_name};
 use crate::policy::model::{Conditions, IndexingRule, OriginTags, StatusCondition, WrittenDirectives};
+use crate::policy::regular_expression::{Mistake, mistake_in};
 use crate::yaml::{Decoder, Diagnostic, Fields, Located, Node, Severity, Span, Value};
-
-/// What a path expression may grow to when compiled: policies of thousands of sites share one process.
-const REGEX_BYTES: usize = 1 << 20;
 
 pub fn rules(node: &Node, decoder: &mut Decoder<'_>) -> Vec<IndexingRule> {
     let items = decoder.one_or_many_maps(node, "a list of rules, each with conditions and a tag");
@@ -172,17 +170,10 @@ pub fn listed<T>(
     list
 }
 
-/// The expression as it is compiled, for checking and for use alike.
-pub fn compile_path_regex(text: &str) -> Result<regex::bytes::Regex, regex::Error> {
-    regex::bytes::RegexBuilder::new(text).size_limit(REGEX_BYTES).dfa_size_limit(REGEX_BYTES).build()
-}
-
 fn path_regex(node: &Node, decoder: &mut Decoder<'_>) -> Option<Located<String>> {
     let text = decoder.located(node, "a regular expression")?;
-    if let Err(error) = compile_path_regex(&text.value) {
-        let why = error.to_string();
-        let why = why.lines().last().unwrap_or("").trim_start_matches("error: ").to_owned();
-        decoder.error("bad-regex", node.span, format!("this is not a regular expression: {why}"));
+    if let Some(Mistake { what, help }) = mistake_in(&text.value) {
+        decoder.error("bad-regex", node.span, what).help = Some(help);
         return None;
     }
     Some(text)

@@ -15,7 +15,6 @@ mod robots;
 mod signals;
 
 pub use hosts::parse_host;
-pub use indexing::compile_path_regex;
 pub use patterns::MAX_PATTERN;
 pub use robots::is_token;
 pub use signals::{is_category, url_mistake};

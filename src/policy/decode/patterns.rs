@@ -1,5 +1,6 @@
 //! Paths of rules, as every section of a policy writes them.
 
+use crate::policy::regular_expression::{is_regular_expression, paths_for};
 use crate::yaml::{Decoder, Diagnostic, Located, Node};
 
 /// Octets of a path that crawlers are sure to read.
@@ -28,9 +29,16 @@ pub fn check_pattern(pattern: &Located<String>, decoder: &mut Decoder<'_>) -> bo
         return false;
     }
     if !text.starts_with(['/', '*']) {
+        let help = match text.starts_with('^') || is_regular_expression(text) {
+            true => format!(
+                "paths are no regular expressions, but prefixes with `*` and, at the end, `$`: {}",
+                paths_for(text)
+            ),
+            false => format!("write `/{text}` or `*{text}`"),
+        };
         decoder
             .error("bad-path", pattern.span, format!("`{text}` matches nothing: a path begins with `/` or `*`"))
-            .help = Some(format!("write `/{text}` or `*{text}`"));
+            .help = Some(help);
         return false;
     }
     if text.chars().any(char::is_control) {

@@ -13,6 +13,8 @@ const MAX_COMPARED: usize = 2_000_000;
 
 /// Tokens that are named for one name: more help nobody.
 const MAX_MEANT: usize = 5;
+/// What owners who name a product or an operator mostly mean, in the order of their concern.
+const MEANT_PURPOSES: [Purpose; 3] = [Purpose::Training, Purpose::Search, Purpose::Assistant];
 /// What a product's name is followed by in the tokens of its crawlers.
 const OF_PRODUCTS: [&str; 7] = ["bot", "user", "searchbot", "web", "agent", "aiuser", "fetcher"];
 
@@ -80,8 +82,8 @@ fn not_a_token(agent: &str, span: Span, meant: &[&Crawler], diagnostics: &mut Di
     );
 }
 
-/// The crawlers that are meant by a name that is no token: one that is nearly written so (`GPT-Bot`), those of a product
-/// (`ChatGPT`), or of an operator (`OpenAI`), of these one for each purpose. Empty where the name is known, or nobody's.
+/// The crawlers that are meant by a name that is no token: one that is nearly written so (`GPT-Bot`); or those of a product
+/// (`ChatGPT`) or of an operator (`OpenAI`), one for each purpose. Empty where the name is known, or nobody's.
 fn meant_by<'r>(name: &str, registry: &'r Registry) -> Vec<&'r Crawler> {
     if tokens(registry).any(|token| token.eq_ignore_ascii_case(name)) {
         return Vec::new();
@@ -100,12 +102,26 @@ fn meant_by<'r>(name: &str, registry: &'r Registry) -> Vec<&'r Crawler> {
             with_token().filter(is_meant).partition(|crawler| crawler.source.contains("[D]"));
         if documented.is_empty() { others } else { documented }
     };
-    let by_operator = documented(&|crawler| self::plain(&crawler.operator) == plain);
-    if by_operator.is_empty() {
-        return documented(&|crawler| is_of_product(crawler, &plain)).into_iter().take(MAX_MEANT).collect();
+    let is_named = |name: &String| self::plain(name) == plain;
+    let by_product = documented(&|crawler| crawler.products.iter().any(is_named));
+    let by_operator = documented(&|crawler| is_named(&crawler.operator));
+    let by_token = documented(&|crawler| is_of_product(crawler, &plain));
+    let found = [by_product, by_operator, by_token].into_iter().find(|found| !found.is_empty());
+    one_for_each_purpose(&found.unwrap_or_default())
+}
+
+/// The first crawler of each purpose, one that obeys robots.txt if there is one. The purposes that owners mean come alone
+/// where the crawlers have one of them.
+fn one_for_each_purpose<'r>(crawlers: &[&'r Crawler]) -> Vec<&'r Crawler> {
+    let first = |purpose: Purpose| {
+        let with_purpose = crawlers.iter().filter(|crawler| crawler.purpose == purpose);
+        with_purpose.min_by_key(|crawler| crawler.binds == Binds::Never).copied()
+    };
+    let meant: Vec<_> = MEANT_PURPOSES.into_iter().filter_map(first).collect();
+    match meant.is_empty() {
+        true => Purpose::ALL.into_iter().filter_map(first).take(MAX_MEANT).collect(),
+        false => meant,
     }
-    let first = |purpose: Purpose| by_operator.iter().find(|crawler| crawler.purpose == purpose).copied();
-    Purpose::ALL.into_iter().filter_map(first).take(MAX_MEANT).collect()
 }
 
 /// Whether the token is the name of a product and a word that tells its crawlers apart: `ChatGPT-User`, `PerplexityBot`.

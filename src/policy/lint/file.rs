@@ -1,11 +1,12 @@
 //! Lints of a robots.txt as it was found, in any state.
 
 use super::catalogue as lints;
-use super::rules::{holds_several_paths, is_regular_expression};
+use super::rules::holds_several_paths;
 use super::subject::{Subject, SubjectGroup, SubjectRule};
 use crate::crawlers::{Crawler, Registry};
 use crate::policy::agent_names::names_on_one_line;
 use crate::policy::decode::parse_host;
+use crate::policy::regular_expression::is_regular_expression;
 use crate::robots::{
     Dialect, File, Key, LITERAL_STAR, Line, MAX_BYTES, Oddity, Reading, Shape, Spelling, TargetScratch,
 };

@@ -73,7 +73,8 @@ fn lint_subject(subject: &Subject, registry: &Registry, diagnostics: &mut Diagno
 /// Findings of one kind in one file that are shown; a page of HTML has a thousand lines that are no records.
 const MAX_OF_A_KIND: usize = 3;
 
-/// Of each kind the first few, the last of which says how many more there are. What refuses the file is shown whole.
+/// Of each kind the first few, the last of which says how many more there are. What refuses the file is shown whole. Names
+/// that are no tokens are a kind each: the tokens that are meant differ from name to name.
 fn limit(found: &mut Diagnostics) {
     /// How many of a kind were shown, where the last of them stands, and how many were left out.
     #[derive(Default)]
@@ -82,10 +83,11 @@ fn limit(found: &mut Diagnostics) {
         last: usize,
         left_out: usize,
     }
-    let mut counts: HashMap<&str, Count> = HashMap::new();
+    let mut counts: HashMap<(&str, Option<String>), Count> = HashMap::new();
     let mut kept = Vec::with_capacity(found.items.len());
     for finding in found.items.drain(..) {
-        let count = counts.entry(finding.id).or_default();
+        let name = (finding.id == catalogue::NOT_A_TOKEN.id).then(|| finding.message.clone());
+        let count = counts.entry((finding.id, name)).or_default();
         if finding.severity == Severity::Error || count.shown < MAX_OF_A_KIND {
             (count.shown, count.last) = (count.shown + 1, kept.len());
             kept.push(finding);

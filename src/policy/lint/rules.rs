@@ -2,6 +2,7 @@
 
 use super::catalogue as lints;
 use super::subject::{Subject, SubjectGroup, SubjectRule};
+use crate::policy::regular_expression::{is_regular_expression, paths_for};
 use crate::robots::Pattern;
 use crate::yaml::{Diagnostics, Span};
 use std::collections::HashMap;
@@ -146,73 +147,6 @@ fn is_open_ended(rule: &SubjectRule, opened: &[&str]) -> bool {
     let is_word = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
     let opens = opened.get(opened.partition_point(|other| *other < path)).is_some_and(|next| next.starts_with(path));
     !rule.allow && (1..=MAX_NAME).contains(&name.len()) && is_word && !opens
-}
-
-/// Whether a pattern has what only regular expressions have: `/.*\.php`, `/(en|de)/`. URLs have no backslash and no `|`.
-pub(super) fn is_regular_expression(pattern: &str) -> bool {
-    let has_alternatives = pattern
-        .split_once('(')
-        .is_some_and(|(_, rest)| rest.split_once('|').is_some_and(|(_, rest)| rest.contains(')')));
-    has_alternatives || ["\\.", "\\/", "\\?", "\\d", "\\w", "[0-9", "[a-z"].iter().any(|piece| pattern.contains(piece))
-}
-
-/// Rules that are named in place of one expression.
-const MAX_ALTERNATIVES: usize = 6;
-
-/// What to write in place of a regular expression: the rules that come nearest to it.
-fn paths_for(regex: &str) -> String {
-    let rules = as_rules(regex).filter(|rules| rules.iter().all(|rule| rule != regex && rule.len() > 1));
-    match rules {
-        Some(rules) => {
-            let rules: Vec<String> = rules.iter().map(|rule| format!("`{rule}`")).collect();
-            let any = if rules.iter().any(|rule| rule.contains('*')) { "; `*` stands for any characters" } else { "" };
-            format!("write {}{any}", rules.join(" and "))
-        }
-        None => {
-            "a path begins with `/`, `*` stands for any characters, and a `$` for the end of the URL: write a rule \
-                 for each path"
-                .into()
-        }
-    }
-}
-
-/// An expression as rules that match at least what it matches; `None` where a piece of it is not read here.
-fn as_rules(regex: &str) -> Option<Vec<String>> {
-    let mut rules = vec![String::new()];
-    let mut signs = regex.trim_start_matches('^').chars().peekable();
-    while let Some(sign) = signs.next() {
-        let piece = match sign {
-            '(' => {
-                let inside: String = signs.by_ref().take_while(|sign| *sign != ')').collect();
-                let alternatives: Vec<&str> = inside.trim_start_matches("?:").split('|').collect();
-                if inside.contains(['(', '\\', '[', '*', '+']) || rules.len() * alternatives.len() > MAX_ALTERNATIVES {
-                    return None;
-                }
-                let each = |rule: &String| alternatives.iter().map(|one| format!("{rule}{one}")).collect::<Vec<_>>();
-                rules = rules.iter().flat_map(each).collect();
-                continue;
-            }
-            ')' | '|' | ']' | '{' | '}' => return None,
-            '[' => {
-                signs.by_ref().find(|sign| *sign == ']')?;
-                None
-            }
-            '\\' => signs.next().filter(|sign| !sign.is_ascii_alphanumeric()),
-            '.' if signs.peek().is_some_and(|next| "*+?{".contains(*next)) => None,
-            sign => Some(sign),
-        };
-        let sign = piece.unwrap_or('*');
-        if piece.is_none() {
-            // How often, which `*` includes.
-            while signs.next_if(|sign| "*+?{}".contains(*sign) || sign.is_ascii_digit() || *sign == ',').is_some() {}
-        }
-        rules.iter_mut().filter(|rule| sign != '*' || !rule.ends_with('*')).for_each(|rule| rule.push(sign));
-    }
-    let path = |rule: String| {
-        let rule = rule.trim_end_matches('*').to_owned();
-        if rule.starts_with(['/', '*']) { rule } else { format!("/{rule}") }
-    };
-    Some(rules.into_iter().map(path).collect())
 }
 
 /// Whether a pattern looks like a list of paths: `/i,/j` or `/i /j`.

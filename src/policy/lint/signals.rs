@@ -284,6 +284,34 @@ pub(super) fn unknown_category(name: &Located<String>) -> Option<Diagnostic> {
     Some(lints::UNKNOWN_CATEGORY.at(name.span, message).help(help))
 }
 
+/// Parts of names that were written for a category.
+const WORDS_OF_CATEGORIES: [(&str, SignalCategory); 5] = [
+    ("train", SignalCategory::AiTrain),
+    ("input", SignalCategory::AiInput),
+    ("ground", SignalCategory::AiInput),
+    ("ai-us", SignalCategory::AiInput),
+    ("search", SignalCategory::Search),
+];
+
+/// The category that a name means in either vocabulary, as far as that can be told.
+pub(super) fn meant_category(name: &str) -> Option<SignalCategory> {
+    let name = name.to_ascii_lowercase().replace('_', "-");
+    let by_word = WORDS_OF_CATEGORIES.into_iter().find(|(word, _)| name.contains(word)).map(|(_, category)| category);
+    let of_name = |known: &str| SignalCategory::ALL.into_iter().find(|one| known == one.name() || known == one.usage());
+    let known = SignalCategory::ALL.into_iter().flat_map(|category| [category.name(), category.usage()]);
+    by_word.or_else(|| of_name(nearest(&name, known)?))
+}
+
+/// Whether a word behind a category was meant to grant or to restrict; `None` where that cannot be told.
+pub(super) fn meant_word(word: &str) -> Option<bool> {
+    let word = word.trim_matches(|sign: char| !sign.is_ascii_alphanumeric()).to_ascii_lowercase();
+    match word.as_str() {
+        "y" | "yes" | "true" | "1" | "on" | "allow" | "allowed" => Some(true),
+        "n" | "no" | "none" | "never" | "false" | "0" | "off" | "deny" | "disallow" | "disallowed" => Some(false),
+        _ => None,
+    }
+}
+
 /// The first rule that matches counts: behind one for the whole site nothing does.
 fn unreachable_reservations(site: &Site, diagnostics: &mut Diagnostics) {
     let Some(first) = site.policy.tdm.iter().position(|rule| covers_all(&rule.paths)) else { return };

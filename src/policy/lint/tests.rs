@@ -600,13 +600,16 @@ fn a_retired_directive_is_to_be_sent_as_itself() {
 #[test]
 fn a_name_that_is_no_token_is_told_those_that_are_meant() {
     for (written, meant) in [
-        ("ChatGPT", &["ChatGPT-User"][..]),
-        ("OpenAI", &["OAI-SearchBot", "GPTBot", "ChatGPT-User"]),
+        ("ChatGPT", &["GPTBot", "OAI-SearchBot", "ChatGPT-User"][..]),
+        ("OpenAI", &["GPTBot", "OAI-SearchBot", "ChatGPT-User"]),
         ("GPT-Bot", &["GPTBot"]),
-        ("Google", &["Googlebot", "Google-Extended"]),
-        ("anthropic", &["Claude-SearchBot", "ClaudeBot", "Claude-User"]),
-        ("Claude", &["ClaudeBot", "Claude-User"]),
+        ("Google", &["Google-Extended", "Googlebot", "Google-CloudVertexBot"]),
+        ("anthropic", &["ClaudeBot", "Claude-SearchBot", "Claude-User"]),
+        ("Claude", &["ClaudeBot", "Claude-SearchBot", "Claude-User"]),
         ("Perplexity", &["PerplexityBot", "Perplexity-User"]),
+        ("Copilot", &["bingbot"]),
+        ("Gemini", &["Google-Extended"]),
+        ("Ahrefs", &["AhrefsBot"]),
         ("Google-bot", &["Googlebot"]),
     ] {
         let text = format!("User-agent: {written}\nDisallow: /a/\n");
@@ -615,8 +618,20 @@ fn a_name_that_is_no_token_is_told_those_that_are_meant() {
         assert!(!ids.contains(&"unlisted-token") && !ids.contains(&"unknown-token"), "{written}: {ids:?}");
         let item = found.diagnostics.items.iter().find(|item| item.id == "not-a-token").expect(written);
         let help = item.help.as_deref().unwrap_or_default();
-        assert!(meant.iter().all(|token| help.contains(&format!("`{token}`"))), "{written}: {help}");
+        let told: Vec<&str> = help.split('`').skip(1).step_by(2).collect();
+        assert_eq!(told, meant, "{written}: {help}");
     }
+    assert!(!of_file(b"User-agent: Grok\nDisallow: /a/\n", None, None).iter().any(|(id, _)| *id == "not-a-token"));
+}
+
+#[test]
+fn each_of_many_names_keeps_the_tokens_that_are_meant() {
+    let names = ["ChatGPT", "OpenAI", "GPT-Bot", "Google", "Anthropic", "Gemini", "Copilot"];
+    let text = names.map(|name| format!("User-agent: {name}\nDisallow: /a/\n\n")).concat();
+    let found = lint_file("robots.txt", &File::parse(text.into_bytes()), None, None, Registry::builtin());
+    let told = found.diagnostics.items.iter().filter(|item| item.id == "not-a-token");
+    let told: Vec<_> = told.map(|item| (item.help.is_some(), item.more)).collect();
+    assert_eq!(told, [(true, 0); 7]);
 }
 
 /// Whatever crawlgate learns of crawlers: no token is taken for a name.
@@ -646,6 +661,35 @@ fn the_help_of_an_expression_is_about_this_one() {
         let item = found.diagnostics.items.iter().find(|item| ids.contains(&item.id)).expect(written);
         assert!(item.help.as_ref().is_some_and(|told| told.contains(help)), "{written}: {item:?}");
     }
+}
+
+#[test]
+fn following_the_help_on_a_signal_leaves_no_finding() {
+    let found = |line: &str| {
+        let text = format!("User-agent: *\n{line}\nAllow: /\n");
+        lint_file("robots.txt", &File::parse(text.into_bytes()), None, None, Registry::builtin()).diagnostics.items
+    };
+    for (line, meant) in [
+        ("Content-Usage: ai-train=no", "train-ai=n"),
+        ("Content-Usage: ai-train=y", "train-ai=y"),
+        ("Content-Usage: ai-training=disallow", "train-ai=n"),
+        ("Content-Usage: ai-input=n", "ai-use=n"),
+        ("Content-Usage: train-ai=no", "train-ai=n"),
+        ("Content-Usage: train-ai=maybe", "train-ai=n"),
+        ("Content-Signal: ai-training=no", "ai-train=no"),
+        ("Content-Signal: train-ai=n", "ai-train=no"),
+        ("Content-Signal: ai-train:no", "ai-train=no"),
+        ("Content-Signal: AI_Input=yes", "ai-input=yes"),
+        ("Content-Signal: serch=yes", "search=yes"),
+    ] {
+        let before = found(line);
+        let [item] = before.as_slice() else { panic!("{line}: {before:?}") };
+        let help = item.help.as_deref().unwrap_or_default();
+        assert_eq!(help.split('`').nth(1), Some(meant), "{line}: {help}");
+        let (key, _) = line.split_once(' ').expect("a line");
+        assert_eq!(found(&format!("{key} {meant}")), [], "{line}");
+    }
+    assert_eq!(found("Content-Usage: foo=no").len(), 1);
 }
 
 /// What is found stands at the part of the line that says it.

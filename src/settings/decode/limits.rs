@@ -1,12 +1,10 @@
 //! `limits` decoded, and sizes in octets.
 
 use super::super::Limits;
-use super::{HOUR, SECOND, duration};
+use super::{HOUR, MILLISECOND, SECOND, duration};
 use crate::yaml::{Decoder, Fields, Node};
 use std::ops::RangeInclusive;
-use std::time::Duration;
 
-const MILLISECOND: Duration = Duration::from_millis(1);
 /// The largest body that can be set as a limit: 1 TiB.
 const LARGEST_BODY: usize = 1 << 40;
 

@@ -3,11 +3,13 @@
 
 use super::counters::cut_label;
 use super::register::Register;
-use prometheus::{Histogram, IntCounter, IntCounterVec};
+use prometheus::{Histogram, IntCounter, IntCounterVec, IntGaugeVec};
 use std::sync::OnceLock;
 
 /// The classes of an origin's response status; the last is for every other status.
 const STATUS_CLASSES: [&str; 5] = ["2xx", "3xx", "4xx", "5xx", "other"];
+/// The upper bounds of `crawlgate_queue_seconds`.
+const QUEUE_BUCKETS: [f64; 9] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 /// The labels of a request for a host that no origin is for.
 const NO_ORIGIN: &str = "none";
 
@@ -20,10 +22,30 @@ pub struct ServerPlace {
     pub server: usize,
 }
 
+/// How a server stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerGauges {
+    /// The server.
+    pub place: ServerPlace,
+    /// Its addresses that get requests.
+    pub up: usize,
+    /// Those that get none.
+    pub ejected: usize,
+    /// Requests that it has.
+    pub in_flight: usize,
+}
+
 /// Responses and failures.
 pub(super) struct UpstreamMetrics {
     requests: IntCounterVec,
     failures: IntCounterVec,
+    retries: IntCounterVec,
+    ejections: IntCounterVec,
+    queue_seconds: Histogram,
+    turned_away: IntCounterVec,
+    servers: IntGaugeVec,
+    in_flight: IntGaugeVec,
+    waiting: IntGaugeVec,
     /// In the order of [`STATUS_CLASSES`].
     seconds: [Histogram; STATUS_CLASSES.len()],
     origins: OnceLock<Vec<OriginCounters>>,
@@ -32,8 +54,8 @@ pub(super) struct UpstreamMetrics {
 /// The counters of one origin. Found without looking labels up, because every forwarded request comes here.
 struct OriginCounters {
     name: String,
-    /// In the order of [`STATUS_CLASSES`].
-    requests: [IntCounter; STATUS_CLASSES.len()],
+    /// For each server, in the order of [`STATUS_CLASSES`].
+    requests: Vec<[IntCounter; STATUS_CLASSES.len()]>,
 }
 
 impl UpstreamMetrics {
@@ -47,25 +69,65 @@ impl UpstreamMetrics {
         UpstreamMetrics {
             requests: register.counters(
                 "crawlgate_upstream_requests_total",
-                "Responses of the origin, by class of status.",
-                &["origin", "status"],
+                "Responses of the origin, by server and by class of status.",
+                &["origin", "server", "status"],
             ),
             failures: register.counters(
                 "crawlgate_upstream_failures_total",
-                "Requests that the origin did not answer, by reason. The label server is that of the last try.",
+                "Requests that a server of the origin did not answer, by reason, also where another server answered them then.",
                 &["origin", "server", "reason"],
+            ),
+            retries: register.counters(
+                "crawlgate_upstream_retries_total",
+                "Requests that were sent once more, by the reason why the first try failed.",
+                &["origin", "reason"],
+            ),
+            ejections: register.counters(
+                "crawlgate_upstream_ejections_total",
+                "How often a server failed so often that it got no requests for a while.",
+                &["origin", "server"],
+            ),
+            turned_away: register.counters(
+                "crawlgate_turned_away_total",
+                "Requests that no server of the origin had a place for: of crawlers (turned_away), and of people, because the \
+                 queue was full (queue_full) or the wait too long (queue_timeout).",
+                &["origin", "reason"],
+            ),
+            servers: register.gauges(
+                "crawlgate_upstream_servers",
+                "Addresses of a server, by state: up, or ejected after failures.",
+                &["origin", "server", "state"],
+            ),
+            in_flight: register.gauges(
+                "crawlgate_upstream_in_flight",
+                "Requests that a server has now.",
+                &["origin", "server"],
+            ),
+            waiting: register.gauges(
+                "crawlgate_queue_waiting",
+                "People who wait for a place at a server of the origin.",
+                &["origin"],
+            ),
+            queue_seconds: register.histogram(
+                "crawlgate_queue_seconds",
+                "How long people waited in the queues of origins for a place at a server.",
+                &QUEUE_BUCKETS,
             ),
             seconds: STATUS_CLASSES.map(|class| seconds.with_label_values(&[class])),
             origins: OnceLock::new(),
         }
     }
 
-    pub fn set_origins(&self, names: impl Iterator<Item = String>) {
-        let counters = |name: String| {
-            let requests = STATUS_CLASSES.map(|class| self.requests.with_label_values(&[cut_label(&name), class]));
+    pub fn set_origins(&self, origins: impl Iterator<Item = (String, usize)>) {
+        let counters = |(name, servers): (String, usize)| {
+            let of_server = |server: usize| {
+                let server = (server + 1).to_string();
+                STATUS_CLASSES.map(|class| self.requests.with_label_values(&[cut_label(&name), &server, class]))
+            };
+            let requests = (0..servers).map(of_server).collect();
             OriginCounters { name, requests }
         };
-        let _ = self.origins.set(names.map(counters).collect());
+        let _ = self.origins.set(origins.map(counters).collect());
     }
 
     fn origin(&self, place: ServerPlace) -> Option<&OriginCounters> {
@@ -75,15 +137,56 @@ impl UpstreamMetrics {
     pub fn answered(&self, place: ServerPlace, status: u16, seconds: f64) {
         let class = usize::from(status / 100).wrapping_sub(2).min(STATUS_CLASSES.len() - 1);
         self.seconds[class].observe(seconds);
-        if let Some(origin) = self.origin(place) {
-            origin.requests[class].inc();
+        if let Some(requests) = self.origin(place).and_then(|origin| origin.requests.get(place.server)) {
+            requests[class].inc();
         }
+    }
+
+    fn name(&self, place: ServerPlace) -> &str {
+        self.origin(place).map_or(NO_ORIGIN, |origin| cut_label(&origin.name))
+    }
+
+    pub fn retried(&self, place: ServerPlace, reason: &'static str) {
+        self.retries.with_label_values(&[self.name(place), reason]).inc();
+    }
+
+    pub fn turned_away(&self, place: ServerPlace, reason: &'static str) {
+        self.turned_away.with_label_values(&[self.name(place), reason]).inc();
+    }
+
+    pub fn ejected(&self, place: ServerPlace) {
+        self.ejections.with_label_values(&[self.name(place), &(place.server + 1).to_string()]).inc();
+    }
+
+    pub fn set_servers(&self, servers: &[ServerGauges], queues: &[Option<usize>]) {
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        for gauges in servers {
+            let (origin, server) = (self.name(gauges.place), (gauges.place.server + 1).to_string());
+            for (state, count) in [("up", gauges.up), ("ejected", gauges.ejected)] {
+                self.servers.with_label_values(&[origin, &server, state]).set(number(count));
+            }
+            self.in_flight.with_label_values(&[origin, &server]).set(number(gauges.in_flight));
+        }
+        for (origin, waiting) in queues.iter().enumerate() {
+            if let Some(waiting) = waiting {
+                let place = ServerPlace { origin, server: 0 };
+                // A rate has to begin with nothing.
+                for reason in ["turned_away", "queue_full", "queue_timeout"] {
+                    self.turned_away.with_label_values(&[self.name(place), reason]);
+                }
+                self.waiting.with_label_values(&[self.name(place)]).set(number(*waiting));
+            }
+        }
+    }
+
+    pub fn waited(&self, seconds: f64) {
+        self.queue_seconds.observe(seconds);
     }
 
     pub fn failed(&self, place: Option<ServerPlace>, reason: &'static str) {
         let server = place.map(|place| (place.server + 1).to_string());
-        let origin = place.and_then(|place| self.origin(place)).map(|origin| cut_label(&origin.name));
-        let labels = [origin.unwrap_or(NO_ORIGIN), server.as_deref().unwrap_or(NO_ORIGIN), reason];
+        let origin = place.map_or(NO_ORIGIN, |place| self.name(place));
+        let labels = [origin, server.as_deref().unwrap_or(NO_ORIGIN), reason];
         self.failures.with_label_values(&labels).inc();
     }
 }

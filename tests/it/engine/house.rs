@@ -39,7 +39,7 @@ const NOT_IN_THE_ENGINE: &[&str] = &[
 ];
 
 /// Rooms that may import Pingora.
-const WITH_PINGORA: &[&str] = &["gateway", "edge", "decisions", "admin", "origin", "server"];
+const WITH_PINGORA: &[&str] = &["gateway", "edge", "admin", "upstreams", "server"];
 
 static SOURCE: LazyLock<Crate> = LazyLock::new(|| {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

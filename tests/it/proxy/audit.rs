@@ -231,8 +231,8 @@ fn logs_of_other_servers_and_packed_ones_give_the_same_report() {
         format!("GET|{target}|{seconds}.125|1000|{user_agent}\n")
     });
     case.write("custom", custom.as_bytes());
-    assert_eq!(case.json(&["--robots", "robots.txt", "--format", format, "custom"])["crawlers"], expected);
-    assert_eq!(case.run(&["--robots", "robots.txt", "--format", "$request", "custom"]).status.code(), Some(2));
+    assert_eq!(case.json(&["--robots", "robots.txt", "--log-format", format, "custom"])["crawlers"], expected);
+    assert_eq!(case.run(&["--robots", "robots.txt", "--log-format", "$request", "custom"]).status.code(), Some(2));
 
     // A rotated set in the wrong order: one day plain, one packed.
     let (first, second) = combined.split_at(combined.len() / 2);
@@ -412,6 +412,8 @@ fn an_impostor_is_never_charged_to_the_real_crawler() {
     let report = case.json(&arguments);
     assert_eq!(by_identity(&report, "gptbot"), [("verified", 30, 0), ("suspected_impostor", 941, 662)]);
     assert_eq!(by_identity(&report, "other"), [("none", 4, 4)]);
+    let day = &report["days"][0];
+    assert_eq!((&day["certain"], &day["certain_claimed"]), (&json!(671), &json!(667)), "of impostors and of claims");
 
     let text = String::from_utf8(case.run(&[&arguments[..], &["--html", "out.html"]].concat()).stdout).expect("text");
     let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("gptbot")).collect();
@@ -442,6 +444,38 @@ fn an_impostor_is_never_charged_to_the_real_crawler() {
     assert_eq!(by_identity(&report, "gptbot"), [("unverified", 971, 662)]);
     let text = String::from_utf8(case.run(&["--robots", "robots.txt", "access.log"]).stdout).expect("text");
     assert!(text.contains("claims to be GPTBot; nothing is proven") && text.contains("--lists yes"), "{text}");
+}
+
+#[test]
+fn networks_of_a_policy_verify_and_raise_a_suspicion() {
+    const PARTNER: &str = "PartnerBot/1.0";
+    let lines = [
+        line_of("10.20.0.1", "/a", PARTNER),
+        line_of("203.0.113.9", "/a", PARTNER).repeat(2),
+        line_of("10.9.0.1", "/a", PARTNER).repeat(3),
+        line_of("2001:db8::1", "/a", PARTNER).repeat(4),
+        line_of("192.0.2.7", "/a", GPTBOT),
+        line_of("198.51.100.7", "/a", GPTBOT).repeat(2),
+        line_of("203.0.113.9", "/a", GPTBOT).repeat(3),
+    ];
+    let case = Case::new(&[("access.log", lines.concat().as_bytes())]);
+    fs::create_dir_all(case.0.path().join("lists/openai.com")).expect("a directory");
+    case.write("lists/openai.com/gptbot.json", br#"{"prefixes": [{"ipv4Prefix": "198.51.100.0/24"}]}"#);
+    let policy = "hosts: [shop.example]\nrobots:\n  origin: replace\n  groups:\n    - agents: \"*\"\n      disallow: /a\n\
+                  crawlers:\n  - { token: PartnerBot, networks: [10.20.0.0/16] }\n  - { token: GPTBot, networks: [192.0.2.0/24] }\n";
+    fs::create_dir(case.0.path().join("policies")).expect("a directory");
+    case.write("policies/shop.yaml", policy.as_bytes());
+
+    let report = case.json(&["--policies", "policies", "access.log"]);
+    let partner = [("verified", 1, 1), ("unverified", 7, 7), ("suspected_impostor", 2, 2)];
+    assert_eq!(by_identity(&report, "PartnerBot"), partner, "{report}");
+    assert_eq!(by_identity(&report, "gptbot"), [("verified", 1, 1), ("suspected_impostor", 5, 5)]);
+    assert_eq!(report["policy_networks"], true);
+
+    // Either verifies: an address of the operator is not suspected because the policy does not list it.
+    let report = case.json(&["--policies", "policies", "--lists", "lists", "access.log"]);
+    assert_eq!(by_identity(&report, "PartnerBot"), partner);
+    assert_eq!(by_identity(&report, "gptbot"), [("verified", 3, 3), ("suspected_impostor", 3, 3)]);
 }
 
 #[test]
@@ -504,6 +538,11 @@ fn the_page_shows_the_numbers_and_escapes_the_log() {
     for part in ["<!doctype html>", "GPTBot", "/&lt;script&gt;", "<svg", "prefers-color-scheme", "default-src 'none'"] {
         assert!(page.contains(part), "{part}");
     }
+    assert_eq!(page.matches("class=\"key claim\"").count(), 2, "both charts have a legend");
+    let chart = page.split("class=\"days\"").nth(1).and_then(|chart| chart.split("</svg>").next()).expect("the chart");
+    let first = |class: &str| chart.lines().find(|bar| bar.contains(&format!("class=\"{class}\""))).expect("a bar");
+    assert!(first("claim").contains("height=\"100.0\"") && first("bad").contains("height=\"0.0\""), "{chart}");
+    assert!(page.contains("<span class=\"option\">--lists "), "an option is one word");
     for forbidden in ["<script", "<img", "http://", "https://", "src="] {
         assert!(!page.contains(forbidden), "{forbidden}");
     }
@@ -521,6 +560,8 @@ fn combined_log_of_crawlgate_itself_is_read_back() {
         .start();
     let field = "X-Forwarded-For: 203.0.113.9\r\n";
     gate.get("shop.example", "/cart/?q=%22", &format!("{field}User-Agent: {BINGBOT}\r\n"));
+    // A request is recorded after its answer was written: the next one may otherwise be the first in the log.
+    eventually("a line", || (read(&gate.path("access.log")).lines().count() == 1).then_some(()));
     // What would end a field, and what is no ASCII.
     let odd = "GPTBot/1.2 \\x41 \" - [x] \u{202e}";
     gate.get("shop.example", "/a\u{e9}", &format!("{field}User-Agent: {odd}\r\nReferer: http://\"\\\r\n"));

@@ -173,14 +173,18 @@ fn questions_that_cannot_be_read_are_refused_with_403() {
     let gate = deciding();
     let large = format!("X-Large: {}", "a".repeat(900 * 1024));
     let many = vec!["X-Odd: a"; 150].join("\r\n");
-    for fields in ["X-Odd: \u{1}", "User-Agent: \u{7f}", "X Odd: a", "Host: x.example", &large, &many] {
+    let agents = "User-Agent: a\r\nUser-Agent: b";
+    for fields in ["X-Odd: \u{1}", "User-Agent: \u{7f}", "X Odd: a", "Host: x.example", agents, &large, &many] {
         let mut connection = gate.connect();
         connection
             .send(&format!("GET /decide/nginx HTTP/1.1\r\nHost: {HOST}\r\nX-Original-URI: /\r\n{fields}\r\n\r\n"));
         let refused = connection.response("GET");
         assert_eq!((refused.status, refused.field("crawlgate-status")), (403, Some("403")), "{}", &fields[..8]);
     }
-    for host in ["site.test:abc", "a@site.test", "site.test/x", ""] {
+    for target in ["/ok#/../private/x", "private/x", "?a"] {
+        assert_eq!(gate.get(HOST, "/decide/nginx", &format!("X-Original-URI: {target}\r\n")).status, 403, "{target}");
+    }
+    for host in ["site.test:abc", "a@site.test", "site.test/x", "site.test..", "site%2etest", ""] {
         let fields = format!("X-Forwarded-Uri: /\r\nX-Forwarded-Host: {host}\r\n");
         assert_eq!(gate.get(HOST, "/decide/forward-auth", &fields).status, 403, "{host}");
     }

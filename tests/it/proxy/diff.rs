@@ -203,7 +203,7 @@ fn a_tag_of_pdfs_counts_requests_that_can_be_pdfs_and_crawlers_apart() {
         ("access.log", &log.concat()),
     ]);
     let format = "$remote_addr [$time_local] \"$request\" $status \"$http_user_agent\" $sent_http_content_type";
-    let arguments = ["robots.txt", "shop.yaml", "--log", "access.log", "--format", format];
+    let arguments = ["robots.txt", "shop.yaml", "--log", "access.log", "--log-format", format];
     let (code, difference) = case.json(&arguments);
     let tags = list(&difference["sites"][0], "responses").iter();
     let counted: Vec<[&Value; 5]> =
@@ -223,10 +223,67 @@ fn a_tag_of_pdfs_counts_requests_that_can_be_pdfs_and_crawlers_apart() {
 }
 
 #[test]
+fn markdown_says_what_crawlers_lose_and_gain() {
+    let new = OLD.replace("[/cart/, /search]", "[/cart/]") + "purposes: { training: disallow }\n";
+    let case = Case::new(&[("old.yaml", OLD), ("new.yaml", &new)]);
+    let output = case.run(&["old.yaml", "new.yaml", "--format", "markdown"]);
+    let shown = String::from_utf8_lossy(&output.stdout);
+    let (before, gains) = shown.split_once("**Access that crawlers gain**").expect("gains");
+    let (_, loses) = before.split_once("**Access that crawlers lose**").expect("losses");
+    assert!(loses.contains("| `/` |") && loses.contains("`Disallow: /`") && !loses.contains("/search"), "{shown}");
+    assert!(gains.contains("`/search`") && gains.contains("`Disallow: /search`"), "{shown}");
+    let (_, difference) = case.json(&["old.yaml", "new.yaml"]);
+    let effects = list(&difference["sites"][0], "access").iter().map(|change| (&change["effect"], &change["url"]));
+    for (effect, url) in effects {
+        assert_eq!(effect == "gains", url == "/search" || url.as_str().is_some_and(|url| url.starts_with("/search")));
+    }
+}
+
+#[test]
+fn observing_what_was_refused_is_a_gain_and_refusing_what_was_observed_a_loss() {
+    let enforced = OLD.to_owned() + "enforcement: { mode: enforce }\n";
+    let case = Case::new(&[("observed.yaml", OLD), ("enforced.yaml", &enforced)]);
+    for (old, new, effect) in [("observed.yaml", "enforced.yaml", "loses"), ("enforced.yaml", "observed.yaml", "gains")]
+    {
+        let (_, difference) = case.json(&[old, new]);
+        let access = list(&difference["sites"][0], "access");
+        assert!(!access.is_empty() && access.iter().all(|change| change["effect"] == effect), "{access:?}");
+    }
+}
+
+#[test]
+fn markdown_has_room_in_a_comment() {
+    let site = |number: usize, path: &str| {
+        let rules: Vec<String> = (0..150).map(|rule| format!("/{path}/{}/{rule}/", "x".repeat(200))).collect();
+        let agents = format!("hosts: s{number}.example\nrobots:\n  origin: replace\n  groups:\n    - agents: \"*\"\n");
+        format!("{agents}      disallow: [{}]\n", rules.join(", "))
+    };
+    let names: Vec<(String, String)> = (0..4)
+        .flat_map(|number| {
+            [(format!("old/s{number}.yaml"), site(number, "a")), (format!("new/s{number}.yaml"), site(number, "b"))]
+        })
+        .collect();
+    let files: Vec<(&str, &str)> = names.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let case = Case::new(&files);
+    let shown = String::from_utf8(case.run(&["old", "new", "--format", "markdown"]).stdout).expect("UTF-8");
+    assert!(shown.chars().count() < 65_536, "{} characters", shown.chars().count());
+    assert!(shown.contains("more sites change") && shown.contains("and ") && shown.contains(" more; "), "{shown}");
+}
+
+#[test]
+fn a_directory_without_policies_allows_everything() {
+    let case = Case::new(&[("old/README", ""), ("new/shop.yaml", OLD)]);
+    let (code, difference) = case.json(&["old", "new"]);
+    assert_eq!((code, &difference["sites"][0]["old"]), (Some(1), &Value::Null));
+    assert!(list(&difference["sites"][0], "access").iter().any(|change| change["url"] == "/cart/"));
+    assert_eq!(case.run(&["missing", "new"]).status.code(), Some(3));
+}
+
+#[test]
 fn markdown_shows_hostile_patterns_as_text() {
     let new = OLD.replace("/search", "/a|b`<script>`");
     let case = Case::new(&[("old.yaml", OLD), ("new.yaml", &new)]);
-    let output = case.run(&["old.yaml", "new.yaml", "--markdown"]);
+    let output = case.run(&["old.yaml", "new.yaml", "--format", "markdown"]);
     let shown = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1));
     let rows: Vec<&str> = shown.lines().filter(|line| line.starts_with('|')).collect();

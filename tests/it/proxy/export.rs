@@ -1,7 +1,7 @@
 //! `crawlgate export`: the real servers with the exported files answer as crawlgate does, where a configuration can say it.
 
-use crate::proxy::support::nginx::Nginx;
-use crate::proxy::support::program::{Prepared, Program, caddy, haproxy, nginx};
+use crate::proxy::support::nginx::{Nginx, write_site};
+use crate::proxy::support::program::{Prepared, Program, apache, caddy, haproxy, nginx};
 use crate::proxy::support::{BINGBOT, BROWSER, GPTBOT, HOST, Origin, Response, Setup, run};
 use crawlgate::indexing::{Tags, parse_lines};
 use std::net::SocketAddr;
@@ -95,10 +95,12 @@ fn export(server: &str, policy: &str, output: &Path) -> String {
 /// A server with the exported policy in front of an application.
 fn start(server: &str, policy: &str, application: SocketAddr) -> Program {
     Program::start(|prepared| {
-        export(server, policy, prepared.directory.path());
+        export(server.split(' ').next().expect("a server"), policy, prepared.directory.path());
         match server {
             "nginx" => nginx_frame(prepared, application),
             "haproxy" => haproxy_frame(prepared, application),
+            "apache" => apache_frame(prepared, application),
+            "apache with .htaccess" => htaccess_frame(prepared, ""),
             _ => caddy_frame(prepared, application),
         }
     })
@@ -131,6 +133,30 @@ fn caddy_frame(prepared: &Prepared, application: SocketAddr) -> Command {
         "{snippet}\nhttp://{HOST}:{port} {{\n\troute {{\n\t\timport crawlgate\n\t\treverse_proxy {application}\n\t}}\n}}\n"
     );
     caddy(prepared, &site)
+}
+
+fn apache_frame(prepared: &Prepared, application: SocketAddr) -> Command {
+    let rules = prepared.path("crawlgate.conf");
+    let passed = "ProxyPreserveHost On\nProxyPass / http://";
+    apache(prepared, &format!("Include {rules}\n{passed}{application}/\nProxyPassReverse / http://{application}/"))
+}
+
+/// The pages as files, as at a provider who lets a site have a `.htaccess`, to whose end `own` is added.
+fn htaccess_frame(prepared: &Prepared, own: &str) -> Command {
+    let site = prepared.directory.path().join("site");
+    write_site(&site);
+    let read = |name: &str| std::fs::read(prepared.path(name));
+    let rules = String::from_utf8(read("crawlgate.htaccess").expect("the lines")).expect("UTF-8");
+    prepared.write("site/.htaccess", rules + own);
+    prepared.write("site/robots.txt", read("robots.txt").expect("robots.txt"));
+    if let Ok(file) = read("tdmrep.json") {
+        prepared.write("site/.well-known/tdmrep.json", file);
+    }
+    let tagged = ["googlebot: nofollow", "noarchive"]
+        .map(|line| format!("Header add X-Robots-Tag \"{line}\" \"expr=%{{REQUEST_URI}} == '/tagged.html'\"\n"));
+    let directory = format!("AllowOverride FileInfo AuthConfig\nDirectoryIndex index.html\n{}", tagged.concat());
+    let site = site.display();
+    apache(prepared, &format!("DocumentRoot {site}\n<Directory {site}>\n{directory}</Directory>"))
 }
 
 fn compare(server: &str) {
@@ -175,6 +201,37 @@ fn exported_caddy_answers_as_crawlgate_does() {
 }
 
 #[test]
+fn exported_apache_answers_as_crawlgate_does() {
+    compare("apache");
+}
+
+#[test]
+fn exported_htaccess_answers_as_crawlgate_does() {
+    compare("apache with .htaccess");
+}
+
+/// A refusal has its own text, and the site's own refusals keep theirs. No cache has to tell user agents apart.
+#[test]
+fn exported_htaccess_leaves_the_errors_of_the_site_alone() {
+    let policy = "robots: { origin: replace, groups: [{ agents: ['*'], disallow: [/private/] }] }\n\
+                  enforcement: { mode: enforce, disallowed: { status: 403, body: \"Not here: 5 % & <b>.\\n\" } }\n";
+    let own = "ErrorDocument 403 \"of the site\"\n<Files two.html>\nRequire all denied\n</Files>\n";
+    let server = Program::start(|prepared| {
+        export("apache", policy, prepared.directory.path());
+        htaccess_frame(prepared, own)
+    });
+    let refused = server.fetch_as(GPTBOT, "/private/one.html");
+    assert_eq!((refused.status, refused.text()), (403, "Not here: 5 % & <b>.\n"), "{}", server.log());
+    assert_eq!(refused.field("content-type"), Some("text/plain; charset=utf-8"));
+    assert_eq!(refused.field("cache-control"), Some("no-store"));
+    let denied = server.fetch_as(BROWSER, "/private/two.html");
+    assert_eq!((denied.status, denied.text()), (403, "of the site"), "{}", server.log());
+    for (agent, target) in [(BROWSER, "/private/one.html"), (GPTBOT, "/about.html"), (GPTBOT, "/private/one.html")] {
+        assert_eq!(server.fetch_as(agent, target).field("vary"), None, "{agent} {target}");
+    }
+}
+
+#[test]
 fn fields_about_use_that_the_application_sends_stand() {
     let application = Origin::saying(
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Usage: train-ai=y\r\nTDM-Reservation: 0\r\nTDM-Policy: /own\r\n\
@@ -182,7 +239,7 @@ fn fields_about_use_that_the_application_sends_stand() {
     );
     let gate = Setup::before(application.address).policy("site", SIGNALS).start();
     let ours = gate.fetch_as(BROWSER, "/story").signals();
-    for server in ["nginx", "haproxy", "caddy"] {
+    for server in ["nginx", "haproxy", "caddy", "apache"] {
         let mut theirs = start(server, SIGNALS, application.address).fetch_as(BROWSER, "/story").signals();
         let mut ours = ours.clone();
         theirs.iter_mut().chain(&mut ours).for_each(|lines| lines.sort());
@@ -197,9 +254,13 @@ fn what_cannot_be_said_is_named_in_the_file_and_on_standard_error() {
                   indexing: [{ path_regex: ^/a, tag: noindex }]\n\
                   html: { meta: yes }\n\
                   enforcement: { mode: enforce, traps: [/trap/] }\n";
-    for (server, file) in
-        [("nginx", "crawlgate-server.conf"), ("haproxy", "crawlgate.cfg"), ("caddy", "crawlgate.caddy")]
-    {
+    for (server, file) in [
+        ("nginx", "crawlgate-server.conf"),
+        ("haproxy", "crawlgate.cfg"),
+        ("caddy", "crawlgate.caddy"),
+        ("apache", "crawlgate.conf"),
+        ("apache", "crawlgate.htaccess"),
+    ] {
         let said = export(server, policy, directory.path());
         let text = std::fs::read_to_string(directory.path().join(file)).expect("the configuration");
         for words in ["Crawl-delay", "traps", "`html`", "cached versions", "`indexing`"] {

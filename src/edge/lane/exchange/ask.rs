@@ -1,63 +1,70 @@
-//! The first half of an exchange: a server is found, and the head of its response becomes the head that the client gets.
+//! The servers that a request is sent to, one after the other, and the connections to them.
 
+use super::passage::Passage;
 use super::{Exchange, Origin};
-use crate::edge::date::with_date;
-use crate::edge::lane::lines::Lines;
-use crate::edge::lane::response::{self, BadResponse, Framing, Parsed, ResponseHead};
-use crate::edge::lane::wire::{self, of_origin};
-use crate::forwarding::{Head, remove_named_by_connection};
-use crate::heads::X_ROBOTS_TAG;
-use crate::origin::{Choice, NoPeer, Route, failure_reason};
-use http::header;
-use pingora_core::{Error, ErrorSource, ErrorType, Result};
+use crate::edge::lane::client::Client;
+use crate::edge::lane::wire::of_client;
+use crate::upstreams::{NoServer, Reached, Route};
+use pingora_core::{ErrorType, Result};
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::pin;
+use std::task::Poll;
 
-/// Informational responses before the final one.
-const MOST_INFORMATIONAL: u8 = 16;
-
-/// What may wait of a response: what is read at a time, what is gathered, and what TLS writes.
-const AHEAD: usize = 160 * 1024;
-
-impl Exchange<'_> {
-    /// Sends the request to a server. Gives the connection and the head of the response; what the client gets of it is in the
-    /// output.
-    pub(super) async fn ask(&mut self, stops: impl Fn() -> bool) -> Result<(Origin, ResponseHead)> {
-        let mut must_be_fresh = false;
+impl<C: Client> Exchange<'_, C> {
+    /// Sends the request to a server and passes its response on.
+    pub(super) async fn ask(&mut self) -> Result<()> {
         loop {
-            let mut origin = self.connect(must_be_fresh).await?;
-            let error = match self.answer_of(&mut origin, &stops).await {
-                Ok(head) => return Ok((origin, head)),
+            let mut origin = self.connect().await?;
+            let error = match poll_fn(|context| self.poll_passage(&mut origin, context)).await {
+                Ok(()) => {
+                    self.let_go(origin);
+                    return Ok(());
+                }
                 Err(error) => error,
             };
-            // The server closed a kept connection, and has read nothing of the request that it answers.
-            let was_closed =
-                matches!(error.etype(), ErrorType::ConnectionClosed | ErrorType::ReadError | ErrorType::WriteError);
-            let is_untouched = origin.is_kept && was_closed && self.request.buffers.input.is_empty();
-            if !is_untouched || *error.esource() == ErrorSource::Downstream || !self.attempts.may_go_on() {
+            let reached = match self.response.is_awaited() {
+                true if origin.is_kept => Reached::KeptConnection,
+                true => Reached::NewConnection,
+                false if self.response.is_before_body() => Reached::Octets,
+                false => Reached::Body,
+            };
+            if !self.may_go_on(reached, &error) {
                 return Err(error);
             }
-            must_be_fresh = true;
+            self.request.rewind();
+            self.passage = Passage::default();
+        }
+    }
+
+    /// Keeps a connection that may be used again. The server is free for another request, however long this client takes.
+    fn let_go(&mut self, origin: Origin) {
+        self.attempts.leave();
+        // After octets that belong to no response, nothing is known about the next ones.
+        if self.keeps_origin && self.request.is_sent() && self.passage.is_heard() && !self.response.has_surplus() {
+            let Origin { stream, route, .. } = origin;
+            self.lane.pool.keep(route.key, stream, route.timeouts.idle);
         }
     }
 
     /// A connection to the server whose turn it is.
-    async fn connect(&mut self, must_be_fresh: bool) -> Result<Origin> {
+    async fn connect(&mut self) -> Result<Origin> {
         loop {
-            let (route, choice) = match self.choose() {
-                Ok(chosen) => chosen,
-                Err(error) => return Err(self.no_server(error)),
-            };
-            if let Some(stream) = Some(route.key).filter(|_| !must_be_fresh).and_then(|key| self.lane.pool.take(key)) {
+            let route = self.choose().await?;
+            let kept = Some(route.key).filter(|_| !route.must_be_fresh).and_then(|key| self.lane.pool.take(key));
+            if let Some(stream) = kept {
                 return Ok(Origin { stream, route, is_kept: true });
             }
-            let peer = self.lane.origins.http_peer(choice).map_err(|error| self.no_server(error))?;
-            match self.lane.connector.new_stream(&*peer).await {
+            let connected = match self.attempts.peer() {
+                Some(peer) => self.lane.connector.new_stream(peer).await,
+                None => Err(NoServer::NoAddress.error()),
+            };
+            match connected {
                 Ok(stream) => return Ok(Origin { stream, route, is_kept: false }),
                 Err(mut error) => {
                     error.as_up();
-                    self.attempts.connect_failed(&self.lane.origins);
                     // Another server may answer the request. That this one does not is still to be seen.
-                    self.count_failure(failure_reason(error.etype()), &error);
-                    if !self.attempts.may_go_on() {
+                    if !self.may_go_on(Reached::Nothing, &error) {
                         return Err(error);
                     }
                 }
@@ -65,119 +72,30 @@ impl Exchange<'_> {
         }
     }
 
-    fn choose(&mut self) -> std::result::Result<(Route, Choice), NoPeer> {
-        let choice = self.attempts.next(&self.lane.origins, self.ticket.host())?;
-        Ok((self.lane.origins.route(choice)?, choice))
-    }
-
-    fn no_server(&mut self, error: NoPeer) -> Box<Error> {
-        self.lane.metrics.upstream_failure(self.attempts.place(), error.reason());
-        match error {
-            NoPeer::NoAddress(_) => self.count_failure(error.reason(), &error),
-            NoPeer::NoOrigin => {
-                self.lane.origins.has_no_origin(self.ticket.host(), self.ticket.target(), self.ticket.arrival().lived);
-            }
-        }
-        Error::explain(ErrorType::HTTPStatus(502), error.to_string())
-    }
-
-    /// Sends the request and reads up to the end of the final head.
-    async fn answer_of(&mut self, origin: &mut Origin, stops: &impl Fn() -> bool) -> Result<ResponseHead> {
-        let timeouts = origin.route.timeouts;
-        wire::write(&mut origin.stream, &self.request.buffers.request, self.client, timeouts.write).await?;
-        let mut informational = 0;
-        loop {
-            while let Some(head) = self.take_in(stops)? {
-                self.read += head.length;
-                if !head.status.is_informational() {
-                    return self.check_space().map(|()| head);
-                }
-                informational += 1;
-                if informational > MOST_INFORMATIONAL {
-                    return Err(of_origin(ErrorType::InvalidHTTPHeader, "too many informational responses"));
-                }
-                self.send().await?;
-            }
-            let input = &mut self.request.buffers.input;
-            if wire::read(&mut origin.stream, input, self.client, timeouts.read).await? == 0 {
-                return Err(of_origin(ErrorType::ConnectionClosed, "the origin closed before the head of a response"));
-            }
-        }
-    }
-
-    /// Reads a head from the input and writes what the client gets of it; `None` if it is not complete.
-    fn take_in(&mut self, stops: &impl Fn() -> bool) -> Result<Option<ResponseHead>> {
-        let input = std::mem::take(&mut self.request.buffers.input);
-        let read = match &input[self.read..] {
-            [] => Ok(None),
-            octets => response::read(octets, self.request.is_head, |parsed| self.write_head(&parsed, stops)),
-        };
-        self.request.buffers.input = input;
-        read.map_err(|error: BadResponse| {
-            let mut error = Error::because(ErrorType::InvalidHTTPHeader, "while reading the response", error);
-            error.as_up();
-            error
+    /// The server to send the request to.
+    async fn choose(&mut self) -> Result<Route> {
+        self.chosen().await?.map_err(|none| {
+            self.ticket.has_no_server(none);
+            none.error()
         })
     }
 
-    /// Nothing was sent of a response that there is no space for.
-    fn check_space(&mut self) -> Result<()> {
-        if self.ticket.lacks_space() {
-            self.has_begun = false;
-            let mut error = Error::explain(ErrorType::HTTPStatus(503), "no space in buffers");
-            error.as_down();
-            return Err(error);
-        }
-        Ok(())
-    }
-
-    fn write_head(&mut self, parsed: &Parsed<'_, '_>, stops: &impl Fn() -> bool) -> ResponseHead {
-        let head = parsed.head;
-        self.status = head.status.as_u16();
-        if head.status.is_informational() {
-            // Early hints and the like are no answer.
-            let lines = Lines::new(parsed.fields, |_| false);
-            let output = &mut self.request.buffers.output;
-            write_status(parsed, output);
-            lines.write(output);
-            output.extend_from_slice(b"\r\n");
-            return head;
-        }
-        self.has_begun = true;
-        let lived = self.ticket.arrival().lived;
-        if let Some((server, elapsed)) = self.attempts.answered(&self.lane.origins, self.status, lived) {
-            self.lane.metrics.upstream(server, self.status, elapsed.as_secs_f64());
-        }
-        self.keeps_alive &= !stops();
-        let mut lines = Lines::new(parsed.fields, |name| name.eq_ignore_ascii_case(header::DATE.as_str()));
-        remove_named_by_connection(&mut lines);
-        lines.remove(&header::CONNECTION);
-        if head.framing != Framing::None {
-            self.ticket.hold_body(&lines, AHEAD);
-        }
-        self.ticket.forward(self.client.client.behind(None)).write_response(&mut lines, head.status);
-        let keeps_alive = self.keeps_alive;
-        let buffers = &mut self.request.buffers;
-        lines.lines(X_ROBOTS_TAG).for_each(|tag| buffers.tags.extend(tag.iter().chain(b"\n")));
-        let output = &mut buffers.output;
-        write_status(parsed, output);
-        lines.write(output);
-        if head.framing == Framing::UntilClose {
-            output.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
-        }
-        output.extend_from_slice(b"Date: ");
-        with_date(|date| output.extend_from_slice(date));
-        let connection = if keeps_alive { "keep-alive" } else { "close" };
-        for part in ["\r\nConnection: ", connection, "\r\n\r\n"] {
-            output.extend_from_slice(part.as_bytes());
-        }
-        head
-    }
-}
-
-/// A proxy answers in its own version, whatever the origin's (RFC 9112 section 2.3).
-fn write_status(parsed: &Parsed<'_, '_>, output: &mut Vec<u8>) {
-    for part in ["HTTP/1.1 ", parsed.head.status.as_str(), " ", parsed.reason, "\r\n"] {
-        output.extend_from_slice(part.as_bytes());
+    /// Waits for a server. A client that leaves waits for no place any more.
+    async fn chosen(&mut self) -> Result<std::result::Result<Route, NoServer>> {
+        let (wanted, is_whole) = (self.ticket.wanted(self.may_repeat), self.request.is_whole());
+        let mut next = pin!(self.attempts.next(&self.lane.upstreams, &wanted));
+        poll_fn(|context| {
+            if let Poll::Ready(chosen) = next.as_mut().poll(context) {
+                return Poll::Ready(Ok(chosen));
+            }
+            if !is_whole {
+                return Poll::Pending;
+            }
+            self.client.poll_gone(context).map(|gone| {
+                let cause = gone.err().unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into());
+                Err(of_client(ErrorType::ConnectionClosed, cause))
+            })
+        })
+        .await
     }
 }

@@ -4,13 +4,13 @@
 use super::{span, span_of_line};
 use crate::policy::lint::catalogue as lints;
 use crate::policy::lint::signals::{
-    disallowed_usage, grants_in_closed_group, opposed_signals, said_of, unknown_category,
+    disallowed_usage, grants_in_closed_group, meant_category, meant_word, opposed_signals, said_of, unknown_category,
 };
 use crate::policy::lint::subject::{Subject, SubjectRule};
-use crate::policy::model::{ContentSignal, ContentUsage, GroupSignals, SignalCategory};
+use crate::policy::model::{ContentSignal, ContentUsage, GroupSignals, SignalCategory, USAGE_CATEGORIES};
 use crate::policy::signal_lines::{SignalPart, UsageMember, signal_parts, usage_line, usage_member};
 use crate::robots::{File, Key, Line, MAX_BYTES, Reading};
-use crate::yaml::{Diagnostic, Diagnostics, Located, Span, nearest};
+use crate::yaml::{Diagnostic, Diagnostics, Located, Span};
 
 pub(super) fn lint(file: &File, reading: &Reading, subject: &Subject, found: &mut Diagnostics) {
     for line in file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES) {
@@ -110,16 +110,37 @@ fn passed_over(file: &File, line: &Line, found: &mut Diagnostics) {
         let UsageMember { said, .. } = usage_member(member);
         match said {
             Some((category, _)) => {
-                found.items.extend(unknown_category(&Located { value: category.to_owned(), span: at }));
+                let unknown = unknown_category(&Located { value: category.to_owned(), span: at });
+                found.items.extend(unknown.map(|finding| match help_for_usage(member) {
+                    Some(help) => finding.help(help),
+                    None => finding,
+                }));
             }
             None => {
-                let name = member.split(['=', ';']).next().unwrap_or_default();
-                let help = format!("write `{name}=n` or `{name}=y`: readers take other values for unknown");
+                let names = || format!("write one of {} with `=n` or `=y`", USAGE_CATEGORIES.join(", "));
                 let message = format!("`{member}` says nothing to readers of Content-Usage");
+                let help = help_for_usage(member).unwrap_or_else(names);
                 found.push(lints::UNREADABLE_SIGNAL.at(at, message).help(help));
             }
         }
     }
+}
+
+/// The member to write in place of one that says nothing; `None` where its category cannot be told.
+fn help_for_usage(member: &str) -> Option<String> {
+    let (name, word) = assignment(member);
+    let category = meant_category(name)?.usage();
+    Some(match meant_word(word) {
+        Some(said) => format!("write `{category}={}`", if said { "y" } else { "n" }),
+        None => format!("write `{category}=n` or `{category}=y`"),
+    })
+}
+
+/// A part of a line as a name and what is said of it, whatever sign stands between them.
+fn assignment(part: &str) -> (&str, &str) {
+    let part = part.split(';').next().unwrap_or_default();
+    let (name, word) = part.split_once(['=', ':', ' ', '\t']).unwrap_or((part, ""));
+    (name.trim(), word.trim())
 }
 
 fn nothing_said(file: &File, line: &Line, help: &str) -> Diagnostic {
@@ -129,22 +150,24 @@ fn nothing_said(file: &File, line: &Line, help: &str) -> Diagnostic {
 
 /// A part of Content-Signal that readers pass over: an unknown category, or one without a word that is known.
 fn part_of_signal(part: &str, span: Span, found: &mut Diagnostics) {
-    let name = part.split(['=', ':', ' ']).next().unwrap_or_default().trim().to_ascii_lowercase();
+    let (name, word) = assignment(part);
+    let name = name.to_ascii_lowercase();
     let names = SignalCategory::ALL.map(SignalCategory::name);
     if name == "use" {
         let help = "write `use=immediate`, `use=reference` or `use=full`";
         found.push(lints::UNREADABLE_SIGNAL.at(span, format!("`{part}` says nothing to readers")).help(help));
-    } else if names.contains(&name.as_str()) {
-        let message = format!("`{part}` says nothing to readers: the category stays open");
-        found.push(lints::UNREADABLE_SIGNAL.at(span, message).help(format!("write `{name}=yes` or `{name}=no`")));
-    } else {
-        let of_usage = SignalCategory::ALL.into_iter().find(|category| category.usage() == name);
-        let help = match (of_usage, nearest(&name, names)) {
-            (Some(category), _) => format!("Content-Usage calls it so; here it is `{}`", category.name()),
-            (_, Some(near)) => format!("did you mean `{near}`?"),
-            _ => format!("the categories are: {}; readers pass over others", names.join(", ")),
-        };
-        let message = format!("Content-Signal has no category `{name}`");
-        found.push(lints::UNKNOWN_CATEGORY.at(span, message).help(help));
+        return;
     }
+    let help = match (meant_category(&name).map(SignalCategory::name), meant_word(word)) {
+        (Some(category), Some(said)) => format!("write `{category}={}`", if said { "yes" } else { "no" }),
+        (Some(category), None) => format!("write `{category}=yes` or `{category}=no`"),
+        (None, _) => format!("the categories are: {}; readers pass over others", names.join(", ")),
+    };
+    found.push(match names.contains(&name.as_str()) {
+        true => {
+            let message = format!("`{part}` says nothing to readers: the category stays open");
+            lints::UNREADABLE_SIGNAL.at(span, message).help(help)
+        }
+        false => lints::UNKNOWN_CATEGORY.at(span, format!("Content-Signal has no category `{name}`")).help(help),
+    });
 }

@@ -99,7 +99,7 @@ fn history_outlasts_a_crash_and_leads_from_counts_to_samples_to_the_policy() {
     for target in ["/", "/site?name=shop", "/crawler?id=other"] {
         assert!(page(&gate, target).contains("1 would be refused with purposes: { other: enforce }"), "{target}");
     }
-    assert!(page(&gate, "/crawler?id=gptbot").contains("crawlgate crawlers --verify ADDRESS --as gptbot"));
+    assert!(page(&gate, "/crawler?id=gptbot").contains(">--as</span> gptbot</code>"));
     let samples = page(&gate, "/violations?crawler=gptbot");
     assert_eq!(samples.matches("<li><p><strong>").count(), 20, "the first 20 of a day");
     assert!(samples.contains("From 127.0.0.0, "), "a network and no address: {samples}");

@@ -249,6 +249,9 @@ fn an_address_of_ipv4_is_the_same_one_mapped_into_ipv6() {
             let question = ["explain", "--json", "--policies", path(&directory), "--host", "a.example", "--ip", ip];
             let explained = json(&crawlgate(&[&question[..], &["--user-agent", "PartnerBot/1", "/"]].concat()));
             assert_eq!(explained["identity"], identity, "{networks}, {ip}: {explained}");
+            let found = if identity == "verified" { ": inside" } else { ": outside" };
+            let evidence = explained["evidence"][0].as_str().expect("evidence");
+            assert!(evidence.contains("a.yaml") && evidence.ends_with(found), "{networks}, {ip}: {evidence}");
         }
     }
 }
@@ -363,6 +366,13 @@ fn identify_lines(input: &[u8], arguments: &[&str]) -> Output {
         .expect("the binary runs");
     child.stdin.take().expect("piped").write_all(input).expect("it reads");
     child.wait_with_output().expect("it ends")
+}
+
+#[test]
+fn identified_lines_turn_no_direction_of_writing() {
+    let signs = "\u{61c}\u{200e}\u{200f}\u{2028}\u{2029}\u{202a}\u{202e}\u{2066}\u{2069}\u{9b}";
+    let lines = text(&identify_lines(format!("GPTBot/1.2 {signs}x\n").as_bytes(), &[]).stdout);
+    assert!(lines.ends_with(&format!("GPTBot/1.2 {}x\n", "\u{fffd}".repeat(10))), "{lines:?}");
 }
 
 #[test]

@@ -56,6 +56,17 @@ fn status_and_retry_after_come_through() {
 }
 
 #[test]
+fn questions_hold_as_many_fields_as_the_documentation_says() {
+    let (gate, origin) = (Setup::deciding().policy("site", POLICY).start(), Origin::plain());
+    let proxy = start(gate.address, origin.address);
+    let ask = |more: String| proxy.ask("GET", HOST, "/page", &format!("User-Agent: {BROWSER}\r\n{more}")).status;
+    let fields = |count: usize| (0..count).map(|number| format!("X-{number}: a\r\n")).collect::<String>();
+    assert_eq!((ask(fields(85)), ask(fields(110))), (200, 403));
+    let large = |name: &str, size: usize| format!("{name}: {}\r\n", "a".repeat(size * 1024));
+    assert_eq!((ask(large("X-Large", 55)), ask(large("X-Large", 70)), ask(large("Cookie", 70))), (200, 403, 200));
+}
+
+#[test]
 fn requests_pass_and_say_so_while_crawlgate_is_down() {
     let origin = Origin::plain();
     let proxy = start(Origin::nowhere(), origin.address);

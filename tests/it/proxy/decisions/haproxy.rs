@@ -2,11 +2,16 @@
 
 use super::POLICY;
 use crate::proxy::support::program::{Program, deployed, haproxy};
-use crate::proxy::support::{BINGBOT, BROWSER, GPTBOT, HOST, Origin, Setup};
+use crate::proxy::support::{BINGBOT, BROWSER, Connection, GPTBOT, HOST, Origin, Setup};
 use std::net::SocketAddr;
 
 /// HAProxy in front of an origin, beside a decision service.
 pub fn start(service: SocketAddr, origin: SocketAddr) -> Program {
+    start_with(service, origin, &[])
+}
+
+/// The same with other words in `haproxy.cfg`.
+fn start_with(service: SocketAddr, origin: SocketAddr, other: &[(&str, String)]) -> Program {
     Program::start(|prepared| {
         prepared.write("crawlgate.lua", deployed("haproxy/crawlgate.lua", &[]));
         let words = [
@@ -15,6 +20,7 @@ pub fn start(service: SocketAddr, origin: SocketAddr) -> Program {
             ("127.0.0.1:9180", service.to_string()),
             ("127.0.0.1:3000", origin.to_string()),
         ];
+        let words: Vec<_> = words.into_iter().chain(other.iter().cloned()).collect();
         let mut command = haproxy(prepared, &deployed("haproxy/haproxy.cfg", &words));
         command.env("CRAWLGATE", service.to_string());
         command
@@ -59,6 +65,19 @@ fn status_and_retry_after_come_through() {
     let post = proxy.ask("POST", HOST, "/form", &format!("User-Agent: {BROWSER}\r\nContent-Length: 5\r\n\r\nhello"));
     assert_eq!(post.status, 200);
     assert_eq!(origin.received()[0].body, b"hello");
+}
+
+#[test]
+fn names_that_are_not_the_sites_are_closed_by_the_line_for_it() {
+    const LINE: &str = "http-request deny deny_status 404";
+    let (gate, origin) = (Setup::deciding().policy("site", POLICY).start(), Origin::plain());
+    let words = [(&*format!("# {LINE}"), LINE.to_owned()), ("shop.example", HOST.to_owned())];
+    let proxy = start_with(gate.address, origin.address, &words);
+    let status = |host: &str| proxy.ask("GET", host, "/page", &format!("User-Agent: {BROWSER}\r\n")).status;
+    assert_eq!((status(HOST), status(&format!("{HOST}:80")), status("other.example")), (200, 200, 404));
+    let mut check = Connection::open(proxy.address);
+    check.send("GET / HTTP/1.0\r\n\r\n");
+    assert_eq!(check.response("GET").status, 200);
 }
 
 #[test]

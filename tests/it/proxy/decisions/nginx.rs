@@ -146,6 +146,43 @@ fn requests_pass_and_say_so_while_crawlgate_is_down() {
 }
 
 #[test]
+fn what_nginx_answers_by_itself_says_nothing_of_crawlgate() {
+    let (_gate, origin, proxy) = with_policy(POLICY);
+    for (method, target, fields, status) in [
+        ("GET", "/ok#/../private/x", "", 400),
+        ("GET", "/", "Host: other.example\r\n", 400),
+        ("TRACE", "/", "", 405),
+        ("POST", "/", "Transfer-Encoding: gzip\r\n", 501),
+    ] {
+        let answer = proxy.ask(method, HOST, target, &format!("User-Agent: {BROWSER}\r\n{fields}"));
+        assert_eq!((answer.status, answer.field("crawlgate")), (status, None), "{method} {target} {fields}");
+    }
+    assert!(origin.received().is_empty());
+}
+
+#[test]
+fn application_gets_the_user_agent_that_was_judged() {
+    let (_gate, origin, proxy) = with_policy(POLICY);
+    let both = |agents: [&str; 2]| {
+        let lines = agents.map(|agent| format!("User-Agent: {agent}\r\n"));
+        proxy.ask("GET", HOST, "/page", &lines.concat()).status
+    };
+    assert_eq!(both([GPTBOT, BROWSER]), 403);
+    assert!(origin.received().is_empty());
+    // nginx 1.23 and later joins them, and then this is GPTBot too.
+    if both([BROWSER, GPTBOT]) == 200 {
+        let received = origin.last();
+        let agents: Vec<&str> = received
+            .headers
+            .iter()
+            .filter(|(name, _)| name.eq_ignore_ascii_case("user-agent"))
+            .map(|(_, agent)| agent.as_str())
+            .collect();
+        assert_eq!(agents, [BROWSER]);
+    }
+}
+
+#[test]
 fn client_that_names_another_address_is_judged_by_its_own() {
     let policy = "crawlers: [{ token: ShopBot, networks: [203.0.113.0/24] }]\n\
                   robots: { origin: replace, groups: [{ agents: '*', disallow: [/x] }] }\n\

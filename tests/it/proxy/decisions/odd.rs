@@ -22,7 +22,7 @@ enforcement: { mode: enforce }
 "#;
 
 /// Spellings of the closed page that pass, or may, for one of the crawlers if they are compared as sent.
-const PAGES: [&str; 22] = [
+const PAGES: [&str; 24] = [
     "/private/",
     "//private/",
     "/./private/x",
@@ -45,6 +45,8 @@ const PAGES: [&str; 22] = [
     "/robots.txt;x/../private/",
     "/.well-known/tdmrep.json/../../private/",
     "http://site.test/private/",
+    "/ok#/../private/x",
+    "/public/#/../../private/x",
 ];
 
 /// Spellings of robots.txt.
@@ -141,7 +143,10 @@ fn requests() -> Vec<Vec<u8>> {
     let lines = LINES.iter().map(|line| head(LINE, HOST, b"GPTBot/1.0", line));
     let large = [16, 60, 100, 300, 900].map(|size| format!("X-Large: {}", "a".repeat(size * 1024)));
     let many = [90, 150, 300].map(|count| vec!["X-Odd: a"; count].join("\r\n"));
-    let large = large.iter().chain(&many).map(|lines| head(LINE, HOST, b"GPTBot/1.0", lines.as_bytes()));
+    // Each of these is a line of HAProxy's question, of which 101 made it crash.
+    let needed = ["Accept: text/html", "Referer: /a", "Signature: a", "User-Agent: GPTBot/1.0"];
+    let needed = needed.map(|line| vec![line; 97].join("\r\n"));
+    let large = large.iter().chain(&many).chain(&needed).map(|lines| head(LINE, HOST, b"GPTBot/1.0", lines.as_bytes()));
     // As large as HAProxy takes, and nginx, and larger.
     let long = [4_000, 7_900, 14_000, 15_000, 15_150, 15_200, 15_250, 40_000];
     let long = long.map(|length| plain(&format!("/private/{}", "a".repeat(length)), "GPTBot/1.0"));
@@ -253,7 +258,12 @@ fn check(door: SocketAddr, log: impl Fn() -> String) {
             assert!(!has(&answer, SECRET) && !has(&answer, OWN_FILE), "{}\n{}", shown(&request), answer.escape_ascii());
         }
     }
+    let open = answer(door, &plain("/public/", "GPTBot/1.0"));
+    assert!(has(&open, b"an open page"), "the door does not stand: {}{}", open.escape_ascii(), log());
 }
+
+/// The head of a health check.
+const HEALTH_CHECK: &[u8] = b"GET / HTTP/1.0\r\n\r\n";
 
 #[test]
 fn nothing_odd_passes_crawlgates_own_edge() {
@@ -269,6 +279,7 @@ fn nothing_odd_passes_nginx() {
     // nginx takes the name of its server for it.
     let without_host = answer(door.address, b"GET /private/ HTTP/1.0\r\nUser-Agent: GPTBot/1.0\r\n\r\n");
     assert!(!has(&without_host, SECRET), "{}", without_host.escape_ascii());
+    assert!(has(&answer(door.address, HEALTH_CHECK), b"an open page"));
 }
 
 #[test]
@@ -285,6 +296,7 @@ fn nothing_odd_passes_haproxy() {
     check(door.address, || door.log());
     let without_host = answer(door.address, b"GET /private/ HTTP/1.0\r\nUser-Agent: GPTBot/1.0\r\n\r\n");
     assert!(!has(&without_host, SECRET), "{}", without_host.escape_ascii());
+    assert!(has(&answer(door.address, HEALTH_CHECK), b"an open page"));
 }
 
 /// A request over HTTP/2: pseudo fields and fields as they are written, without indexing (RFC 7541 section 6.2.2).

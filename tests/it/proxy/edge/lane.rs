@@ -1,9 +1,11 @@
-//! The lane: requests without a body on their way past Pingora's proxy, and that they come out as they would come out of it.
+//! The lane: requests on their way past Pingora's proxy, and that they come out as they would come out of it.
 
 #[path = "../../../../examples/lane_differential/cases.rs"]
 mod cases;
 #[path = "../../../../examples/lane_differential/drive.rs"]
 mod drive;
+#[path = "../../../../examples/lane_differential/http2.rs"]
+mod http2;
 
 use crate::proxy::support::{BROWSER, Connection, Gate, Http2, Origin, PATIENCE, Setup, eventually, read};
 use std::io::{Read, Write};
@@ -44,16 +46,16 @@ fn lane_and_pingora_agree_about_generated_requests() {
 }
 
 #[test]
-fn only_requests_without_a_body_take_the_lane() {
+fn requests_that_stay_with_http1_take_the_lane() {
     let origin = Origin::saying(BOTH_FRAMINGS);
     let gate = before(&origin);
     for (fields, takes_it) in [
         ("", true),
         ("Connection: keep-alive\r\n", true),
         ("Connection: X-A\r\n", false),
-        ("Content-Length: 0\r\n", false),
-        ("TE: trailers\r\n", false),
-        ("Trailer: x\r\n", false),
+        ("Content-Length: 0\r\n", true),
+        ("TE: trailers\r\n", true),
+        ("Trailer: x\r\n", true),
         ("Upgrade: websocket\r\n", false),
         ("Expect: 100-continue\r\n", false),
         ("HTTP2-Settings: AAMAAABkAAQAAP__\r\n", false),
@@ -61,7 +63,19 @@ fn only_requests_without_a_body_take_the_lane() {
         let status = status(&gate, &format!("GET / HTTP/1.1\r\nHost: a.example\r\n{fields}\r\n"));
         assert_eq!(status == 502, takes_it, "{fields:?}: {status}");
     }
-    assert_eq!(status(&gate, "DELETE / HTTP/1.1\r\nHost: a.example\r\n\r\n"), 200);
+    for (fields, takes_it) in [
+        ("Content-Length: 1\r\n", true),
+        ("Transfer-Encoding: chunked\r\n", true),
+        ("Content-Length: 1\r\nExpect: 100-continue\r\n", true),
+        ("Content-Length: 1\r\nExpect: something\r\n", false),
+        ("Content-Length: 1\r\nUpgrade: websocket\r\n", false),
+    ] {
+        let body = if fields.starts_with('C') { "x" } else { "0\r\n\r\n" };
+        let status = status(&gate, &format!("POST / HTTP/1.1\r\nHost: a.example\r\n{fields}\r\n{body}"));
+        assert_eq!(status == 502, takes_it, "{fields:?}: {status}");
+    }
+    assert_eq!(status(&gate, "DELETE / HTTP/1.1\r\nHost: a.example\r\n\r\n"), 502);
+    assert_eq!(status(&gate, "OPTIONS * HTTP/1.1\r\nHost: a.example\r\n\r\n"), 200);
     assert_eq!(status(&gate, "GET / HTTP/1.0\r\nHost: a.example\r\n\r\n"), 200);
     assert_eq!(status(&gate, "GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n"), 200);
     assert_eq!(status(&gate, "HEAD / HTTP/1.1\r\nHost: a.example\r\n\r\n"), 502);
@@ -83,12 +97,17 @@ fn fields_named_by_connection_stay_behind_on_both_ways() {
 
 #[test]
 fn switch_that_was_not_asked_for_is_502_on_both_ways() {
-    let origin = Origin::saying("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nGIF89a");
+    // Pingora passes on no other protocol (Pingora 0.9.1).
+    let origin =
+        Origin::saying("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nGIF89a");
     let gate = before(&origin);
     for request in [
         "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n",
         "GET / HTTP/1.0\r\nHost: a.example\r\n\r\n",
         "POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 0\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a.example\r\nUpgrade: websocket\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a.example\r\nConnection: keep-alive\r\nUpgrade: websocket\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a.example\r\nUpgrade: websocket\r\nContent-Length: 0\r\n\r\n",
     ] {
         assert_eq!(status(&gate, request), 502, "{request:?}");
     }
@@ -99,7 +118,7 @@ fn switch_that_was_not_asked_for_is_502_on_both_ways() {
 fn claims_with_underscores_reach_the_origin_on_no_way() {
     let origin = Origin::plain();
     let gate = before(&origin);
-    let fields = "X_Forwarded_For: 198.51.100.1\r\nX-Real_IP: 198.51.100.1\r\nX_Forwarded_Proto: https\r\nX_Own: 1\r\n";
+    let fields = "X_Forwarded_For: 198.51.100.1\r\nX-Real_IP: 198.51.100.1\r\nX_FORWARDED_PORT: 443\r\nX_Own: 1\r\n";
     for method in ["GET", "POST"] {
         gate.ask(
             method,
@@ -209,6 +228,23 @@ fn server_that_refuses_connections_is_passed_over() {
     let gate = Setup::before(Origin::nowhere()).start();
     let response = gate.get("a.example", "/", "");
     assert_eq!((response.status, response.field("server")), (502, Some("crawlgate")));
+}
+
+/// Both ways: without a body in the lane, with one through Pingora.
+#[test]
+fn server_whose_requests_another_one_answers_is_counted_as_failing() {
+    let origin = Origin::plain();
+    let origins = format!("origins: [http://{}, http://{}]", Origin::nowhere(), origin.address);
+    for lane in ["on", "off"] {
+        let gate = Setup::before(origin.address).with_origins(&origins).settings(&format!("lane: {lane}")).start();
+        for _ in 0..4 {
+            assert_eq!(gate.get("a.example", "/", "").status, 200);
+        }
+        let failed = r#"crawlgate_upstream_failures_total{origin="*",reason="connect_refused",server="1"}"#;
+        gate.wait_for_metric(failed, 2.0);
+        let answered = r#"crawlgate_upstream_requests_total{origin="*",server="2",status="2xx"}"#;
+        gate.wait_for_metric(answered, 4.0);
+    }
 }
 
 #[test]

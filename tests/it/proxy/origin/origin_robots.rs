@@ -118,7 +118,7 @@ impl World {
         let server = ServerAddress::parse(&format!("http://{}", origin.address)).expect("an address");
         // Short, so that a silent origin costs the test little.
         let timeouts = OriginTimeouts { read: Duration::from_millis(300), ..OriginTimeouts::default() };
-        let origins = [OriginSettings { hosts: Vec::new(), servers: vec![server], timeouts }];
+        let origins = [OriginSettings { timeouts, ..OriginSettings::of([server]) }];
         let robots = OriginRobots::new(live.clone(), &origins, copies, store.clone(), Timestamp(now));
         World { live, robots, store, state, now, set: 0 }
     }

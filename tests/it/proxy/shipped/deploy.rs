@@ -3,6 +3,7 @@
 
 mod containers;
 mod files;
+mod git;
 mod kubernetes;
 mod monitoring;
 mod reference;

@@ -155,6 +155,7 @@ fn every_command_and_flag_in_the_documentation_exists() {
         "docs/dashboard.md",
         "docs/behind-your-proxy.md",
         "docs/deploy.md",
+        "docs/policies-in-git.md",
         "docs/policy.md",
         "docs/settings.md",
         "README.md",

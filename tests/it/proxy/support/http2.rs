@@ -151,6 +151,9 @@ fn request(method: &str, uri: &str, fields: &[(&str, &str)]) -> Request<()> {
     request.body(()).expect("a request")
 }
 
+/// What the names of fields behind the body begin with.
+pub const TRAILER: &str = "behind the body: ";
+
 async fn answer(response: ResponseFuture) -> Result<Response, h2::Error> {
     let (head, mut stream) = response.await?.into_parts();
     let mut body = Vec::new();
@@ -159,10 +162,12 @@ async fn answer(response: ResponseFuture) -> Result<Response, h2::Error> {
         let _ = stream.flow_control().release_capacity(piece.len());
         body.extend(piece);
     }
-    let headers = head
-        .headers
-        .iter()
-        .map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()));
+    let trailers = stream.trailers().await?.unwrap_or_default();
+    let line = |prefix: &str, (name, value): (&HeaderName, &HeaderValue)| {
+        (format!("{prefix}{name}"), String::from_utf8_lossy(value.as_bytes()).into_owned())
+    };
+    let headers = head.headers.iter().map(|field| line("", field));
+    let headers = headers.chain(trailers.iter().map(|field| line(TRAILER, field)));
     Ok(Response {
         version: format!("{:?}", head.version),
         status: head.status.as_u16(),
@@ -192,6 +197,12 @@ async fn beside<T>(answer: impl Future<Output = T>, body: impl Future<Output = (
         () = &mut body => {}
     }
     answer.await
+}
+
+/// A literal field without indexing (RFC 7541 section 6.2.2).
+pub fn literal(name: &str, value: &str) -> Vec<u8> {
+    let length = |text: &str| u8::try_from(text.len()).ok().filter(|length| *length < 127).expect("short");
+    [&[0, length(name)], name.as_bytes(), &[length(value)], value.as_bytes()].concat()
 }
 
 /// What tests look at of a frame.

@@ -97,7 +97,8 @@ impl Nginx {
 /// Size of `/large.bin`.
 pub const LARGE: usize = 8 * 1024 * 1024;
 
-fn write_site(root: &Path) {
+/// Writes the pages of the site into a directory.
+pub fn write_site(root: &Path) {
     let page = |title: &str, links: &[&str]| {
         let list: String = links.iter().map(|link| format!("<li><a href=\"{link}\">{link}</a></li>")).collect();
         format!("<!doctype html><title>{title}</title><h1>{title}</h1><ul>{list}</ul>\n")

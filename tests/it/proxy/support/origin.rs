@@ -126,10 +126,11 @@ fn receive(reader: &mut BufReader<TcpStream>) -> Option<Received> {
             let mut chunk = vec![0; size];
             reader.read_exact(&mut chunk).ok()?;
             request.body.extend(chunk);
-            self::line(reader)?;
             if size == 0 {
+                while !self::line(reader)?.is_empty() {}
                 return Some(request);
             }
+            self::line(reader)?;
         }
     }
     if let Some(length) = request.field("content-length").and_then(|length| length.parse().ok()) {

@@ -1,9 +1,10 @@
 //! A real server of another make: its own directory, its own port on loopback, gone when dropped. [`Program::start`] starts
-//! any, [`nginx`], [`caddy`] and [`haproxy`] write the frame of a configuration, [`deployed`] reads one of `deploy/`.
+//! any, [`nginx`], [`caddy`], [`haproxy`] and [`apache`] write the frame of a configuration, [`deployed`] reads one of `deploy/`.
 
 use super::{Connection, HOST, PATIENCE, Response, eventually};
 use std::fs::{self, File};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -165,6 +166,35 @@ pub fn haproxy(prepared: &Prepared, configuration: &str) -> Command {
     let mut haproxy = command("haproxy");
     haproxy.args(["-db", "-f", &prepared.path("haproxy.cfg")]);
     haproxy
+}
+
+/// Apache httpd with these lines for its only host. As root it reads its files as another user.
+pub fn apache(prepared: &Prepared, lines: &str) -> Command {
+    let (root, address) = (prepared.root(), prepared.address);
+    fs::set_permissions(prepared.directory.path(), fs::Permissions::from_mode(0o755)).expect("a readable directory");
+    let places = ["/usr/lib/apache2/modules", "/usr/lib64/httpd/modules", "/usr/lib/httpd/modules", "/usr/lib/apache2"];
+    let modules = places.map(Path::new).into_iter().find(|place| place.join("mod_headers.so").exists());
+    let modules = modules.expect("the modules of Apache");
+    let mut load = String::new();
+    for name in ["mpm_event", "unixd", "authz_core", "alias", "dir", "headers", "mime", "proxy", "proxy_http"] {
+        // Some systems have a part of them in the program.
+        let file = modules.join(format!("mod_{name}.so"));
+        if file.exists() {
+            load.push_str(&format!("LoadModule {name}_module {}\n", file.display()));
+        }
+    }
+    prepared.write("mime.types", "text/html html\napplication/pdf pdf\nimage/png png\ntext/plain txt\n");
+    prepared.write(
+        "httpd.conf",
+        format!(
+            "{load}ServerRoot {root}\nServerName {HOST}\nListen {address}\nDefaultRuntimeDir {root}\nPidFile {root}/httpd.pid\n\
+             ErrorLog /dev/stderr\nLogLevel warn\nUser #65534\nGroup #65534\nTypesConfig {root}/mime.types\n\
+             <VirtualHost {address}>\n{lines}\n</VirtualHost>\n"
+        ),
+    );
+    let mut apache = command(if Path::new("/usr/sbin/apache2").exists() { "apache2" } else { "httpd" });
+    apache.args(["-X", "-f", &prepared.path("httpd.conf")]);
+    apache
 }
 
 /// Caddy, serving the files of a directory as its file server does by default.

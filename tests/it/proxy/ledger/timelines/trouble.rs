@@ -137,6 +137,10 @@ pub fn timelines() -> Vec<Timeline> {
                 Ask(BINGBOT, APEX, "/a/", STALE),
                 Pass(23),
                 Ask(BINGBOT, APEX, "/a/", STALE),
+                Ask(BYSTANDER, APEX, "/never/", UNPROVEN),
+                Pass(2),
+                Ask(BYSTANDER, APEX, "/never/", NEVER),
+                Ask(BINGBOT, APEX, "/a/", NEVER),
             ],
         ),
         timeline(

@@ -91,6 +91,8 @@ pub fn rows(etag: &'static str) -> Vec<Row> {
         get("paused.example", "/.well-known/acme-challenge/token", GPTBOT, 200).of_a_proxy(),
         get("paused.example", "/.well-known/acme-challenge/../../article", BROWSER, 503),
         get("paused.example", "/.well-known/acme-challenge/", BROWSER, 503),
+        row("PUT", "paused.example", "/.well-known/acme-challenge/token", BROWSER, 503),
+        row("DELETE", "paused.example", "/.well-known/acme-challenge/token", BROWSER, 503),
         get("paused.example", "/", GPTBOT, 503),
         get("paused.example", "/", BROWSER, 503),
         row("HEAD", "paused.example", "/", BROWSER, 503),
@@ -99,6 +101,7 @@ pub fn rows(etag: &'static str) -> Vec<Row> {
         get("news.example", "/article", GPTBOT, 401),
         get("news.example", "/article", GPTBOT, 200).with("authorization", "License abc"),
         get("news.example", "/.well-known/acme-challenge/../../article", GPTBOT, 401),
+        row("PUT", "news.example", "/.well-known/acme-challenge/token", GPTBOT, 401),
         get("news.example", "/license.xml", GPTBOT, 200),
         get("news.example", "/article", BROWSER, 200),
         get("unknown.example", "/", GPTBOT, 200),
@@ -126,6 +129,9 @@ pub fn rows(etag: &'static str) -> Vec<Row> {
     rows.push(get(SHOP, "/a.pdf", BROWSER, 200));
     rows.push(row("HEAD", SHOP, "/a.pdf", BROWSER, 200));
     rows.push(get("SHOP.example:80", "/page", GPTBOT, 403));
+    rows.push(get("shop.example.", "/page", GPTBOT, 403));
+    // Over HTTP/2 it comes in more pieces than a head may have fields.
+    rows.push(get(SHOP, "/public", BROWSER, 200).with("cookie", vec!["a=b"; 150].join("; ").leak()));
     // bingbot has read how long it has to wait. Its first request to a page may come, the next comes too soon.
     rows.push(get(SHOP, "/robots.txt", BINGBOT, 200));
     rows.push(get(SHOP, "/slow/1", BINGBOT, 200));
@@ -155,6 +161,7 @@ pub fn redirected() -> Vec<Row> {
         get(SHOP, "/robots.txt", GPTBOT, 200),
         get(SHOP, "/.well-known/acme-challenge/token", BROWSER, 200),
         get(SHOP, "/.well-known/acme-challenge/other", BROWSER, 404),
+        row("PUT", SHOP, "/.well-known/acme-challenge/token", BROWSER, 308),
         get(SHOP, "/a#b", BROWSER, 400),
     ]
 }

@@ -1,7 +1,7 @@
 //! A door with a crawlgate of its own behind it, the same policies and the same origin.
 
 use super::table::{Row, Side};
-use crate::proxy::support::http2::{HEADERS, PREFACE, SETTINGS};
+use crate::proxy::support::http2::{HEADERS, PREFACE, SETTINGS, literal};
 use crate::proxy::support::{Connection, Gate, Http2, Origin, Response, Setup, read};
 use axum::Router;
 use axum::body::{Body, HttpBody};
@@ -64,12 +64,6 @@ fn page(target: &str) -> (&'static str, &'static str) {
 
 /// The head of a GET over HTTP/2 begins with its method and its scheme (RFC 7541 appendix A).
 pub const GET_OVER_HTTP: &[u8] = b"\x82\x86";
-
-/// A literal field without indexing (RFC 7541 section 6.2.2).
-pub fn literal(name: &str, value: &str) -> Vec<u8> {
-    let length = |text: &str| u8::try_from(text.len()).ok().filter(|length| *length < 127).expect("short");
-    [&[0, length(name)], name.as_bytes(), &[length(value)], value.as_bytes()].concat()
-}
 
 /// The body of an application that fails in the middle.
 struct Broken(Option<&'static str>);
@@ -204,7 +198,15 @@ impl World {
             return Response { version: String::new(), status: row.status, headers: Vec::new(), body: Vec::new() };
         }
         match self.door {
-            Door::Http2 => Http2::open(self.address).ask(method, host, target, fields),
+            Door::Http2 => {
+                // Clients send a cookie in pieces (RFC 9113 section 8.2.3).
+                let pieces = |(name, value): &(&'static str, &'static str)| {
+                    let separator = if *name == "cookie" { "; " } else { "\0" };
+                    value.split(separator).map(|piece| (*name, piece)).collect::<Vec<_>>()
+                };
+                let fields: Vec<_> = fields.iter().flat_map(pieces).collect();
+                Http2::open(self.address).ask(method, host, target, &fields)
+            }
             Door::Decisions if !row.is_file() => {
                 let lines = format!(
                     "X-Forwarded-Method: {method}\r\nX-Forwarded-Uri: {target}\r\nX-Forwarded-Host: {host}\r\n"

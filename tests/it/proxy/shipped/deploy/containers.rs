@@ -192,7 +192,7 @@ fn the_container_is_shut_in_and_finds_what_its_settings_name() {
     let (user, group) = user.split_once(':').expect("user and group");
     let runtime = settings.control.as_deref().and_then(Path::parent).and_then(Path::to_str).expect("a directory");
     assert_eq!(texts(&gate["tmpfs"]), [format!("{runtime}:uid={user},gid={group},mode=0700")]);
-    let origin = &settings.origins[0].servers[0];
+    let origin = &settings.origins[0].servers[0].address;
     assert!(services.get(&origin.host).is_some(), "{}", origin.host);
     let shared = texts(&services[&origin.host]["networks"]);
     assert!(texts(&gate["networks"]).iter().any(|network| shared.contains(network)));

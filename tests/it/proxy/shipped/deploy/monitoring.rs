@@ -167,7 +167,7 @@ fn everything_that_is_asked_for_is_in_the_metrics() {
         stream.write_all(head.as_bytes()).is_ok()
     });
     let origins = format!(
-        "origins:\n  - hosts: [down.test]\n    servers: http://{}\n  - servers: http://{}",
+        "origins:\n  - hosts: [down.test]\n    servers: http://{}\n  - servers: http://{}\n    connections: 100",
         Origin::nowhere(),
         origin.address
     );
@@ -244,6 +244,32 @@ fn requests_of_crawlers_are_counted_in_the_dashboard_and_not_rated() {
     }
     let kept = panels.iter().find(|panel| panel["title"] == "Who kept to it").expect("the panel");
     assert_eq!(kept["targets"].as_array().map(Vec::len), Some(3), "requests, violations, and the share");
+}
+
+/// What an impostor does is not charged to the crawler whose name it uses.
+#[test]
+fn every_count_by_crawler_in_the_dashboard_is_split_by_identity() {
+    let mut by_crawler = 0;
+    for panel in panels(&json(DASHBOARD)) {
+        for target in panel["targets"].as_array().into_iter().flatten() {
+            let expression = target["expr"].as_str().expect("an expression");
+            for part in expression.split("sum by (").skip(1) {
+                let (labels, rest) = part.split_once(')').expect("labels");
+                let summed = rest.split("sum by (").next().unwrap_or_default();
+                let labels: Vec<&str> = labels.split(", ").collect();
+                let is_counted = ["violations", "requests"]
+                    .iter()
+                    .any(|counted| summed.contains(&format!("increase(crawlgate_{counted}_total")));
+                if is_counted && labels.contains(&"crawler") {
+                    by_crawler += 1;
+                    assert!(labels.contains(&"identity") || summed.contains("identity="), "{expression}");
+                    let legend = target["legendFormat"].as_str().filter(|legend| legend.contains("{{crawler}}"));
+                    assert!(legend.is_none_or(|legend| legend.contains("{{identity}}")), "{target}");
+                }
+            }
+        }
+    }
+    assert!(by_crawler > 3, "{by_crawler}");
 }
 
 #[test]

@@ -86,9 +86,10 @@ fn busy() -> ((Origin, TempDir), Gate) {
         let answer = format!("HTTP/1.1 200 OK\r\nContent-Type: {media}\r\nContent-Length: {length}\r\n\r\n{page}");
         stream.write_all(answer.as_bytes()).is_ok()
     });
-    let down = Origin::nowhere();
+    // Both are asked for one request, and the first one is ejected.
+    let (down, down_too) = (Origin::nowhere(), Origin::nowhere());
     let origins = format!(
-        "origins: [{{ hosts: [down.test], servers: http://{down} }}, {{ servers: http://{} }}]",
+        "origins: [{{ hosts: [down.test], servers: [http://{down}, http://{down_too}] }}, {{ servers: http://{}, connections: 100 }}]",
         origin.address
     );
     let logs = "trusted_proxies: [127.0.0.1]\nlogs: { access: access.log, events: { to: events.log, rate: 1 } }";
@@ -123,7 +124,10 @@ fn busy() -> ((Origin, TempDir), Gate) {
         ("site.test", "/", "PartnerBot/1\r\nX-Forwarded-For: 203.0.113.1"),
         ("site.test", "/", "YandexBot/3.0\r\nX-Forwarded-For: 203.0.113.1"),
         ("site.test", "/cart/", "DuckAssistBot/1.2\r\nSignature-Input: sig1=()\r\nSignature: sig1=:AA==:"),
-        ("down.test", "/", BROWSER),
+        ("down.test", "/1", BROWSER),
+        ("down.test", "/2", BROWSER),
+        ("down.test", "/3", BROWSER),
+        ("down.test", "/4", BROWSER),
         ("unclaimed.test", "/", BROWSER),
     ] {
         ask(&gate, host, target, agent);

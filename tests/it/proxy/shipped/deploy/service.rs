@@ -2,9 +2,12 @@
 
 use super::files::{path, says, settings, text};
 use super::running::Running;
+use crate::proxy::support::program::free_address;
 use crate::proxy::support::{Origin, Setup, eventually};
 use crawlgate::settings::AccessDestination;
+use std::collections::BTreeMap;
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
@@ -141,6 +144,20 @@ fn everything_is_where_the_unit_lets_it_be() {
     // Two seconds for the logs.
     assert!(Duration::from_secs(seconds) > settings.limits.drain + Duration::from_secs(2));
     assert_eq!(value("KillSignal"), "SIGTERM");
+}
+
+/// `[::]` has IPv4, too: beside `0.0.0.0` with the same port one of them could not be bound.
+#[test]
+fn the_listeners_of_the_service_leave_each_other_room() {
+    let mut ports = BTreeMap::new();
+    let mut bound = Vec::new();
+    for listener in &settings(SETTINGS).listen {
+        let mut address = listener.address;
+        let port = *ports.entry(address.port()).or_insert_with(|| free_address().port());
+        address.set_port(port);
+        bound.push(TcpListener::bind(address).unwrap_or_else(|error| panic!("{}: {error}", listener.address)));
+    }
+    assert!(!bound.is_empty());
 }
 
 #[test]

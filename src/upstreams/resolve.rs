@@ -1,8 +1,10 @@
 //! Resolves the names of origins in the background, at the start and then every half minute: [`Resolver`]. If a lookup
 //! fails, the last good addresses stay. Must not know requests.
 
-use super::{Origins, Server};
-use crate::telemetry::ServerPlace;
+use super::Upstreams;
+use super::group::Group;
+use super::server::Entry;
+use crate::settings::ServerAddress;
 use async_trait::async_trait;
 use pingora_core::server::ShutdownWatch;
 use pingora_core::services::ServiceReadyNotifier;
@@ -21,47 +23,49 @@ const LOOKUP_LIMIT: Duration = Duration::from_secs(10);
 /// How long the start waits for the first round, so that the first request finds an address.
 const START_LIMIT: Duration = Duration::from_secs(5);
 
-/// Keeps the addresses of [`Origins`] fresh.
-pub struct Resolver {
-    origins: Arc<Origins>,
-    failed: Box<dyn Fn(ServerPlace) + Send + Sync>,
-}
+/// Keeps the addresses of [`Upstreams`] fresh.
+pub struct Resolver(pub Arc<Upstreams>);
 
 impl Resolver {
-    /// Calls `failed` for each failed lookup.
-    pub fn new(origins: Arc<Origins>, failed: impl Fn(ServerPlace) + Send + Sync + 'static) -> Resolver {
-        Resolver { origins, failed: Box::new(failed) }
-    }
-
     /// Resolves all names once. Returns whether every server has an address now.
     pub(super) async fn round(&self) -> bool {
-        for (place, server) in self.origins.places().filter(|(_, server)| server.ip().is_none()) {
-            if let Err(error) = server.resolve().await {
-                (self.failed)(place);
-                let kept = server.peers.load().len();
-                tracing::warn!(
-                    origin = %server.address.host, %error, addresses_kept = kept,
-                    "cannot resolve the name of an origin; crawlgate keeps its last addresses and tries again"
-                );
+        let mut is_complete = true;
+        for (group, entry) in self.0.named_entries() {
+            match resolve(&entry.address).await {
+                Ok(found) => group.use_addresses(entry, &found),
+                Err(error) => {
+                    self.0.metrics.upstream_failure(Some(entry.place), "dns");
+                    let kept = group.servers(entry).len();
+                    is_complete &= kept > 0;
+                    tracing::warn!(
+                        origin = %entry.address.host, %error, addresses_kept = kept,
+                        "cannot resolve the name of an origin; crawlgate keeps its last addresses and tries again"
+                    );
+                }
             }
         }
-        self.origins.servers().all(|server| !server.peers.load().is_empty())
+        is_complete
     }
 }
 
-impl Server {
-    async fn resolve(&self) -> io::Result<()> {
-        let lookup = tokio::net::lookup_host((self.address.host.as_str(), self.address.port));
-        let found: Vec<SocketAddr> = tokio::time::timeout(LOOKUP_LIMIT, lookup)
-            .await
-            .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "the lookup timed out"))??
-            .collect();
-        if found.is_empty() {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
-        }
-        self.use_addresses(&found);
-        Ok(())
+impl Upstreams {
+    /// The servers that the settings give by name.
+    fn named_entries(&self) -> impl Iterator<Item = (&Group, &Arc<Entry>)> {
+        let entries = self.groups.iter().flat_map(|group| group.entries.iter().map(move |entry| (group, entry)));
+        entries.filter(|(_, entry)| entry.address.ip().is_none())
     }
+}
+
+async fn resolve(address: &ServerAddress) -> io::Result<Vec<SocketAddr>> {
+    let lookup = tokio::net::lookup_host((address.host.as_str(), address.port));
+    let found: Vec<SocketAddr> = tokio::time::timeout(LOOKUP_LIMIT, lookup)
+        .await
+        .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "the lookup timed out"))??
+        .collect();
+    if found.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
+    }
+    Ok(found)
 }
 
 #[async_trait]
@@ -82,7 +86,7 @@ impl BackgroundService for Resolver {
                     }
                 }
             };
-            if self.origins.servers().all(|server| server.ip().is_some()) {
+            if self.0.named_entries().next().is_none() {
                 return;
             }
             let pause = if complete { INTERVAL } else { INTERVAL_WITHOUT_ADDRESS };

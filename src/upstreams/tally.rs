@@ -1,4 +1,4 @@
-//! What requests to an origin came to in the last minutes, for the log and the status: [`Health`] belongs to one server,
+//! What requests to an origin came to in the last minutes, for the log and the status: [`Tally`] belongs to one server,
 //! [`OriginStatus`] is what an operator reads of it. [`WithoutOrigin`] is the same for hosts that no origin is for. Must
 //! not know Pingora.
 
@@ -15,10 +15,12 @@ const SHOWN: usize = 200;
 const HOSTS: usize = 5;
 /// Above this share of requests without an answer the operator has to look: one in 20, as for the alert on it.
 const TOLERATED: u64 = 20;
+/// So many seconds a search crawler may be turned away before the operator has to look.
+const TURNED_AWAY_TOO_LONG: u64 = 3_600;
 
 /// A request that an origin did not answer.
 #[derive(Clone, Copy)]
-pub struct FailedRequest<'a> {
+pub(super) struct FailedRequest<'a> {
     /// The host that it asked for.
     pub host: &'a [u8],
     /// Its target.
@@ -33,7 +35,7 @@ pub struct FailedRequest<'a> {
 
 /// What requests to one server came to.
 #[derive(Debug, Default)]
-pub(super) struct Health {
+pub(super) struct Tally {
     answers: Recent,
     server_errors: Recent,
     failures: Recent,
@@ -56,7 +58,7 @@ pub struct LastFailure {
 }
 
 /// What requests to one server of an origin came to in the last five minutes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OriginStatus {
     /// The server, as in the settings.
     pub origin: String,
@@ -73,9 +75,77 @@ pub struct OriginStatus {
     /// The last one that it did not answer, however long ago.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_failure: Option<LastFailure>,
+    /// Requests that it has now.
+    #[serde(default)]
+    pub in_flight: usize,
+    /// Whether it is used only while no other server is up.
+    #[serde(default)]
+    pub is_backup: bool,
+    /// Its addresses that get no requests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub out_of_use: Vec<OutOfUse>,
 }
 
-impl Health {
+/// An address of a server that gets no requests.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutOfUse {
+    /// The address.
+    pub address: String,
+    /// Since when.
+    #[serde(serialize_with = "rfc3339")]
+    pub since: Timestamp,
+    /// Why: the last failure, as in `crawlgate_upstream_failures_total`.
+    pub reason: String,
+}
+
+/// The places of an origin that has a bound on requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueStatus {
+    /// The origin, as the metrics call it.
+    pub origin: String,
+    /// People who wait now.
+    pub waiting: usize,
+    /// Crawlers of the last five minutes that found no place.
+    pub crawlers_turned_away: u64,
+    /// People of the last five minutes who found no place.
+    pub people_turned_away: u64,
+    /// Verified search crawlers that find no place, and for how many seconds already.
+    pub search_crawlers: Vec<(String, u64)>,
+}
+
+/// How the servers of all origins stand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UpstreamsStatus {
+    /// The servers in the order of the settings.
+    pub servers: Vec<OriginStatus>,
+    /// The queues of those origins that have one.
+    pub queues: Vec<QueueStatus>,
+    /// Hosts that no origin is for.
+    pub without_origin: WithoutOriginStatus,
+}
+
+impl QueueStatus {
+    /// What an operator has to look at: a search engine that has been turned away for an hour may drop pages.
+    pub fn problem(&self) -> Option<String> {
+        let long: Vec<&str> = self
+            .search_crawlers
+            .iter()
+            .filter(|(_, seconds)| *seconds >= TURNED_AWAY_TOO_LONG)
+            .map(|(crawler, _)| crawler.as_str())
+            .collect();
+        (!long.is_empty()).then(|| {
+            format!(
+                "the origin {} has had no place for verified search crawlers for an hour or longer ({}); they are answered \
+                 503, and search engines drop pages that stay 503 for days. Raise `crawlers` or `connections` of the origin, \
+                 or name them in `exempt`",
+                self.origin,
+                long.join(", ")
+            )
+        })
+    }
+}
+
+impl Tally {
     /// Counts an answer with this status.
     pub(super) fn answered(&self, status: u16, lived: Duration) {
         self.answers.add(lived);
@@ -96,16 +166,15 @@ impl Health {
         *self.last_failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
     }
 
-    pub(super) fn status(&self, origin: String, hosts: &[String], addresses: usize, lived: Duration) -> OriginStatus {
+    /// What requests came to; the rest is for others to say.
+    pub(super) fn status(&self, lived: Duration) -> OriginStatus {
         let failures = self.failures.sum(lived);
         OriginStatus {
-            origin,
-            hosts: hosts.to_vec(),
-            addresses,
             requests: self.answers.sum(lived) + failures,
             failures,
             server_errors: self.server_errors.sum(lived),
             last_failure: self.last_failure.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            ..OriginStatus::default()
         }
     }
 }
@@ -190,7 +259,7 @@ mod tests {
 
     fn status(requests: u64, failures: u64, server_errors: u64) -> OriginStatus {
         let (origin, hosts) = ("http://10.0.0.1".to_owned(), Vec::new());
-        OriginStatus { origin, hosts, addresses: 1, requests, failures, server_errors, last_failure: None }
+        OriginStatus { origin, hosts, addresses: 1, requests, failures, server_errors, ..OriginStatus::default() }
     }
 
     #[test]
@@ -211,14 +280,14 @@ mod tests {
 
     #[test]
     fn a_failure_counts_for_five_minutes_and_stays_the_last() {
-        let (health, at) = (Health::default(), Moment { now: Timestamp(1_000), lived: Duration::from_secs(10) });
+        let (health, at) = (Tally::default(), Moment { now: Timestamp(1_000), lived: Duration::from_secs(10) });
         let request =
             FailedRequest { host: b"shop.example", target: b"/a", reason: "connect_refused", error: &"refused", at };
         health.failed("http://10.0.0.1", &request);
         health.answered(200, at.lived);
         health.answered(503, at.lived);
         let seen = |seconds| {
-            let status = health.status(String::new(), &[], 1, Duration::from_secs(seconds));
+            let status = health.status(Duration::from_secs(seconds));
             (status.requests, status.failures, status.server_errors, status.last_failure.map(|last| last.target))
         };
         assert_eq!(seen(10), (3, 1, 1, Some("/a".to_owned())));

@@ -1,0 +1,90 @@
+//! A client that asks over HTTP/2 for what a case asks for over HTTP/1.1.
+
+use super::cases::Case;
+use super::drive::{PATIENCE, Seen};
+use bytes::Bytes;
+use h2::client::{ResponseFuture, SendRequest};
+use http::{HeaderMap, Request};
+use std::net::SocketAddr;
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
+
+/// Fields that HTTP/2 has none of (RFC 9113 section 8.2.2), or that are written another way.
+const OF_HTTP1: [&str; 6] = ["connection", "http2-settings", "host", "keep-alive", "proxy-connection", "upgrade"];
+
+/// A client of one crawlgate.
+pub struct Http2 {
+    address: SocketAddr,
+    runtime: Runtime,
+    sender: Option<SendRequest<Bytes>>,
+}
+
+impl Http2 {
+    pub fn new(address: SocketAddr) -> Http2 {
+        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+        Http2 { address, runtime, sender: None }
+    }
+
+    pub fn ask(&mut self, case: &Case) -> Seen {
+        let Http2 { address, runtime, sender } = self;
+        let asked = async { timeout(PATIENCE, ask(*address, sender, request(&case.request))).await };
+        runtime.block_on(asked).unwrap_or_default()
+    }
+}
+
+/// The head of a request.
+fn request(octets: &[u8]) -> Request<()> {
+    let lines: Vec<&[u8]> = octets.split(|octet| *octet == b'\n').map(<[u8]>::trim_ascii_end).collect();
+    let words: Vec<&[u8]> = lines[0].split(|octet| *octet == b' ').collect();
+    let uri = [b"http://a.example", words[1]].concat();
+    let mut request = Request::builder().method(words[0]).uri(uri);
+    for line in lines[1..].iter().take_while(|line| !line.is_empty()) {
+        let colon = line.iter().position(|octet| *octet == b':').expect("a field");
+        let name = String::from_utf8_lossy(&line[..colon]).to_ascii_lowercase();
+        if !OF_HTTP1.contains(&name.as_str()) {
+            request = request.header(name, line[colon + 1..].trim_ascii());
+        }
+    }
+    request.body(()).expect("a request")
+}
+
+async fn ask(address: SocketAddr, kept: &mut Option<SendRequest<Bytes>>, request: Request<()>) -> Seen {
+    let mut sender = match kept.take() {
+        Some(sender) => sender.ready().await.ok(),
+        None => None,
+    };
+    if sender.is_none() {
+        sender = connect(address).await;
+    }
+    let Some(mut sender) = sender else { return Seen::default() };
+    let Ok((response, _)) = sender.send_request(request, true) else { return Seen::default() };
+    *kept = Some(sender);
+    let mut seen = Seen::default();
+    seen.is_whole = read(response, &mut seen).await.is_ok();
+    seen
+}
+
+async fn connect(address: SocketAddr) -> Option<SendRequest<Bytes>> {
+    let stream = TcpStream::connect(address).await.ok()?;
+    let (sender, connection) = h2::client::handshake(stream).await.ok()?;
+    tokio::spawn(connection);
+    sender.ready().await.ok()
+}
+
+async fn read(response: ResponseFuture, seen: &mut Seen) -> Result<(), h2::Error> {
+    let (head, mut body) = response.await?.into_parts();
+    seen.begin(head.status.as_u16(), lines(&head.headers));
+    while let Some(piece) = body.data().await {
+        let piece = piece?;
+        let _ = body.flow_control().release_capacity(piece.len());
+        seen.body.extend(piece);
+    }
+    // Pingora passes no trailers on.
+    Ok(())
+}
+
+fn lines(fields: &HeaderMap) -> Vec<Vec<u8>> {
+    let lines = fields.iter().filter(|(name, _)| *name != "date");
+    lines.map(|(name, value)| [name.as_str().as_bytes(), b": ", value.as_bytes()].concat()).collect()
+}

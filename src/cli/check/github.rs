@@ -1,0 +1,53 @@
+//! `check --format github`: each finding as a workflow command, which GitHub shows beside the line of a change
+//! (<https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands>).
+//!
+//! The log of a job obeys commands. Policies come from anybody who proposes a change, so their text stands within
+//! commands alone, and escaped.
+
+use super::repository::Repository;
+use super::{Checked, end_column, explanation, is_shown};
+use crate::yaml::{Diagnostic, Severity, Source};
+use std::io::{self, Write};
+
+/// Prints the commands.
+pub(super) fn print(out: &mut impl Write, checked: &Checked, notes: bool) -> io::Result<()> {
+    let repository = Repository::here();
+    for (source, diagnostics) in checked.files() {
+        for finding in diagnostics.items.iter().filter(|finding| is_shown(finding, notes)) {
+            writeln!(out, "{}", command(source, finding, &repository))?;
+        }
+    }
+    for problem in &checked.certificates {
+        let command = if problem.is_error { "error" } else { "warning" };
+        writeln!(out, "::{command} title=crawlgate certificate::{}", data(&problem.text))?;
+    }
+    Ok(())
+}
+
+fn command(source: &Source, finding: &Diagnostic, repository: &Repository) -> String {
+    let command = match finding.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Note => "notice",
+    };
+    let file = property(&repository.name(&source.name));
+    let place = match finding.span {
+        Some(span) => {
+            let (line, column, end) = (span.line, span.column, end_column(source, span));
+            format!(",line={line},endLine={line},col={column},endColumn={end}")
+        }
+        None => String::new(),
+    };
+    let text = format!("{}\n{}", finding.one_line(source), explanation(finding).join("\n"));
+    format!("::{command} title=crawlgate {},file={file}{place}::{}", finding.id, data(text.trim_end()))
+}
+
+/// Text after a command.
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// Text as the value of a property.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}

@@ -1,0 +1,111 @@
+//! The findings and sites of `check` for a person.
+
+use super::json::planned;
+use super::{Checked, is_shown, lets_unlisted_pass, mode_name, plural};
+use crate::cli::origin_copy::OriginCopies;
+use crate::cli::{certificates, import};
+use crate::policy::Site;
+use crate::sites::RetireStatus;
+use crate::verdict::LINE_FOR_ALL;
+use std::io::{self, IsTerminal, Write};
+
+/// Prints the findings, then the good sites, then a summary.
+pub(super) fn print(out: &mut (impl Write + IsTerminal), checked: &Checked, notes: bool) -> io::Result<()> {
+    certificates::print(out, &checked.certificates)?;
+    let colour = crate::cli::colour(out);
+    for (source, diagnostics) in checked.files() {
+        for finding in diagnostics.items.iter().filter(|finding| is_shown(finding, notes)) {
+            writeln!(out, "{}\n", finding.render(source, colour).trim_end())?;
+        }
+    }
+    if !notes && checked.counts.notes() > 0 {
+        writeln!(out, "{}\n", checked.counts.notes_line())?;
+    }
+    for site in checked.loaded.iter().filter_map(|file| file.site.as_deref()) {
+        print_site(out, site, &checked.origins)?;
+    }
+    writeln!(out, "{}", summary(checked))
+}
+
+/// How many files are good, and how many findings there are.
+pub(super) fn summary(Checked { found, loaded, counts, .. }: &Checked) -> String {
+    let good = loaded.iter().filter(|file| file.site.is_some()).count();
+    let findings = format!("{}, {}", plural(counts.errors, "error"), plural(counts.warnings, "warning"));
+    let read = plural(found.len(), "robots.txt file");
+    match (loaded.len(), found.len()) {
+        (0, _) => format!("{read} read, {findings}"),
+        (files, 0) => format!("{good} of {} good, {findings}", plural(files, "policy file")),
+        (files, _) => format!("{good} of {} good, {read} read, {findings}", plural(files, "policy file")),
+    }
+}
+
+/// A good site: what it is for, what it does, and its robots.txt.
+fn print_site(out: &mut impl Write, site: &Site, origins: &OriginCopies) -> io::Result<()> {
+    writeln!(out, "{} ({})", site.name, site.policy.source.name)?;
+    writeln!(out, "  hosts       {}", hosts(site))?;
+    if let Some(first) = local_hosts(site).first() {
+        writeln!(
+            out,
+            "  WARNING     {first} is an address, localhost, or has a port: clients ask for the public name of"
+        )?;
+        writeln!(out, "              the site. Write that name into `hosts`")?;
+    }
+    writeln!(out, "  mode        {}", mode(site))?;
+    if lets_unlisted_pass(site) {
+        writeln!(
+            out,
+            "  unlisted    bots that neither the registry nor this policy names are only observed; to refuse"
+        )?;
+        writeln!(out, "              them as well, write `{LINE_FOR_ALL}`")?;
+    }
+    let tests = match site.policy.tests.len() {
+        0 => "none".to_owned(),
+        tests => format!("{tests} passed"),
+    };
+    writeln!(out, "  tests       {tests}")?;
+    if site.html.is_some() {
+        writeln!(out, "  html        crawlgate requests the pages that it rewrites without compression: compress in")?;
+        writeln!(out, "              front of crawlgate, or limit `html.paths`")?;
+    }
+    for retired in RetireStatus::of(&site.policy, site.at) {
+        writeln!(out, "  retire      {retired}")?;
+    }
+    for pause in planned(site) {
+        let next = pause.next.map(|next| format!("; next {} to {}", next.from, next.until)).unwrap_or_default();
+        writeln!(out, "  pause       {}, {}{next}", pause.audience, pause.time)?;
+    }
+    if let Some(assumption) = origins.assumption(site) {
+        writeln!(out, "  origin's    robots.txt {assumption}")?;
+    }
+    writeln!(out, "  robots.txt  version {}, {} bytes\n", site.robots_txt.version, site.robots_txt.body.len())?;
+    for line in String::from_utf8_lossy(&site.robots_txt.body).lines() {
+        writeln!(out, "{}", if line.is_empty() { String::new() } else { format!("    {line}") })?;
+    }
+    writeln!(out)?;
+    Ok(())
+}
+
+fn hosts(site: &Site) -> String {
+    let names: Vec<String> = site.policy.hosts.iter().map(|host| host.value.to_string()).collect();
+    if names.is_empty() { "every host that no other policy claims".into() } else { names.join(", ") }
+}
+
+/// The hosts of a site, if all of them are addresses, this machine, or names with a port.
+fn local_hosts(site: &Site) -> Vec<String> {
+    let hosts: Vec<String> = site.policy.hosts.iter().map(|host| host.value.to_string()).collect();
+    if hosts.iter().all(|host| import::is_local(host)) { hosts } else { Vec::new() }
+}
+
+/// The site's mode, and the crawlers and purposes with another one.
+fn mode(site: &Site) -> String {
+    let enforcement = &site.policy.enforcement;
+    let mut text = mode_name(&enforcement.site).unwrap_or("observe").to_owned();
+    let purposes = enforcement.purposes.iter().map(|(purpose, fields)| (purpose.name(), fields));
+    let agents = enforcement.agents.iter().map(|(agent, fields)| (agent.value.as_str(), fields));
+    for (name, fields) in purposes.chain(agents) {
+        if let Some(mode) = mode_name(fields) {
+            text.push_str(&format!("; {mode} for {name}"));
+        }
+    }
+    text
+}

@@ -1,0 +1,262 @@
+//! `evidence`: cases for third parties out of the evidence log, and their check. The crawlgate of the state directory may be
+//! running.
+
+use super::{Failure, places, print_json, say};
+use crate::evidence::{CaseSpan, Findings, VerifyKey, cover, forget, open_existing, stamp, status, verify, write_case};
+use crate::time::Timestamp;
+use clap::Subcommand;
+use std::io::Write;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+/// Export evidence about a crawler as one file, and check such a file
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, disable_help_subcommand = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  crawlgate evidence status
+  crawlgate evidence export --site shop --crawler gptbot --from 2026-11-01 --to 2026-12-01 -o case.tar
+  crawlgate evidence verify case.tar --key log.vkey --json
+  crawlgate evidence forget --address 203.0.113.5
+  crawlgate evidence forget --before 2026-01-01 --state /var/lib/crawlgate
+
+Exit codes: 0 fine, 1 the case does not hold, 2 wrong usage, 3 the log or the file cannot be read or written.";
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Write a case: what one crawler did on one site, with all that proves it
+    Export(Export),
+    /// Check a case by the public key of its log
+    Verify(Verify),
+    /// Delete personal values; the log still verifies
+    Forget(Forget),
+    /// Show the public key of the log and what it has
+    Status(Status),
+}
+
+#[derive(Debug, clap::Args)]
+struct Export {
+    /// The site
+    #[arg(long)]
+    site: String,
+    /// The crawler, by its id in the registry or its token in the policy
+    #[arg(long)]
+    crawler: String,
+    /// From this moment: a date or RFC 3339
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    from: Timestamp,
+    /// Until this moment [default: now]
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    to: Option<Timestamp>,
+    /// The case, a new file
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// The state directory
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Verify {
+    /// The case
+    file: PathBuf,
+    /// The public key of the log, or a file with it
+    #[arg(long)]
+    key: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct Forget {
+    /// Of requests from this address
+    #[arg(long, required_unless_present = "before")]
+    address: Option<IpAddr>,
+    /// Of entries before this moment: a date or RFC 3339
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    before: Option<Timestamp>,
+    /// The state directory
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Status {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// The state directory
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("write a date or a moment, like 2026-11-23 or 2026-11-23T06:00:00Z")]
+struct NoMoment;
+
+fn moment(text: &str) -> Result<Timestamp, NoMoment> {
+    Timestamp::parse(text).filter(|moment| moment.0 >= 0).ok_or(NoMoment)
+}
+
+fn system_time(moment: Timestamp) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(moment.0.unsigned_abs())
+}
+
+fn could_not(error: impl std::fmt::Display) -> Failure {
+    Failure::CouldNot(error.to_string())
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    match &arguments.action {
+        Action::Export(arguments) => run_export(arguments),
+        Action::Verify(arguments) => run_verify(arguments),
+        Action::Forget(arguments) => run_forget(arguments),
+        Action::Status(arguments) => run_status(arguments),
+    }
+}
+
+fn run_export(arguments: &Export) -> Result<(), Failure> {
+    let now = SystemTime::now();
+    let span = CaseSpan {
+        site: arguments.site.clone(),
+        crawler: arguments.crawler.clone(),
+        from: system_time(arguments.from),
+        to: arguments.to.map_or(now, system_time).min(now),
+    };
+    if span.from >= span.to {
+        return Err(Failure::Usage("--from is not before --to".into()));
+    }
+    let mut log = open_existing(&places::state_or_default(arguments.state.as_deref())?).map_err(could_not)?;
+    cover(&mut log, &span, now).map_err(could_not)?;
+    if let Err(error) = stamp(&mut log, now) {
+        say(&format!("a checkpoint has no timestamp: {error}; the case is written without it"));
+    }
+    let (archive, findings) = write_case(&mut log, &span, now).map_err(could_not)?;
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(&arguments.output);
+    let written = file
+        .as_mut()
+        .map_err(|error| error.to_string())
+        .and_then(|file| file.write_all(&archive).and_then(|()| file.sync_all()).map_err(|error| error.to_string()));
+    written.map_err(|error| Failure::CouldNot(format!("cannot write {}: {error}", arguments.output.display())))?;
+    say(&format!(
+        "{}: {} requests, {} copies of robots.txt; the key of the log is {}",
+        arguments.output.display(),
+        findings.requests.len(),
+        findings.served.len(),
+        log.key.verify_key().line()
+    ));
+    if findings.faults.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::Found(format!("the log is damaged, and the case does not hold: {}", findings.faults.join("; "))))
+}
+
+fn run_verify(arguments: &Verify) -> Result<(), Failure> {
+    let key = match VerifyKey::parse(&arguments.key) {
+        Ok(key) => key,
+        Err(_) => {
+            let text = std::fs::read_to_string(&arguments.key).map_err(|error| {
+                Failure::Usage(format!("--key {} is no key, and no file with one: {error}", arguments.key))
+            })?;
+            VerifyKey::parse(&text).map_err(|error| Failure::Usage(format!("--key {}: {error}", arguments.key)))?
+        }
+    };
+    let archive = std::fs::read(&arguments.file)
+        .map_err(|error| Failure::CouldNot(format!("cannot read {}: {error}", arguments.file.display())))?;
+    let findings = verify(&archive, &key);
+    if arguments.json {
+        print_json(&findings)?;
+    } else {
+        show(&findings)?;
+    }
+    if findings.faults.is_empty() { Ok(()) } else { Err(Failure::Findings) }
+}
+
+fn show(findings: &Findings) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    let Findings { site, crawler, from, to, .. } = findings;
+    writeln!(out, "{crawler:?} on {site:?}, from {from} to {to}\n")?;
+    let held = if findings.faults.is_empty() { "Every check holds." } else { "The case does NOT hold." };
+    writeln!(out, "{held}")?;
+    let sections = [
+        ("What does not hold:", &findings.faults),
+        ("What was checked and holds:", &findings.holds),
+        ("What cannot be known:", &findings.unknown),
+    ];
+    for (heading, items) in sections.into_iter().filter(|(_, items)| !items.is_empty()) {
+        writeln!(out, "\n{heading}")?;
+        items.iter().try_for_each(|item| writeln!(out, "- {item}"))?;
+    }
+    writeln!(out, "\nrobots.txt served: {}", findings.served.len())?;
+    for copy in &findings.served {
+        writeln!(out, "- {} {} version {} ({}, {})", copy.time, copy.host, copy.version, copy.status, copy.identity)?;
+    }
+    writeln!(out, "\nRequests: {}", findings.requests.len())?;
+    for request in &findings.requests {
+        let target = request.target.as_deref().unwrap_or("(withdrawn)");
+        let served = request.served_at.as_deref().unwrap_or("not in this case");
+        writeln!(
+            out,
+            "- {} {} {:?} {:?}: {} ({} client), judged again: {}; robots.txt {} was served at: {served}; answer {}",
+            request.time,
+            request.method,
+            request.host,
+            target,
+            request.kind,
+            request.identity,
+            request.rejudged,
+            request.version,
+            request.status
+        )?;
+        if let Some(remark) = &request.remark {
+            writeln!(out, "  {remark}")?;
+        }
+    }
+    Ok(())
+}
+
+fn run_forget(arguments: &Forget) -> Result<(), Failure> {
+    let mut log = open_existing(&places::state_or_default(arguments.state.as_deref())?).map_err(could_not)?;
+    let before = arguments.before.map(system_time);
+    let forgotten = forget(&mut log, arguments.address, before, SystemTime::now()).map_err(could_not)?;
+    say(&format!(
+        "{forgotten} personal values were deleted; backups and cases that were exported before still have them"
+    ));
+    Ok(())
+}
+
+fn run_status(arguments: &Status) -> Result<(), Failure> {
+    let log = open_existing(&places::state_or_default(arguments.state.as_deref())?).map_err(could_not)?;
+    let status = status(&log).map_err(could_not)?;
+    if arguments.json {
+        return print_json(&status);
+    }
+    let mut out = std::io::stdout().lock();
+    writeln!(
+        out,
+        "key: {}\ncomplete until: {}\nsize: {}",
+        status.key,
+        status.complete_until,
+        crate::audit::size(status.octets)
+    )?;
+    if let Some((number, time)) = &status.last_checkpoint {
+        writeln!(out, "last checkpoint: {number} of {time}")?;
+    }
+    for chain in &status.chains {
+        let name = match (chain.site.as_str(), chain.crawler.as_str()) {
+            ("", _) => "the log itself".to_owned(),
+            (site, "") => format!("publications of {site}"),
+            (site, crawler) => format!("{crawler} on {site}"),
+        };
+        writeln!(out, "{name}: {} entries, the last of {}", chain.entries, chain.last)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! [`Http2Client`]: the client's side of an exchange over HTTP/2: a stream, with the windows of its client. Must not know the
+//! origin.
+//!
+//! Window is given back for what the origin's socket can take. Of a response, as much is read as one buffer holds, and more
+//! when the client's window and the connection's output have taken that.
+
+use super::gather::Output;
+use super::head::{head_of, head_of_http2, trailers as trailers_of};
+use super::stream::{Gone, Stream};
+use crate::answers::Answer;
+use crate::edge::alarm::KeptAlarm;
+use crate::edge::date::date_value;
+use crate::edge::lane::{BodyError, Client, ClientHead, Outgoing, ResponseFraming, ResponseHead};
+use crate::requests::{ClientConnection, Connection};
+use bytes::Bytes;
+use h2::Reason;
+use http::{HeaderMap, header};
+use httparse::Header;
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A client in an exchange.
+pub(super) struct Http2Client {
+    stream: Stream,
+    client: Arc<ClientConnection>,
+    /// The fields of the request.
+    fields: HeaderMap,
+    output: Output,
+    /// What of an answer the client has no room for yet.
+    rest: Bytes,
+    /// Whether something could not be sent, because the stream is over.
+    is_cut: bool,
+    /// How long the client may have room for nothing, and until when it may now.
+    stall: Duration,
+    stalled_until: Option<Instant>,
+    alarm: KeptAlarm,
+}
+
+impl Http2Client {
+    pub(super) fn new(
+        stream: Stream,
+        client: Arc<ClientConnection>,
+        fields: HeaderMap,
+        output: Output,
+        stall: Duration,
+    ) -> Http2Client {
+        Http2Client {
+            stream,
+            client,
+            fields,
+            output,
+            rest: Bytes::new(),
+            is_cut: false,
+            stall,
+            stalled_until: None,
+            alarm: KeptAlarm::take(),
+        }
+    }
+
+    /// The stream, when the exchange is over.
+    pub(super) fn into_stream(self) -> Stream {
+        self.stream
+    }
+
+    /// How many of so many octets the client has room for, one at least.
+    fn poll_window(&mut self, wanted: usize, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(room) = self.stream.sending.poll_room(wanted, context) {
+            self.stalled_until = None;
+            return Poll::Ready(room.map_err(cut));
+        }
+        let until = *self.stalled_until.get_or_insert_with(|| Instant::now() + self.stall);
+        if !self.alarm.has_passed(until, context) {
+            return Poll::Pending;
+        }
+        self.stream.sending.reset(Reason::CANCEL);
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    fn note<T>(&mut self, sent: Result<T, Gone>) {
+        self.is_cut |= sent.is_err();
+    }
+}
+
+fn cut(_: Gone) -> io::Error {
+    io::ErrorKind::ConnectionReset.into()
+}
+
+impl Client for Http2Client {
+    fn connection(&self) -> Connection<'_> {
+        self.client.behind(None)
+    }
+
+    fn asked(&self) -> HeaderMap {
+        self.fields.clone()
+    }
+
+    fn poll_body(&mut self, request: &mut Outgoing, context: &mut Context<'_>) -> Poll<Result<bool, BodyError>> {
+        let body = &mut self.stream.body;
+        match ready!(body.poll_data(context)) {
+            Some(Ok(piece)) => {
+                request.add(&piece);
+                let _ = body.flow_control().release_capacity(piece.len());
+                Poll::Ready(Ok(body.is_end_stream()))
+            }
+            Some(Err(_)) => Poll::Ready(Err(BodyError::Gone(cut(Gone)))),
+            None => {
+                if let Ok(Some(trailers)) = ready!(body.poll_trailers(context)) {
+                    trailers.iter().for_each(|(name, value)| request.add_trailer(name.as_str(), value.as_bytes()));
+                }
+                Poll::Ready(Ok(true))
+            }
+        }
+    }
+
+    fn inform(&mut self, head: &ClientHead<'_, '_>) {
+        let sent = self.stream.sending.inform(head_of_http2(head.status, head.lines.iter()));
+        self.note(sent);
+    }
+
+    fn begin(&mut self, head: &ClientHead<'_, '_>, origins: &ResponseHead) {
+        let ends = matches!(origins.framing, ResponseFraming::None | ResponseFraming::Length(0));
+        let mut response = head_of_http2(head.status, head.lines.iter());
+        response.headers_mut().insert(header::DATE, date_value());
+        let sent = self.stream.sending.head(response, ends);
+        self.note(sent);
+    }
+
+    fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.output.poll_room(context).map(Ok)
+    }
+
+    fn poll_send(&mut self, octets: &[u8], ends: bool, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        ready!(self.output.poll_room(context));
+        let count = ready!(self.poll_window(octets.len(), context))?;
+        let sent = self.stream.sending.send(Bytes::copy_from_slice(&octets[..count]), ends && count == octets.len());
+        Poll::Ready(sent.map(|()| count).map_err(cut))
+    }
+
+    fn end(&mut self, trailers: &[Header<'_>]) {
+        let sending = &mut self.stream.sending;
+        let fields = trailers_of(trailers.iter().map(|field| (field.name, field.value)));
+        let sent = if fields.is_empty() { sending.send(Bytes::new(), true) } else { sending.end_with(fields) };
+        self.note(sent);
+    }
+
+    fn answer(&mut self, answer: &Answer) {
+        self.rest = answer.body().clone();
+        let sent = self.stream.sending.head(head_of(answer), self.rest.is_empty());
+        self.note(sent);
+    }
+
+    /// Ready when all of it is with h2. That it has left is seen to by the connection's task, before the exchange is recorded.
+    fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.is_cut {
+            return Poll::Ready(Err(cut(Gone)));
+        }
+        while !self.rest.is_empty() {
+            let room = ready!(self.poll_window(self.rest.len(), context))?;
+            let piece = self.rest.split_to(room);
+            self.stream.sending.send(piece, self.rest.is_empty()).map_err(cut)?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream.sending.poll_gone(context).map(|_| Ok(()))
+    }
+
+    fn has_passed(&mut self, moment: Instant, context: &mut Context<'_>) -> bool {
+        self.alarm.has_passed(moment, context)
+    }
+}

@@ -1,0 +1,209 @@
+//! Heads of HTTP/2 as HTTP/1.1 has them, and the other way round. Must not know where a head goes.
+
+use crate::answers::{Answer, Asked};
+use crate::edge::date::date_value;
+use crate::requests::{Framing, MappedRequest};
+use http::header::{self, HeaderName};
+use http::request::Parts;
+use http::uri::{Authority, PathAndQuery};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use httparse::Header;
+use smallvec::SmallVec;
+
+/// Fields that most heads have room with.
+const USUAL_FIELDS: usize = 15;
+
+/// Fields of a head of HTTP/1.1.
+pub(super) type Fields<'h> = SmallVec<[Header<'h>; 32]>;
+
+/// A head as it is received.
+pub(super) fn mapped(head: &Parts) -> MappedRequest<'_> {
+    MappedRequest::new(&head.method, target(head), authority(head), &head.headers)
+}
+
+/// What of a head shapes an answer to it.
+pub(super) fn asked(head: &Parts) -> Asked<'_> {
+    Asked { method: &head.method, headers: &head.headers }
+}
+
+fn authority(head: &Parts) -> Option<&str> {
+    head.uri.authority().map(Authority::as_str)
+}
+
+/// Path and query. CONNECT has an authority alone.
+pub(super) fn target(head: &Parts) -> &[u8] {
+    let path = head.uri.path_and_query().map(PathAndQuery::as_str);
+    path.or_else(|| authority(head)).unwrap_or_default().as_bytes()
+}
+
+/// How the body is framed for an origin. `is_over` says whether the client has sent all of it. That a body is as long as its
+/// head says, h2 sees to.
+pub(super) fn framing(head: &Parts, is_over: bool) -> Framing {
+    let length = head.headers.get(header::CONTENT_LENGTH);
+    match length.map(|length| length.to_str().ok().and_then(|digits| digits.parse().ok())) {
+        _ if is_over => Framing::None,
+        // A length that is no number was refused.
+        Some(None | Some(0)) => Framing::None,
+        Some(Some(length)) => Framing::Length(length),
+        None => Framing::Chunked,
+    }
+}
+
+/// The pieces of a cookie as one line, if there are several (RFC 9113 section 8.2.3).
+pub(super) fn joined_cookies(head: &Parts) -> Option<Vec<u8>> {
+    let mut pieces = head.headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes);
+    let (first, second) = (pieces.next()?, pieces.next()?);
+    let mut joined = [first, b"; ", second].concat();
+    for piece in pieces {
+        joined.extend_from_slice(b"; ");
+        joined.extend_from_slice(piece);
+    }
+    Some(joined)
+}
+
+/// The fields of a request as an origin gets them: Host first, a cookie in one line, and how the body is framed.
+pub(super) fn fields_of_http1<'h>(head: &'h Parts, framing: Framing, cookies: Option<&'h [u8]>) -> Fields<'h> {
+    let mut fields = Fields::new();
+    let mut add = |name, value| fields.push(Header { name, value });
+    if let (None, Some(authority)) = (head.headers.get(header::HOST), authority(head)) {
+        add("host", authority.as_bytes());
+    }
+    let mut is_joined = false;
+    for (name, value) in &head.headers {
+        match (name, cookies) {
+            (&header::COOKIE, Some(cookies)) => {
+                if !std::mem::replace(&mut is_joined, true) {
+                    add("cookie", cookies);
+                }
+            }
+            // TE is for the next hop alone, and the other one for a change of the version.
+            (&header::TE, _) => {}
+            _ if name == "http2-settings" => {}
+            _ => add(name.as_str(), value.as_bytes()),
+        }
+    }
+    match framing {
+        Framing::Chunked => add("transfer-encoding", b"chunked"),
+        // Servers may wait for the body of a request with one of these methods, or refuse it, unless it says that there is none.
+        Framing::None if may_want_length(&head.method) && !head.headers.contains_key(header::CONTENT_LENGTH) => {
+            add("content-length", b"0");
+        }
+        Framing::None | Framing::Length(_) => {}
+    }
+    fields
+}
+
+fn may_want_length(method: &Method) -> bool {
+    [Method::POST, Method::PUT, Method::PATCH].contains(method)
+}
+
+/// The head of an answer of crawlgate's own.
+pub(super) fn head_of(answer: &Answer) -> Response<()> {
+    let mut fields = HeaderMap::with_capacity(12);
+    for (field, value) in answer.fields() {
+        fields.append(field.name(), value.clone());
+    }
+    fields.insert(header::DATE, date_value());
+    response(answer.status(), fields)
+}
+
+/// The head of a response with these fields of HTTP/1.1, but for those of its connection (RFC 9113 section 8.2.2).
+pub(super) fn head_of_http2<'h>(status: StatusCode, lines: impl Iterator<Item = (&'h str, &'h [u8])>) -> Response<()> {
+    let mut fields = HeaderMap::with_capacity(lines.size_hint().1.unwrap_or(USUAL_FIELDS) + 1);
+    append(lines.filter(|(name, _)| !is_of_connection(name)), &mut fields);
+    response(status, fields)
+}
+
+/// Fields that end a message (RFC 9110 section 6.5).
+pub(super) fn trailers<'h>(lines: impl Iterator<Item = (&'h str, &'h [u8])>) -> HeaderMap {
+    let mut fields = HeaderMap::new();
+    append(lines.filter(|(name, _)| !is_of_connection(name)), &mut fields);
+    fields
+}
+
+fn append<'h>(lines: impl Iterator<Item = (&'h str, &'h [u8])>, fields: &mut HeaderMap) {
+    for (name, value) in lines {
+        // Both were read already, so neither fails.
+        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_bytes(value)) {
+            fields.append(name, value);
+        }
+    }
+}
+
+fn response(status: StatusCode, fields: HeaderMap) -> Response<()> {
+    let mut response = Response::new(());
+    *response.status_mut() = status;
+    *response.headers_mut() = fields;
+    response
+}
+
+fn is_of_connection(name: &str) -> bool {
+    let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
+    match name.len() {
+        7 => is("upgrade"),
+        10 => is("connection") || is("keep-alive"),
+        16 => is("proxy-connection"),
+        17 => is("transfer-encoding"),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::Request;
+
+    fn head(method: &str, uri: &str, lines: &[(&str, &str)]) -> Parts {
+        let mut request = Request::builder().method(method).uri(uri);
+        for (name, value) in lines {
+            request = request.header(*name, *value);
+        }
+        request.body(()).expect("a request").into_parts().0
+    }
+
+    fn written(head: &Parts, is_over: bool) -> Vec<(String, String)> {
+        let cookies = joined_cookies(head);
+        let fields = fields_of_http1(head, framing(head, is_over), cookies.as_deref());
+        let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
+        fields.iter().map(|field| (field.name.to_owned(), text(field.value))).collect()
+    }
+
+    fn line(name: &str, value: &str) -> (String, String) {
+        (name.to_owned(), value.to_owned())
+    }
+
+    #[test]
+    fn host_comes_from_the_authority_and_a_cookie_in_one_line() {
+        let lines = [("cookie", "a=1"), ("x-a", "1"), ("cookie", "b=2"), ("cookie", "c=3"), ("http2-settings", "x")];
+        let pieces = head("GET", "http://shop.example:81/a?b", &lines);
+        assert_eq!(target(&pieces), b"/a?b");
+        let expected = [line("host", "shop.example:81"), line("cookie", "a=1; b=2; c=3"), line("x-a", "1")];
+        assert_eq!(written(&pieces, true), expected);
+        let own = head("GET", "http://shop.example/", &[("host", "shop.example"), ("cookie", "a=1")]);
+        assert_eq!(written(&own, true), [line("host", "shop.example"), line("cookie", "a=1")]);
+        assert_eq!(target(&head("CONNECT", "shop.example:443", &[])), b"shop.example:443");
+    }
+
+    #[test]
+    fn body_is_framed_by_its_length_or_in_chunks() {
+        let of = |method: &str, lines: &[_], is_over| {
+            let head = head(method, "http://a/", lines);
+            (framing(&head, is_over), written(&head, is_over).split_off(1))
+        };
+        let length = [("content-length", "5")];
+        assert_eq!(of("POST", &length, false), (Framing::Length(5), vec![line("content-length", "5")]));
+        assert_eq!(of("POST", &[], false), (Framing::Chunked, vec![line("transfer-encoding", "chunked")]));
+        assert_eq!(of("POST", &[], true), (Framing::None, vec![line("content-length", "0")]));
+        let none = [("content-length", "0")];
+        assert_eq!(of("PUT", &none, false), (Framing::None, vec![line("content-length", "0")]));
+        assert_eq!(of("DELETE", &[], true), (Framing::None, vec![]));
+    }
+
+    #[test]
+    fn fields_of_a_connection_are_none_of_a_response_over_http2() {
+        let lines = ["Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade", "X-Robots-Tag"];
+        let response = head_of_http2(StatusCode::NOT_FOUND, lines.iter().map(|name| (*name, b"a".as_slice())));
+        assert_eq!(response.status(), 404);
+        assert_eq!(response.headers().keys().collect::<Vec<_>>(), ["x-robots-tag"]);
+    }
+}

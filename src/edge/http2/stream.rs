@@ -1,0 +1,153 @@
+//! [`Stream`]: one request over HTTP/2, as whoever answers it has it: what the client sends, what it gets, and whether it is
+//! still there. Must not know what a request is about.
+
+use crate::edge::alarm::Alarm;
+use bytes::Bytes;
+use h2::server::SendResponse;
+use h2::{Reason, RecvStream, SendStream};
+use http::{HeaderMap, Response};
+use std::future::poll_fn;
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long a client may go on with a request that was answered, and how much of it is thrown away. A client that has not
+/// sent all of its request when its stream is reset may lose the answer (curl 7.88).
+const READ_ON: Duration = Duration::from_secs(2);
+const THROWN_AWAY: usize = 1024 * 1024;
+
+/// The stream was reset, or its connection is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the stream is over")]
+pub(super) struct Gone;
+
+/// What the client gets.
+pub(super) struct Sending {
+    respond: SendResponse<Bytes>,
+    /// From the head of the response on.
+    body: Option<SendStream<Bytes>>,
+}
+
+/// A request.
+pub(super) struct Stream {
+    pub(super) sending: Sending,
+    /// What the client sends.
+    pub(super) body: RecvStream,
+}
+
+impl Stream {
+    pub(super) fn new(respond: SendResponse<Bytes>, body: RecvStream) -> Stream {
+        Stream { sending: Sending { respond, body: None }, body }
+    }
+
+    /// Whether the client has sent all of its request.
+    pub(super) fn is_received(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    /// Throws away what the client still sends of a request that was answered, for a while. Afterwards the stream is reset.
+    pub(super) async fn read_on(mut self) {
+        let mut left = THROWN_AWAY;
+        let rest = async {
+            while let Some(Ok(piece)) = self.body.data().await {
+                left = left.saturating_sub(piece.len());
+                if left > 0 {
+                    // The client learns of it with the next window.
+                    let _ = self.body.flow_control().release_capacity(piece.len());
+                }
+            }
+        };
+        if timeout(READ_ON, rest).await.is_err() {
+            self.sending.reset(Reason::NO_ERROR);
+        }
+    }
+}
+
+impl Sending {
+    /// Sends an informational head.
+    pub(super) fn inform(&mut self, head: Response<()>) -> Result<(), Gone> {
+        self.respond.send_informational(head).map_err(|_| Gone)
+    }
+
+    /// Sends the head of the response; `ends` if nothing follows.
+    pub(super) fn head(&mut self, head: Response<()>, ends: bool) -> Result<(), Gone> {
+        self.body = Some(self.respond.send_response(head, ends).map_err(|_| Gone)?);
+        Ok(())
+    }
+
+    /// How many of so many octets the client has room for, one at least.
+    pub(super) fn poll_room(&mut self, wanted: usize, context: &mut Context<'_>) -> Poll<Result<usize, Gone>> {
+        let Some(body) = &mut self.body else { return Poll::Ready(Err(Gone)) };
+        body.reserve_capacity(wanted);
+        loop {
+            match body.capacity() {
+                0 => match ready!(body.poll_capacity(context)) {
+                    Some(Ok(_)) => {}
+                    Some(Err(_)) | None => return Poll::Ready(Err(Gone)),
+                },
+                room => return Poll::Ready(Ok(room.min(wanted))),
+            }
+        }
+    }
+
+    /// How many of so many octets the client has room for now.
+    pub(super) fn room_now(&mut self, wanted: usize) -> usize {
+        self.body.as_mut().map_or(0, |body| {
+            body.reserve_capacity(wanted);
+            body.capacity().min(wanted)
+        })
+    }
+
+    /// How many of so many octets the client has room for, one at least. A client that has none for so long is given up.
+    pub(super) async fn room(&mut self, wanted: usize, stall: Duration) -> Result<usize, Gone> {
+        let mut alarm = None;
+        let room = poll_fn(|context| {
+            let polled = self.poll_room(wanted, context);
+            if polled.is_pending() {
+                let alarm = alarm.get_or_insert_with(|| {
+                    let mut alarm = Alarm::new();
+                    alarm.set(stall);
+                    alarm
+                });
+                if alarm.has_passed(context) {
+                    return Poll::Ready(Err(Gone));
+                }
+            }
+            polled
+        })
+        .await;
+        if room.is_err() {
+            self.reset(Reason::CANCEL);
+        }
+        room
+    }
+
+    /// Sends octets that there is room for.
+    pub(super) fn send(&mut self, octets: Bytes, ends: bool) -> Result<(), Gone> {
+        self.body.as_mut().ok_or(Gone)?.send_data(octets, ends).map_err(|_| Gone)
+    }
+
+    /// Ends the response with fields.
+    pub(super) fn end_with(&mut self, trailers: HeaderMap) -> Result<(), Gone> {
+        self.body.as_mut().ok_or(Gone)?.send_trailers(trailers).map_err(|_| Gone)
+    }
+
+    /// Ends the stream early.
+    pub(super) fn reset(&mut self, reason: Reason) {
+        self.respond.send_reset(reason);
+    }
+
+    /// Ready when the client does not want the response any more.
+    pub(super) fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<Gone> {
+        let polled = match &mut self.body {
+            Some(body) => body.poll_reset(context),
+            None => self.respond.poll_reset(context),
+        };
+        polled.map(|_| Gone)
+    }
+
+    /// Whether the client does not want it any more.
+    pub(super) fn is_gone(&mut self) -> bool {
+        self.poll_gone(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+}

@@ -1,0 +1,177 @@
+//! [`Watch`]: how long a connection over HTTP/2 may do nothing, by one timer. [`Resets`]: how many of its requests may end by the
+//! reset of their stream. Must not know what a request is about.
+//!
+//! Without a request the connection rests: after `idle` its client is told that it ends, and soon afterwards it does. With a
+//! request the client is asked for a sign of life every `stall`, and has as long to answer.
+
+use crate::edge::alarm::Alarm;
+use crate::settings::Limits;
+use h2::{Ping, PingPong};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+/// How long a connection stays open after its GOAWAY when no request is open.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Requests of a connection that may end by a reset within [`RESET_WINDOW`]. Those that the client resets (CVE-2023-44487)
+/// and those that it provokes crawlgate to reset (CVE-2025-8671) are one count: they cost the origin the same. A browser that
+/// leaves a page resets what is open, at most `limits.streams` requests at once, which are 100 by default. An attack does
+/// so again and again.
+///
+/// h2 keeps counts of its own (h2 0.4.20), which have the same bound: resets of streams that no request is known of, for the
+/// life of the connection, and requests that are reset before crawlgate has begun with them.
+pub(super) const RESETS: usize = 100;
+const RESET_WINDOW: Duration = Duration::from_secs(10);
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    /// The client is told that the connection ends.
+    Goodbye,
+    /// The connection ends.
+    End,
+    /// The client gives no sign of life.
+    Lost,
+}
+
+/// The patience with a connection.
+pub(super) struct Watch {
+    idle: Duration,
+    stall: Duration,
+    pings: Option<PingPong>,
+    /// Whether a ping waits for its answer.
+    is_asked: bool,
+    is_ending: bool,
+    has_requests: bool,
+    has_moved: bool,
+    alarm: Alarm,
+}
+
+impl Watch {
+    pub(super) fn new(limits: &Limits, pings: Option<PingPong>) -> Watch {
+        let mut alarm = Alarm::new();
+        alarm.set(limits.idle);
+        Watch {
+            idle: limits.idle,
+            stall: limits.stall,
+            pings,
+            is_asked: false,
+            is_ending: false,
+            has_requests: false,
+            has_moved: false,
+            alarm,
+        }
+    }
+
+    /// The client has sent a request.
+    pub(super) fn note_request(&mut self) {
+        self.has_moved = true;
+    }
+
+    /// Whether the client was told that the connection ends.
+    pub(super) fn is_ending(&self) -> bool {
+        self.is_ending
+    }
+
+    /// The client is told now.
+    pub(super) fn begin_to_end(&mut self) {
+        self.is_ending = true;
+        self.has_moved = true;
+    }
+
+    fn patience(&self) -> Duration {
+        match (self.has_requests, self.is_ending) {
+            (true, _) => self.stall,
+            (false, true) => FAREWELL,
+            (false, false) => self.idle,
+        }
+    }
+
+    /// Ready when something is to be done. If not, the task is woken when it is.
+    pub(super) fn poll(&mut self, has_requests: bool, context: &mut Context<'_>) -> Poll<Due> {
+        let has_changed = std::mem::replace(&mut self.has_requests, has_requests) != has_requests;
+        if std::mem::take(&mut self.has_moved) || has_changed {
+            self.alarm.set(self.patience());
+        }
+        loop {
+            self.hear_pong(context);
+            if !self.alarm.has_passed(context) {
+                return Poll::Pending;
+            }
+            match (has_requests, self.is_ending) {
+                (false, false) => return Poll::Ready(Due::Goodbye),
+                (false, true) => return Poll::Ready(Due::End),
+                (true, _) if self.is_asked => return Poll::Ready(Due::Lost),
+                (true, _) => {
+                    self.is_asked = self.pings.as_mut().is_some_and(|pings| pings.send_ping(Ping::opaque()).is_ok());
+                    self.alarm.set(self.stall);
+                }
+            }
+        }
+    }
+
+    fn hear_pong(&mut self, context: &mut Context<'_>) {
+        // An error ends the connection, which tells of it.
+        if self.is_asked
+            && self.pings.as_mut().is_some_and(|pings| matches!(pings.poll_pong(context), Poll::Ready(Ok(_))))
+        {
+            self.is_asked = false;
+        }
+    }
+}
+
+/// The resets of a connection.
+pub(super) struct Resets {
+    /// When the present [`RESET_WINDOW`] began, and how many there were in it.
+    since: Instant,
+    count: usize,
+}
+
+impl Resets {
+    pub(super) fn new() -> Resets {
+        Resets { since: Instant::now(), count: 0 }
+    }
+
+    /// Counts one, and says whether it is one too many.
+    pub(super) fn count(&mut self) -> bool {
+        if self.since.elapsed() > RESET_WINDOW {
+            (self.since, self.count) = (Instant::now(), 0);
+        }
+        self.count += 1;
+        self.count > RESETS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+
+    #[test]
+    fn hundred_resets_at_once_are_a_browser_and_one_more_an_attack() {
+        let mut resets = Resets::new();
+        assert!((0..RESETS).all(|_| !resets.count()) && resets.count());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn resting_connection_is_told_and_then_ended() {
+        let limits = Limits { idle: Duration::from_secs(60), ..Limits::DEFAULT };
+        let mut watch = Watch::new(&limits, None);
+        let began = tokio::time::Instant::now();
+        watch.note_request();
+        assert_eq!(poll_fn(|context| watch.poll(false, context)).await, Due::Goodbye);
+        assert_eq!(began.elapsed().as_secs(), 60);
+        watch.begin_to_end();
+        assert!(watch.is_ending());
+        assert_eq!(poll_fn(|context| watch.poll(false, context)).await, Due::End);
+        assert_eq!(began.elapsed().as_secs(), 62);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn client_that_cannot_be_asked_is_not_given_up() {
+        let limits = Limits { idle: Duration::from_secs(5), stall: Duration::from_secs(60), ..Limits::DEFAULT };
+        let mut watch = Watch::new(&limits, None);
+        let due = tokio::time::timeout(Duration::from_secs(600), poll_fn(|context| watch.poll(true, context))).await;
+        assert!(due.is_err());
+    }
+}

@@ -1,0 +1,121 @@
+//! The response of an origin, head and body, as its client gets it.
+
+use super::passage::Side;
+use super::{Exchange, Expectation};
+use crate::edge::chunks::BadChunk;
+use crate::edge::lane::client::{Client, ClientHead};
+use crate::edge::lane::lines::Lines;
+use crate::edge::lane::response::{Framing, Parsed, ResponseHead};
+use crate::edge::lane::trailers::{BadTrailers, read_trailers};
+use crate::edge::lane::wire::{because, of_client, of_origin};
+use crate::forwarding::{Head, remove_named_by_connection};
+use crate::heads::{X_ROBOTS_TAG, is_event_stream};
+use http::{StatusCode, header};
+use pingora_core::{Error, ErrorType, Result};
+use std::task::{Context, Poll};
+
+/// Informational responses before the final one.
+const MOST_INFORMATIONAL: u8 = 16;
+
+/// What may wait of a response: what is read at a time, what is gathered, and what TLS writes.
+const AHEAD: usize = 160 * 1024;
+
+impl<C: Client> Exchange<'_, C> {
+    /// Passes on the heads that have come, and what came of the body behind them.
+    pub(super) fn take_heads(&mut self, context: &mut Context<'_>) -> Result<Side> {
+        while let Some(head) = self.take_head()? {
+            if !head.status.is_informational() {
+                self.check_space()?;
+                self.keeps_origin = head.keeps_alive && head.framing != Framing::UntilClose;
+                return self.pass_body(context);
+            }
+            self.informational += 1;
+            if self.informational > MOST_INFORMATIONAL {
+                return Err(of_origin(ErrorType::InvalidHTTPHeader, "too many informational responses"));
+            }
+        }
+        Ok(Side::Origin)
+    }
+
+    fn take_head(&mut self) -> Result<Option<ResponseHead>> {
+        let mut response = std::mem::take(&mut self.response);
+        let taken = response.take_head(self.is_head, |parsed| self.pass_head(parsed));
+        self.response = response;
+        taken.map_err(|error| because(ErrorType::InvalidHTTPHeader, "while reading the response", error))
+    }
+
+    /// Nothing was sent of a response that there is no space for.
+    fn check_space(&self) -> Result<()> {
+        if self.ticket.lacks_space() {
+            let mut error = Error::explain(ErrorType::HTTPStatus(503), "no space in buffers");
+            error.as_down();
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    fn pass_head(&mut self, parsed: &Parsed<'_, '_>) {
+        let Parsed { head, reason, fields } = *parsed;
+        let fields = fields.iter().map(|field| (field.name, field.value));
+        self.status = head.status.as_u16();
+        if head.status.is_informational() {
+            // Early hints and the like are no answer.
+            if head.status == StatusCode::CONTINUE {
+                if self.expectation == Expectation::Told {
+                    return;
+                }
+                self.expectation = Expectation::None;
+            }
+            let lines = Lines::new(fields);
+            return self.client.inform(&ClientHead { status: head.status, reason, lines: &lines });
+        }
+        let mut lines = Lines::new(fields.filter(|(name, _)| !name.eq_ignore_ascii_case(header::DATE.as_str())));
+        let (lived, is_endless) =
+            (self.ticket.arrival().lived, || lines.lines(header::CONTENT_TYPE).any(is_event_stream));
+        self.attempts.answered(&self.lane.upstreams, self.status, lived, is_endless);
+        remove_named_by_connection(&mut lines);
+        lines.remove(&header::CONNECTION);
+        if head.framing != Framing::None {
+            self.ticket.hold_body(&lines, AHEAD);
+            if self.ticket.lacks_space() {
+                return;
+            }
+        }
+        self.has_begun = true;
+        self.ticket.forward(self.client.connection()).write_response(&mut lines, head.status);
+        lines.lines(X_ROBOTS_TAG).for_each(|tag| self.tags.extend(tag.iter().chain(b"\n")));
+        self.client.begin(&ClientHead { status: head.status, reason, lines: &lines }, &head);
+    }
+
+    /// Passes on what has come of the body.
+    pub(super) fn pass_body(&mut self, context: &mut Context<'_>) -> Result<Side> {
+        loop {
+            let (piece, ends) = self.response.piece();
+            if !piece.is_empty() {
+                match self.client.poll_send(piece, ends, context) {
+                    Poll::Pending => return Ok(Side::Client),
+                    Poll::Ready(Ok(count)) => {
+                        self.response.passed_on(count);
+                        self.body_octets += count as u64;
+                    }
+                    Poll::Ready(Err(error)) => return Err(of_client(ErrorType::WriteError, error)),
+                }
+            } else if self.response.is_body_over() {
+                if !self.response.has_length() {
+                    let trailers = read_trailers(self.response.trailers(), |trailers| self.client.end(trailers));
+                    trailers.map_err(|BadTrailers| {
+                        of_origin(ErrorType::InvalidHTTPHeader, "the response has malformed trailers")
+                    })?;
+                }
+                return Ok(Side::Done);
+            } else {
+                let found = self.response.next_piece().map_err(|BadChunk| {
+                    of_origin(ErrorType::InvalidHTTPHeader, "the response has a malformed chunk")
+                })?;
+                if !found {
+                    return Ok(Side::Origin);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Authorities for timestamps: [`stamp`] asks for those that checkpoints lack. Blocks its thread. Redirects are not followed.
+
+use super::canonical::Hash;
+use super::database::DatabaseError;
+use super::entry::time_text;
+use super::opening::OpenLog;
+use super::timestamp;
+use std::io::Read;
+use std::time::{Duration, SystemTime};
+use ureq::tls::{RootCerts, TlsConfig};
+
+/// A checkpoint gets no timestamp that is later: it would say little.
+const LATEST: Duration = Duration::from_secs(7 * 86_400);
+const TIME: Duration = Duration::from_secs(20);
+const CONNECT: Duration = Duration::from_secs(5);
+/// Octets of a response, with certificates in it.
+const LARGEST: u64 = 64 * 1024;
+
+/// Why an authority gave no timestamp.
+#[derive(Debug, thiserror::Error)]
+pub enum StampError {
+    /// The log cannot be read or written.
+    #[error("cannot use the evidence log: {0}")]
+    Database(#[from] DatabaseError),
+    /// The authority cannot be asked.
+    #[error("{url}: {source}")]
+    Unreachable {
+        /// The authority.
+        url: String,
+        /// Why.
+        source: Box<ureq::Error>,
+    },
+    /// The answer broke off.
+    #[error("{url}: the answer broke off: {source}")]
+    Broken {
+        /// The authority.
+        url: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The answer is no timestamp of what was asked.
+    #[error("{url}: the answer is no timestamp of the checkpoint")]
+    NoStamp {
+        /// The authority.
+        url: String,
+    },
+}
+
+/// Gets the timestamps that checkpoints of the last days lack. Each authority is asked until it fails once.
+///
+/// # Errors
+/// The first failure; other authorities were asked all the same.
+pub fn stamp(log: &mut OpenLog, now: SystemTime) -> Result<(), StampError> {
+    let since = time_text(now.checked_sub(LATEST).unwrap_or(SystemTime::UNIX_EPOCH));
+    let (mut failed, mut first) = (Vec::new(), Ok(()));
+    for (number, note, url) in log.database.unstamped(&since)? {
+        if failed.contains(&url) {
+            continue;
+        }
+        match ask(&url, Hash::of(&[note.as_bytes()])) {
+            Ok(response) => log.database.write(|log| log.keep_timestamp(number, &url, &response))?,
+            Err(error) => {
+                failed.push(url);
+                first = first.and(Err(error));
+            }
+        }
+    }
+    first
+}
+
+fn ask(url: &str, hash: Hash) -> Result<Vec<u8>, StampError> {
+    let agent = ureq::Agent::new_with_config(
+        ureq::Agent::config_builder()
+            .max_redirects(0)
+            .timeout_global(Some(TIME))
+            .timeout_connect(Some(CONNECT))
+            .user_agent(concat!("crawlgate/", env!("CARGO_PKG_VERSION")))
+            .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build())
+            .build(),
+    );
+    let request = agent.post(url).header("content-type", "application/timestamp-query");
+    let answer = request.send(timestamp::request(hash).as_slice());
+    let answer = answer.map_err(|source| StampError::Unreachable { url: url.to_owned(), source: Box::new(source) })?;
+    let mut response = Vec::new();
+    let read = answer.into_body().into_reader().take(LARGEST).read_to_end(&mut response);
+    read.map_err(|source| StampError::Broken { url: url.to_owned(), source })?;
+    let is_of_it = timestamp::read(&response).is_some_and(|stamp| stamp.hash == hash);
+    if is_of_it { Ok(response) } else { Err(StampError::NoStamp { url: url.to_owned() }) }
+}

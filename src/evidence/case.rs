@@ -1,0 +1,212 @@
+//! A case: what the log says of one crawler on one site in a span of time, as files. [`export`] takes it from the log. It holds
+//! whole spans of three chains, so nothing can be left out of their middle unnoticed.
+
+use super::canonical::{Hash, canonical};
+use super::checkpoint::{Checkpoint, Head};
+use super::database::{Chain, DatabaseError, EvidenceDatabase};
+use super::entry::{ChainName, Entry, time_text};
+use super::merkle;
+use super::opening::OpenLog;
+use super::tar::Files;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::time::{Duration, SystemTime};
+
+/// Entries that a case may have.
+const MOST_ENTRIES: u64 = 500_000;
+/// So many entries before the span are taken to reach the robots.txt that the crawler was served before it.
+const MOST_BEFORE: u64 = 10_000;
+/// No crawler uses a copy for longer: publications from so long before are part of a case.
+const LONGEST_COPY: Duration = Duration::from_secs(32 * 86_400);
+
+/// The files of the three chains.
+pub const CHAINS: [&str; 3] = ["chains/crawler.jsonl", "chains/site.jsonl", "chains/log.jsonl"];
+
+/// What a case is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaseSpan {
+    /// The site.
+    pub site: String,
+    /// The crawler's label.
+    pub crawler: String,
+    /// From this moment.
+    pub from: SystemTime,
+    /// Until this moment.
+    pub to: SystemTime,
+}
+
+impl CaseSpan {
+    /// The three chains, in the order of [`CHAINS`].
+    pub fn chains(site: &str, crawler: &str) -> [ChainName; 3] {
+        [ChainName::of_crawler(site, crawler), ChainName::of_site(site), ChainName::of_log()]
+    }
+}
+
+/// Why there is no case.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The log cannot be read.
+    #[error("cannot read the evidence log: {0}")]
+    Database(#[from] DatabaseError),
+    /// Nothing was recorded.
+    #[error("the evidence log has nothing of crawler `{crawler}` on site `{site}` in this time; it has: {known}")]
+    Nothing {
+        /// The crawler.
+        crawler: String,
+        /// The site.
+        site: String,
+        /// The chains that there are.
+        known: String,
+    },
+    /// There is too much.
+    #[error("the case would have more than {MOST_ENTRIES} entries; choose a shorter time with --from and --to")]
+    TooLarge,
+    /// A checkpoint in the log is none.
+    #[error("the evidence log is damaged: checkpoint {0} cannot be read")]
+    Checkpoint(u64),
+}
+
+/// Takes a case from the log: all files but the report and the manifest. The last checkpoint is made now, unless there is
+/// one after the end of the span.
+///
+/// # Errors
+/// See [`ExportError`].
+pub fn export(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<Files, ExportError> {
+    let checkpoints = cover(log, span, now)?;
+    let (key, from, to) = (log.key.verify_key(), time_text(span.from), time_text(span.to));
+    let database = &log.database;
+    let mut files = Files::new();
+    for number in checkpoints.iter().map(|(number, _)| *number) {
+        for (place, (_, response)) in database.timestamps(number)?.into_iter().enumerate() {
+            files.insert(format!("timestamps/{number:06}-{place}.tsr"), response);
+        }
+    }
+    let mut put = |path: &str, text: String| files.insert(path.to_owned(), text.into_bytes());
+    put("key.vkey", format!("{}\n", key.line()));
+    put("key.pem", key.pem());
+    let names = CaseSpan::chains(&span.site, &span.crawler);
+    let last = checkpoints.last().map_or(0, |(number, _)| *number);
+    let spans = spans(database, span, &names, &database.heads(last)?)?;
+    let (mut documents, mut personal) = (BTreeSet::new(), String::new());
+    for ((path, name), (chain, numbers)) in CHAINS.iter().zip(&names).zip(&spans) {
+        put(path, chain_text(database, *chain, numbers.clone(), &mut documents)?);
+        for value in database.personal(*chain, numbers.clone())? {
+            let (number, field, salt) = (value.number, value.name, super::canonical::hex(&value.salt));
+            let line =
+                json!({"chain": name.value(), "name": field, "number": number, "salt": salt, "value": value.value});
+            let _ = writeln!(personal, "{}", canonical(&line));
+        }
+    }
+    put("personal.jsonl", personal);
+    let about = json!({
+        "crawler": span.crawler, "site": span.site, "from": from, "to": to, "log": key.name(), "made": time_text(now),
+        "software": concat!("crawlgate ", env!("CARGO_PKG_VERSION")), "format": 1,
+    });
+    put("case.json", format!("{}\n", canonical(&about)));
+    for (number, note) in checkpoints {
+        let heads = database.heads(number)?;
+        put(&format!("checkpoints/{number:06}.json"), format!("{}\n", canonical(&proofs(&heads, &names))));
+        put(&format!("checkpoints/{number:06}.note"), note);
+    }
+    for hash in documents {
+        if let Some(bytes) = database.document(hash)? {
+            files.insert(format!("robots/{hash}.txt"), bytes);
+        }
+    }
+    Ok(files)
+}
+
+/// The checkpoints of a span, the last of which is not before its end. It is made now if there is none.
+///
+/// # Errors
+/// The log cannot be read or written.
+pub fn cover(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<Vec<(u64, String)>, ExportError> {
+    let OpenLog { key, database, .. } = log;
+    let (from, to) = (time_text(span.from), time_text(span.to));
+    let checkpoints = database.checkpoints(&from, &to)?;
+    let verify_key = key.verify_key();
+    let last_time = |(number, note): &(u64, String)| read_checkpoint(&verify_key, *number, note).map(|last| last.time);
+    if checkpoints.last().map(last_time).transpose()?.is_some_and(|last| last >= to) {
+        return Ok(checkpoints);
+    }
+    let moment = time_text(now);
+    database.write(|log| log.checkpoint(key, &moment))?;
+    Ok(database.checkpoints(&from, &to)?)
+}
+
+fn read_checkpoint(key: &super::note::VerifyKey, number: u64, note: &str) -> Result<Checkpoint, ExportError> {
+    let text = key.open(note).map_err(|_| ExportError::Checkpoint(number))?;
+    Checkpoint::read(text).ok_or(ExportError::Checkpoint(number))
+}
+
+/// The part of each chain that a case has: row and numbers. A chain that is not there yet has none.
+fn spans(
+    database: &EvidenceDatabase,
+    span: &CaseSpan,
+    names: &[ChainName; 3],
+    heads: &[Head],
+) -> Result<[(i64, std::ops::Range<u64>); 3], ExportError> {
+    let mut found = [(0, 0..0), (0, 0..0), (0, 0..0)];
+    let published_since = time_text(span.from.checked_sub(LONGEST_COPY).unwrap_or(SystemTime::UNIX_EPOCH));
+    let from = time_text(span.from);
+    let of_kinds = [("served", &from), ("published", &published_since), ("start", &from)];
+    for (place, (kind, since)) in of_kinds.into_iter().enumerate() {
+        let head = heads.iter().find(|head| head.chain == names[place]);
+        let (Some(head), Some(chain)) = (head, database.chain(&names[place])?) else { continue };
+        let Chain { id, first, .. } = chain;
+        let begins = database.first_since(id, since)?.unwrap_or(head.entries).min(head.entries);
+        if place == 0 && (begins == head.entries || database.first_since(id, &time_text(span.to))? == Some(begins)) {
+            continue;
+        }
+        let before = database.last_before(id, kind, begins + 1)?;
+        let before = before.filter(|before| begins - before <= MOST_BEFORE).unwrap_or(begins);
+        found[place] = (id, before.min(head.entries.saturating_sub(1)).max(first)..head.entries);
+    }
+    let entries: u64 = found.iter().map(|(_, numbers)| numbers.end - numbers.start).sum();
+    if found[0].1.is_empty() {
+        let known = database.chains()?.into_iter().filter(|chain| !chain.head.chain.crawler.is_empty());
+        let known: BTreeSet<String> =
+            known.map(|chain| format!("{} on {}", chain.head.chain.crawler, chain.head.chain.site)).collect();
+        let known = if known.is_empty() { "nothing".to_owned() } else { Vec::from_iter(known).join(", ") };
+        return Err(ExportError::Nothing { crawler: span.crawler.clone(), site: span.site.clone(), known });
+    }
+    if entries > MOST_ENTRIES { Err(ExportError::TooLarge) } else { Ok(found) }
+}
+
+/// The lines of a span of a chain; `documents` gets the files that they name.
+fn chain_text(
+    database: &EvidenceDatabase,
+    chain: i64,
+    numbers: std::ops::Range<u64>,
+    documents: &mut BTreeSet<Hash>,
+) -> Result<String, DatabaseError> {
+    let mut text = String::new();
+    database.lines::<DatabaseError>(chain, numbers, |line| {
+        documents.extend(Entry::read(line).iter().flat_map(named_documents));
+        text.push_str(line);
+        text.push('\n');
+        Ok(())
+    })?;
+    Ok(text)
+}
+
+/// The robots.txt files that an entry names.
+pub fn named_documents(entry: &Entry) -> Vec<Hash> {
+    let hashes = entry.text("sha256").into_iter().chain(entry.texts("held_sha256"));
+    hashes.filter_map(Hash::parse).collect()
+}
+
+/// The paths that prove the heads of some chains.
+fn proofs(heads: &[Head], names: &[ChainName]) -> Value {
+    let leaves: Vec<Hash> = heads.iter().map(Head::leaf).collect();
+    let of = |name: &ChainName| {
+        let place = heads.iter().position(|head| head.chain == *name)?;
+        let path: Vec<String> = merkle::path(&leaves, place).iter().map(Hash::to_string).collect();
+        let Head { entries, hash, .. } = &heads[place];
+        Some(json!({
+            "chain": name.value(), "entries": entries, "head": hash.to_string(), "place": place, "path": path,
+        }))
+    };
+    Value::from(names.iter().filter_map(of).collect::<Vec<_>>())
+}

@@ -1,0 +1,110 @@
+//! What commands do with the log: [`write_case`], [`forget`] and [`status`]. The running crawlgate may write it meanwhile.
+
+use super::case::{CaseSpan, ExportError, export};
+use super::database::{DatabaseError, Record};
+use super::entry::{ChainName, time_text};
+use super::examine::examine;
+use super::findings::Findings;
+use super::manifest;
+use super::opening::OpenLog;
+use super::report;
+use super::tar;
+use serde::Serialize;
+use serde_json::json;
+use std::net::IpAddr;
+use std::time::SystemTime;
+
+/// The octets of a case, and what its check finds.
+///
+/// # Errors
+/// See [`ExportError`].
+pub fn write_case(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<(Vec<u8>, Findings), ExportError> {
+    let mut files = export(log, span, now)?;
+    let findings = examine(&files, &log.key.verify_key());
+    files.insert("report.html".to_owned(), report::page(&findings).into_bytes());
+    manifest::add(&mut files, &log.key);
+    Ok((tar::write(&files), findings))
+}
+
+/// Deletes personal values: of requests from an address, or of entries before a moment, or of what is both. Returns how
+/// many. The log says that it was done.
+///
+/// # Errors
+/// The log cannot be written.
+pub fn forget(
+    log: &mut OpenLog,
+    address: Option<IpAddr>,
+    before: Option<SystemTime>,
+    now: SystemTime,
+) -> Result<usize, DatabaseError> {
+    let (address, before) = (address.map(|address| address.to_string()), before.map(time_text));
+    let forgotten = log.database.write(|writing| {
+        let forgotten = writing.forget(address.as_deref(), before.as_deref())?;
+        if forgotten > 0 {
+            let data = json!({"reason": "withdrawn", "entries": forgotten});
+            let data = data.as_object().cloned().unwrap_or_default();
+            let record = Record { kind: "gap", data, ..Record::default() };
+            writing.append(&ChainName::of_log(), record, &time_text(now))?;
+        }
+        Ok(forgotten)
+    })?;
+    log.database.truncate_journal()?;
+    Ok(forgotten)
+}
+
+/// How the log stands.
+#[derive(Clone, Debug, Serialize)]
+pub struct LogStatus {
+    /// The public key.
+    pub key: String,
+    /// The time of the last transaction of the process that writes it.
+    pub complete_until: String,
+    /// Bytes.
+    pub octets: u64,
+    /// The number and the time of the last checkpoint.
+    pub last_checkpoint: Option<(u64, String)>,
+    /// The chains.
+    pub chains: Vec<ChainStatus>,
+}
+
+/// How a chain stands.
+#[derive(Clone, Debug, Serialize)]
+pub struct ChainStatus {
+    /// The site; empty for the log itself.
+    pub site: String,
+    /// The crawler; empty for publications.
+    pub crawler: String,
+    /// Entries that it has had.
+    pub entries: u64,
+    /// The number of the oldest one that is kept.
+    pub first: u64,
+    /// The time of the last one.
+    pub last: String,
+}
+
+/// How the log stands.
+///
+/// # Errors
+/// The log cannot be read.
+pub fn status(log: &OpenLog) -> Result<LogStatus, DatabaseError> {
+    let mut chains: Vec<ChainStatus> = log
+        .database
+        .chains()?
+        .into_iter()
+        .map(|chain| ChainStatus {
+            site: chain.head.chain.site,
+            crawler: chain.head.chain.crawler,
+            entries: chain.head.entries,
+            first: chain.first,
+            last: chain.time,
+        })
+        .collect();
+    chains.sort_by(|one, other| (&one.site, &one.crawler).cmp(&(&other.site, &other.crawler)));
+    Ok(LogStatus {
+        key: log.key.verify_key().line(),
+        complete_until: log.state.committed.clone(),
+        octets: log.database.octets()?,
+        last_checkpoint: log.database.last_checkpoint()?.map(|(number, time, _)| (number, time)),
+        chains,
+    })
+}

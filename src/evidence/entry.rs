@@ -1,0 +1,304 @@
+//! [`Entry`]: one line of a chain, and [`read_chain`], which reads a span of a chain and finds what was changed. A line is
+//! canonical JSON; its SHA-256 stands in the next line as `previous`. Must not know where lines are kept.
+
+use super::canonical::{Hash, canonical, read_canonical};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+/// Which chain.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChainName {
+    /// The site; empty for the chain of the log itself.
+    pub site: String,
+    /// The crawler's label; empty for the publications of a site.
+    pub crawler: String,
+}
+
+impl ChainName {
+    /// The chain that says when crawlgate ran, and what the log lacks.
+    pub fn of_log() -> ChainName {
+        ChainName { site: String::new(), crawler: String::new() }
+    }
+
+    /// The publications of a site.
+    pub fn of_site(site: &str) -> ChainName {
+        ChainName { site: site.to_owned(), crawler: String::new() }
+    }
+
+    /// What a crawler did on a site.
+    pub fn of_crawler(site: &str, crawler: &str) -> ChainName {
+        ChainName { site: site.to_owned(), crawler: crawler.to_owned() }
+    }
+
+    /// As it stands in entries and proofs.
+    pub fn value(&self) -> Value {
+        json!({"crawler": self.crawler, "site": self.site})
+    }
+}
+
+/// One entry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Its chain.
+    pub chain: ChainName,
+    /// The id of the log.
+    pub log: String,
+    /// Its place in the chain, from 0.
+    pub number: u64,
+    /// The hash of the line before it; zeros before the first.
+    pub previous: Hash,
+    /// When it was written: RFC 3339 with milliseconds, UTC. Never before the entry before it.
+    pub time: String,
+    /// `request`, `served`, `published`, ...
+    pub kind: String,
+    /// What it says.
+    pub data: Map<String, Value>,
+    /// Commitments to personal values, by their name.
+    pub personal: BTreeMap<String, Hash>,
+}
+
+impl Entry {
+    /// The line.
+    pub fn line(&self) -> String {
+        let personal: Map<String, Value> =
+            self.personal.iter().map(|(name, hash)| (name.clone(), hash.to_string().into())).collect();
+        canonical(&json!({
+            "chain": self.chain.value(),
+            "data": self.data,
+            "kind": self.kind,
+            "log": self.log,
+            "number": self.number,
+            "personal": personal,
+            "previous": self.previous.to_string(),
+            "time": self.time,
+        }))
+    }
+
+    /// Reads a line. Only the line that [`Entry::line`] writes is one.
+    pub fn read(line: &str) -> Option<Entry> {
+        let value = read_canonical(line).ok()?;
+        let text = |value: &Value, name: &str| value.get(name)?.as_str().map(str::to_owned);
+        let chain = value.get("chain")?;
+        let commitments = value.get("personal")?.as_object()?.iter();
+        let personal = commitments.map(|(name, hash)| Some((name.clone(), Hash::parse(hash.as_str()?)?)));
+        let entry = Entry {
+            chain: ChainName { site: text(chain, "site")?, crawler: text(chain, "crawler")? },
+            log: text(&value, "log")?,
+            number: value.get("number")?.as_u64()?,
+            previous: Hash::parse(value.get("previous")?.as_str()?)?,
+            time: text(&value, "time").filter(|time| is_time(time))?,
+            kind: text(&value, "kind")?,
+            data: value.get("data")?.as_object()?.clone(),
+            personal: personal.collect::<Option<_>>()?,
+        };
+        // A field that this version does not know would be lost here.
+        (entry.line() == line).then_some(entry)
+    }
+
+    /// A text of what it says.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.data.get(name)?.as_str()
+    }
+
+    /// A list of texts of what it says.
+    pub fn texts(&self, name: &str) -> Vec<&str> {
+        let items = self.data.get(name).and_then(Value::as_array);
+        items.into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+}
+
+/// The hash of a line.
+pub fn hash_of(line: &str) -> Hash {
+    Hash::of(&[line.as_bytes()])
+}
+
+/// A moment as entries write it. Their order as texts is their order in time.
+pub fn time_text(time: SystemTime) -> String {
+    chrono::DateTime::<chrono::Utc>::from(time).to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
+}
+
+/// Whether this is a moment as entries write it.
+fn is_time(text: &str) -> bool {
+    let shape = b"dddd-dd-ddTdd:dd:dd.dddZ";
+    text.len() == shape.len()
+        && text.bytes().zip(shape).all(|(octet, wanted)| match wanted {
+            b'd' => octet.is_ascii_digit(),
+            other => octet == *other,
+        })
+}
+
+/// An entry with the hash of its line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Link {
+    /// The entry.
+    pub entry: Entry,
+    /// The hash.
+    pub hash: Hash,
+}
+
+/// What is wrong with a span of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChainFault {
+    /// The text does not end with its last line.
+    #[error("the last line is cut off")]
+    Cut,
+    /// A line is no entry.
+    #[error("line {0} is no entry")]
+    NoEntry(usize),
+    /// A line is of another chain or log than the line before it.
+    #[error("line {0} belongs to another chain or another log")]
+    OtherChain(usize),
+    /// An entry is missing, or stands at another place.
+    #[error("line {0} does not have the number that follows: entries were removed, added or moved")]
+    Number(usize),
+    /// The entry before it is not the one that it was written after.
+    #[error("line {0} was not written after the line before it: one of both was changed")]
+    Previous(usize),
+    /// It is older than the entry before it.
+    #[error("line {0} has a time before that of the line before it")]
+    Time(usize),
+}
+
+/// Reads a span of a chain. Only its first line is not tied to one before it, unless it is the first of the chain.
+///
+/// # Errors
+/// The first fault.
+pub fn read_chain(text: &str) -> Result<Vec<Link>, ChainFault> {
+    let mut links: Vec<Link> = Vec::new();
+    if !text.is_empty() && !text.ends_with('\n') {
+        return Err(ChainFault::Cut);
+    }
+    for (place, line) in text.split_terminator('\n').enumerate() {
+        let number = place + 1;
+        let entry = Entry::read(line).ok_or(ChainFault::NoEntry(number))?;
+        match links.last() {
+            Some(Link { entry: before, hash }) => {
+                if (&before.chain, &before.log) != (&entry.chain, &entry.log) {
+                    return Err(ChainFault::OtherChain(number));
+                }
+                if before.number.checked_add(1) != Some(entry.number) {
+                    return Err(ChainFault::Number(number));
+                }
+                if *hash != entry.previous {
+                    return Err(ChainFault::Previous(number));
+                }
+                if before.time > entry.time {
+                    return Err(ChainFault::Time(number));
+                }
+            }
+            None if entry.number == 0 && entry.previous != Hash::NONE => return Err(ChainFault::Previous(number)),
+            None => {}
+        }
+        links.push(Link { hash: hash_of(line), entry });
+    }
+    Ok(links)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A chain of so many entries as a text.
+    fn chain(entries: u64) -> String {
+        let (mut previous, mut text) = (Hash::NONE, String::new());
+        for number in 0..entries {
+            let data = json!({"target": format!("/{number}"), "status": 403});
+            let entry = Entry {
+                chain: ChainName::of_crawler("shop", "gptbot"),
+                log: "0123456789abcdef".into(),
+                number,
+                previous,
+                time: format!("2026-11-23T06:00:{:02}.000Z", number % 60),
+                kind: "request".into(),
+                data: data.as_object().cloned().unwrap_or_default(),
+                personal: [("client".to_owned(), Hash::of(&[&number.to_be_bytes()]))].into(),
+            };
+            previous = hash_of(&entry.line());
+            text.push_str(&entry.line());
+            text.push('\n');
+        }
+        text
+    }
+
+    /// What somebody would compare with the head in a checkpoint.
+    fn head(text: &str) -> Option<(u64, Hash)> {
+        read_chain(text).ok()?.last().map(|link| (link.entry.number, link.hash))
+    }
+
+    fn lines(text: &str) -> Vec<String> {
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn joined(lines: &[String]) -> String {
+        lines.iter().map(|line| format!("{line}\n")).collect()
+    }
+
+    #[test]
+    fn a_whole_chain_holds() {
+        assert_eq!(read_chain(&chain(50)).map(|links| links.len()), Ok(50));
+        let from_the_middle = joined(&lines(&chain(50))[20..]);
+        assert_eq!(head(&from_the_middle), head(&chain(50)));
+    }
+
+    proptest! {
+        #[test]
+        fn each_changed_octet_is_noticed(place in 0usize..5_000, change in 1u8..=255) {
+            let text = chain(8);
+            let mut octets = text.clone().into_bytes();
+            let place = place % octets.len();
+            octets[place] ^= change;
+            let changed = String::from_utf8(octets).ok();
+            prop_assert!(changed.and_then(|changed| head(&changed)) != head(&text));
+        }
+
+        #[test]
+        fn a_removed_entry_is_noticed(place in 0usize..10) {
+            let mut all = lines(&chain(10));
+            all.remove(place);
+            // Without its first entry it is a shorter span with the same head; that it begins later shows in its number.
+            let found = read_chain(&joined(&all));
+            match place {
+                0 => prop_assert_eq!(found.map(|links| links[0].entry.number), Ok(1)),
+                9 => prop_assert_ne!(head(&joined(&all)), head(&chain(10))),
+                _ => prop_assert_eq!(found, Err(ChainFault::Number(place + 1))),
+            }
+        }
+
+        #[test]
+        fn entries_in_another_order_are_noticed(one in 0usize..10, other in 0usize..10) {
+            prop_assume!(one != other);
+            let mut all = lines(&chain(10));
+            all.swap(one, other);
+            prop_assert!(read_chain(&joined(&all)).is_err());
+        }
+
+        #[test]
+        fn an_added_entry_is_noticed(place in 0usize..10) {
+            let mut all = lines(&chain(10));
+            let copy = all[place].clone();
+            all.insert(place, copy);
+            prop_assert!(read_chain(&joined(&all)).is_err());
+        }
+    }
+
+    #[test]
+    fn a_back_dated_entry_is_noticed() {
+        let text = chain(3);
+        let mut all = lines(&text);
+        let before = Entry::read(&all[1]).expect("an entry");
+        let mut forged = Entry::read(&all[2]).expect("an entry");
+        forged.time = "2026-11-23T05:00:00.000Z".into();
+        forged.previous = hash_of(&before.line());
+        all[2] = forged.line();
+        assert_eq!(read_chain(&joined(&all)), Err(ChainFault::Time(3)));
+    }
+
+    #[test]
+    fn an_entry_with_a_field_more_is_none() {
+        let line = lines(&chain(1)).remove(0);
+        let more = line.replace("\"kind\":", "\"extra\":1,\"kind\":");
+        assert!(Entry::read(&line).is_some() && Entry::read(&more).is_none());
+    }
+}

@@ -1,0 +1,307 @@
+//! The check of a case: [`verify`] needs the octets of the file and the public key of the log, and nothing else. Each fault is a
+//! sentence. A forged manifest helps nobody: every check stands on a signed checkpoint.
+
+use super::canonical::{Hash, canonical, parse_hex, read_canonical};
+use super::case::{CHAINS, CaseSpan, named_documents};
+use super::checkpoint::{Checkpoint, Head};
+use super::entry::{ChainName, Entry, Link, hash_of, read_chain};
+use super::findings::Findings;
+use super::judging::RobotsFiles;
+use super::manifest;
+use super::merkle;
+use super::note::VerifyKey;
+use super::personal::{Personal, PersonalKey, commitment};
+use super::requests::tell;
+use super::tar::{self, Files};
+use super::timestamp;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A checkpoint of the case, with the heads that it proves.
+struct Proven {
+    checkpoint: Checkpoint,
+    heads: Vec<Head>,
+}
+
+/// Checks a case by the public key of its log.
+pub fn verify(archive: &[u8], key: &VerifyKey) -> Findings {
+    let failed = |fault: String| Findings { faults: vec![fault], ..Findings::default() };
+    let files = match tar::read(archive) {
+        Ok(files) => files,
+        Err(error) => return failed(error.to_string()),
+    };
+    let mut findings = examine(&files, key);
+    match manifest::check(&files, key) {
+        Ok(covered) => {
+            findings.holds.insert(0, format!("the manifest is signed by the key and names all {covered} files"))
+        }
+        Err(fault) => findings.faults.insert(0, fault.to_string()),
+    }
+    findings
+}
+
+/// Checks the files of a case, but for manifest and report.
+pub fn examine(files: &Files, key: &VerifyKey) -> Findings {
+    let mut findings = Findings::default();
+    let Some(about) = about(files) else {
+        findings.faults.push("case.json cannot be read".into());
+        return findings;
+    };
+    let text = |name: &str| about.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    (findings.site, findings.crawler) = (text("site"), text("crawler"));
+    (findings.from, findings.to, findings.log) = (text("from"), text("to"), text("log"));
+    if findings.log != key.name() {
+        findings.faults.push(format!("the case is of the log {}, and the key is that of {}", findings.log, key.name()));
+    }
+    for (file, expected) in [("key.vkey", format!("{}\n", key.line())), ("key.pem", key.pem())] {
+        if files.get(file).map(Vec::as_slice) != Some(expected.as_bytes()) {
+            findings.faults.push(format!("{file} is not the key that was given"));
+        }
+    }
+    let names = CaseSpan::chains(&findings.site, &findings.crawler);
+    let chains = chains(files, &names, key, &mut findings);
+    let checkpoints = checkpoints(files, &names, key, &mut findings);
+    for ((chain, name), file) in chains.iter().zip(&names).zip(CHAINS) {
+        check_heads(chain, name, &checkpoints, file, &mut findings);
+    }
+    timestamps(files, &checkpoints, &mut findings);
+    let personal = personal(files, &chains, &mut findings);
+    let robots = documents(files, &chains, &mut findings);
+    tell(&chains, &personal, &robots, &mut findings);
+    findings
+}
+
+fn about(files: &Files) -> Option<Value> {
+    let text = std::str::from_utf8(files.get("case.json")?).ok()?;
+    read_canonical(text.strip_suffix('\n')?).ok()
+}
+
+fn text_of<'f>(files: &'f Files, path: &str) -> Option<&'f str> {
+    std::str::from_utf8(files.get(path)?).ok()
+}
+
+/// The chains of the case. One with a fault is empty.
+fn chains(files: &Files, names: &[ChainName; 3], key: &VerifyKey, findings: &mut Findings) -> [Vec<Link>; 3] {
+    let mut chains = [Vec::new(), Vec::new(), Vec::new()];
+    for ((file, name), chain) in CHAINS.iter().zip(names).zip(&mut chains) {
+        let Some(text) = text_of(files, file) else {
+            findings.faults.push(format!("{file} is missing or no text"));
+            continue;
+        };
+        match read_chain(text) {
+            Err(fault) => findings.faults.push(format!("{file}: {fault}")),
+            Ok(links) => {
+                let first = links.first().map(|link| &link.entry);
+                if first.is_some_and(|entry| entry.chain != *name || entry.log != key.name()) {
+                    findings.faults.push(format!("{file} is the chain of something else"));
+                } else {
+                    findings
+                        .holds
+                        .push(format!("{file}: {} entries, each with the hash of the one before it", links.len()));
+                    *chain = links;
+                }
+            }
+        }
+    }
+    chains
+}
+
+/// The checkpoints of the case, in their order.
+fn checkpoints(files: &Files, names: &[ChainName; 3], key: &VerifyKey, findings: &mut Findings) -> Vec<Proven> {
+    let mut found: Vec<Proven> = Vec::new();
+    let mut before: Option<(u64, Hash, String)> = None;
+    for file in files.keys().filter(|file| file.starts_with("checkpoints/") && file.ends_with(".note")) {
+        match checkpoint(files, file, names, key) {
+            Err(fault) => findings.faults.push(format!("{file}: {fault}")),
+            Ok((proven, hash)) => {
+                let Checkpoint { number, previous, time, .. } = &proven.checkpoint;
+                if let Some((last, last_hash, last_time)) = &before
+                    && (last + 1 != *number || last_hash != previous || last_time > time)
+                {
+                    findings.faults.push(format!("{file} does not follow the checkpoint before it"));
+                }
+                before = Some((*number, hash, time.clone()));
+                found.push(proven);
+            }
+        }
+    }
+    match found.last() {
+        None => findings.faults.push("there is no checkpoint that the key signed".into()),
+        Some(last) => findings.holds.push(format!(
+            "{} checkpoints are signed by the key and follow each other; the last one is of {}",
+            found.len(),
+            last.checkpoint.time
+        )),
+    }
+    found
+}
+
+fn checkpoint(
+    files: &Files,
+    file: &str,
+    names: &[ChainName; 3],
+    key: &VerifyKey,
+) -> Result<(Proven, Hash), &'static str> {
+    let note = text_of(files, file).ok_or("this is no text")?;
+    let text = key.open(note).map_err(|_| "the key did not sign it")?;
+    let checkpoint = Checkpoint::read(text).ok_or("this is no checkpoint")?;
+    if checkpoint.origin != key.name() || *file != format!("checkpoints/{:06}.note", checkpoint.number) {
+        return Err("it is another checkpoint");
+    }
+    let proofs = text_of(files, &file.replace(".note", ".json")).and_then(|text| text.strip_suffix('\n'));
+    let proofs = proofs.and_then(|text| read_canonical(text).ok()).ok_or("its proofs cannot be read")?;
+    let mut heads = Vec::new();
+    for proof in proofs.as_array().ok_or("its proofs cannot be read")? {
+        let (head, place, path) = proof_of(proof).ok_or("a proof cannot be read")?;
+        if merkle::root_by_path(head.leaf(), place, checkpoint.leaves, &path) != Some(checkpoint.root) {
+            return Err("a proof does not lead to its root");
+        }
+        if !names.contains(&head.chain) || heads.iter().any(|known: &Head| known.chain == head.chain) {
+            return Err("a proof is of another chain");
+        }
+        heads.push(head);
+    }
+    Ok((Proven { checkpoint, heads }, hash_of(note)))
+}
+
+fn proof_of(proof: &Value) -> Option<(Head, usize, Vec<Hash>)> {
+    let chain = proof.get("chain")?;
+    let text = |value: &Value, name: &str| value.get(name)?.as_str().map(str::to_owned);
+    let head = Head {
+        chain: ChainName { site: text(chain, "site")?, crawler: text(chain, "crawler")? },
+        entries: proof.get("entries")?.as_u64()?,
+        hash: Hash::parse(proof.get("head")?.as_str()?)?,
+    };
+    let path: Option<Vec<Hash>> =
+        proof.get("path")?.as_array()?.iter().map(|hash| Hash::parse(hash.as_str()?)).collect();
+    let fields = proof.as_object()?.len();
+    (fields == 5).then_some((head, usize::try_from(proof.get("place")?.as_u64()?).ok()?, path?))
+}
+
+/// Whether a chain is the one that the checkpoints cover: it ends with the last one's head, and no entry says that it was
+/// written on the other side of a checkpoint than it stands.
+fn check_heads(chain: &[Link], name: &ChainName, checkpoints: &[Proven], file: &str, findings: &mut Findings) {
+    let Some(last) = checkpoints.last() else { return };
+    let of = |proven: &Proven| proven.heads.iter().find(|head| head.chain == *name).cloned();
+    let is_covered = match (of(last), chain.last()) {
+        (Some(head), Some(link)) => head.entries == link.entry.number + 1 && head.hash == link.hash,
+        (None, None) => true,
+        _ => false,
+    };
+    if !is_covered {
+        findings
+            .faults
+            .push(format!("{file} does not end with the entry that the last checkpoint names: it was shortened"));
+        return;
+    }
+    let mut proven_before = false;
+    for proven in checkpoints {
+        let (head, time) = (of(proven), &proven.checkpoint.time);
+        // A chain that a checkpoint has covered once stands in all that follow.
+        if head.is_none() && proven_before {
+            findings.faults.push(format!("{file}: checkpoint {} has no proof of it", proven.checkpoint.number));
+        }
+        proven_before |= head.is_some();
+        let covered = head.as_ref().map_or(0, |head| head.entries);
+        for link in chain {
+            let (entry, is_head) = (&link.entry, link.entry.number + 1 == covered);
+            if is_head && head.as_ref().is_some_and(|head| head.hash != link.hash) {
+                findings.faults.push(format!("{file}: entry {} is not the one that a checkpoint names", entry.number));
+            }
+            let is_before = entry.number < covered;
+            if (is_before && entry.time > *time) || (!is_before && entry.time < *time && head.is_some()) {
+                findings
+                    .faults
+                    .push(format!("{file}: entry {} was dated to the other side of a checkpoint", entry.number));
+            }
+        }
+    }
+    if !chain.is_empty() {
+        findings.holds.push(format!("{file} ends with the entry that the last checkpoint covers"));
+    }
+}
+
+/// The timestamps. Their signatures are for openssl to check.
+fn timestamps(files: &Files, checkpoints: &[Proven], findings: &mut Findings) {
+    for (file, response) in files.iter().filter(|(file, _)| file.starts_with("timestamps/")) {
+        let note = file.get(11..17).map(|number| format!("checkpoints/{number}.note")).unwrap_or_default();
+        let hash = files.get(&note).map(|note| Hash::of(&[note]));
+        match timestamp::read(response).filter(|stamp| Some(stamp.hash) == hash) {
+            None => findings.faults.push(format!("{file} is no timestamp of a checkpoint of the case")),
+            Some(stamp) => findings.holds.push(format!(
+                "{file} says that {note} existed at {}. Its signature is not checked here: `openssl ts -verify` does it",
+                stamp.time
+            )),
+        }
+    }
+    if !checkpoints.is_empty() && !files.keys().any(|file| file.starts_with("timestamps/")) {
+        findings
+            .unknown
+            .push("no checkpoint of the case has a timestamp of an authority: the key alone says when".into());
+    }
+}
+
+/// The personal values, each of which has to be the one that its entry was made with.
+fn personal(files: &Files, chains: &[Vec<Link>; 3], findings: &mut Findings) -> Personal {
+    let entries: BTreeMap<(&ChainName, u64), &Entry> =
+        chains.iter().flatten().map(|link| ((&link.entry.chain, link.entry.number), &link.entry)).collect();
+    let mut values = Personal::new();
+    let lines = text_of(files, "personal.jsonl");
+    if lines.is_none_or(|lines| !lines.is_empty() && !lines.ends_with('\n')) {
+        findings.faults.push("personal.jsonl is missing or cut off".into());
+    }
+    for (place, line) in lines.unwrap_or_default().split_terminator('\n').enumerate() {
+        let known = personal_value(line).filter(|(key, salt, value)| {
+            let entry = entries.get(&(&key.0, key.1));
+            entry.and_then(|entry| entry.personal.get(&key.2)) == Some(&commitment(salt, value))
+        });
+        match known {
+            Some((key, _, value)) => drop(values.insert(key, value)),
+            None => findings.faults.push(format!("personal.jsonl: line {} is not the value of its entry", place + 1)),
+        }
+    }
+    let committed: usize = entries.values().map(|entry| entry.personal.len()).sum();
+    findings.withdrawn = committed.saturating_sub(values.len()) as u64;
+    if !values.is_empty() {
+        findings.holds.push(format!("{} personal values are those that their entries were made with", values.len()));
+    }
+    values
+}
+
+fn personal_value(line: &str) -> Option<(PersonalKey, Vec<u8>, String)> {
+    let value = read_canonical(line).ok()?;
+    let text = |value: &Value, name: &str| value.get(name)?.as_str().map(str::to_owned);
+    let chain = value.get("chain")?;
+    let chain = ChainName { site: text(chain, "site")?, crawler: text(chain, "crawler")? };
+    let salt = parse_hex(&text(&value, "salt")?).filter(|salt| salt.len() == 16)?;
+    let known = ((chain, value.get("number")?.as_u64()?, text(&value, "name")?), salt, text(&value, "value")?);
+    let again = serde_json::json!({
+        "chain": known.0.0.value(), "name": known.0.2, "number": known.0.1,
+        "salt": super::canonical::hex(&known.1), "value": known.2,
+    });
+    (canonical(&again) == line).then_some(known)
+}
+
+/// The robots.txt files, each under the name of its hash. All that an entry names are there.
+fn documents(files: &Files, chains: &[Vec<Link>; 3], findings: &mut Findings) -> RobotsFiles {
+    let mut known = BTreeMap::new();
+    for (file, bytes) in files.iter().filter(|(file, _)| file.starts_with("robots/")) {
+        let hash = Hash::of(&[bytes]);
+        if *file == format!("robots/{hash}.txt") {
+            known.insert(hash, bytes.clone());
+        } else {
+            findings.faults.push(format!("{file} was changed: its SHA-256 is {hash}"));
+        }
+    }
+    let named = chains.iter().flatten().flat_map(|link| named_documents(&link.entry));
+    let missing: std::collections::BTreeSet<Hash> = named.filter(|hash| !known.contains_key(hash)).collect();
+    for hash in &missing {
+        findings.faults.push(format!("robots/{hash}.txt is missing: an entry names it"));
+    }
+    if missing.is_empty() {
+        findings
+            .holds
+            .push(format!("{} robots.txt files are there, each with the SHA-256 that entries name", known.len()));
+    }
+    RobotsFiles::new(known)
+}

@@ -1,0 +1,101 @@
+//! [`Findings`]: what the check of a case found, for a report and for a program. Must not know how it is found.
+
+use serde::Serialize;
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Findings {
+    /// The site.
+    pub site: String,
+    /// The crawler's label.
+    pub crawler: String,
+    /// The span of time, as the case says.
+    pub from: String,
+    /// Its end.
+    pub to: String,
+    /// The log: the name of its key.
+    pub log: String,
+    /// What does not hold. Empty in a case that was not changed.
+    pub faults: Vec<String>,
+    /// What was checked and holds.
+    pub holds: Vec<String>,
+    /// Personal values that were deleted.
+    pub withdrawn: u64,
+    /// What cannot be known: gaps, and what no log shows.
+    pub unknown: Vec<String>,
+    /// When the site published which robots.txt.
+    pub published: Vec<PublishedVersion>,
+    /// When the crawler was served which robots.txt.
+    pub served: Vec<ServedCopy>,
+    /// The requests against the rules.
+    pub requests: Vec<RequestFinding>,
+}
+
+/// A publication.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PublishedVersion {
+    /// Since when.
+    pub since: String,
+    /// The version; empty where the site was withdrawn.
+    pub version: String,
+    /// The SHA-256 of the file.
+    pub sha256: String,
+    /// The status of the answer.
+    pub answer: u64,
+}
+
+/// A copy that the crawler was served.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ServedCopy {
+    /// When.
+    pub time: String,
+    /// The host.
+    pub host: String,
+    /// The version.
+    pub version: String,
+    /// 200, or 304 for the word that the crawler's own copy is good.
+    pub status: u64,
+    /// What the crawler said of its own copy.
+    pub if_none_match: Option<String>,
+    /// What was proven of its name.
+    pub identity: String,
+}
+
+/// A request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RequestFinding {
+    /// The number of its entry.
+    pub number: u64,
+    /// When it arrived.
+    pub time: String,
+    /// What was proven of the crawler's name: `verified`, `unverified`, `impostor`.
+    pub identity: String,
+    /// What that rests on.
+    pub proof: String,
+    /// The address of the client, unless it was withdrawn or never kept.
+    pub client: Option<String>,
+    /// The user agent, unless it was withdrawn.
+    pub user_agent: Option<String>,
+    /// The method.
+    pub method: String,
+    /// The host.
+    pub host: String,
+    /// The target, unless it was withdrawn.
+    pub target: Option<String>,
+    /// What crawlgate recorded: `violation`, `too_fast`, ...
+    pub kind: String,
+    /// The rule that decided, as crawlgate recorded it.
+    pub rule: Option<String>,
+    /// Its place in the policy.
+    pub rule_source: Option<String>,
+    /// The version in force.
+    pub version: String,
+    /// When the crawler was last served that version before the request.
+    pub served_at: Option<String>,
+    /// The status of the answer.
+    pub status: u64,
+    /// What the engine finds by the files in the case: `disallowed`, `allowed`, `not judged`.
+    pub rejudged: &'static str,
+    /// More about that.
+    pub remark: Option<String>,
+}

@@ -1,0 +1,46 @@
+//! The manifest of a case: a signed note whose text is what `sha256sum` writes, one line for each file.
+
+use super::canonical::Hash;
+use super::note::{SigningKey, VerifyKey};
+use super::tar::Files;
+
+/// The name of the manifest in the case.
+pub const FILE: &str = "manifest.txt";
+
+/// What is wrong with the files of a case.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ManifestFault {
+    /// There is no manifest that the key signed.
+    #[error("manifest.txt is missing, or the key did not sign it")]
+    Unsigned,
+    /// The files are not those of the manifest.
+    #[error("manifest.txt does not fit {0}: files were changed, added or removed")]
+    OtherFiles(String),
+}
+
+fn text(files: &Files) -> String {
+    let files = files.iter().filter(|(file, _)| *file != FILE);
+    files.map(|(file, bytes)| format!("{}  {file}\n", Hash::of(&[bytes]))).collect()
+}
+
+/// Adds the manifest.
+pub fn add(files: &mut Files, key: &SigningKey) {
+    let note = key.sign(&text(files));
+    files.insert(FILE.to_owned(), note.into_bytes());
+}
+
+/// How many files the manifest covers, if these are all files and no other ones.
+///
+/// # Errors
+/// See [`ManifestFault`].
+pub fn check(files: &Files, key: &VerifyKey) -> Result<usize, ManifestFault> {
+    let note = files.get(FILE).and_then(|note| std::str::from_utf8(note).ok()).ok_or(ManifestFault::Unsigned)?;
+    let signed = key.open(note).map_err(|_| ManifestFault::Unsigned)?;
+    let found = text(files);
+    if found == signed {
+        return Ok(files.len() - 1);
+    }
+    let differing = found.lines().zip(signed.lines()).find(|(found, signed)| found != signed);
+    let file = differing.and_then(|(found, _)| found.split_once("  ")).map_or("the files", |(_, file)| file);
+    Err(ManifestFault::OtherFiles(file.to_owned()))
+}

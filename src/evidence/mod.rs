@@ -1,0 +1,51 @@
+//! Evidence: a log that a third party can check. There is one hash chain for each site and crawler, one for each site's
+//! publications, and one for the log itself. Signed checkpoints cover the heads of all chains.
+//!
+//! - Pure: `canonical`, `entry`, `personal`, `merkle`, `note`, `checkpoint`.
+//! - The log: `log` is the handle that records go through. A thread (`writer`) takes what waits in the `queue` and writes it
+//!   into `database`.
+//! - A case is a part of the log as one file: `case` takes it from the log, `examine` checks it, `report` shows it.
+//!
+//! The room must not know requests or policies: the rooms above say what happened.
+
+#[cfg(feature = "proxy")]
+mod authority;
+mod canonical;
+mod case;
+mod checkpoint;
+mod commands;
+mod database;
+mod entry;
+mod examine;
+mod findings;
+mod judging;
+mod log;
+mod manifest;
+mod merkle;
+mod note;
+mod opening;
+mod personal;
+mod queue;
+mod report;
+mod requests;
+mod shared;
+mod tar;
+mod timestamp;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+#[cfg(feature = "proxy")]
+pub use authority::{StampError, stamp};
+pub use canonical::Hash;
+pub use case::{CaseSpan, ExportError, cover};
+pub use commands::{ChainStatus, LogStatus, forget, status, write_case};
+pub use database::{DatabaseError, Record};
+pub use entry::time_text;
+pub use examine::verify;
+pub use findings::{Findings, PublishedVersion, RequestFinding, ServedCopy};
+pub use log::Evidence;
+pub use note::{NoteError, SigningKey, VerifyKey};
+pub use opening::{OpenError, OpenLog, open_existing};
+pub use writer::Bounds;

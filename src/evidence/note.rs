@@ -1,0 +1,207 @@
+//! Signed notes, as C2SP `signed-note` writes them, with Ed25519: [`SigningKey`] signs, [`VerifyKey`] checks. A key is one line
+//! of text: `NAME+HASH+BASE64`. Must not know what is signed.
+
+use super::canonical::{Hash, hex};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use ring::rand::{SecureRandom, SystemRandom};
+use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+
+/// The algorithm octet of Ed25519 in C2SP `signed-note`.
+const ALGORITHM: u8 = 1;
+/// What stands before the octets of an Ed25519 key in `SubjectPublicKeyInfo` (RFC 8410 section 4).
+const SPKI: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
+
+/// Why a key or a note cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoteError {
+    /// A text is no key.
+    #[error("this is no key of the form NAME+HASH+BASE64")]
+    NoKey,
+    /// A text is no signed note.
+    #[error("this is no signed note")]
+    NoNote,
+    /// The note has no signature of the key, or a wrong one.
+    #[error("the signature is not that of the key")]
+    Unsigned,
+    /// A key cannot be made.
+    #[error("the operating system gives no random numbers")]
+    NoRandom,
+}
+
+/// The public key of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifyKey {
+    name: String,
+    octets: [u8; 32],
+}
+
+impl VerifyKey {
+    /// Reads the line.
+    ///
+    /// # Errors
+    /// It is no key with Ed25519.
+    pub fn parse(line: &str) -> Result<VerifyKey, NoteError> {
+        let mut parts = line.trim().splitn(3, '+');
+        let (Some(name), Some(hash), Some(key)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(NoteError::NoKey);
+        };
+        let key = BASE64.decode(key).map_err(|_| NoteError::NoKey)?;
+        let Some((&ALGORITHM, octets)) = key.split_first() else { return Err(NoteError::NoKey) };
+        let octets: [u8; 32] = octets.try_into().map_err(|_| NoteError::NoKey)?;
+        let key = VerifyKey { name: name.to_owned(), octets };
+        if name.is_empty() || hex(&key.hash()) != hash { Err(NoteError::NoKey) } else { Ok(key) }
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The line.
+    pub fn line(&self) -> String {
+        let key = [&[ALGORITHM], self.octets.as_slice()].concat();
+        format!("{}+{}+{}", self.name, hex(&self.hash()), BASE64.encode(key))
+    }
+
+    /// The key as PEM, for openssl.
+    pub fn pem(&self) -> String {
+        let encoded = BASE64.encode([SPKI.as_slice(), &self.octets].concat());
+        format!("-----BEGIN PUBLIC KEY-----\n{encoded}\n-----END PUBLIC KEY-----\n")
+    }
+
+    fn hash(&self) -> [u8; 4] {
+        let Hash(hash) = Hash::of(&[self.name.as_bytes(), b"\n", &[ALGORITHM], &self.octets]);
+        [hash[0], hash[1], hash[2], hash[3]]
+    }
+
+    /// The text of a note that this key signed. Other signatures may stand beside it.
+    ///
+    /// # Errors
+    /// The text is no note, or the key did not sign it.
+    pub fn open<'n>(&self, note: &'n str) -> Result<&'n str, NoteError> {
+        let (text, signatures) = parts(note).ok_or(NoteError::NoNote)?;
+        let signed = signatures.lines().any(|line| {
+            let signature = line.strip_prefix("\u{2014} ").and_then(|line| line.split_once(' '));
+            let Some((_, signature)) = signature.filter(|(name, _)| *name == self.name) else { return false };
+            let Ok(octets) = BASE64.decode(signature) else { return false };
+            let key = UnparsedPublicKey::new(&ED25519, self.octets);
+            octets.get(..4) == Some(&self.hash()) && key.verify(text.as_bytes(), &octets[4..]).is_ok()
+        });
+        if signed { Ok(text) } else { Err(NoteError::Unsigned) }
+    }
+}
+
+/// Text and signatures of a note. The text ends with its newline.
+fn parts(note: &str) -> Option<(&str, &str)> {
+    let at = note.rfind("\n\n")?;
+    let (text, signatures) = (&note[..=at], &note[at + 2..]);
+    let is_signature = |line: &str| line.starts_with("\u{2014} ");
+    let is_whole = signatures.ends_with('\n') && signatures.lines().all(is_signature);
+    (is_whole && !signatures.is_empty()).then_some((text, signatures))
+}
+
+/// The private key of a log.
+pub struct SigningKey {
+    name: String,
+    seed: [u8; 32],
+    pair: Ed25519KeyPair,
+}
+
+impl SigningKey {
+    /// A new key. Its name is `crawlgate-evidence-` and the first 16 hexadecimal digits of the SHA-256 of the public key.
+    ///
+    /// # Errors
+    /// The operating system gives no random numbers.
+    pub fn fresh() -> Result<SigningKey, NoteError> {
+        let mut seed = [0; 32];
+        SystemRandom::new().fill(&mut seed).map_err(|_| NoteError::NoRandom)?;
+        let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| NoteError::NoKey)?;
+        let hash = Hash::of(&[pair.public_key().as_ref()]);
+        Ok(SigningKey { name: format!("crawlgate-evidence-{}", hex(&hash.0[..8])), seed, pair })
+    }
+
+    /// Reads what [`SigningKey::line`] writes.
+    ///
+    /// # Errors
+    /// It is no private key.
+    pub fn parse(line: &str) -> Result<SigningKey, NoteError> {
+        let rest = line.trim().strip_prefix("PRIVATE+KEY+").ok_or(NoteError::NoKey)?;
+        let mut parts = rest.splitn(3, '+');
+        let (Some(name), Some(hash), Some(key)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(NoteError::NoKey);
+        };
+        let key = BASE64.decode(key).map_err(|_| NoteError::NoKey)?;
+        let Some((&ALGORITHM, seed)) = key.split_first() else { return Err(NoteError::NoKey) };
+        let seed: [u8; 32] = seed.try_into().map_err(|_| NoteError::NoKey)?;
+        let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| NoteError::NoKey)?;
+        let key = SigningKey { name: name.to_owned(), seed, pair };
+        if hex(&key.verify_key().hash()) == hash { Ok(key) } else { Err(NoteError::NoKey) }
+    }
+
+    /// The private key as one line, in the form that Go's `note` package reads.
+    pub fn line(&self) -> String {
+        let key = [&[ALGORITHM], self.seed.as_slice()].concat();
+        format!("PRIVATE+KEY+{}+{}+{}", self.name, hex(&self.verify_key().hash()), BASE64.encode(key))
+    }
+
+    /// The public key.
+    pub fn verify_key(&self) -> VerifyKey {
+        let mut octets = [0; 32];
+        octets.copy_from_slice(self.pair.public_key().as_ref());
+        VerifyKey { name: self.name.clone(), octets }
+    }
+
+    /// Signs a text, which ends with a newline.
+    pub fn sign(&self, text: &str) -> String {
+        let signature = self.pair.sign(text.as_bytes());
+        let octets = [self.verify_key().hash().as_slice(), signature.as_ref()].concat();
+        format!("{text}\n\u{2014} {} {}\n", self.name, BASE64.encode(octets))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The key and the note of the documentation of Go's `golang.org/x/mod/sumdb/note`.
+    #[test]
+    fn a_note_of_another_implementation_is_opened() {
+        let key = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW";
+        let note = "If you think cryptography is the answer to your problem,\n\
+                    then you don't know what your problem is.\n\n\
+                    \u{2014} PeterNeumann x08go/ZJkuBS9UG/SffcvIAQxVBtiFupLLr8pAcElZInNIuGUgYN1FFYC2pZSNXgKvqfqdngotpRZb6KE6RyyBwJnAM=\n";
+        let key = VerifyKey::parse(key).expect("a key");
+        assert_eq!(key.open(note).map(|text| text.lines().count()), Ok(2));
+        let private = "PRIVATE+KEY+PeterNeumann+c74f20a3+AYEKFALVFGyNhPJEMzD1QIDr+Y7hfZx09iUvxdXHKDFz";
+        let private = SigningKey::parse(private).expect("a private key");
+        assert_eq!(private.verify_key(), key);
+        assert_eq!(private.sign(key.open(note).expect("signed")), note);
+    }
+
+    #[test]
+    fn keys_outlast_their_text() {
+        let key = SigningKey::fresh().expect("a key");
+        let read = SigningKey::parse(&key.line()).expect("a key");
+        assert_eq!(read.verify_key(), key.verify_key());
+        assert_eq!(VerifyKey::parse(&key.verify_key().line()), Ok(key.verify_key()));
+        let other = SigningKey::fresh().expect("a key");
+        assert_eq!(other.verify_key().open(&key.sign("a\n")), Err(NoteError::Unsigned));
+    }
+
+    proptest! {
+        #[test]
+        fn each_changed_octet_of_a_signed_text_is_noticed(place in 0usize..200, change in 1u8..=255) {
+            let key = SigningKey::parse("PRIVATE+KEY+PeterNeumann+c74f20a3+AYEKFALVFGyNhPJEMzD1QIDr+Y7hfZx09iUvxdXHKDFz");
+            let key = key.expect("a key");
+            let note = key.sign("log\n3\nroot\n");
+            let mut octets = note.clone().into_bytes();
+            let place = place % octets.len();
+            octets[place] ^= change;
+            if let Ok(changed) = String::from_utf8(octets) {
+                prop_assert!(key.verify_key().open(&changed).is_err());
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Opening the log in its directory: the database, the key, and a file that counts the processes that wrote the log. Where these
+//! do not fit together (a restored backup, a lost key, a damaged file), the files are set aside and a new log begins.
+
+use super::database::{DatabaseError, EvidenceDatabase, FILE, LogState};
+use super::entry::time_text;
+use super::note::{NoteError, SigningKey};
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// The private key.
+const KEY: &str = "evidence.key";
+/// How many processes have written the log. A database with a smaller number is an older copy.
+const RUNS: &str = "evidence.runs";
+
+/// Why there is no log.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The database cannot be used.
+    #[error("cannot open {}: {source}", .file.display())]
+    Database {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: DatabaseError,
+    },
+    /// A file cannot be read or written.
+    #[error("cannot use {}: {source}", .file.display())]
+    File {
+        /// The file.
+        file: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// The key cannot be read or made.
+    #[error("the key {} cannot be used: {source}", .file.display())]
+    Key {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: NoteError,
+    },
+}
+
+/// The opened log.
+pub struct OpenLog {
+    /// The database.
+    pub database: EvidenceDatabase,
+    /// The key.
+    pub key: SigningKey,
+    /// How the log stood.
+    pub state: LogState,
+    /// Why a new log began beside an older one, if it did.
+    pub begun_anew: Option<&'static str>,
+}
+
+/// Opens the log for the process that writes it.
+///
+/// # Errors
+/// See [`OpenError`].
+pub fn open(directory: &Path, now: SystemTime) -> Result<OpenLog, OpenError> {
+    let (file, key_file) = (directory.join(FILE), directory.join(KEY));
+    let failed = |source| OpenError::Database { file: file.clone(), source };
+    let because = match look(directory) {
+        Ok(Found::Whole(found)) => return Ok(*found),
+        Ok(Found::Nothing) => None,
+        Ok(Found::Unfit(because)) => Some(because),
+        Err(DatabaseError::Sqlite(error)) if is_damaged(&error) => Some("the database was damaged"),
+        Err(error) => return Err(failed(error)),
+    };
+    set_aside(directory, now).map_err(|source| OpenError::File { file: file.clone(), source })?;
+    let key = SigningKey::fresh().map_err(|source| OpenError::Key { file: key_file.clone(), source })?;
+    write_private(&key_file, &format!("{}\n", key.line()))
+        .map_err(|source| OpenError::File { file: key_file.clone(), source })?;
+    let mut database = EvidenceDatabase::open(directory, true).map_err(failed)?;
+    let begin = time_text(now);
+    database.write(|log| log.begin_log(key.verify_key().name(), &begin)).map_err(failed)?;
+    let state = database.state().map_err(failed)?.ok_or(DatabaseError::NoLog).map_err(failed)?;
+    Ok(OpenLog { database, key, state, begun_anew: because })
+}
+
+/// Opens a log that is there, for a command.
+///
+/// # Errors
+/// See [`OpenError`].
+pub fn open_existing(directory: &Path) -> Result<OpenLog, OpenError> {
+    let (file, key_file) = (directory.join(FILE), directory.join(KEY));
+    let failed = |source| OpenError::Database { file: file.clone(), source };
+    if !file.exists() {
+        return Err(failed(DatabaseError::NoLog));
+    }
+    let database = EvidenceDatabase::open(directory, false).map_err(failed)?;
+    let state = database.state().map_err(failed)?.ok_or(DatabaseError::NoLog).map_err(failed)?;
+    let text = fs::read_to_string(&key_file).map_err(|source| OpenError::File { file: key_file.clone(), source })?;
+    let key = SigningKey::parse(&text).map_err(|source| OpenError::Key { file: key_file, source })?;
+    if key.verify_key().name() != state.id {
+        return Err(failed(DatabaseError::Damaged("the key is that of another log")));
+    }
+    Ok(OpenLog { database, key, state, begun_anew: None })
+}
+
+enum Found {
+    Nothing,
+    Whole(Box<OpenLog>),
+    Unfit(&'static str),
+}
+
+fn look(directory: &Path) -> Result<Found, DatabaseError> {
+    if !directory.join(FILE).exists() {
+        let has_rest = directory.join(KEY).exists() || directory.join(RUNS).exists();
+        return Ok(if has_rest { Found::Unfit("the database was gone") } else { Found::Nothing });
+    }
+    let database = EvidenceDatabase::open(directory, false)?;
+    let Some(state) = database.state()? else { return Ok(Found::Nothing) };
+    let key = fs::read_to_string(directory.join(KEY)).ok().and_then(|text| SigningKey::parse(&text).ok());
+    let Some(key) = key.filter(|key| key.verify_key().name() == state.id) else {
+        return Ok(Found::Unfit("its key was lost"));
+    };
+    let runs: Option<u64> = fs::read_to_string(directory.join(RUNS)).ok().and_then(|text| text.trim().parse().ok());
+    match runs {
+        Some(runs) if state.runs < runs => Ok(Found::Unfit("the database was an older copy")),
+        None if state.runs > 1 => Ok(Found::Unfit("the database came without the file that counts its processes")),
+        _ => Ok(Found::Whole(Box::new(OpenLog { database, key, state, begun_anew: None }))),
+    }
+}
+
+fn is_damaged(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+    matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
+}
+
+/// Renames the files of the log that is there.
+fn set_aside(directory: &Path, now: SystemTime) -> io::Result<()> {
+    let suffix = time_text(now).replace([':', '.'], "-");
+    for name in [FILE.to_owned(), format!("{FILE}-wal"), format!("{FILE}-shm"), KEY.to_owned(), RUNS.to_owned()] {
+        match fs::rename(directory.join(&name), directory.join(format!("{name}.former-{suffix}"))) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Says how many processes have written the log, after the database says it.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write_runs(directory: &Path, runs: u64) -> io::Result<()> {
+    let (file, fresh) = (directory.join(RUNS), directory.join(format!("{RUNS}.new")));
+    let _ = fs::remove_file(&fresh);
+    write_private(&fresh, &format!("{runs}\n"))?;
+    fs::rename(fresh, file)
+}
+
+fn write_private(file: &Path, text: &str) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}

@@ -1,0 +1,48 @@
+//! Personal values: an entry has the SHA-256 of a fresh salt and the value; salt and value stand beside. Once these are
+//! deleted, the entry still verifies, and no one can find the value by trying: the salt has 128 bits.
+
+use super::canonical::Hash;
+use super::entry::ChainName;
+use ring::rand::{SecureRandom, SystemRandom};
+use std::collections::BTreeMap;
+
+/// Which value: the chain, the number of the entry, and the name of the value.
+pub type PersonalKey = (ChainName, u64, String);
+
+/// Values of a case.
+pub type Personal = BTreeMap<PersonalKey, String>;
+
+/// The salt of a value.
+pub type Salt = [u8; 16];
+
+/// No random numbers can be had from the operating system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the operating system gives no random numbers")]
+pub struct NoRandom;
+
+/// A fresh salt.
+///
+/// # Errors
+/// The operating system gives no random numbers.
+pub fn fresh_salt() -> Result<Salt, NoRandom> {
+    let mut salt = [0; 16];
+    SystemRandom::new().fill(&mut salt).map_err(|_| NoRandom)?;
+    Ok(salt)
+}
+
+/// What an entry has of a value.
+pub fn commitment(salt: &[u8], value: &str) -> Hash {
+    Hash::of(&[salt, value.as_bytes()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_value_never_has_the_same_commitment() {
+        let [one, other] = [fresh_salt(), fresh_salt()].map(|salt| salt.expect("a salt"));
+        assert_ne!(commitment(&one, "203.0.113.5"), commitment(&other, "203.0.113.5"));
+        assert_eq!(commitment(&one, "203.0.113.5"), commitment(&one, "203.0.113.5"));
+    }
+}

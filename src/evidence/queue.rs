@@ -1,0 +1,102 @@
+//! [`Queue`]: records that wait to be written. Beyond a rate only some are taken, one a second of each chain at least; how many
+//! were left out is counted for each chain. Must not know threads or files.
+
+use super::database::Record;
+use super::entry::ChainName;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
+
+/// Records that are taken in a second. Beyond them each chain has one.
+const RATE: u64 = 200;
+/// Records that wait at most.
+const MOST_WAITING: usize = 20_000;
+
+/// Records that wait, and those that do not.
+#[derive(Default)]
+pub struct Queue {
+    waiting: Vec<(ChainName, Record)>,
+    hasher: RandomState,
+    second: u64,
+    taken: u64,
+    /// Which chains had a record in this second, by their hash: 64 bits under a random key do not collide in practice.
+    served: HashSet<u64>,
+    left_out: HashMap<u64, (ChainName, u64)>,
+}
+
+/// What is to be written.
+#[derive(Default)]
+pub struct Batch {
+    /// Records, in their order.
+    pub records: Vec<(ChainName, Record)>,
+    /// How many records a chain lacks.
+    pub left_out: Vec<(ChainName, u64)>,
+}
+
+impl Queue {
+    /// Whether one more record of a chain is taken in this second. One that is not is counted.
+    pub fn admits(&mut self, site: &str, crawler: &str, second: u64) -> bool {
+        if self.second != second {
+            (self.second, self.taken) = (second, 0);
+            self.served.clear();
+        }
+        let chain = self.hasher.hash_one((site, crawler));
+        let is_full = self.waiting.len() >= MOST_WAITING;
+        if !is_full && (self.taken < RATE || !self.served.contains(&chain)) {
+            self.taken += 1;
+            self.served.insert(chain);
+            return true;
+        }
+        self.left_out.entry(chain).or_insert_with(|| (ChainName::of_crawler(site, crawler), 0)).1 += 1;
+        false
+    }
+
+    /// Adds a record that was admitted, or one that is no request.
+    pub fn add(&mut self, chain: ChainName, record: Record) {
+        self.waiting.push((chain, record));
+    }
+
+    /// Takes everything.
+    pub fn take(&mut self) -> Batch {
+        let left_out = std::mem::take(&mut self.left_out).into_values();
+        Batch { records: std::mem::take(&mut self.waiting), left_out: left_out.collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_of_one_chain_is_counted_and_hides_no_other() {
+        let mut queue = Queue::default();
+        for _ in 0..RATE + 50 {
+            if queue.admits("shop", "loud", 1) {
+                queue.add(ChainName::of_crawler("shop", "loud"), Record::default());
+            }
+        }
+        assert!(
+            queue.admits("shop", "quiet", 1) && !queue.admits("shop", "quiet", 1) && queue.admits("shop", "loud", 2)
+        );
+        let batch = queue.take();
+        assert_eq!(batch.records.len() as u64, RATE);
+        let mut left_out = batch.left_out;
+        left_out.sort();
+        assert_eq!(
+            left_out,
+            [(ChainName::of_crawler("shop", "loud"), 50), (ChainName::of_crawler("shop", "quiet"), 1)]
+        );
+        assert!(queue.take().left_out.is_empty());
+    }
+
+    #[test]
+    fn records_that_wait_too_long_are_bounded() {
+        let mut queue = Queue::default();
+        for second in 0..MOST_WAITING as u64 + 5 {
+            if queue.admits("shop", "gptbot", second) {
+                queue.add(ChainName::of_crawler("shop", "gptbot"), Record::default());
+            }
+        }
+        let batch = queue.take();
+        assert_eq!((batch.records.len(), batch.left_out[0].1), (MOST_WAITING, 5));
+    }
+}

@@ -1,0 +1,164 @@
+//! What the entries of a case say, in their order: publications, copies of robots.txt that were served, gaps, and the requests,
+//! each judged again by the files of the case.
+
+use super::canonical::Hash;
+use super::entry::{Entry, Link};
+use super::findings::{Findings, PublishedVersion, RequestFinding, ServedCopy};
+use super::judging::{Rejudged, RobotsFiles};
+use super::personal::Personal;
+
+/// What no log can show, whatever it says.
+const NEVER_KNOWN: [&str; 5] = [
+    "whether an entry was true when it was written: that is the word of the operator",
+    "whether an entry was left out before it was written",
+    "whether the holder of the key wrote the log anew; a timestamp of an independent authority on a checkpoint bounds when",
+    "whether an answer arrived at the crawler: crawlgate knows that it was written to the connection",
+    "who was behind an address; `verified` says what proof crawlgate recorded",
+];
+
+/// Tells what the entries say.
+pub fn tell(chains: &[Vec<Link>; 3], personal: &Personal, robots: &RobotsFiles, findings: &mut Findings) {
+    let [of_crawler, of_site, of_log] = chains;
+    for entry in of_site.iter().map(|link| &link.entry) {
+        findings.published.push(PublishedVersion {
+            since: entry.time.clone(),
+            version: entry.text("version").unwrap_or_default().to_owned(),
+            sha256: entry.text("sha256").unwrap_or_default().to_owned(),
+            answer: number(entry, "answer"),
+        });
+    }
+    // An entry is written when its response was: a request may stand before the robots.txt that was served before it.
+    let of_kind =
+        |kind: &'static str| of_crawler.iter().map(|link| &link.entry).filter(move |entry| entry.kind == kind);
+    findings.served = of_kind("served").map(served).collect();
+    findings.served.sort_by(|one, other| one.time.cmp(&other.time));
+    of_kind("request").for_each(|entry| tell_request(entry, of_site, personal, robots, findings));
+    let judged = findings.requests.iter().filter(|request| request.rejudged != "not judged").count();
+    if judged > 0 {
+        findings.holds.push(format!(
+            "{judged} of {} requests were judged again by the files in the case",
+            findings.requests.len()
+        ));
+    }
+    for entry in of_log.iter().chain(of_crawler).map(|link| &link.entry).filter(|entry| entry.kind == "gap") {
+        findings.unknown.push(gap(entry));
+    }
+    if findings.withdrawn > 0 {
+        findings
+            .unknown
+            .push(format!("{} personal values were withdrawn: their entries verify without them", findings.withdrawn));
+    }
+    findings.unknown.extend(NEVER_KNOWN.map(str::to_owned));
+}
+
+fn number(entry: &Entry, name: &str) -> u64 {
+    entry.data.get(name).and_then(serde_json::Value::as_u64).unwrap_or_default()
+}
+
+fn served(entry: &Entry) -> ServedCopy {
+    let text = |name: &str| entry.text(name).unwrap_or_default().to_owned();
+    ServedCopy {
+        time: text("arrived"),
+        host: text("host"),
+        version: text("version"),
+        status: number(entry, "status"),
+        if_none_match: entry.text("if_none_match").map(str::to_owned),
+        identity: text("identity"),
+    }
+}
+
+fn tell_request(entry: &Entry, of_site: &[Link], personal: &Personal, robots: &RobotsFiles, findings: &mut Findings) {
+    let text = |name: &str| entry.text(name).unwrap_or_default().to_owned();
+    let value = |name: &str| personal.get(&(entry.chain.clone(), entry.number, name.to_owned())).cloned();
+    let (target, version, host, time) = (value("target"), text("version"), text("host"), text("arrived"));
+    let is_of_it = |copy: &&ServedCopy| copy.version == version && copy.host == host && copy.time <= time;
+    let served_at = findings.served.iter().rev().find(is_of_it);
+    let mut finding = RequestFinding {
+        number: entry.number,
+        identity: text("identity"),
+        proof: text("proof"),
+        client: value("client"),
+        user_agent: value("user_agent"),
+        method: text("method"),
+        kind: text("kind"),
+        rule: entry.text("rule").map(str::to_owned),
+        rule_source: entry.text("rule_source").map(str::to_owned),
+        served_at: served_at.map(|copy| copy.time.clone()),
+        status: number(entry, "status"),
+        rejudged: "not judged",
+        time,
+        target,
+        version,
+        host,
+        remark: None,
+    };
+    let versions: Vec<Hash> = super::case::named_documents(entry);
+    match robots.judge(entry, finding.target.as_deref(), &versions) {
+        Rejudged::Disallowed => {
+            finding.rejudged = "disallowed";
+            finding.remark = allowed_before(entry, of_site, robots, finding.target.as_deref(), &versions);
+        }
+        Rejudged::Allowed(by) => {
+            finding.rejudged = "allowed";
+            if finding.kind == "violation" {
+                let by: Vec<String> = by.iter().map(Hash::to_string).collect();
+                let fault = "is recorded as a violation, and a robots.txt that the crawler may have had allows it";
+                findings.faults.push(format!(
+                    "{}: entry {} {fault}: {}",
+                    super::case::CHAINS[0],
+                    entry.number,
+                    by.join(", ")
+                ));
+            }
+        }
+        Rejudged::Unjudged(why) => finding.remark = Some(why.to_owned()),
+    }
+    findings.requests.push(finding);
+}
+
+/// A version that the site published in the span and that would have allowed the request, though crawlgate did not count it
+/// among those that the crawler may have had.
+fn allowed_before(
+    entry: &Entry,
+    of_site: &[Link],
+    robots: &RobotsFiles,
+    target: Option<&str>,
+    counted: &[Hash],
+) -> Option<String> {
+    let published = of_site.iter().map(|link| &link.entry).filter(|earlier| earlier.time <= entry.time);
+    let others = published.filter_map(|earlier| Some((Hash::parse(earlier.text("sha256")?)?, &earlier.time)));
+    let mut others = others.filter(|(hash, _)| !counted.contains(hash) && robots.has(*hash));
+    let allowed = others.find(|(hash, _)| matches!(robots.judge(entry, target, &[*hash]), Rejudged::Allowed(_)));
+    allowed.map(|(hash, since)| {
+        format!(
+            "robots/{hash}.txt, published since {since}, allows it; crawlgate recorded that the crawler had a later one"
+        )
+    })
+}
+
+fn gap(entry: &Entry) -> String {
+    let text = |name: &str| entry.text(name).unwrap_or("?");
+    let entries = number(entry, "entries");
+    match text("reason") {
+        "stop" => format!("nothing was recorded from {} until {}: crawlgate was stopped", text("from"), text("until")),
+        "crash" => format!(
+            "from {} until {} entries may be missing: crawlgate ended without a word, and was not running for a part of it",
+            text("from"),
+            text("until")
+        ),
+        "too_many" => {
+            format!("{entries} entries of this crawler were left out before {}: there were too many", entry.time)
+        }
+        "not_written" => format!(
+            "{entries} entries of all crawlers were not written before {}: the disk or the log was full",
+            entry.time
+        ),
+        "clock" => format!(
+            "the clock was set by {} ms before {}: times before and after it cannot be compared",
+            entry.data.get("milliseconds").map(ToString::to_string).unwrap_or_default(),
+            entry.time
+        ),
+        "withdrawn" => format!("{entries} personal values of all chains were withdrawn at {}", entry.time),
+        other => format!("entries may be missing before {}: {other}", entry.time),
+    }
+}

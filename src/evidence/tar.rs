@@ -1,0 +1,99 @@
+//! A tar archive of plain files, as POSIX ustar: [`write`] and [`read`]. There is one archive for a set of files, so a changed
+//! octet of a header is noticed too. Must not know what the files are.
+
+use std::collections::BTreeMap;
+
+/// Files by their path.
+pub type Files = BTreeMap<String, Vec<u8>>;
+
+const BLOCK: usize = 512;
+
+/// The octets are no archive as crawlgate writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this is no archive as crawlgate writes it: its structure was changed")]
+pub struct NotAnArchive;
+
+/// The archive of these files, sorted by path. Paths are shorter than 100 octets.
+pub fn write(files: &Files) -> Vec<u8> {
+    let mut archive = Vec::new();
+    for (path, content) in files {
+        archive.extend(header(path, content.len()));
+        archive.extend(content);
+        archive.resize(archive.len().next_multiple_of(BLOCK), 0);
+    }
+    archive.resize(archive.len() + 2 * BLOCK, 0);
+    archive
+}
+
+fn header(path: &str, size: usize) -> [u8; BLOCK] {
+    let mut header = [0; BLOCK];
+    let mut put = |place: usize, octets: &[u8]| header[place..place + octets.len()].copy_from_slice(octets);
+    put(0, &path.as_bytes()[..path.len().min(99)]);
+    put(100, b"0000644\0");
+    put(108, b"0000000\0");
+    put(116, b"0000000\0");
+    put(124, format!("{size:011o}\0").as_bytes());
+    put(136, b"00000000000\0");
+    put(148, b"        ");
+    put(156, b"0");
+    put(257, b"ustar\x0000");
+    let sum: u32 = header.iter().map(|octet| u32::from(*octet)).sum();
+    header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    header
+}
+
+/// Reads what [`write`] writes, and nothing else.
+///
+/// # Errors
+/// The octets are another archive, or none.
+pub fn read(archive: &[u8]) -> Result<Files, NotAnArchive> {
+    let (mut files, mut rest) = (Files::new(), archive);
+    loop {
+        let (header, after) = rest.split_at_checked(BLOCK).ok_or(NotAnArchive)?;
+        if header.iter().all(|octet| *octet == 0) {
+            break;
+        }
+        let name = header[..100].split(|octet| *octet == 0).next().unwrap_or_default();
+        let name = std::str::from_utf8(name).map_err(|_| NotAnArchive)?;
+        let size = std::str::from_utf8(&header[124..135]).ok().and_then(|size| usize::from_str_radix(size, 8).ok());
+        let size = size.ok_or(NotAnArchive)?;
+        let padded = size.checked_next_multiple_of(BLOCK).ok_or(NotAnArchive)?;
+        let (content, after) = after.split_at_checked(padded).ok_or(NotAnArchive)?;
+        files.insert(name.to_owned(), content[..size].to_vec());
+        rest = after;
+    }
+    if write(&files) == archive { Ok(files) } else { Err(NotAnArchive) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn files() -> Files {
+        [("a.txt", "one"), ("chains/b.jsonl", ""), ("c", "three\n")]
+            .map(|(path, content)| (path.to_owned(), content.as_bytes().to_vec()))
+            .into()
+    }
+
+    #[test]
+    fn an_archive_is_read_by_tar() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let archive = directory.path().join("case.tar");
+        std::fs::write(&archive, write(&files())).expect("written");
+        let tar = std::process::Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(directory.path()).status();
+        assert!(tar.expect("tar").success());
+        assert_eq!(std::fs::read(directory.path().join("c")).expect("a file"), b"three\n");
+        assert_eq!(std::fs::read(directory.path().join("chains/b.jsonl")).expect("a file"), b"");
+    }
+
+    proptest! {
+        #[test]
+        fn each_changed_octet_is_refused_or_changes_a_file(place in 0usize..5_000, change in 1u8..=255) {
+            let mut archive = write(&files());
+            let place = place % archive.len();
+            archive[place] ^= change;
+            prop_assert!(read(&archive) != Ok(files()));
+        }
+    }
+}

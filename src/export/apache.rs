@@ -1,0 +1,279 @@
+//! The configuration of Apache httpd: lines for a virtual host, and lines for the `.htaccess` of a site's directory.
+//!
+//! Both are sections (`<If>`) on the request as it came. Variables of the environment would not do: in a `.htaccess` none
+//! is set before the sections are chosen. `req_novary` reads a field without naming it in `Vary`, which would spoil
+//! caches. The request line (`THE_REQUEST`) has the path as it was sent, with the query.
+
+use super::regex::{Step, literal, marker, regexes, request_line};
+use super::rules::{CrawlerClass, ExportedAnswer, ExportedFile, Rules, SignalRule, TagCondition, TagRule};
+use super::{Files, heading};
+use std::cmp::Reverse;
+use std::fmt::Write as _;
+
+/// Apache reads lines of up to 8,192 bytes from a `.htaccess`. A test has one regular expression of at most half of that.
+const LINE: usize = 8_000;
+const USER_AGENT: &str = "req_novary('User-Agent')";
+const REQUEST: &str = "%{THE_REQUEST}";
+/// Where authorities look for an answer to a challenge.
+const CHALLENGE: &str = "%{REQUEST_URI} =~ m#^/\\.well-known/acme-challenge/[A-Za-z0-9_-]+$#";
+
+pub(super) fn write(rules: &Rules, directory: &str, files: &mut Files) {
+    let left_out: String = left_out(rules).iter().map(|left_out| format!("# - {left_out}\n")).collect();
+    let body = tags(rules) + &signals(rules) + &answers(rules);
+    let host = heading(rules, "lines for a `<VirtualHost>`, before its `ProxyPass`");
+    let host = host + &left_out + &served_files(rules, directory);
+    files.insert("crawlgate.conf".into(), (host + &body).into());
+    let place = "lines for the beginning of the site's `.htaccess`; the other files go beside it";
+    let own = heading(rules, place) + &left_out + &own_files(rules);
+    files.insert("crawlgate.htaccess".into(), (own + &body).into());
+}
+
+/// What has no room in a line of Apache.
+fn left_out(rules: &Rules) -> Vec<&'static str> {
+    let tags = rules.tags.iter().any(|tag| tag.unless.as_ref().is_some_and(is_too_long));
+    let answers = rules.named_answers().iter().any(|(_, answer)| document(&answer.body).is_none());
+    let listed = [
+        (tags, "a rule of `indexing` with very many paths in `not`: its X-Robots-Tag is missing"),
+        (answers, "a long body: Apache answers with its own text"),
+    ];
+    listed.into_iter().filter(|(is_so, _)| *is_so).map(|(_, what)| what).collect()
+}
+
+fn is_too_long(condition: &TagCondition) -> bool {
+    path_tests(&condition.paths).len() > 1
+}
+
+/// The files, served from the directory of the export.
+fn served_files(rules: &Rules, directory: &str) -> String {
+    let mut text = String::new();
+    for file in &rules.files {
+        let target = quoted(&format!("{directory}/{}", file.name()));
+        let path = file.path;
+        let _ = write!(
+            text,
+            "<IfModule mod_proxy.c>\n    ProxyPass \"{path}\" \"!\"\n</IfModule>\nAlias \"{path}\" {target}\n\
+             <Location \"{path}\">\n    SetHandler none\n    Require all granted\n{}</Location>\n",
+            of_file(file)
+        );
+    }
+    let _ = write!(
+        text,
+        "<Directory {}>\n    AllowOverride None\n    Require all granted\n</Directory>\n",
+        quoted(directory)
+    );
+    text
+}
+
+/// The files, where they lie in the site's directory.
+fn own_files(rules: &Rules) -> String {
+    let section = |file: &ExportedFile| format!("<If \"{}\">\n{}</If>\n", is_path(file.path), of_file(file));
+    rules.files.iter().map(section).collect()
+}
+
+fn of_file(file: &ExportedFile) -> String {
+    let (media, cache_control) = (quoted(file.media), field_value(&file.cache_control));
+    format!("    ForceType {media}\n    Header set Cache-Control {cache_control}\n")
+}
+
+fn is_path(path: &str) -> String {
+    format!("%{{REQUEST_URI}} == '{path}'")
+}
+
+/// Tests of a text, of which one holds where a pattern matches.
+fn tests(text: &str, patterns: &[Vec<Step>], flags: &str) -> Vec<String> {
+    regexes(patterns).iter().map(|regex| format!("{text} =~ m#{regex}#{flags}")).collect()
+}
+
+fn path_tests<T: AsRef<str>>(patterns: &[T]) -> Vec<String> {
+    let patterns: Vec<_> = patterns.iter().map(|pattern| request_line(pattern.as_ref())).collect();
+    tests(REQUEST, &patterns, "")
+}
+
+fn tags(rules: &Rules) -> String {
+    let mut text = String::new();
+    if rules.strips_tags {
+        text.push_str("Header unset X-Robots-Tag\nHeader always unset X-Robots-Tag\n");
+    }
+    for TagRule { when, unless, lines } in &rules.tags {
+        let mut tests = condition(when);
+        match unless {
+            Some(unless) if is_too_long(unless) => continue,
+            Some(unless) => {
+                let paths = (!unless.paths.is_empty()).then(|| path_tests(&unless.paths));
+                let all: Vec<String> = paths.into_iter().flatten().chain(condition(unless)).collect();
+                tests.push(if all.is_empty() { "false".to_owned() } else { format!("!({})", all.join(" && ")) });
+            }
+            None => {}
+        }
+        let test = if tests.is_empty() { String::new() } else { format!(" \"expr={}\"", tests.join(" && ")) };
+        let line = |line: &String| format!("Header always add X-Robots-Tag {}{test}\n", field_value(line));
+        let lines: String = lines.iter().map(line).collect();
+        if when.paths.is_empty() {
+            text.push_str(&lines);
+            continue;
+        }
+        let mut chain = Chain::default();
+        path_tests(&when.paths).iter().for_each(|test| chain.when(test, &indented(&lines)));
+        text.push_str(&chain.text);
+    }
+    text
+}
+
+/// The tests of type and status, which are known when fields are written, each in brackets.
+fn condition(condition: &TagCondition) -> Vec<String> {
+    let mut tests = Vec::new();
+    if !condition.types.is_empty() {
+        let media = |media: &String| match media.strip_suffix('*') {
+            Some(class) => format!("^{}", literal(class)),
+            None => format!("^{}(?:;|$)", literal(media)),
+        };
+        let each: Vec<String> = condition.types.iter().map(media).collect();
+        tests.push(format!("%{{CONTENT_TYPE}} =~ m#{}#i", each.join("|")));
+    }
+    if !condition.status.is_empty() {
+        let status = |(first, last): &(u16, u16)| match first == last {
+            true => format!("%{{REQUEST_STATUS}} -eq {first}"),
+            false => format!("%{{REQUEST_STATUS}} -ge {first} && %{{REQUEST_STATUS}} -le {last}"),
+        };
+        let each: Vec<String> = condition.status.iter().map(status).collect();
+        tests.push(each.join(" || "));
+    }
+    tests.into_iter().map(|test| format!("({test})")).collect()
+}
+
+/// Fields about use, for what no section of [`answers`] answers. A field that another one's absence asks for is written
+/// last: it would hide that the application sent none.
+fn signals(rules: &Rules) -> String {
+    let mut signals: Vec<&SignalRule> = rules.signals.iter().collect();
+    signals.sort_by_key(|signal| Reverse(signal.unless.len()));
+    let mut text = String::new();
+    for signal in signals {
+        let mut chain = Chain::default();
+        chain.when(&is_file(rules), "");
+        let absent: Vec<String> = signal.unless.iter().map(|name| format!("-z resp('{name}')")).collect();
+        let absent = if absent.is_empty() { String::new() } else { format!(" \"expr={}\"", absent.join(" && ")) };
+        let field = |value: usize| match signal.values[value].as_str() {
+            "" => String::new(),
+            value => format!("    Header always add {} {}{absent}\n", signal.name, field_value(value)),
+        };
+        for (pattern, value) in &signal.paths {
+            path_tests(&[pattern]).iter().for_each(|test| chain.when(test, &field(*value)));
+        }
+        if let Some(value) = signal.otherwise {
+            chain.otherwise(&field(value));
+        }
+        text.push_str(&chain.text);
+    }
+    text
+}
+
+fn is_file(rules: &Rules) -> String {
+    let each: Vec<String> = rules.files.iter().map(|file| is_path(file.path)).collect();
+    each.join(" || ")
+}
+
+/// The answers in place of pages.
+fn answers(rules: &Rules) -> String {
+    let mut chain = Chain::default();
+    chain.when(&format!("{} || {CHALLENGE}", is_file(rules)), "");
+    if let Some((answer, true)) = &rules.pause {
+        chain.otherwise(&answered(answer, rules));
+        return chain.text;
+    }
+    // The class that stands first counts: a run of markers of one class becomes one test.
+    let markers = rules.markers();
+    for run in markers.chunk_by(|(one, _), (other, _)| one == other) {
+        let patterns: Vec<_> = run.iter().map(|(_, text)| marker(text)).collect();
+        let class = &rules.classes[run[0].0];
+        let lines = of_class(class, rules);
+        tests(USER_AGENT, &patterns, "i").iter().for_each(|test| chain.when(test, &lines));
+    }
+    chain.text
+}
+
+fn of_class(class: &CrawlerClass, rules: &Rules) -> String {
+    if let (true, Some((answer, _))) = (class.is_pausable, &rules.pause) {
+        return answered(answer, rules);
+    }
+    let Some(list) = class.list else { return String::new() };
+    let answer = answered(&rules.answers[class.answer], rules);
+    if class.is_closed(rules) {
+        return answer;
+    }
+    let list = &rules.lists[list];
+    let mut chain = Chain::default();
+    // The rule that stands first counts.
+    for run in list.chunk_by(|one, other| one.allow == other.allow) {
+        let patterns: Vec<&str> = run.iter().map(|rule| rule.pattern.as_str()).collect();
+        let lines = if run[0].allow { "" } else { &answer };
+        path_tests(&patterns).iter().for_each(|test| chain.when(test, lines));
+    }
+    indented(&chain.text)
+}
+
+fn indented(lines: &str) -> String {
+    lines.lines().map(|line| format!("    {line}\n")).collect()
+}
+
+/// The lines that answer a request. What the virtual host says about every response does not count for it.
+fn answered(answer: &ExportedAnswer, rules: &Rules) -> String {
+    let status = answer.status;
+    let mut text = format!("    Redirect {status}\n");
+    if let Some(document) = document(&answer.body) {
+        let _ = write!(
+            text,
+            "    ErrorDocument {status} {document}\n    Header always set Content-Type \"text/plain; charset=utf-8\"\n"
+        );
+    }
+    text.push_str("    Header always set Cache-Control no-store\n");
+    if let Some(seconds) = answer.retry_after {
+        let _ = writeln!(text, "    Header always set Retry-After {seconds}");
+    }
+    for signal in &rules.signals {
+        let _ = writeln!(text, "    Header always unset {}", signal.name);
+    }
+    text
+}
+
+/// `<If>`, `<ElseIf>` and `<Else>`: of several the first counts.
+#[derive(Default)]
+struct Chain {
+    text: String,
+}
+
+impl Chain {
+    fn when(&mut self, test: &str, lines: &str) {
+        let name = if self.text.is_empty() { "If" } else { "ElseIf" };
+        let _ = write!(self.text, "<{name} \"{test}\">\n{lines}</{name}>\n");
+    }
+
+    fn otherwise(&mut self, lines: &str) {
+        let _ = write!(self.text, "<Else>\n{lines}</Else>\n");
+    }
+}
+
+/// A text as an error document. Apache reads it as an expression and no line break: whatever is no letter stands as its
+/// number. A slash cannot, and means nothing. None where a line has no room for it.
+fn document(text: &str) -> Option<String> {
+    let mut escaped = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'/' | b' ' | b'.' | b',' | b'-' | b':' => escaped.push(byte.into()),
+            byte if byte.is_ascii_alphanumeric() => escaped.push(byte.into()),
+            byte => {
+                let _ = write!(escaped, "%{byte:02x}");
+            }
+        }
+    }
+    (escaped.len() < LINE).then(|| format!("\"%{{unescape:{escaped}}}\""))
+}
+
+/// The value of a field, in which `%` begins a variable.
+fn field_value(text: &str) -> String {
+    quoted(&text.replace('%', "%%"))
+}
+
+/// A word of a configuration.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}

@@ -1,0 +1,89 @@
+//! What a crawler did, as records of the evidence log: robots.txt that it was served, and requests against the rules.
+
+use super::{Judged, Outcome, RequestFacts};
+use crate::crawlers::{Binds, Claim, Registry};
+use crate::evidence::{Evidence, Hash, Record, time_text};
+use crate::telemetry::Event;
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// Octets of a field that the client chose.
+const FIELD_LIMIT: usize = 2048;
+
+/// A whole copy of robots.txt, or the word that the crawler's own copy is good.
+pub fn served(evidence: &Evidence, request: &RequestFacts<'_>, judged: &Judged, outcome: &Outcome<'_>) -> Record {
+    let file = &judged.entry().site.robots_txt;
+    let mut data = Map::new();
+    let mut set = |name: &str, value: Value| data.insert(name.to_owned(), value);
+    set("arrived", time_text(request.arrived).into());
+    set("host", text(request.host).into());
+    set("status", outcome.status.into());
+    set("version", file.version.to_string().into());
+    set("sha256", Hash::of(&[&file.body]).to_string().into());
+    set("identity", judged.identity.name().into());
+    set("proof", judged.proof.name().into());
+    if let Some(validator) = outcome.if_none_match {
+        set("if_none_match", text(validator).into());
+    }
+    let personal = personal(evidence, request);
+    Record { kind: "served", data, personal, documents: vec![file.body.clone()] }
+}
+
+/// A request against the rules: what the event log says of it, with all versions that it was judged by.
+pub fn request(
+    evidence: &Evidence,
+    registry: &Registry,
+    request: &RequestFacts<'_>,
+    judged: &Judged,
+    event: &Event,
+) -> Record {
+    let mut data = match serde_json::to_value(event) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    };
+    for name in ["site", "crawler", "time", "client", "target", "user_agent", "left_out"] {
+        data.remove(name);
+    }
+    data.retain(|_, value| !value.is_null());
+    let mut documents: Vec<Arc<[u8]>> = judged.cached_files(request.host).cloned().collect();
+    let in_force = &judged.entry().site.robots_txt.body;
+    let hashes = |files: &[Arc<[u8]>]| files.iter().map(|file| Hash::of(&[file]).to_string()).collect::<Vec<_>>();
+    data.insert("arrived".into(), time_text(request.arrived).into());
+    data.insert("sha256".into(), Hash::of(&[in_force]).to_string().into());
+    data.insert("held_sha256".into(), hashes(&documents).into());
+    let (tokens, binds) = followed(registry, judged);
+    data.insert("tokens".into(), tokens.into());
+    data.insert("binds".into(), json!(binds));
+    documents.push(in_force.clone());
+    let mut personal = personal(evidence, request);
+    personal.push(("target", text(request.target).into_owned()));
+    Record { kind: "request", data, personal, documents }
+}
+
+/// The names by which robots.txt may speak of the crawler, and whether `*` binds it too.
+fn followed(registry: &Registry, judged: &Judged) -> (Vec<String>, Binds) {
+    match judged.decision.claim {
+        Claim::Known(index) => {
+            let crawler = registry.get(index);
+            let names = crawler.tokens.iter().chain([&crawler.id, &crawler.name]);
+            (names.cloned().collect(), crawler.binds)
+        }
+        Claim::Token(index) => {
+            let token = judged.entry().site.tokens.tokens().get(usize::from(index));
+            (token.into_iter().cloned().collect(), Binds::Unknown)
+        }
+        Claim::Other | Claim::Tool | Claim::Nobody => (Vec::new(), Binds::Unknown),
+    }
+}
+
+fn personal(evidence: &Evidence, request: &RequestFacts<'_>) -> Vec<(&'static str, String)> {
+    let client = request.client.and_then(|address| evidence.addresses().apply(address));
+    let client = client.map(|address| ("client", address.to_string()));
+    let agent = request.user_agent.map(|agent| ("user_agent", text(agent).into_owned()));
+    client.into_iter().chain(agent).collect()
+}
+
+fn text(octets: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(&octets[..octets.len().min(FIELD_LIMIT)])
+}

@@ -1,0 +1,236 @@
+//! Regular expressions of a policy: those of `path_regex`, compiled or told what is wrong with them, and those that were
+//! written where a path belongs, put into paths. This file must not know where an expression stands.
+
+use regex_syntax::ast;
+
+/// What a path expression may grow to when compiled: policies of thousands of sites share one process.
+const REGEX_BYTES: usize = 1 << 20;
+
+/// The expression as it is compiled, for checking and for use alike.
+pub fn compile_path_regex(text: &str) -> Result<regex::bytes::Regex, regex::Error> {
+    regex::bytes::RegexBuilder::new(text).size_limit(REGEX_BYTES).dfa_size_limit(REGEX_BYTES).build()
+}
+
+/// Why an expression cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// One sentence, with the place in the expression where there is one.
+    pub what: String,
+    /// What to write.
+    pub help: String,
+}
+
+/// What is wrong with an expression of `path_regex`; `None` where it can be compiled.
+pub fn mistake_in(text: &str) -> Option<Mistake> {
+    let error = compile_path_regex(text).err()?;
+    if let Err(error) = ast::parse::Parser::new().parse(text) {
+        let (start, end) = (error.span().start, error.span().end);
+        // An empty place stands before the sign that is wrong.
+        let marked = match text.get(start.offset..end.offset) {
+            Some(marked) if !marked.is_empty() => marked.to_owned(),
+            _ => text.get(start.offset..).and_then(|rest| rest.chars().next()).map(String::from).unwrap_or_default(),
+        };
+        let (what, help) =
+            of_syntax(error.kind(), &marked).unwrap_or_else(|| (error.kind().to_string(), GENERAL.into()));
+        return Some(Mistake {
+            what: format!("not a regular expression: at character {}, {what}", start.column),
+            help,
+        });
+    }
+    if let regex::Error::CompiledTooBig(most) = error {
+        let what =
+            format!("this regular expression is too large: it needs more than {} KiB when compiled", most / 1024);
+        let help = "write smaller numbers in repetitions such as `{1000}`, or use `paths`".into();
+        return Some(Mistake { what, help });
+    }
+    let error = error.to_string();
+    let why = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
+    Some(Mistake { what: format!("not a regular expression: {why}"), help: GENERAL.into() })
+}
+
+/// What can always be done.
+const GENERAL: &str =
+    "write it more plainly, with classes such as `[a-z]` and a `\\` before each sign that is meant itself";
+
+/// What is wrong at a place of an expression, and what to write there.
+fn of_syntax(kind: &ast::ErrorKind, marked: &str) -> Option<(String, String)> {
+    use ast::ErrorKind as Kind;
+    let itself = |sign: &str| format!("write `\\{sign}` for the sign itself");
+    Some(match kind {
+        Kind::RepetitionMissing => (
+            format!("`{marked}` has nothing before it to repeat"),
+            format!("write `.{marked}` to repeat any character; {}", itself(marked)),
+        ),
+        Kind::RepetitionCountInvalid => {
+            (format!("`{marked}` ends before it begins"), "write the smaller number first: `{2,5}`".into())
+        }
+        Kind::RepetitionCountDecimalEmpty
+        | Kind::RepetitionCountUnclosed
+        | Kind::DecimalEmpty
+        | Kind::DecimalInvalid => (
+            "`{` is followed by no numbers and `}`".into(),
+            format!("write how often the sign before it comes, as `{{2}}` or `{{2,5}}`; {}", itself("{")),
+        ),
+        Kind::GroupUnclosed => {
+            ("`(` is never closed".into(), format!("write `)` where the group ends; {}", itself("(")))
+        }
+        Kind::GroupUnopened => {
+            ("`)` closes no group".into(), format!("remove it, or write `(` before; {}", itself(")")))
+        }
+        Kind::ClassUnclosed => {
+            ("`[` is never closed".into(), format!("write `]` where the class ends; {}", itself("[")))
+        }
+        Kind::ClassRangeInvalid => (
+            format!("the range `{marked}` ends before it begins"),
+            "write the lower end first, as in `a-z`; write `\\-` for the sign itself".into(),
+        ),
+        Kind::ClassRangeLiteral | Kind::ClassEscapeInvalid => (
+            format!("`{marked}` is no single character, and a class takes only such here"),
+            "write `-` last in the class, or `\\-`, for the sign itself".into(),
+        ),
+        _ => return of_group_or_escape(kind, marked),
+    })
+}
+
+/// The same for what stands behind `(?` and `\`, and for what is not supported.
+fn of_group_or_escape(kind: &ast::ErrorKind, marked: &str) -> Option<(String, String)> {
+    use ast::ErrorKind as Kind;
+    let itself = "write `\\\\` for the sign itself";
+    Some(match kind {
+        Kind::UnsupportedLookAround => (
+            format!("look-around (`{marked}`) is not supported"),
+            "write what the path has to look like; to leave paths out, write them under `not`: \
+             `not: { path_regex: ... }`"
+                .into(),
+        ),
+        Kind::UnsupportedBackreference => {
+            (format!("the back-reference `{marked}` is not supported"), "write what it repeats once more".into())
+        }
+        Kind::EscapeUnexpectedEof => ("a `\\` is the last sign".into(), format!("remove it; {itself}")),
+        Kind::EscapeUnrecognized => (
+            format!("there is no escape `{marked}`"),
+            format!("write `{}` alone if the letter is meant; {itself}", marked.trim_start_matches('\\')),
+        ),
+        Kind::EscapeHexEmpty | Kind::EscapeHexInvalid | Kind::EscapeHexInvalidDigit => (
+            format!("`{marked}` names no character"),
+            "write two hexadecimal digits, as in `\\x41`, or the character itself".into(),
+        ),
+        Kind::FlagDanglingNegation
+        | Kind::FlagDuplicate { .. }
+        | Kind::FlagRepeatedNegation { .. }
+        | Kind::FlagUnexpectedEof
+        | Kind::FlagUnrecognized => (
+            format!("`{marked}` is no flag that can stand behind `(?`"),
+            "write `(?:...)` for a group, and `(?i)` at the beginning where case does not matter".into(),
+        ),
+        Kind::GroupNameDuplicate { .. }
+        | Kind::GroupNameEmpty
+        | Kind::GroupNameInvalid
+        | Kind::GroupNameUnexpectedEof => {
+            ("the name of this group cannot be read".into(), "write `(?:...)`: no name is needed".into())
+        }
+        Kind::NestLimitExceeded(_) | Kind::CaptureLimitExceeded => {
+            ("there are too many groups".into(), "use fewer groups, or several rules".into())
+        }
+        _ => return None,
+    })
+}
+
+/// Whether a pattern has what only regular expressions have: `/.*\.php`, `/(en|de)/`. URLs have no backslash and no `|`.
+pub fn is_regular_expression(pattern: &str) -> bool {
+    let has_alternatives = pattern
+        .split_once('(')
+        .is_some_and(|(_, rest)| rest.split_once('|').is_some_and(|(_, rest)| rest.contains(')')));
+    has_alternatives || ["\\.", "\\/", "\\?", "\\d", "\\w", "[0-9", "[a-z"].iter().any(|piece| pattern.contains(piece))
+}
+
+/// Rules that are named in place of one expression.
+const MAX_ALTERNATIVES: usize = 6;
+
+/// What to write in place of a regular expression: the rules that come nearest to it.
+pub fn paths_for(regex: &str) -> String {
+    let rules = as_rules(regex).filter(|rules| rules.iter().all(|rule| rule != regex && rule.len() > 1));
+    match rules {
+        Some(rules) => {
+            let rules: Vec<String> = rules.iter().map(|rule| format!("`{rule}`")).collect();
+            let any = if rules.iter().any(|rule| rule.contains('*')) { "; `*` stands for any characters" } else { "" };
+            format!("write {}{any}", rules.join(" and "))
+        }
+        None => {
+            "a path begins with `/`, `*` stands for any characters, and a `$` for the end of the URL: write a rule \
+                 for each path"
+                .into()
+        }
+    }
+}
+
+/// An expression as rules that match at least what it matches; `None` where a piece of it is not read here.
+fn as_rules(regex: &str) -> Option<Vec<String>> {
+    let mut rules = vec![String::new()];
+    let mut signs = regex.trim_start_matches('^').chars().peekable();
+    while let Some(sign) = signs.next() {
+        let piece = match sign {
+            '(' => {
+                let inside: String = signs.by_ref().take_while(|sign| *sign != ')').collect();
+                let alternatives: Vec<&str> = inside.trim_start_matches("?:").split('|').collect();
+                if inside.contains(['(', '\\', '[', '*', '+']) || rules.len() * alternatives.len() > MAX_ALTERNATIVES {
+                    return None;
+                }
+                let each = |rule: &String| alternatives.iter().map(|one| format!("{rule}{one}")).collect::<Vec<_>>();
+                rules = rules.iter().flat_map(each).collect();
+                continue;
+            }
+            ')' | '|' | ']' | '{' | '}' => return None,
+            '[' => {
+                signs.by_ref().find(|sign| *sign == ']')?;
+                None
+            }
+            '\\' => signs.next().filter(|sign| !sign.is_ascii_alphanumeric()),
+            '.' if signs.peek().is_some_and(|next| "*+?{".contains(*next)) => None,
+            sign => Some(sign),
+        };
+        let sign = piece.unwrap_or('*');
+        if piece.is_none() {
+            // How often, which `*` includes.
+            while signs.next_if(|sign| "*+?{}".contains(*sign) || sign.is_ascii_digit() || *sign == ',').is_some() {}
+        }
+        rules.iter_mut().filter(|rule| sign != '*' || !rule.ends_with('*')).for_each(|rule| rule.push(sign));
+    }
+    let path = |rule: String| {
+        let rule = rule.trim_end_matches('*').to_owned();
+        if rule.starts_with(['/', '*']) { rule } else { format!("/{rule}") }
+    };
+    Some(rules.into_iter().map(path).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistake_names_the_character_and_the_fix() {
+        for (text, column, what, help) in [
+            ("*.pdf", 1, "`*` has nothing before it", r"`.*`"),
+            ("/a/+?", 0, "", ""),
+            ("/(a|+b)", 5, "`+` has nothing before it", r"`\+`"),
+            ("/a(b", 3, "`(` is never closed", r"`\(`"),
+            ("/a)b", 3, "`)` closes no group", r"`\)`"),
+            ("/[a-z", 2, "`[` is never closed", r"`\[`"),
+            ("/(?!private)", 2, "look-around (`(?!`)", "`not: { path_regex: ... }`"),
+            (r"/(a)\1", 5, r"back-reference `\1`", "once more"),
+            ("/[z-a]", 3, "the range `z-a`", "`a-z`"),
+            ("/a{5,2}", 3, "ends before it begins", "`{2,5}`"),
+            ("/a{x}", 4, "no numbers", r"`\{`"),
+            (r"/\q", 2, r"no escape `\q`", "`q`"),
+            (r"/a\", 3, r"a `\` is the last sign", r"`\\`"),
+        ] {
+            let found = mistake_in(text);
+            assert_eq!(found.is_some(), column > 0, "{text}: {found:?}");
+            let Some(found) = found else { continue };
+            assert!(found.what.contains(&format!("at character {column}, ")), "{text}: {found:?}");
+            assert!(found.what.contains(what) && found.help.contains(help), "{text}: {found:?}");
+        }
+        let large = mistake_in("/(a{1000}){1000}").expect("too large");
+        assert!(large.what.contains("too large") && large.help.contains("`paths`"), "{large:?}");
+    }
+}

@@ -1,0 +1,92 @@
+//! [`Upload`]: how much of a request's body has come, and whether that is too much or too slow. Every door counts its bodies
+//! here. Must not know how they are read.
+
+use crate::settings::Limits;
+use std::time::{Duration, Instant};
+
+/// Why the body of a request is not read on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UploadError {
+    /// It has more than `limits.body`.
+    #[error("the body is larger than `limits.body`")]
+    TooLarge,
+    /// It comes more slowly than `limits.body_rate`.
+    #[error("the body comes more slowly than `limits.body_rate`")]
+    TooSlow,
+}
+
+impl UploadError {
+    /// Its word in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            UploadError::TooLarge => "body_too_large",
+            UploadError::TooSlow => "body_rate",
+        }
+    }
+
+    /// The status of the answer to it.
+    pub fn status(self) -> u16 {
+        match self {
+            UploadError::TooLarge => 413,
+            UploadError::TooSlow => 408,
+        }
+    }
+}
+
+/// Bounds on bodies.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UploadLimits {
+    /// Octets in all.
+    most: Option<u64>,
+    /// Octets a second, on average, after `stall`.
+    rate: u64,
+    stall: Duration,
+}
+
+impl From<&Limits> for UploadLimits {
+    fn from(limits: &Limits) -> UploadLimits {
+        UploadLimits { most: limits.body, rate: limits.body_rate as u64, stall: limits.stall }
+    }
+}
+
+/// The body of one request.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Upload {
+    octets: u64,
+}
+
+impl Upload {
+    /// Counts octets of the body of a request that arrived at `started`.
+    pub(super) fn count(&mut self, octets: usize, started: Instant, limits: &UploadLimits) -> Result<(), UploadError> {
+        self.octets = self.octets.saturating_add(octets as u64);
+        if limits.most.is_some_and(|most| self.octets > most) {
+            return Err(UploadError::TooLarge);
+        }
+        // What arrives in time is not measured, so that a short stop costs no client a request.
+        let late = started.elapsed().saturating_sub(limits.stall).as_secs();
+        if limits.rate.saturating_mul(late) > self.octets { Err(UploadError::TooSlow) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn body_is_too_large_beyond_its_limit_and_not_at_it() {
+        let limits = UploadLimits { most: Some(10), rate: 0, stall: Duration::ZERO };
+        let mut upload = Upload::default();
+        let started = Instant::now();
+        assert_eq!(upload.count(4, started, &limits), Ok(()));
+        assert_eq!(upload.count(6, started, &limits), Ok(()));
+        assert_eq!(upload.count(1, started, &limits), Err(UploadError::TooLarge));
+    }
+
+    #[test]
+    fn body_is_too_slow_below_its_rate_after_the_stall() {
+        let limits = UploadLimits { most: None, rate: 100, stall: Duration::from_secs(60) };
+        let ago = |seconds| Instant::now().checked_sub(Duration::from_secs(seconds)).expect("the clock is older");
+        let count = |octets, seconds| Upload::default().count(octets, ago(seconds), &limits);
+        assert_eq!((count(0, 60), count(1_000, 70), count(990, 70)), (Ok(()), Ok(()), Err(UploadError::TooSlow)));
+    }
+}

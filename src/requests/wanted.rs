@@ -1,0 +1,74 @@
+//! What a request says of itself to [`upstreams`](crate::upstreams), which looks for a server for it, and what it is answered
+//! where there is none.
+
+use super::forward::Forward;
+use super::ticket::{Ticket, TurnedAway};
+use crate::answers::{Answer, Asked};
+use crate::crawlers::{Claim, Purpose};
+use crate::judge::Judgement;
+use crate::robots::reaches_robots_txt;
+use crate::upstreams::{Attempts, NoServer, Wanted};
+use crate::verdict::Identity;
+
+impl Ticket {
+    /// The request as a server is chosen for it. `is_repeatable` says whether it may be sent twice: GET, HEAD or OPTIONS
+    /// without a body, and one of which nothing was sent.
+    pub fn wanted(&self, is_repeatable: bool) -> Wanted<'_> {
+        let wanted = Wanted {
+            host: self.host(),
+            target: self.target(),
+            client: self.sharer(),
+            is_crawler: false,
+            verified: None,
+            is_search: false,
+            is_repeatable,
+            lived: self.arrival().lived,
+        };
+        match self.claim() {
+            // robots.txt is gated for no crawler.
+            Some((claim, identity)) if !reaches_robots_txt(self.target()) => self.of_crawler(wanted, claim, identity),
+            _ => wanted,
+        }
+    }
+
+    fn claim(&self) -> Option<(Claim, Identity)> {
+        match self.judgement()? {
+            Judgement::Unclaimed(unclaimed) => Some((unclaimed.claim, Identity::Unverified)),
+            Judgement::Judged(judged) => Some((judged.decision.claim, judged.identity)),
+        }
+    }
+
+    /// Tools are used by people, so that they wait with them.
+    fn of_crawler<'a>(&'a self, wanted: Wanted<'a>, claim: Claim, identity: Identity) -> Wanted<'a> {
+        let (crawler, purpose) = match claim {
+            Claim::Nobody | Claim::Tool => return wanted,
+            Claim::Token(_) | Claim::Other => return Wanted { is_crawler: true, ..wanted },
+            Claim::Known(crawler) => (crawler, self.registry().get(crawler).purpose),
+        };
+        Wanted {
+            is_crawler: purpose != Purpose::Tool,
+            verified: (identity == Identity::Verified).then_some(crawler),
+            is_search: purpose == Purpose::Search,
+            ..wanted
+        }
+    }
+
+    /// Notes that no server was found. A crawler that was turned away for want of a place has done nothing: the request
+    /// does not count against its crawl rate.
+    pub fn has_no_server(&mut self, none: NoServer) {
+        let NoServer::Full(full) = none else { return };
+        let delay = if self.wanted(false).is_crawler { self.take_back() } else { 0 };
+        self.turn_away(TurnedAway { reason: full.reason, retry_after: full.retry_after.max(delay) });
+    }
+}
+
+impl Forward<'_> {
+    /// The answer in place of an origin that gave none, after these attempts.
+    pub fn unanswered(&self, status: u16, attempts: &Attempts, asked: &Asked<'_>) -> Answer {
+        match (attempts.none(), self.retry_after()) {
+            (Some(NoServer::NoOrigin), _) => self.has_no_origin(asked),
+            (Some(NoServer::Full(_)), Some(seconds)) => self.is_full(seconds, asked),
+            _ => self.fail(status, asked),
+        }
+    }
+}

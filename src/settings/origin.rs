@@ -1,0 +1,141 @@
+//! Origins as settings: where requests for some hosts and paths go, and how the servers there are treated.
+
+use super::ServerAddress;
+use crate::crawlers::CrawlerIndex;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// Where requests for some hosts go.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OriginSettings {
+    /// Host patterns as in a policy, lower case (`shop.example`, `*.shop.example`); empty for all others.
+    pub hosts: Vec<String>,
+    /// Beginnings of paths; empty for every path.
+    pub paths: Vec<String>,
+    /// The servers.
+    pub servers: Vec<ServerSettings>,
+    /// Which of them gets a request.
+    pub balance: Balance,
+    /// Timeouts.
+    pub timeouts: OriginTimeouts,
+    /// When a server that fails is left alone; `None` for never.
+    pub ejection: Option<Ejection>,
+    /// How many requests its servers take at once; `None` for any number.
+    pub places: Option<PlaceSettings>,
+}
+
+impl OriginSettings {
+    /// These servers for every host and path, and everything else as it is unless it is said.
+    pub fn of(servers: impl IntoIterator<Item = ServerAddress>) -> OriginSettings {
+        OriginSettings {
+            hosts: Vec::new(),
+            paths: Vec::new(),
+            servers: servers.into_iter().map(ServerSettings::from).collect(),
+            balance: Balance::default(),
+            timeouts: OriginTimeouts::default(),
+            ejection: Some(Ejection::default()),
+            places: None,
+        }
+    }
+}
+
+/// One server of an origin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerSettings {
+    /// Where it is.
+    pub address: ServerAddress,
+    /// How many requests it gets in comparison with others.
+    pub weight: u16,
+    /// Whether it is used only while no other server is up.
+    pub is_backup: bool,
+}
+
+impl From<ServerAddress> for ServerSettings {
+    fn from(address: ServerAddress) -> ServerSettings {
+        ServerSettings { address, weight: 1, is_backup: false }
+    }
+}
+
+/// Which server gets a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Balance {
+    /// Servers take turns, by their weights.
+    #[default]
+    RoundRobin,
+    /// The one of two servers, drawn at random, that has fewer requests in flight.
+    LeastRequests,
+    /// All requests of a client's address go to the same server.
+    Client,
+}
+
+/// When a server that fails gets no more requests for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ejection {
+    /// So many failures in a row eject it.
+    pub failures: u32,
+    /// For how long, at first. Each time it is twice as long.
+    pub time: Duration,
+    /// For how long at most.
+    pub most: Duration,
+    /// Statuses of answers that count as failures.
+    pub statuses: Vec<RangeInclusive<u16>>,
+}
+
+impl Default for Ejection {
+    fn default() -> Ejection {
+        let (time, most) = (Duration::from_secs(10), Duration::from_secs(300));
+        Ejection { failures: 3, time, most, statuses: Vec::new() }
+    }
+}
+
+/// How many requests the servers of an origin take at once, and who gets a place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlaceSettings {
+    /// Requests in flight on each server.
+    pub connections: usize,
+    /// Of these, requests of crawlers.
+    pub crawlers: usize,
+    /// Crawlers that wait like people, once they are verified.
+    pub exempt: Vec<CrawlerIndex>,
+    /// How many people may wait.
+    pub length: usize,
+    /// How long a person may wait.
+    pub wait: Duration,
+}
+
+impl PlaceSettings {
+    /// So many requests at each server. A fifth of them may be crawlers'.
+    pub fn of(connections: usize) -> PlaceSettings {
+        PlaceSettings {
+            connections,
+            crawlers: (connections / 5).max(1),
+            exempt: Vec::new(),
+            length: 1_000,
+            wait: Duration::from_secs(5),
+        }
+    }
+}
+
+/// How long an origin may take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OriginTimeouts {
+    /// To accept a connection.
+    pub connect: Duration,
+    /// Between two reads.
+    pub read: Duration,
+    /// Between two writes.
+    pub write: Duration,
+    /// How long an unused connection is kept.
+    pub idle: Duration,
+}
+
+impl Default for OriginTimeouts {
+    fn default() -> OriginTimeouts {
+        OriginTimeouts {
+            connect: Duration::from_secs(3),
+            read: Duration::from_secs(60),
+            write: Duration::from_secs(30),
+            idle: Duration::from_secs(55),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Finds the origin of a request: [`OriginIndex`]. An exact host wins over the longest wildcard, and that over the origins
+//! for all other hosts. Among the origins of a host the longest beginning of the path wins. Must not know what an origin is.
+
+use super::OriginSettings;
+use crate::heads::origin_form;
+use smallvec::SmallVec;
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+/// Host patterns and beginnings of paths to places of origins.
+#[derive(Debug, Default)]
+pub struct OriginIndex {
+    exact: HashMap<Vec<u8>, Paths>,
+    /// `.shop.example` for `*.shop.example`, the longest first.
+    wildcards: Vec<(Vec<u8>, Paths)>,
+    others: Paths,
+}
+
+/// The origins of one pattern by the beginnings of their paths, the longest first. An empty one is every path.
+#[derive(Debug, Default)]
+struct Paths(SmallVec<[(Box<[u8]>, usize); 1]>);
+
+impl Paths {
+    fn add(&mut self, origin: &OriginSettings, place: usize) {
+        let paths = origin.paths.iter().map(|path| path.as_bytes().into());
+        let every = origin.paths.is_empty().then(Box::default);
+        self.0.extend(paths.chain(every).map(|path| (path, place)));
+        // Stable: of two equal ones the first wins.
+        self.0.sort_by_key(|(path, _)| Reverse(path.len()));
+    }
+
+    fn find(&self, path: &[u8]) -> Option<usize> {
+        self.0.iter().find(|(beginning, _)| path.starts_with(beginning)).map(|(_, place)| *place)
+    }
+}
+
+impl OriginIndex {
+    /// Indexes origins by their places. Of two equal patterns with equal paths the first wins.
+    pub fn new(origins: &[OriginSettings]) -> OriginIndex {
+        let mut index = OriginIndex::default();
+        for (place, origin) in origins.iter().enumerate() {
+            if origin.hosts.is_empty() {
+                index.others.add(origin, place);
+            }
+            for pattern in &origin.hosts {
+                let pattern = pattern.to_ascii_lowercase().into_bytes();
+                index.paths_of(pattern).add(origin, place);
+            }
+        }
+        index.wildcards.sort_by_key(|(suffix, _)| Reverse(suffix.len()));
+        index
+    }
+
+    fn paths_of(&mut self, pattern: Vec<u8>) -> &mut Paths {
+        let Some(suffix) = pattern.strip_prefix(b"*") else { return self.exact.entry(pattern).or_default() };
+        let known = self.wildcards.iter().position(|(other, _)| other == suffix);
+        let place = known.unwrap_or_else(|| {
+            self.wildcards.push((suffix.to_vec(), Paths::default()));
+            self.wildcards.len() - 1
+        });
+        &mut self.wildcards[place].1
+    }
+
+    /// The place of the origin for a Host field value (any case, with or without a port and a final dot) and a target.
+    /// Where no path of the host's own origins fits, those of the next wider pattern are asked.
+    pub fn find(&self, host: &[u8], target: &[u8]) -> Option<usize> {
+        let path = origin_form(target);
+        if self.exact.is_empty() && self.wildcards.is_empty() {
+            return self.others.find(&path);
+        }
+        let lower: SmallVec<[u8; 128]> = host.iter().map(u8::to_ascii_lowercase).collect();
+        let name = without_port(&lower);
+        let name = name.strip_suffix(b".").unwrap_or(name);
+        let named = self.named(&lower, &path).or_else(|| self.named(name, &path));
+        named.or_else(|| self.others.find(&path))
+    }
+
+    fn named(&self, name: &[u8], path: &[u8]) -> Option<usize> {
+        self.exact.get(name).and_then(|paths| paths.find(path)).or_else(|| {
+            let fits = |suffix: &[u8]| name.len() > suffix.len() && name.ends_with(suffix);
+            self.wildcards.iter().filter(|(suffix, _)| fits(suffix)).find_map(|(_, paths)| paths.find(path))
+        })
+    }
+}
+
+/// `[::1]:80` is `::1`, `shop.example:80` is `shop.example`.
+fn without_port(host: &[u8]) -> &[u8] {
+    if let Some(rest) = host.strip_prefix(b"[") {
+        return rest.split(|byte| *byte == b']').next().unwrap_or(rest);
+    }
+    match host.iter().position(|byte| *byte == b':') {
+        Some(colon) if !host[colon + 1..].contains(&b':') => &host[..colon],
+        _ => host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ServerAddress;
+    use super::*;
+
+    fn origin(hosts: &[&str], paths: &[&str]) -> OriginSettings {
+        let server = ServerAddress::parse("http://127.0.0.1:8080").expect("a URL");
+        let strings = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
+        OriginSettings { hosts: strings(hosts), paths: strings(paths), ..OriginSettings::of([server]) }
+    }
+
+    #[test]
+    fn exact_host_wins_over_wildcard_and_wildcard_over_the_rest() {
+        let index = OriginIndex::new(&[
+            origin(&["*.example"], &[]),
+            origin(&["shop.example"], &[]),
+            origin(&["*.shop.example"], &[]),
+            origin(&[], &[]),
+        ]);
+        for (host, place) in [
+            ("shop.example", 1),
+            ("SHOP.example.:443", 1),
+            ("a.shop.example", 2),
+            ("blog.example:80", 0),
+            (".example", 3),
+            ("", 3),
+            ("[::1]:80", 3),
+        ] {
+            assert_eq!(index.find(host.as_bytes(), b"/"), Some(place), "{host}");
+        }
+    }
+
+    #[test]
+    fn host_without_origin_has_none() {
+        let index = OriginIndex::new(&[origin(&["shop.example"], &[])]);
+        assert_eq!(index.find(b"blog.example", b"/"), None);
+    }
+
+    #[test]
+    fn longest_beginning_of_a_path_wins_whatever_the_order() {
+        let index = OriginIndex::new(&[
+            origin(&["shop.example"], &["/api/"]),
+            origin(&["shop.example"], &[]),
+            origin(&["shop.example"], &["/api/v2/", "/static/"]),
+            origin(&[], &["/status"]),
+        ]);
+        for (target, place) in [
+            ("/api/v1/a", Some(0)),
+            ("/api/v2/a", Some(2)),
+            ("/static/logo.png", Some(2)),
+            ("/api", Some(1)),
+            ("/API/v2/a", Some(1)),
+            ("http://shop.example/api/v2/a", Some(2)),
+            ("*", Some(1)),
+        ] {
+            assert_eq!(index.find(b"shop.example", target.as_bytes()), place, "{target}");
+        }
+        assert_eq!(index.find(b"blog.example", b"/status/1"), Some(3));
+        assert_eq!(index.find(b"blog.example", b"/"), None);
+    }
+
+    #[test]
+    fn host_whose_paths_do_not_fit_goes_on_to_the_wider_pattern() {
+        let index = OriginIndex::new(&[
+            origin(&["shop.example"], &["/api/"]),
+            origin(&["*.example"], &["/static/"]),
+            origin(&[], &[]),
+        ]);
+        let found = |target: &str| index.find(b"shop.example", target.as_bytes());
+        assert_eq!((found("/api/a"), found("/static/a"), found("/")), (Some(0), Some(1), Some(2)));
+    }
+}

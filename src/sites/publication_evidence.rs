@@ -1,0 +1,67 @@
+//! [`PublicationEvidence`]: tells the evidence log what sites publish, once for each change. Must not know when sites change.
+
+use crate::evidence::{Evidence, Hash, Record};
+use crate::policy::{SiteEntry, Version};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// What a site published.
+#[derive(Clone, PartialEq, Eq)]
+struct Told {
+    version: Version,
+    hosts: Vec<String>,
+    /// Whether robots.txt is answered 503.
+    is_unavailable: bool,
+}
+
+/// Tells the evidence log what sites publish.
+#[derive(Default)]
+pub struct PublicationEvidence {
+    evidence: Evidence,
+    told: BTreeMap<String, Told>,
+}
+
+impl PublicationEvidence {
+    /// Tells this log.
+    pub fn new(evidence: Evidence) -> PublicationEvidence {
+        PublicationEvidence { evidence, told: BTreeMap::new() }
+    }
+
+    /// These sites are in force from now on.
+    pub fn tell(&mut self, entries: &[SiteEntry]) {
+        if !self.evidence.is_on() {
+            return;
+        }
+        let mut before = std::mem::take(&mut self.told);
+        for entry in entries {
+            let site = &entry.site;
+            let told = Told {
+                version: site.robots_txt.version,
+                hosts: site.policy.hosts.iter().map(|host| host.value.to_string()).collect(),
+                is_unavailable: entry.robots_txt.is_unavailable(),
+            };
+            if before.remove(&site.name).as_ref() != Some(&told) {
+                self.evidence.published(&site.name, published(entry, &told));
+            }
+            self.told.insert(site.name.clone(), told);
+        }
+        for name in before.into_keys() {
+            self.evidence.published(&name, Record { kind: "withdrawn", ..Record::default() });
+        }
+    }
+}
+
+fn published(entry: &SiteEntry, told: &Told) -> Record {
+    let body = &entry.site.robots_txt.body;
+    let data = json!({
+        "version": told.version.to_string(),
+        "sha256": Hash::of(&[body]).to_string(),
+        "hosts": told.hosts,
+        "answer": if told.is_unavailable { 503 } else { 200 },
+    });
+    let data = match data {
+        Value::Object(fields) => fields,
+        _ => serde_json::Map::new(),
+    };
+    Record { kind: "published", data, documents: vec![body.clone()], ..Record::default() }
+}

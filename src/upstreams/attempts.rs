@@ -1,0 +1,292 @@
+//! [`Attempts`]: the servers that one request is sent to, one after the other. Every door that forwards keeps one for each
+//! request. Must not know how a request is sent.
+//!
+//! An attempt has a server, and ends with a response or a failure. After a failure a request may be sent once more, to
+//! another server where there is one: if nothing of it was sent, or if it may be sent twice and the connection ended before
+//! the first octet of a response.
+
+use super::failure::failure_reason;
+use super::group::milliseconds;
+use super::server::{Entrance, Full, Held, Server, Visitor};
+use super::tally::FailedRequest;
+use super::{Group, Upstreams};
+use crate::crawlers::CrawlerIndex;
+use crate::settings::OriginTimeouts;
+use crate::telemetry::ServerPlace;
+use pingora_core::upstreams::peer::HttpPeer;
+use pingora_core::{Error, ErrorSource, ErrorType};
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+/// Servers tried for a request.
+pub const MOST_ATTEMPTS: usize = 2;
+
+/// A request that is to be sent to a server.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// The host that it asks for.
+    pub host: &'a [u8],
+    /// Its target as it came.
+    pub target: &'a [u8],
+    /// Where it comes from; `None` for a proxy that speaks for many clients.
+    pub client: Option<IpAddr>,
+    /// Whether a crawler sends it.
+    pub is_crawler: bool,
+    /// The crawler, if it is verified.
+    pub verified: Option<CrawlerIndex>,
+    /// Whether that is a search engine's.
+    pub is_search: bool,
+    /// Whether it may be sent twice: GET, HEAD or OPTIONS, and no body.
+    pub is_repeatable: bool,
+    /// The time that the clock had lived through when it arrived.
+    pub lived: Duration,
+}
+
+/// What is known of the chosen server without asking Pingora.
+#[derive(Clone, Copy, Debug)]
+pub struct Route {
+    /// Connections with this key may be used for each other.
+    pub key: u64,
+    /// How long it may take.
+    pub timeouts: OriginTimeouts,
+    /// Whether only a new connection will do.
+    pub must_be_fresh: bool,
+}
+
+/// Why a request can be sent to no server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoServer {
+    /// No origin of the settings is for its host.
+    #[error("no origin for this host")]
+    NoOrigin,
+    /// No server of its origin has an address.
+    #[error("the name of the origin has no address")]
+    NoAddress,
+    /// No server has a place for it.
+    #[error("the servers of the origin have no place for the request")]
+    Full(Full),
+}
+
+impl NoServer {
+    /// A fixed word for metric, log and status.
+    fn reason(self) -> &'static str {
+        match self {
+            NoServer::NoOrigin => "no_origin",
+            NoServer::NoAddress => "no_address",
+            NoServer::Full(full) => full.reason,
+        }
+    }
+
+    /// The error that the request ends with.
+    pub fn error(self) -> Box<Error> {
+        let status = if matches!(self, NoServer::Full(_)) { 503 } else { 502 };
+        Error::explain(ErrorType::HTTPStatus(status), self.to_string())
+    }
+}
+
+/// How far an attempt came before it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reached {
+    /// There was no connection, so nothing was sent.
+    Nothing,
+    /// A connection that was used before. The server may have closed it before the request came.
+    KeptConnection,
+    /// A new connection.
+    NewConnection,
+    /// Octets of a response, but no whole head.
+    Octets,
+    /// The body of the response.
+    Body,
+}
+
+/// What was tried for one request.
+#[derive(Debug, Default)]
+pub struct Attempts {
+    held: Option<Held>,
+    /// The origin, and the last server, by their places in the settings.
+    place: Option<ServerPlace>,
+    count: usize,
+    /// When the last attempt began, in milliseconds since the start.
+    asked: u64,
+    /// Whether it was counted that the last server failed.
+    is_counted: bool,
+    none: Option<NoServer>,
+    began: Option<Instant>,
+}
+
+impl Attempts {
+    /// The server to try next. Where the origin has a bound, a person may wait for a place; one that does not want to wait
+    /// any longer drops the future.
+    ///
+    /// # Errors
+    /// There is none.
+    pub async fn next(&mut self, upstreams: &Upstreams, wanted: &Wanted<'_>) -> Result<Route, NoServer> {
+        let began = *self.began.get_or_insert_with(Instant::now);
+        self.count = self.count.saturating_add(1);
+        let held = match self.held.take() {
+            Some(failed) => match upstreams.group(&failed.server) {
+                Some(group) => Ok(group.enter_after(&failed.server)),
+                None => Err(NoServer::NoOrigin),
+            },
+            None => self.enter(upstreams, wanted).await,
+        };
+        let held = held.inspect_err(|none| {
+            self.none = Some(*none);
+            upstreams.has_none(self.place, wanted, *none);
+        })?;
+        self.asked = milliseconds(began.duration_since(upstreams.started));
+        (self.place, self.is_counted) = (Some(held.server.place()), false);
+        let route = Route { key: held.server.key, timeouts: held.server.entry.timeouts, must_be_fresh: self.count > 1 };
+        self.held = Some(held);
+        Ok(route)
+    }
+
+    async fn enter(&mut self, upstreams: &Upstreams, wanted: &Wanted<'_>) -> Result<Held, NoServer> {
+        let origin = upstreams.index.find(wanted.host, wanted.target).ok_or(NoServer::NoOrigin)?;
+        self.place = Some(ServerPlace { origin, server: 0 });
+        let Wanted { client, is_crawler, verified, is_search, .. } = *wanted;
+        let visitor = Visitor { client, is_crawler, verified, is_search };
+        let group = upstreams.groups.get(origin).ok_or(NoServer::NoOrigin)?;
+        let entrance = group.enter(&visitor, wanted.is_repeatable, || upstreams.elapsed());
+        match entrance.ok_or(NoServer::NoAddress)? {
+            Entrance::Place(held) => Ok(held),
+            Entrance::Refused(full) => Err(NoServer::Full(full)),
+            Entrance::Queue(waiting) => {
+                let began = Instant::now();
+                let held = waiting.place().await;
+                upstreams.metrics.queue_waited(began.elapsed().as_secs_f64());
+                held.map_err(NoServer::Full)
+            }
+        }
+    }
+
+    /// The chosen server as Pingora connects to it.
+    pub fn peer(&self) -> Option<&HttpPeer> {
+        self.held.as_ref().map(|held| &held.server.peer)
+    }
+
+    /// The name and port of the chosen server, for a request that names no host.
+    pub fn authority(&self) -> Option<&str> {
+        self.held.as_ref().map(|held| held.server.entry.authority.as_str())
+    }
+
+    /// Why there was no server.
+    pub fn none(&self) -> Option<NoServer> {
+        self.none
+    }
+
+    /// Counts and logs that the server did not answer, and says whether the request may be sent once more. What is counted
+    /// already, and what the client did, is not counted.
+    pub fn failed(&mut self, upstreams: &Upstreams, wanted: &Wanted<'_>, reached: Reached, error: &Error) -> bool {
+        let Some(held) = self.held.as_mut().filter(|_| !self.is_counted) else { return false };
+        if *error.esource() != ErrorSource::Upstream {
+            return false;
+        }
+        self.is_counted = true;
+        let has_another = || upstreams.group(&held.server).is_some_and(|group| group.has_another(&held.server));
+        let may_be_repeated = match reached {
+            Reached::Nothing => has_another(),
+            // The server may well be there, and has only grown tired of waiting.
+            Reached::KeptConnection => wanted.is_repeatable && has_ended(error),
+            Reached::NewConnection => wanted.is_repeatable && has_ended(error) && has_another(),
+            Reached::Octets | Reached::Body => false,
+        };
+        let (goes_on, reason) = (may_be_repeated && self.count < MOST_ATTEMPTS, failure_reason(error.etype()));
+        let was_closed_before = reached == Reached::KeptConnection && has_ended(error);
+        if goes_on {
+            upstreams.metrics.upstream_retry(held.server.place(), reason);
+        }
+        if !was_closed_before || !goes_on {
+            upstreams.metrics.upstream_failure(Some(held.server.place()), reason);
+            let at = upstreams.clock.moment();
+            let request = FailedRequest { host: wanted.host, target: wanted.target, reason, error, at };
+            held.server.entry.tally.failed(&held.server.named(), &request);
+        }
+        if !was_closed_before && is_fault(&held.server, reached, error, self.asked) {
+            upstreams.failed(&held.server, reason);
+        }
+        held.is_tried();
+        goes_on
+    }
+
+    /// Counts the answer of the server. Where the origin has a bound, an endless one gives its place back.
+    pub fn answered(&mut self, upstreams: &Upstreams, status: u16, lived: Duration, is_endless: impl FnOnce() -> bool) {
+        let (Some(held), Some(began)) = (self.held.as_mut(), self.began) else { return };
+        let now = Instant::now();
+        let server = &held.server;
+        server.entry.tally.answered(status, lived);
+        upstreams.metrics.upstream(server.place(), status, now.duration_since(began).as_secs_f64());
+        upstreams.answered(server, status, now.duration_since(upstreams.started));
+        held.is_tried();
+        if held.server.entry.shared.room.is_some() && is_endless() {
+            held.leave();
+        }
+    }
+
+    /// Gives the place at the server back while the response goes on, as that of a WebSocket does.
+    pub fn leave(&mut self) {
+        self.held.iter_mut().for_each(Held::leave);
+    }
+}
+
+/// Whether the connection ended.
+fn has_ended(error: &Error) -> bool {
+    matches!(error.etype(), ErrorType::ConnectionClosed | ErrorType::ReadError | ErrorType::WriteError)
+}
+
+/// Whether a failure tells of the server and not of one request alone: no connection, no head, a malformed head. A request
+/// that takes too long does where the server has answered no other one meanwhile.
+fn is_fault(server: &Server, reached: Reached, error: &Error, asked: u64) -> bool {
+    match (reached, error.etype()) {
+        (Reached::Body, _) => false,
+        (Reached::Nothing, _) => true,
+        (_, ErrorType::ReadTimedout | ErrorType::WriteTimedout) => !server.has_answered_since(asked),
+        _ => true,
+    }
+}
+
+impl Upstreams {
+    fn group(&self, server: &Server) -> Option<&Group> {
+        self.groups.get(server.place().origin)
+    }
+
+    fn failed(&self, server: &std::sync::Arc<Server>, reason: &'static str) {
+        let at = (self.elapsed(), self.clock.moment().now);
+        if let Some(change) = self.group(server).and_then(|group| group.failed(server, reason, at)) {
+            self.report(server, &change, reason);
+        }
+    }
+
+    fn answered(&self, server: &std::sync::Arc<Server>, status: u16, now: Duration) {
+        let Some(group) = self.group(server) else { return };
+        if group.is_failure(status) {
+            return self.failed(server, "status");
+        }
+        if let Some(change) = group.answered(server, now) {
+            self.report(server, &change, "");
+        }
+    }
+
+    /// Counts and logs a request that no server was found for.
+    fn has_none(&self, place: Option<ServerPlace>, wanted: &Wanted<'_>, none: NoServer) {
+        match none {
+            NoServer::NoOrigin => {
+                self.metrics.upstream_failure(None, none.reason());
+                self.without_origin.asked(wanted.host, wanted.target, wanted.lived);
+            }
+            NoServer::NoAddress => {
+                self.metrics.upstream_failure(place, none.reason());
+                let entry = place.and_then(|place| self.groups.get(place.origin)?.entries.first());
+                let (error, at) = (&none, self.clock.moment());
+                let request =
+                    FailedRequest { host: wanted.host, target: wanted.target, reason: none.reason(), error, at };
+                entry.into_iter().for_each(|entry| entry.tally.failed(&entry.url, &request));
+            }
+            NoServer::Full(full) => {
+                place.into_iter().for_each(|place| self.metrics.turned_away(place, full.reason));
+                let room = place.and_then(|place| self.groups.get(place.origin)?.shared.room.as_ref());
+                room.into_iter().for_each(|room| room.count_turned_away(wanted.is_crawler, wanted.lived));
+            }
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! [`Group`]: the servers of one origin: their choice, and their ejection when they fail. Time is an argument, as time since
+//! the start. Must not know requests, nor where anything is counted.
+
+use super::server::{Entrance, Entry, Held, NEVER, Room, Server, Shared, Visitor};
+use super::standing::{Because, Standing};
+use super::table::Table;
+use super::tally::Tally;
+use crate::settings::{Balance, Ejection, OriginSettings, ServerSettings};
+use crate::telemetry::ServerPlace;
+use crate::time::Timestamp;
+use arc_swap::ArcSwap;
+use smallvec::SmallVec;
+use std::collections::HashSet;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The servers of one origin.
+#[derive(Debug)]
+pub(super) struct Group {
+    /// As the settings write them; none for every other host.
+    pub hosts: Vec<String>,
+    pub paths: Vec<String>,
+    pub entries: Vec<Arc<Entry>>,
+    pub shared: Arc<Shared>,
+    balance: Balance,
+    ejection: Option<Ejection>,
+    table: ArcSwap<Table>,
+    turn: AtomicUsize,
+    /// The addresses of each entry. Held while the table is made.
+    members: Mutex<Vec<Vec<Arc<Server>>>>,
+}
+
+/// What became of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// It gets no requests for so long.
+    Ejected(Duration),
+    /// It gets requests again.
+    Returned,
+}
+
+type Members = Vec<Vec<Arc<Server>>>;
+
+impl Group {
+    /// Servers that are given as addresses are ready at once.
+    pub fn new(origin: usize, settings: &OriginSettings) -> Group {
+        let shared =
+            Arc::new(Shared { trial_due: AtomicU64::new(NEVER), room: settings.places.as_ref().map(Room::new) });
+        let entry = |(server, said): (usize, &ServerSettings)| {
+            Arc::new(Entry {
+                place: ServerPlace { origin, server },
+                address: said.address.clone(),
+                url: said.address.url(),
+                authority: said.address.authority(),
+                weight: said.weight,
+                is_backup: said.is_backup,
+                timeouts: settings.timeouts,
+                tally: Tally::default(),
+                shared: shared.clone(),
+            })
+        };
+        let entries: Vec<Arc<Entry>> = settings.servers.iter().enumerate().map(entry).collect();
+        let group = Group {
+            hosts: settings.hosts.clone(),
+            paths: settings.paths.clone(),
+            balance: settings.balance,
+            ejection: settings.ejection.clone(),
+            table: ArcSwap::default(),
+            turn: AtomicUsize::new(0),
+            members: Mutex::new(entries.iter().map(|_| Vec::new()).collect()),
+            shared,
+            entries,
+        };
+        for entry in &group.entries {
+            if let Some(ip) = entry.address.ip() {
+                group.use_addresses(entry, &[SocketAddr::new(ip, entry.address.port)]);
+            }
+        }
+        group
+    }
+
+    fn members(&self) -> MutexGuard<'_, Members> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Uses these addresses for a server of the settings. What is known of one that stays is kept.
+    pub fn use_addresses(&self, entry: &Arc<Entry>, addresses: &[SocketAddr]) {
+        let mut members = self.members();
+        let Some(known) = members.get_mut(entry.place.server) else { return };
+        let mut seen = HashSet::new();
+        let wanted: Vec<SocketAddr> = addresses.iter().copied().filter(|address| seen.insert(*address)).collect();
+        if known.len() == wanted.len() && known.iter().all(|server| seen.contains(&server.address)) {
+            // DNS gives the same ones in another order.
+            return;
+        }
+        let server = |address: SocketAddr| {
+            let same = known.iter().find(|server| server.address == address).cloned();
+            same.unwrap_or_else(|| Arc::new(Server::new(entry.clone(), address)))
+        };
+        *known = wanted.into_iter().map(server).collect();
+        self.make_table(&members);
+    }
+
+    /// To be called after each change of a server.
+    fn make_table(&self, members: &Members) {
+        let all: Vec<Arc<Server>> = members.iter().flatten().cloned().collect();
+        let due = all.iter().filter_map(|server| server.standing().trial_due()).min();
+        self.shared.trial_due.store(due.unwrap_or(NEVER), Ordering::Release);
+        let table = Arc::new(Table::new(all));
+        self.table.store(table.clone());
+        if let Some(room) = &self.shared.room {
+            room.open_at(&table.usable);
+        }
+    }
+
+    /// What metrics call it: its first host, `*` for every other host, and its first path if it has one.
+    pub fn name(&self) -> String {
+        let host = self.hosts.first().map_or("*", String::as_str);
+        format!("{host}{}", self.paths.first().map_or("", String::as_str))
+    }
+
+    /// The addresses of an entry.
+    pub fn servers(&self, entry: &Entry) -> Vec<Arc<Server>> {
+        self.members().get(entry.place.server).cloned().unwrap_or_default()
+    }
+
+    /// A place at the server whose turn it is, or in the queue; `None` where no server has an address. `may_try` says
+    /// whether the request may be the trial of an ejected server: it may be sent twice.
+    pub fn enter(&self, visitor: &Visitor, may_try: bool, now: impl Fn() -> Duration) -> Option<Entrance> {
+        let due = self.shared.trial_due.load(Ordering::Acquire);
+        if due != NEVER
+            && may_try
+            && due <= milliseconds(now())
+            && let Some(server) = self.begin_trial(milliseconds(now()))
+        {
+            return Some(Entrance::Place(Held::enter_on_trial(server)));
+        }
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let table = self.table.load();
+        let first = table.choose(self.balance, turn, visitor.client)?;
+        let Some(room) = &self.shared.room else { return Some(Entrance::Place(Held::enter(first.clone()))) };
+        let others = table.usable.iter().filter(|server| !Arc::ptr_eq(server, first));
+        let servers: SmallVec<[&Arc<Server>; 8]> = std::iter::once(first).chain(others).collect();
+        Some(room.enter(&servers, visitor, now()))
+    }
+
+    /// A place at the server for another attempt, even if all of its places are taken: the request has waited already. It
+    /// takes no turn: a server that is down would otherwise be the first choice of every request, because the retry of each
+    /// uses up the turn of the other server.
+    pub fn enter_after(&self, failed: &Arc<Server>) -> Held {
+        Held::enter(self.table.load().after(failed).unwrap_or(failed).clone())
+    }
+
+    /// Whether a request may be sent to another server than this one.
+    pub fn has_another(&self, server: &Server) -> bool {
+        self.table.load().after(server).is_some()
+    }
+
+    /// An ejected server whose time is over.
+    fn begin_trial(&self, now: u64) -> Option<Arc<Server>> {
+        let members = self.members();
+        let is_due = |server: &&Arc<Server>| server.standing().trial_due().is_some_and(|due| due <= now);
+        let server = members.iter().flatten().find(is_due).cloned();
+        let has_begun = server.filter(|server| server.change(Standing::begin_trial));
+        self.make_table(&members);
+        has_begun
+    }
+
+    /// A server has failed. Where that is one failure too many, the server is ejected.
+    pub fn failed(&self, server: &Arc<Server>, reason: &'static str, at: (Duration, Timestamp)) -> Option<Change> {
+        let rules = self.ejection.as_ref()?;
+        let failures = server.count_failure();
+        let is_on_trial = |standing: &Standing| !standing.is_up() && standing.trial_due().is_none();
+        if failures < rules.failures && !is_on_trial(&server.standing()) {
+            return None;
+        }
+        let members = self.members();
+        let may = if server.is_up() { may_eject(&members, server) } else { is_on_trial(&server.standing()) };
+        if !may {
+            return None;
+        }
+        let because = Because { since: at.1, reason };
+        let time = server.change(|standing| standing.eject(rules, because, milliseconds(at.0)));
+        self.make_table(&members);
+        Some(Change::Ejected(time))
+    }
+
+    /// Whether an answer with this status counts as a failure.
+    pub fn is_failure(&self, status: u16) -> bool {
+        let statuses = self.ejection.iter().flat_map(|ejection| &ejection.statuses);
+        status >= 400 && statuses.into_iter().any(|range| range.contains(&status))
+    }
+
+    /// A server has answered. One that was on trial is up again.
+    pub fn answered(&self, server: &Arc<Server>, now: Duration) -> Option<Change> {
+        let now = milliseconds(now);
+        if !server.has_answered(now) {
+            return None;
+        }
+        let members = self.members();
+        let has_come_back = server.change(|standing| standing.come_back(now));
+        self.make_table(&members);
+        has_come_back.then_some(Change::Returned)
+    }
+}
+
+/// At most half of the servers are ejected, unless a backup is up; never the last one that is up.
+fn may_eject(members: &Members, server: &Arc<Server>) -> bool {
+    let all = || members.iter().flatten();
+    let others = || all().filter(|other| !Arc::ptr_eq(other, server) && other.is_up());
+    let ejected = all().filter(|server| !server.is_up()).count();
+    let is_within_half = (ejected + 1) * 2 <= all().count();
+    others().next().is_some() && (is_within_half || others().any(|other| other.entry.is_backup))
+}
+
+/// As servers keep moments.
+pub(super) fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(NEVER)
+}

@@ -1,0 +1,158 @@
+//! Where requests go: the origins by host and path ([`Upstreams`]), the servers of each, and the choice of one for a request
+//! ([`Attempts`]). Names are resolved in the background ([`Resolver`]). Must not know a request beyond its head, nor
+//! policies, nor how a request is sent.
+//!
+//! A door keeps an [`Attempts`] for each request. It asks for a server, sends the request there, and tells how that ended;
+//! then it knows whether the request may be sent once more. A server is a value of its own for each address
+//! (`server.rs`); how it stands is in `standing.rs`, which servers there are in `group.rs`, the choice in `table.rs`, and
+//! the bound on requests and the queue of people in `server/room.rs`.
+//!
+//! Nothing here blocks a request: requests get prepared peers. (`HttpPeer::new` with a name resolves it and blocks, and
+//! panics if that fails: pingora issues 570 and 921.)
+
+mod attempts;
+mod failure;
+mod group;
+mod hash;
+mod resolve;
+mod server;
+mod standing;
+mod table;
+mod tally;
+
+#[cfg(test)]
+mod tests;
+
+pub use attempts::{Attempts, MOST_ATTEMPTS, NoServer, Reached, Route, Wanted};
+pub use failure::{failure_reason, failure_status};
+pub use resolve::Resolver;
+pub use server::Full;
+pub use tally::{LastFailure, OriginStatus, OutOfUse, QueueStatus, UpstreamsStatus, WithoutOriginStatus};
+
+use crate::clock::Clock;
+use crate::crawlers::{CrawlerIndex, Registry};
+use crate::settings::{OriginIndex, OriginSettings};
+use crate::telemetry::{Events, Metrics, ServerEvent, ServerGauges};
+use group::{Change, Group};
+use server::{Entry, RoomStatus, Server};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tally::WithoutOrigin;
+
+/// All origins, found by host and path.
+pub struct Upstreams {
+    index: OriginIndex,
+    groups: Vec<Group>,
+    without_origin: WithoutOrigin,
+    started: Instant,
+    metrics: Arc<Metrics>,
+    events: Events,
+    clock: Clock,
+}
+
+impl Upstreams {
+    /// Prepares the origins. A server that is given as an address is ready at once, a name after the first round of a
+    /// [`Resolver`].
+    pub fn new(settings: &[OriginSettings], metrics: Arc<Metrics>, events: Events, clock: Clock) -> Upstreams {
+        let upstreams = Upstreams {
+            index: OriginIndex::new(settings),
+            groups: settings.iter().enumerate().map(|(place, origin)| Group::new(place, origin)).collect(),
+            without_origin: WithoutOrigin::default(),
+            started: Instant::now(),
+            metrics,
+            events,
+            clock,
+        };
+        upstreams.metrics.set_origins(upstreams.groups.iter().map(|group| (group.name(), group.entries.len())));
+        upstreams
+    }
+
+    /// How the servers stand and what requests came to lately, in the order of the settings.
+    pub fn status(&self, lived: Duration) -> UpstreamsStatus {
+        let entries = self.groups.iter().flat_map(|group| group.entries.iter().map(move |entry| (group, entry)));
+        let server = |(group, entry): (&Group, &Arc<Entry>)| server_status(group, entry, lived);
+        UpstreamsStatus {
+            servers: entries.map(server).collect(),
+            queues: self.groups.iter().filter_map(|group| self.queue_status(group, lived)).collect(),
+            without_origin: self.without_origin.status(lived),
+        }
+    }
+
+    fn queue_status(&self, group: &Group, lived: Duration) -> Option<QueueStatus> {
+        let room = group.shared.room.as_ref()?;
+        let RoomStatus { waiting, turned_away, searching } = room.status(self.elapsed(), lived);
+        let search =
+            |(crawler, time): (CrawlerIndex, Duration)| (Registry::builtin().get(crawler).name.clone(), time.as_secs());
+        let [crawlers, people] = turned_away;
+        Some(QueueStatus {
+            origin: group.name(),
+            waiting,
+            crawlers_turned_away: crawlers,
+            people_turned_away: people,
+            search_crawlers: searching.into_iter().map(search).collect(),
+        })
+    }
+
+    /// Brings the gauges of servers and queues up to date.
+    pub fn set_gauges(&self) {
+        let mut servers = Vec::new();
+        for group in &self.groups {
+            for entry in &group.entries {
+                let (all, place) = (group.servers(entry), entry.place);
+                let up = all.iter().filter(|server| server.is_up()).count();
+                let in_flight = all.iter().map(|server| server.in_flight()).sum();
+                servers.push(ServerGauges { place, up, ejected: all.len() - up, in_flight });
+            }
+        }
+        let waiting = |group: &Group| Some(group.shared.room.as_ref()?.waiting());
+        let queues: Vec<_> = self.groups.iter().map(waiting).collect();
+        self.metrics.set_servers(&servers, &queues);
+    }
+
+    /// The time since the start, by which servers are ejected and come back.
+    fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Counts and logs what became of a server.
+    fn report(&self, server: &Server, change: &Change, reason: &'static str) {
+        let name = server.named();
+        let (event, reason, seconds) = match change {
+            Change::Ejected(time) => {
+                self.metrics.upstream_ejected(server.place());
+                tracing::warn!(
+                    server = name,
+                    reason,
+                    "the server failed; it gets no requests for {time:?}, then one that tries it. Check whether it runs and \
+                     can be reached from here"
+                );
+                ("server_ejected", Some(reason), Some(time.as_secs()))
+            }
+            Change::Returned => {
+                tracing::info!(server = name, "the server answers again and gets requests");
+                ("server_returned", None, None)
+            }
+        };
+        let origin = self.groups.get(server.place().origin).map(Group::name).unwrap_or_default();
+        self.events.server(&ServerEvent { time: self.clock.now(), event, origin, server: name, reason, seconds });
+    }
+}
+
+fn server_status(group: &Group, entry: &Entry, lived: Duration) -> OriginStatus {
+    let servers = group.servers(entry);
+    let out_of_use = |server: &Arc<Server>| {
+        let standing = server.standing();
+        let because = standing.because()?;
+        let (address, reason) = (server.address.to_string(), because.reason.to_owned());
+        Some(OutOfUse { address, since: because.since, reason })
+    };
+    OriginStatus {
+        origin: entry.url.clone(),
+        hosts: group.hosts.clone(),
+        addresses: servers.len(),
+        in_flight: servers.iter().map(|server| server.in_flight()).sum(),
+        is_backup: entry.is_backup,
+        out_of_use: servers.iter().filter_map(out_of_use).collect(),
+        ..entry.tally.status(lived)
+    }
+}

@@ -1,0 +1,238 @@
+//! [`Server`]: one address of an origin, and what is known of it. It is the same value for as long as the address belongs to
+//! the origin. [`Held`] is a request's place at a server. Must not know which other servers there are.
+
+mod room;
+mod shares;
+
+pub use room::Full;
+pub(super) use room::{Entrance, Room, RoomStatus, Visitor};
+
+use super::hash::hash;
+use super::standing::Standing;
+use super::tally::Tally;
+use crate::settings::{OriginTimeouts, ServerAddress};
+use crate::telemetry::ServerPlace;
+use pingora_core::protocols::TcpKeepalive;
+use pingora_core::upstreams::peer::{HttpPeer, Peer};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// No server waits for a trial.
+pub(super) const NEVER: u64 = u64::MAX;
+
+/// What the servers of an origin share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// When the next trial is due, in milliseconds since the start.
+    pub trial_due: AtomicU64,
+    /// The places of the origin, if it has a bound.
+    pub room: Option<Room>,
+}
+
+/// What the settings say of a server, whatever its address.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub place: ServerPlace,
+    pub address: ServerAddress,
+    /// As messages name it.
+    pub url: String,
+    /// The Host of a request that names none.
+    pub authority: String,
+    pub weight: u16,
+    pub is_backup: bool,
+    pub timeouts: OriginTimeouts,
+    /// What requests came to, at all of its addresses.
+    pub tally: Tally,
+    pub shared: Arc<Shared>,
+}
+
+/// One address of an origin.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub entry: Arc<Entry>,
+    pub address: SocketAddr,
+    pub peer: HttpPeer,
+    /// Tells connections to it apart from those to others.
+    pub key: u64,
+    /// The same in each process: clients keep their server.
+    pub hash: u64,
+    /// Apart from the rest, which requests only read: each request writes it.
+    live: Box<Live>,
+}
+
+/// What changes with requests.
+#[derive(Debug, Default)]
+struct Live {
+    in_flight: AtomicUsize,
+    /// Those of crawlers among them, where the origin has a bound.
+    crawlers: AtomicUsize,
+    /// Failures in a row.
+    failures: AtomicU32,
+    /// In milliseconds since the start.
+    last_answer: AtomicU64,
+    is_on_trial: AtomicBool,
+    standing: Mutex<Standing>,
+}
+
+impl Server {
+    /// Prepares connections to an address. Pingora sets no timeouts of its own (Pingora 0.9.1).
+    pub fn new(entry: Arc<Entry>, address: SocketAddr) -> Server {
+        let ServerAddress { tls, host, .. } = &entry.address;
+        // With an empty name, Pingora's rustls connector switches verification off. With an address as the name, it
+        // verifies the certificate for that address.
+        let mut peer = HttpPeer::new(address, *tls, host.clone());
+        let timeouts = entry.timeouts;
+        peer.options.connection_timeout = Some(timeouts.connect);
+        peer.options.total_connection_timeout = Some(timeouts.connect.saturating_add(Duration::from_secs(2)));
+        peer.options.read_timeout = Some(timeouts.read);
+        peer.options.write_timeout = Some(timeouts.write);
+        peer.options.idle_timeout = Some(timeouts.idle);
+        peer.options.tcp_keepalive = Some(TcpKeepalive {
+            idle: Duration::from_secs(60),
+            interval: Duration::from_secs(10),
+            count: 3,
+            #[cfg(target_os = "linux")]
+            user_timeout: Duration::ZERO,
+        });
+        let (key, hash) = (peer.reuse_hash(), hash(address.to_string().as_bytes()));
+        Server { entry, address, peer, key, hash, live: Box::default() }
+    }
+
+    pub fn place(&self) -> ServerPlace {
+        self.entry.place
+    }
+
+    /// As messages name it: its URL, and its address where it has a name.
+    pub fn named(&self) -> String {
+        match self.entry.address.ip() {
+            Some(_) => self.entry.url.clone(),
+            None => format!("{} ({})", self.entry.url, self.address.ip()),
+        }
+    }
+
+    pub fn in_flight(&self) -> usize {
+        self.live.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// Takes a place, if fewer than `most` are taken; where it is for a crawler, fewer than so many by crawlers.
+    fn enter_within(&self, most: usize, crawlers: Option<usize>) -> bool {
+        let below = |most: usize| move |taken: usize| (taken < most).then_some(taken + 1);
+        let (order, live) = (Ordering::SeqCst, &self.live);
+        if let Some(most) = crawlers
+            && live.crawlers.fetch_update(order, order, below(most)).is_err()
+        {
+            return false;
+        }
+        let has_entered = live.in_flight.fetch_update(order, order, below(most)).is_ok();
+        if !has_entered && crawlers.is_some() {
+            live.crawlers.fetch_sub(1, order);
+        }
+        has_entered
+    }
+
+    fn leave(&self, is_crawler: bool) {
+        if is_crawler {
+            self.live.crawlers.fetch_sub(1, Ordering::SeqCst);
+        }
+        self.live.in_flight.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// One more failure in a row; how many there are.
+    pub fn count_failure(&self) -> u32 {
+        self.live.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1)
+    }
+
+    /// The row of failures is over. Says whether the server may be on trial.
+    pub fn has_answered(&self, now: u64) -> bool {
+        let live = &self.live;
+        live.last_answer.store(now, Ordering::Relaxed);
+        if live.failures.load(Ordering::Relaxed) != 0 {
+            live.failures.store(0, Ordering::Relaxed);
+        }
+        live.is_on_trial.load(Ordering::Relaxed)
+    }
+
+    /// Whether it answered any request since then. Within the same millisecond it may have been before.
+    pub fn has_answered_since(&self, since: u64) -> bool {
+        self.live.last_answer.load(Ordering::Relaxed) >= since
+    }
+
+    pub fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.live.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes how it stands.
+    pub fn change<T>(&self, change: impl FnOnce(&mut Standing) -> T) -> T {
+        let mut standing = self.standing();
+        let changed = change(&mut standing);
+        let is_on_trial = !standing.is_up() && standing.trial_due().is_none();
+        self.live.is_on_trial.store(is_on_trial, Ordering::Relaxed);
+        self.live.failures.store(0, Ordering::Relaxed);
+        changed
+    }
+
+    /// Whether it gets requests.
+    pub fn is_up(&self) -> bool {
+        self.standing().is_up()
+    }
+}
+
+/// A request's place at a server. It is given back when this is dropped, if not before.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub server: Arc<Server>,
+    is_crawler: bool,
+    /// The hash of the client's address, where the origin has a bound.
+    share: Option<u64>,
+    /// Where the origin has a bound.
+    since: Option<Instant>,
+    is_trial: bool,
+    has_left: bool,
+}
+
+impl Held {
+    /// Takes a place, however many are taken.
+    pub fn enter(server: Arc<Server>) -> Held {
+        server.live.in_flight.fetch_add(1, Ordering::SeqCst);
+        Held::entered(server)
+    }
+
+    fn entered(server: Arc<Server>) -> Held {
+        Held { server, is_crawler: false, share: None, since: None, is_trial: false, has_left: false }
+    }
+
+    /// The same for a request that tries an ejected server.
+    pub fn enter_on_trial(server: Arc<Server>) -> Held {
+        let mut held = Held::enter(server);
+        held.is_trial = true;
+        held
+    }
+
+    /// The trial, if the request is one, has had a result.
+    pub fn is_tried(&mut self) {
+        self.is_trial = false;
+    }
+
+    /// Gives the place back, and goes on without one.
+    pub fn leave(&mut self) {
+        if std::mem::replace(&mut self.has_left, true) {
+            return;
+        }
+        let shared = &self.server.entry.shared;
+        if self.is_trial && self.server.change(Standing::break_off_trial) {
+            shared.trial_due.store(0, Ordering::Release);
+        }
+        self.server.leave(self.is_crawler);
+        if let Some(room) = &shared.room {
+            room.left(&self.server, self.share, self.since);
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}

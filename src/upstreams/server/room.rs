@@ -1,0 +1,336 @@
+//! [`Room`]: the places of an origin whose servers take a bounded number of requests, and the queue of people for them.
+//! People go before crawlers: a crawler gets a place only while no person waits and crawlers have few places, and never
+//! waits itself. Must not know which server is to be preferred, nor how a crawler is told.
+//!
+//! A person has a place, waits in the queue, or is turned away because the queue is full or the wait is over. A crawler has
+//! a place or is turned away. Places are atomic counters at the servers; the lock is taken only while somebody waits.
+
+use super::shares::Shares;
+use super::{Held, Server, Shared};
+use crate::crawlers::CrawlerIndex;
+use crate::settings::PlaceSettings;
+use crate::telemetry::Recent;
+use crate::upstreams::hash::of_client;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// One client's address takes at most this part of the places.
+const PART_OF_ADDRESS: usize = 4;
+/// How long a request took, as long as none has ended.
+const UNKNOWN: u64 = 500_000;
+/// Of the mean duration, the weight of the last request.
+const NEWEST: u64 = 16;
+/// The longest time that one who is turned away is told to wait, apart from a crawl delay.
+const LONGEST_WAIT: u64 = 120_000_000;
+/// A crawler that was not turned away for so long is not turned away any more.
+const GAP: Duration = Duration::from_secs(600);
+
+/// The places of an origin.
+#[derive(Debug)]
+pub(in crate::upstreams) struct Room {
+    settings: PlaceSettings,
+    /// People in the queue. Changed only with the queue, and read without it.
+    waiting: AtomicUsize,
+    /// Servers that requests go to.
+    servers: AtomicUsize,
+    queue: Mutex<Queue>,
+    shares: Shares,
+    /// The mean duration of a request, in microseconds.
+    lasts: AtomicU64,
+    /// When the next crawler that is turned away finds a place, in microseconds since the start.
+    free_for_crawlers: AtomicU64,
+    /// Crawlers and people of the last minutes that found no place.
+    turned_away: [Recent; 2],
+    /// Verified search crawlers that find no place.
+    searching: Mutex<BTreeMap<CrawlerIndex, TurnedAway>>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    waiters: VecDeque<Waiter>,
+    next_number: u64,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    number: u64,
+    share: Option<u64>,
+    given: oneshot::Sender<Held>,
+}
+
+/// A verified search crawler that finds no place.
+#[derive(Clone, Copy, Debug)]
+struct TurnedAway {
+    since: Duration,
+    last: Duration,
+}
+
+/// Who wants a place.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::upstreams) struct Visitor {
+    /// `None` for a proxy that speaks for many.
+    pub client: Option<IpAddr>,
+    pub is_crawler: bool,
+    /// A verified crawler.
+    pub verified: Option<CrawlerIndex>,
+    /// Whether that is a search engine's.
+    pub is_search: bool,
+}
+
+/// What a visitor gets.
+pub(in crate::upstreams) enum Entrance {
+    Place(Held),
+    Queue(Waiting),
+    Refused(Full),
+}
+
+/// There is no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full {
+    /// A fixed word for metric and log: `turned_away` of a crawler, `queue_full` and `queue_timeout` of a person.
+    pub reason: &'static str,
+    /// When there is likely to be one, in seconds.
+    pub retry_after: u32,
+}
+
+/// What an operator reads of the places of an origin.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::upstreams) struct RoomStatus {
+    pub waiting: usize,
+    /// Crawlers and people that found no place in the last minutes.
+    pub turned_away: [u64; 2],
+    /// Verified search crawlers that find no place, and for how long already.
+    pub searching: Vec<(CrawlerIndex, Duration)>,
+}
+
+/// A person in the queue. One that is dropped has left it.
+#[derive(Debug)]
+pub(in crate::upstreams) struct Waiting {
+    given: oneshot::Receiver<Held>,
+    number: u64,
+    shared: Arc<Shared>,
+}
+
+impl Waiting {
+    /// Waits for a place.
+    ///
+    /// # Errors
+    /// The wait took too long.
+    pub async fn place(mut self) -> Result<Held, Full> {
+        let limit = self.shared.room.as_ref().map_or(Duration::ZERO, |room| room.settings.wait);
+        match tokio::time::timeout(limit, &mut self.given).await {
+            Ok(Ok(held)) => Ok(held),
+            Ok(Err(_)) | Err(_) => {
+                let seconds = self.shared.room.as_ref().map_or(1, |room| room.seconds_for_people());
+                Err(Full { reason: "queue_timeout", retry_after: seconds })
+            }
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(room) = &self.shared.room {
+            let mut queue = room.queue();
+            if let Ok(place) = queue.waiters.binary_search_by_key(&self.number, |waiter| waiter.number) {
+                queue.waiters.remove(place);
+                room.waiting.store(queue.waiters.len(), Ordering::SeqCst);
+            }
+        }
+    }
+}
+
+impl Room {
+    pub fn new(settings: &PlaceSettings) -> Room {
+        Room {
+            settings: settings.clone(),
+            waiting: AtomicUsize::new(0),
+            servers: AtomicUsize::new(1),
+            queue: Mutex::default(),
+            shares: Shares::new(),
+            lasts: AtomicU64::new(UNKNOWN),
+            free_for_crawlers: AtomicU64::new(0),
+            turned_away: Default::default(),
+            searching: Mutex::default(),
+        }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Places at all servers together.
+    fn places(&self) -> usize {
+        self.settings.connections.saturating_mul(self.servers.load(Ordering::Relaxed).max(1))
+    }
+
+    fn places_of_crawlers(&self) -> usize {
+        self.settings.crawlers.saturating_mul(self.servers.load(Ordering::Relaxed).max(1))
+    }
+
+    fn places_of_an_address(&self) -> u32 {
+        u32::try_from((self.places() / PART_OF_ADDRESS).max(1)).unwrap_or(u32::MAX)
+    }
+
+    /// These are the servers that requests go to: their places are for those who wait.
+    pub fn open_at(&self, servers: &[Arc<Server>]) {
+        self.servers.store(servers.len(), Ordering::Relaxed);
+        servers.iter().for_each(|server| self.fill(server));
+    }
+
+    /// A place at the first of these servers that has one; for a person without one, a place in the queue. `now` is the time
+    /// since the start.
+    pub fn enter(&self, servers: &[&Arc<Server>], visitor: &Visitor, now: Duration) -> Entrance {
+        let share = visitor.client.map(of_client);
+        if visitor.is_crawler && !visitor.verified.is_some_and(|crawler| self.settings.exempt.contains(&crawler)) {
+            let held = self.held(servers, share, Some(self.settings.crawlers));
+            return held.map_or_else(|| Entrance::Refused(self.turn_away(visitor, now)), Entrance::Place);
+        }
+        match self.held(servers, share, None) {
+            Some(held) => Entrance::Place(held),
+            None => self.wait(servers, share),
+        }
+    }
+
+    fn held(&self, servers: &[&Arc<Server>], share: Option<u64>, crawlers: Option<usize>) -> Option<Held> {
+        if self.waiting.load(Ordering::SeqCst) > 0 || !self.take_share(share) {
+            return None;
+        }
+        let has_place = |server: &&&Arc<Server>| server.enter_within(self.settings.connections, crawlers);
+        let Some(server) = servers.iter().find(has_place) else {
+            self.give_share_back(share);
+            return None;
+        };
+        Some(counted(server, share, crawlers.is_some()))
+    }
+
+    fn take_share(&self, share: Option<u64>) -> bool {
+        share.is_none_or(|share| self.shares.enter(share, self.places_of_an_address()))
+    }
+
+    fn give_share_back(&self, share: Option<u64>) {
+        share.into_iter().for_each(|share| self.shares.leave(share));
+    }
+
+    fn wait(&self, servers: &[&Arc<Server>], share: Option<u64>) -> Entrance {
+        let mut queue = self.queue();
+        let shared = servers.first().map(|server| server.entry.shared.clone());
+        let Some(shared) = shared.filter(|_| queue.waiters.len() < self.settings.length) else {
+            drop(queue);
+            return Entrance::Refused(Full { reason: "queue_full", retry_after: self.seconds_for_people() });
+        };
+        let (sender, given) = oneshot::channel();
+        let number = queue.next_number;
+        queue.next_number += 1;
+        queue.waiters.push_back(Waiter { number, share, given: sender });
+        self.waiting.store(queue.waiters.len(), Ordering::SeqCst);
+        drop(queue);
+        // A place that was given back in the meantime was given to nobody.
+        servers.iter().for_each(|server| self.fill(server));
+        Entrance::Queue(Waiting { given, number, shared })
+    }
+
+    /// Gives the free places of a server to those who wait.
+    fn fill(&self, server: &Arc<Server>) {
+        while self.waiting.load(Ordering::SeqCst) > 0 && server.enter_within(self.settings.connections, None) {
+            let Some(waiter) = self.next() else {
+                server.leave(false);
+                return;
+            };
+            if let Err(mut held) = waiter.given.send(counted(server, waiter.share, false)) {
+                // The client has left. If the place were given back as usual, it would be filled from within this loop.
+                held.has_left = true;
+                self.give_share_back(waiter.share);
+                server.leave(false);
+            }
+        }
+    }
+
+    /// The first in the queue whose address may have one more place.
+    fn next(&self) -> Option<Waiter> {
+        let mut queue = self.queue();
+        let place = queue.waiters.iter().position(|waiter| self.take_share(waiter.share))?;
+        let waiter = queue.waiters.remove(place);
+        self.waiting.store(queue.waiters.len(), Ordering::SeqCst);
+        waiter
+    }
+
+    /// A request has given its place back.
+    pub(super) fn left(&self, server: &Arc<Server>, share: Option<u64>, since: Option<Instant>) {
+        self.give_share_back(share);
+        if let Some(since) = since {
+            let took = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX).min(LONGEST_WAIT);
+            let mean = self.lasts.load(Ordering::Relaxed);
+            // Of two at once one may be lost: it is a mean.
+            self.lasts.store(mean - mean / NEWEST + took / NEWEST, Ordering::Relaxed);
+        }
+        self.fill(server);
+    }
+
+    /// Microseconds until all who wait now have had a place.
+    fn time_for_people(&self) -> u64 {
+        let waiting = self.waiting.load(Ordering::Relaxed) as u64;
+        waiting.saturating_mul(self.lasts.load(Ordering::Relaxed)) / (self.places() as u64).max(1)
+    }
+
+    fn seconds_for_people(&self) -> u32 {
+        seconds(self.time_for_people())
+    }
+
+    /// Turns a crawler away, and says when there is a place for it: behind the people who wait, and behind the crawlers
+    /// that were turned away before it. Each of these is told another moment, so that they do not all come back at once.
+    fn turn_away(&self, visitor: &Visitor, now: Duration) -> Full {
+        let micros = u64::try_from(now.as_micros()).unwrap_or(u64::MAX);
+        let one = self.lasts.load(Ordering::Relaxed) / (self.places_of_crawlers() as u64).max(1);
+        let later = |free: u64| Some(free.max(micros).saturating_add(one).min(micros.saturating_add(LONGEST_WAIT)));
+        let free = self.free_for_crawlers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
+        let crawlers = free.ok().and_then(later).map_or(0, |free| free - micros);
+        if let Some(crawler) = visitor.verified.filter(|_| visitor.is_search) {
+            let mut searching = self.searching.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = searching.entry(crawler).or_insert(TurnedAway { since: now, last: now });
+            if now.saturating_sub(known.last) > GAP {
+                known.since = now;
+            }
+            known.last = now;
+        }
+        Full { reason: "turned_away", retry_after: seconds(self.time_for_people().saturating_add(crawlers)) }
+    }
+
+    /// People in the queue.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Counts one that found no place.
+    pub fn count_turned_away(&self, is_crawler: bool, lived: Duration) {
+        let [crawlers, people] = &self.turned_away;
+        if is_crawler { crawlers } else { people }.add(lived);
+    }
+
+    /// `now` is the time since the start, `lived` what the clock has lived through.
+    pub fn status(&self, now: Duration, lived: Duration) -> RoomStatus {
+        let searching = self.searching.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = searching.iter().filter(|(_, turned)| now.saturating_sub(turned.last) <= GAP);
+        RoomStatus {
+            waiting: self.waiting(),
+            turned_away: self.turned_away.each_ref().map(|recent| recent.sum(lived)),
+            searching: current.map(|(crawler, turned)| (*crawler, turned.last.saturating_sub(turned.since))).collect(),
+        }
+    }
+}
+
+/// A place that was taken already.
+fn counted(server: &Arc<Server>, share: Option<u64>, is_crawler: bool) -> Held {
+    let mut held = Held::entered(server.clone());
+    (held.share, held.is_crawler, held.since) = (share, is_crawler, Some(Instant::now()));
+    held
+}
+
+/// Whole seconds, one at least.
+fn seconds(micros: u64) -> u32 {
+    u32::try_from(micros.min(LONGEST_WAIT).div_ceil(1_000_000).max(1)).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,62 @@
+//! [`Shares`]: how many places each client's address has, in a table of fixed size without locks. Two rows of counters: an
+//! address has at most the smaller of its two. So one that shares both counters with others may seem to have more than it
+//! has, which is rare, and none ever seems to have fewer.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Counters in a row.
+const WIDTH: usize = 4096;
+
+/// Places by the hash of an address.
+#[derive(Debug)]
+pub(super) struct Shares([Box<[AtomicU32]>; 2]);
+
+impl Shares {
+    pub fn new() -> Shares {
+        let row = || (0..WIDTH).map(|_| AtomicU32::new(0)).collect();
+        Shares([row(), row()])
+    }
+
+    fn counters(&self, share: u64) -> [&AtomicU32; 2] {
+        let [one, other] = &self.0;
+        [&one[share as usize % WIDTH], &other[(share >> 32) as usize % WIDTH]]
+    }
+
+    /// Takes one more place, if the address has fewer than so many.
+    pub fn enter(&self, share: u64, most: u32) -> bool {
+        let counters = self.counters(share);
+        let [one, other] = counters.map(|counter| counter.fetch_add(1, Ordering::AcqRel));
+        let may = one.min(other) < most;
+        if !may {
+            self.leave(share);
+        }
+        may
+    }
+
+    /// Gives a place back.
+    pub fn leave(&self, share: u64) {
+        for counter in self.counters(share) {
+            counter.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn address_has_no_more_than_its_share() {
+        let shares = Shares::new();
+        assert!(shares.enter(7, 2) && shares.enter(7, 2) && !shares.enter(7, 2));
+        shares.leave(7);
+        assert!(shares.enter(7, 2) && !shares.enter(7, 2));
+    }
+
+    #[test]
+    fn addresses_that_share_one_counter_do_not_disturb_each_other() {
+        let (shares, other) = (Shares::new(), 7 + (9 << 32));
+        assert!(shares.enter(7, 1) && shares.enter(other, 1));
+        assert!(!shares.enter(7, 1) && !shares.enter(other, 1));
+    }
+}

@@ -1,0 +1,148 @@
+//! `check --format`: what code hosts and editors read.
+
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+/// A repository with these policies.
+fn repository(policies: &[(&str, &str)]) -> TempDir {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    fs::create_dir(directory.path().join("policies")).expect("a directory");
+    for (name, text) in policies {
+        fs::write(directory.path().join("policies").join(name), text).expect("a policy");
+    }
+    directory
+}
+
+fn check(directory: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_crawlgate"));
+    command.arg("check").args(arguments).current_dir(directory).env_remove("GITHUB_WORKSPACE");
+    command.output().expect("the binary runs")
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn sarif(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(output)))
+}
+
+const BROKEN: &str = "hosts: [shop.example]\nrobots:\n  origin: replace\n  groups:\n    - agents: [\"ä\", GPTBot]\n      disalow: [/x/]\n";
+const GOOD: &str =
+    "hosts: [blog.example]\nrobots: { origin: replace, groups: [{ agents: \"*\", disallow: [/cart/] }] }\n";
+
+#[test]
+fn github_gets_a_command_for_each_finding_with_its_place() {
+    let directory = repository(&[("good.yaml", GOOD), ("shop, new.yaml", BROKEN)]);
+    let output = check(directory.path(), &["--format", "github"]);
+    assert_eq!(output.status.code(), Some(1));
+    let shown = text(&output);
+    let commands: Vec<&str> = shown.lines().filter(|line| line.starts_with("::")).collect();
+    let field = commands.iter().find(|line| line.contains("title=crawlgate unknown-field"));
+    let field = field.unwrap_or_else(|| panic!("{shown}"));
+    let place = "file=policies/shop%2C new.yaml,line=6,endLine=6,col=7,endColumn=14::";
+    assert!(field.starts_with("::error ") && field.contains(place), "{field}");
+    assert!(field.contains("%0Ahelp: "), "what to do stands below: {field}");
+    assert_eq!(shown.lines().count(), commands.len() + 1, "nothing but commands and a summary: {shown}");
+    assert_eq!(check(directory.path(), &["--format", "github", "policies/good.yaml"]).status.code(), Some(0));
+}
+
+/// The log of a job obeys what a policy says otherwise.
+#[test]
+fn text_of_a_policy_becomes_no_command() {
+    let hostile = "hosts: [shop.example]\n\"::stop-commands::x\\n::add-mask::y\\r%0A##[error]z\": 1\n";
+    let directory = repository(&[("shop.yaml", hostile)]);
+    let shown = text(&check(directory.path(), &["--format", "github"]));
+    let lines = shown.split(['\n', '\r']).filter(|line| !line.is_empty());
+    for line in lines.clone().take(lines.count() - 1) {
+        assert!(line.starts_with("::error ") || line.starts_with("::warning "), "{line:?}");
+    }
+}
+
+#[test]
+fn names_are_those_of_the_repository_wherever_check_runs() {
+    let directory = repository(&[("shop.yaml", BROKEN)]);
+    let root = directory.path().canonicalize().expect("the directory");
+    let policies = root.join("policies");
+    for (from, named, wanted) in [
+        (&root, "./policies", "policies/shop.yaml"),
+        (&root, policies.to_str().expect("UTF-8"), "policies/shop.yaml"),
+        (&policies, "shop.yaml", "policies/shop.yaml"),
+        (&policies, "../policies/shop.yaml", "policies/shop.yaml"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_crawlgate"))
+            .args(["check", "--format", "sarif", named])
+            .current_dir(from)
+            .env("GITHUB_WORKSPACE", &root)
+            .output()
+            .expect("the binary runs");
+        let at = &sarif(&output)["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"];
+        assert_eq!(at["uri"], wanted, "{named} from {}", from.display());
+    }
+}
+
+#[test]
+fn sarif_has_each_finding_with_its_rule_and_its_place() {
+    let warned = format!("{GOOD}pause: {{ until: 2001-01-01T00:00:00Z }}\n");
+    let directory = repository(&[("shop.yaml", BROKEN), ("blog ü.yaml", &warned)]);
+    fs::write(directory.path().join("crawlgate.yaml"), "origins: http://127.0.0.1:3000\nlisen: 0.0.0.0:80\n")
+        .expect("settings");
+    let output = check(directory.path(), &["--format", "sarif", "--config", "crawlgate.yaml", "policies"]);
+    assert_eq!(output.status.code(), Some(1));
+    let log = sarif(&output);
+    assert_eq!((&log["version"], log["runs"].as_array().map(Vec::len)), (&json!("2.1.0"), Some(1)));
+    let run = &log["runs"][0];
+    assert_eq!(run["tool"]["driver"]["name"], "crawlgate");
+    let rules = run["tool"]["driver"]["rules"].as_array().expect("rules");
+    let results = run["results"].as_array().expect("results");
+    let mut seen = Vec::new();
+    for result in results {
+        let rule = &rules[result["ruleIndex"].as_u64().expect("a number") as usize];
+        assert_eq!(rule["id"], result["ruleId"]);
+        for part in ["shortDescription", "fullDescription", "help"] {
+            assert!(rule[part]["text"].as_str().is_some_and(|text| !text.is_empty()), "{rule}");
+        }
+        assert!(result["message"]["text"].as_str().is_some_and(|text| !text.is_empty()), "{result}");
+        let place = &result["locations"][0]["physicalLocation"];
+        let region = &place["region"];
+        seen.push((
+            place["artifactLocation"]["uri"].as_str().expect("a file").to_owned(),
+            result["level"].as_str().expect("a level").to_owned(),
+            [&region["startLine"], &region["startColumn"], &region["endColumn"]].map(|number| number.as_u64()),
+        ));
+    }
+    let row = |file: &str, level: &str, place: [u64; 3]| (file.to_owned(), level.to_owned(), place.map(Some));
+    for wanted in [
+        row("policies/shop.yaml", "error", [6, 7, 14]),
+        row("crawlgate.yaml", "error", [2, 1, 6]),
+        row("policies/blog%20%C3%BC.yaml", "warning", [3, 8, 39]),
+    ] {
+        assert!(seen.contains(&wanted), "{wanted:?} in {seen:?}");
+    }
+}
+
+#[test]
+fn without_findings_sarif_is_a_log_without_results() {
+    let directory = repository(&[("blog.yaml", GOOD)]);
+    let output = check(directory.path(), &["--format", "sarif"]);
+    assert_eq!((output.status.code(), &sarif(&output)["runs"][0]["results"]), (Some(0), &json!([])));
+}
+
+#[test]
+fn notes_are_listed_where_they_are_asked_for() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    fs::write(directory.path().join("robots.txt"), "User-agent: *\nDisallow: /a\nDisallow: /a/b\n").expect("a file");
+    let listed = |arguments: &[&str]| {
+        let log = sarif(&check(directory.path(), &[&["--format", "sarif", "robots.txt"], arguments].concat()));
+        log["runs"][0]["results"].as_array().map(Vec::len)
+    };
+    assert_eq!(listed(&[]), Some(0));
+    assert!(listed(&["--notes"]) > Some(0));
+    let json = sarif(&check(directory.path(), &["--format", "json", "robots.txt"]));
+    assert!(
+        json["notes"].as_u64() > Some(0) && json["findings"].as_array().is_some_and(|findings| !findings.is_empty())
+    );
+}

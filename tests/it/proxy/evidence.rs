@@ -1,0 +1,288 @@
+//! The evidence log of the real binary: a case is exported while crawlgate runs, checked by crawlgate and by the commands of the
+//! documentation, and holds after any number of crashes and after a full disk.
+
+use crate::proxy::support::{GPTBOT, Gate, Origin, Setup, eventually, read};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+const HOST: &str = "shop.example";
+const BYSTANDER: &str = "Mozilla/5.0 (compatible; YandexBot/3.0; +http://yandex.com/bots)";
+const HOUR: i64 = 3_600;
+const POLICY: &str = "hosts: [shop.example]\nrobots: { origin: replace, groups: [{ agents: [GPTBot, \"*\"], disallow: [/cart/] }] }\n\
+                      enforcement: { mode: enforce }\n";
+
+fn setup(origin: &Origin) -> Setup {
+    Setup::before(origin.address).policy("shop", POLICY).settings("evidence: on").with_clock()
+}
+
+fn visit(gate: &Gate, path: &str) -> u16 {
+    gate.get(HOST, path, &format!("User-Agent: {GPTBOT}\r\n")).status
+}
+
+/// More than a day passes, so that what a crawler may have cached is known.
+fn observe(gate: &mut Gate) {
+    for _ in 0..6 {
+        gate.get(HOST, "/", &format!("User-Agent: {BYSTANDER}\r\n"));
+        gate.live_through(5 * HOUR);
+    }
+}
+
+fn evidence(gate: &Gate, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_crawlgate"));
+    command.arg("evidence").args(arguments);
+    if arguments[0] != "verify" {
+        command.arg("--state").arg(gate.path("state"));
+    }
+    command.output().expect("the binary runs")
+}
+
+fn key(gate: &Gate) -> String {
+    let status: Value = serde_json::from_slice(&evidence(gate, &["status", "--json"]).stdout).expect("JSON");
+    status["key"].as_str().expect("a key").to_owned()
+}
+
+/// How many entries the chain of the crawler has. They are written within about a second.
+fn entries(gate: &Gate) -> u64 {
+    let status: Value = serde_json::from_slice(&evidence(gate, &["status", "--json"]).stdout).expect("JSON");
+    let chains = status["chains"].as_array().expect("chains");
+    let chain = chains.iter().find(|chain| chain["crawler"] == "gptbot");
+    chain.and_then(|chain| chain["entries"].as_u64()).unwrap_or_default()
+}
+
+fn wait_for_entries(gate: &Gate, number: u64) {
+    eventually("the entries are written", || (entries(gate) >= number).then_some(()));
+}
+
+/// A case of everything so far, and what its check says.
+fn case(gate: &Gate, name: &str) -> Value {
+    let file = gate.path(name).display().to_string();
+    let export =
+        evidence(gate, &["export", "--site", "shop", "--crawler", "gptbot", "--from", "2020-01-01", "-o", &file]);
+    assert!(export.status.success(), "{}", String::from_utf8_lossy(&export.stderr));
+    let verified = evidence(gate, &["verify", &file, "--key", &key(gate), "--json"]);
+    let findings: Value = serde_json::from_slice(&verified.stdout).expect("JSON");
+    assert_eq!((verified.status.code(), &findings["faults"]), (Some(0), &Value::from(Vec::<Value>::new())));
+    findings
+}
+
+/// The blocks of a language in the documentation.
+fn documented(language: &str) -> Vec<String> {
+    let page = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/evidence.md"));
+    let begin = format!("```{language}\n");
+    let blocks = page.split(begin.as_str()).skip(1);
+    blocks.map(|block| block.split("```").next().expect("a block").to_owned()).collect()
+}
+
+/// Runs the second way of the documentation in a directory with the case. What the part in Python prints.
+fn check_by_hand(directory: &Path, key: &str) -> Result<String, String> {
+    let shell = documented("sh").into_iter().find(|block| block.starts_with("tar ")).expect("the commands");
+    let checked = Command::new("sh").args(["-c", &shell]).current_dir(directory).env("KEY", key).output().expect("sh");
+    if !checked.status.success() {
+        return Err(format!("{checked:?}"));
+    }
+    let python = documented("python").remove(0);
+    let judged = Command::new("python3").args(["-c", &python]).current_dir(directory).output().expect("python3");
+    let said = String::from_utf8_lossy(&judged.stdout).into_owned();
+    if judged.status.success() { Ok(said) } else { Err(String::from_utf8_lossy(&judged.stderr).into_owned()) }
+}
+
+#[test]
+fn case_of_a_running_crawlgate_is_checked_with_it_and_without_it() {
+    let origin = Origin::plain();
+    let mut gate = setup(&origin).start();
+    observe(&mut gate);
+    let own_copy = format!("User-Agent: {GPTBOT}\r\nIf-None-Match: \"0123456789abcdef\"\r\n");
+    assert_eq!(gate.get(HOST, "/robots.txt", &own_copy).status, 200);
+    assert_eq!((visit(&gate, "/cart/1?a=b"), visit(&gate, "/")), (403, 200));
+    wait_for_entries(&gate, 2);
+
+    let findings = case(&gate, "case.tar");
+    let (served, request) = (&findings["served"][0], &findings["requests"][0]);
+    assert_eq!(served["if_none_match"], "\"0123456789abcdef\"");
+    assert_eq!((&request["kind"], &request["rejudged"]), (&"violation".into(), &"disallowed".into()), "{request}");
+    assert_eq!((&request["target"], &request["served_at"]), (&"/cart/1?a=b".into(), &served["time"]));
+    assert_eq!(request["identity"], "unverified");
+
+    let directory = tempfile::tempdir().expect("a directory");
+    fs::copy(gate.path("case.tar"), directory.path().join("case.tar")).expect("copied");
+    let said = check_by_hand(directory.path(), &key(&gate)).expect("the case holds");
+    assert!(said.contains("/cart/1?a=b disallowed by"), "{said}");
+    let page = read(&directory.path().join("report.html"));
+    assert!(page.contains("/cart/1?a=b") && !page.contains("<script") && !page.contains("src="));
+
+    // A changed octet is noticed on both ways.
+    let mut changed = fs::read(gate.path("case.tar")).expect("the case");
+    let place = changed.windows(9).position(|octets| octets == b"violation").expect("the word");
+    changed[place] = b'V';
+    let tampered = gate.path("tampered.tar");
+    fs::write(&tampered, &changed).expect("written");
+    fs::write(directory.path().join("case.tar"), &changed).expect("written");
+    let verified = evidence(&gate, &["verify", &tampered.display().to_string(), "--key", &key(&gate)]);
+    assert_eq!(verified.status.code(), Some(1));
+    check_by_hand(directory.path(), &key(&gate)).expect_err("the case was changed");
+
+    // What is forgotten is gone, and the chain holds.
+    assert!(evidence(&gate, &["forget", "--address", "127.0.0.1"]).status.success());
+    let findings = case(&gate, "later.tar");
+    assert_eq!((&findings["requests"][0]["target"], &findings["withdrawn"]), (&Value::Null, &5.into()));
+}
+
+#[test]
+fn log_holds_after_crashes_at_any_moment() {
+    let origin = Origin::plain();
+    let mut gate = setup(&origin).start();
+    let mut random = u64::from(gate.pid());
+    for _ in 0..6 {
+        // As long as the process runs, some milliseconds more or less than its rounds.
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let end = Instant::now() + Duration::from_millis(200 + (random >> 33) % 1_500);
+        while Instant::now() < end {
+            visit(&gate, "/robots.txt");
+            visit(&gate, "/cart/1");
+        }
+        gate.restart("KILL", |_| {});
+    }
+    let before = entries(&gate);
+    visit(&gate, "/robots.txt");
+    wait_for_entries(&gate, before + 1);
+    let findings = case(&gate, "case.tar");
+    let unknown = findings["unknown"].as_array().expect("a list");
+    let crashes = unknown.iter().filter(|gap| gap.as_str().is_some_and(|gap| gap.contains("without a word")));
+    assert_eq!(crashes.count(), 6, "{unknown:?}");
+    gate.restart("TERM", |_| {});
+    case(&gate, "after-a-stop.tar");
+}
+
+/// A process under this does not die when a file grows beyond its limit: writing fails, as on a full disk.
+const MAY_FILL: [&str; 4] = ["sh", "-c", "trap '' XFSZ; exec \"$@\"", "sh"];
+
+fn limit_files(gate: &Gate, limit: &str) {
+    let pid = gate.pid().to_string();
+    let set = Command::new("prlimit").args(["--pid", &pid, &format!("--fsize={limit}:unlimited")]).status();
+    assert!(set.expect("prlimit").success());
+}
+
+fn complains_of_evidence(gate: &Gate) -> bool {
+    let status: Value = serde_json::from_slice(&gate.command(&["status", "--json"]).stdout).expect("JSON");
+    let warnings = status["warnings"].as_array().expect("a list");
+    warnings.iter().any(|warning| warning.as_str().is_some_and(|warning| warning.contains("evidence")))
+}
+
+#[test]
+fn full_disk_stops_evidence_and_no_request() {
+    let origin = Origin::plain();
+    let gate = setup(&origin).under(&MAY_FILL).start();
+    visit(&gate, "/robots.txt");
+    wait_for_entries(&gate, 1);
+    limit_files(&gate, "0");
+    assert_eq!((visit(&gate, "/robots.txt"), visit(&gate, "/")), (200, 200));
+    eventually("the problem is in the status", || complains_of_evidence(&gate).then_some(()));
+    limit_files(&gate, "unlimited");
+    let before = entries(&gate);
+    visit(&gate, "/robots.txt");
+    wait_for_entries(&gate, before + 1);
+    assert!(!complains_of_evidence(&gate));
+    let findings = case(&gate, "case.tar");
+    let unknown = findings["unknown"].as_array().expect("a list");
+    assert!(unknown.iter().any(|gap| gap.as_str().is_some_and(|gap| gap.contains("were not written"))), "{unknown:?}");
+}
+
+#[test]
+fn evidence_without_a_state_directory_is_refused() {
+    let origin = Origin::plain();
+    let setup = Setup::before(origin.address).policy("shop", POLICY).settings("evidence: on").argument("--state");
+    let (said, status) = setup.argument("off").fail();
+    assert!(!status.success());
+    assert!(said.contains("evidence"), "{said}");
+}
+
+/// An authority for timestamps: `openssl ts`, on loopback.
+struct Authority {
+    directory: tempfile::TempDir,
+    url: String,
+}
+
+const AUTHORITY: &str = "[tsa]\ndefault_tsa = it\n[it]\nserial = serial\ndefault_policy = 1.2.3.4\ndigests = sha256\n\
+                         signer_digest = sha256\naccuracy = secs:1\ness_cert_id_alg = sha256\n";
+
+impl Authority {
+    fn start() -> Authority {
+        let directory = tempfile::tempdir().expect("a directory");
+        fs::write(directory.path().join("tsa.cnf"), AUTHORITY).expect("written");
+        fs::write(directory.path().join("serial"), "01\n").expect("written");
+        let made = openssl(
+            directory.path(),
+            "req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out ca.pem -subj /CN=tsa -days 2 -addext extendedKeyUsage=critical,timeStamping",
+        );
+        assert!(made.status.success(), "{made:?}");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+        let url = format!("http://{}/tsr", listener.local_addr().expect("an address"));
+        let place = directory.path().to_owned();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                answer(stream, &place);
+            }
+        });
+        Authority { directory, url }
+    }
+}
+
+fn openssl(directory: &Path, arguments: &str) -> Output {
+    Command::new("openssl").args(arguments.split(' ')).current_dir(directory).output().expect("openssl")
+}
+
+/// Answers one request for a timestamp.
+fn answer(mut stream: TcpStream, directory: &Path) {
+    let mut reader = BufReader::new(stream.try_clone().expect("the stream"));
+    let (mut line, mut length) = (String::new(), 0);
+    while reader.read_line(&mut line).is_ok_and(|octets| octets > 2) {
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().expect("a length");
+        }
+        line.clear();
+    }
+    let mut query = vec![0; length];
+    if reader.read_exact(&mut query).is_err() {
+        return;
+    }
+    fs::write(directory.join("query.tsq"), query).expect("written");
+    let reply = "ts -reply -config tsa.cnf -queryfile query.tsq -signer ca.pem -inkey key.pem -out reply.tsr";
+    let made = openssl(directory, reply);
+    assert!(made.status.success(), "{made:?}");
+    let reply = fs::read(directory.join("reply.tsr")).expect("a reply");
+    let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", reply.len());
+    let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&reply));
+}
+
+#[test]
+fn checkpoints_have_timestamps_that_openssl_verifies() {
+    let (origin, authority) = (Origin::plain(), Authority::start());
+    let settings = format!("evidence: {{ timestamps: ['{}'] }}", authority.url);
+    let gate = Setup::before(origin.address).policy("shop", POLICY).settings(&settings).start();
+    visit(&gate, "/robots.txt");
+    wait_for_entries(&gate, 1);
+    let findings = case(&gate, "case.tar");
+    let holds = findings["holds"].as_array().expect("a list");
+    assert!(holds.iter().any(|held| held.as_str().is_some_and(|held| held.contains(".tsr says that"))), "{holds:?}");
+    let directory = tempfile::tempdir().expect("a directory");
+    fs::copy(gate.path("case.tar"), directory.path().join("case.tar")).expect("copied");
+    check_by_hand(directory.path(), &key(&gate)).expect("the case holds");
+    fs::copy(authority.directory.path().join("ca.pem"), directory.path().join("tsa-ca.pem")).expect("copied");
+    let documented =
+        documented("sh").into_iter().find(|block| block.contains("openssl ts -verify")).expect("the command");
+    let verify = || Command::new("sh").args(["-c", &documented]).current_dir(directory.path()).output().expect("sh");
+    let verified = verify();
+    assert!(verified.status.success(), "{verified:?}");
+    let note = fs::read_dir(directory.path().join("checkpoints"))
+        .expect("checkpoints")
+        .map(|file| file.expect("a file").path());
+    let note =
+        note.filter(|file| file.extension().is_some_and(|extension| extension == "note")).max().expect("a checkpoint");
+    fs::write(&note, read(&note).replace("number", "Number")).expect("written");
+    assert!(!verify().status.success());
+}

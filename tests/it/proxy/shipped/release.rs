@@ -1,0 +1,103 @@
+//! What makes a release fits together: the package's files, the changelogs, the workflows and the scripts that they run.
+//! `scripts/try-package` tries the package itself (docs/releasing.md).
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn path(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+fn text(name: &str) -> String {
+    fs::read_to_string(path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// The package as cargo knows it.
+fn package() -> Value {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(path("."))
+        .output()
+        .expect("cargo");
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    metadata["packages"][0].clone()
+}
+
+/// Files of the Debian package: where they come from, and where they go to.
+fn assets(package: &Value) -> Vec<(String, String)> {
+    let assets = package["metadata"]["deb"]["assets"].as_array().expect("assets");
+    let word = |asset: &Value, place: usize| asset[place].as_str().expect("a text").to_owned();
+    assets.iter().map(|asset| (word(asset, 0), word(asset, 1))).collect()
+}
+
+/// The files that a source of an asset stands for.
+fn files(source: &str) -> Vec<String> {
+    let Some((directory, pattern)) = source.rsplit_once('/').filter(|(_, name)| name.contains('*')) else {
+        return if path(source).is_file() { vec![source.to_owned()] } else { Vec::new() };
+    };
+    let end = pattern.trim_start_matches('*');
+    let entries = fs::read_dir(path(directory)).unwrap_or_else(|error| panic!("{directory}: {error}"));
+    let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.ends_with(end)).map(|name| format!("{directory}/{name}")).collect()
+}
+
+#[test]
+fn the_debian_package_has_every_file_that_it_names() {
+    let package = package();
+    let mut installed = BTreeSet::new();
+    for (source, target) in assets(&package) {
+        // Made by scripts/package.
+        let found = if source.starts_with("target/deb/") { vec![source.clone()] } else { files(&source) };
+        assert!(!found.is_empty(), "there is no {source}");
+        for file in found {
+            let name = file.rsplit('/').next().expect("a name");
+            installed.insert(if target.ends_with('/') { format!("/{target}{name}") } else { format!("/{target}") });
+        }
+    }
+    for file in package["metadata"]["deb"]["conf-files"].as_array().expect("conf-files") {
+        assert!(installed.contains(file.as_str().expect("a path")), "{file} is not installed");
+    }
+    let unit = text("deploy/systemd/crawlgate.service").replace("/usr/local/", "/usr/");
+    let value = |key: &str| {
+        let line = unit.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_else(|| panic!("no {key}"));
+        line.split(' ').next().expect("a word").to_owned()
+    };
+    for named in [value("ExecStart="), value("ExecReload="), value("Documentation=file:")] {
+        assert!(installed.contains(&named), "the unit names {named}");
+    }
+    assert!(text("scripts/package").contains("s#/usr/local/#/usr/#g"));
+}
+
+#[test]
+fn the_changelogs_are_of_this_version() {
+    let package = package();
+    let version = package["version"].as_str().expect("a version");
+    let debian = text("deploy/debian/changelog");
+    assert!(debian.starts_with(&format!("crawlgate ({version}-1) ")), "{debian}");
+    let maintainer = package["metadata"]["deb"]["maintainer"].as_str().expect("a maintainer");
+    assert!(debian.contains(&format!(" -- {maintainer}  ")), "{debian}");
+    let notes =
+        |version: &str| -> Output { Command::new(path("scripts/notes")).arg(version).output().expect("a script") };
+    let [unreleased, unknown] = [notes("Unreleased"), notes("99.0.0")];
+    assert!(unreleased.status.success() && String::from_utf8_lossy(&unreleased.stdout).contains("### Added"));
+    assert!(!unknown.status.success() && unknown.stdout.is_empty());
+}
+
+#[test]
+fn workflows_and_pages_name_scripts_that_are_there() {
+    let mut seen = 0;
+    let workflows = files(".github/workflows/*.yml");
+    assert!(workflows.len() >= 3, "{workflows:?}");
+    for file in workflows.iter().map(String::as_str).chain(["docs/releasing.md", "SECURITY.md"]) {
+        let text = text(file);
+        let words = text.split(|sign: char| sign.is_whitespace() || "`\"'()|,;".contains(sign));
+        for word in words.filter(|word| ["scripts/", ".ci/", "fuzz/run"].iter().any(|place| word.starts_with(place))) {
+            assert!(path(word).is_file(), "{file} names {word}");
+            seen += 1;
+        }
+    }
+    assert!(seen >= 10, "only {seen} were seen");
+}

@@ -1,0 +1,155 @@
+//! People before crawlers: who gets a place at a server that takes few requests at once, and that nobody is accused who was
+//! turned away.
+
+use crate::proxy::support::{BROWSER, Connection, GPTBOT, Gate, HOST, Origin, PATIENCE, Setup, eventually, sum_of};
+use std::io::Write;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+
+const CLAUDEBOT: &str = "ClaudeBot/1.0";
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+const POLICY: &str = r#"
+hosts: [site.test]
+robots: { origin: replace, groups: [{ agents: ["*"], disallow: [/cart/], crawl_delay: 10s }] }
+enforcement: { mode: enforce }
+"#;
+
+/// An origin that answers a request when it is told to.
+fn patient() -> (Origin, Sender<()>) {
+    let (go_on, wait): (Sender<()>, Receiver<()>) = channel();
+    let wait = Arc::new(Mutex::new(wait));
+    let origin = Origin::start(move |request, stream| {
+        if !request.is_own() {
+            let _ = wait.lock().expect("nobody panics while waiting").recv_timeout(PATIENCE);
+        }
+        stream.write_all(OK).is_ok()
+    });
+    (origin, go_on)
+}
+
+fn before(origin: &Origin, lane: &str, bound: &str) -> Gate {
+    let origins = format!("origins: {{ servers: http://{}, {bound} }}", origin.address);
+    let settings = format!("lane: {lane}\nthreads: 1\nlogs: {{ access: access.log, events: events.log }}");
+    Setup::before(origin.address).with_origins(&origins).policy("site", POLICY).settings(&settings).start()
+}
+
+/// Sends a request and does not wait for its answer.
+fn ask(gate: &Gate, agent: &str, target: &str) -> Connection {
+    let mut connection = gate.connect();
+    connection.send(&format!("GET {target} HTTP/1.1\r\nHost: {HOST}\r\nUser-Agent: {agent}\r\n\r\n"));
+    connection
+}
+
+/// Waits until the origin has been asked so often.
+fn arrived(origin: &Origin, requests: usize) {
+    eventually("requests at the origin", || (origin.received().len() == requests).then_some(()));
+}
+
+#[test]
+fn crawler_without_a_place_is_turned_away_and_not_accused() {
+    for lane in ["on", "off"] {
+        let (origin, go_on) = patient();
+        let gate = before(&origin, lane, "connections: 2, crawlers: 1");
+        // The crawl delay holds for a client that was served it.
+        assert_eq!(gate.fetch_as(CLAUDEBOT, "/robots.txt").status, 200);
+        gate.wait_for_metric("crawlgate_robots_txt_total{crawler=\"claudebot\",status=\"200\"}", 1.0);
+        let mut inside = ask(&gate, "Examplebot/1.0 (+https://bots.example)", "/1");
+        arrived(&origin, 1);
+        let refused = ask(&gate, CLAUDEBOT, "/2").response("GET");
+        assert_eq!(refused.status, 503, "lane: {lane}");
+        let seconds: u32 = refused.field("retry-after").expect("Retry-After").parse().expect("seconds");
+        assert!((10..=20).contains(&seconds), "at least the crawl delay: {seconds}, lane: {lane}");
+        go_on.send(()).expect("the origin waits");
+        assert_eq!(inside.response("GET").status, 200, "lane: {lane}");
+        // It comes back at once, and is in time: the other request did not count.
+        let mut second = ask(&gate, CLAUDEBOT, "/2");
+        arrived(&origin, 2);
+        go_on.send(()).expect("the origin waits");
+        assert_eq!(second.response("GET").status, 200, "lane: {lane}");
+        let metrics = gate.metrics();
+        assert_eq!(sum_of(&metrics, "crawlgate_violations_total"), None, "lane: {lane}");
+        let turned_away = "crawlgate_turned_away_total{reason=\"turned_away\"}";
+        assert_eq!(sum_of(&metrics, turned_away), Some(1.0), "lane: {lane}");
+        let log = eventually("two lines", || {
+            let text = std::fs::read_to_string(gate.path("access.log")).ok()?;
+            (text.matches("\"target\":\"/2\"").count() == 2).then_some(text)
+        });
+        let line = log.lines().find(|line| line.contains("\"status\":503")).expect("its line");
+        assert!(line.contains("\"error\":\"turned_away\"") && line.contains("\"kind\":\"allowed\""), "{line}");
+        // Now it comes too soon.
+        assert_eq!(ask(&gate, CLAUDEBOT, "/3").response("GET").status, 429, "lane: {lane}");
+    }
+}
+
+#[test]
+fn people_wait_for_a_place_and_crawlers_stay_out_meanwhile() {
+    for lane in ["on", "off"] {
+        let (origin, go_on) = patient();
+        let gate = before(&origin, lane, "connections: 1, crawlers: 1");
+        let mut inside = ask(&gate, BROWSER, "/1");
+        arrived(&origin, 1);
+        let mut waiting = ask(&gate, BROWSER, "/2");
+        gate.wait_for_metric("crawlgate_queue_waiting", 1.0);
+        assert_eq!(ask(&gate, GPTBOT, "/3").response("GET").status, 503, "lane: {lane}");
+        assert_eq!(gate.fetch_as(GPTBOT, "/robots.txt").status, 200, "robots.txt is never refused, lane: {lane}");
+        go_on.send(()).expect("the origin waits");
+        assert_eq!(inside.response("GET").status, 200, "lane: {lane}");
+        arrived(&origin, 2);
+        go_on.send(()).expect("the origin waits");
+        assert_eq!(waiting.response("GET").status, 200, "lane: {lane}");
+        gate.wait_for_metric("crawlgate_queue_waiting", 0.0);
+    }
+}
+
+#[test]
+fn person_who_leaves_leaves_the_queue() {
+    for lane in ["on", "off"] {
+        let (origin, go_on) = patient();
+        let gate = before(&origin, lane, "connections: 1");
+        let mut inside = ask(&gate, BROWSER, "/1");
+        arrived(&origin, 1);
+        let waiting = ask(&gate, BROWSER, "/2");
+        gate.wait_for_metric("crawlgate_queue_waiting", 1.0);
+        drop(waiting);
+        gate.wait_for_metric("crawlgate_queue_waiting", 0.0);
+        go_on.send(()).expect("the origin waits");
+        assert_eq!(inside.response("GET").status, 200, "lane: {lane}");
+        assert_eq!(origin.received().len(), 1, "the second request was never sent, lane: {lane}");
+    }
+}
+
+#[test]
+fn wait_that_is_too_long_ends_with_503_for_a_person() {
+    let (origin, go_on) = patient();
+    let gate = before(&origin, "on", "connections: 1, queue: { length: 1, wait: 200ms }");
+    let mut inside = ask(&gate, BROWSER, "/1");
+    arrived(&origin, 1);
+    let response = gate.fetch("/2");
+    assert_eq!((response.status, response.field("retry-after")), (503, Some("1")));
+    go_on.send(()).expect("the origin waits");
+    assert_eq!(inside.response("GET").status, 200);
+    let timed_out = "crawlgate_turned_away_total{reason=\"queue_timeout\"}";
+    assert_eq!(sum_of(&gate.metrics(), timed_out), Some(1.0));
+}
+
+#[test]
+fn stream_of_events_gives_its_place_back_when_it_has_begun() {
+    for lane in ["on", "off"] {
+        let (hold, held) = channel::<()>();
+        let held = Mutex::new(held);
+        let origin = Origin::start(move |request, stream| {
+            if request.target() == "/events" {
+                let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n\r\ndata: 1\n\n";
+                let _ = stream.write_all(head);
+                let _ = held.lock().expect("nobody panics while waiting").recv_timeout(PATIENCE);
+                return false;
+            }
+            stream.write_all(OK).is_ok()
+        });
+        let gate = before(&origin, lane, "connections: 1");
+        let mut events = ask(&gate, BROWSER, "/events");
+        assert_eq!(events.head().status, 200, "lane: {lane}");
+        assert_eq!(gate.fetch("/").status, 200, "lane: {lane}");
+        drop(hold);
+    }
+}
