@@ -2,7 +2,8 @@
 # installed when that is possible without a question, or with sudo at a terminal; otherwise the exact command is shown.
 #
 #   . scripts/prerequisites.sh
-#   prerequisites cc make cmake [bash nginx haproxy caddy wget curl openssl nghttp h2load wrk promtool chromium systemd-analyze]
+#   prerequisites cc make cmake [bash git nginx haproxy caddy wget curl openssl nghttp h2load wrk promtool
+#       apache2 chromium systemd-analyze]
 
 # Servers live in sbin, which ordinary users do not search.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
@@ -29,6 +30,10 @@ packages_for() {
         pacman:cc) echo gcc ;;
         brew:cc) echo ;; # comes with xcode-select --install
         brew:make) echo ;;
+        # The program alone: the whole package starts a server.
+        apt-get:apache2) echo apache2-bin ;;
+        apk:httpd) echo apache2 apache2-proxy ;;
+        pacman:httpd) echo apache ;;
         dnf:promtool) echo golang-github-prometheus ;;
         zypper:promtool) echo golang-github-prometheus-prometheus ;;
         *:promtool) echo prometheus ;;
