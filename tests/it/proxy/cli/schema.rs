@@ -1047,7 +1047,7 @@ fn whole_policy() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 20_000, max_global_rejects: 5_000_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 5_000, max_global_rejects: 1_000_000, ..ProptestConfig::default() })]
 
     #[test]
     fn a_value_that_the_decoder_takes_is_taken_by_the_schema(leaf in scalar(), index in any::<prop::sample::Index>()) {
