@@ -35,7 +35,8 @@ fn operations(directory: &std::path::Path) -> Arc<Operations> {
     let instance = Instance::new(live, ledger, proofs, Arc::default(), clock, Logs::off());
     let Instance { judge, recorder, clock, .. } = &*instance;
     let requests = Requests::new(judge.clone(), recorder.clone(), clock.clone(), RequestSettings::default());
-    let upstreams = Upstreams::new(&[], instance.metrics.clone(), instance.events.clone(), clock.clone());
+    let upstreams =
+        Upstreams::new(&[], instance.metrics.clone(), instance.events.clone(), clock.clone()).expect("no files");
     Operations::new(Upkeep::new(instance.clone()), requests, Arc::new(upstreams))
 }
 

@@ -2,7 +2,8 @@
 
 use super::{Failure, policies, say};
 use crate::settings::{self, AccessDestination, OriginSettings, ServerAddress, SettingsFile};
-use crate::yaml::{Diagnostics, Source};
+use crate::upstreams::ServerTls;
+use crate::yaml::{Diagnostic, Diagnostics, Source};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -94,7 +95,17 @@ pub(super) fn read_settings(path: &Path) -> Result<ReadSettings, Failure> {
         (file, diagnostics) = settings::read(&source);
     }
     let directory = path.parent().unwrap_or(Path::new(""));
-    Ok(ReadSettings { source, diagnostics, file: file.map(|file| file.relative_to(directory)) })
+    let mut file = file.map(|file| file.relative_to(directory));
+    for tls in file.iter().flat_map(|file| &file.origins).filter_map(|origin| origin.tls.as_ref()) {
+        if let Err(error) = ServerTls::open(tls) {
+            let finding = Diagnostic::error("bad-file", error.span, error.to_string());
+            diagnostics.push(finding.help("write the path of a file in PEM, relative to the settings file"));
+        }
+    }
+    if diagnostics.has_errors() {
+        file = None;
+    }
+    Ok(ReadSettings { source, diagnostics, file })
 }
 
 /// The values of a settings file; its mistakes go to standard error.

@@ -19,6 +19,7 @@ use crate::settings::{DecisionAddress, Settings};
 use crate::sites::StartError;
 use crate::state::StateError;
 use crate::time::Timestamp;
+use crate::upstreams::TlsFileError;
 use background::Background;
 use decision_listeners::DecisionListeners;
 pub use origin_robots::{FetchJob, FinishedJob, OriginRobots, known as known_origins};
@@ -88,6 +89,9 @@ pub enum ServerError {
     /// A certificate cannot be used.
     #[error("{0}; crawlgate does not start. When it is mended, `crawlgate check --config FILE` says so")]
     Tls(#[from] TlsError),
+    /// A file of an origin's `tls` cannot be used.
+    #[error("{0}; crawlgate does not start. Mend the file, or name another one in `tls` of the origin")]
+    OriginTls(#[from] TlsFileError),
     /// The state directory belongs to another process.
     #[error(transparent)]
     State(#[from] StateError),

@@ -66,7 +66,7 @@ impl Rooms {
         let robots = OriginRobots::new(instance.sites.clone(), &settings.origins, copies, store.clone(), now);
         let lists = threads.start(&instance.proofs, &instance.clock, &instance.metrics)?;
         let Instance { metrics, events, clock, .. } = &*instance;
-        let upstreams = Upstreams::new(&settings.origins, metrics.clone(), events.clone(), clock.clone());
+        let upstreams = Upstreams::new(&settings.origins, metrics.clone(), events.clone(), clock.clone())?;
         let upstreams = Arc::new(upstreams);
         let requests = requests(settings, &instance);
         let operations = Operations::new(Upkeep::new(instance.clone()), requests.clone(), upstreams.clone());

@@ -136,7 +136,7 @@ fn host_and_port(authority: &str) -> Option<(&str, Option<u16>)> {
 }
 
 /// A name in punycode and lower case, or an address.
-fn host_name(host: &str) -> Option<String> {
+pub fn host_name(host: &str) -> Option<String> {
     if let Ok(address) = host.parse::<IpAddr>() {
         return Some(address.to_string());
     }

@@ -61,6 +61,7 @@ impl SettingsFile {
                 place(&mut files.key);
             }
         }
+        self.origins.iter_mut().filter_map(|origin| origin.tls.as_mut()).for_each(|tls| tls.relative_to(directory));
         for path in [&mut self.policies, &mut self.acme_webroot].into_iter().flatten() {
             place(path);
         }

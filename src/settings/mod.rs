@@ -21,7 +21,9 @@ pub use file::{Defaults, NoOrigin, SettingsFile};
 pub use identity::{IdentitySettings, ListSettings};
 pub use limits::Limits;
 pub use listen::{CertificateFiles, Hsts, ListenSettings, TlsSettings};
-pub use origin::{Balance, Ejection, OriginSettings, OriginTimeouts, PlaceSettings, ServerSettings};
+pub use origin::{
+    Balance, Ejection, OriginSettings, OriginTimeouts, OriginTls, PlaceSettings, ServerSettings, TlsFile,
+};
 pub use origin_index::OriginIndex;
 
 use std::net::{IpAddr, SocketAddr};

@@ -2,7 +2,9 @@
 
 use super::ServerAddress;
 use crate::crawlers::CrawlerIndex;
+use crate::yaml::Span;
 use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Where requests for some hosts go.
@@ -18,6 +20,8 @@ pub struct OriginSettings {
     pub balance: Balance,
     /// Timeouts.
     pub timeouts: OriginTimeouts,
+    /// TLS to its servers; `None` for the system's roots and each server's own name.
+    pub tls: Option<OriginTls>,
     /// When a server that fails is left alone; `None` for never.
     pub ejection: Option<Ejection>,
     /// How many requests its servers take at once; `None` for any number.
@@ -33,10 +37,39 @@ impl OriginSettings {
             servers: servers.into_iter().map(ServerSettings::from).collect(),
             balance: Balance::default(),
             timeouts: OriginTimeouts::default(),
+            tls: None,
             ejection: Some(Ejection::default()),
             places: None,
         }
     }
+}
+
+/// TLS to the servers of an origin.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OriginTls {
+    /// The authorities that are trusted, in PEM; those of the system when absent.
+    pub ca: Option<TlsFile>,
+    /// The name that the certificates are for; each server's own when absent.
+    pub server_name: Option<String>,
+    /// The certificate and the key that servers are shown when they ask, in PEM.
+    pub client: Option<[TlsFile; 2]>,
+}
+
+impl OriginTls {
+    pub(super) fn relative_to(&mut self, directory: &Path) {
+        for file in self.ca.iter_mut().chain(self.client.iter_mut().flatten()) {
+            file.path = directory.join(&file.path);
+        }
+    }
+}
+
+/// A file, and where the settings name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFile {
+    /// The file.
+    pub path: PathBuf,
+    /// Where it is named.
+    pub span: Span,
 }
 
 /// One server of an origin.

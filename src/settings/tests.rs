@@ -173,6 +173,22 @@ fn servers_have_weights_and_backups_and_origins_their_rules() {
 }
 
 #[test]
+fn files_of_tls_are_relative_to_the_settings() {
+    let text = "origins: { servers: https://a, tls: { ca: ca.pem, server_name: App.Internal, \
+                client: { cert: c.pem, key: /keys/c.key } } }\n";
+    let (file, findings) = read_text(text);
+    assert_eq!(findings, Vec::<String>::new());
+    let file = file.expect("a file").relative_to(Path::new("/etc/crawlgate"));
+    let tls = file.origins[0].tls.clone().expect("TLS");
+    let [cert, key] = tls.client.expect("a certificate");
+    let ca = tls.ca.expect("authorities");
+    assert_eq!((ca.path.as_path(), ca.span.line), (Path::new("/etc/crawlgate/ca.pem"), 1));
+    assert_eq!(cert.path, Path::new("/etc/crawlgate/c.pem"));
+    assert_eq!(key.path, Path::new("/keys/c.key"));
+    assert_eq!(tls.server_name.as_deref(), Some("app.internal"));
+}
+
+#[test]
 fn places_have_a_part_for_crawlers_and_a_queue_for_people() {
     let (read, findings) = origins("{ servers: http://a, connections: 50, exempt: Googlebot, queue: { wait: 1s } }");
     assert_eq!(findings, Vec::<&str>::new());
@@ -199,6 +215,10 @@ fn mistakes_of_origins_are_told() {
         ("{ servers: http://a, paths: a }", "bad-path"),
         ("[{ servers: http://a }, { servers: http://b }]", "duplicate-origin"),
         ("[{ servers: http://a }, http://b]", "duplicate-origin"),
+        ("{ servers: http://a, tls: { server_name: a.example } }", "bad-value"),
+        ("{ servers: https://a, tls: { server_name: 'a:1' } }", "bad-host"),
+        ("{ servers: https://a, tls: { client: { cert: a.pem } } }", "missing-field"),
+        ("{ servers: https://a, tls: { ca: '' } }", "bad-path"),
         ("[{ hosts: a.example, servers: http://a }, { hosts: a.example, servers: http://b }]", "duplicate-origin"),
         ("[{ paths: [/a, /b], servers: http://a }, { paths: /b, servers: http://b }]", "duplicate-origin"),
     ] {

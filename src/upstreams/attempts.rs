@@ -13,6 +13,8 @@ use super::{Group, Upstreams};
 use crate::crawlers::CrawlerIndex;
 use crate::settings::OriginTimeouts;
 use crate::telemetry::ServerPlace;
+use pingora_core::connectors::TransportConnector;
+use pingora_core::protocols::Stream;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_core::{Error, ErrorSource, ErrorType};
 use std::net::IpAddr;
@@ -163,6 +165,17 @@ impl Attempts {
     /// The chosen server as Pingora connects to it.
     pub fn peer(&self) -> Option<&HttpPeer> {
         self.held.as_ref().map(|held| &held.server.peer)
+    }
+
+    /// A new connection to the chosen server.
+    ///
+    /// # Errors
+    /// There is none.
+    pub async fn connect(&self, connector: &TransportConnector) -> pingora_core::Result<Stream> {
+        match &self.held {
+            Some(held) => held.server.connect(connector).await,
+            None => Err(NoServer::NoAddress.error()),
+        }
     }
 
     /// The name and port of the chosen server, for a request that names no host.

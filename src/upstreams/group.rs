@@ -5,6 +5,7 @@ use super::server::{Entrance, Entry, Held, NEVER, Room, Server, Shared, Visitor}
 use super::standing::{Because, Standing};
 use super::table::Table;
 use super::tally::Tally;
+use super::tls::ServerTls;
 use crate::settings::{Balance, Ejection, OriginSettings, ServerSettings};
 use crate::telemetry::ServerPlace;
 use crate::time::Timestamp;
@@ -45,7 +46,7 @@ type Members = Vec<Vec<Arc<Server>>>;
 
 impl Group {
     /// Servers that are given as addresses are ready at once.
-    pub fn new(origin: usize, settings: &OriginSettings) -> Group {
+    pub fn new(origin: usize, settings: &OriginSettings, tls: Option<Arc<ServerTls>>) -> Group {
         let shared =
             Arc::new(Shared { trial_due: AtomicU64::new(NEVER), room: settings.places.as_ref().map(Room::new) });
         let entry = |(server, said): (usize, &ServerSettings)| {
@@ -57,6 +58,7 @@ impl Group {
                 weight: said.weight,
                 is_backup: said.is_backup,
                 timeouts: settings.timeouts,
+                tls: tls.clone(),
                 tally: Tally::default(),
                 shared: shared.clone(),
             })

@@ -19,6 +19,7 @@ mod server;
 mod standing;
 mod table;
 mod tally;
+mod tls;
 
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,7 @@ pub use failure::{failure_reason, failure_status};
 pub use resolve::Resolver;
 pub use server::Full;
 pub use tally::{LastFailure, OriginStatus, OutOfUse, QueueStatus, UpstreamsStatus, WithoutOriginStatus};
+pub use tls::{ServerTls, TlsFileError};
 
 use crate::clock::Clock;
 use crate::crawlers::{CrawlerIndex, Registry};
@@ -53,10 +55,22 @@ pub struct Upstreams {
 impl Upstreams {
     /// Prepares the origins. A server that is given as an address is ready at once, a name after the first round of a
     /// [`Resolver`].
-    pub fn new(settings: &[OriginSettings], metrics: Arc<Metrics>, events: Events, clock: Clock) -> Upstreams {
+    ///
+    /// # Errors
+    /// A file of an origin's `tls` cannot be used.
+    pub fn new(
+        settings: &[OriginSettings],
+        metrics: Arc<Metrics>,
+        events: Events,
+        clock: Clock,
+    ) -> Result<Upstreams, TlsFileError> {
+        let group = |(place, origin): (usize, &OriginSettings)| {
+            let tls = origin.tls.as_ref().map(ServerTls::open).transpose()?;
+            Ok(Group::new(place, origin, tls.map(Arc::new)))
+        };
         let upstreams = Upstreams {
             index: OriginIndex::new(settings),
-            groups: settings.iter().enumerate().map(|(place, origin)| Group::new(place, origin)).collect(),
+            groups: settings.iter().enumerate().map(group).collect::<Result<_, TlsFileError>>()?,
             without_origin: WithoutOrigin::default(),
             started: Instant::now(),
             metrics,
@@ -64,7 +78,7 @@ impl Upstreams {
             clock,
         };
         upstreams.metrics.set_origins(upstreams.groups.iter().map(|group| (group.name(), group.entries.len())));
-        upstreams
+        Ok(upstreams)
     }
 
     /// How the servers stand and what requests came to lately, in the order of the settings.

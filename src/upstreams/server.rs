@@ -10,9 +10,12 @@ pub(super) use room::{Entrance, Room, RoomStatus, Visitor};
 use super::hash::hash;
 use super::standing::Standing;
 use super::tally::Tally;
+use super::tls::{Prepared, ServerTls};
 use crate::settings::{OriginTimeouts, ServerAddress};
 use crate::telemetry::ServerPlace;
-use pingora_core::protocols::TcpKeepalive;
+use pingora_core::Result;
+use pingora_core::connectors::TransportConnector;
+use pingora_core::protocols::{Stream, TcpKeepalive};
 use pingora_core::upstreams::peer::{HttpPeer, Peer};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -43,6 +46,8 @@ pub(super) struct Entry {
     pub weight: u16,
     pub is_backup: bool,
     pub timeouts: OriginTimeouts,
+    /// What TLS to it needs beside the address.
+    pub tls: Option<Arc<ServerTls>>,
     /// What requests came to, at all of its addresses.
     pub tally: Tally,
     pub shared: Arc<Shared>,
@@ -54,6 +59,8 @@ pub(super) struct Server {
     pub entry: Arc<Entry>,
     pub address: SocketAddr,
     pub peer: HttpPeer,
+    /// What connects to it in the place of Pingora's connector.
+    tls: Option<Prepared>,
     /// Tells connections to it apart from those to others.
     pub key: u64,
     /// The same in each process: clients keep their server.
@@ -82,7 +89,8 @@ impl Server {
         let ServerAddress { tls, host, .. } = &entry.address;
         // With an empty name, Pingora's rustls connector switches verification off. With an address as the name, it
         // verifies the certificate for that address.
-        let mut peer = HttpPeer::new(address, *tls, host.clone());
+        let name = entry.tls.as_ref().and_then(|tls| tls.server_name.as_ref()).unwrap_or(host);
+        let mut peer = HttpPeer::new(address, *tls, name.clone());
         let timeouts = entry.timeouts;
         peer.options.connection_timeout = Some(timeouts.connect);
         peer.options.total_connection_timeout = Some(timeouts.connect.saturating_add(Duration::from_secs(2)));
@@ -96,8 +104,21 @@ impl Server {
             #[cfg(target_os = "linux")]
             user_timeout: Duration::ZERO,
         });
+        let prepared =
+            entry.tls.as_ref().filter(|_| *tls).and_then(|tls| tls.prepare(&mut peer, entry.place.origin, name));
         let (key, hash) = (peer.reuse_hash(), hash(address.to_string().as_bytes()));
-        Server { entry, address, peer, key, hash, live: Box::default() }
+        Server { entry, address, peer, tls: prepared, key, hash, live: Box::default() }
+    }
+
+    /// A new connection to it.
+    ///
+    /// # Errors
+    /// There is none.
+    pub async fn connect(&self, connector: &TransportConnector) -> Result<Stream> {
+        match &self.tls {
+            Some(tls) => tls.connect(connector).await,
+            None => connector.new_stream(&self.peer).await,
+        }
     }
 
     pub fn place(&self) -> ServerPlace {

@@ -14,7 +14,7 @@ fn servers(hosts: &[&str]) -> OriginSettings {
 }
 
 fn upstreams(origins: &[OriginSettings]) -> Upstreams {
-    Upstreams::new(origins, Metrics::new(), Events::off(), Clock::default())
+    Upstreams::new(origins, Metrics::new(), Events::off(), Clock::default()).expect("no files")
 }
 
 fn wanted(is_repeatable: bool) -> Wanted<'static> {
@@ -485,7 +485,7 @@ async fn crawlers_that_are_turned_away_are_told_later_and_later_moments() {
 async fn search_crawler_that_is_turned_away_for_long_is_known() {
     let googlebot = Registry::builtin().find("googlebot").expect("a known crawler");
     let origin = bounded(2, 1);
-    let group = Group::new(0, &origin);
+    let group = Group::new(0, &origin, None);
     let room = group.shared.room.as_ref().expect("a bound");
     let _inside = Held::enter(group.servers(&group.entries[0])[0].clone());
     let visitor = server::Visitor { is_crawler: true, verified: Some(googlebot), is_search: true, client: None };

@@ -69,4 +69,5 @@ mod telemetry {
 mod upstreams {
     mod bad_servers;
     mod people_first;
+    mod tls;
 }

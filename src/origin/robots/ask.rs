@@ -7,10 +7,11 @@
 
 use super::super::trust;
 use super::public_addresses::{NotPublic, PublicAddresses};
+use super::server_of_name::{ServerOfName, in_url};
 use super::{FetchFailure, FetchResult};
 use crate::heads::OWN_AGENT;
 use crate::robots::MAX_BYTES;
-use crate::settings::{OriginIndex, OriginSettings, OriginTimeouts, ServerAddress};
+use crate::settings::{OriginIndex, OriginSettings, OriginTimeouts, OriginTls, ServerAddress};
 use std::io::Read;
 use std::time::{Duration, Instant};
 use ureq::unversioned::resolver::DefaultResolver;
@@ -42,6 +43,8 @@ pub struct Target {
     pub servers: Vec<ServerAddress>,
     /// How long they may take.
     pub timeouts: OriginTimeouts,
+    /// TLS to them; `None` for the system's roots and each server's own name.
+    pub tls: Option<OriginTls>,
 }
 
 impl Targets {
@@ -73,7 +76,7 @@ impl Targets {
             .or(named)
             .or_else(|| group.servers.first().map(|server| server.address.authority()))?;
         let servers = group.servers.iter().map(|server| server.address.clone()).take(SERVERS).collect();
-        Some(Target { host, servers, timeouts: group.timeouts })
+        Some(Target { host, servers, timeouts: group.timeouts, tls: group.tls.clone() })
     }
 }
 
@@ -251,6 +254,8 @@ fn file(response: Response, url: String) -> FetchResult {
 }
 
 fn request(question: &Question<'_>, place: &Place, url: &str, deadline: Instant) -> Result<Response, ureq::Error> {
+    let is_tls = url.starts_with("https:");
+    let tls = question.target.tls.as_ref().filter(|_| is_tls && !place.is_foreign);
     let config = ureq::Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)
@@ -261,13 +266,21 @@ fn request(question: &Question<'_>, place: &Place, url: &str, deadline: Instant)
         .user_agent(OWN_AGENT)
         // A proxy that the environment names is for other programs. The settings say how origins are reached.
         .proxy(None)
-        .tls_config(trust::system())
+        .tls_config(tls.map_or_else(|| Ok(trust::system()), trust::of_origin)?)
         .build();
-    let agent = match place.is_foreign {
-        true => ureq::Agent::with_parts(config, DefaultConnector::new(), PublicAddresses::default()),
-        false => ureq::Agent::with_parts(config, DefaultConnector::new(), DefaultResolver::default()),
+    let name = tls.and_then(|tls| tls.server_name.as_deref());
+    let agent = match name {
+        Some(_) => ureq::Agent::with_parts(config, DefaultConnector::new(), ServerOfName::new(&place.authority)),
+        None if place.is_foreign => {
+            ureq::Agent::with_parts(config, DefaultConnector::new(), PublicAddresses::default())
+        }
+        None => ureq::Agent::with_parts(config, DefaultConnector::new(), DefaultResolver::default()),
     };
-    let mut request = agent.get(url).header("accept", "text/plain, */*;q=0.5");
+    let named = name.map(|name| format!("https://{}{}", in_url(name), place.path));
+    let mut request = agent.get(named.as_deref().unwrap_or(url)).header("accept", "text/plain, */*;q=0.5");
+    if let (Some(_), None) = (name, &place.host) {
+        request = request.header("host", &place.authority);
+    }
     if let Some(host) = &place.host {
         // For origins that redirect every request without https.
         request = request.header("host", host).header("x-forwarded-proto", if place.tls { "https" } else { "http" });

@@ -6,6 +6,7 @@ mod fetch_result;
 mod fetch_state;
 mod fetched_copy;
 mod public_addresses;
+mod server_of_name;
 mod stored_copy;
 
 pub use ask::{Question, Target, Targets, ask};

@@ -1,8 +1,10 @@
 //! `origins` decoded: servers by host and path.
 
-use super::super::address::host_pattern;
-use super::super::{Balance, Ejection, OriginSettings, OriginTimeouts, PlaceSettings, ServerAddress, ServerSettings};
-use super::{HOUR, MILLISECOND, SECOND, duration, later, list, or_off};
+use super::super::address::{host_name, host_pattern};
+use super::super::{
+    Balance, Ejection, OriginSettings, OriginTimeouts, OriginTls, PlaceSettings, ServerAddress, ServerSettings, TlsFile,
+};
+use super::{HOUR, MILLISECOND, SECOND, duration, later, list, or_off, path};
 use crate::crawlers::{CrawlerIndex, Registry};
 use crate::yaml::{Decoder, Fields, Node, Value};
 use std::ops::RangeInclusive;
@@ -57,9 +59,9 @@ fn overlap(one: &OriginSettings, other: &OriginSettings) -> Option<String> {
 fn origin(node: &Node, decoder: &mut Decoder<'_>) -> Option<OriginSettings> {
     let mut fields = decoder.fields(
         node,
-        "a map: hosts, paths, servers, balance, timeouts, ejection, connections, crawlers, exempt, queue",
+        "a map: hosts, paths, servers, balance, timeouts, tls, ejection, connections, crawlers, exempt, queue",
     )?;
-    later(&mut fields, &["health", "tls"], decoder);
+    later(&mut fields, &["health"], decoder);
     let hosts = fields.take("hosts").map(|list| hosts(list, decoder)).unwrap_or_default();
     let paths = fields.take("paths").map(|list| paths(list, decoder)).unwrap_or_default();
     let servers: Vec<ServerSettings> = match fields.take("servers") {
@@ -75,7 +77,15 @@ fn origin(node: &Node, decoder: &mut Decoder<'_>) -> Option<OriginSettings> {
         None => Some(Ejection::default()),
     };
     let places = places(&mut fields, decoder);
+    let tls_field = fields.take_with_key("tls");
+    let tls = tls_field.and_then(|(_, node)| tls(node, decoder));
     fields.finish(decoder);
+    if let Some((key, _)) =
+        tls_field.filter(|_| servers.iter().all(|server| !server.address.tls) && !servers.is_empty())
+    {
+        decoder.error("bad-value", key.span, "`tls` is for servers with https, and this origin has none").help =
+            Some("write `https://` in the URLs of its servers, or remove `tls`".into());
+    }
     if servers.is_empty() {
         decoder.error("missing-field", node.span, "an origin needs `servers`").help =
             Some("write `servers: http://127.0.0.1:3000`".into());
@@ -85,7 +95,8 @@ fn origin(node: &Node, decoder: &mut Decoder<'_>) -> Option<OriginSettings> {
         decoder.error("no-server", node.span, "every server of this origin is a backup").help =
             Some("leave `backup` out of at least one: backups are used only while no other server is up".into());
     }
-    Some(OriginSettings { hosts, paths, servers, balance: balance.unwrap_or_default(), timeouts, ejection, places })
+    let balance = balance.unwrap_or_default();
+    Some(OriginSettings { hosts, paths, servers, balance, timeouts, tls, ejection, places })
 }
 
 fn hosts(list: &Node, decoder: &mut Decoder<'_>) -> Vec<String> {
@@ -170,6 +181,41 @@ fn timeouts(node: &Node, decoder: &mut Decoder<'_>) -> OriginTimeouts {
     }
     fields.finish(decoder);
     timeouts
+}
+
+fn tls(node: &Node, decoder: &mut Decoder<'_>) -> Option<OriginTls> {
+    let mut fields = decoder.fields(node, "a map: ca, server_name, client")?;
+    let ca = fields.take("ca").and_then(|node| tls_file(node, decoder));
+    let server_name = fields.take("server_name").and_then(|node| {
+        let written = decoder.text(node, "the name in the servers' certificates")?;
+        let name = host_name(written);
+        if name.is_none() {
+            decoder.error("bad-host", node.span, format!("`{written}` is not a host name")).help =
+                Some("write the name that is in the certificates, like `app.internal`, without scheme and port".into());
+        }
+        name
+    });
+    let client = fields.take("client").and_then(|node| client_certificate(node, decoder));
+    fields.finish(decoder);
+    Some(OriginTls { ca, server_name, client })
+}
+
+fn client_certificate(node: &Node, decoder: &mut Decoder<'_>) -> Option<[TlsFile; 2]> {
+    let mut fields = decoder.fields(node, "a map: cert, key")?;
+    let files = ["cert", "key"].map(|name| match fields.take(name) {
+        Some(node) => tls_file(node, decoder),
+        None => {
+            decoder.error("missing-field", node.span, format!("a client certificate needs `{name}`: a file in PEM"));
+            None
+        }
+    });
+    fields.finish(decoder);
+    let [cert, key] = files;
+    Some([cert?, key?])
+}
+
+fn tls_file(node: &Node, decoder: &mut Decoder<'_>) -> Option<TlsFile> {
+    Some(TlsFile { path: path(node, decoder)?, span: node.span })
 }
 
 fn ejection(node: &Node, decoder: &mut Decoder<'_>) -> Option<Ejection> {

@@ -55,11 +55,7 @@ impl<C: Client> Exchange<'_, C> {
             if let Some(stream) = kept {
                 return Ok(Origin { stream, route, is_kept: true });
             }
-            let connected = match self.attempts.peer() {
-                Some(peer) => self.lane.connector.new_stream(peer).await,
-                None => Err(NoServer::NoAddress.error()),
-            };
-            match connected {
+            match self.attempts.connect(&self.lane.connector).await {
                 Ok(stream) => return Ok(Origin { stream, route, is_kept: false }),
                 Err(mut error) => {
                     error.as_up();
