@@ -128,7 +128,9 @@ where
         Way::Lane(request) => {
             let Some(lane) = &door.edge.lane else { return None };
             let mut client = Http1Client::new(&mut connection, &head, &request, stop);
-            match Exchange::new(lane, &mut client, ticket, *request).run().await {
+            // In a box, or each connection would have room for it between its requests.
+            let after = Box::pin(Exchange::new(lane, &mut client, ticket, *request).run()).await;
+            match after {
                 After::Whole if client.goes_on().await => Some(connection),
                 After::Whole | After::Answered => {
                     linger(&mut connection, LINGERING).await;

@@ -155,7 +155,8 @@ impl Attempts {
             Entrance::Refused(full) => Err(NoServer::Full(full)),
             Entrance::Queue(waiting) => {
                 let began = Instant::now();
-                let held = waiting.place().await;
+                // In a box, or each request would have room for its timer.
+                let held = Box::pin(waiting.place()).await;
                 upstreams.metrics.queue_waited(began.elapsed().as_secs_f64());
                 held.map_err(NoServer::Full)
             }

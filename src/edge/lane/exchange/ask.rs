@@ -55,7 +55,8 @@ impl<C: Client> Exchange<'_, C> {
             if let Some(stream) = kept {
                 return Ok(Origin { stream, route, is_kept: true });
             }
-            match self.attempts.connect(&self.lane.connector).await {
+            // In memory of its own: a request on a kept connection would carry 8 KiB of room for it.
+            match Box::pin(self.attempts.connect(&self.lane.connector)).await {
                 Ok(stream) => return Ok(Origin { stream, route, is_kept: false }),
                 Err(mut error) => {
                     error.as_up();
