@@ -2,6 +2,8 @@
 
 use super::ServerAddress;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::os::unix::net::SocketAddr as UnixAddress;
+use std::path::PathBuf;
 
 /// Why a text is not the URL of a server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,8 +19,11 @@ pub struct ServerAddressError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServerAddressMistake {
     /// There is no `://`.
-    #[error("write it with its scheme, like `http://127.0.0.1:3000`")]
+    #[error("write it with its scheme, like `http://127.0.0.1:3000`, or as `unix:/run/app.sock`")]
     NoScheme,
+    /// There is no path of a Unix socket, or one that the system cannot connect to.
+    #[error("the path of a socket has 1 to 107 octets, and no zero octet")]
+    Socket,
     /// The scheme is neither http nor https.
     #[error("only http and https are supported")]
     UnknownScheme,
@@ -50,7 +55,7 @@ pub struct ListenAddressError {
 }
 
 impl ServerAddress {
-    /// Reads the URL of a server: `http://127.0.0.1:3000`, `https://origin.example`.
+    /// Reads the URL of a server: `http://127.0.0.1:3000`, `https://origin.example`, `unix:/run/app.sock`.
     ///
     /// ```
     /// use crawlgate::settings::ServerAddress;
@@ -79,6 +84,9 @@ impl ServerAddress {
 
     /// The server as the settings write it.
     pub fn url(&self) -> String {
+        if let Some(path) = &self.socket {
+            return format!("unix:{}", path.display());
+        }
         format!("{}://{}", if self.tls { "https" } else { "http" }, self.authority())
     }
 
@@ -87,8 +95,19 @@ impl ServerAddress {
         self.host.parse().ok()
     }
 
+    /// Whether its addresses have to be looked up.
+    pub fn is_name(&self) -> bool {
+        self.socket.is_none() && self.ip().is_none()
+    }
+
     fn read(url: &str) -> Result<ServerAddress, ServerAddressMistake> {
         use ServerAddressMistake as Mistake;
+        if let Some(path) = url.strip_prefix("unix:") {
+            // An empty path is a socket without a name.
+            let is_path = !path.is_empty() && UnixAddress::from_pathname(path).is_ok();
+            let socket = is_path.then(|| PathBuf::from(path)).ok_or(Mistake::Socket)?;
+            return Ok(ServerAddress { tls: false, host: "localhost".into(), port: 80, socket: Some(socket) });
+        }
         let (scheme, rest) = url.split_once("://").ok_or(Mistake::NoScheme)?;
         let tls = match scheme.to_ascii_lowercase().as_str() {
             "http" => false,
@@ -107,7 +126,7 @@ impl ServerAddress {
         if port == 0 {
             return Err(Mistake::PortZero);
         }
-        Ok(ServerAddress { tls, host: host_name(host).ok_or(Mistake::HostName)?, port })
+        Ok(ServerAddress { tls, host: host_name(host).ok_or(Mistake::HostName)?, port, socket: None })
     }
 }
 

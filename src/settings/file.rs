@@ -61,6 +61,8 @@ impl SettingsFile {
                 place(&mut files.key);
             }
         }
+        let servers = self.origins.iter_mut().flat_map(|origin| &mut origin.servers);
+        servers.filter_map(|server| server.address.socket.as_mut()).for_each(place);
         self.origins.iter_mut().filter_map(|origin| origin.tls.as_mut()).for_each(|tls| tls.relative_to(directory));
         for path in [&mut self.policies, &mut self.acme_webroot].into_iter().flatten() {
             place(path);

@@ -89,6 +89,8 @@ pub struct ServerAddress {
     pub host: String,
     /// Its port.
     pub port: u16,
+    /// The path of its Unix socket. Then host and port are those of the Host field of a request without one.
+    pub socket: Option<PathBuf>,
 }
 
 /// What is written down, and where.

@@ -34,7 +34,7 @@ fn a_whole_file_is_read() {
     assert_eq!(settings.origins[0].hosts, ["shop.example", "*.shop.example"]);
     assert_eq!(
         settings.origins[0].servers[1].address,
-        ServerAddress { tls: true, host: "b.example".into(), port: 443 }
+        ServerAddress { tls: true, host: "b.example".into(), port: 443, socket: None }
     );
     assert_eq!(settings.origins[0].timeouts.connect, Duration::from_millis(500));
     assert_eq!(settings.origins[0].timeouts.write, OriginTimeouts::default().write);
@@ -189,6 +189,16 @@ fn files_of_tls_are_relative_to_the_settings() {
 }
 
 #[test]
+fn unix_sockets_are_relative_to_the_settings() {
+    let (file, findings) = read_text("origins: [unix:/run/app.sock, unix:app.sock]\n");
+    assert_eq!(findings, Vec::<String>::new());
+    let file = file.expect("a file").relative_to(Path::new("/etc/crawlgate"));
+    let urls: Vec<String> = file.origins[0].servers.iter().map(|server| server.address.url()).collect();
+    assert_eq!(urls, ["unix:/run/app.sock", "unix:/etc/crawlgate/app.sock"]);
+    assert!(ServerAddress::parse(&format!("unix:/{}", "a".repeat(107))).is_err());
+}
+
+#[test]
 fn places_have_a_part_for_crawlers_and_a_queue_for_people() {
     let (read, findings) = origins("{ servers: http://a, connections: 50, exempt: Googlebot, queue: { wait: 1s } }");
     assert_eq!(findings, Vec::<&str>::new());
@@ -246,6 +256,7 @@ fn a_url_that_is_not_a_server_is_refused_with_the_reason() {
         "http://a b",
         "http://a:",
         "http://a..b",
+        "unix:",
     ] {
         assert!(ServerAddress::parse(url).is_err(), "{url}");
     }

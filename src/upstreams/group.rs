@@ -12,7 +12,7 @@ use crate::time::Timestamp;
 use arc_swap::ArcSwap;
 use smallvec::SmallVec;
 use std::collections::HashSet;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -32,6 +32,9 @@ pub(super) struct Group {
     /// The addresses of each entry. Held while the table is made.
     members: Mutex<Vec<Vec<Arc<Server>>>>,
 }
+
+/// What stands for the address of a server with a Unix socket.
+const OF_SOCKET: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 /// What became of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +79,9 @@ impl Group {
             entries,
         };
         for entry in &group.entries {
-            if let Some(ip) = entry.address.ip() {
+            if entry.address.socket.is_some() {
+                group.use_addresses(entry, &[OF_SOCKET]);
+            } else if let Some(ip) = entry.address.ip() {
                 group.use_addresses(entry, &[SocketAddr::new(ip, entry.address.port)]);
             }
         }

@@ -157,7 +157,7 @@ fn server_status(group: &Group, entry: &Entry, lived: Duration) -> OriginStatus 
     let out_of_use = |server: &Arc<Server>| {
         let standing = server.standing();
         let because = standing.because()?;
-        let (address, reason) = (server.address.to_string(), because.reason.to_owned());
+        let (address, reason) = (server.shown_address(), because.reason.to_owned());
         Some(OutOfUse { address, since: because.since, reason })
     };
     OriginStatus {

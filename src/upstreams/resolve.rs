@@ -52,7 +52,7 @@ impl Upstreams {
     /// The servers that the settings give by name.
     fn named_entries(&self) -> impl Iterator<Item = (&Group, &Arc<Entry>)> {
         let entries = self.groups.iter().flat_map(|group| group.entries.iter().map(move |entry| (group, entry)));
-        entries.filter(|(_, entry)| entry.address.ip().is_none())
+        entries.filter(|(_, entry)| entry.address.is_name())
     }
 }
 

@@ -15,9 +15,11 @@ use crate::settings::{OriginTimeouts, ServerAddress};
 use crate::telemetry::ServerPlace;
 use pingora_core::Result;
 use pingora_core::connectors::TransportConnector;
+use pingora_core::protocols::l4::socket::SocketAddr as Address;
 use pingora_core::protocols::{Stream, TcpKeepalive};
 use pingora_core::upstreams::peer::{HttpPeer, Peer};
 use std::net::SocketAddr;
+use std::os::unix::net::SocketAddr as UnixAddress;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -57,6 +59,7 @@ pub(super) struct Entry {
 #[derive(Debug)]
 pub(super) struct Server {
     pub entry: Arc<Entry>,
+    /// 0.0.0.0:0 of one with a Unix socket.
     pub address: SocketAddr,
     pub peer: HttpPeer,
     /// What connects to it in the place of Pingora's connector.
@@ -86,11 +89,15 @@ struct Live {
 impl Server {
     /// Prepares connections to an address. Pingora sets no timeouts of its own (Pingora 0.9.1).
     pub fn new(entry: Arc<Entry>, address: SocketAddr) -> Server {
-        let ServerAddress { tls, host, .. } = &entry.address;
+        let ServerAddress { tls, host, socket, .. } = &entry.address;
         // With an empty name, Pingora's rustls connector switches verification off. With an address as the name, it
         // verifies the certificate for that address.
         let name = entry.tls.as_ref().and_then(|tls| tls.server_name.as_ref()).unwrap_or(host);
         let mut peer = HttpPeer::new(address, *tls, name.clone());
+        let socket = socket.as_deref().and_then(|path| UnixAddress::from_pathname(path).ok());
+        if let Some(socket) = socket {
+            peer._address = Address::Unix(socket);
+        }
         let timeouts = entry.timeouts;
         peer.options.connection_timeout = Some(timeouts.connect);
         peer.options.total_connection_timeout = Some(timeouts.connect.saturating_add(Duration::from_secs(2)));
@@ -106,7 +113,7 @@ impl Server {
         });
         let prepared =
             entry.tls.as_ref().filter(|_| *tls).and_then(|tls| tls.prepare(&mut peer, entry.place.origin, name));
-        let (key, hash) = (peer.reuse_hash(), hash(address.to_string().as_bytes()));
+        let (key, hash) = (peer.reuse_hash(), hash(peer._address.to_string().as_bytes()));
         Server { entry, address, peer, tls: prepared, key, hash, live: Box::default() }
     }
 
@@ -125,11 +132,19 @@ impl Server {
         self.entry.place
     }
 
+    /// Its address and port, or the path of its socket.
+    pub fn shown_address(&self) -> String {
+        match &self.entry.address.socket {
+            Some(path) => path.display().to_string(),
+            None => self.address.to_string(),
+        }
+    }
+
     /// As messages name it: its URL, and its address where it has a name.
     pub fn named(&self) -> String {
-        match self.entry.address.ip() {
-            Some(_) => self.entry.url.clone(),
-            None => format!("{} ({})", self.entry.url, self.address.ip()),
+        match self.entry.address.is_name() {
+            false => self.entry.url.clone(),
+            true => format!("{} ({})", self.entry.url, self.address.ip()),
         }
     }
 

@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn servers(hosts: &[&str]) -> OriginSettings {
-    let server = |host: &&str| ServerAddress { tls: false, host: (*host).to_owned(), port: 8080 };
+    let server = |host: &&str| ServerAddress { tls: false, host: (*host).to_owned(), port: 8080, socket: None };
     OriginSettings::of(hosts.iter().map(server))
 }
 

@@ -70,4 +70,5 @@ mod upstreams {
     mod bad_servers;
     mod people_first;
     mod tls;
+    mod unix_sockets;
 }

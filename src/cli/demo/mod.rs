@@ -43,7 +43,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let policies = policies(arguments, temporary.path())?;
     let control = temporary.path().join("control.sock");
     let access_log = temporary.path().join("access.log");
-    let server = ServerAddress { tls: false, host: origin.ip().to_string(), port: origin.port() };
+    let server = ServerAddress { tls: false, host: origin.ip().to_string(), port: origin.port(), socket: None };
     let settings = Settings {
         listen: vec![listener(arguments, temporary.path())?],
         decisions: None,

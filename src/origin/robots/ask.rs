@@ -8,11 +8,13 @@
 use super::super::trust;
 use super::public_addresses::{NotPublic, PublicAddresses};
 use super::server_of_name::{ServerOfName, in_url};
+use super::unix_connector::UnixConnector;
 use super::{FetchFailure, FetchResult};
 use crate::heads::OWN_AGENT;
 use crate::robots::MAX_BYTES;
 use crate::settings::{OriginIndex, OriginSettings, OriginTimeouts, OriginTls, ServerAddress};
 use std::io::Read;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::DefaultConnector;
@@ -113,6 +115,8 @@ struct Place {
     tls: bool,
     /// The server to connect to.
     authority: String,
+    /// The socket to connect to in its place.
+    socket: Option<PathBuf>,
     /// Whether the server is none of the origin's.
     is_foreign: bool,
     /// Path and query.
@@ -154,22 +158,25 @@ impl Place {
                 host: Some(host.to_owned()),
                 tls,
                 authority: server.authority(),
+                socket: server.socket.clone(),
                 path,
                 is_foreign: false,
             });
         }
-        let is_server = |server: &ServerAddress| server.tls == tls && server.authority().eq_ignore_ascii_case(host);
+        let is_server = |server: &ServerAddress| {
+            server.socket.is_none() && server.tls == tls && server.authority().eq_ignore_ascii_case(host)
+        };
         let is_foreign = !question.target.servers.iter().any(is_server);
-        Some(Place { host: None, tls, authority: host.to_owned(), path, is_foreign })
+        Some(Place { host: None, tls, authority: host.to_owned(), socket: None, path, is_foreign })
     }
 }
 
 fn follow(question: &Question<'_>, server: &ServerAddress, deadline: Instant) -> FetchResult {
-    let host = question.target.host.clone();
     let mut place = Place {
-        host: Some(host),
+        host: Some(question.target.host.clone()),
         tls: server.tls,
         authority: server.authority(),
+        socket: server.socket.clone(),
         path: "/robots.txt".into(),
         is_foreign: false,
     };
@@ -269,12 +276,17 @@ fn request(question: &Question<'_>, place: &Place, url: &str, deadline: Instant)
         .tls_config(tls.map_or_else(|| Ok(trust::system()), trust::of_origin)?)
         .build();
     let name = tls.and_then(|tls| tls.server_name.as_deref());
-    let agent = match name {
-        Some(_) => ureq::Agent::with_parts(config, DefaultConnector::new(), ServerOfName::new(&place.authority)),
-        None if place.is_foreign => {
+    let agent = match (&place.socket, name) {
+        (Some(path), _) => {
+            ureq::Agent::with_parts(config, UnixConnector(path.clone()), ServerOfName::new("127.0.0.1:80"))
+        }
+        (None, Some(_)) => {
+            ureq::Agent::with_parts(config, DefaultConnector::new(), ServerOfName::new(&place.authority))
+        }
+        (None, None) if place.is_foreign => {
             ureq::Agent::with_parts(config, DefaultConnector::new(), PublicAddresses::default())
         }
-        None => ureq::Agent::with_parts(config, DefaultConnector::new(), DefaultResolver::default()),
+        (None, None) => ureq::Agent::with_parts(config, DefaultConnector::new(), DefaultResolver::default()),
     };
     let named = name.map(|name| format!("https://{}{}", in_url(name), place.path));
     let mut request = agent.get(named.as_deref().unwrap_or(url)).header("accept", "text/plain, */*;q=0.5");

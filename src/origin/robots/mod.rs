@@ -8,6 +8,7 @@ mod fetched_copy;
 mod public_addresses;
 mod server_of_name;
 mod stored_copy;
+mod unix_connector;
 
 pub use ask::{Question, Target, Targets, ask};
 pub use fetch_result::{FetchFailure, FetchResult};
