@@ -16,7 +16,7 @@ use pingora_core::server::{RunArgs, Server};
 use pingora_core::services::background::GenBackgroundService;
 use pingora_proxy::HttpProxy;
 use std::net::TcpListener;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU16, NonZeroUsize};
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -113,7 +113,10 @@ fn doors(
     // Without a listener of its own for https, a proxy in front has one.
     let port = if ports.contains(&443) { None } else { ports.first().copied() };
     let door = |(said, (listener, tls)): (&ListenSettings, (TcpListener, Option<TlsListener>))| {
-        let redirect = said.redirects.then_some(Redirect { port });
+        let redirect = said.redirect.map(|said| match said.port.map(NonZeroU16::get) {
+            Some(443) => Redirect { port: None },
+            seen => Redirect { port: seen.or(port) },
+        });
         let door = Door { edge: edge.clone(), tls, proxy_protocol: said.proxy_protocol, redirect };
         (BoundListener::Tcp(listener), Arc::new(door) as Arc<dyn Serve>)
     };

@@ -1,6 +1,7 @@
 //! Listeners as settings: an address, and what is spoken there.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,13 +14,20 @@ pub struct ListenSettings {
     pub tls: Option<TlsSettings>,
     /// Whether each connection begins with a header of the PROXY protocol.
     pub proxy_protocol: bool,
-    /// Whether requests are led to https.
-    pub redirects: bool,
+    /// Whether requests are led to https, and where.
+    pub redirect: Option<RedirectSettings>,
+}
+
+/// Where a listener leads its requests to: https.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RedirectSettings {
+    /// The port that clients see; the one of the first TLS listener when absent.
+    pub port: Option<NonZeroU16>,
 }
 
 impl From<SocketAddr> for ListenSettings {
     fn from(address: SocketAddr) -> ListenSettings {
-        ListenSettings { address, tls: None, proxy_protocol: false, redirects: false }
+        ListenSettings { address, tls: None, proxy_protocol: false, redirect: None }
     }
 }
 

@@ -20,7 +20,7 @@ pub use evidence::EvidenceSettings;
 pub use file::{Defaults, NoOrigin, SettingsFile};
 pub use identity::{IdentitySettings, ListSettings};
 pub use limits::Limits;
-pub use listen::{CertificateFiles, Hsts, ListenSettings, TlsSettings};
+pub use listen::{CertificateFiles, Hsts, ListenSettings, RedirectSettings, TlsSettings};
 pub use origin::{
     Balance, Ejection, OriginSettings, OriginTimeouts, OriginTls, PlaceSettings, ServerSettings, TlsFile,
 };

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::yaml::Source;
+use std::num::NonZeroU16;
 use std::path::Path;
 use std::time::Duration;
 
@@ -114,6 +115,27 @@ fn evidence_is_off_unless_it_is_asked_for_and_needs_a_directory() {
         ("state: off\nevidence: on", "3:11"),
     ] {
         assert_eq!(evidence(said), (None, vec![format!("crawlgate.yaml:{place}")]), "{said}");
+    }
+}
+
+#[test]
+fn a_redirect_names_the_port_that_clients_see() {
+    let listener = |redirect: &str| {
+        let text =
+            format!("origins: http://127.0.0.1:3000\nlisten: {{ address: 127.0.0.1:80, redirect: {redirect} }}\n");
+        let (file, findings) = read_text(&text);
+        let places: Vec<_> = findings.iter().filter_map(|line| line.split(": ").next().map(str::to_owned)).collect();
+        let settings = file.and_then(|file| file.settle(defaults()).ok());
+        (settings.and_then(|settings| settings.listen.first()?.redirect), places)
+    };
+    let to = |port| Some(RedirectSettings { port: NonZeroU16::new(port) });
+    assert_eq!(listener("https"), (to(0), vec![]));
+    assert_eq!(listener("{ to: https }"), (to(0), vec![]));
+    assert_eq!(listener("{ to: https, port: 8443 }"), (to(8443), vec![]));
+    for (redirect, place) in
+        [("http", "2:44"), ("{ port: 443 }", "2:44"), ("{ to: http }", "2:50"), ("{ to: https, port: 65536 }", "2:63")]
+    {
+        assert_eq!(listener(redirect), (None, vec![format!("crawlgate.yaml:{place}")]), "{redirect}");
     }
 }
 

@@ -1,8 +1,9 @@
 //! `listen` decoded.
 
-use super::super::{CertificateFiles, Hsts, ListenSettings, TlsSettings};
+use super::super::{CertificateFiles, Hsts, ListenSettings, RedirectSettings, TlsSettings};
 use super::{HOUR, address, duration, later, list, path};
 use crate::yaml::{Decoder, Node, Value};
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -38,17 +39,37 @@ fn listener(node: &Node, decoder: &mut Decoder<'_>) -> Option<ListenSettings> {
     };
     let tls = fields.take("tls").and_then(|node| tls(node, decoder));
     let proxy_protocol = fields.take("proxy_protocol").and_then(|node| decoder.boolean(node)).unwrap_or(false);
-    let redirect = fields.take_with_key("redirect");
+    let said = fields.take_with_key("redirect");
     fields.finish(decoder);
-    let mut redirects = false;
-    if let Some((key, node)) = redirect {
-        redirects = decoder.word(node, &[("https", true)], "where to lead requests").unwrap_or(false);
-        if tls.is_some() {
-            decoder.error("bad-value", key.span, "a listener with `tls` is where `redirect: https` leads to").help =
-                Some("put `redirect: https` on the listener for port 80".into());
-        }
+    if let (Some((key, _)), true) = (said, tls.is_some()) {
+        decoder.error("bad-value", key.span, "a listener with `tls` is where `redirect: https` leads to").help =
+            Some("put `redirect: https` on the listener for port 80".into());
     }
-    Some(ListenSettings { address: address?, tls, proxy_protocol, redirects })
+    let redirect = said.and_then(|(_, node)| redirect(node, decoder));
+    Some(ListenSettings { address: address?, tls, proxy_protocol, redirect })
+}
+
+/// `https`, or `{ to: https, port: 8443 }`.
+fn redirect(node: &Node, decoder: &mut Decoder<'_>) -> Option<RedirectSettings> {
+    const TO: &[(&str, ())] = &[("https", ())];
+    if !matches!(node.value, Value::Mapping(_)) {
+        decoder.word(node, TO, "where to lead requests")?;
+        return Some(RedirectSettings { port: None });
+    }
+    let mut fields = decoder.fields(node, "a map: to, port")?;
+    let to = match fields.take("to") {
+        Some(node) => decoder.word(node, TO, "where to lead requests"),
+        None => {
+            decoder.error("missing-field", node.span, "a redirect needs a `to`").help =
+                Some("write `to: https`".into());
+            None
+        }
+    };
+    let port = fields.take("port");
+    let port = port.and_then(|node| decoder.integer(node, 1..=65_535, "the port that clients see"));
+    fields.finish(decoder);
+    to?;
+    Some(RedirectSettings { port: port.and_then(|port| NonZeroU16::new(u16::try_from(port).ok()?)) })
 }
 
 fn tls(node: &Node, decoder: &mut Decoder<'_>) -> Option<TlsSettings> {

@@ -91,6 +91,16 @@ fn listener_for_http_leads_to_https_but_for_robots_txt_and_challenges() {
 }
 
 #[test]
+fn redirect_leads_to_the_port_that_clients_see() {
+    let origin = Origin::plain();
+    for (port, expected) in [(443, "https://shop.example/a?b"), (8443, "https://shop.example:8443/a?b")] {
+        let listener = format!("{{ address: 127.0.0.1:0, redirect: {{ to: https, port: {port} }} }}");
+        let gate = Setup::before(origin.address).listeners(&listener).start();
+        assert_eq!(gate.get("shop.example:8080", "/a?b", "").field("location"), Some(expected));
+    }
+}
+
+#[test]
 fn challenges_are_served_from_the_webroot_of_the_client() {
     let (origin, directory) = (Origin::plain(), tempfile::tempdir().expect("a directory"));
     let challenges = directory.path().join(".well-known/acme-challenge");
