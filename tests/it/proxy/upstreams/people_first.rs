@@ -153,3 +153,26 @@ fn stream_of_events_gives_its_place_back_when_it_has_begun() {
         drop(hold);
     }
 }
+
+#[test]
+fn websocket_gives_its_place_back_when_it_has_begun() {
+    let (hold, held) = channel::<()>();
+    let held = Mutex::new(held);
+    let origin = Origin::start(move |request, stream| {
+        if request.target() == "/socket" {
+            let head = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+            let _ = stream.write_all(head);
+            let _ = held.lock().expect("nobody panics while waiting").recv_timeout(PATIENCE);
+            return false;
+        }
+        stream.write_all(OK).is_ok()
+    });
+    let gate = before(&origin, "on", "connections: 1");
+    let mut socket = gate.connect();
+    socket.send(&format!(
+        "GET /socket HTTP/1.1\r\nHost: {HOST}\r\nUser-Agent: {BROWSER}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    ));
+    assert_eq!(socket.head().status, 101);
+    assert_eq!(gate.fetch("/").status, 200);
+    drop(hold);
+}

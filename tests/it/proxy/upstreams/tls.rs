@@ -85,9 +85,9 @@ fn serve(stream: TcpStream, config: Arc<ServerConfig>, log: &Mutex<Vec<Seen>>) -
     stream.flush().ok()
 }
 
-/// Before one server, with these lines of `tls`. Its files are in the directory of the settings.
+/// Before this server, with these lines of `tls`. Its files are in the directory of the settings.
 fn setup(lane: &str, url: &str, tls: &str) -> Setup {
-    let origins = format!("origins: {{ servers: \"{url}\", tls: {{ {tls} }} }}");
+    let origins = format!("origins: {{ servers: [\"{url}\"], tls: {{ {tls} }} }}");
     Setup::before("").with_origins(&origins).settings(&format!("lane: {lane}\nthreads: 1"))
 }
 
@@ -119,6 +119,27 @@ fn own_authority_vouches_for_server_and_no_other_does() {
             assert_eq!(server.seen().len(), usize::from(expected == 200), "{name}, lane: {lane}");
             let failures = sum_of(&gate.metrics(), "crawlgate_upstream_failures_total{reason=\"tls\"}");
             assert_eq!(failures.unwrap_or_default() > 0.0, expected == 502, "{name}, lane: {lane}");
+        }
+    }
+}
+
+#[test]
+fn certificate_that_is_refused_costs_no_request_where_another_server_is() {
+    for lane in WAYS {
+        let (ours, theirs) = (Authority::new(), Authority::new());
+        for (authority, until) in [(&theirs, 2060), (&ours, 2010)] {
+            let files = tempfile::tempdir().expect("a directory");
+            authority.certify(files.path(), "bad", &["127.0.0.1"], until);
+            ours.certify(files.path(), "good", &["127.0.0.1"], 2060);
+            let [bad, good] = ["bad", "good"].map(|name| Server::start(files.path(), name, None));
+            let urls = format!("https://{}\", \"https://{}", bad.address, good.address);
+            let setup = setup(lane, &urls, "ca: ca.pem");
+            std::fs::write(directory(&setup).join("ca.pem"), ours.pem()).expect("a file");
+            let gate = setup.start();
+            (0..4).for_each(|_| assert_eq!(gate.ask("DELETE", HOST, "/page", "").status, 200, "lane: {lane}"));
+            assert_eq!((bad.seen().len(), good.seen().len()), (0, 4), "lane: {lane}");
+            let retries = sum_of(&gate.metrics(), "crawlgate_upstream_retries_total{reason=\"tls\"}");
+            assert!(retries >= Some(2.0), "lane: {lane}: {retries:?}");
         }
     }
 }
@@ -181,10 +202,10 @@ fn sessions_resume_on_new_connections_of_the_lane() {
 fn file_that_cannot_be_used_is_an_error_in_its_place() {
     let authority = Authority::new();
     for (tls, column) in [
-        ("ca: missing.pem", 55),
-        ("ca: one.key", 55),
-        ("ca: one.pem, client: { cert: one.pem, key: two.key }", 94),
-        ("ca: one.pem, client: { cert: one.pem, key: one.pem }", 94),
+        ("ca: missing.pem", 57),
+        ("ca: one.key", 57),
+        ("ca: one.pem, client: { cert: one.pem, key: two.key }", 96),
+        ("ca: one.pem, client: { cert: one.pem, key: one.pem }", 96),
     ] {
         let setup = setup("on", "https://127.0.0.1:1", tls);
         authority.certify(&directory(&setup), "one", &["a.example"], 2060);
