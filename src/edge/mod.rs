@@ -34,7 +34,10 @@ pub use chunks::{BadChunk, Chunks};
 pub use desk::Desk;
 pub use door::{Door, Edge, NoApp};
 pub use head::{MOST_FIELDS, Request};
-pub use lane::{BadResponse, Lane, LaneRequest, Parsed, ResponseFraming, ResponseHead, read_response};
+pub use lane::{
+    BadResponse, BadTrailers, Incoming, Lane, LaneRequest, Parsed, ResponseFraming, ResponseHead, read_response,
+    read_trailers,
+};
 pub use listening::{BoundListener, Listening, Serve, Share, bind};
 pub use open::Open;
 pub use plain::Plain;

@@ -22,6 +22,13 @@ impl Buffer {
         Buffer(KEPT.with_borrow_mut(Vec::pop).unwrap_or_default())
     }
 
+    /// Keeps the octets from this place on, in memory of their size, and gives the rest to the worker.
+    pub fn settle(&mut self, from: usize) {
+        let kept = self.0[from..].to_vec();
+        self.release();
+        self.0 = kept;
+    }
+
     /// Gives the memory back to the worker.
     pub fn release(&mut self) {
         let mut octets = std::mem::take(&mut self.0);

@@ -5,6 +5,9 @@ use super::response::{self, BadResponse, Framing, Parsed, ResponseHead};
 use crate::edge::chunks::{BadChunk, Chunks};
 use std::ops::Range;
 
+/// Octets that wait for a client in memory of their own. More of them stay in the buffer, and are counted for the client.
+const MOST_SETTLED: usize = 8 * 1024;
+
 /// How far a response has come. Each stage leads to one below it.
 #[derive(Debug)]
 enum Stage {
@@ -20,7 +23,7 @@ enum Stage {
 
 /// A response on its way.
 #[derive(Debug)]
-pub(super) struct Incoming {
+pub struct Incoming {
     input: Buffer,
     /// How far the input was read.
     read: usize,
@@ -37,7 +40,7 @@ impl Default for Incoming {
 
 impl Incoming {
     /// Where more octets are read to. To be followed by [`received`](Incoming::received).
-    pub(super) fn room(&mut self) -> &mut Vec<u8> {
+    pub fn room(&mut self) -> &mut Vec<u8> {
         if self.read == self.input.len() && self.piece.is_empty() {
             self.input.clear();
             (self.read, self.piece) = (0, 0..0);
@@ -49,7 +52,7 @@ impl Incoming {
     }
 
     /// Notes whether octets came. Nothing is held while none do.
-    pub(super) fn received(&mut self) {
+    pub fn received(&mut self) {
         if self.input.is_empty() {
             self.input.release();
         } else if let Stage::Awaited = self.stage {
@@ -58,17 +61,30 @@ impl Incoming {
     }
 
     /// Whether no octet has come.
-    pub(super) fn is_awaited(&self) -> bool {
+    pub fn is_awaited(&self) -> bool {
         matches!(self.stage, Stage::Awaited)
     }
 
     /// Whether the head is still to come.
-    pub(super) fn is_before_body(&self) -> bool {
+    pub fn is_before_body(&self) -> bool {
         matches!(self.stage, Stage::Awaited | Stage::Head)
     }
 
+    /// Moves what waits for the client into memory of its size, if it is little, so that the buffer is another request's.
+    pub fn settle(&mut self) {
+        let waiting = self.input.len() - self.piece.start;
+        if waiting <= MOST_SETTLED && self.input.capacity() > 2 * MOST_SETTLED {
+            self.input.settle(self.piece.start);
+            self.read -= self.piece.start;
+            self.piece = 0..self.piece.len();
+        }
+    }
+
     /// Reads a head, if it is complete, and shows it to `with_head`.
-    pub(super) fn take_head(
+    ///
+    /// # Errors
+    /// The response cannot be passed on.
+    pub fn take_head(
         &mut self,
         is_head: bool,
         with_head: impl FnOnce(&Parsed<'_, '_>),
@@ -96,17 +112,17 @@ impl Incoming {
     }
 
     /// Octets of the body to be passed on, and whether the body ends with them.
-    pub(super) fn piece(&self) -> (&[u8], bool) {
+    pub fn piece(&self) -> (&[u8], bool) {
         (&self.input[self.piece.clone()], matches!(self.stage, Stage::Length(0)))
     }
 
     /// Notes that so many octets of the piece were passed on.
-    pub(super) fn passed_on(&mut self, count: usize) {
+    pub fn passed_on(&mut self, count: usize) {
         self.piece.start += count;
     }
 
     /// Whether there is nothing more of the body than the piece.
-    pub(super) fn is_body_over(&self) -> bool {
+    pub fn is_body_over(&self) -> bool {
         match &self.stage {
             Stage::Length(left) => *left == 0,
             Stage::Chunked(chunks) => chunks.is_over(),
@@ -115,12 +131,12 @@ impl Incoming {
     }
 
     /// Whether the end of the connection ends the body.
-    pub(super) fn ends_by_close(&self) -> bool {
+    pub fn ends_by_close(&self) -> bool {
         matches!(self.stage, Stage::UntilClose)
     }
 
     /// The lines behind the last chunk.
-    pub(super) fn trailers(&self) -> &[u8] {
+    pub fn trailers(&self) -> &[u8] {
         match &self.stage {
             Stage::Chunked(chunks) => chunks.trailers(),
             _ => b"",
@@ -128,12 +144,15 @@ impl Incoming {
     }
 
     /// Whether the end of the body was known before it came.
-    pub(super) fn has_length(&self) -> bool {
+    pub fn has_length(&self) -> bool {
         matches!(self.stage, Stage::Length(_))
     }
 
     /// Finds the next piece, after the one before was passed on. False if nothing more has come.
-    pub(super) fn next_piece(&mut self) -> Result<bool, BadChunk> {
+    ///
+    /// # Errors
+    /// A chunk is malformed.
+    pub fn next_piece(&mut self) -> Result<bool, BadChunk> {
         let octets = &self.input[self.read..];
         if octets.is_empty() {
             return Ok(false);
@@ -157,7 +176,29 @@ impl Incoming {
     }
 
     /// Whether octets came that belong to no response.
-    pub(super) fn has_surplus(&self) -> bool {
+    pub fn has_surplus(&self) -> bool {
         self.read < self.input.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn little_that_waits_for_the_client_holds_no_buffer() {
+        let (head, body) = (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", b"some octe");
+        let mut response = Incoming::default();
+        response.room().reserve(64 * 1024);
+        response.room().extend_from_slice(&[head.as_slice(), body, b"surplus"].concat());
+        response.received();
+        assert!(response.take_head(false, |_| ()).is_ok_and(|head| head.is_some()));
+        assert_eq!(response.next_piece(), Ok(true));
+        response.passed_on(2);
+        response.settle();
+        assert_eq!((response.piece(), response.has_surplus()), ((b"me octe".as_slice(), true), true));
+        assert!(response.input.capacity() <= MOST_SETTLED);
+        response.passed_on(7);
+        assert!(response.is_body_over() && response.has_surplus());
     }
 }

@@ -21,6 +21,7 @@ mod wire;
 pub use buffers::Buffer;
 pub use client::{BodyError, Client, ClientHead};
 pub use exchange::{After, Exchange, Record};
+pub use incoming::Incoming;
 pub use outgoing::{Outgoing, write_chunk};
 pub use request::{LaneRequest, fits};
 pub use response::{BadResponse, Framing as ResponseFraming, Parsed, ResponseHead, read as read_response};

@@ -104,6 +104,14 @@ impl Outgoing {
         !self.is_begun
     }
 
+    /// Gives the memory of a request back that was sent, and that is not sent again.
+    pub(super) fn let_go(&mut self) {
+        if self.is_sent() {
+            self.octets.release();
+            self.written = 0;
+        }
+    }
+
     /// Begins again with a request that is untouched or has no body.
     pub(super) fn rewind(&mut self) {
         (self.written, self.is_begun) = (0, false);

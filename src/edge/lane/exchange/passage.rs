@@ -203,7 +203,10 @@ impl<C: Client> Exchange<'_, C> {
             }
             if !self.response.is_before_body() {
                 match self.client.poll_room(context) {
-                    Poll::Pending => return Ok(Side::Client),
+                    Poll::Pending => {
+                        self.response.settle();
+                        return Ok(Side::Client);
+                    }
                     Poll::Ready(room) => room.map_err(|error| of_client(ErrorType::WriteError, error))?,
                 }
             }

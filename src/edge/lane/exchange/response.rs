@@ -82,6 +82,7 @@ impl<C: Client> Exchange<'_, C> {
             }
         }
         self.has_begun = true;
+        self.request.let_go();
         self.ticket.forward(self.client.connection()).write_response(&mut lines, head.status);
         lines.lines(X_ROBOTS_TAG).for_each(|tag| self.tags.extend(tag.iter().chain(b"\n")));
         self.client.begin(&ClientHead { status: head.status, reason, lines: &lines }, &head);
@@ -93,7 +94,10 @@ impl<C: Client> Exchange<'_, C> {
             let (piece, ends) = self.response.piece();
             if !piece.is_empty() {
                 match self.client.poll_send(piece, ends, context) {
-                    Poll::Pending => return Ok(Side::Client),
+                    Poll::Pending => {
+                        self.response.settle();
+                        return Ok(Side::Client);
+                    }
                     Poll::Ready(Ok(count)) => {
                         self.response.passed_on(count);
                         self.body_octets += count as u64;
