@@ -578,6 +578,84 @@ pub fn chunks(data: &[u8]) {
     }
 }
 
+/// Any octets as what follows the last chunk of a body: no field of a head comes through, and what comes through was there.
+#[cfg(feature = "proxy")]
+pub fn trailers(data: &[u8]) {
+    use crawlgate::edge::{Chunks, read_trailers};
+    let mut body = Chunks::of_response();
+    let octets = [b"0\r\n", data].concat();
+    let Ok(count) = body.read(&octets) else { return };
+    assert!(octets[3..count].starts_with(body.trailers()), "trailers are kept as they came");
+    if !body.is_over() {
+        return;
+    }
+    assert_eq!(octets[3..count].strip_suffix(b"\r\n"), Some(body.trailers()));
+    let passed = read_trailers(body.trailers(), |fields| {
+        fields.iter().map(|field| (field.name.to_ascii_lowercase(), field.value.to_vec())).collect::<Vec<_>>()
+    });
+    let lines: Vec<&[u8]> = body.trailers().split(|octet| *octet == b'\n').filter(|line| !line.is_empty()).collect();
+    let Ok(passed) = passed else { return };
+    assert!(passed.len() <= lines.len());
+    let mut lines = lines.iter();
+    for (name, value) in passed {
+        let kept_back =
+            ["authorization", "connection", "content-length", "cookie", "forwarded", "host", "transfer-encoding"];
+        assert!(!kept_back.contains(&name.replace('_', "-").as_str()) && !name.starts_with("x-forwarded-"), "{name}");
+        assert!(!value.iter().any(|octet| b"\r\n\0".contains(octet)));
+        // In their order, each as one line.
+        let line = [name.as_bytes(), b":", &value].concat();
+        let is_it = |other: &&[u8]| {
+            let colon = other.iter().position(|octet| *octet == b':').expect("a field");
+            [other[..colon].to_ascii_lowercase().as_slice(), b":", other[colon + 1..].trim_ascii()].concat() == line
+        };
+        assert!(lines.any(is_it), "{name} is not one of the lines");
+    }
+}
+
+/// Any octets as a response that comes in pieces: the first octet says how. It is read as in one piece, also where a part of
+/// it waits for the client.
+#[cfg(feature = "proxy")]
+pub fn incoming(data: &[u8]) {
+    use crawlgate::edge::Incoming;
+    let Some((cut, octets)) = data.split_first() else { return };
+    let (whole, pieces) = (read_incoming(&[octets], 0), octets.chunks(1 + usize::from(cut % 32)).collect::<Vec<_>>());
+    let in_pieces = read_incoming(&pieces, usize::from(cut / 32));
+    assert_eq!(whole, in_pieces);
+
+    /// The body, whether it is over, and its trailers; `None` if it is malformed. So many octets at a time are passed on; 0 is all.
+    fn read_incoming(pieces: &[&[u8]], stall: usize) -> Option<(Vec<u8>, bool, Vec<u8>)> {
+        let (mut response, mut body) = (Incoming::default(), Vec::new());
+        for piece in pieces {
+            response.room().reserve(32 * 1024);
+            response.room().extend_from_slice(piece);
+            response.received();
+            while response.is_before_body() {
+                match response.take_head(false, |_| ()) {
+                    Ok(Some(_)) => {}
+                    Ok(None) => break,
+                    Err(_) => return None,
+                }
+            }
+            while !response.is_before_body() {
+                loop {
+                    let waiting = response.piece().0;
+                    let count = if stall == 0 { waiting.len() } else { waiting.len().min(stall) };
+                    if count == 0 {
+                        break;
+                    }
+                    body.extend_from_slice(&waiting[..count]);
+                    response.passed_on(count);
+                    response.settle();
+                }
+                if response.is_body_over() || !response.next_piece().ok()? {
+                    break;
+                }
+            }
+        }
+        Some((body, response.is_body_over(), response.trailers().to_vec()))
+    }
+}
+
 /// Any octets as headers of the PROXY protocol: one that is taken says what was written.
 #[cfg(feature = "proxy")]
 pub fn proxy_header(data: &[u8]) {

@@ -98,6 +98,18 @@ fn bodies_in_chunks_end_where_a_plain_reader_ends() {
 
 #[cfg(feature = "proxy")]
 #[test]
+fn trailers_that_are_passed_on_were_sent_and_are_no_fields_of_heads() {
+    over_seeds("trailers", checks::trailers);
+}
+
+#[cfg(feature = "proxy")]
+#[test]
+fn responses_in_pieces_are_read_as_in_one() {
+    over_seeds("incoming", checks::incoming);
+}
+
+#[cfg(feature = "proxy")]
+#[test]
 fn responses_that_are_passed_on_end_where_a_plain_reader_ends() {
     over_seeds("lane", checks::lane);
 }
@@ -138,6 +150,7 @@ fn every_target_has_its_check_and_its_seeds() {
             "head",
             "html",
             "import",
+            "incoming",
             "key_directory",
             "lane",
             "log_line",
@@ -149,6 +162,7 @@ fn every_target_has_its_check_and_its_seeds() {
             "robots_target",
             "signature",
             "tags",
+            "trailers",
             "user_agent"
         ]
     );
