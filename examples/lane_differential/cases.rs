@@ -7,6 +7,10 @@ pub struct Case {
     pub is_head: bool,
     /// Whether it is sent over HTTP/2, without what HTTP/2 has not.
     pub is_http2: bool,
+    /// The body of the request, without its framing.
+    pub body: Vec<u8>,
+    /// Whether a trailer follows over HTTP/2.
+    pub has_trailers: bool,
     /// Whether the request may be sent to an origin that perhaps has it already.
     pub may_repeat: bool,
     /// Whether the body of the request is malformed.
@@ -170,8 +174,11 @@ impl Case {
         if has_body && numbers.is_one_in(8) {
             fields.push(b"Expect: 100-continue".to_vec());
         }
-        let is_http2 = !has_body && numbers.is_one_in(3);
-        let fits_lane = is_http2 || fits_lane(&fields);
+        // Over HTTP/2 there are no chunks that could be malformed.
+        let is_http2 = numbers.is_one_in(3) && !body.is_malformed;
+        let expects = fields.iter().any(|field| field.starts_with(b"Expect:"));
+        let fits_lane =
+            if is_http2 { !expects || !body.data.is_empty() || body.has_trailers } else { fits_lane(&fields) };
         for field in fields {
             request.extend(field);
             request.extend(b"\r\n");
@@ -180,7 +187,17 @@ impl Case {
         request.extend(body.octets);
         let may_repeat = !has_body && matches!(method, "GET" | "HEAD" | "OPTIONS");
         let is_malformed = body.is_malformed;
-        Case { request, is_head, is_http2, may_repeat, is_malformed, fits_lane, answer: answer(&mut numbers, is_head) }
+        Case {
+            request,
+            is_head,
+            is_http2,
+            body: body.data,
+            has_trailers: body.has_trailers,
+            may_repeat,
+            is_malformed,
+            fits_lane,
+            answer: answer(&mut numbers, is_head),
+        }
     }
 }
 
@@ -193,7 +210,10 @@ fn frames(field: &[u8]) -> bool {
 #[derive(Default)]
 struct Upload {
     field: Option<Vec<u8>>,
+    data: Vec<u8>,
+    /// The data as HTTP/1.1 has it.
     octets: Vec<u8>,
+    has_trailers: bool,
     is_malformed: bool,
 }
 
@@ -202,7 +222,7 @@ fn upload(numbers: &mut Numbers) -> Upload {
     let body: Vec<u8> = (0..size).map(|place: usize| b'A' + (place % 19) as u8).collect();
     if numbers.is_one_in(2) {
         let field = format!("Content-Length: {size}").into_bytes();
-        return Upload { field: Some(field), octets: body, is_malformed: false };
+        return Upload { field: Some(field), data: body.clone(), octets: body, ..Upload::default() };
     }
     let mut octets = Vec::new();
     let mut rest = body.as_slice();
@@ -218,9 +238,11 @@ fn upload(numbers: &mut Numbers) -> Upload {
         false => &[b"0\r\n\r\n", b"0\r\n\r\n", b"000;a\r\n\r\n", b"0\r\nX-Check: 1\r\nHost: b.example\r\n\r\n"],
         true => &[b"x\r\n", b"5 \r\nhello\r\n0\r\n\r\n", b"-1\r\n", b"3\r\nabcd\r\n0\r\n\r\n", b"0\r\n folded\r\n\r\n"],
     };
-    octets.extend(numbers.of(end));
+    let end = numbers.of(end);
+    octets.extend(end);
+    let has_trailers = end.starts_with(b"0\r\nX-Check");
     let field = numbers.of::<[u8]>(&[b"Transfer-Encoding: chunked", b"Transfer-Encoding: Chunked"]).to_vec();
-    Upload { field: Some(field), octets, is_malformed }
+    Upload { field: Some(field), data: body, octets, has_trailers, is_malformed }
 }
 
 /// What docs/lane.md says of fields.

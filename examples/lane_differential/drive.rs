@@ -59,8 +59,10 @@ impl Origin {
         let (head, body) = self.received.lock().unwrap_or_else(PoisonError::into_inner).remove(&number)?;
         let mut lines: Vec<Vec<u8>> =
             head.split(|octet| *octet == b'\n').map(|line| line.trim_ascii_end().to_vec()).collect();
-        lines.retain(|line| !line.is_empty() && !line.starts_with(b"Trailer:"));
-        lines.retain(|line| !body.is_empty() || !line.starts_with(b"Transfer-Encoding:"));
+        let is =
+            |line: &[u8], name: &[u8]| line.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name));
+        lines.retain(|line| !line.is_empty() && !is(line, b"Trailer:"));
+        lines.retain(|line| !body.is_empty() || !is(line, b"Transfer-Encoding:"));
         lines[1..].sort();
         lines.push(body);
         Some(lines)

@@ -3,15 +3,19 @@
 use super::cases::Case;
 use super::drive::{PATIENCE, Seen};
 use bytes::Bytes;
+use futures_util::future::join;
+use h2::SendStream;
 use h2::client::{ResponseFuture, SendRequest};
-use http::{HeaderMap, Request};
+use http::{HeaderMap, HeaderName, HeaderValue, Request};
+use std::future::poll_fn;
 use std::net::SocketAddr;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
 /// Fields that HTTP/2 has none of (RFC 9113 section 8.2.2), or that are written another way.
-const OF_HTTP1: [&str; 6] = ["connection", "http2-settings", "host", "keep-alive", "proxy-connection", "upgrade"];
+const OF_HTTP1: [&str; 7] =
+    ["connection", "http2-settings", "host", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
 
 /// A client of one crawlgate.
 pub struct Http2 {
@@ -28,7 +32,7 @@ impl Http2 {
 
     pub fn ask(&mut self, case: &Case) -> Seen {
         let Http2 { address, runtime, sender } = self;
-        let asked = async { timeout(PATIENCE, ask(*address, sender, request(&case.request))).await };
+        let asked = async { timeout(PATIENCE, ask(*address, sender, case)).await };
         runtime.block_on(asked).unwrap_or_default()
     }
 }
@@ -49,7 +53,7 @@ fn request(octets: &[u8]) -> Request<()> {
     request.body(()).expect("a request")
 }
 
-async fn ask(address: SocketAddr, kept: &mut Option<SendRequest<Bytes>>, request: Request<()>) -> Seen {
+async fn ask(address: SocketAddr, kept: &mut Option<SendRequest<Bytes>>, case: &Case) -> Seen {
     let mut sender = match kept.take() {
         Some(sender) => sender.ready().await.ok(),
         None => None,
@@ -58,11 +62,31 @@ async fn ask(address: SocketAddr, kept: &mut Option<SendRequest<Bytes>>, request
         sender = connect(address).await;
     }
     let Some(mut sender) = sender else { return Seen::default() };
-    let Ok((response, _)) = sender.send_request(request, true) else { return Seen::default() };
+    let ends = case.body.is_empty() && !case.has_trailers;
+    let Ok((response, stream)) = sender.send_request(request(&case.request), ends) else { return Seen::default() };
     *kept = Some(sender);
     let mut seen = Seen::default();
-    seen.is_whole = read(response, &mut seen).await.is_ok();
+    // An answer may come before the end of the body, which is sent nevertheless.
+    let (_, read) = join(send(stream, case, ends), read(response, &mut seen)).await;
+    seen.is_whole = read.is_ok();
     seen
+}
+
+/// Sends the body of a request, as there is room for it. `None` if crawlgate does not want the rest.
+async fn send(mut stream: SendStream<Bytes>, case: &Case, ends: bool) -> Option<()> {
+    let mut rest = Bytes::copy_from_slice(&case.body);
+    while !rest.is_empty() {
+        stream.reserve_capacity(rest.len());
+        let room = poll_fn(|context| stream.poll_capacity(context)).await?.ok()?;
+        let piece = rest.split_to(room.min(rest.len()));
+        stream.send_data(piece, rest.is_empty() && !case.has_trailers).ok()?;
+    }
+    if case.has_trailers && !ends {
+        stream
+            .send_trailers(HeaderMap::from_iter([(HeaderName::from_static("x-check"), HeaderValue::from_static("1"))]))
+            .ok()?;
+    }
+    Some(())
 }
 
 async fn connect(address: SocketAddr) -> Option<SendRequest<Bytes>> {
