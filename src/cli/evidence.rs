@@ -2,7 +2,9 @@
 //! running.
 
 use super::{Failure, places, print_json, say};
-use crate::evidence::{CaseSpan, Findings, VerifyKey, cover, forget, open_existing, stamp, status, verify, write_case};
+use crate::evidence::{
+    CaseSpan, Findings, VerifyKey, cover, forget, open_existing, stamp, status, verify, verify_stamps, write_case,
+};
 use crate::time::Timestamp;
 use clap::Subcommand;
 use std::io::Write;
@@ -22,7 +24,7 @@ const EXAMPLES: &str = "\
 Examples:
   crawlgate evidence status
   crawlgate evidence export --site shop --crawler gptbot --from 2026-11-01 --to 2026-12-01 -o case.tar
-  crawlgate evidence verify case.tar --key log.vkey --json
+  crawlgate evidence verify case.tar --key log.vkey --tsa-ca tsa-ca.pem
   crawlgate evidence forget --address 203.0.113.5
   crawlgate evidence forget --before 2026-01-01 --state /var/lib/crawlgate
 
@@ -69,6 +71,9 @@ struct Verify {
     /// The public key of the log, or a file with it
     #[arg(long)]
     key: String,
+    /// Check the signatures of timestamps by these certificates of authorities, with the program openssl
+    #[arg(long, value_name = "PEM")]
+    tsa_ca: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -171,7 +176,13 @@ fn run_verify(arguments: &Verify) -> Result<(), Failure> {
     };
     let archive = std::fs::read(&arguments.file)
         .map_err(|error| Failure::CouldNot(format!("cannot read {}: {error}", arguments.file.display())))?;
-    let findings = verify(&archive, &key);
+    let mut findings = verify(&archive, &key);
+    if let Some(authorities) = &arguments.tsa_ca {
+        if let Err(error) = std::fs::File::open(authorities) {
+            return Err(Failure::Usage(format!("--tsa-ca {}: {error}", authorities.display())));
+        }
+        verify_stamps(&archive, authorities, &mut findings).map_err(could_not)?;
+    }
     if arguments.json {
         print_json(&findings)?;
     } else {

@@ -89,9 +89,17 @@ pub fn export(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<Fil
     let last = checkpoints.last().map_or(0, |(number, _)| *number);
     let spans = spans(database, span, &names, &database.heads(last)?)?;
     let (mut documents, mut personal) = (BTreeSet::new(), String::new());
+    let earlier = super::proofs::earlier(database, &spans[0], &mut documents)?;
+    put(super::proofs::FILE, earlier.text);
     for ((path, name), (chain, numbers)) in CHAINS.iter().zip(&names).zip(&spans) {
         put(path, chain_text(database, *chain, numbers.clone(), &mut documents)?);
-        for value in database.personal(*chain, numbers.clone())? {
+        let mut values = database.personal(*chain, numbers.clone())?;
+        if path == &CHAINS[0] {
+            for number in &earlier.numbers {
+                values.extend(database.personal(*chain, *number..number + 1)?);
+            }
+        }
+        for value in values {
             let (number, field, salt) = (value.number, value.name, super::canonical::hex(&value.salt));
             let line =
                 json!({"chain": name.value(), "name": field, "number": number, "salt": salt, "value": value.value});
@@ -109,9 +117,9 @@ pub fn export(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<Fil
         put(&format!("checkpoints/{number:06}.json"), format!("{}\n", canonical(&proofs(&heads, &names))));
         put(&format!("checkpoints/{number:06}.note"), note);
     }
-    for hash in documents {
-        if let Some(bytes) = database.document(hash)? {
-            files.insert(format!("robots/{hash}.txt"), bytes);
+    for document in documents {
+        if let Some(bytes) = database.document(document.hash)? {
+            files.insert(document.path(), bytes);
         }
     }
     Ok(files)
@@ -179,16 +187,42 @@ fn chain_text(
     database: &EvidenceDatabase,
     chain: i64,
     numbers: std::ops::Range<u64>,
-    documents: &mut BTreeSet<Hash>,
+    documents: &mut BTreeSet<Document>,
 ) -> Result<String, DatabaseError> {
     let mut text = String::new();
     database.lines::<DatabaseError>(chain, numbers, |line| {
-        documents.extend(Entry::read(line).iter().flat_map(named_documents));
+        documents.extend(Entry::read(line).iter().flat_map(Document::all_of));
         text.push_str(line);
         text.push('\n');
         Ok(())
     })?;
     Ok(text)
+}
+
+/// A file that an entry names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Document {
+    /// Whether it is a list of networks or keys; else it is a robots.txt.
+    pub is_list: bool,
+    /// Its SHA-256.
+    pub hash: Hash,
+}
+
+impl Document {
+    /// Those that an entry names.
+    pub fn all_of(entry: &Entry) -> Vec<Document> {
+        let robots = named_documents(entry).into_iter().map(|hash| Document { is_list: false, hash });
+        let lists = super::proofs::named_lists(entry);
+        robots.chain(lists.into_iter().map(|(_, hash)| Document { is_list: true, hash })).collect()
+    }
+
+    /// Its path in a case.
+    pub fn path(&self) -> String {
+        match self.is_list {
+            true => format!("lists/{}", self.hash),
+            false => format!("robots/{}.txt", self.hash),
+        }
+    }
 }
 
 /// The robots.txt files that an entry names.

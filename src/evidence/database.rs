@@ -88,6 +88,28 @@ pub struct Record {
     pub personal: Vec<(&'static str, String)>,
     /// Files that it names by their SHA-256.
     pub documents: Vec<Arc<[u8]>>,
+    /// What proves who the client was. It becomes an entry of its own, once, which the entry names.
+    pub proof: Option<Box<ProofRecord>>,
+}
+
+/// What a `proof` entry is made of.
+#[derive(Clone, Debug, Default)]
+pub struct ProofRecord {
+    /// What it says.
+    pub data: Map<String, Value>,
+    /// Values that are personal data, by their name.
+    pub personal: Vec<(&'static str, String)>,
+    /// Lists that it names by their SHA-256.
+    pub documents: Vec<Arc<[u8]>>,
+}
+
+/// The place of an entry that was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// Its number.
+    pub number: u64,
+    /// The hash of its line.
+    pub hash: Hash,
 }
 
 /// How the log stands.
@@ -381,11 +403,11 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Appends an entry. Its time is `now`, or that of the entry before it where that is later.
+    /// Appends an entry, without the proof of its record. Its time is `now`, or that of the entry before it where that is later.
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn append(&self, name: &ChainName, record: Record, now: &str) -> Result<(), DatabaseError> {
+    pub fn append(&self, name: &ChainName, record: Record, now: &str) -> Result<Appended, DatabaseError> {
         let log: String = self.0.query_row("SELECT id FROM log", [], |row| row.get(0))?;
         let known = chain(self.0, name)?;
         let (number, previous, time) = match &known {
@@ -420,7 +442,8 @@ impl Writing<'_> {
         for (field, salt, value) in values {
             self.0.prepare(row)?.execute(params![id, number, field, salt, value])?;
         }
-        record.documents.iter().try_for_each(|bytes| self.keep_document(bytes, time))
+        record.documents.iter().try_for_each(|bytes| self.keep_document(bytes, time))?;
+        Ok(Appended { number, hash: hash_of(&line) })
     }
 
     fn set_head(&self, known: Option<&Chain>, name: &ChainName, line: &str, entry: &Entry) -> rusqlite::Result<i64> {

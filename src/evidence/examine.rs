@@ -2,7 +2,7 @@
 //! sentence. A forged manifest helps nobody: every check stands on a signed checkpoint.
 
 use super::canonical::{Hash, canonical, parse_hex, read_canonical};
-use super::case::{CHAINS, CaseSpan, named_documents};
+use super::case::{CHAINS, CaseSpan, Document};
 use super::checkpoint::{Checkpoint, Head};
 use super::entry::{ChainName, Entry, Link, hash_of, read_chain};
 use super::findings::Findings;
@@ -10,7 +10,9 @@ use super::judging::RobotsFiles;
 use super::manifest;
 use super::merkle;
 use super::note::VerifyKey;
+use super::openssl::UNCHECKED;
 use super::personal::{Personal, PersonalKey, commitment};
+use super::proofs;
 use super::requests::tell;
 use super::tar::{self, Files};
 use super::timestamp;
@@ -65,9 +67,12 @@ pub fn examine(files: &Files, key: &VerifyKey) -> Findings {
         check_heads(chain, name, &checkpoints, file, &mut findings);
     }
     timestamps(files, &checkpoints, &mut findings);
-    let personal = personal(files, &chains, &mut findings);
-    let robots = documents(files, &chains, &mut findings);
+    let earlier = proofs::read_earlier(files, &chains[0], &mut findings);
+    let entries = || chains.iter().flatten().chain(&earlier);
+    let personal = personal(files, entries(), &mut findings);
+    let robots = documents(files, entries(), &mut findings);
     tell(&chains, &personal, &robots, &mut findings);
+    proofs::tell(&chains[0], &earlier, &personal, files, &mut findings);
     findings
 }
 
@@ -223,15 +228,17 @@ fn check_heads(chain: &[Link], name: &ChainName, checkpoints: &[Proven], file: &
 
 /// The timestamps. Their signatures are for openssl to check.
 fn timestamps(files: &Files, checkpoints: &[Proven], findings: &mut Findings) {
+    if files.keys().any(|file| file.starts_with("timestamps/")) {
+        findings.unknown.push(UNCHECKED.to_owned());
+    }
     for (file, response) in files.iter().filter(|(file, _)| file.starts_with("timestamps/")) {
         let note = file.get(11..17).map(|number| format!("checkpoints/{number}.note")).unwrap_or_default();
         let hash = files.get(&note).map(|note| Hash::of(&[note]));
         match timestamp::read(response).filter(|stamp| Some(stamp.hash) == hash) {
             None => findings.faults.push(format!("{file} is no timestamp of a checkpoint of the case")),
-            Some(stamp) => findings.holds.push(format!(
-                "{file} says that {note} existed at {}. Its signature is not checked here: `openssl ts -verify` does it",
-                stamp.time
-            )),
+            Some(stamp) => findings
+                .holds
+                .push(format!("{file} is a timestamp of {note}, and says that it existed at {}", stamp.time)),
         }
     }
     if !checkpoints.is_empty() && !files.keys().any(|file| file.starts_with("timestamps/")) {
@@ -242,9 +249,9 @@ fn timestamps(files: &Files, checkpoints: &[Proven], findings: &mut Findings) {
 }
 
 /// The personal values, each of which has to be the one that its entry was made with.
-fn personal(files: &Files, chains: &[Vec<Link>; 3], findings: &mut Findings) -> Personal {
+fn personal<'a>(files: &Files, entries: impl Iterator<Item = &'a Link>, findings: &mut Findings) -> Personal {
     let entries: BTreeMap<(&ChainName, u64), &Entry> =
-        chains.iter().flatten().map(|link| ((&link.entry.chain, link.entry.number), &link.entry)).collect();
+        entries.map(|link| ((&link.entry.chain, link.entry.number), &link.entry)).collect();
     let mut values = Personal::new();
     let lines = text_of(files, "personal.jsonl");
     if lines.is_none_or(|lines| !lines.is_empty() && !lines.ends_with('\n')) {
@@ -282,21 +289,22 @@ fn personal_value(line: &str) -> Option<(PersonalKey, Vec<u8>, String)> {
     (canonical(&again) == line).then_some(known)
 }
 
-/// The robots.txt files, each under the name of its hash. All that an entry names are there.
-fn documents(files: &Files, chains: &[Vec<Link>; 3], findings: &mut Findings) -> RobotsFiles {
+/// The robots.txt files and lists, each under the name of its hash. All that an entry names are there.
+fn documents<'a>(files: &Files, entries: impl Iterator<Item = &'a Link>, findings: &mut Findings) -> RobotsFiles {
     let mut known = BTreeMap::new();
-    for (file, bytes) in files.iter().filter(|(file, _)| file.starts_with("robots/")) {
+    let is_document = |file: &str| file.starts_with("robots/") || file.starts_with("lists/");
+    for (file, bytes) in files.iter().filter(|(file, _)| is_document(file)) {
         let hash = Hash::of(&[bytes]);
-        if *file == format!("robots/{hash}.txt") {
+        if *file == (Document { is_list: false, hash }).path() {
             known.insert(hash, bytes.clone());
-        } else {
+        } else if *file != (Document { is_list: true, hash }).path() {
             findings.faults.push(format!("{file} was changed: its SHA-256 is {hash}"));
         }
     }
-    let named = chains.iter().flatten().flat_map(|link| named_documents(&link.entry));
-    let missing: std::collections::BTreeSet<Hash> = named.filter(|hash| !known.contains_key(hash)).collect();
-    for hash in &missing {
-        findings.faults.push(format!("robots/{hash}.txt is missing: an entry names it"));
+    let named = entries.flat_map(|link| Document::all_of(&link.entry)).map(|document| document.path());
+    let missing: std::collections::BTreeSet<String> = named.filter(|path| !files.contains_key(path)).collect();
+    for path in &missing {
+        findings.faults.push(format!("{path} is missing: an entry names it"));
     }
     if missing.is_empty() {
         findings

@@ -29,6 +29,25 @@ pub struct Findings {
     pub served: Vec<ServedCopy>,
     /// The requests against the rules.
     pub requests: Vec<RequestFinding>,
+    /// What proves who the clients were.
+    pub proofs: Vec<ProofFinding>,
+}
+
+/// What proves that a client is the crawler, or that it is not.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ProofFinding {
+    /// The number of its entry.
+    pub number: u64,
+    /// `verified` or `impostor`.
+    pub identity: String,
+    /// `list`, `reverse_dns`, `list_and_reverse_dns` or `signature`.
+    pub means: String,
+    /// The client, unless it was withdrawn or never kept.
+    pub client: Option<String>,
+    /// What it rests on, and what of that was checked, in sentences.
+    pub says: Vec<String>,
+    /// How many requests of the case rest on it.
+    pub requests: usize,
 }
 
 /// A publication.
@@ -72,6 +91,8 @@ pub struct RequestFinding {
     pub identity: String,
     /// What that rests on.
     pub proof: String,
+    /// The number of the `proof` entry.
+    pub proof_entry: Option<u64>,
     /// The address of the client, unless it was withdrawn or never kept.
     pub client: Option<String>,
     /// The user agent, unless it was withdrawn.

@@ -1,11 +1,11 @@
 //! The report of a case: one HTML page for people who are no engineers, with everything in it. Requests of clients whose name is
 //! not proven, or refuted, never stand under the crawler's name alone.
 
-use super::findings::{Findings, RequestFinding};
+use super::findings::{Findings, ProofFinding, RequestFinding};
 use std::fmt::Write;
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#1b1b1b}\
-h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2rem}table{border-collapse:collapse;width:100%;font-size:.85rem}\
+h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2rem}h3{font-size:1rem}table{border-collapse:collapse;width:100%;font-size:.85rem}\
 th,td{text-align:left;vertical-align:top;padding:.3rem .5rem;border-bottom:1px solid #ccc;overflow-wrap:anywhere}\
 code{font-size:.9em}.fault{border:2px solid #b00020;padding:.5rem 1rem}.fine{border:2px solid #1b6e3c;padding:.5rem 1rem}";
 
@@ -59,6 +59,7 @@ pub fn page(findings: &Findings) -> String {
         let of: Vec<&RequestFinding> =
             findings.requests.iter().filter(|request| request.identity == identity).collect();
         requests(&mut page, &heading, &of);
+        proofs(&mut page, findings, identity);
     }
     list(&mut page, "What was checked and holds", &findings.holds, "");
     list(&mut page, "What cannot be known", &findings.unknown, "");
@@ -129,6 +130,10 @@ fn requests(page: &mut String, heading: &str, requests: &[&RequestFinding]) {
             request.user_agent.as_deref().unwrap_or("(no user agent)")
         );
         let rule = [request.rule.as_deref(), request.rule_source.as_deref()].into_iter().flatten();
+        let proof = match request.proof_entry {
+            Some(number) => format!("{}, entry {number}", request.proof),
+            None => request.proof.clone(),
+        };
         let again = format!("{} {}", request.rejudged, request.remark.as_deref().unwrap_or_default());
         row(
             page,
@@ -136,7 +141,7 @@ fn requests(page: &mut String, heading: &str, requests: &[&RequestFinding]) {
                 &request.time,
                 &line,
                 &client,
-                &request.proof,
+                &proof,
                 &rule.collect::<Vec<_>>().join(", "),
                 request.served_at.as_deref().unwrap_or("not in this case"),
                 &request.kind,
@@ -144,6 +149,24 @@ fn requests(page: &mut String, heading: &str, requests: &[&RequestFinding]) {
                 &request.status.to_string(),
             ],
         );
+    }
+    page.push_str("</table>\n");
+}
+
+/// How the clients of a section were proven.
+fn proofs(page: &mut String, findings: &Findings, identity: &str) {
+    let of: Vec<&ProofFinding> = findings.proofs.iter().filter(|proof| proof.identity == identity).collect();
+    if of.is_empty() {
+        return;
+    }
+    page.push_str(
+        "<h3>What proves it</h3>\n<table><tr><th>entry</th><th>client</th><th>requests</th><th>means</th>\
+         <th>what it rests on</th></tr>\n",
+    );
+    for proof in of {
+        let client = proof.client.as_deref().unwrap_or("(no address)");
+        let (number, requests) = (proof.number.to_string(), proof.requests.to_string());
+        row(page, &[&number, client, &requests, &proof.means, &proof.says.join("; ")]);
     }
     page.push_str("</table>\n");
 }

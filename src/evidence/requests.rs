@@ -77,6 +77,7 @@ fn tell_request(entry: &Entry, of_site: &[Link], personal: &Personal, robots: &R
         number: entry.number,
         identity: text("identity"),
         proof: text("proof"),
+        proof_entry: super::proofs::named_proof(entry).map(|(number, _)| number),
         client: value("client"),
         user_agent: value("user_agent"),
         method: text("method"),

@@ -3,16 +3,20 @@
 use super::canonical::Hash;
 use super::case::CaseSpan;
 use super::commands::{forget, write_case};
-use super::database::{EvidenceDatabase, Record};
+use super::database::{Appended, EvidenceDatabase, ProofRecord, Record, Writing};
 use super::entry::{ChainName, Entry, hash_of, time_text};
 use super::examine::{examine, verify};
 use super::findings::Findings;
 use super::manifest;
 use super::opening::{OpenLog, open, open_existing, write_runs};
+use super::proofs::WrittenProofs;
 use super::tar::{self, Files};
 use super::{Bounds, Evidence};
 use crate::settings::AddressDetail;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use proptest::prelude::*;
+use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -41,7 +45,13 @@ fn served(file: &[u8], at: SystemTime) -> Record {
         "arrived": time_text(at), "host": "shop.example", "status": 200, "version": hash[..16], "sha256": hash,
         "identity": "verified", "proof": "list", "if_none_match": "\"0123456789abcdef\"",
     }));
-    Record { kind: "served", data, personal: vec![("client", "203.0.113.5".into())], documents: vec![Arc::from(file)] }
+    Record {
+        kind: "served",
+        data,
+        personal: vec![("client", "203.0.113.5".into())],
+        documents: vec![Arc::from(file)],
+        proof: None,
+    }
 }
 
 fn request(file: &[u8], target: &str, at: SystemTime) -> Record {
@@ -52,7 +62,7 @@ fn request(file: &[u8], target: &str, at: SystemTime) -> Record {
         "identity": "verified", "proof": "list", "rule": "Disallow: /private/", "action": "block",
     }));
     let personal = vec![("client", "203.0.113.5".to_owned()), ("target", target.to_owned())];
-    Record { kind: "request", data, personal, documents: Vec::new() }
+    Record { kind: "request", data, personal, documents: Vec::new(), proof: None }
 }
 
 fn append(log: &mut OpenLog, chain: &ChainName, record: Record, at: SystemTime) {
@@ -62,6 +72,29 @@ fn append(log: &mut OpenLog, chain: &ChainName, record: Record, at: SystemTime) 
 fn checkpoint(log: &mut OpenLog, at: SystemTime) {
     let OpenLog { database, key, .. } = log;
     database.write(|writing| writing.checkpoint(key, &time_text(at))).expect("a checkpoint");
+}
+
+const LIST: &[u8] = br#"{"prefixes": [{"ipv4Prefix": "203.0.113.0/24"}]}"#;
+
+/// That the client of [`request`] is in a published list.
+fn proof() -> ProofRecord {
+    let hash = Hash::of(&[LIST]).to_string();
+    let list =
+        json!({"source": "https://lists.example/gptbot.json", "sha256": hash, "checked": "2026-11-18T11:06:40Z"});
+    let data = fields(json!({"identity": "verified", "means": "list", "address": "whole", "lists": [list]}));
+    ProofRecord { data, personal: vec![("client", "203.0.113.5".into())], documents: vec![Arc::from(LIST)] }
+}
+
+/// Appends a request with its proof.
+fn append_proven(log: &mut OpenLog, proofs: &mut WrittenProofs, proof: ProofRecord, at: SystemTime) {
+    let chain = ChainName::of_crawler("shop", "gptbot");
+    let mut record = request(STRICT, "/private/proven", at);
+    let write = |writing: &Writing<'_>| {
+        let Appended { number, hash } = proofs.write(writing, &chain, proof, &time_text(at))?;
+        record.data.insert("proof_entry".into(), json!({"number": number, "sha256": hash.to_string()}));
+        writing.append(&chain, record, &time_text(at))
+    };
+    log.database.write(write).expect("appended");
 }
 
 /// A log in which a crawler breaks a rule that it was served, three times, with a checkpoint before the last one.
@@ -319,6 +352,66 @@ fn a_violation_that_a_robots_txt_of_the_case_allows_is_a_fault() {
     let (_, findings) = write_case(&mut log, &span(), moment(60)).expect("a case");
     assert_eq!(findings.requests.last().map(|request| request.rejudged), Some("allowed"));
     assert_eq!(findings.faults.len(), 1, "{:?}", findings.faults);
+}
+
+#[test]
+fn a_proof_is_written_once_and_checked_with_the_requests_that_name_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (mut log, mut proofs) = (log(directory.path()), WrittenProofs::default());
+    append_proven(&mut log, &mut proofs, proof(), moment(51));
+    append_proven(&mut log, &mut proofs, proof(), moment(52));
+    // The span begins after the proof, and with a copy of robots.txt, so that it does not reach back to the proof.
+    append(&mut log, &ChainName::of_crawler("shop", "gptbot"), served(STRICT, moment(53)), moment(53));
+    append_proven(&mut log, &mut proofs, proof(), moment(54));
+    let all = write_case(&mut log, &span(), moment(60)).expect("a case").1;
+    assert_eq!(all.faults, Vec::<String>::new());
+    let proven: Vec<_> = all.requests.iter().filter_map(|request| request.proof_entry).collect();
+    assert_eq!((proven.len(), all.proofs.len(), all.proofs[0].requests), (3, 1, 3));
+    assert!(proven.iter().all(|entry| *entry == all.proofs[0].number));
+    assert!(all.proofs[0].says[0].contains("203.0.113.0/24"), "{:?}", all.proofs);
+
+    let late = CaseSpan { from: moment(53), ..span() };
+    let (archive, findings) = write_case(&mut log, &late, moment(60)).expect("a case");
+    assert_eq!((findings.faults.len(), findings.proofs[0].requests), (0, 1), "{:?}", findings.faults);
+    let files = tar::read(&archive).expect("files");
+    assert_eq!(lines(&files, "proofs.jsonl").len(), 1);
+    assert_eq!(files[&format!("lists/{}", Hash::of(&[LIST]))], LIST);
+    let page = String::from_utf8_lossy(&files["report.html"]).into_owned();
+    assert!(page.contains("the address is in the network 203.0.113.0/24"), "{page}");
+    let case = Case { _directory: directory, log, archive };
+    assert!(!case.forged(|files| drop(files.remove(&format!("lists/{}", Hash::of(&[LIST]))))).is_empty());
+    let forged = case.forged(|files| {
+        let mut all = lines(files, "proofs.jsonl");
+        all[0] = all[0].replace("verified", "impostor");
+        put(files, "proofs.jsonl", &all);
+    });
+    assert!(!forged.is_empty());
+}
+
+#[test]
+fn a_proof_that_its_list_or_signature_does_not_bear_is_a_fault() {
+    let pair = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).expect("a key");
+    let base = "\"@authority\": shop.example";
+    let key = URL_SAFE_NO_PAD.encode(pair.public_key());
+    let directory: Arc<[u8]> = Arc::from(format!("{{\"keys\": [{{\"x\": \"{key}\"}}]}}").as_bytes());
+    let signed = |signature: &[u8]| ProofRecord {
+        data: fields(json!({
+            "identity": "verified", "means": "signature", "key": key, "signature": URL_SAFE_NO_PAD.encode(signature),
+            "lists": [{"source": "https://agent.example", "sha256": Hash::of(&[&directory]).to_string()}],
+        })),
+        personal: vec![("signature_base", base.to_owned())],
+        documents: vec![directory.clone()],
+    };
+    let elsewhere = ProofRecord { personal: vec![("client", "198.51.100.1".into())], ..proof() };
+    let good = pair.sign(base.as_bytes());
+    let wrong = pair.sign(b"another text");
+    for (record, holds) in [(elsewhere, false), (signed(good.as_ref()), true), (signed(wrong.as_ref()), false)] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut log = log(directory.path());
+        append_proven(&mut log, &mut WrittenProofs::default(), record, moment(51));
+        let (_, findings) = write_case(&mut log, &span(), moment(60)).expect("a case");
+        assert_eq!(findings.faults.is_empty(), holds, "{:?}", findings.faults);
+    }
 }
 
 #[test]

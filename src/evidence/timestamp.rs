@@ -1,5 +1,5 @@
 //! RFC 3161: the request for a timestamp of a checkpoint as DER, and what a response says. The signature of a response is not
-//! checked here: `openssl ts -verify` does it, with the certificate of the authority.
+//! checked here: the program openssl does it, with the certificate of the authority.
 
 use super::canonical::Hash;
 
@@ -10,6 +10,14 @@ pub struct Stamp {
     pub hash: Hash,
     /// When, as the authority says: `20261123070000Z`.
     pub time: String,
+}
+
+impl Stamp {
+    /// The time in seconds since 1970, without the fraction that it may have.
+    pub fn seconds(&self) -> Option<i64> {
+        let time = chrono::NaiveDateTime::parse_from_str(self.time.get(..14)?, "%Y%m%d%H%M%S").ok()?;
+        Some(time.and_utc().timestamp())
+    }
 }
 
 /// `1.2.840.113549.1.7.2`, signed data.

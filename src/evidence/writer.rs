@@ -5,6 +5,7 @@ use super::database::{DatabaseError, EvidenceDatabase, FILE, Record, Writing};
 use super::entry::{ChainName, time_text};
 use super::note::SigningKey;
 use super::opening::{OpenLog, write_runs};
+use super::proofs::WrittenProofs;
 use super::queue::Batch;
 use super::shared::Shared;
 use serde_json::{Value, json};
@@ -63,6 +64,7 @@ pub struct Writer {
     checkpoint_due: Option<Instant>,
     /// Records that could not be written.
     lost: u64,
+    proofs: WrittenProofs,
 }
 
 impl Writer {
@@ -108,6 +110,7 @@ impl Writer {
             pruned: None,
             checkpoint_due: None,
             lost: 0,
+            proofs: WrittenProofs::default(),
         })
     }
 
@@ -124,6 +127,8 @@ impl Writer {
                     self.shared.wrote(written);
                 }
                 Err(error) => {
+                    // Some of them may be in the transaction that failed.
+                    self.proofs = WrittenProofs::default();
                     self.lost += lost;
                     self.shared.failed(lost, &error.to_string());
                 }
@@ -151,10 +156,10 @@ impl Writer {
             self.prune(wall, at)?;
             return Err(RoundError::Full(octets >> 20));
         }
-        let (lost, key) = (self.lost, &self.key);
+        let (lost, key, proofs) = (self.lost, &self.key, &mut self.proofs);
         self.database.write(|log| {
             let now = time_text(wall);
-            write_batch(log, batch, lost, step, &now)?;
+            write_batch(log, batch, (lost, step), proofs, &now)?;
             if ends {
                 log.append(&ChainName::of_log(), record("stop", json!({})), &now)?;
             }
@@ -182,7 +187,13 @@ impl Writer {
     }
 }
 
-fn write_batch(log: &Writing<'_>, batch: Batch, lost: u64, step: Option<i64>, now: &str) -> Result<(), DatabaseError> {
+fn write_batch(
+    log: &Writing<'_>,
+    batch: Batch,
+    (lost, step): (u64, Option<i64>),
+    proofs: &mut WrittenProofs,
+    now: &str,
+) -> Result<(), DatabaseError> {
     if let Some(milliseconds) = step {
         let gap = json!({"reason": "clock", "milliseconds": milliseconds});
         log.append(&ChainName::of_log(), record("gap", gap), now)?;
@@ -191,7 +202,12 @@ fn write_batch(log: &Writing<'_>, batch: Batch, lost: u64, step: Option<i64>, no
         let gap = json!({"reason": "not_written", "entries": lost});
         log.append(&ChainName::of_log(), record("gap", gap), now)?;
     }
-    for (chain, record) in batch.records {
+    for (chain, mut record) in batch.records {
+        if let Some(proof) = record.proof.take() {
+            let written = proofs.write(log, &chain, *proof, now)?;
+            let place = json!({"number": written.number, "sha256": written.hash.to_string()});
+            record.data.insert("proof_entry".to_owned(), place);
+        }
         log.append(&chain, record, now)?;
     }
     for (chain, entries) in batch.left_out {

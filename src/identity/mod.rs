@@ -3,6 +3,7 @@
 //! threads of their own (feature `proxy`), never on the request path. Must not know policies beyond what their networks
 //! say, nor what becomes of a finding.
 
+mod basis;
 mod keys;
 mod means;
 mod names;
@@ -22,6 +23,7 @@ pub mod verify;
 #[cfg(feature = "proxy")]
 pub mod worker;
 
+pub use basis::{Basis, GoodSignature, ListBasis};
 pub use keys::{KeyError, PublicKey, read_keys, thumbprint};
 pub use means::{HostPattern, KnownMeans, ListIndex, Means, Signer, is_directory};
 pub use names::{AddressNames, NamesSay, Queue};
@@ -68,10 +70,17 @@ pub struct ToDo {
     shown: Option<Shown>,
 }
 
+impl ToDo {
+    /// The good signature of the request, if it has one.
+    pub fn take_signature(&mut self) -> Option<GoodSignature> {
+        self.shown.take().map(|shown| shown.signature)
+    }
+}
+
 /// A signature, the address that showed it, and until when it is good.
 #[derive(Debug)]
 struct Shown {
-    octets: Vec<u8>,
+    signature: GoodSignature,
     address: IpAddr,
     expires: Timestamp,
 }
@@ -175,7 +184,7 @@ impl Proofs {
     /// Remembers who showed a signature, if the request has a good one. False if another address showed the same one since
     /// the look: the signature proves nothing then.
     pub fn is_first_to_show(&self, to_do: &ToDo, now: Timestamp) -> bool {
-        let first = |shown: &Shown| self.replays.remember(&shown.octets, shown.address, (now, shown.expires));
+        let first = |shown: &Shown| self.replays.remember(&shown.signature.octets, shown.address, (now, shown.expires));
         to_do.shown.as_ref().is_none_or(first)
     }
 
@@ -257,11 +266,11 @@ impl Proofs {
         let known = self.lists.get(signer.directory);
         let keys = known.as_ref().map_or(&[][..], |known| known.keys.as_slice());
         match verify(signed, &signer.origin, keys, now) {
-            SignatureSays::Verified { expires, octets } => {
-                if !self.replays.is_first(&octets, address, now) {
+            SignatureSays::Verified { expires, signature } => {
+                if !self.replays.is_first(&signature.octets, address, now) {
                     return Err(Some("another address has shown the same signature"));
                 }
-                to_do.shown = Some(Shown { octets, address, expires });
+                to_do.shown = Some(Shown { signature, address, expires });
                 Ok(())
             }
             SignatureSays::UnknownKey => {

@@ -11,6 +11,7 @@ use super::keys::{KeyError, PublicKey, read_keys};
 use super::means::{KnownMeans, ListIndex, Means, is_directory};
 use super::table::NetworkTable;
 use crate::crawlers::{ListError, read_list};
+use crate::evidence::Hash;
 use crate::state::{Fact, NetworkList, StateStore};
 use crate::time::Timestamp;
 use crate::verdict::Doubt;
@@ -38,7 +39,10 @@ pub struct KnownList {
     pub last_modified: String,
     /// When its server last said that it is so.
     pub checked: Timestamp,
-    bytes: Arc<[u8]>,
+    /// The list as it came.
+    pub bytes: Arc<[u8]>,
+    /// Its SHA-256.
+    pub sha256: Hash,
 }
 
 impl KnownList {
@@ -137,7 +141,8 @@ impl PublishedLists {
             let (_, list) = remembered.iter().find(|(_, list)| list.url == *url)?;
             let (table, keys) = read(url, &list.bytes).ok()?;
             let (etag, last_modified, bytes) = (list.etag.clone(), list.last_modified.clone(), list.bytes.clone());
-            Some(Arc::new(KnownList { table, keys, etag, last_modified, checked: list.checked, bytes }))
+            let sha256 = Hash::of(&[&bytes]);
+            Some(Arc::new(KnownList { table, keys, etag, last_modified, checked: list.checked, bytes, sha256 }))
         };
         let lists = urls.iter().map(|url| ArcSwapOption::new(known(url))).collect();
         let wanted = urls.iter().map(|_| AtomicBool::new(false)).collect();
@@ -227,7 +232,8 @@ impl PublishedLists {
             is_new: before.as_ref().is_none_or(|before| before.table != table || before.keys != keys),
         };
         let FetchedList { bytes, etag, last_modified } = fetched;
-        self.put(list, KnownList { table, keys, etag, last_modified, checked, bytes: bytes.into() });
+        let sha256 = Hash::of(&[&bytes]);
+        self.put(list, KnownList { table, keys, etag, last_modified, checked, bytes: bytes.into(), sha256 });
         Ok(change)
     }
 

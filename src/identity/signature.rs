@@ -2,6 +2,7 @@
 //! items are [`Signed`], a request with its signature, and [`verify`]. Only Ed25519 and the components that such signatures
 //! cover are known. Must not know where keys come from, nor what follows from the outcome.
 
+use super::basis::GoodSignature;
 use super::keys::PublicKey;
 use crate::heads::SignatureFields;
 use crate::time::Timestamp;
@@ -42,8 +43,8 @@ pub enum SignatureSays {
     Verified {
         /// When the signature expires.
         expires: Timestamp,
-        /// The signature, decoded.
-        octets: Vec<u8>,
+        /// The signature, with what was signed.
+        signature: GoodSignature,
     },
     /// It is wrong, by this reason.
     Invalid(&'static str),
@@ -87,7 +88,10 @@ pub fn verify(signed: &Signed<'_>, origin: &str, keys: &[PublicKey], now: Timest
     let named = |key: &&PublicKey| key.names.iter().any(|name| name == read.key);
     let Some(key) = keys.iter().filter(is_current).find(named) else { return SignatureSays::UnknownKey };
     match UnparsedPublicKey::new(&ED25519, &key.octets).verify(base.as_bytes(), read.octets) {
-        Ok(()) => SignatureSays::Verified { expires: Timestamp(read.expires), octets: read.octets.to_vec() },
+        Ok(()) => {
+            let signature = GoodSignature { base, key: key.octets.clone(), octets: read.octets.to_vec() };
+            SignatureSays::Verified { expires: Timestamp(read.expires), signature }
+        }
         Err(_) => SignatureSays::Invalid("the signature does not fit the request"),
     }
 }

@@ -4,6 +4,7 @@
 use super::keys::{PublicKey, read_keys, thumbprint};
 use super::signature::{SignatureSays, Signed, verify};
 use crate::heads::SignatureFields;
+use crate::identity::GoodSignature;
 use crate::time::Timestamp;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -87,15 +88,18 @@ impl Client {
 
 fn without_octets(says: SignatureSays) -> SignatureSays {
     match says {
-        SignatureSays::Verified { expires, octets } => {
-            assert_eq!(octets.len(), 64);
-            SignatureSays::Verified { expires, octets: Vec::new() }
+        SignatureSays::Verified { expires, signature } => {
+            assert_eq!((signature.octets.len(), signature.key.len()), (64, 32));
+            SignatureSays::Verified { expires, signature: GoodSignature::default() }
         }
         other => other,
     }
 }
 
-const VERIFIED: SignatureSays = SignatureSays::Verified { expires: Timestamp(NOW + 300), octets: Vec::new() };
+const VERIFIED: SignatureSays = SignatureSays::Verified {
+    expires: Timestamp(NOW + 300),
+    signature: GoodSignature { base: String::new(), key: Vec::new(), octets: Vec::new() },
+};
 
 fn is_invalid(client: &Client) -> bool {
     matches!(client.ask(), SignatureSays::Invalid(_))
@@ -282,7 +286,8 @@ fn examples_of_the_drafts_are_verified_in_both_forms() {
                  tag=\"web-bot-auth\"";
     let signature = "sig2=:RdNFx5Bj6au3YgAMQL/RzmUlZE8QZLIaXGRpw985hWnwPfMxT228NMk6ehRS1PSl4e8PhbNZACSanGdhEwYCCg==:";
     let dictionary = "agent2=\"https://signature-agent.test\"";
-    let verified = |expires| SignatureSays::Verified { expires: Timestamp(expires), octets: Vec::new() };
+    let verified =
+        |expires| SignatureSays::Verified { expires: Timestamp(expires), signature: GoodSignature::default() };
     assert_eq!(example(input, signature, dictionary, created), verified(4_889_289_600));
     assert!(
         matches!(example(input, signature, dictionary, created + 90_000), SignatureSays::Invalid(_)),

@@ -1,9 +1,13 @@
-//! What a crawler did, as records of the evidence log: robots.txt that it was served, and requests against the rules.
+//! What a crawler did, as records of the evidence log: robots.txt that it was served, requests against the rules, and what proves
+//! who it was.
 
 use super::{Judged, Outcome, RequestFacts};
 use crate::crawlers::{Binds, Claim, Registry};
-use crate::evidence::{Evidence, Hash, Record, time_text};
+use crate::evidence::{Evidence, Hash, ProofRecord, Record, time_text};
+use crate::identity::Proofs;
 use crate::telemetry::Event;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,7 +16,13 @@ use std::sync::Arc;
 const FIELD_LIMIT: usize = 2048;
 
 /// A whole copy of robots.txt, or the word that the crawler's own copy is good.
-pub fn served(evidence: &Evidence, request: &RequestFacts<'_>, judged: &Judged, outcome: &Outcome<'_>) -> Record {
+pub fn served(
+    evidence: &Evidence,
+    proofs: &Proofs,
+    request: &RequestFacts<'_>,
+    judged: &Judged,
+    outcome: &Outcome<'_>,
+) -> Record {
     let file = &judged.entry().site.robots_txt;
     let mut data = Map::new();
     let mut set = |name: &str, value: Value| data.insert(name.to_owned(), value);
@@ -27,13 +37,14 @@ pub fn served(evidence: &Evidence, request: &RequestFacts<'_>, judged: &Judged, 
         set("if_none_match", text(validator).into());
     }
     let personal = personal(evidence, request);
-    Record { kind: "served", data, personal, documents: vec![file.body.clone()] }
+    let proof = proof(evidence, proofs, request, judged);
+    Record { kind: "served", data, personal, documents: vec![file.body.clone()], proof }
 }
 
 /// A request against the rules: what the event log says of it, with all versions that it was judged by.
 pub fn request(
     evidence: &Evidence,
-    registry: &Registry,
+    (registry, proofs): (&Registry, &Proofs),
     request: &RequestFacts<'_>,
     judged: &Judged,
     event: &Event,
@@ -58,7 +69,47 @@ pub fn request(
     documents.push(in_force.clone());
     let mut personal = personal(evidence, request);
     personal.push(("target", text(request.target).into_owned()));
-    Record { kind: "request", data, personal, documents }
+    let proof = proof(evidence, proofs, request, judged);
+    Record { kind: "request", data, personal, documents, proof }
+}
+
+/// What proves that the client is the crawler, or that it is not. A name of DNS often has the address in it, so it is kept only
+/// where addresses are.
+fn proof(
+    evidence: &Evidence,
+    proofs: &Proofs,
+    request: &RequestFacts<'_>,
+    judged: &Judged,
+) -> Option<Box<ProofRecord>> {
+    let (found, client) = ((judged.identity, judged.proof), request.client?);
+    let basis = proofs.basis(judged.decision.claim, found, client, request.now())?;
+    let (mut data, mut personal) = (Map::new(), Vec::new());
+    let mut set = |name: &str, value: Value| data.insert(name.to_owned(), value);
+    set("identity", judged.identity.name().into());
+    set("means", judged.proof.name().into());
+    let lists = basis.lists.iter().map(|list| {
+        json!({"source": list.url, "sha256": list.list.sha256.to_string(), "checked": list.list.checked.to_string()})
+    });
+    set("lists", lists.collect());
+    if let Some((_, at)) = &basis.name {
+        set("dns", json!({"leads_back": true, "at": at.to_string()}));
+    }
+    if let Some((first, last)) = basis.no_name {
+        set("dns", json!({"leads_back": false, "first": first.to_string(), "last": last.to_string()}));
+    }
+    if let Some(signature) = &judged.good_signature {
+        set("key", URL_SAFE_NO_PAD.encode(&signature.key).into());
+        set("signature", URL_SAFE_NO_PAD.encode(&signature.octets).into());
+        personal.push(("signature_base", signature.base.clone()));
+    }
+    let kept = evidence.addresses().apply(client);
+    if kept == Some(client) {
+        set("address", "whole".into());
+        personal.extend(basis.name.map(|(name, _)| ("name", name)));
+    }
+    personal.extend(kept.map(|address| ("client", address.to_string())));
+    let documents = basis.lists.iter().map(|list| list.list.bytes.clone()).collect();
+    Some(Box::new(ProofRecord { data, personal, documents }))
 }
 
 /// The names by which robots.txt may speak of the crawler, and whether `*` binds it too.

@@ -2,6 +2,7 @@
 //! later phase of the request goes by the same policies.
 
 use crate::crawlers::Claim;
+use crate::identity::GoodSignature;
 use crate::policy::{HostHistory, SiteEntry, Snapshot, Version};
 use crate::time::Timestamp;
 use crate::verdict::{Decision, Doubt, HistoryBasis, Identity, Proof, chosen};
@@ -37,6 +38,8 @@ pub struct Judged {
     pub signature: Option<&'static str>,
     /// Why nothing is proven of a crawler that can be proven here.
     pub doubt: Option<Doubt>,
+    /// The signature that proves the claim, if one does.
+    pub good_signature: Option<Arc<GoodSignature>>,
     /// The superseded versions that the crawler may have cached: a bit each, by their place in the host's history.
     pub cached: u64,
     /// What it rests on that the crawler has cached nothing else.

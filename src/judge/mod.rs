@@ -97,6 +97,7 @@ impl Judge {
         }
         let decision = self.decision(request, &look.case, rate, &mut workspace.scratch);
         let Finding { proof, signature, doubt, .. } = look.finding;
+        let good_signature = look.to_do.take_signature().filter(|_| proof == Proof::Signature).map(Arc::new);
         let (identity, CachedVersions { cached, has_version_in_force, basis, .. }) =
             (look.case.facts.identity, look.case.cached_versions);
         if rate == RateStep::Counts {
@@ -109,6 +110,7 @@ impl Judge {
             proof,
             signature,
             doubt,
+            good_signature,
             cached,
             basis,
             may_confirm_by_date,

@@ -5,6 +5,7 @@ use super::evidence;
 use super::{Judged, Judgement, Outcome, RequestFacts, Unjudged, origin_form};
 use crate::crawlers::{Claim, Registry, calls_itself};
 use crate::evidence::Evidence;
+use crate::identity::Proofs;
 use crate::indexing::parse_lines;
 use crate::policy::{Site, SiteEntry};
 use crate::robots::seconds;
@@ -58,6 +59,8 @@ impl Logs {
 pub struct Recorder {
     registry: &'static Registry,
     metrics: Arc<Metrics>,
+    /// What proved crawlers, for the evidence.
+    proofs: Arc<Proofs>,
     /// What points at a mistake in the setup. Apart from the rest, which requests only read: each request writes it.
     traffic: Arc<Traffic>,
     pub(super) logs: Logs,
@@ -65,8 +68,14 @@ pub struct Recorder {
 
 impl Recorder {
     /// Records in these.
-    pub fn new(registry: &'static Registry, metrics: Arc<Metrics>, traffic: Arc<Traffic>, logs: Logs) -> Recorder {
-        Recorder { registry, metrics, traffic, logs }
+    pub fn new(
+        registry: &'static Registry,
+        metrics: Arc<Metrics>,
+        proofs: Arc<Proofs>,
+        traffic: Arc<Traffic>,
+        logs: Logs,
+    ) -> Recorder {
+        Recorder { registry, metrics, proofs, traffic, logs }
     }
 
     /// Runs what judges a request. One in so many is timed: two looks at the clock take as long as half of judging.
@@ -141,7 +150,7 @@ impl Recorder {
             metrics.robots_txt(site, crawler, outcome.status, request.now().0);
             let evidence = &self.logs.evidence;
             if outcome.is_copy && decision.claim != Claim::Nobody && evidence.is_on() {
-                let record = || evidence::served(evidence, request, judged, outcome);
+                let record = || evidence::served(evidence, &self.proofs, request, judged, outcome);
                 evidence.record(site, crawler, request.arrived, record);
             }
             return;
@@ -156,7 +165,7 @@ impl Recorder {
             if evidence.is_on() {
                 evidence.record(site, crawler, request.arrived, || {
                     let event = self.event(request, judged, outcome);
-                    evidence::request(evidence, self.registry, request, judged, &event)
+                    evidence::request(evidence, (self.registry, &self.proofs), request, judged, &event)
                 });
             }
         }

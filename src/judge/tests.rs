@@ -52,8 +52,9 @@ fn judge(directory: &Path, policy: &str) -> World {
     let registry = Registry::builtin();
     let sites = SiteManager::start(options, (&store, &remembered), registry, clock.moment().now).expect("loaded");
     let ledger = Arc::new(Ledger::in_memory(vec!["shop.example".into()], &sites.snapshot(), clock.moment()));
-    let recorder = Recorder::new(registry, Metrics::new(), Arc::default(), Logs::off());
-    let judge = Judge::new(sites, ledger, Arc::new(Proofs::none(registry)), Arc::default(), registry);
+    let proofs = Arc::new(Proofs::none(registry));
+    let recorder = Recorder::new(registry, Metrics::new(), proofs.clone(), Arc::default(), Logs::off());
+    let judge = Judge::new(sites, ledger, proofs, Arc::default(), registry);
     World { judge, recorder, clock }
 }
 

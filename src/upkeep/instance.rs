@@ -51,7 +51,7 @@ impl Instance {
     ) -> Arc<Instance> {
         let (registry, metrics, traffic) = (Registry::builtin(), Metrics::new(), Arc::<Traffic>::default());
         let (access, events, evidence) = (logs.access.clone(), logs.events.clone(), logs.evidence.clone());
-        let recorder = Arc::new(Recorder::new(registry, metrics.clone(), traffic.clone(), logs));
+        let recorder = Arc::new(Recorder::new(registry, metrics.clone(), proofs.clone(), traffic.clone(), logs));
         let judge = Judge::new(sites.clone(), ledger.clone(), proofs.clone(), behaviours.clone(), registry);
         let judge = Arc::new(judge);
         Arc::new(Instance {

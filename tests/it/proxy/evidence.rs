@@ -133,6 +133,41 @@ fn case_of_a_running_crawlgate_is_checked_with_it_and_without_it() {
 }
 
 #[test]
+fn case_has_the_list_that_proves_the_crawler() {
+    const LIST: &str = r#"{"prefixes": [{"ipv4Prefix": "198.51.100.0/24"}]}"#;
+    let origin = Origin::plain();
+    let lists = tempfile::tempdir().expect("a directory");
+    fs::create_dir(lists.path().join("openai.com")).expect("made");
+    fs::write(lists.path().join("openai.com/gptbot.json"), LIST).expect("written");
+    let settings = format!(
+        "evidence: on\ntrusted_proxies: [127.0.0.1]\nidentity: {{ lists: '{}', outgoing: no }}",
+        lists.path().display()
+    );
+    let gate = Setup::before(origin.address).policy("shop", POLICY).settings(&settings).start();
+    gate.wait_for_metric("crawlgate_identity_list_networks{list=\"openai.com/gptbot.json\"}", 1.0);
+    let from = |client: &str| format!("User-Agent: {GPTBOT}\r\nX-Forwarded-For: {client}\r\n");
+    gate.get(HOST, "/robots.txt", &from("198.51.100.7"));
+    gate.get(HOST, "/cart/1", &from("198.51.100.7"));
+    gate.get(HOST, "/cart/2", &from("198.51.100.7"));
+    wait_for_entries(&gate, 3);
+    let findings = case(&gate, "case.tar");
+    let proofs = findings["proofs"].as_array().expect("a list");
+    assert_eq!(proofs.len(), 1, "{proofs:?}");
+    assert_eq!((&proofs[0]["means"], &proofs[0]["identity"]), (&"list".into(), &"verified".into()));
+    assert!(
+        findings["requests"]
+            .as_array()
+            .is_some_and(|all| all.iter().all(|one| one["proof_entry"] == proofs[0]["number"]))
+    );
+    let directory = tempfile::tempdir().expect("a directory");
+    fs::copy(gate.path("case.tar"), directory.path().join("case.tar")).expect("copied");
+    check_by_hand(directory.path(), &key(&gate)).expect("the case holds");
+    let kept =
+        fs::read_dir(directory.path().join("lists")).expect("lists").map(|file| read(&file.expect("a file").path()));
+    assert_eq!(kept.collect::<Vec<_>>(), [LIST]);
+}
+
+#[test]
 fn log_holds_after_crashes_at_any_moment() {
     let origin = Origin::plain();
     let mut gate = setup(&origin).start();
@@ -268,11 +303,27 @@ fn checkpoints_have_timestamps_that_openssl_verifies() {
     wait_for_entries(&gate, 1);
     let findings = case(&gate, "case.tar");
     let holds = findings["holds"].as_array().expect("a list");
-    assert!(holds.iter().any(|held| held.as_str().is_some_and(|held| held.contains(".tsr says that"))), "{holds:?}");
+    assert!(
+        holds.iter().any(|held| held.as_str().is_some_and(|held| held.contains(".tsr is a timestamp"))),
+        "{holds:?}"
+    );
     let directory = tempfile::tempdir().expect("a directory");
     fs::copy(gate.path("case.tar"), directory.path().join("case.tar")).expect("copied");
     check_by_hand(directory.path(), &key(&gate)).expect("the case holds");
     fs::copy(authority.directory.path().join("ca.pem"), directory.path().join("tsa-ca.pem")).expect("copied");
+    // The same by `verify`, with the authority, with another one, and without openssl.
+    let (of_case, of_key) = (gate.path("case.tar").display().to_string(), key(&gate));
+    let by = |authority: &Authority, path: &str| {
+        let pem = authority.directory.path().join("ca.pem").display().to_string();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_crawlgate"));
+        command.args(["evidence", "verify", &of_case, "--key", &of_key, "--tsa-ca", &pem]).env("PATH", path);
+        command.output().expect("the binary runs").status.code()
+    };
+    let path = std::env::var("PATH").expect("a path");
+    assert_eq!(
+        (by(&authority, &path), by(&Authority::start(), &path), by(&authority, "")),
+        (Some(0), Some(1), Some(3))
+    );
     let documented =
         documented("sh").into_iter().find(|block| block.contains("openssl ts -verify")).expect("the command");
     let verify = || Command::new("sh").args(["-c", &documented]).current_dir(directory.path()).output().expect("sh");
