@@ -3,7 +3,8 @@
 
 use super::{Failure, places, print_json, say};
 use crate::evidence::{
-    CaseSpan, Findings, VerifyKey, cover, forget, open_existing, stamp, status, verify, verify_stamps, write_case,
+    CaseSpan, Findings, VerifyKey, cover, forget, open_existing, rotate_key, stamp, status, verify, verify_stamps,
+    write_case,
 };
 use crate::time::Timestamp;
 use clap::Subcommand;
@@ -38,6 +39,8 @@ enum Action {
     Verify(Verify),
     /// Delete personal values; the log still verifies
     Forget(Forget),
+    /// Give the log a new key, by the word of the old one
+    RotateKey(RotateKey),
     /// Show the public key of the log and what it has
     Status(Status),
 }
@@ -93,6 +96,13 @@ struct Forget {
 }
 
 #[derive(Debug, clap::Args)]
+struct RotateKey {
+    /// The state directory
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
 struct Status {
     /// Print JSON
     #[arg(long)]
@@ -124,6 +134,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Action::Export(arguments) => run_export(arguments),
         Action::Verify(arguments) => run_verify(arguments),
         Action::Forget(arguments) => run_forget(arguments),
+        Action::RotateKey(arguments) => run_rotate_key(arguments),
         Action::Status(arguments) => run_status(arguments),
     }
 }
@@ -241,6 +252,15 @@ fn run_forget(arguments: &Forget) -> Result<(), Failure> {
     say(&format!(
         "{forgotten} personal values were deleted; backups and cases that were exported before still have them"
     ));
+    Ok(())
+}
+
+fn run_rotate_key(arguments: &RotateKey) -> Result<(), Failure> {
+    let directory = places::state_or_default(arguments.state.as_deref())?;
+    let mut log = open_existing(&directory).map_err(could_not)?;
+    let key = rotate_key(&directory, &mut log, SystemTime::now()).map_err(could_not)?;
+    say("the log has a new key; publish it beside the old one, which stays good for what it signed");
+    writeln!(std::io::stdout(), "{}", key.line())?;
     Ok(())
 }
 

@@ -2,9 +2,10 @@
 //! whole spans of three chains, so nothing can be left out of their middle unnoticed.
 
 use super::canonical::{Hash, canonical};
-use super::checkpoint::{Checkpoint, Head};
+use super::checkpoint::Head;
 use super::database::{Chain, DatabaseError, EvidenceDatabase};
 use super::entry::{ChainName, Entry, time_text};
+use super::keys::Keys;
 use super::merkle;
 use super::opening::OpenLog;
 use super::tar::Files;
@@ -65,6 +66,9 @@ pub enum ExportError {
     /// A checkpoint in the log is none.
     #[error("the evidence log is damaged: checkpoint {0} cannot be read")]
     Checkpoint(u64),
+    /// The notes about changes of the key do not fit together.
+    #[error("the evidence log is damaged: its changes of the key cannot be read")]
+    Keys,
 }
 
 /// Takes a case from the log: all files but the report and the manifest. The last checkpoint is made now, unless there is
@@ -85,6 +89,9 @@ pub fn export(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<Fil
     let mut put = |path: &str, text: String| files.insert(path.to_owned(), text.into_bytes());
     put("key.vkey", format!("{}\n", key.line()));
     put("key.pem", key.pem());
+    for (number, note) in (1..).zip(database.key_notes()?) {
+        put(&format!("keys/{number:06}.note"), note);
+    }
     let names = CaseSpan::chains(&span.site, &span.crawler);
     let last = checkpoints.last().map_or(0, |(number, _)| *number);
     let spans = spans(database, span, &names, &database.heads(last)?)?;
@@ -133,19 +140,17 @@ pub fn cover(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<Vec<
     let OpenLog { key, database, .. } = log;
     let (from, to) = (time_text(span.from), time_text(span.to));
     let checkpoints = database.checkpoints(&from, &to)?;
-    let verify_key = key.verify_key();
-    let last_time = |(number, note): &(u64, String)| read_checkpoint(&verify_key, *number, note).map(|last| last.time);
+    let notes = database.key_notes()?;
+    let keys = Keys::read(&key.verify_key(), notes.iter().map(String::as_str)).map_err(|_| ExportError::Keys)?;
+    let last_time = |(number, note): &(u64, String)| {
+        keys.checkpoint(note).map(|last| last.time).ok_or(ExportError::Checkpoint(*number))
+    };
     if checkpoints.last().map(last_time).transpose()?.is_some_and(|last| last >= to) {
         return Ok(checkpoints);
     }
     let moment = time_text(now);
     database.write(|log| log.checkpoint(key, &moment))?;
     Ok(database.checkpoints(&from, &to)?)
-}
-
-fn read_checkpoint(key: &super::note::VerifyKey, number: u64, note: &str) -> Result<Checkpoint, ExportError> {
-    let text = key.open(note).map_err(|_| ExportError::Checkpoint(number))?;
-    Checkpoint::read(text).ok_or(ExportError::Checkpoint(number))
 }
 
 /// The part of each chain that a case has: row and numbers. A chain that is not there yet has none.

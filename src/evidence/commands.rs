@@ -5,13 +5,16 @@ use super::database::{DatabaseError, Record};
 use super::entry::{ChainName, time_text};
 use super::examine::examine;
 use super::findings::Findings;
+use super::keys::change_note;
 use super::manifest;
-use super::opening::OpenLog;
+use super::note::{NoteError, VerifyKey};
+use super::opening::{OpenLog, read_key, write_next_key};
 use super::report;
 use super::tar;
 use serde::Serialize;
 use serde_json::json;
 use std::net::IpAddr;
+use std::path::Path;
 use std::time::SystemTime;
 
 /// The octets of a case, and what its check finds.
@@ -24,6 +27,40 @@ pub fn write_case(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result
     files.insert("report.html".to_owned(), report::page(&findings).into_bytes());
     manifest::add(&mut files, &log.key);
     Ok((tar::write(&files), findings))
+}
+
+/// Why the key was not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum RotateError {
+    /// No key can be made.
+    #[error("cannot make a key: {0}; the key stays as it is")]
+    Key(#[from] NoteError),
+    /// The log cannot be written.
+    #[error("cannot write the evidence log: {0}; the key stays as it is")]
+    Database(#[from] DatabaseError),
+    /// The private key cannot be written.
+    #[error("cannot write the new private key: {0}; the key stays as it is")]
+    File(#[from] std::io::Error),
+}
+
+/// Gives the log a new key. The old one signs a last checkpoint and, with the new one, a note about the change. The running
+/// crawlgate takes the new key with its next checkpoint.
+///
+/// # Errors
+/// See [`RotateError`].
+pub fn rotate_key(directory: &Path, log: &mut OpenLog, now: SystemTime) -> Result<VerifyKey, RotateError> {
+    let (fresh, moment) = (log.key.successor()?, time_text(now));
+    let key = fresh.verify_key();
+    write_next_key(directory, &fresh)?;
+    log.database.write(|writing| {
+        let from = writing.checkpoint(&log.key, &moment)? + 1;
+        writing.change_key(&key.line(), |number| change_note((number, from), &log.key, &fresh, &moment))?;
+        let data = json!({"key": key.line(), "from": from}).as_object().cloned().unwrap_or_default();
+        writing.append(&ChainName::of_log(), Record { kind: "key", data, ..Record::default() }, &moment)?;
+        Ok(())
+    })?;
+    log.key = read_key(directory, key.name(), Some(&key.line())).unwrap_or(fresh);
+    Ok(key)
 }
 
 /// Deletes personal values: of requests from an address, or of entries before a moment, or of what is both. Returns how

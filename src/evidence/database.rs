@@ -19,7 +19,7 @@ use std::time::Duration;
 /// The name of the file.
 pub const FILE: &str = "evidence.db";
 /// The version of the tables.
-const SCHEMA: i64 = 1;
+const SCHEMA: i64 = 2;
 /// For so long a transaction waits for the other process: `forget` reads the whole log.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Entries that one transaction deletes of a chain.
@@ -51,6 +51,7 @@ CREATE TABLE IF NOT EXISTS heads (
   checkpoint INTEGER NOT NULL, place INTEGER NOT NULL, chain INTEGER NOT NULL, entries INTEGER NOT NULL,
   hash BLOB NOT NULL, PRIMARY KEY (checkpoint, place)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS keys (number INTEGER PRIMARY KEY, note TEXT NOT NULL, key TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS authorities (url TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS timestamps (
   checkpoint INTEGER NOT NULL, authority TEXT NOT NULL, response BLOB NOT NULL, PRIMARY KEY (checkpoint, authority)
@@ -72,6 +73,9 @@ pub enum DatabaseError {
     /// What is in it does not fit together.
     #[error("{FILE} is damaged: {0}")]
     Damaged(&'static str),
+    /// The private key is not the one that the database names.
+    #[error("the key was changed, and the new one cannot be read")]
+    NoKey,
     /// No salts can be made.
     #[error(transparent)]
     NoRandom(#[from] NoRandom),
@@ -318,6 +322,24 @@ impl EvidenceDatabase {
         last_checkpoint(&self.connection)
     }
 
+    /// The notes about changes of the key.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn key_notes(&self) -> Result<Vec<String>, DatabaseError> {
+        let mut statement = self.connection.prepare("SELECT note FROM keys ORDER BY number")?;
+        let rows = statement.query_map([], |row| row.get(0))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// The public key that signs now, if the key was ever changed.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn changed_key(&self) -> Result<Option<String>, DatabaseError> {
+        changed_key(&self.connection)
+    }
+
     /// The heads that a checkpoint covers, in their order.
     ///
     /// # Errors
@@ -499,6 +521,25 @@ impl Writing<'_> {
         Ok(number)
     }
 
+    /// The public key that signs now, if the key was ever changed.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn changed_key(&self) -> Result<Option<String>, DatabaseError> {
+        changed_key(self.0)
+    }
+
+    /// Keeps the note about a change of the key. `note` gets its number, from 1.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn change_key(&self, key: &str, note: impl FnOnce(u64) -> String) -> Result<(), DatabaseError> {
+        let number: u64 = self.0.query_row("SELECT count(*) + 1 FROM keys", [], |row| row.get(0))?;
+        let row = "INSERT INTO keys (number, note, key) VALUES (?1, ?2, ?3)";
+        self.0.execute(row, params![number, note(number), key])?;
+        Ok(())
+    }
+
     /// Says which authorities checkpoints get timestamps of.
     ///
     /// # Errors
@@ -574,6 +615,11 @@ impl Writing<'_> {
                    'client' AND value = ?1))";
         Ok(self.0.execute(row, params![address, before])?)
     }
+}
+
+fn changed_key(connection: &Connection) -> Result<Option<String>, DatabaseError> {
+    let query = "SELECT key FROM keys ORDER BY number DESC LIMIT 1";
+    Ok(connection.query_row(query, [], |row| row.get(0)).optional()?)
 }
 
 fn chain(connection: &Connection, name: &ChainName) -> Result<Option<Chain>, DatabaseError> {

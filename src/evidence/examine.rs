@@ -7,6 +7,7 @@ use super::checkpoint::{Checkpoint, Head};
 use super::entry::{ChainName, Entry, Link, hash_of, read_chain};
 use super::findings::Findings;
 use super::judging::RobotsFiles;
+use super::keys::{Keys, KeysFault};
 use super::manifest;
 use super::merkle;
 use super::note::VerifyKey;
@@ -33,7 +34,9 @@ pub fn verify(archive: &[u8], key: &VerifyKey) -> Findings {
         Err(error) => return failed(error.to_string()),
     };
     let mut findings = examine(&files, key);
-    match manifest::check(&files, key) {
+    // What is wrong with the keys is among the findings.
+    let last = keys(&files, key).ok().and_then(|keys| keys.last().cloned());
+    match manifest::check(&files, last.as_ref().unwrap_or(key)) {
         Ok(covered) => {
             findings.holds.insert(0, format!("the manifest is signed by the key and names all {covered} files"))
         }
@@ -55,14 +58,28 @@ pub fn examine(files: &Files, key: &VerifyKey) -> Findings {
     if findings.log != key.name() {
         findings.faults.push(format!("the case is of the log {}, and the key is that of {}", findings.log, key.name()));
     }
-    for (file, expected) in [("key.vkey", format!("{}\n", key.line())), ("key.pem", key.pem())] {
+    let keys = match keys(files, key) {
+        Ok(keys) => keys,
+        Err(fault) => {
+            findings.faults.push(fault.to_string());
+            return findings;
+        }
+    };
+    if keys.changes() > 0 {
+        findings.holds.push(format!(
+            "the key was changed {} times, each time by the word of the old and the new key",
+            keys.changes()
+        ));
+    }
+    let last = keys.last().unwrap_or(key);
+    for (file, expected) in [("key.vkey", format!("{}\n", last.line())), ("key.pem", last.pem())] {
         if files.get(file).map(Vec::as_slice) != Some(expected.as_bytes()) {
-            findings.faults.push(format!("{file} is not the key that was given"));
+            findings.faults.push(format!("{file} is not the key of the log"));
         }
     }
     let names = CaseSpan::chains(&findings.site, &findings.crawler);
     let chains = chains(files, &names, key, &mut findings);
-    let checkpoints = checkpoints(files, &names, key, &mut findings);
+    let checkpoints = checkpoints(files, &names, &keys, &mut findings);
     for ((chain, name), file) in chains.iter().zip(&names).zip(CHAINS) {
         check_heads(chain, name, &checkpoints, file, &mut findings);
     }
@@ -74,6 +91,12 @@ pub fn examine(files: &Files, key: &VerifyKey) -> Findings {
     tell(&chains, &personal, &robots, &mut findings);
     proofs::tell(&chains[0], &earlier, &personal, files, &mut findings);
     findings
+}
+
+/// The keys of the log, one of which is trusted.
+fn keys(files: &Files, trusted: &VerifyKey) -> Result<Keys, KeysFault> {
+    let notes = files.iter().filter(|(file, _)| file.starts_with("keys/"));
+    Keys::read(trusted, notes.map(|(_, note)| std::str::from_utf8(note).unwrap_or_default()))
 }
 
 fn about(files: &Files) -> Option<Value> {
@@ -112,11 +135,11 @@ fn chains(files: &Files, names: &[ChainName; 3], key: &VerifyKey, findings: &mut
 }
 
 /// The checkpoints of the case, in their order.
-fn checkpoints(files: &Files, names: &[ChainName; 3], key: &VerifyKey, findings: &mut Findings) -> Vec<Proven> {
+fn checkpoints(files: &Files, names: &[ChainName; 3], keys: &Keys, findings: &mut Findings) -> Vec<Proven> {
     let mut found: Vec<Proven> = Vec::new();
     let mut before: Option<(u64, Hash, String)> = None;
     for file in files.keys().filter(|file| file.starts_with("checkpoints/") && file.ends_with(".note")) {
-        match checkpoint(files, file, names, key) {
+        match checkpoint(files, file, names, keys) {
             Err(fault) => findings.faults.push(format!("{file}: {fault}")),
             Ok((proven, hash)) => {
                 let Checkpoint { number, previous, time, .. } = &proven.checkpoint;
@@ -141,16 +164,12 @@ fn checkpoints(files: &Files, names: &[ChainName; 3], key: &VerifyKey, findings:
     found
 }
 
-fn checkpoint(
-    files: &Files,
-    file: &str,
-    names: &[ChainName; 3],
-    key: &VerifyKey,
-) -> Result<(Proven, Hash), &'static str> {
+fn checkpoint(files: &Files, file: &str, names: &[ChainName; 3], keys: &Keys) -> Result<(Proven, Hash), &'static str> {
     let note = text_of(files, file).ok_or("this is no text")?;
-    let text = key.open(note).map_err(|_| "the key did not sign it")?;
-    let checkpoint = Checkpoint::read(text).ok_or("this is no checkpoint")?;
-    if checkpoint.origin != key.name() || *file != format!("checkpoints/{:06}.note", checkpoint.number) {
+    let checkpoint = keys.checkpoint(note).ok_or("this is no checkpoint, or the key of its time did not sign it")?;
+    if keys.last().is_none_or(|key| checkpoint.origin != key.name())
+        || *file != format!("checkpoints/{:06}.note", checkpoint.number)
+    {
         return Err("it is another checkpoint");
     }
     let proofs = text_of(files, &file.replace(".note", ".json")).and_then(|text| text.strip_suffix('\n'));

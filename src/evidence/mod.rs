@@ -1,7 +1,7 @@
 //! Evidence: a log that a third party can check. There is one hash chain for each site and crawler, one for each site's
 //! publications, and one for the log itself. Signed checkpoints cover the heads of all chains.
 //!
-//! - Pure: `canonical`, `entry`, `personal`, `merkle`, `note`, `checkpoint`.
+//! - Pure: `canonical`, `entry`, `personal`, `merkle`, `note`, `checkpoint`, `keys`.
 //! - The log: `log` is the handle that records go through. A thread (`writer`) takes what waits in the `queue` and writes it
 //!   into `database`.
 //! - A case is a part of the log as one file: `case` takes it from the log, `examine` checks it, `report` shows it.
@@ -19,6 +19,7 @@ mod entry;
 mod examine;
 mod findings;
 mod judging;
+mod keys;
 mod log;
 mod manifest;
 mod merkle;
@@ -42,7 +43,7 @@ mod tests;
 pub use authority::{StampError, stamp};
 pub use canonical::Hash;
 pub use case::{CaseSpan, ExportError, cover};
-pub use commands::{ChainStatus, LogStatus, forget, status, write_case};
+pub use commands::{ChainStatus, LogStatus, RotateError, forget, rotate_key, status, write_case};
 pub use database::{DatabaseError, ProofRecord, Record};
 pub use entry::time_text;
 pub use examine::verify;

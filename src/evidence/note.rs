@@ -121,6 +121,14 @@ impl SigningKey {
         Ok(SigningKey { name: format!("crawlgate-evidence-{}", hex(&hash.0[..8])), seed, pair })
     }
 
+    /// A new key with the name of this one.
+    ///
+    /// # Errors
+    /// The operating system gives no random numbers.
+    pub fn successor(&self) -> Result<SigningKey, NoteError> {
+        Ok(SigningKey { name: self.name.clone(), ..SigningKey::fresh()? })
+    }
+
     /// Reads what [`SigningKey::line`] writes.
     ///
     /// # Errors

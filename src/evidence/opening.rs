@@ -12,6 +12,8 @@ use std::time::SystemTime;
 
 /// The private key.
 const KEY: &str = "evidence.key";
+/// The next private key, while it takes the place of the present one.
+const NEXT_KEY: &str = "evidence.key.new";
 /// How many processes have written the log. A database with a smaller number is an older copy.
 const RUNS: &str = "evidence.runs";
 
@@ -94,10 +96,10 @@ pub fn open_existing(directory: &Path) -> Result<OpenLog, OpenError> {
     let database = EvidenceDatabase::open(directory, false).map_err(failed)?;
     let state = database.state().map_err(failed)?.ok_or(DatabaseError::NoLog).map_err(failed)?;
     let text = fs::read_to_string(&key_file).map_err(|source| OpenError::File { file: key_file.clone(), source })?;
-    let key = SigningKey::parse(&text).map_err(|source| OpenError::Key { file: key_file, source })?;
-    if key.verify_key().name() != state.id {
-        return Err(failed(DatabaseError::Damaged("the key is that of another log")));
-    }
+    SigningKey::parse(&text).map_err(|source| OpenError::Key { file: key_file, source })?;
+    let changed = database.changed_key().map_err(failed)?;
+    let key = read_key(directory, &state.id, changed.as_deref());
+    let key = key.ok_or_else(|| failed(DatabaseError::Damaged("the key is that of another log")))?;
     Ok(OpenLog { database, key, state, begun_anew: None })
 }
 
@@ -114,8 +116,8 @@ fn look(directory: &Path) -> Result<Found, DatabaseError> {
     }
     let database = EvidenceDatabase::open(directory, false)?;
     let Some(state) = database.state()? else { return Ok(Found::Nothing) };
-    let key = fs::read_to_string(directory.join(KEY)).ok().and_then(|text| SigningKey::parse(&text).ok());
-    let Some(key) = key.filter(|key| key.verify_key().name() == state.id) else {
+    let changed = database.changed_key()?;
+    let Some(key) = read_key(directory, &state.id, changed.as_deref()) else {
         return Ok(Found::Unfit("its key was lost"));
     };
     let runs: Option<u64> = fs::read_to_string(directory.join(RUNS)).ok().and_then(|text| text.trim().parse().ok());
@@ -126,6 +128,33 @@ fn look(directory: &Path) -> Result<Found, DatabaseError> {
     }
 }
 
+/// The private key of a log. `changed` is the public key that signs now, if the key was ever changed. A change that a crash
+/// broke off is finished.
+pub fn read_key(directory: &Path, log: &str, changed: Option<&str>) -> Option<SigningKey> {
+    let read = |name: &str| SigningKey::parse(&fs::read_to_string(directory.join(name)).ok()?).ok();
+    let fits = |key: &SigningKey| {
+        let key = key.verify_key();
+        key.name() == log && changed.is_none_or(|changed| key.line() == changed)
+    };
+    read(KEY).filter(fits).or_else(|| {
+        let next = read(NEXT_KEY).filter(|key| changed.is_some() && fits(key));
+        // The command may be about to do the same.
+        next.inspect(|_| drop(fs::rename(directory.join(NEXT_KEY), directory.join(KEY))))
+            .or_else(|| read(KEY).filter(fits))
+    })
+}
+
+/// Writes the next private key. It counts once the database names it.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write_next_key(directory: &Path, key: &SigningKey) -> io::Result<()> {
+    let file = directory.join(NEXT_KEY);
+    let _ = fs::remove_file(&file);
+    write_private(&file, &format!("{}\n", key.line()))?;
+    fs::File::open(directory)?.sync_all()
+}
+
 fn is_damaged(error: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
     matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
@@ -134,7 +163,14 @@ fn is_damaged(error: &rusqlite::Error) -> bool {
 /// Renames the files of the log that is there.
 fn set_aside(directory: &Path, now: SystemTime) -> io::Result<()> {
     let suffix = time_text(now).replace([':', '.'], "-");
-    for name in [FILE.to_owned(), format!("{FILE}-wal"), format!("{FILE}-shm"), KEY.to_owned(), RUNS.to_owned()] {
+    for name in [
+        FILE.to_owned(),
+        format!("{FILE}-wal"),
+        format!("{FILE}-shm"),
+        KEY.to_owned(),
+        NEXT_KEY.to_owned(),
+        RUNS.to_owned(),
+    ] {
         match fs::rename(directory.join(&name), directory.join(format!("{name}.former-{suffix}"))) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}

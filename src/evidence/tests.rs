@@ -2,12 +2,13 @@
 
 use super::canonical::Hash;
 use super::case::CaseSpan;
-use super::commands::{forget, write_case};
+use super::commands::{forget, rotate_key, write_case};
 use super::database::{Appended, EvidenceDatabase, ProofRecord, Record, Writing};
 use super::entry::{ChainName, Entry, hash_of, time_text};
 use super::examine::{examine, verify};
 use super::findings::Findings;
 use super::manifest;
+use super::note::SigningKey;
 use super::opening::{OpenLog, open, open_existing, write_runs};
 use super::proofs::WrittenProofs;
 use super::tar::{self, Files};
@@ -439,6 +440,34 @@ fn what_is_too_old_is_deleted_and_the_rest_verifies() {
     assert_eq!(findings.requests.len(), 2);
     // What is still published stays.
     assert_eq!(findings.published.len(), 1);
+}
+
+#[test]
+fn a_log_with_a_new_key_is_checked_by_the_old_and_the_new_one() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut log = log(directory.path());
+    let first = log.key.verify_key();
+    let second = rotate_key(directory.path(), &mut log, moment(52)).expect("a new key");
+    append(&mut log, &ChainName::of_crawler("shop", "gptbot"), request(STRICT, "/private/d", moment(55)), moment(55));
+    drop(log);
+    // A crash may leave the new key beside the old one, after the database names it.
+    let file = |name: &str| directory.path().join(name);
+    std::fs::rename(file("evidence.key"), file("evidence.key.new")).expect("renamed");
+    let mut log = open(directory.path(), moment(56)).expect("the log");
+    assert_eq!((log.begun_anew, log.key.verify_key()), (None, second.clone()));
+    let (archive, _) = write_case(&mut log, &span(), moment(60)).expect("a case");
+    for key in [&first, &second] {
+        let findings = verify(&archive, key);
+        assert_eq!((findings.faults, findings.requests.len()), (Vec::new(), 4));
+    }
+    // The old key signs no checkpoint after its time.
+    let old = SigningKey::parse(&log.key.line()).expect("a key").successor().expect("a key");
+    let mut files = tar::read(&archive).expect("files");
+    let name = files.keys().rfind(|file| file.ends_with(".note") && file.starts_with("checkpoints/")).cloned();
+    let note = files.get_mut(&name.expect("a checkpoint")).expect("the file");
+    let text = second.open(std::str::from_utf8(note).expect("text")).expect("signed").to_owned();
+    *note = old.sign(&text).into_bytes();
+    assert!(!examine(&files, &first).faults.is_empty());
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use super::database::{DatabaseError, EvidenceDatabase, FILE, Record, Writing};
 use super::entry::{ChainName, time_text};
 use super::note::SigningKey;
-use super::opening::{OpenLog, write_runs};
+use super::opening::{OpenLog, read_key, write_runs};
 use super::proofs::WrittenProofs;
 use super::queue::Batch;
 use super::shared::Shared;
@@ -156,7 +156,8 @@ impl Writer {
             self.prune(wall, at)?;
             return Err(RoundError::Full(octets >> 20));
         }
-        let (lost, key, proofs) = (self.lost, &self.key, &mut self.proofs);
+        let (lost, key, proofs) = (self.lost, &mut self.key, &mut self.proofs);
+        let directory = self.file.parent().unwrap_or(Path::new("."));
         self.database.write(|log| {
             let now = time_text(wall);
             write_batch(log, batch, (lost, step), proofs, &now)?;
@@ -164,6 +165,11 @@ impl Writer {
                 log.append(&ChainName::of_log(), record("stop", json!({})), &now)?;
             }
             if makes_checkpoint {
+                // A command may have changed the key.
+                let name = key.verify_key().name().to_owned();
+                if let Some(changed) = log.changed_key()?.filter(|changed| key.verify_key().line() != *changed) {
+                    *key = read_key(directory, &name, Some(&changed)).ok_or(DatabaseError::NoKey)?;
+                }
                 log.checkpoint(key, &now)?;
             }
             log.set_committed(&now, ends)

@@ -1,0 +1,136 @@
+//! The keys of a log, one after the other: [`Keys`]. Each new key has the name of the log, and a note that the old and the new
+//! key signed says from which checkpoint on it signs. Who trusts one of the keys may trust all.
+
+use super::checkpoint::Checkpoint;
+use super::note::{SigningKey, VerifyKey};
+
+/// Why notes about keys cannot be believed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeysFault {
+    /// A note is none, or both keys did not sign it, or it does not follow the one before it.
+    #[error("the change of the key number {0} was not signed by both keys, or does not follow the one before")]
+    Change(u64),
+    /// The key is none of them.
+    #[error("the key that was given is none of the log: {0}")]
+    Other(String),
+}
+
+/// A change of the key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Change {
+    number: u64,
+    /// The first checkpoint that the new key signs.
+    from: u64,
+    old: VerifyKey,
+    new: VerifyKey,
+    time: String,
+}
+
+impl Change {
+    fn text(&self) -> String {
+        let Change { number, from, old, new, time } = self;
+        let (log, old, new) = (old.name(), old.line(), new.line());
+        format!("crawlgate-evidence-key\nlog {log}\nnumber {number}\nfrom {from}\nold {old}\nnew {new}\ntime {time}\n")
+    }
+
+    /// Reads a note that both keys signed.
+    fn read(note: &str) -> Option<Change> {
+        let field = |name: &str| note.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        let change = Change {
+            number: field("number")?.parse().ok()?,
+            from: field("from")?.parse().ok()?,
+            old: VerifyKey::parse(field("old")?).ok()?,
+            new: VerifyKey::parse(field("new")?).ok()?,
+            time: field("time")?.to_owned(),
+        };
+        let is_signed = |key: &VerifyKey| key.open(note).is_ok_and(|text| text == change.text());
+        (is_signed(&change.old) && is_signed(&change.new) && change.old.name() == change.new.name()).then_some(change)
+    }
+}
+
+/// The note that a new key follows the old one.
+pub fn change_note((number, from): (u64, u64), old: &SigningKey, new: &SigningKey, time: &str) -> String {
+    let change = Change { number, from, old: old.verify_key(), new: new.verify_key(), time: time.to_owned() };
+    let text = change.text();
+    let signatures = [old, new].map(|key| key.sign(&text)).map(|note| note[text.len() + 1..].to_owned());
+    format!("{text}\n{}", signatures.concat())
+}
+
+/// The keys of a log, each with the number of the first checkpoint that it signs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keys(Vec<(u64, VerifyKey)>);
+
+impl Keys {
+    /// The keys that notes tell, if the key that is trusted is among them.
+    ///
+    /// # Errors
+    /// See [`KeysFault`].
+    pub fn read<'n>(trusted: &VerifyKey, notes: impl IntoIterator<Item = &'n str>) -> Result<Keys, KeysFault> {
+        let mut keys: Vec<(u64, VerifyKey)> = Vec::new();
+        for (number, note) in (1..).zip(notes) {
+            let fault = KeysFault::Change(number);
+            let change = Change::read(note).filter(|change| change.number == number).ok_or(fault.clone())?;
+            if keys.is_empty() {
+                keys.push((0, change.old.clone()));
+            }
+            let follows = keys.last().is_some_and(|(from, key)| *from <= change.from && *key == change.old);
+            if !follows {
+                return Err(fault);
+            }
+            keys.push((change.from, change.new));
+        }
+        if keys.is_empty() {
+            keys.push((0, trusted.clone()));
+        }
+        match keys.iter().any(|(_, key)| key == trusted) {
+            true => Ok(Keys(keys)),
+            false => Err(KeysFault::Other(trusted.line())),
+        }
+    }
+
+    /// The key that signs now.
+    pub fn last(&self) -> Option<&VerifyKey> {
+        self.0.last().map(|(_, key)| key)
+    }
+
+    /// How often the key was changed.
+    pub fn changes(&self) -> usize {
+        self.0.len().saturating_sub(1)
+    }
+
+    /// Reads a checkpoint that was signed by the key of its time.
+    pub fn checkpoint(&self, note: &str) -> Option<Checkpoint> {
+        self.0.iter().find_map(|(_, key)| {
+            let checkpoint = Checkpoint::read(key.open(note).ok()?)?;
+            let of_its_time = self.0.iter().rev().find(|(from, _)| *from <= checkpoint.number);
+            of_its_time.is_some_and(|(_, of_its_time)| of_its_time == key).then_some(checkpoint)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_key_leads_to_all_keys_and_a_change_needs_both_signatures() {
+        let first = SigningKey::fresh().expect("a key");
+        let (second, third) = (first.successor().expect("a key"), first.successor().expect("a key"));
+        let notes = [change_note((1, 5), &first, &second, "t"), change_note((2, 9), &second, &third, "u")];
+        let of = |trusted: &SigningKey, notes: &[String]| {
+            Keys::read(&trusted.verify_key(), notes.iter().map(String::as_str))
+        };
+        for key in [&first, &second, &third] {
+            let keys = of(key, &notes).expect("the keys");
+            assert_eq!((keys.changes(), keys.last()), (2, Some(&third.verify_key())));
+        }
+        let other = SigningKey::fresh().expect("a key");
+        assert!(matches!(of(&other, &notes), Err(KeysFault::Other(_))));
+        assert_eq!(of(&first, &notes[1..]), Err(KeysFault::Change(1)));
+        let whole = &notes[0];
+        let lines: Vec<&str> = whole.lines().collect();
+        let one_signature = format!("{}\n", lines[..lines.len() - 1].join("\n"));
+        assert_eq!(of(&first, &[one_signature]), Err(KeysFault::Change(1)));
+        assert_eq!(of(&first, &[whole.replace("from 5", "from 6")]), Err(KeysFault::Change(1)));
+    }
+}
