@@ -4,6 +4,7 @@
 use super::canonical::{Hash, canonical};
 use super::checkpoint::Head;
 use super::database::{Chain, DatabaseError, EvidenceDatabase};
+use super::documents::{CHAINS, Document};
 use super::entry::{ChainName, Entry, time_text};
 use super::keys::Keys;
 use super::merkle;
@@ -20,9 +21,6 @@ const MOST_ENTRIES: u64 = 500_000;
 const MOST_BEFORE: u64 = 10_000;
 /// No crawler uses a copy for longer: publications from so long before are part of a case.
 const LONGEST_COPY: Duration = Duration::from_secs(32 * 86_400);
-
-/// The files of the three chains.
-pub const CHAINS: [&str; 3] = ["chains/crawler.jsonl", "chains/site.jsonl", "chains/log.jsonl"];
 
 /// What a case is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -202,38 +200,6 @@ fn chain_text(
         Ok(())
     })?;
     Ok(text)
-}
-
-/// A file that an entry names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Document {
-    /// Whether it is a list of networks or keys; else it is a robots.txt.
-    pub is_list: bool,
-    /// Its SHA-256.
-    pub hash: Hash,
-}
-
-impl Document {
-    /// Those that an entry names.
-    pub fn all_of(entry: &Entry) -> Vec<Document> {
-        let robots = named_documents(entry).into_iter().map(|hash| Document { is_list: false, hash });
-        let lists = super::proofs::named_lists(entry);
-        robots.chain(lists.into_iter().map(|(_, hash)| Document { is_list: true, hash })).collect()
-    }
-
-    /// Its path in a case.
-    pub fn path(&self) -> String {
-        match self.is_list {
-            true => format!("lists/{}", self.hash),
-            false => format!("robots/{}.txt", self.hash),
-        }
-    }
-}
-
-/// The robots.txt files that an entry names.
-pub fn named_documents(entry: &Entry) -> Vec<Hash> {
-    let hashes = entry.text("sha256").into_iter().chain(entry.texts("held_sha256"));
-    hashes.filter_map(Hash::parse).collect()
 }
 
 /// The paths that prove the heads of some chains.

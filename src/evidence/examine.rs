@@ -2,8 +2,9 @@
 //! sentence. A forged manifest helps nobody: every check stands on a signed checkpoint.
 
 use super::canonical::{Hash, canonical, parse_hex, read_canonical};
-use super::case::{CHAINS, CaseSpan, Document};
+use super::case::CaseSpan;
 use super::checkpoint::{Checkpoint, Head};
+use super::documents::{CHAINS, Document};
 use super::entry::{ChainName, Entry, Link, hash_of, read_chain};
 use super::findings::Findings;
 use super::judging::RobotsFiles;

@@ -15,6 +15,7 @@ mod case;
 mod checkpoint;
 mod commands;
 mod database;
+mod documents;
 mod entry;
 mod examine;
 mod findings;

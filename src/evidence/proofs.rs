@@ -2,8 +2,8 @@
 //! [`earlier`] takes into a case those that its entries name and that are older than its span; [`tell`] checks them.
 
 use super::canonical::{Hash, canonical};
-use super::case::Document;
 use super::database::{Appended, DatabaseError, EvidenceDatabase, ProofRecord, Record, Writing};
+use super::documents::{CHAINS, Document, named_lists, named_proof};
 use super::entry::{ChainName, Entry, Link, hash_of};
 use super::findings::{Findings, ProofFinding};
 use super::personal::Personal;
@@ -64,20 +64,6 @@ fn key(chain: &ChainName, proof: &ProofRecord) -> Hash {
     }
     let personal: BTreeMap<_, _> = proof.personal.iter().cloned().collect();
     hash_of(&canonical(&serde_json::json!({"chain": chain.value(), "data": data, "personal": personal})))
-}
-
-/// The lists that a proof names: where each is published, and its SHA-256.
-pub fn named_lists(entry: &Entry) -> Vec<(&str, Hash)> {
-    let lists = entry.data.get("lists").and_then(Value::as_array);
-    let named = |list: &'_ Value| Hash::parse(list.get("sha256")?.as_str()?);
-    let lists = lists.into_iter().flatten();
-    lists.filter_map(|list| Some((list.get("source")?.as_str()?, named(list)?))).collect()
-}
-
-/// The proof that an entry names: its number and the hash of its line.
-pub fn named_proof(entry: &Entry) -> Option<(u64, Hash)> {
-    let place = entry.data.get("proof_entry")?;
-    Some((place.get("number")?.as_u64()?, Hash::parse(place.get("sha256")?.as_str()?)?))
 }
 
 /// Proofs that are older than the span of a case.
@@ -149,7 +135,7 @@ pub fn tell(of_crawler: &[Link], earlier: &[Link], personal: &Personal, files: &
             None if number < first => missing += 1,
             _ => {
                 let fault = format!("entry {} names the proof {number}, which is another entry", entry.number);
-                findings.faults.push(format!("{}: {fault}", super::case::CHAINS[0]));
+                findings.faults.push(format!("{}: {fault}", CHAINS[0]));
             }
         }
     }

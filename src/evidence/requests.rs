@@ -77,7 +77,7 @@ fn tell_request(entry: &Entry, of_site: &[Link], personal: &Personal, robots: &R
         number: entry.number,
         identity: text("identity"),
         proof: text("proof"),
-        proof_entry: super::proofs::named_proof(entry).map(|(number, _)| number),
+        proof_entry: super::documents::named_proof(entry).map(|(number, _)| number),
         client: value("client"),
         user_agent: value("user_agent"),
         method: text("method"),
@@ -93,7 +93,7 @@ fn tell_request(entry: &Entry, of_site: &[Link], personal: &Personal, robots: &R
         host,
         remark: None,
     };
-    let versions: Vec<Hash> = super::case::named_documents(entry);
+    let versions: Vec<Hash> = super::documents::named_documents(entry);
     match robots.judge(entry, finding.target.as_deref(), &versions) {
         Rejudged::Disallowed => {
             finding.rejudged = "disallowed";
@@ -106,7 +106,7 @@ fn tell_request(entry: &Entry, of_site: &[Link], personal: &Personal, robots: &R
                 let fault = "is recorded as a violation, and a robots.txt that the crawler may have had allows it";
                 findings.faults.push(format!(
                     "{}: entry {} {fault}: {}",
-                    super::case::CHAINS[0],
+                    super::documents::CHAINS[0],
                     entry.number,
                     by.join(", ")
                 ));
