@@ -119,8 +119,8 @@ fn print_origin(out: &mut impl Write, origin: &OriginStatus) -> io::Result<()> {
     }
     writeln!(out, "    requests: {requests}, without an answer: {failures}, answered with 5xx: {server_errors}")?;
     for out_of_use in &origin.out_of_use {
-        let OutOfUse { address, since, reason } = out_of_use;
-        writeln!(out, "    gets no requests: {address} since {since} ({reason})")?;
+        let OutOfUse { address, since, .. } = out_of_use;
+        writeln!(out, "    gets no requests: {address} since {since} ({})", out_of_use.why())?;
     }
     if let Some(last) = &origin.last_failure {
         writeln!(out, "    last without an answer: {} {}{} ({})", last.at, last.host, last.target, last.reason)?;

@@ -1,5 +1,5 @@
-//! Pingora's server: the gateway on its listeners, the admin listener, and the resolver of upstream names. The main type
-//! is [`ProxyServer`]. Must not know where its parts come from.
+//! Pingora's server: the gateway on its listeners, the admin listener, the resolver of upstream names and the checks of
+//! servers. The main type is [`ProxyServer`]. Must not know where its parts come from.
 
 use super::decision_listeners::DecisionListeners;
 use super::rooms::Rooms;
@@ -10,7 +10,7 @@ use crate::edge::{BoundListener, Desk, Door, Edge, Lane, Listening, NoApp, Open,
 use crate::gateway::Gateway;
 use crate::requests::{Redirect, RequestSettings};
 use crate::settings::{ListenSettings, Settings};
-use crate::upstreams::{MOST_ATTEMPTS, Resolver};
+use crate::upstreams::{Checks, MOST_ATTEMPTS, Resolver};
 use pingora_core::server::configuration::ServerConf;
 use pingora_core::server::{RunArgs, Server};
 use pingora_core::services::background::GenBackgroundService;
@@ -59,6 +59,10 @@ impl ProxyServer {
         let (closing, closed) = watch::channel(false);
         let resolver = Resolver(rooms.upstreams.clone());
         let resolver = server.add_service(GenBackgroundService::new("resolver".to_string(), Arc::new(resolver)));
+        if rooms.upstreams.has_checks() {
+            let checks = Arc::new(Checks::new(rooms.upstreams.clone(), &server.configuration));
+            server.add_service(GenBackgroundService::new("checks".to_string(), checks));
+        }
         let serving = server.add_service(Listening {
             name: "proxy",
             listeners: served,

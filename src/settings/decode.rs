@@ -1,9 +1,11 @@
 //! `crawlgate.yaml` decoded: every mistake of the file in one run, each in its place.
 
 mod decisions;
+mod health;
 mod limits;
 mod listen;
 mod origins;
+mod statuses;
 
 use super::address::listen_address;
 use super::evidence::evidence;
@@ -18,6 +20,7 @@ use std::time::Duration;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// Reads the file. There are settings only when nothing is wrong; an empty file says nothing and is fine.

@@ -22,7 +22,8 @@ pub use identity::{IdentitySettings, ListSettings};
 pub use limits::Limits;
 pub use listen::{CertificateFiles, Hsts, ListenSettings, RedirectSettings, TlsSettings};
 pub use origin::{
-    Balance, Ejection, OriginSettings, OriginTimeouts, OriginTls, PlaceSettings, ServerSettings, TlsFile,
+    Balance, Ejection, HealthSettings, OriginSettings, OriginTimeouts, OriginTls, PlaceSettings, ServerSettings,
+    TlsFile,
 };
 pub use origin_index::OriginIndex;
 

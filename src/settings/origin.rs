@@ -24,6 +24,8 @@ pub struct OriginSettings {
     pub tls: Option<OriginTls>,
     /// When a server that fails is left alone; `None` for never.
     pub ejection: Option<Ejection>,
+    /// How its servers are asked whether they are up; `None` for not at all.
+    pub health: Option<HealthSettings>,
     /// How many requests its servers take at once; `None` for any number.
     pub places: Option<PlaceSettings>,
 }
@@ -39,6 +41,7 @@ impl OriginSettings {
             timeouts: OriginTimeouts::default(),
             tls: None,
             ejection: Some(Ejection::default()),
+            health: None,
             places: None,
         }
     }
@@ -118,6 +121,40 @@ impl Default for Ejection {
     fn default() -> Ejection {
         let (time, most) = (Duration::from_secs(10), Duration::from_secs(300));
         Ejection { failures: 3, time, most, statuses: Vec::new() }
+    }
+}
+
+/// How each server of an origin is asked whether it is up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HealthSettings {
+    /// Path and query of the request.
+    pub path: String,
+    /// Its Host; `None` for the first host of the origin.
+    pub host: Option<String>,
+    /// From the beginning of one check to that of the next.
+    pub every: Duration,
+    /// How long a check may take.
+    pub timeout: Duration,
+    /// A server is down after so many checks in a row that failed.
+    pub unhealthy_after: u32,
+    /// It is up again after so many checks in a row that succeeded.
+    pub healthy_after: u32,
+    /// Statuses of a server that is up.
+    pub statuses: Vec<RangeInclusive<u16>>,
+}
+
+impl HealthSettings {
+    /// A check of this path, and everything else as it is unless it is said.
+    pub fn of(path: String) -> HealthSettings {
+        HealthSettings {
+            path,
+            host: None,
+            every: Duration::from_secs(5),
+            timeout: Duration::from_secs(2),
+            unhealthy_after: 3,
+            healthy_after: 2,
+            statuses: vec![200..=399],
+        }
     }
 }
 

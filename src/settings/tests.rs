@@ -148,10 +148,9 @@ fn every_mistake_is_shown_in_its_place_in_one_run() {
     assert_eq!(file, None);
     let places: Vec<&str> = findings.iter().map(|line| line.split(": ").next().unwrap_or("")).collect();
     assert_eq!(findings.len(), 8, "{findings:#?}");
-    for place in ["1:1", "2:9", "4:5", "4:14", "5:5", "6:19", "7:19", "8:10"] {
+    for place in ["1:1", "2:9", "4:5", "4:14", "5:13", "6:19", "7:19", "8:10"] {
         assert!(places.contains(&format!("crawlgate.yaml:{place}").as_str()), "{place} in {findings:#?}");
     }
-    assert!(findings.iter().any(|line| line.contains("`health` is not supported yet")), "{findings:#?}");
 }
 
 #[test]
@@ -218,6 +217,53 @@ fn unix_sockets_are_relative_to_the_settings() {
     let urls: Vec<String> = file.origins[0].servers.iter().map(|server| server.address.url()).collect();
     assert_eq!(urls, ["unix:/run/app.sock", "unix:/etc/crawlgate/app.sock"]);
     assert!(ServerAddress::parse(&format!("unix:/{}", "a".repeat(107))).is_err());
+}
+
+#[test]
+fn health_needs_a_path_and_has_defaults() {
+    let read = |health: &str| {
+        let (read, findings) = origins(&format!("{{ servers: http://a, health: {health} }}"));
+        assert_eq!(findings, Vec::<&str>::new(), "{health}");
+        read[0].health.clone().expect("checks")
+    };
+    let plain = HealthSettings::of("/up".into());
+    assert_eq!(read("{ path: /up }"), plain);
+    assert_eq!((plain.unhealthy_after, plain.healthy_after, plain.statuses.clone()), (3, 2, vec![200..=399]));
+    let said =
+        "{ path: /up, host: A.example, every: 1m, timeout: 1s, unhealthy_after: 1, healthy_after: 4, status: 404 }";
+    let (every, timeout) = (Duration::from_secs(60), Duration::from_secs(1));
+    let expected = HealthSettings {
+        host: Some("a.example".into()),
+        every,
+        timeout,
+        unhealthy_after: 1,
+        healthy_after: 4,
+        statuses: vec![404..=404],
+        ..plain
+    };
+    assert_eq!(read(said), expected);
+}
+
+#[test]
+fn mistakes_of_health_are_told_where_they_are() {
+    for (health, finding, column) in [
+        ("{ every: 1s }", "missing-field", 39),
+        ("{ path: up }", "bad-path", 47),
+        ("{ path: '/up#a' }", "bad-path", 47),
+        ("{ path: /, host: '*.a.example' }", "bad-host", 56),
+        ("{ path: /, every: 10ms }", "bad-value", 57),
+        ("{ path: /, timeout: 2m }", "bad-value", 59),
+        ("{ path: /, healthy_after: 0 }", "bad-value", 65),
+        ("{ path: /, status: [200, 100] }", "bad-value", 64),
+        ("{ path: /, often: yes }", "unknown-field", 50),
+    ] {
+        let text = format!("\norigins: {{ servers: http://a, health: {health} }}\n");
+        let source = Source { name: "crawlgate.yaml".into(), text: text.into() };
+        let found = read(&source).1.items;
+        assert_eq!(found.iter().map(|found| found.id).collect::<Vec<_>>(), [finding], "{health}");
+        let line = found[0].one_line(&source);
+        assert!(line.starts_with(&format!("crawlgate.yaml:2:{column}: ")), "{health}: {line}");
+    }
 }
 
 #[test]

@@ -232,21 +232,24 @@ impl Events {
     }
 }
 
-/// A server of an origin that gets no requests for a while, or gets them again: a line of the log.
+/// A server of an origin that gets no requests any more, or gets them again: a line of the log.
 #[derive(Clone, Debug, Serialize)]
 #[allow(missing_docs)]
 pub struct ServerEvent {
     /// RFC 3339 with milliseconds, UTC.
     #[serde(serialize_with = "moment")]
     pub time: SystemTime,
-    /// `server_ejected` or `server_returned`.
+    /// `server_ejected`, `server_down` or `server_returned`.
     pub event: &'static str,
     /// As the metrics call it.
     pub origin: String,
     pub server: String,
-    /// Why it was ejected: the last failure.
+    /// Why it gets none: the last failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
+    /// The status that a check was answered with, if that is the reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
     /// For how long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u64>,

@@ -194,6 +194,11 @@ impl Metrics {
         self.upstream.ejected(server);
     }
 
+    /// `crawlgate_upstream_checks_total{origin,server,result}`: `ok`, or why the check failed.
+    pub fn upstream_checked(&self, server: ServerPlace, result: &'static str) {
+        self.upstream.checked(server, result);
+    }
+
     /// `crawlgate_upstream_servers{origin,server,state}`, `crawlgate_upstream_in_flight{origin,server}` and
     /// `crawlgate_queue_waiting{origin}`; the last one for each origin that has a queue, in the order of the settings.
     pub fn set_servers(&self, servers: &[ServerGauges], queues: &[Option<usize>]) {

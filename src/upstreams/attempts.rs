@@ -267,7 +267,7 @@ impl Upstreams {
     fn failed(&self, server: &std::sync::Arc<Server>, reason: &'static str) {
         let at = (self.elapsed(), self.clock.moment().now);
         if let Some(change) = self.group(server).and_then(|group| group.failed(server, reason, at)) {
-            self.report(server, &change, reason);
+            self.report(server, &change, reason, None);
         }
     }
 
@@ -277,7 +277,7 @@ impl Upstreams {
             return self.failed(server, "status");
         }
         if let Some(change) = group.answered(server, now) {
-            self.report(server, &change, "");
+            self.report(server, &change, "", None);
         }
     }
 

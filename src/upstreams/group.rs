@@ -6,7 +6,7 @@ use super::standing::{Because, Standing};
 use super::table::Table;
 use super::tally::Tally;
 use super::tls::ServerTls;
-use crate::settings::{Balance, Ejection, OriginSettings, ServerSettings};
+use crate::settings::{Balance, Ejection, HealthSettings, OriginSettings, ServerSettings};
 use crate::telemetry::ServerPlace;
 use crate::time::Timestamp;
 use arc_swap::ArcSwap;
@@ -27,6 +27,7 @@ pub(super) struct Group {
     pub shared: Arc<Shared>,
     balance: Balance,
     ejection: Option<Ejection>,
+    pub health: Option<HealthSettings>,
     table: ArcSwap<Table>,
     turn: AtomicUsize,
     /// The addresses of each entry. Held while the table is made.
@@ -41,6 +42,8 @@ const OF_SOCKET: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED),
 pub(super) enum Change {
     /// It gets no requests for so long.
     Ejected(Duration),
+    /// Checks say that it is down.
+    Down,
     /// It gets requests again.
     Returned,
 }
@@ -72,6 +75,7 @@ impl Group {
             paths: settings.paths.clone(),
             balance: settings.balance,
             ejection: settings.ejection.clone(),
+            health: settings.health.clone(),
             table: ArcSwap::default(),
             turn: AtomicUsize::new(0),
             members: Mutex::new(entries.iter().map(|_| Vec::new()).collect()),
@@ -179,16 +183,15 @@ impl Group {
     pub fn failed(&self, server: &Arc<Server>, reason: &'static str, at: (Duration, Timestamp)) -> Option<Change> {
         let rules = self.ejection.as_ref()?;
         let failures = server.count_failure();
-        let is_on_trial = |standing: &Standing| !standing.is_up() && standing.trial_due().is_none();
-        if failures < rules.failures && !is_on_trial(&server.standing()) {
+        if failures < rules.failures && !server.standing().is_on_trial() {
             return None;
         }
         let members = self.members();
-        let may = if server.is_up() { may_eject(&members, server) } else { is_on_trial(&server.standing()) };
+        let may = if server.is_up() { may_eject(&members, server) } else { server.standing().is_on_trial() };
         if !may {
             return None;
         }
-        let because = Because { since: at.1, reason };
+        let because = Because { since: at.1, reason, status: None };
         let time = server.change(|standing| standing.eject(rules, because, milliseconds(at.0)));
         self.make_table(&members);
         Some(Change::Ejected(time))
@@ -211,9 +214,50 @@ impl Group {
         self.make_table(&members);
         has_come_back.then_some(Change::Returned)
     }
+
+    /// A check of a server has ended.
+    pub fn checked(
+        &self,
+        server: &Arc<Server>,
+        rules: &HealthSettings,
+        result: Result<(), Unwell>,
+        at: (Duration, Timestamp),
+    ) -> Option<Change> {
+        let (count, is_down) = {
+            let mut standing = server.standing();
+            (standing.count_check(result.is_ok()), standing.is_down())
+        };
+        let change = match &result {
+            Ok(()) => (is_down && count >= rules.healthy_after).then_some(Change::Returned)?,
+            Err(_) => (!is_down && count >= rules.unhealthy_after).then_some(Change::Down)?,
+        };
+        let members = self.members();
+        server.change(|standing| match result {
+            Ok(()) => standing.go_up(milliseconds(at.0)),
+            Err(Unwell { reason, status }) => standing.go_down(Because { since: at.1, reason, status }),
+        });
+        self.make_table(&members);
+        Some(change)
+    }
+
+    /// The Host of a check: the first host of the origin that is no pattern.
+    pub fn checked_host(&self, entry: &Entry) -> String {
+        let said = self.health.as_ref().and_then(|health| health.host.as_ref());
+        let host = said.or_else(|| self.hosts.iter().find(|host| !host.starts_with('*')));
+        host.cloned().unwrap_or_else(|| entry.authority.clone())
+    }
 }
 
-/// At most half of the servers are ejected, unless a backup is up; never the last one that is up.
+/// Why a check failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unwell {
+    /// A fixed word.
+    pub reason: &'static str,
+    /// The status of the answer, if that is the reason.
+    pub status: Option<u16>,
+}
+
+/// At most half of the servers get no requests, unless a backup is up; never the last one that is up.
 fn may_eject(members: &Members, server: &Arc<Server>) -> bool {
     let all = || members.iter().flatten();
     let others = || all().filter(|other| !Arc::ptr_eq(other, server) && other.is_up());

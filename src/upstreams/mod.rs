@@ -5,12 +5,13 @@
 //! A door keeps an [`Attempts`] for each request. It asks for a server, sends the request there, and tells how that ended;
 //! then it knows whether the request may be sent once more. A server is a value of its own for each address
 //! (`server.rs`); how it stands is in `standing.rs`, which servers there are in `group.rs`, the choice in `table.rs`, and
-//! the bound on requests and the queue of people in `server/room.rs`.
+//! the bound on requests and the queue of people in `server/room.rs`. [`Checks`] ask servers whether they are up.
 //!
 //! Nothing here blocks a request: requests get prepared peers. (`HttpPeer::new` with a name resolves it and blocks, and
 //! panics if that fails: pingora issues 570 and 921.)
 
 mod attempts;
+mod checks;
 mod failure;
 mod group;
 mod hash;
@@ -25,6 +26,7 @@ mod tls;
 mod tests;
 
 pub use attempts::{Attempts, MOST_ATTEMPTS, NoServer, Reached, Route, Wanted};
+pub use checks::Checks;
 pub use failure::{failure_reason, failure_status};
 pub use resolve::Resolver;
 pub use server::Full;
@@ -114,8 +116,10 @@ impl Upstreams {
             for entry in &group.entries {
                 let (all, place) = (group.servers(entry), entry.place);
                 let up = all.iter().filter(|server| server.is_up()).count();
+                let down = all.iter().filter(|server| server.standing().is_down()).count();
                 let in_flight = all.iter().map(|server| server.in_flight()).sum();
-                servers.push(ServerGauges { place, up, ejected: all.len() - up, in_flight });
+                let ejected = all.len().saturating_sub(up + down);
+                servers.push(ServerGauges { place, up, ejected, down, in_flight });
             }
         }
         let waiting = |group: &Group| Some(group.shared.room.as_ref()?.waiting());
@@ -129,7 +133,7 @@ impl Upstreams {
     }
 
     /// Counts and logs what became of a server.
-    fn report(&self, server: &Server, change: &Change, reason: &'static str) {
+    fn report(&self, server: &Server, change: &Change, reason: &'static str, status: Option<u16>) {
         let name = server.named();
         let (event, reason, seconds) = match change {
             Change::Ejected(time) => {
@@ -142,13 +146,31 @@ impl Upstreams {
                 );
                 ("server_ejected", Some(reason), Some(time.as_secs()))
             }
+            Change::Down => {
+                tracing::warn!(
+                    server = name,
+                    reason,
+                    status,
+                    "the health check of the server fails; it gets no requests until checks succeed. Check the server, and \
+                     `health` of its origin"
+                );
+                ("server_down", Some(reason), None)
+            }
             Change::Returned => {
                 tracing::info!(server = name, "the server answers again and gets requests");
                 ("server_returned", None, None)
             }
         };
         let origin = self.groups.get(server.place().origin).map(Group::name).unwrap_or_default();
-        self.events.server(&ServerEvent { time: self.clock.now(), event, origin, server: name, reason, seconds });
+        self.events.server(&ServerEvent {
+            time: self.clock.now(),
+            event,
+            origin,
+            server: name,
+            reason,
+            status,
+            seconds,
+        });
     }
 }
 
@@ -158,7 +180,7 @@ fn server_status(group: &Group, entry: &Entry, lived: Duration) -> OriginStatus 
         let standing = server.standing();
         let because = standing.because()?;
         let (address, reason) = (server.shown_address(), because.reason.to_owned());
-        Some(OutOfUse { address, since: because.since, reason })
+        Some(OutOfUse { address, since: because.since, reason, status: because.status, is_down: standing.is_down() })
     };
     OriginStatus {
         origin: entry.url.clone(),

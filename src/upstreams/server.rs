@@ -203,8 +203,7 @@ impl Server {
     pub fn change<T>(&self, change: impl FnOnce(&mut Standing) -> T) -> T {
         let mut standing = self.standing();
         let changed = change(&mut standing);
-        let is_on_trial = !standing.is_up() && standing.trial_due().is_none();
-        self.live.is_on_trial.store(is_on_trial, Ordering::Relaxed);
+        self.live.is_on_trial.store(standing.is_on_trial(), Ordering::Relaxed);
         self.live.failures.store(0, Ordering::Relaxed);
         changed
     }

@@ -1,7 +1,8 @@
 //! [`Standing`]: whether a server gets requests.
 //!
-//! A server is up, ejected or on trial. Failures in a row lead from up to ejected, the end of its time to a trial by one
-//! request, and that request back to up or to ejected.
+//! A server is up, ejected, on trial or down. Failures in a row lead from up to ejected, the end of its time to a trial by
+//! one request, and that request back to up or to ejected. Checks in a row that fail lead from each of them to down, and
+//! checks that succeed from down to up; requests do not.
 
 use crate::settings::Ejection;
 use crate::time::Timestamp;
@@ -15,6 +16,14 @@ pub(super) struct Standing {
     times: u32,
     /// When it came back from the last one, in milliseconds since the start.
     returned: u64,
+    checks: Checked,
+}
+
+/// The last checks that ended alike.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Checked {
+    is_well: bool,
+    count: u32,
 }
 
 /// See the top of this file.
@@ -27,14 +36,18 @@ pub(super) enum State {
     Ejected { until: u64, because: Because },
     /// It has one.
     OnTrial { because: Because },
+    /// Checks say that it is down.
+    Down { because: Because },
 }
 
-/// Why a server was ejected.
+/// Why a server gets no requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Because {
     pub since: Timestamp,
     /// A fixed word.
     pub reason: &'static str,
+    /// The status that it answered, if that is the reason.
+    pub status: Option<u16>,
 }
 
 impl Standing {
@@ -46,7 +59,7 @@ impl Standing {
     pub fn trial_due(&self) -> Option<u64> {
         match self.state {
             State::Ejected { until, .. } => Some(until),
-            State::Up | State::OnTrial { .. } => None,
+            State::Up | State::OnTrial { .. } | State::Down { .. } => None,
         }
     }
 
@@ -54,8 +67,18 @@ impl Standing {
     pub fn because(&self) -> Option<&Because> {
         match &self.state {
             State::Up => None,
-            State::Ejected { because, .. } | State::OnTrial { because } => Some(because),
+            State::Ejected { because, .. } | State::OnTrial { because } | State::Down { because } => Some(because),
         }
+    }
+
+    /// Whether a request is trying it.
+    pub fn is_on_trial(&self) -> bool {
+        matches!(self.state, State::OnTrial { .. })
+    }
+
+    /// Whether checks say that it is down.
+    pub fn is_down(&self) -> bool {
+        matches!(self.state, State::Down { .. })
     }
 
     /// Ejects it, and says for how long: twice as long each time, and as at first after a long time without an ejection.
@@ -89,11 +112,29 @@ impl Standing {
 
     /// Its trial went well. Says whether it had one.
     pub fn come_back(&mut self, now: u64) -> bool {
-        let was_on_trial = matches!(self.state, State::OnTrial { .. });
+        let was_on_trial = self.is_on_trial();
         if was_on_trial {
             (self.state, self.returned) = (State::Up, now);
         }
         was_on_trial
+    }
+
+    /// Counts a check. Says how many in a row ended like this one.
+    pub fn count_check(&mut self, is_well: bool) -> u32 {
+        let count = if self.checks.is_well == is_well { self.checks.count.saturating_add(1) } else { 1 };
+        self.checks = Checked { is_well, count };
+        count
+    }
+
+    /// Checks say that it is down. If it got no requests already, it gets none since then.
+    pub fn go_down(&mut self, because: Because) {
+        let since = self.because().map_or(because.since, |earlier| earlier.since);
+        self.state = State::Down { because: Because { since, ..because } };
+    }
+
+    /// Checks say that it is up again.
+    pub fn go_up(&mut self, now: u64) {
+        (self.state, self.returned) = (State::Up, now);
     }
 }
 
@@ -102,7 +143,7 @@ mod tests {
     use super::*;
 
     fn because(second: i64) -> Because {
-        Because { since: Timestamp(second), reason: "connect_refused" }
+        Because { since: Timestamp(second), reason: "connect_refused", status: None }
     }
 
     #[test]
@@ -128,6 +169,26 @@ mod tests {
         assert_eq!(eject(&mut standing, 12_000), 20, "it was up for a second");
         assert!(standing.begin_trial() && standing.come_back(40_000));
         assert_eq!(eject(&mut standing, 340_001), 10);
+    }
+
+    #[test]
+    fn requests_bring_no_server_back_that_checks_say_is_down() {
+        let (rules, mut standing) = (Ejection::default(), Standing::default());
+        standing.eject(&rules, because(1), 0);
+        standing.go_down(Because { reason: "status", status: Some(503), ..because(2) });
+        let expected = Because { since: Timestamp(1), reason: "status", status: Some(503) };
+        assert_eq!(standing.because(), Some(&expected), "it has had no requests since the ejection");
+        assert!(!standing.begin_trial() && !standing.break_off_trial() && !standing.come_back(1) && !standing.is_up());
+        assert_eq!(standing.trial_due(), None);
+        standing.go_up(2);
+        assert!(standing.is_up());
+    }
+
+    #[test]
+    fn checks_are_counted_as_long_as_they_end_alike() {
+        let mut standing = Standing::default();
+        let counts = [true, true, false, false, false, true].map(|is_well| standing.count_check(is_well));
+        assert_eq!(counts, [1, 2, 1, 2, 3, 1]);
     }
 
     #[test]

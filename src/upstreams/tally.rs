@@ -94,8 +94,27 @@ pub struct OutOfUse {
     /// Since when.
     #[serde(serialize_with = "rfc3339")]
     pub since: Timestamp,
-    /// Why: the last failure, as in `crawlgate_upstream_failures_total`.
+    /// Why: the last failure, as in `crawlgate_upstream_failures_total`; of a check, as in
+    /// `crawlgate_upstream_checks_total`.
     pub reason: String,
+    /// The status that a check was answered with, if that is the reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// Whether checks say that it is down; otherwise requests have failed.
+    #[serde(default)]
+    pub is_down: bool,
+}
+
+impl OutOfUse {
+    /// Why it gets no requests, in words.
+    pub fn why(&self) -> String {
+        let OutOfUse { reason, status, is_down, .. } = self;
+        let failed = if *is_down { "its health check fails" } else { "requests failed" };
+        match status {
+            Some(status) => format!("{failed}: {reason} {status}"),
+            None => format!("{failed}: {reason}"),
+        }
+    }
 }
 
 /// The places of an origin that has a bound on requests.
@@ -180,8 +199,8 @@ impl Tally {
 }
 
 impl OriginStatus {
-    /// What an operator has to look at: no address, more than one request in 20 without an answer, or more than half of
-    /// the answers 5xx.
+    /// What an operator has to look at: no address, more than one request in 20 without an answer, a server that checks
+    /// say is down, or more than half of the answers 5xx.
     pub fn problem(&self) -> Option<String> {
         let OriginStatus { origin, requests, failures, server_errors, .. } = self;
         if self.addresses == 0 {
@@ -199,6 +218,15 @@ impl OriginStatus {
                  a client gets 502 or 504, unless another server of the origin answers. Check whether it runs and can be \
                  reached from here",
                 why.unwrap_or_default()
+            ));
+        }
+        if let Some(out) = self.out_of_use.iter().find(|out| out.is_down) {
+            return Some(format!(
+                "{} of the origin {origin} gets no requests since {} ({}), unless every server of the origin is down. \
+                 Check the server and `health` of the origin",
+                out.address,
+                out.since,
+                out.why()
             ));
         }
         let answers = requests - failures;

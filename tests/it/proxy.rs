@@ -68,6 +68,7 @@ mod telemetry {
 }
 mod upstreams {
     mod bad_servers;
+    mod checks;
     mod people_first;
     mod tls;
     mod unix_sockets;

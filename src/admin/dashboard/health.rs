@@ -170,7 +170,7 @@ impl OriginHealth {
             server_errors: origin.server_errors,
             state: match origin.out_of_use.first() {
                 Some(out) => {
-                    format!("{} gets no requests since {} UTC: {}", out.address, minute(out.since), out.reason)
+                    format!("{} gets no requests since {} UTC: {}", out.address, minute(out.since), out.why())
                 }
                 None if origin.addresses == 0 => "no address".to_owned(),
                 None if origin.is_backup => "up, backup".to_owned(),

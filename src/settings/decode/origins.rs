@@ -4,14 +4,12 @@ use super::super::address::{host_name, host_pattern};
 use super::super::{
     Balance, Ejection, OriginSettings, OriginTimeouts, OriginTls, PlaceSettings, ServerAddress, ServerSettings, TlsFile,
 };
-use super::{HOUR, MILLISECOND, SECOND, duration, later, list, or_off, path};
+use super::health::health;
+use super::statuses::statuses;
+use super::{HOUR, MILLISECOND, MINUTE, SECOND, duration, list, or_off, path};
 use crate::crawlers::{CrawlerIndex, Registry};
 use crate::yaml::{Decoder, Fields, Node, Value};
-use std::ops::RangeInclusive;
-use std::time::Duration;
 
-/// The longest time that a person may wait.
-const MINUTE: Duration = Duration::from_secs(60);
 /// The largest weight of a server.
 const HEAVIEST: u64 = 100;
 
@@ -59,9 +57,8 @@ fn overlap(one: &OriginSettings, other: &OriginSettings) -> Option<String> {
 fn origin(node: &Node, decoder: &mut Decoder<'_>) -> Option<OriginSettings> {
     let mut fields = decoder.fields(
         node,
-        "a map: hosts, paths, servers, balance, timeouts, tls, ejection, connections, crawlers, exempt, queue",
+        "a map: hosts, paths, servers, balance, timeouts, tls, health, ejection, connections, crawlers, exempt, queue",
     )?;
-    later(&mut fields, &["health"], decoder);
     let hosts = fields.take("hosts").map(|list| hosts(list, decoder)).unwrap_or_default();
     let paths = fields.take("paths").map(|list| paths(list, decoder)).unwrap_or_default();
     let servers: Vec<ServerSettings> = match fields.take("servers") {
@@ -76,6 +73,7 @@ fn origin(node: &Node, decoder: &mut Decoder<'_>) -> Option<OriginSettings> {
         Some(node) => or_off(node, decoder, ejection).unwrap_or_default(),
         None => Some(Ejection::default()),
     };
+    let health = fields.take("health").and_then(|node| health(node, decoder));
     let places = places(&mut fields, decoder);
     let tls_field = fields.take_with_key("tls");
     let tls = tls_field.and_then(|(_, node)| tls(node, decoder));
@@ -96,7 +94,7 @@ fn origin(node: &Node, decoder: &mut Decoder<'_>) -> Option<OriginSettings> {
             Some("leave `backup` out of at least one: backups are used only while no other server is up".into());
     }
     let balance = balance.unwrap_or_default();
-    Some(OriginSettings { hosts, paths, servers, balance, timeouts, tls, ejection, places })
+    Some(OriginSettings { hosts, paths, servers, balance, timeouts, tls, health, ejection, places })
 }
 
 fn hosts(list: &Node, decoder: &mut Decoder<'_>) -> Vec<String> {
@@ -311,24 +309,4 @@ fn queue(node: &Node, places: &mut PlaceSettings, decoder: &mut Decoder<'_>) {
         duration(node, MILLISECOND..=MINUTE, &mut places.wait, decoder);
     }
     fields.finish(decoder);
-}
-
-/// Statuses and ranges of them: `503`, `[502, 503]`, `200-399`.
-fn statuses(node: &Node, bounds: RangeInclusive<u16>, decoder: &mut Decoder<'_>) -> Vec<RangeInclusive<u16>> {
-    let mut statuses = Vec::new();
-    for written in decoder.texts(node, "a list of statuses, like 503 or 500-504") {
-        let text = written.value.as_str();
-        let (first, last) = text.split_once('-').unwrap_or((text, text));
-        match (first.trim().parse(), last.trim().parse()) {
-            (Ok(first), Ok(last)) if first <= last && bounds.contains(&first) && bounds.contains(&last) => {
-                statuses.push(first..=last);
-            }
-            _ => {
-                decoder
-                    .error("bad-value", written.span, format!("`{text}` is not a status that is accepted here"))
-                    .help = Some(format!("write a status or a range, from {} to {}", bounds.start(), bounds.end()));
-            }
-        }
-    }
-    statuses
 }

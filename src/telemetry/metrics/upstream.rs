@@ -29,8 +29,10 @@ pub struct ServerGauges {
     pub place: ServerPlace,
     /// Its addresses that get requests.
     pub up: usize,
-    /// Those that get none.
+    /// Those that get none after failures.
     pub ejected: usize,
+    /// Those that get none because checks fail.
+    pub down: usize,
     /// Requests that it has.
     pub in_flight: usize,
 }
@@ -41,6 +43,7 @@ pub(super) struct UpstreamMetrics {
     failures: IntCounterVec,
     retries: IntCounterVec,
     ejections: IntCounterVec,
+    checks: IntCounterVec,
     queue_seconds: Histogram,
     turned_away: IntCounterVec,
     servers: IntGaugeVec,
@@ -56,6 +59,14 @@ struct OriginCounters {
     name: String,
     /// For each server, in the order of [`STATUS_CLASSES`].
     requests: Vec<[IntCounter; STATUS_CLASSES.len()]>,
+}
+
+fn checks(register: Register<'_>) -> IntCounterVec {
+    register.counters(
+        "crawlgate_upstream_checks_total",
+        "Health checks of a server, by result: ok, or why the check failed.",
+        &["origin", "server", "result"],
+    )
 }
 
 impl UpstreamMetrics {
@@ -87,6 +98,7 @@ impl UpstreamMetrics {
                 "How often a server failed so often that it got no requests for a while.",
                 &["origin", "server"],
             ),
+            checks: checks(register),
             turned_away: register.counters(
                 "crawlgate_turned_away_total",
                 "Requests that no server of the origin had a place for: of crawlers (turned_away), and of people, because the \
@@ -95,7 +107,7 @@ impl UpstreamMetrics {
             ),
             servers: register.gauges(
                 "crawlgate_upstream_servers",
-                "Addresses of a server, by state: up, or ejected after failures.",
+                "Addresses of a server, by state: up, ejected after failures, or down by health checks.",
                 &["origin", "server", "state"],
             ),
             in_flight: register.gauges(
@@ -158,11 +170,15 @@ impl UpstreamMetrics {
         self.ejections.with_label_values(&[self.name(place), &(place.server + 1).to_string()]).inc();
     }
 
+    pub fn checked(&self, place: ServerPlace, result: &'static str) {
+        self.checks.with_label_values(&[self.name(place), &(place.server + 1).to_string(), result]).inc();
+    }
+
     pub fn set_servers(&self, servers: &[ServerGauges], queues: &[Option<usize>]) {
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         for gauges in servers {
             let (origin, server) = (self.name(gauges.place), (gauges.place.server + 1).to_string());
-            for (state, count) in [("up", gauges.up), ("ejected", gauges.ejected)] {
+            for (state, count) in [("up", gauges.up), ("ejected", gauges.ejected), ("down", gauges.down)] {
                 self.servers.with_label_values(&[origin, &server, state]).set(number(count));
             }
             self.in_flight.with_label_values(&[origin, &server]).set(number(gauges.in_flight));

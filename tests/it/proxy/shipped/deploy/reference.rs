@@ -89,7 +89,7 @@ fn busy() -> ((Origin, TempDir), Gate) {
     // Both are asked for one request, and the first one is ejected.
     let (down, down_too) = (Origin::nowhere(), Origin::nowhere());
     let origins = format!(
-        "origins: [{{ hosts: [down.test], servers: [http://{down}, http://{down_too}] }}, {{ servers: http://{}, connections: 100 }}]",
+        "origins: [{{ hosts: [down.test], servers: [http://{down}, http://{down_too}] }}, {{ servers: http://{}, connections: 100, health: {{ path: / }} }}]",
         origin.address
     );
     let logs = "trusted_proxies: [127.0.0.1]\nlogs: { access: access.log, events: { to: events.log, rate: 1 } }";
