@@ -150,13 +150,23 @@ impl Service for Listening {
         let mut stop = self.stop.take().unwrap_or(shutdown);
         let (accepting, mut accepts) = mpsc::unbounded_channel();
         let listeners = std::mem::take(&mut self.listeners);
-        for _ in 0..self.threads {
+        let start = || {
             let share = listeners.iter().map(|(listener, behind)| Ok((listener.try_clone()?, behind.clone())));
-            let started = share.collect::<io::Result<Share>>();
-            let started = started.and_then(|share| self.worker(share, stop.clone(), accepting.clone()));
-            if let Err(error) = started {
-                tracing::error!(%error, "cannot start a worker for `{}`; the others serve in its place", self.name);
+            self.worker(share.collect::<io::Result<Share>>()?, stop.clone(), accepting.clone())
+        };
+        let mut workers = 0;
+        for _ in 0..self.threads {
+            match start() {
+                Ok(()) => workers += 1,
+                Err(error) => {
+                    tracing::error!(%error, "cannot start a worker for `{}`; trying until one runs", self.name)
+                }
             }
+        }
+        // Clients that come while another service already accepts can take the last descriptors.
+        while workers == 0 && !*stop.borrow() {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            workers += usize::from(start().is_ok());
         }
         // The addresses are given up when the workers stop, not when this ends.
         drop((listeners, accepting));
