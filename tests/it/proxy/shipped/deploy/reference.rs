@@ -182,14 +182,15 @@ fn every_field_of_both_logs_is_on_the_page() {
             page.iter().filter(|row| wanted.contains(&row[column].as_str())).map(|row| row[0].clone()).collect()
         };
         let (documented, always) = (of(&["yes", "sometimes"]), of(&["yes"]));
+        // The lines of the last answers are written after these were read, and a field may be missing in them alone.
         eventually(&format!("every field of {log}"), || {
-            let (fields, _) = fields(&read(&gate.path(log)));
-            if fields != documented {
-                eprintln!("{log}: {:?}", fields.symmetric_difference(&documented).collect::<Vec<_>>());
+            let found = fields(&read(&gate.path(log)));
+            if found != (documented.clone(), always.clone()) {
+                eprintln!("{log}: {:?}", found.0.symmetric_difference(&documented).collect::<Vec<_>>());
+                eprintln!("{log}, in each line: {:?}", found.1.symmetric_difference(&always).collect::<Vec<_>>());
             }
-            (fields == documented).then_some(())
+            (found == (documented.clone(), always.clone())).then_some(())
         });
-        assert_eq!(fields(&read(&gate.path(log))).1, always, "{log}");
     }
 }
 
