@@ -1,9 +1,11 @@
 //! Heads of requests and responses as every door reads them: the host, the target in origin form, the content type, the
-//! licence token; and the type that a response most likely has. Knows `http::HeaderMap` and octets; must not know Pingora, nor what anything is read for.
+//! licence token; the type that a response most likely has; ids of requests and traces. Knows `http::HeaderMap` and octets; must not know Pingora, nor what anything is read for.
 
 mod likely_type;
+mod trace;
 
 pub use likely_type::likely_type;
+pub use trace::{is_request_id, trace_id};
 
 use crate::indexing::octets;
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};

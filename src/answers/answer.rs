@@ -50,6 +50,14 @@ impl Answer {
         self
     }
 
+    /// With the id of its request, in characters that a field may have.
+    pub fn named(self, request_id: &[u8]) -> Answer {
+        match HeaderValue::from_bytes(request_id) {
+            Ok(id) => self.with(Field::RequestId, id),
+            Err(_) => self,
+        }
+    }
+
     /// The connection ends with this answer.
     pub(super) fn closing(mut self) -> Answer {
         self.closes = true;

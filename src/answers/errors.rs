@@ -1,5 +1,5 @@
 //! Answers that no policy asks for: to a request that is none, to a wrong method, and in place of an origin that does
-//! not answer. Each is made once per form.
+//! not answer. Those to a request that is none are made once per form.
 
 use super::answer::Answer;
 use super::field::Field;
@@ -8,6 +8,7 @@ use super::page::{Page, Reader};
 use super::ruling::Asked;
 use super::tags::with_tags;
 use crate::policy::SiteEntry;
+use crate::policy::site::PageTemplate;
 use crate::verdict::Decision;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use std::sync::LazyLock;
@@ -84,9 +85,10 @@ static UNREADABLE: LazyLock<Forms> = LazyLock::new(|| {
 });
 static METHOD: LazyLock<Forms> = LazyLock::new(|| wrong_method("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH"));
 static NOT_TO_BE_WRITTEN: LazyLock<Forms> = LazyLock::new(|| wrong_method("GET, HEAD"));
-static BAD_REQUEST: LazyLock<Forms> = LazyLock::new(|| failed(StatusCode::BAD_REQUEST));
-static BAD_GATEWAY: LazyLock<Forms> = LazyLock::new(|| failed(StatusCode::BAD_GATEWAY));
-static GATEWAY_TIMEOUT: LazyLock<Forms> = LazyLock::new(|| failed(StatusCode::GATEWAY_TIMEOUT));
+static BAD_REQUEST: LazyLock<Forms> = LazyLock::new(|| {
+    let page = failure_page(StatusCode::BAD_REQUEST);
+    Form::ALL.map(|form| page.answer(form).closing())
+});
 
 /// The answer to a request that is rejected before it is judged.
 pub fn rejection(rejection: Rejection, asked: &Asked<'_>) -> Answer {
@@ -106,57 +108,72 @@ pub fn rejection(rejection: Rejection, asked: &Asked<'_>) -> Answer {
     choose(forms, asked.headers).in_reply_to(asked.method)
 }
 
+/// A request that the origin did not answer.
+#[derive(Clone, Copy)]
+pub struct Unanswered<'a> {
+    /// What shapes the answer.
+    pub asked: &'a Asked<'a>,
+    /// The decision and the site that it is about; `None` for a host that no site claims.
+    pub judged: Option<(&'a Decision, &'a SiteEntry)>,
+    /// Its id.
+    pub request_id: &'a [u8],
+}
+
 /// The answer to a request that could not be forwarded, with the tags that the policy has for its status.
-pub fn failure(status: u16, asked: &Asked<'_>, judged: Option<(&Decision, &SiteEntry)>) -> Answer {
-    let own = judged.and_then(|(_, entry)| entry.site.pages.failure.as_deref());
+pub fn failure(status: u16, unanswered: &Unanswered<'_>) -> Answer {
+    let headers = unanswered.asked.headers;
     let answer = match status {
-        400 => choose(&BAD_REQUEST, asked.headers),
-        502 | 504 if own.is_some() && form(asked.headers) == Form::Html => {
-            let status = if status == 502 { StatusCode::BAD_GATEWAY } else { StatusCode::GATEWAY_TIMEOUT };
-            Page { own, ..failure_page(status) }.answer(Form::Html).closing()
-        }
-        408 => choose(&TIMEOUT, asked.headers),
-        413 => choose(&BODY_TOO_LARGE, asked.headers),
-        502 => choose(&BAD_GATEWAY, asked.headers),
-        503 => choose(&BUSY, asked.headers),
-        504 => choose(&GATEWAY_TIMEOUT, asked.headers),
+        408 => choose(&TIMEOUT, headers),
+        413 => choose(&BODY_TOO_LARGE, headers),
+        503 => choose(&BUSY, headers),
         other => {
             let status = StatusCode::from_u16(other).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            failure_page(status).answer(form(asked.headers)).closing()
+            let own = unanswered.own_page().filter(|_| matches!(other, 502 | 504));
+            unanswered.render(Page { own, ..failure_page(status) })
         }
     };
-    tagged(answer, judged).in_reply_to(asked.method)
+    unanswered.finish(answer)
 }
 
 /// The answer to a request that no server of the origin has a place for. 503 tells crawlers to come back later, and says
 /// nothing about the page.
-pub fn full(retry_after: u32, asked: &Asked<'_>, judged: Option<(&Decision, &SiteEntry)>) -> Answer {
-    let own = judged.and_then(|(_, entry)| entry.site.pages.failure.as_deref());
+pub fn full(retry_after: u32, unanswered: &Unanswered<'_>) -> Answer {
     let message = "This site has too many visitors at the moment. Please try again soon.";
-    let page = Page {
-        own,
+    unanswered.finish(unanswered.render(Page {
+        own: unanswered.own_page(),
         reader: Reader::Person,
         retry_after: Some(retry_after),
         ..Page::new(StatusCode::SERVICE_UNAVAILABLE, "full", message)
-    };
-    tagged(page.answer(form(asked.headers)).closing(), judged).in_reply_to(asked.method)
+    }))
 }
 
 /// The answer to a request for a host that no origin is for. Not 4xx: search engines would drop the pages of a host that
 /// was forgotten.
-pub fn no_origin(host: &[u8], asked: &Asked<'_>, judged: Option<(&Decision, &SiteEntry)>) -> Answer {
+pub fn no_origin(host: &[u8], unanswered: &Unanswered<'_>) -> Answer {
     let host = String::from_utf8_lossy(&host[..host.len().min(MAX_HOST)]);
     let host: String = host.chars().map(|sign| if sign.is_control() { '\u{fffd}' } else { sign }).collect();
     let message = format!("No origin is configured for the host {host}.");
-    let own = judged.and_then(|(_, entry)| entry.site.pages.failure.as_deref());
-    let page = Page { own, reader: Reader::Person, ..Page::new(StatusCode::BAD_GATEWAY, "no_origin", message) };
-    tagged(page.answer(form(asked.headers)).closing(), judged).in_reply_to(asked.method)
+    let page = Page::new(StatusCode::BAD_GATEWAY, "no_origin", message);
+    unanswered.finish(unanswered.render(Page { own: unanswered.own_page(), reader: Reader::Person, ..page }))
 }
 
-fn tagged(answer: Answer, judged: Option<(&Decision, &SiteEntry)>) -> Answer {
-    match judged {
-        Some((decision, entry)) => with_tags(answer, entry, decision),
-        None => answer,
+impl<'a> Unanswered<'a> {
+    /// The site's own page.
+    fn own_page(&self) -> Option<&'a PageTemplate> {
+        self.judged.and_then(|(_, entry)| entry.site.pages.failure.as_deref())
+    }
+
+    fn render(&self, page: Page<'a>) -> Answer {
+        let request_id = std::str::from_utf8(self.request_id).ok();
+        Page { request_id, ..page }.answer(form(self.asked.headers)).closing()
+    }
+
+    fn finish(&self, answer: Answer) -> Answer {
+        let answer = match self.judged {
+            Some((decision, entry)) => with_tags(answer, entry, decision),
+            None => answer,
+        };
+        answer.named(self.request_id).in_reply_to(self.asked.method)
     }
 }
 
@@ -178,11 +195,6 @@ fn wrong_method(allowed: &'static str) -> Forms {
     let message = format!("This cannot be done here. Methods that can: {allowed}.");
     let page = Page::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message);
     Form::ALL.map(|form| page.answer(form).with(Field::Allow, HeaderValue::from_static(allowed)))
-}
-
-fn failed(status: StatusCode) -> Forms {
-    let page = failure_page(status);
-    Form::ALL.map(|form| page.answer(form).closing())
 }
 
 fn failure_page(status: StatusCode) -> Page<'static> {

@@ -19,6 +19,8 @@ pub enum Field {
     LastModified,
     Link,
     Location,
+    /// The id of the request, by which logs name it.
+    RequestId,
     RetryAfter,
     Server,
     /// The status of an answer that a proxy fetches in a second step.
@@ -50,6 +52,7 @@ impl Field {
             Field::LastModified => "Last-Modified",
             Field::Link => "Link",
             Field::Location => "Location",
+            Field::RequestId => "X-Request-Id",
             Field::RetryAfter => "Retry-After",
             Field::Server => "Server",
             Field::Status => "Crawlgate-Status",
@@ -86,6 +89,7 @@ impl Field {
             Field::LastModified => header::LAST_MODIFIED,
             Field::Link => header::LINK,
             Field::Location => header::LOCATION,
+            Field::RequestId => HeaderName::from_static("x-request-id"),
             Field::RetryAfter => header::RETRY_AFTER,
             Field::Server => header::SERVER,
             Field::Status => HeaderName::from_static("crawlgate-status"),

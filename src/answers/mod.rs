@@ -19,7 +19,7 @@ mod tags;
 
 pub use answer::Answer;
 pub use challenge::challenge;
-pub use errors::{Rejection, failure, full, no_origin, rejection};
+pub use errors::{Rejection, Unanswered, failure, full, no_origin, rejection};
 pub use field::Field;
 pub use passed::{led_back, led_to, misasked, not_here, passed, referred, retry_later};
 pub use prepared::Answers;

@@ -20,6 +20,8 @@ pub(super) struct Page<'a> {
     pub(super) rule: Option<&'a str>,
     pub(super) group: Option<&'a str>,
     pub(super) retry_after: Option<u32>,
+    /// What to tell the site's operator, who finds it in the logs.
+    pub(super) request_id: Option<&'a str>,
     /// The reader that it is written for.
     pub(super) reader: Reader,
     /// The site's own page, in place of the HTML form.
@@ -43,6 +45,7 @@ impl Page<'_> {
             rule: None,
             group: None,
             retry_after: None,
+            request_id: None,
             reader: Reader::Crawler,
             own: None,
         }
@@ -86,6 +89,7 @@ impl Page<'_> {
             PagePart::Text(text) => text.clone(),
             PagePart::Status => escape(&title),
             PagePart::Reason => escape(&self.message),
+            PagePart::RequestId => escape(self.request_id.unwrap_or_default()),
         };
         own.parts.iter().map(part).collect()
     }
@@ -102,6 +106,9 @@ impl Page<'_> {
         }
         if self.reader == Reader::Crawler {
             text.push_str("\nThe rules of this site for crawlers: /robots.txt\n");
+        }
+        if let Some(id) = self.request_id {
+            write(&mut text, &["\nRequest: ", id, "\n"]);
         }
         text
     }
@@ -134,6 +141,9 @@ impl Page<'_> {
         if self.reader == Reader::Crawler {
             html.push_str("<p>The rules of this site for crawlers: <a href=\"/robots.txt\">/robots.txt</a></p>\n");
         }
+        if let Some(id) = self.request_id {
+            write(&mut html, &["<p>Request: <code>", &escape(id), "</code></p>\n"]);
+        }
         html.push_str("</html>\n");
         html
     }
@@ -145,7 +155,8 @@ impl Page<'_> {
         if self.reader == Reader::Crawler {
             json["robots_txt"] = "/robots.txt".into();
         }
-        let optional = [("crawler", self.crawler), ("rule", self.rule), ("group", self.group)];
+        let optional =
+            [("crawler", self.crawler), ("rule", self.rule), ("group", self.group), ("request_id", self.request_id)];
         for (name, value) in optional {
             if let Some(value) = value {
                 json[name] = value.into();

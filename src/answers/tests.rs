@@ -127,7 +127,8 @@ impl World {
     fn failed(&self, status: u16, headers: &HeaderMap) -> Answer {
         let decision = self.decision("/");
         let judged = Some((&decision, &self.snapshot.sites()[0]));
-        failure(status, &Asked { method: &Method::GET, headers }, judged)
+        let asked = &Asked { method: &Method::GET, headers };
+        failure(status, &Unanswered { asked, judged, request_id: b"id-1" })
     }
 }
 
@@ -316,14 +317,15 @@ fn tdmrep_has_an_entity_tag() {
 }
 
 #[test]
-fn failures_close_the_connection_and_carry_tags() {
+fn failures_close_the_connection_and_carry_tags_and_ids() {
     let world = World::of("indexing: [{ status: [5xx], tag: noindex }]\n");
     let decision = world.decision("/");
     let judged = Some((&decision, &world.snapshot.sites()[0]));
     let headers = HeaderMap::new();
     for (status, sent) in [(400, 400), (502, 502), (504, 504), (500, 500), (0, 500)] {
-        let answer = failure(status, &Asked { method: &Method::GET, headers: &headers }, judged);
-        assert_eq!(answer.status(), sent);
+        let asked = &Asked { method: &Method::GET, headers: &headers };
+        let answer = failure(status, &Unanswered { asked, judged, request_id: b"id-1" });
+        assert_eq!((answer.status().as_u16(), value(&answer, Field::RequestId)), (sent, "id-1"));
         assert!(answer.closes() && octets(&answer).contains("\r\nConnection: close\r\n"));
         assert_eq!(value(&answer, Field::XRobotsTag), if sent >= 500 { "noindex" } else { "" });
     }

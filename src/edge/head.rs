@@ -42,6 +42,10 @@ pub struct Request<'b> {
     pub has_license_token: bool,
     /// Whether it says that its peer speaks for another client.
     pub names_another_client: bool,
+    /// Its X-Request-Id field.
+    pub request_id: Option<&'b [u8]>,
+    /// Its traceparent field; empty where it has several lines.
+    pub traceparent: Option<&'b [u8]>,
     /// Whether no field speaks of another protocol, of fields that end here, or of an expectation beside 100.
     pub is_simple: bool,
 }
@@ -103,6 +107,8 @@ impl<'b> Request<'b> {
             signature: SignatureFields::default(),
             has_license_token: false,
             names_another_client: false,
+            request_id: None,
+            traceparent: None,
             is_simple: true,
         }
     }
@@ -131,6 +137,8 @@ impl<'b> Request<'b> {
                 let is_alone = value.eq_ignore_ascii_case(b"close") || value.eq_ignore_ascii_case(b"keep-alive");
                 self.is_simple &= is_alone && !std::mem::replace(has_connection, true);
             }
+            11 if is("traceparent") => self.traceparent = Some(if self.traceparent.is_some() { b"" } else { value }),
+            12 if is("x-request-id") => self.request_id = self.request_id.or(Some(value)),
             13 if is("authorization") => self.has_license_token |= is_license_token(value),
             14 if is("http2-settings") => self.is_simple = false,
             _ => {}
@@ -201,6 +209,8 @@ impl RequestHead for ReadHead<'_, '_> {
             signature: request.signature.if_present(),
             has_license_token: request.has_license_token,
             names_another_client: request.names_another_client,
+            request_id: request.request_id,
+            traceparent: request.traceparent,
         }
     }
 

@@ -10,6 +10,9 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED: HeaderName = HeaderName::from_static("forwarded");
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
 /// The conditions by which an origin may answer 304.
@@ -35,6 +38,10 @@ pub struct ForwardedRequest<'a> {
     pub peer: Peer,
     /// The host that the origin is told where the request has none.
     pub default_host: Option<&'a str>,
+    /// The id of the request.
+    pub request_id: &'a [u8],
+    /// Whether the trace that the request names cannot be read.
+    pub has_malformed_trace: bool,
     /// Whether the client has to get the whole page: a 304 would hide a new noindex from a crawler that has the page.
     pub needs_whole_page: bool,
 }
@@ -62,10 +69,22 @@ pub fn write_request(head: &mut impl Head, request: &ForwardedRequest<'_>) {
     }
     head.remove_if(reads_like_ours);
     write_forwarding_fields(head, request);
+    write_ids(head, request.request_id, request.has_malformed_trace);
+}
+
+/// Names the request to its origin. A malformed `traceparent` is dropped with the `tracestate` that belongs to it (W3C Trace
+/// Context, section 3.3); others stay as they came, because crawlgate is no span of a trace.
+pub fn write_ids(head: &mut impl Head, request_id: &[u8], has_malformed_trace: bool) {
+    head.set("X-Request-Id", request_id);
+    if has_malformed_trace {
+        head.remove(&TRACEPARENT);
+        head.remove(&TRACESTATE);
+    }
 }
 
 /// Fields with a hyphen that crawlgate writes into a request or takes away, beside those of a proxy.
-const WRITTEN: [HeaderName; 3] = [header::ACCEPT_ENCODING, header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE];
+const WRITTEN: [HeaderName; 4] =
+    [header::ACCEPT_ENCODING, header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE, REQUEST_ID];
 /// How the fields begin in which a proxy says what its client asked for: host, scheme, port and more.
 const OF_A_PROXY: &str = "x-forwarded-";
 
@@ -137,6 +156,8 @@ mod tests {
             host: b"shop.example",
             peer: Peer { address: Some([192, 0, 2, 1].into()), is_trusted, is_tls: false },
             default_host: None,
+            request_id: b"id-1",
+            has_malformed_trace: false,
             needs_whole_page: false,
         };
         let mut head = original.clone();
@@ -162,6 +183,7 @@ mod tests {
                 ("x-forwarded-for", "192.0.2.1"),
                 ("x-forwarded-proto", "http"),
                 ("x-forwarded-host", "shop.example"),
+                ("x-request-id", "id-1"),
             ])
         );
     }
@@ -178,6 +200,7 @@ mod tests {
             ("x_forwarded_port", "443"),
             ("x_forwarded-prefix", "/admin"),
             ("true_client_ip", "198.51.100.1"),
+            ("x_request_id", "id-2"),
             ("accept_encoding", "gzip"),
             ("if_none_match", "*"),
             ("if_modified_since", "yesterday"),
@@ -199,6 +222,7 @@ mod tests {
             ("x-forwarded-host", "www.shop.example"),
             ("forwarded", "for=198.51.100.1"),
             ("x-real-ip", "198.51.100.1"),
+            ("x-request-id", "id-1"),
         ]);
         assert_eq!(sent, expected);
         assert_eq!(forwarded(&HeaderMap::new(), true)["x-forwarded-proto"], "http", "it said nothing");
@@ -210,11 +234,25 @@ mod tests {
             host: b"",
             peer: Peer { address: None, is_trusted: false, is_tls: false },
             default_host: Some("10.0.0.1:80"),
+            request_id: b"id-1",
+            has_malformed_trace: false,
             needs_whole_page: false,
         };
         let mut head = headers(&[("x-forwarded-for", "a"), ("x-forwarded-host", "b")]);
         write_request(&mut head, &request);
-        assert_eq!(head, headers(&[("host", "10.0.0.1:80"), ("x-forwarded-proto", "http")]));
+        assert_eq!(head, headers(&[("host", "10.0.0.1:80"), ("x-forwarded-proto", "http"), ("x-request-id", "id-1")]));
+    }
+
+    #[test]
+    fn malformed_trace_goes_with_its_state() {
+        let original =
+            headers(&[("x-request-id", "a"), ("x-request-id", "b"), ("traceparent", "00-1"), ("tracestate", "c=1")]);
+        let mut head = original.clone();
+        write_ids(&mut head, b"id-1", true);
+        assert_eq!(head, headers(&[("x-request-id", "id-1")]));
+        let mut head = original.clone();
+        write_ids(&mut head, b"id-1", false);
+        assert_eq!(head, headers(&[("x-request-id", "id-1"), ("traceparent", "00-1"), ("tracestate", "c=1")]));
     }
 
     #[test]
@@ -226,6 +264,8 @@ mod tests {
                 host: b"shop.example",
                 peer: Peer { address: None, is_trusted: false, is_tls: false },
                 default_host: None,
+                request_id: b"id-1",
+                has_malformed_trace: false,
                 needs_whole_page,
             };
             let mut head = original.clone();

@@ -53,7 +53,8 @@ pub fn request(
         Ok(Value::Object(fields)) => fields,
         _ => Map::new(),
     };
-    for name in ["site", "crawler", "time", "client", "target", "user_agent", "left_out"] {
+    // The ids join this log with others, also with those about people, and the log cannot forget them.
+    for name in ["site", "crawler", "time", "client", "target", "user_agent", "left_out", "request_id", "trace_id"] {
         data.remove(name);
     }
     data.retain(|_, value| !value.is_null());

@@ -24,6 +24,10 @@ pub struct Outcome<'a> {
     pub is_copy: bool,
     /// The validator that it sent for its own copy.
     pub if_none_match: Option<&'a [u8]>,
+    /// The id of the request.
+    pub request_id: &'a [u8],
+    /// The trace that it belongs to.
+    pub trace_id: Option<&'a [u8]>,
     /// The error that ended the request.
     pub error: Option<&'a str>,
 }

@@ -206,6 +206,8 @@ impl Recorder {
             would: decision.would.map(Action::name),
             status: outcome.status,
             retry_after: decision.slowed_for(),
+            request_id: bounded(outcome.request_id).into_owned(),
+            trace_id: outcome.trace_id.map(|trace| bounded(trace).into_owned()),
             left_out: 0,
         }
     }
@@ -260,6 +262,8 @@ impl Recorder {
             would: decision.and_then(|decision| decision.would.map(Action::name)),
             observed: decision.zip(site).and_then(|(decision, site)| Some(Observed::of(decision, site)?.name())),
             version: site.map(|site| site.robots_txt.version),
+            request_id: cut(outcome.request_id),
+            trace_id: outcome.trace_id.map(cut),
             error: outcome.error,
         }
     }

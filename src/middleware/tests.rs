@@ -240,3 +240,20 @@ fn second_gate_on_a_state_directory_is_an_error() {
     drop(first);
     assert!(open().is_ok(), "the first gave the directory back");
 }
+
+#[test]
+fn application_gets_the_id_that_is_logged() {
+    let (gate, _directory) = gate(TAGGED);
+    let ids = std::cell::RefCell::new(Vec::new());
+    let mut service = gate.layer(Answering(|request: Request<()>| {
+        ids.borrow_mut().extend(request.headers().get_all("x-request-id").iter().cloned());
+        Ok::<_, Infallible>(Response::new(Pieces::default()))
+    }));
+    let mut forged = request("/page", BROWSER);
+    forged.headers_mut().insert("x-request-id", HeaderValue::from_static("forged"));
+    for request in [request("/page", BROWSER), forged] {
+        ready(service.call(request)).expect("a response");
+    }
+    let ids = ids.borrow();
+    assert!(ids.len() == 2 && ids.iter().all(|id| id.len() == 32) && ids[0] != ids[1], "{ids:?}");
+}

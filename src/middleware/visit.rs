@@ -56,8 +56,8 @@ impl Visit {
         (Box::new(visit), answer)
     }
 
-    /// Prepares the request for the application: without conditions that would hide a new tag from a crawler, and asking
-    /// for pages that can be rewritten.
+    /// Prepares the request for the application: with its id, without conditions that would hide a new tag from a crawler,
+    /// and asking for pages that can be rewritten.
     pub fn forward(&mut self, head: &mut Parts) {
         let mut state = std::mem::take(&mut self.page);
         if let Some(page) = self.asked_page() {
@@ -66,7 +66,7 @@ impl Visit {
         self.page = state;
         if let Some(ticket) = &self.ticket {
             let nothing = Peer { address: None, is_trusted: false, is_tls: false };
-            ticket.forward(Connection::from(nothing)).remove_hiding_conditions(&mut head.headers);
+            ticket.forward(Connection::from(nothing)).write_request_in_process(&mut head.headers);
         }
     }
 

@@ -3,9 +3,10 @@
 
 use super::connection::Connection;
 use super::ticket::Ticket;
-use crate::answers::{Answer, Asked, failure, no_origin};
+use crate::answers::{Answer, Asked, Unanswered, failure, no_origin};
 use crate::forwarding::{
-    ForwardedRequest, ForwardedResponse, Head, has_condition, remove_conditions, write_request, write_response,
+    ForwardedRequest, ForwardedResponse, Head, has_condition, remove_conditions, write_ids, write_request,
+    write_response,
 };
 use http::StatusCode;
 
@@ -31,14 +32,17 @@ impl Forward<'_> {
             host: self.ticket.host(),
             peer: self.connection.peer,
             default_host,
+            request_id: self.ticket.request_id(),
+            has_malformed_trace: self.ticket.has_malformed_trace(),
             needs_whole_page: self.needs_whole_page(head),
         };
         write_request(head, &forwarded);
     }
 
-    /// Takes away the conditions by which the origin would hide a change from a crawler, and nothing else: for an origin
-    /// in the same process.
-    pub fn remove_hiding_conditions(&self, head: &mut impl Head) {
+    /// Takes away the conditions by which the origin would hide a change from a crawler, and names the request: for an
+    /// origin in the same process.
+    pub fn write_request_in_process(&self, head: &mut impl Head) {
+        write_ids(head, self.ticket.request_id(), self.ticket.has_malformed_trace());
         if self.needs_whole_page(head) {
             remove_conditions(head);
         }
@@ -58,7 +62,11 @@ impl Forward<'_> {
 
     /// The answer in place of an origin that gave none: 408, 413, 502, 504; 503 without [space](Ticket::lacks_space).
     pub fn fail(&self, status: u16, asked: &Asked<'_>) -> Answer {
-        self.connection.with_hsts(failure(status, asked, self.ticket.judged()))
+        self.connection.with_hsts(failure(status, &self.unanswered_as(asked)))
+    }
+
+    fn unanswered_as<'a>(&'a self, asked: &'a Asked<'a>) -> Unanswered<'a> {
+        Unanswered { asked, judged: self.ticket.judged(), request_id: self.ticket.request_id() }
     }
 
     /// When the client of a request without a place is to come back.
@@ -70,11 +78,11 @@ impl Forward<'_> {
     /// The answer where no server has a place.
     #[cfg(feature = "proxy")]
     pub(super) fn is_full(&self, retry_after: u32, asked: &Asked<'_>) -> Answer {
-        self.connection.with_hsts(crate::answers::full(retry_after, asked, self.ticket.judged()))
+        self.connection.with_hsts(crate::answers::full(retry_after, &self.unanswered_as(asked)))
     }
 
     /// The answer where no origin is for the host.
     pub fn has_no_origin(&self, asked: &Asked<'_>) -> Answer {
-        self.connection.with_hsts(no_origin(self.ticket.host(), asked, self.ticket.judged()))
+        self.connection.with_hsts(no_origin(self.ticket.host(), &self.unanswered_as(asked)))
     }
 }

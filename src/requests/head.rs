@@ -55,4 +55,15 @@ pub struct HeadFields<'a> {
     pub has_license_token: bool,
     /// Whether a field says that the peer speaks for another client.
     pub names_another_client: bool,
+    /// X-Request-Id.
+    pub request_id: Option<&'a [u8]>,
+    /// The `traceparent` of W3C Trace Context. Empty, which is malformed, where there are several lines.
+    pub traceparent: Option<&'a [u8]>,
+}
+
+impl<'a> HeadFields<'a> {
+    /// Notes a line of `traceparent`.
+    pub fn note_traceparent(&mut self, value: &'a [u8]) {
+        self.traceparent = Some(if self.traceparent.is_some() { b"" } else { value });
+    }
 }

@@ -59,6 +59,8 @@ impl<'a> MappedRequest<'a> {
                 "referer" => fields.referer = fields.referer.or_else(octets),
                 "authorization" => has_authorization = true,
                 "signature-input" => is_signed = true,
+                "x-request-id" => fields.request_id = fields.request_id.or_else(octets),
+                "traceparent" => fields.note_traceparent(value.as_bytes()),
                 name => fields.names_another_client |= is_forwarding_field(name),
             }
         }

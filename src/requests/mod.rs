@@ -21,6 +21,7 @@ mod mapped;
 mod mistake;
 mod noted;
 mod redirect;
+mod request_id;
 mod respond;
 mod sent;
 mod sequence;

@@ -3,8 +3,9 @@
 
 use super::connection::{Arrival, Connection};
 use super::head::{HeadFields, RequestHead};
+use super::request_id::request_id;
 use crate::forwarding::{client_address, is_trusted};
-use crate::heads::SignatureFields;
+use crate::heads::{SignatureFields, is_request_id, trace_id};
 use crate::judge::RequestFacts;
 use crate::time::Timestamp;
 use ipnet::IpNet;
@@ -22,12 +23,13 @@ thread_local! {
 
 /// A request as it is judged and recorded.
 pub(super) struct Noted {
-    /// Method, host, target, user agent and referer, one after the other; then the validator, if there is one.
+    /// Method, host, target, user agent, referer, id and trace, one after the other; then the validator, if there is one.
     octets: Vec<u8>,
     /// Where each of them ends.
-    ends: [usize; 5],
+    ends: [usize; 7],
     has_user_agent: bool,
     has_referer: bool,
+    has_malformed_trace: bool,
     pub http: &'static str,
     pub arrival: Arrival,
     /// The address of the client, behind trusted proxies.
@@ -61,12 +63,17 @@ impl Noted {
         arrival: Arrival,
     ) -> Noted {
         let peer = connection.peer;
+        let made = request_id();
+        let taken = fields.request_id.filter(|id| peer.is_trusted && is_request_id(id));
+        let trace = fields.traceparent.map(|traceparent| trace_id(traceparent).unwrap_or_default());
         let words = [
             head.method(),
             head.host(),
             head.target(),
             fields.user_agent.unwrap_or_default(),
             fields.referer.unwrap_or_default(),
+            taken.unwrap_or(&made),
+            trace.unwrap_or_default(),
         ];
         let client = peer.address.map(|peer| client_address(peer, head.forwarded_for(), trusted));
         let mut octets = KEPT.with_borrow_mut(Vec::pop).unwrap_or_default();
@@ -79,6 +86,7 @@ impl Noted {
             ends,
             has_user_agent: fields.user_agent.is_some(),
             has_referer: fields.referer.is_some(),
+            has_malformed_trace: trace.is_some_and(<[u8]>::is_empty),
             http: head.http(),
             arrival,
             client,
@@ -108,15 +116,30 @@ impl Noted {
         self.has_referer.then(|| self.word(4))
     }
 
+    /// Its id: that of a trusted proxy, or one of crawlgate's own.
+    pub fn request_id(&self) -> &[u8] {
+        self.word(5)
+    }
+
+    /// The trace that it belongs to.
+    pub fn trace_id(&self) -> Option<&[u8]> {
+        Some(self.word(6)).filter(|trace| !trace.is_empty())
+    }
+
+    /// Whether it names its trace in a way that cannot be read.
+    pub fn has_malformed_trace(&self) -> bool {
+        self.has_malformed_trace
+    }
+
     /// Notes the validator that the request came with.
     pub fn note_validator(&mut self, validator: &[u8]) {
-        self.octets.truncate(self.ends[4]);
+        self.octets.truncate(self.ends[6]);
         self.octets.extend_from_slice(validator);
     }
 
     /// The validator, where it was noted.
     pub fn validator(&self) -> Option<&[u8]> {
-        Some(&self.octets[self.ends[4]..]).filter(|validator| !validator.is_empty())
+        Some(&self.octets[self.ends[6]..]).filter(|validator| !validator.is_empty())
     }
 
     /// The client that has a share of what all clients have. A trusted proxy that names no client has none.

@@ -92,8 +92,8 @@ impl Requests {
         connection: &Connection<'_>,
     ) -> (Ticket, Answer) {
         let asked = Asked { method: &head.answer_method(), headers: &head.answer_fields() };
-        let answer = connection.with_hsts(self.rejection(mistake, &asked));
         let noted = Noted::of(head, &head.fields(), connection, &self.settings.trusted_proxies, self.arrival());
+        let answer = connection.with_hsts(self.rejection(mistake, &asked, &noted));
         (Ticket::new(self.shared.clone(), noted, Found::Refused(mistake), connection), answer)
     }
 
@@ -149,7 +149,7 @@ impl Requests {
     ) -> (Found, Option<Answer>) {
         if let Some(mistake) = head.mistake(&self.settings.limits) {
             let asked = Asked { method: &head.answer_method(), headers: &head.answer_fields() };
-            return (Found::Refused(mistake), Some(self.rejection(mistake, &asked)));
+            return (Found::Refused(mistake), Some(self.rejection(mistake, &asked, noted)));
         }
         let (method, host, target) = (noted.method(), noted.host(), noted.target());
         if let Some(file) = self.settings.challenges.as_ref().and_then(|challenges| challenges.file(method, target)) {
@@ -167,10 +167,10 @@ impl Requests {
         (Found::Judged(judgement), answer)
     }
 
-    fn rejection(&self, mistake: Mistake, asked: &Asked<'_>) -> Answer {
+    fn rejection(&self, mistake: Mistake, asked: &Asked<'_>, noted: &Noted) -> Answer {
         self.shared.recorder.metrics().request_rejected(mistake.name());
         let reason = if self.settings.is_for_proxies { Rejection::Unreadable } else { mistake.rejection() };
-        rejection(reason, asked)
+        rejection(reason, asked).named(noted.request_id())
     }
 
     /// The answer that a judgement asks for; `None` where the request passes.

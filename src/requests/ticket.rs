@@ -108,6 +108,15 @@ impl Ticket {
         self.noted.target()
     }
 
+    /// Its id.
+    pub(super) fn request_id(&self) -> &[u8] {
+        self.noted.request_id()
+    }
+
+    pub(super) fn has_malformed_trace(&self) -> bool {
+        self.noted.has_malformed_trace()
+    }
+
     /// Whether it was refused for its head.
     pub fn is_refused(&self) -> bool {
         matches!(self.found, Found::Refused(_))
@@ -227,6 +236,8 @@ impl Ticket {
             referer: self.noted.referer(),
             is_copy: self.has_sent_a_copy(sent),
             if_none_match: self.noted.validator(),
+            request_id: self.noted.request_id(),
+            trace_id: self.noted.trace_id(),
             error: match &self.found {
                 Found::Refused(mistake) => Some(mistake.name()),
                 Found::Judged(_) | Found::Challenged | Found::Redirected if self.lacks_space => Some("buffers"),

@@ -52,8 +52,11 @@ impl RequestHead for UnreadHead<'_> {
     }
 
     fn fields(&self) -> HeadFields<'_> {
-        let (user_agent, referer) = (self.values("user-agent").next(), self.values("referer").next());
-        HeadFields { user_agent, referer, ..HeadFields::default() }
+        let first = |name: &str| self.values(name).next();
+        let (user_agent, referer, request_id) = (first("user-agent"), first("referer"), first("x-request-id"));
+        let mut fields = HeadFields { user_agent, referer, request_id, ..HeadFields::default() };
+        self.values("traceparent").for_each(|value| fields.note_traceparent(value));
+        fields
     }
 
     fn forwarded_for(&self) -> impl DoubleEndedIterator<Item = &[u8]> {

@@ -62,6 +62,11 @@ pub struct AccessRecord<'a> {
     /// The version of robots.txt it was judged by.
     #[serde(serialize_with = "version")]
     pub version: Option<Version>,
+    /// The same in the log of the origin, and in that of the proxy in front.
+    pub request_id: Octets<'a>,
+    /// Of W3C Trace Context.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace_id: Option<Octets<'a>>,
     pub error: Option<&'a str>,
 }
 

@@ -79,6 +79,10 @@ pub struct Event {
     /// In seconds, of what is too fast.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u32>,
+    pub request_id: String,
+    /// Of W3C Trace Context.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace_id: Option<String>,
     /// Events before this one that were not written.
     #[serde(skip_serializing_if = "is_zero")]
     pub left_out: u64,

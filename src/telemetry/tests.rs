@@ -124,6 +124,8 @@ fn record(target: &str) -> AccessRecord<'_> {
         would: None,
         observed: None,
         version: Some(crate::policy::Version([0, 1, 2, 3, 4, 5, 6, 255])),
+        request_id: Octets(b"id-1"),
+        trace_id: None,
         error: None,
     }
 }
@@ -223,6 +225,8 @@ fn event(site: &str, crawler: &str, time: SystemTime) -> Event {
         would: None,
         status: 403,
         retry_after: None,
+        request_id: "id-1".into(),
+        trace_id: None,
         left_out: 0,
     }
 }

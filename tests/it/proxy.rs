@@ -24,6 +24,7 @@ mod export;
 mod forwarding {
     mod html;
     mod html_in_chromium;
+    mod request_ids;
     mod signals;
     mod tag_changes;
     mod tags;

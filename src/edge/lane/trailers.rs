@@ -8,7 +8,7 @@ use httparse::{EMPTY_HEADER, Header, Status};
 const MOST: usize = 32;
 
 /// Fields that say where a message ends or goes to, how it is read or who sends it (RFC 9110 section 6.5.1).
-const OF_HEADS: [&str; 26] = [
+const OF_HEADS: [&str; 29] = [
     "authorization",
     "cache-control",
     "connection",
@@ -30,10 +30,13 @@ const OF_HEADS: [&str; 26] = [
     "range",
     "set-cookie",
     "te",
+    "traceparent",
+    "tracestate",
     "trailer",
     "transfer-encoding",
     "upgrade",
     "user-agent",
+    "x-request-id",
     "x-robots-tag",
 ];
 

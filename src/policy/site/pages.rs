@@ -31,6 +31,8 @@ pub enum PagePart {
     Status,
     /// A sentence that says what happened: `{{reason}}`.
     Reason,
+    /// The id of the request, where the origin does not answer it: `{{request_id}}`.
+    RequestId,
 }
 
 impl SitePages {
@@ -47,7 +49,11 @@ impl SitePages {
 impl PageTemplate {
     /// Cuts a page at its variables. Any other text in double braces stays as it is.
     pub fn parse(html: &str) -> PageTemplate {
-        let variables = [("{{status}}", PagePart::Status), ("{{reason}}", PagePart::Reason)];
+        let variables = [
+            ("{{status}}", PagePart::Status),
+            ("{{reason}}", PagePart::Reason),
+            ("{{request_id}}", PagePart::RequestId),
+        ];
         let mut parts = Vec::new();
         let mut rest = html;
         loop {
@@ -65,14 +71,14 @@ impl PageTemplate {
 
 #[cfg(test)]
 mod tests {
-    use super::PagePart::{Reason, Status, Text};
+    use super::PagePart::{Reason, RequestId, Status, Text};
     use super::*;
 
     #[test]
     fn a_page_is_cut_at_its_variables() {
         let parts = |html: &str| PageTemplate::parse(html).parts;
         assert_eq!(parts("{{status}}: {{reason}}!"), [Status, Text(": ".into()), Reason, Text("!".into())]);
-        assert_eq!(parts("{{reason}}{{reason}}"), [Reason, Reason]);
+        assert_eq!(parts("{{reason}}{{reason}}{{request_id}}"), [Reason, Reason, RequestId]);
         assert_eq!(parts("{{other}} {{ status }}"), [Text("{{other}} {{ status }}".into())]);
         assert_eq!(parts(""), []);
     }

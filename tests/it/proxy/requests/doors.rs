@@ -12,7 +12,8 @@ use table::{Row, redirected, rows};
 use world::{Door, World};
 
 /// The fields of a line of the access log that differ, with the reason.
-const BY_NATURE: [(&str, &str); 4] = [
+const BY_NATURE: [(&str, &str); 5] = [
+    ("request_id", "each request has its own"),
     ("time", "each door is asked in its turn"),
     ("milliseconds", "each door takes its own time"),
     ("http", "it is the version of the door"),
@@ -77,6 +78,7 @@ fn answered(world: &World, what: &str, ask: impl FnOnce() -> Response) -> Reply 
     let response = ask();
     let logged = eventually(&format!("the line of {what} at {:?}", world.door), || world.log().get(lines).cloned());
     let mut logged = logged.as_object().expect("an object").clone();
+    assert!(logged["request_id"].as_str().is_some_and(|id| !id.is_empty()), "{what}: {logged:?}");
     BY_NATURE.iter().for_each(|(name, _)| drop(logged.remove(*name)));
     // Each door has its policies in a directory of its own.
     if let Some(place) = logged.get_mut("rule_source").filter(|place| place.is_string()) {

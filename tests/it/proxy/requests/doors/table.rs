@@ -72,6 +72,7 @@ const CURL: &str = "curl/8.5.0";
 const UNLISTED: &str = "Mozilla/5.0 (compatible; UnknownBot/1.0; +https://bot.example/)";
 const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
 const AHREFSBOT: &str = "Mozilla/5.0 (compatible; AhrefsBot/7.0; +http://ahrefs.com/robot/)";
+const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const ACCEPTS: [&str; 3] = ["text/html", "application/json", "text/plain"];
 
 /// `etag` is that of the robots.txt of the shop.
@@ -146,6 +147,13 @@ pub fn rows(etag: &'static str) -> Vec<Row> {
     }
     rows.push(get(SHOP, "/public", BROWSER, 200));
     rows.push(get(SHOP, "/page", BROWSER, 200).with("referer", "https://search.example/"));
+    for agent in [BROWSER, GPTBOT] {
+        let status = if agent == GPTBOT { 403 } else { 200 };
+        for trace in [TRACE, "00-1"] {
+            rows.push(get(SHOP, "/page", agent, status).with("traceparent", trace));
+        }
+        rows.push(get(SHOP, "/page", agent, status).with("traceparent", TRACE).with("traceparent", TRACE));
+    }
     rows
 }
 

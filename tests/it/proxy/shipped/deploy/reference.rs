@@ -14,6 +14,8 @@ use tempfile::TempDir;
 
 const PAGE: &str = "docs/logs-and-metrics.md";
 const BYSTANDER: &str = "Mozilla/5.0 (compatible; YandexBot/3.0; +http://yandex.com/bots)";
+const SIGNED_AND_TRACED: &str = "DuckAssistBot/1.2\r\nSignature-Input: sig1=()\r\nSignature: sig1=:AA==:\r\n\
+                                 traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const HOUR: i64 = 3_600;
 
 /// A policy with something of everything that is counted.
@@ -123,7 +125,7 @@ fn busy() -> ((Origin, TempDir), Gate) {
         ("site.test", "/", BROWSER),
         ("site.test", "/", "PartnerBot/1\r\nX-Forwarded-For: 203.0.113.1"),
         ("site.test", "/", "YandexBot/3.0\r\nX-Forwarded-For: 203.0.113.1"),
-        ("site.test", "/cart/", "DuckAssistBot/1.2\r\nSignature-Input: sig1=()\r\nSignature: sig1=:AA==:"),
+        ("site.test", "/cart/", SIGNED_AND_TRACED),
         ("down.test", "/1", BROWSER),
         ("down.test", "/2", BROWSER),
         ("down.test", "/3", BROWSER),
