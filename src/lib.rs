@@ -11,6 +11,7 @@
 //! | floor | room | what lives there |
 //! |---|---|---|
 //! | 9 | `main.rs`, `cli`, `server` | one file per command; assembly of the running server |
+//! | 9 | `upgrade` | the hand-over between processes: listeners that another process has bound |
 //! | 8 | `edge` | a connection before it is Pingora's: admission, PROXY protocol, TLS, limits, HTTP/2, answers that need no origin, and the lane |
 //! | 8 | `gateway` | the Pingora proxy, one file per phase: translates between Pingora and the rooms below, decides nothing |
 //! | 8 | `decisions` | the decision service: nginx, Caddy, Traefik, Envoy and HAProxy ask whether a request may pass |
@@ -177,6 +178,9 @@ pub mod state;
 #[cfg(feature = "gate")]
 #[doc(hidden)]
 pub mod telemetry;
+#[cfg(feature = "proxy")]
+#[doc(hidden)]
+pub mod upgrade;
 #[cfg(feature = "gate")]
 #[doc(hidden)]
 pub mod upkeep;

@@ -3,6 +3,7 @@
 //! what is served.
 
 use super::open::{Counted, Open};
+use super::pulse::Pulse;
 use async_trait::async_trait;
 use pingora_core::server::{ListenFds, ShutdownWatch};
 use pingora_core::services::Service;
@@ -64,6 +65,8 @@ pub struct Listening {
     pub stop: Option<ShutdownWatch>,
     /// Counts accept loops and connections.
     pub open: Arc<Open>,
+    /// Says whether the workers move on.
+    pub pulse: Arc<Pulse>,
     /// Called when connections are accepted.
     pub ready: Option<Box<dyn Fn() + Send + Sync>>,
 }
@@ -120,9 +123,10 @@ impl Listening {
     /// Starts a worker, which reports when it accepts connections.
     fn worker(&self, share: Share, stop: ShutdownWatch, accepting: mpsc::UnboundedSender<()>) -> io::Result<()> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let open = self.open.clone();
+        let (open, pulse) = (self.open.clone(), self.pulse.answer());
         let work = move || {
             runtime.block_on(async {
+                drop(tokio::spawn(pulse));
                 for (listener, behind) in share {
                     match Listener::new(listener) {
                         Ok(listener) => {

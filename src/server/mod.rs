@@ -3,29 +3,31 @@
 //! of them is given only what it needs.
 
 mod background;
-mod decision_listeners;
 mod descriptors;
 mod identity;
 mod origin_robots;
 mod proxy_server;
 mod rooms;
+mod service_manager;
 mod signals;
+mod sockets;
 mod stop;
 
 use crate::admin::control::{ControlError, ControlSocket};
 use crate::clock::ClockError;
-use crate::edge::{self, Certificates, TlsError};
+use crate::edge::{Certificates, TlsError};
 use crate::settings::{DecisionAddress, Settings};
 use crate::sites::StartError;
 use crate::state::StateError;
 use crate::time::Timestamp;
+use crate::upgrade::Inherited;
 use crate::upstreams::TlsFileError;
 use background::Background;
-use decision_listeners::DecisionListeners;
 pub use origin_robots::{FetchJob, FinishedJob, OriginRobots, known as known_origins};
 use proxy_server::{Listeners, ProxyServer};
 use rooms::Rooms;
-use std::net::{SocketAddr, TcpListener};
+use sockets::Sockets;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use stop::Stop;
 
@@ -49,10 +51,6 @@ impl Bound {
     pub fn urls(&self) -> impl Iterator<Item = String> {
         self.listen.iter().map(|(is_tls, address)| format!("{}://{address}", if *is_tls { "https" } else { "http" }))
     }
-}
-
-fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServerError> {
-    edge::bind(address).map_err(|source| ServerError::Bind { address, source })
 }
 
 /// Why the server does not run.
@@ -120,26 +118,23 @@ impl ServerError {
 /// # Errors
 /// See [`ServerError`]. A busy address is an error at once.
 pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), ServerError> {
-    // First, so that no signal arrives before the server handles it.
+    // Before any thread is started.
+    let mut inherited = Inherited::from_service_manager();
+    // Early, so that no signal arrives before the server handles it.
     let stop = Arc::new(Stop::new());
     let signals = signals::catch().map_err(ServerError::io("cannot catch signals"))?;
 
     descriptors::raise(&settings.limits);
     let (certificates, tls) = Certificates::open(&settings.listen)?;
-    let bound: Vec<_> = settings.listen.iter().map(|listener| bind(listener.address)).collect::<Result<_, _>>()?;
-    let (listeners, listen): (Vec<_>, Vec<_>) = bound.into_iter().unzip();
-    let listen = settings.listen.iter().zip(listen).map(|(said, address)| (said.tls.is_some(), address)).collect();
-    let decisions = settings.decisions.iter().flat_map(|decisions| &decisions.listen);
-    let decisions = DecisionListeners::bind(decisions)?;
-    let (admin, admin_address) = settings.admin.map(bind).transpose()?.unzip();
+    let Sockets { proxy, decisions, admin, bound } = Sockets::bind(&settings, &mut inherited)?;
+    inherited.close_the_rest();
     let control = settings.control.as_deref().map(ControlSocket::bind).transpose()?.map(Arc::new);
-    let bound = Bound { listen, decisions: decisions.bound.clone(), admin: admin_address };
     let (rooms, robots) = Rooms::open(&settings)?;
     origin_robots::start(robots, rooms.instance.clock.clone())
         .map_err(ServerError::io("cannot start the thread for the origins' robots.txt"))?;
 
-    let sockets = decisions.paths();
-    let listeners = Listeners { proxy: listeners.into_iter().zip(tls).collect(), decisions };
+    let paths = decisions.paths.clone();
+    let listeners = Listeners { proxy: proxy.into_iter().zip(tls).collect(), decisions };
     let mut server = ProxyServer::new(&settings, &rooms, listeners, stop.clone());
     server.add_admin(&rooms, admin);
     if let Some(control) = &control {
@@ -156,6 +151,8 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     let of_status = certificates.clone();
     rooms.operations.set_certificates(Box::new(move |now| of_status.status(now)));
     let background = Background::start(&settings, &rooms, certificates.clone())?;
+    let _watchdog = service_manager::watch(server.pulse.clone())
+        .map_err(ServerError::io("cannot start the thread for the service manager"))?;
     rooms.serve_signals(signals, stop, certificates)?;
 
     say(&settings, &rooms, &bound);
@@ -166,7 +163,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     if let Some(control) = control {
         control.remove();
     }
-    for path in sockets {
+    for path in paths {
         // It may be gone, or belong to the next crawlgate.
         let _ = std::fs::remove_file(path);
     }

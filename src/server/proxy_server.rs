@@ -1,12 +1,15 @@
 //! Pingora's server: the gateway on its listeners, the admin listener, the resolver of upstream names and the checks of
 //! servers. The main type is [`ProxyServer`]. Must not know where its parts come from.
 
-use super::decision_listeners::DecisionListeners;
 use super::rooms::Rooms;
+use super::service_manager::Readiness;
+use super::sockets::DecisionListeners;
 use super::stop::{Drain, Stop};
 use crate::admin::AdminApp;
 use crate::decisions::Decisions;
-use crate::edge::{BoundListener, Desk, Door, Edge, Lane, Listening, NoApp, Open, Plain, Serve, Share, TlsListener};
+use crate::edge::{
+    BoundListener, Desk, Door, Edge, Lane, Listening, NoApp, Open, Plain, Pulse, Serve, Share, TlsListener,
+};
 use crate::gateway::Gateway;
 use crate::requests::{Redirect, RequestSettings};
 use crate::settings::{ListenSettings, Settings};
@@ -28,13 +31,16 @@ pub struct Listeners {
     /// In the order of the settings.
     pub proxy: Vec<(TcpListener, Option<TlsListener>)>,
     /// Of the decision service.
-    pub decisions: DecisionListeners,
+    pub(super) decisions: DecisionListeners,
 }
 
 /// The assembled server, which does not run yet.
 pub struct ProxyServer {
     server: Server,
     drain: Drain,
+    readiness: Arc<Readiness>,
+    /// Of the workers on the listeners of the proxy and of the decision service.
+    pub pulse: Arc<Pulse>,
 }
 
 impl ProxyServer {
@@ -55,7 +61,8 @@ impl ProxyServer {
             let unix = listeners.decisions.unix.into_iter().map(BoundListener::Unix);
             served.extend(tcp.chain(unix).map(|listener| (listener, door.clone())));
         }
-        let open = Arc::new(Open::default());
+        let (open, pulse) = (Arc::new(Open::default()), Arc::new(Pulse::default()));
+        let readiness = Arc::new(Readiness::new(rooms.operations.clone()));
         let (closing, closed) = watch::channel(false);
         let resolver = Resolver(rooms.upstreams.clone());
         let resolver = server.add_service(GenBackgroundService::new("resolver".to_string(), Arc::new(resolver)));
@@ -69,7 +76,8 @@ impl ProxyServer {
             threads,
             stop: Some(closed),
             open: open.clone(),
-            ready: Some(ready(rooms)),
+            pulse: pulse.clone(),
+            ready: Some(readiness.of_service()),
         });
         // The first request finds an upstream address, unless resolving it took too long.
         serving.add_dependency(&resolver);
@@ -83,7 +91,7 @@ impl ProxyServer {
             events: rooms.instance.events.clone(),
             limit: settings.limits.drain,
         };
-        ProxyServer { server, drain }
+        ProxyServer { server, drain, readiness, pulse }
     }
 
     /// Puts the admin interface on its listener, if there is one.
@@ -96,7 +104,8 @@ impl ProxyServer {
             threads: 1,
             stop: None,
             open: Arc::default(),
-            ready: None,
+            pulse: Arc::default(),
+            ready: Some(self.readiness.of_service()),
         });
     }
 
@@ -125,11 +134,6 @@ fn doors(
         (BoundListener::Tcp(listener), Arc::new(door) as Arc<dyn Serve>)
     };
     settings.listen.iter().zip(listeners).map(door).collect()
-}
-
-fn ready(rooms: &Rooms) -> Box<dyn Fn() + Send + Sync> {
-    let operations = rooms.operations.clone();
-    Box::new(move || operations.set_ready(true))
 }
 
 /// The decision service behind its listeners: the edge reads requests, and every one is answered.

@@ -4,6 +4,7 @@
 use super::ServerError;
 use super::identity;
 use super::origin_robots::{self, OriginRobots};
+use super::service_manager;
 use super::signals;
 use super::stop::Stop;
 use crate::admin::Operations;
@@ -90,7 +91,7 @@ impl Rooms {
             instance.access.reopen();
             instance.events.reopen();
             certificates.renew(Timestamp::from(instance.clock.now()), &instance.metrics);
-            operations.reload();
+            service_manager::reloading(&operations, || drop(operations.reload()));
         };
         signals::serve(signals, stop, hang_up).map_err(ServerError::io("cannot start the thread for signals"))
     }

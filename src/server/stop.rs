@@ -5,6 +5,7 @@
 //! A stop is in one of three states: `None`, `Graceful` and `Now`. [`Stop::graceful`] moves it one state on,
 //! [`Stop::now`] to `Now`.
 
+use super::service_manager;
 use crate::admin::Operations;
 use crate::edge::Open;
 use crate::gateway::Gateway;
@@ -13,6 +14,7 @@ use async_trait::async_trait;
 use pingora_core::apps::HttpServerApp;
 use pingora_core::server::{ShutdownSignal, ShutdownSignalWatch};
 use pingora_proxy::HttpProxy;
+use sd_notify::NotifyState;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -74,6 +76,7 @@ impl ShutdownSignalWatch for Drain {
     async fn recv(&self) -> ShutdownSignal {
         let request = self.stop.at_least(Request::Graceful).await;
         self.operations.set_ready(false);
+        service_manager::tell(&[NotifyState::Stopping, NotifyState::Status("waiting for running requests")]);
         // Idle connections end now, the others with their request. Before the listeners close, so that a client that
         // sees them closed reuses no connection either.
         self.proxy.http_cleanup().await;

@@ -67,6 +67,9 @@ pub mod support;
 mod telemetry {
     mod events;
 }
+mod upgrade {
+    mod service_manager;
+}
 mod upstreams {
     mod bad_servers;
     mod checks;

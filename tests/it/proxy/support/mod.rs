@@ -6,6 +6,7 @@ mod client;
 pub mod dns;
 pub mod http2;
 pub mod kinds;
+pub mod manager;
 pub mod nginx;
 mod operator;
 mod origin;
@@ -24,7 +25,8 @@ use crawlgate::state::{OriginCopy, StateStore};
 use crawlgate::time::Timestamp;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -60,6 +62,7 @@ pub struct Setup {
     arguments: Vec<String>,
     environment: Vec<(String, PathBuf)>,
     wrapper: Vec<String>,
+    passed: Option<TcpListener>,
     is_policy_directory_named: bool,
     is_output_read: bool,
     command: &'static str,
@@ -85,6 +88,7 @@ impl Setup {
             arguments: Vec::new(),
             environment: Vec::new(),
             wrapper: Vec::new(),
+            passed: None,
             is_policy_directory_named: true,
             is_output_read: true,
             command: "run",
@@ -148,6 +152,14 @@ impl Setup {
         self.wrapper = wrapper.iter().map(|word| (*word).to_owned()).collect();
     }
 
+    /// Under a service manager that has bound a listener, and keeps it: see systemd's LISTEN_FDS.
+    pub fn with_socket(mut self, listener: TcpListener, name: &str) -> Setup {
+        self.passed = Some(listener);
+        let shell = format!("export LISTEN_FDS=1 LISTEN_PID=$$ LISTEN_FDNAMES={name}; exec \"$@\" 3<&0 </dev/null");
+        self.wrapper.extend(["sh", "-c", &shell, "sh"].map(str::to_owned));
+        self
+    }
+
     /// On this address.
     pub fn listen(mut self, address: SocketAddr) -> Setup {
         self.listen = address.to_string();
@@ -200,7 +212,10 @@ impl Setup {
             .envs(self.environment.iter().map(|(variable, file)| (variable, file)))
             .env("RUST_LOG", "info")
             .env_remove("NO_COLOR")
-            .stdin(Stdio::null())
+            .stdin(match &self.passed {
+                Some(listener) => OwnedFd::from(listener.try_clone().expect("another descriptor")).into(),
+                None => Stdio::null(),
+            })
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

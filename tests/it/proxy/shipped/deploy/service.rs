@@ -51,6 +51,28 @@ fn systemd_understands_every_line_of_the_unit() {
     assert!(fine && !said.contains("crawlgate.service"), "{said}");
 }
 
+/// Every listener of the socket unit is one of the settings, so that none waits in vain.
+#[test]
+fn socket_unit_has_the_listeners_of_the_settings() {
+    let (directory, service) = installed();
+    let socket = directory.path().join("crawlgate.socket");
+    let unit = text("deploy/systemd/crawlgate.socket");
+    fs::write(&socket, &unit).expect("a unit");
+    let (fine, said) = says("systemd-analyze", &["verify", "--man=no", &socket.display().to_string(), &service]);
+    assert!(fine && !said.contains("crawlgate"), "{said}");
+    let mut bound: Vec<String> =
+        unit.lines().filter_map(|line| line.strip_prefix("ListenStream=")).map(str::to_owned).collect();
+    let mut wanted: Vec<String> =
+        settings(SETTINGS).listen.iter().map(|listener| listener.address.to_string()).collect();
+    bound.sort();
+    wanted.sort();
+    assert_eq!(bound, wanted);
+    assert!(
+        text("docs/deploy.md")
+            .contains("install -m 0644 deploy/systemd/crawlgate.socket /etc/systemd/system/crawlgate.socket")
+    );
+}
+
 /// What follows a word at the beginning of a line of the logrotate file.
 fn rotated(word: &str) -> Option<String> {
     let file = text("deploy/logrotate/crawlgate");
@@ -144,6 +166,7 @@ fn everything_is_where_the_unit_lets_it_be() {
     // Two seconds for the logs.
     assert!(Duration::from_secs(seconds) > settings.limits.drain + Duration::from_secs(2));
     assert_eq!(value("KillSignal"), "SIGTERM");
+    assert_eq!((value("Type").as_str(), value("NotifyAccess").as_str()), ("notify", "main"));
 }
 
 /// `[::]` has IPv4, too: beside `0.0.0.0` with the same port one of them could not be bound.

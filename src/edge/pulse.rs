@@ -1,0 +1,68 @@
+//! [`Pulse`]: whether every worker still moves its connections on. Each worker's runtime answers a question; one whose
+//! thread is stuck does not. Nothing happens between questions. Must not know who asks.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use tokio::sync::watch;
+
+/// The question, and what each worker answered last.
+pub struct Pulse {
+    asked: watch::Sender<u64>,
+    /// Those of workers that could not be started, or have ended, are gone.
+    answers: Mutex<Vec<Weak<AtomicU64>>>,
+}
+
+impl Default for Pulse {
+    fn default() -> Pulse {
+        Pulse { asked: watch::Sender::new(0), answers: Mutex::default() }
+    }
+}
+
+impl Pulse {
+    /// Asks all workers.
+    pub fn ask(&self) {
+        self.asked.send_modify(|asked| *asked += 1);
+    }
+
+    /// Whether all workers answered the last question.
+    pub fn is_answered(&self) -> bool {
+        let asked = *self.asked.borrow();
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.iter().filter_map(Weak::upgrade).all(|answer| answer.load(Ordering::Relaxed) == asked)
+    }
+
+    /// Answers for one more worker, whose runtime is to run this.
+    pub(super) fn answer(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut asked = self.asked.subscribe();
+        let answer = Arc::new(AtomicU64::new(*asked.borrow()));
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&answer));
+        async move {
+            // An error means that nobody asks any more.
+            while asked.changed().await.is_ok() {
+                answer.store(*asked.borrow_and_update(), Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn stuck_worker_leaves_the_question_open() {
+        let pulse = Pulse::default();
+        let (one, stuck) = (tokio::spawn(pulse.answer()), pulse.answer());
+        assert!(pulse.is_answered(), "nobody has asked");
+        pulse.ask();
+        tokio::task::yield_now().await;
+        assert!(!pulse.is_answered());
+        let other = tokio::spawn(stuck);
+        tokio::task::yield_now().await;
+        assert!(pulse.is_answered());
+        pulse.ask();
+        assert!(!pulse.is_answered());
+        one.abort();
+        other.abort();
+    }
+}

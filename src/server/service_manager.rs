@@ -1,0 +1,78 @@
+//! What a service manager is told, by the protocol of systemd (sd_notify(3)): when every listener accepts connections
+//! ([`Readiness`]), that the process is alive ([`watch`]), reloads, and the stop. Without `NOTIFY_SOCKET` nothing is told.
+//! Must not know what is served.
+
+use crate::admin::Operations;
+use crate::edge::Pulse;
+use crate::upkeep::Repeated;
+use sd_notify::NotifyState;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// How often in the time that the service manager allows the workers are looked at.
+const LOOKS: u32 = 4;
+
+/// Tells the service manager, if there is one.
+pub(super) fn tell(states: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        tracing::warn!(%error, "the service manager cannot be told how crawlgate is; check NOTIFY_SOCKET");
+    }
+}
+
+/// Tells the service manager that policies are read again, and when they are. Before the start is complete, it is told
+/// nothing: it would take the end of the reload for the end of the start.
+pub(super) fn reloading(operations: &Operations, reload: impl FnOnce()) {
+    let is_told = operations.is_ready();
+    if let Some(now) = is_told.then(NotifyState::monotonic_usec_now).and_then(Result::ok) {
+        tell(&[NotifyState::Reloading, now]);
+    }
+    reload();
+    if is_told {
+        tell(&[NotifyState::Ready]);
+    }
+}
+
+/// Waits for the services that accept connections. When all of them do, requests are welcome.
+pub(super) struct Readiness {
+    operations: Arc<Operations>,
+    missing: AtomicUsize,
+}
+
+impl Readiness {
+    /// Nothing is waited for yet.
+    pub(super) fn new(operations: Arc<Operations>) -> Readiness {
+        Readiness { operations, missing: AtomicUsize::new(0) }
+    }
+
+    /// Waits for one more service, which calls this when it accepts connections. To be called before any service runs.
+    pub(super) fn of_service(self: &Arc<Readiness>) -> Box<dyn Fn() + Send + Sync> {
+        self.missing.fetch_add(1, Ordering::AcqRel);
+        let readiness = self.clone();
+        Box::new(move || {
+            if readiness.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
+                readiness.operations.set_ready(true);
+                tell(&[NotifyState::Ready, NotifyState::Status("serving")]);
+            }
+        })
+    }
+}
+
+/// Tells the service manager that the process is alive, as often as it wants to hear it (`WATCHDOG_USEC`), while every
+/// worker moves its connections on.
+pub(super) fn watch(pulse: Arc<Pulse>) -> io::Result<Option<Repeated>> {
+    let Some(allowed) = sd_notify::watchdog_enabled().filter(|allowed| !allowed.is_zero()) else { return Ok(None) };
+    let mut is_stuck = false;
+    let look = move || -> Duration {
+        if pulse.is_answered() {
+            tell(&[NotifyState::Watchdog]);
+            pulse.ask();
+            is_stuck = false;
+        } else if !std::mem::replace(&mut is_stuck, true) {
+            tracing::error!("a worker does not answer; the service manager ends crawlgate unless that changes soon");
+        }
+        allowed / LOOKS
+    };
+    Repeated::start("watchdog", look).map(Some)
+}
