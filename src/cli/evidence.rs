@@ -3,8 +3,8 @@
 
 use super::{Failure, places, print_json, say};
 use crate::evidence::{
-    CaseSpan, Findings, VerifyKey, cover, forget, open_existing, rotate_key, stamp, status, verify, verify_stamps,
-    write_case,
+    CaseFindings, CaseSpan, Findings, VerifyKey, cover, forget, open_existing, read_joined, rotate_key, stamp, status,
+    verify, verify_stamps, write_case,
 };
 use crate::time::Timestamp;
 use clap::Subcommand;
@@ -25,6 +25,7 @@ const EXAMPLES: &str = "\
 Examples:
   crawlgate evidence status
   crawlgate evidence export --site shop --crawler gptbot --from 2026-11-01 --to 2026-12-01 -o case.tar
+  crawlgate evidence export --site shop --crawler gptbot --from 2026-11-01 --join other-machine.tar -o case.tar
   crawlgate evidence verify case.tar --key log.vkey --tsa-ca tsa-ca.pem
   crawlgate evidence forget --address 203.0.113.5
   crawlgate evidence forget --before 2026-01-01 --state /var/lib/crawlgate
@@ -62,18 +63,21 @@ struct Export {
     /// The case, a new file
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// The state directory
+    /// The state directory; again for each further instance on this machine
     #[arg(long, value_name = "DIR")]
-    state: Option<PathBuf>,
+    state: Vec<PathBuf>,
+    /// Take in the log of an instance on another machine: the case that was exported there
+    #[arg(long, value_name = "FILE")]
+    join: Vec<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
 struct Verify {
     /// The case
     file: PathBuf,
-    /// The public key of the log, or a file with it
-    #[arg(long)]
-    key: String,
+    /// The public key of the log, or a file with it; again for each further log of the case
+    #[arg(long, required = true)]
+    key: Vec<String>,
     /// Check the signatures of timestamps by these certificates of authorities, with the program openssl
     #[arg(long, value_name = "PEM")]
     tsa_ca: Option<PathBuf>,
@@ -150,12 +154,26 @@ fn run_export(arguments: &Export) -> Result<(), Failure> {
     if span.from >= span.to {
         return Err(Failure::Usage("--from is not before --to".into()));
     }
-    let mut log = open_existing(&places::state_or_default(arguments.state.as_deref())?).map_err(could_not)?;
-    cover(&mut log, &span, now).map_err(could_not)?;
-    if let Err(error) = stamp(&mut log, now) {
-        say(&format!("a checkpoint has no timestamp: {error}; the case is written without it"));
+    let directories = match arguments.state.as_slice() {
+        [] => vec![places::state_or_default(None)?],
+        given => given.to_vec(),
+    };
+    let mut logs = Vec::new();
+    for directory in &directories {
+        let mut log = open_existing(directory).map_err(could_not)?;
+        cover(&mut log, &span, now).map_err(could_not)?;
+        if let Err(error) = stamp(&mut log, now) {
+            say(&format!("a checkpoint has no timestamp: {error}; the case is written without it"));
+        }
+        logs.push(log);
     }
-    let (archive, findings) = write_case(&mut log, &span, now).map_err(could_not)?;
+    let mut joined = Vec::new();
+    for file in &arguments.join {
+        let said = |error: String| Failure::CouldNot(format!("--join {}: {error}", file.display()));
+        let archive = std::fs::read(file).map_err(|error| said(error.to_string()))?;
+        joined.extend(read_joined(&archive).map_err(|error| said(error.to_string()))?);
+    }
+    let (archive, findings) = write_case(&mut logs, joined, &span, now).map_err(could_not)?;
     let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(&arguments.output);
     let written = file
         .as_mut()
@@ -163,36 +181,39 @@ fn run_export(arguments: &Export) -> Result<(), Failure> {
         .and_then(|file| file.write_all(&archive).and_then(|()| file.sync_all()).map_err(|error| error.to_string()));
     written.map_err(|error| Failure::CouldNot(format!("cannot write {}: {error}", arguments.output.display())))?;
     say(&format!(
-        "{}: {} requests, {} copies of robots.txt; the key of the log is {}",
+        "{}: {} requests, {} copies of robots.txt",
         arguments.output.display(),
-        findings.requests.len(),
-        findings.served.len(),
-        log.key.verify_key().line()
+        findings.logs.iter().map(|log| log.requests.len()).sum::<usize>(),
+        findings.logs.iter().map(|log| log.served.len()).sum::<usize>(),
     ));
+    for log in &logs {
+        say(&format!("the key of the log is {}", log.key.verify_key().line()));
+    }
     if findings.faults.is_empty() {
         return Ok(());
     }
-    Err(Failure::Found(format!("the log is damaged, and the case does not hold: {}", findings.faults.join("; "))))
+    Err(Failure::Found(format!("the case does not hold: {}", findings.faults.join("; "))))
+}
+
+fn key_of(given: &str) -> Result<VerifyKey, Failure> {
+    if let Ok(key) = VerifyKey::parse(given) {
+        return Ok(key);
+    }
+    let text = std::fs::read_to_string(given)
+        .map_err(|error| Failure::Usage(format!("--key {given} is no key, and no file with one: {error}")))?;
+    VerifyKey::parse(&text).map_err(|error| Failure::Usage(format!("--key {given}: {error}")))
 }
 
 fn run_verify(arguments: &Verify) -> Result<(), Failure> {
-    let key = match VerifyKey::parse(&arguments.key) {
-        Ok(key) => key,
-        Err(_) => {
-            let text = std::fs::read_to_string(&arguments.key).map_err(|error| {
-                Failure::Usage(format!("--key {} is no key, and no file with one: {error}", arguments.key))
-            })?;
-            VerifyKey::parse(&text).map_err(|error| Failure::Usage(format!("--key {}: {error}", arguments.key)))?
-        }
-    };
+    let keys = arguments.key.iter().map(|key| key_of(key)).collect::<Result<Vec<_>, _>>()?;
     let archive = std::fs::read(&arguments.file)
         .map_err(|error| Failure::CouldNot(format!("cannot read {}: {error}", arguments.file.display())))?;
-    let mut findings = verify(&archive, &key);
+    let mut findings = verify(&archive, &keys);
     if let Some(authorities) = &arguments.tsa_ca {
         if let Err(error) = std::fs::File::open(authorities) {
             return Err(Failure::Usage(format!("--tsa-ca {}: {error}", authorities.display())));
         }
-        verify_stamps(&archive, authorities, &mut findings).map_err(could_not)?;
+        findings = verify_stamps(&archive, authorities, findings).map_err(could_not)?;
     }
     if arguments.json {
         print_json(&findings)?;
@@ -202,21 +223,30 @@ fn run_verify(arguments: &Verify) -> Result<(), Failure> {
     if findings.faults.is_empty() { Ok(()) } else { Err(Failure::Findings) }
 }
 
-fn show(findings: &Findings) -> Result<(), Failure> {
+fn show(case: &CaseFindings) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
-    let Findings { site, crawler, from, to, .. } = findings;
-    writeln!(out, "{crawler:?} on {site:?}, from {from} to {to}\n")?;
-    let held = if findings.faults.is_empty() { "Every check holds." } else { "The case does NOT hold." };
+    let held = if case.faults.is_empty() { "Every check holds." } else { "The case does NOT hold." };
     writeln!(out, "{held}")?;
-    let sections = [
-        ("What does not hold:", &findings.faults),
-        ("What was checked and holds:", &findings.holds),
-        ("What cannot be known:", &findings.unknown),
-    ];
-    for (heading, items) in sections.into_iter().filter(|(_, items)| !items.is_empty()) {
-        writeln!(out, "\n{heading}")?;
-        items.iter().try_for_each(|item| writeln!(out, "- {item}"))?;
+    show_list(&mut out, "What does not hold:", &case.faults)?;
+    for findings in &case.logs {
+        show_log(&mut out, findings)?;
     }
+    Ok(())
+}
+
+fn show_list(out: &mut impl Write, heading: &str, items: &[String]) -> std::io::Result<()> {
+    if items.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{heading}")?;
+    items.iter().try_for_each(|item| writeln!(out, "- {item}"))
+}
+
+fn show_log(out: &mut impl Write, findings: &Findings) -> std::io::Result<()> {
+    let Findings { site, crawler, from, to, log, .. } = findings;
+    writeln!(out, "\n{crawler:?} on {site:?}, from {from} to {to}, by the log {log}")?;
+    show_list(out, "What was checked and holds:", &findings.holds)?;
+    show_list(out, "What cannot be known:", &findings.unknown)?;
     writeln!(out, "\nrobots.txt served: {}", findings.served.len())?;
     for copy in &findings.served {
         writeln!(out, "- {} {} version {} ({}, {})", copy.time, copy.host, copy.version, copy.status, copy.identity)?;
@@ -224,7 +254,10 @@ fn show(findings: &Findings) -> Result<(), Failure> {
     writeln!(out, "\nRequests: {}", findings.requests.len())?;
     for request in &findings.requests {
         let target = request.target.as_deref().unwrap_or("(withdrawn)");
-        let served = request.served_at.as_deref().unwrap_or("not in this case");
+        let mut served = request.served_at.clone().unwrap_or_else(|| "not in this case".to_owned());
+        if let Some(log) = &request.served_by {
+            served = format!("{served} by the instance with the log {log}");
+        }
         writeln!(
             out,
             "- {} {} {:?} {:?}: {} ({} client), judged again: {}; robots.txt {} was served at: {served}; answer {}",

@@ -1,14 +1,15 @@
 //! A case: what the log says of one crawler on one site in a span of time, as files. [`export`] takes it from the log. It holds
 //! whole spans of three chains, so nothing can be left out of their middle unnoticed.
 
-use super::canonical::{Hash, canonical};
+use super::canonical::{Hash, canonical, hex};
 use super::checkpoint::Head;
 use super::database::{Chain, DatabaseError, EvidenceDatabase};
-use super::documents::{CHAINS, Document};
+use super::documents::{CHAINS, Document, named_proof};
 use super::entry::{ChainName, Entry, time_text};
 use super::keys::Keys;
 use super::merkle;
 use super::opening::OpenLog;
+use super::proofs;
 use super::tar::Files;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -69,65 +70,79 @@ pub enum ExportError {
     Keys,
 }
 
-/// Takes a case from the log: all files but the report and the manifest. The last checkpoint is made now, unless there is
-/// one after the end of the span.
+/// What was taken from a log.
+pub struct Exported {
+    /// All files but the report and the manifest.
+    pub files: Files,
+    /// Whether the log has an entry of the crawler in this time.
+    pub has_crawler: bool,
+}
+
+/// Takes a case from the log. The last checkpoint is made now, unless there is one after the end of the span.
 ///
 /// # Errors
 /// See [`ExportError`].
-pub fn export(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<Files, ExportError> {
+pub fn export(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<Exported, ExportError> {
     let checkpoints = cover(log, span, now)?;
-    let (key, from, to) = (log.key.verify_key(), time_text(span.from), time_text(span.to));
-    let database = &log.database;
-    let mut files = Files::new();
-    for number in checkpoints.iter().map(|(number, _)| *number) {
-        for (place, (_, response)) in database.timestamps(number)?.into_iter().enumerate() {
-            files.insert(format!("timestamps/{number:06}-{place}.tsr"), response);
-        }
-    }
-    let mut put = |path: &str, text: String| files.insert(path.to_owned(), text.into_bytes());
-    put("key.vkey", format!("{}\n", key.line()));
-    put("key.pem", key.pem());
-    for (number, note) in (1..).zip(database.key_notes()?) {
-        put(&format!("keys/{number:06}.note"), note);
-    }
+    let (key, database) = (log.key.verify_key(), &log.database);
     let names = CaseSpan::chains(&span.site, &span.crawler);
     let last = checkpoints.last().map_or(0, |(number, _)| *number);
     let spans = spans(database, span, &names, &database.heads(last)?)?;
-    let (mut documents, mut personal) = (BTreeSet::new(), String::new());
-    let earlier = super::proofs::earlier(database, &spans[0], &mut documents)?;
-    put(super::proofs::FILE, earlier.text);
+    let mut files = Files::new();
+    let mut put = |path: &str, bytes: Vec<u8>| files.insert(path.to_owned(), bytes);
+    let (mut named, mut personal) = (Named::default(), String::new());
     for ((path, name), (chain, numbers)) in CHAINS.iter().zip(&names).zip(&spans) {
-        put(path, chain_text(database, *chain, numbers.clone(), &mut documents)?);
-        let mut values = database.personal(*chain, numbers.clone())?;
-        if path == &CHAINS[0] {
-            for number in &earlier.numbers {
-                values.extend(database.personal(*chain, *number..number + 1)?);
-            }
-        }
-        for value in values {
-            let (number, field, salt) = (value.number, value.name, super::canonical::hex(&value.salt));
-            let line =
-                json!({"chain": name.value(), "name": field, "number": number, "salt": salt, "value": value.value});
-            let _ = writeln!(personal, "{}", canonical(&line));
-        }
+        put(path, chain_text(database, *chain, numbers.clone(), &mut named)?.into_bytes());
+        write_personal(database, name, (*chain, numbers.clone()), &mut personal)?;
     }
-    put("personal.jsonl", personal);
+    let (chain, numbers) = &spans[0];
+    let earlier = proofs::earlier(database, *chain, named.proofs.range(..numbers.start), &mut named.documents)?;
+    for number in &earlier.numbers {
+        write_personal(database, &names[0], (*chain, *number..number + 1), &mut personal)?;
+    }
+    put(proofs::FILE, earlier.text.into_bytes());
+    put("personal.jsonl", personal.into_bytes());
     let about = json!({
-        "crawler": span.crawler, "site": span.site, "from": from, "to": to, "log": key.name(), "made": time_text(now),
-        "software": concat!("crawlgate ", env!("CARGO_PKG_VERSION")), "format": 1,
+        "crawler": span.crawler, "site": span.site, "from": time_text(span.from), "to": time_text(span.to),
+        "log": key.name(), "made": time_text(now), "software": concat!("crawlgate ", env!("CARGO_PKG_VERSION")),
+        "format": 1,
     });
-    put("case.json", format!("{}\n", canonical(&about)));
+    put("case.json", format!("{}\n", canonical(&about)).into_bytes());
+    put("key.vkey", format!("{}\n", key.line()).into_bytes());
+    put("key.pem", key.pem().into_bytes());
+    for (number, note) in (1..).zip(database.key_notes()?) {
+        put(&format!("keys/{number:06}.note"), note.into_bytes());
+    }
     for (number, note) in checkpoints {
         let heads = database.heads(number)?;
-        put(&format!("checkpoints/{number:06}.json"), format!("{}\n", canonical(&proofs(&heads, &names))));
-        put(&format!("checkpoints/{number:06}.note"), note);
-    }
-    for document in documents {
-        if let Some(bytes) = database.document(document.hash)? {
-            files.insert(document.path(), bytes);
+        let paths = format!("{}\n", canonical(&paths(&heads, &names)));
+        put(&format!("checkpoints/{number:06}.json"), paths.into_bytes());
+        put(&format!("checkpoints/{number:06}.note"), note.into_bytes());
+        for (place, (_, response)) in database.timestamps(number)?.into_iter().enumerate() {
+            put(&format!("timestamps/{number:06}-{place}.tsr"), response);
         }
     }
-    Ok(files)
+    for document in named.documents {
+        if let Some(bytes) = database.document(document.hash)? {
+            put(&document.path(), bytes);
+        }
+    }
+    Ok(Exported { files, has_crawler: !spans[0].1.is_empty() })
+}
+
+/// That a log has nothing of the crawler.
+pub fn nothing(database: &EvidenceDatabase, span: &CaseSpan) -> ExportError {
+    let known = match database.chains() {
+        Ok(known) => known,
+        Err(error) => return error.into(),
+    };
+    let known: BTreeSet<String> = known
+        .into_iter()
+        .filter(|chain| !chain.head.chain.crawler.is_empty())
+        .map(|chain| format!("{} on {}", chain.head.chain.crawler, chain.head.chain.site))
+        .collect();
+    let known = if known.is_empty() { "nothing".to_owned() } else { Vec::from_iter(known).join(", ") };
+    ExportError::Nothing { crawler: span.crawler.clone(), site: span.site.clone(), known }
 }
 
 /// The checkpoints of a span, the last of which is not before its end. It is made now if there is none.
@@ -175,26 +190,30 @@ fn spans(
         found[place] = (id, before.min(head.entries.saturating_sub(1)).max(first)..head.entries);
     }
     let entries: u64 = found.iter().map(|(_, numbers)| numbers.end - numbers.start).sum();
-    if found[0].1.is_empty() {
-        let known = database.chains()?.into_iter().filter(|chain| !chain.head.chain.crawler.is_empty());
-        let known: BTreeSet<String> =
-            known.map(|chain| format!("{} on {}", chain.head.chain.crawler, chain.head.chain.site)).collect();
-        let known = if known.is_empty() { "nothing".to_owned() } else { Vec::from_iter(known).join(", ") };
-        return Err(ExportError::Nothing { crawler: span.crawler.clone(), site: span.site.clone(), known });
-    }
     if entries > MOST_ENTRIES { Err(ExportError::TooLarge) } else { Ok(found) }
 }
 
-/// The lines of a span of a chain; `documents` gets the files that they name.
+/// What the entries of a case name.
+#[derive(Default)]
+struct Named {
+    documents: BTreeSet<Document>,
+    /// The numbers of proofs.
+    proofs: BTreeSet<u64>,
+}
+
+/// The lines of a span of a chain; `named` gets what they name.
 fn chain_text(
     database: &EvidenceDatabase,
     chain: i64,
     numbers: std::ops::Range<u64>,
-    documents: &mut BTreeSet<Document>,
+    named: &mut Named,
 ) -> Result<String, DatabaseError> {
     let mut text = String::new();
     database.lines::<DatabaseError>(chain, numbers, |line| {
-        documents.extend(Entry::read(line).iter().flat_map(Document::all_of));
+        if let Some(entry) = Entry::read(line) {
+            named.documents.extend(Document::all_of(&entry));
+            named.proofs.extend(named_proof(&entry).map(|(number, _)| number));
+        }
         text.push_str(line);
         text.push('\n');
         Ok(())
@@ -202,8 +221,23 @@ fn chain_text(
     Ok(text)
 }
 
+/// The personal values of a span of a chain, a line each.
+fn write_personal(
+    database: &EvidenceDatabase,
+    name: &ChainName,
+    (chain, numbers): (i64, std::ops::Range<u64>),
+    text: &mut String,
+) -> Result<(), DatabaseError> {
+    for value in database.personal(chain, numbers)? {
+        let (number, field, salt) = (value.number, value.name, hex(&value.salt));
+        let line = json!({"chain": name.value(), "name": field, "number": number, "salt": salt, "value": value.value});
+        let _ = writeln!(text, "{}", canonical(&line));
+    }
+    Ok(())
+}
+
 /// The paths that prove the heads of some chains.
-fn proofs(heads: &[Head], names: &[ChainName]) -> Value {
+fn paths(heads: &[Head], names: &[ChainName]) -> Value {
     let leaves: Vec<Hash> = heads.iter().map(Head::leaf).collect();
     let of = |name: &ChainName| {
         let place = heads.iter().position(|head| head.chain == *name)?;

@@ -1,33 +1,15 @@
-//! What commands do with the log: [`write_case`], [`forget`] and [`status`]. The running crawlgate may write it meanwhile.
+//! What commands do with the log beside exports: [`rotate_key`], [`forget`] and [`status`]. The running crawlgate may write it meanwhile.
 
-use super::case::{CaseSpan, ExportError, export};
 use super::database::{DatabaseError, Record};
 use super::entry::{ChainName, time_text};
-use super::examine::examine;
-use super::findings::Findings;
 use super::keys::change_note;
-use super::manifest;
 use super::note::{NoteError, VerifyKey};
 use super::opening::{OpenLog, read_key, write_next_key};
-use super::report;
-use super::tar;
 use serde::Serialize;
 use serde_json::json;
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::SystemTime;
-
-/// The octets of a case, and what its check finds.
-///
-/// # Errors
-/// See [`ExportError`].
-pub fn write_case(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<(Vec<u8>, Findings), ExportError> {
-    let mut files = export(log, span, now)?;
-    let findings = examine(&files, &log.key.verify_key());
-    files.insert("report.html".to_owned(), report::page(&findings).into_bytes());
-    manifest::add(&mut files, &log.key);
-    Ok((tar::write(&files), findings))
-}
 
 /// Why the key was not changed.
 #[derive(Debug, thiserror::Error)]

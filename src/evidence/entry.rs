@@ -1,7 +1,7 @@
 //! [`Entry`]: one line of a chain, and [`read_chain`], which reads a span of a chain and finds what was changed. A line is
 //! canonical JSON; its SHA-256 stands in the next line as `previous`. Must not know where lines are kept.
 
-use super::canonical::{Hash, canonical, read_canonical};
+use super::canonical::{Hash, canonical};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -77,7 +77,7 @@ impl Entry {
 
     /// Reads a line. Only the line that [`Entry::line`] writes is one.
     pub fn read(line: &str) -> Option<Entry> {
-        let value = read_canonical(line).ok()?;
+        let value: Value = serde_json::from_str(line).ok()?;
         let text = |value: &Value, name: &str| value.get(name)?.as_str().map(str::to_owned);
         let chain = value.get("chain")?;
         let commitments = value.get("personal")?.as_object()?.iter();
@@ -92,7 +92,7 @@ impl Entry {
             data: value.get("data")?.as_object()?.clone(),
             personal: personal.collect::<Option<_>>()?,
         };
-        // A field that this version does not know would be lost here.
+        // Another spelling, or a field that this version does not know, would be lost here.
         (entry.line() == line).then_some(entry)
     }
 

@@ -1,5 +1,5 @@
-//! The check of a case: [`verify`] needs the octets of the file and the public key of the log, and nothing else. Each fault is a
-//! sentence. A forged manifest helps nobody: every check stands on a signed checkpoint.
+//! The check of the logs of a case: [`examine`] needs their files and public keys, and nothing else. Each fault is a sentence. A
+//! forged manifest helps nobody: every check stands on a signed checkpoint.
 
 use super::canonical::{Hash, canonical, parse_hex, read_canonical};
 use super::case::CaseSpan;
@@ -9,14 +9,13 @@ use super::entry::{ChainName, Entry, Link, hash_of, read_chain};
 use super::findings::Findings;
 use super::judging::RobotsFiles;
 use super::keys::{Keys, KeysFault};
-use super::manifest;
 use super::merkle;
 use super::note::VerifyKey;
 use super::openssl::UNCHECKED;
 use super::personal::{Personal, PersonalKey, commitment};
 use super::proofs;
-use super::requests::tell;
-use super::tar::{self, Files};
+use super::requests::{AllLogs, tell};
+use super::tar::Files;
 use super::timestamp;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -27,31 +26,43 @@ struct Proven {
     heads: Vec<Head>,
 }
 
-/// Checks a case by the public key of its log.
-pub fn verify(archive: &[u8], key: &VerifyKey) -> Findings {
-    let failed = |fault: String| Findings { faults: vec![fault], ..Findings::default() };
-    let files = match tar::read(archive) {
-        Ok(files) => files,
-        Err(error) => return failed(error.to_string()),
-    };
-    let mut findings = examine(&files, key);
-    // What is wrong with the keys is among the findings.
-    let last = keys(&files, key).ok().and_then(|keys| keys.last().cloned());
-    match manifest::check(&files, last.as_ref().unwrap_or(key)) {
-        Ok(covered) => {
-            findings.holds.insert(0, format!("the manifest is signed by the key and names all {covered} files"))
-        }
-        Err(fault) => findings.faults.insert(0, fault.to_string()),
-    }
-    findings
+/// A log of a case whose structure was checked.
+struct Checked {
+    chains: [Vec<Link>; 3],
+    /// Proofs that are older than the span.
+    earlier: Vec<Link>,
+    personal: Personal,
+    robots: BTreeMap<Hash, Vec<u8>>,
+    findings: Findings,
 }
 
-/// Checks the files of a case, but for manifest and report.
-pub fn examine(files: &Files, key: &VerifyKey) -> Findings {
+/// Checks the files of each log of a case by its key, but for manifest and report.
+pub fn examine(logs: &[(&Files, &VerifyKey)]) -> Vec<Findings> {
+    let mut checked: Vec<Checked> = logs.iter().map(|(files, key)| check(files, key)).collect();
+    let robots = checked.iter_mut().flat_map(|log| std::mem::take(&mut log.robots)).collect();
+    let chains = checked.iter().map(|log| (&log.chains, log.findings.log.as_str()));
+    let all = AllLogs::new(RobotsFiles::new(robots), chains);
+    let tell_of = |(Checked { chains, earlier, personal, mut findings, .. }, (files, _)): (Checked, &(&Files, _))| {
+        tell(&chains, &personal, &all, &mut findings);
+        proofs::tell(&chains[0], &earlier, &personal, files, &mut findings);
+        findings
+    };
+    checked.into_iter().zip(logs).map(tell_of).collect()
+}
+
+/// Checks the structure of a log: keys, hashes, numbers, times, and that all files are those that entries name.
+fn check(files: &Files, key: &VerifyKey) -> Checked {
     let mut findings = Findings::default();
+    let nothing = |findings| Checked {
+        chains: [Vec::new(), Vec::new(), Vec::new()],
+        earlier: Vec::new(),
+        personal: Personal::new(),
+        robots: BTreeMap::new(),
+        findings,
+    };
     let Some(about) = about(files) else {
         findings.faults.push("case.json cannot be read".into());
-        return findings;
+        return nothing(findings);
     };
     let text = |name: &str| about.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     (findings.site, findings.crawler) = (text("site"), text("crawler"));
@@ -63,21 +74,10 @@ pub fn examine(files: &Files, key: &VerifyKey) -> Findings {
         Ok(keys) => keys,
         Err(fault) => {
             findings.faults.push(fault.to_string());
-            return findings;
+            return nothing(findings);
         }
     };
-    if keys.changes() > 0 {
-        findings.holds.push(format!(
-            "the key was changed {} times, each time by the word of the old and the new key",
-            keys.changes()
-        ));
-    }
-    let last = keys.last().unwrap_or(key);
-    for (file, expected) in [("key.vkey", format!("{}\n", last.line())), ("key.pem", last.pem())] {
-        if files.get(file).map(Vec::as_slice) != Some(expected.as_bytes()) {
-            findings.faults.push(format!("{file} is not the key of the log"));
-        }
-    }
+    check_keys(files, &keys, &mut findings);
     let names = CaseSpan::chains(&findings.site, &findings.crawler);
     let chains = chains(files, &names, key, &mut findings);
     let checkpoints = checkpoints(files, &names, &keys, &mut findings);
@@ -89,13 +89,33 @@ pub fn examine(files: &Files, key: &VerifyKey) -> Findings {
     let entries = || chains.iter().flatten().chain(&earlier);
     let personal = personal(files, entries(), &mut findings);
     let robots = documents(files, entries(), &mut findings);
-    tell(&chains, &personal, &robots, &mut findings);
-    proofs::tell(&chains[0], &earlier, &personal, files, &mut findings);
-    findings
+    Checked { chains, earlier, personal, robots, findings }
+}
+
+/// What the case says of its keys.
+fn check_keys(files: &Files, keys: &Keys, findings: &mut Findings) {
+    if keys.changes() > 0 {
+        let times = if keys.changes() == 1 { "once".to_owned() } else { format!("{} times", keys.changes()) };
+        findings.holds.push(format!("the key was changed {times}, by the word of the old and the new key each time"));
+    }
+    let Some(last) = keys.last() else { return };
+    for (file, expected) in [("key.vkey", format!("{}\n", last.line())), ("key.pem", last.pem())] {
+        if files.get(file).map(Vec::as_slice) != Some(expected.as_bytes()) {
+            findings.faults.push(format!("{file} is not the key of the log"));
+        }
+    }
+}
+
+/// The name of the log that files are of, as they say.
+pub fn log_of(files: &Files) -> Option<String> {
+    about(files)?.get("log")?.as_str().map(str::to_owned)
 }
 
 /// The keys of the log, one of which is trusted.
-fn keys(files: &Files, trusted: &VerifyKey) -> Result<Keys, KeysFault> {
+///
+/// # Errors
+/// See [`KeysFault`].
+pub fn keys(files: &Files, trusted: &VerifyKey) -> Result<Keys, KeysFault> {
     let notes = files.iter().filter(|(file, _)| file.starts_with("keys/"));
     Keys::read(trusted, notes.map(|(_, note)| std::str::from_utf8(note).unwrap_or_default()))
 }
@@ -153,6 +173,15 @@ fn checkpoints(files: &Files, names: &[ChainName; 3], keys: &Keys, findings: &mu
                 found.push(proven);
             }
         }
+    }
+    if let Some(first) = found.first().map(|first| &first.checkpoint)
+        && first.number > 0
+        && first.time >= findings.from
+    {
+        findings.unknown.push(format!(
+            "whether entries that are dated before {} were written before it: earlier checkpoints are not in the case",
+            first.time
+        ));
     }
     match found.last() {
         None => findings.faults.push("there is no checkpoint that the key signed".into()),
@@ -222,8 +251,10 @@ fn check_heads(chain: &[Link], name: &ChainName, checkpoints: &[Proven], file: &
     let mut proven_before = false;
     for proven in checkpoints {
         let (head, time) = (of(proven), &proven.checkpoint.time);
-        // A chain that a checkpoint has covered once stands in all that follow.
-        if head.is_none() && proven_before {
+        // A checkpoint covers each chain that it or an earlier one was made after. Without its proof nobody could say which
+        // entries were written later.
+        let is_older = chain.iter().any(|link| link.entry.time < *time);
+        if head.is_none() && (proven_before || is_older) {
             findings.faults.push(format!("{file}: checkpoint {} has no proof of it", proven.checkpoint.number));
         }
         proven_before |= head.is_some();
@@ -296,7 +327,7 @@ fn personal<'a>(files: &Files, entries: impl Iterator<Item = &'a Link>, findings
 }
 
 fn personal_value(line: &str) -> Option<(PersonalKey, Vec<u8>, String)> {
-    let value = read_canonical(line).ok()?;
+    let value: Value = serde_json::from_str(line).ok()?;
     let text = |value: &Value, name: &str| value.get(name)?.as_str().map(str::to_owned);
     let chain = value.get("chain")?;
     let chain = ChainName { site: text(chain, "site")?, crawler: text(chain, "crawler")? };
@@ -310,7 +341,11 @@ fn personal_value(line: &str) -> Option<(PersonalKey, Vec<u8>, String)> {
 }
 
 /// The robots.txt files and lists, each under the name of its hash. All that an entry names are there.
-fn documents<'a>(files: &Files, entries: impl Iterator<Item = &'a Link>, findings: &mut Findings) -> RobotsFiles {
+fn documents<'a>(
+    files: &Files,
+    entries: impl Iterator<Item = &'a Link>,
+    findings: &mut Findings,
+) -> BTreeMap<Hash, Vec<u8>> {
     let mut known = BTreeMap::new();
     let is_document = |file: &str| file.starts_with("robots/") || file.starts_with("lists/");
     for (file, bytes) in files.iter().filter(|(file, _)| is_document(file)) {
@@ -331,5 +366,5 @@ fn documents<'a>(files: &Files, entries: impl Iterator<Item = &'a Link>, finding
             .holds
             .push(format!("{} robots.txt files are there, each with the SHA-256 that entries name", known.len()));
     }
-    RobotsFiles::new(known)
+    known
 }

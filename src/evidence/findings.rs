@@ -2,7 +2,33 @@
 
 use serde::Serialize;
 
-/// What was found.
+/// What was found in a case.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CaseFindings {
+    /// What does not hold, in any log. Empty in a case that was not changed.
+    pub faults: Vec<String>,
+    /// What was found in each log of the case.
+    pub logs: Vec<Findings>,
+}
+
+impl CaseFindings {
+    /// These of the logs, with their faults.
+    pub fn of(logs: Vec<Findings>) -> CaseFindings {
+        let faults = match logs.as_slice() {
+            [one] => one.faults.clone(),
+            several => {
+                let named = |(place, log): (usize, &Findings)| {
+                    let name = |fault: &String| format!("log {}: {fault}", place + 1);
+                    log.faults.iter().map(name).collect::<Vec<_>>()
+                };
+                several.iter().enumerate().flat_map(named).collect()
+            }
+        };
+        CaseFindings { faults, logs }
+    }
+}
+
+/// What was found in a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Findings {
     /// The site.
@@ -113,6 +139,8 @@ pub struct RequestFinding {
     pub version: String,
     /// When the crawler was last served that version before the request.
     pub served_at: Option<String>,
+    /// The log that has this copy, where it is another log of the case: that of another instance.
+    pub served_by: Option<String>,
     /// The status of the answer.
     pub status: u64,
     /// What the engine finds by the files in the case: `disallowed`, `allowed`, `not judged`.

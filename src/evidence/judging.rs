@@ -4,10 +4,14 @@
 use super::canonical::Hash;
 use super::entry::Entry;
 use crate::robots::{Bound, Dialect, File, Reading};
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 
 /// From so many octets on a target was cut off when it was recorded.
 const CUT_TARGET: usize = 2048;
+/// Readings that are kept.
+const MOST_READ: usize = 256;
 
 /// What the robots.txt files say of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,17 +25,21 @@ pub enum Rejudged {
 }
 
 /// The robots.txt files of a case.
-pub struct RobotsFiles(BTreeMap<Hash, Vec<u8>>);
+pub struct RobotsFiles {
+    files: BTreeMap<Hash, Vec<u8>>,
+    /// The latest that were read, with the names of the crawler that have a blank: a case has one crawler.
+    read: RefCell<HashMap<(Hash, Vec<String>), Rc<Reading>>>,
+}
 
 impl RobotsFiles {
     /// These.
     pub fn new(files: BTreeMap<Hash, Vec<u8>>) -> RobotsFiles {
-        RobotsFiles(files)
+        RobotsFiles { files, read: RefCell::default() }
     }
 
     /// Whether there is such a file.
     pub fn has(&self, hash: Hash) -> bool {
-        self.0.contains_key(&hash)
+        self.files.contains_key(&hash)
     }
 
     /// Judges a request by these versions. `target` is `None` where it was withdrawn.
@@ -43,21 +51,35 @@ impl RobotsFiles {
         let (tokens, binds) = (request.texts("tokens"), request.text("binds").unwrap_or_default());
         let mut allowed = Vec::new();
         for version in versions {
-            let Some(bytes) = self.0.get(version) else {
+            let Some(reading) = self.read(*version, &tokens) else {
                 return Rejudged::Unjudged("a robots.txt is not in the case");
             };
-            if allows(bytes, &tokens, binds, target) {
+            if allows(&reading, &tokens, binds, target) {
                 allowed.push(*version);
             }
         }
         if allowed.is_empty() { Rejudged::Disallowed } else { Rejudged::Allowed(allowed) }
     }
+
+    /// A robots.txt, read for a crawler of these names.
+    fn read(&self, version: Hash, tokens: &[&str]) -> Option<Rc<Reading>> {
+        let bytes = self.files.get(&version)?;
+        let spaced: Vec<String> = tokens.iter().filter(|token| token.contains(' ')).map(ToString::to_string).collect();
+        let mut read = self.read.borrow_mut();
+        if read.len() >= MOST_READ {
+            read.clear();
+        }
+        Some(read.entry((version, spaced)).or_insert_with_key(|(_, spaced)| Rc::new(read_for(bytes, spaced))).clone())
+    }
+}
+
+fn read_for(robots_txt: &[u8], spaced: &[String]) -> Reading {
+    let spaced: Vec<&str> = spaced.iter().map(String::as_str).collect();
+    Reading::new(&File::parse(robots_txt), Dialect::Rfc9309, &spaced)
 }
 
 /// Whether a robots.txt lets a crawler of these names fetch the target. The crawler obeys the first name that has a group.
-fn allows(robots_txt: &[u8], tokens: &[&str], binds: &str, target: &str) -> bool {
-    let spaced: Vec<&str> = tokens.iter().copied().filter(|token| token.contains(' ')).collect();
-    let reading = Reading::new(&File::parse(robots_txt), Dialect::Rfc9309, &spaced);
+fn allows(reading: &Reading, tokens: &[&str], binds: &str, target: &str) -> bool {
     let named = tokens.iter().find(|token| reading.binding(token.as_bytes()).0 == Bound::Named);
     match named {
         Some(token) => reading.verdict(token.as_bytes(), target.as_bytes()).allowed,
@@ -69,14 +91,15 @@ fn allows(robots_txt: &[u8], tokens: &[&str], binds: &str, target: &str) -> bool
 
 #[cfg(test)]
 mod tests {
-    use super::allows;
+    use super::read_for;
 
     #[test]
     fn the_first_name_with_a_group_is_obeyed() {
         let file = b"User-agent: *\nDisallow: /\n\nUser-agent: GPTBot\nDisallow: /private/\n";
-        assert!(allows(file, &["GPTBot", "gptbot"], "star", "/a"));
-        assert!(!allows(file, &["GPTBot"], "star", "/private/a?b"));
-        assert!(!allows(file, &["OtherBot"], "unknown", "/a"));
-        assert!(allows(file, &["OtherBot"], "named", "/a"));
+        let allows = |tokens: &[&str], binds, target| super::allows(&read_for(file, &[]), tokens, binds, target);
+        assert!(allows(&["GPTBot", "gptbot"], "star", "/a"));
+        assert!(!allows(&["GPTBot"], "star", "/private/a?b"));
+        assert!(!allows(&["OtherBot"], "unknown", "/a"));
+        assert!(allows(&["OtherBot"], "named", "/a"));
     }
 }

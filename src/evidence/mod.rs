@@ -4,7 +4,8 @@
 //! - Pure: `canonical`, `entry`, `personal`, `merkle`, `note`, `checkpoint`, `keys`.
 //! - The log: `log` is the handle that records go through. A thread (`writer`) takes what waits in the `queue` and writes it
 //!   into `database`.
-//! - A case is a part of the log as one file: `case` takes it from the log, `examine` checks it, `report` shows it.
+//! - A case is a part of the log as one file: `case` takes it from a log, `compose` puts logs together,
+//!   `verify` checks it, `report` shows it.
 //!
 //! The room must not know requests or policies: the rooms above say what happened.
 
@@ -14,6 +15,7 @@ mod canonical;
 mod case;
 mod checkpoint;
 mod commands;
+mod compose;
 mod database;
 mod documents;
 mod entry;
@@ -27,6 +29,7 @@ mod merkle;
 mod note;
 mod opening;
 mod openssl;
+mod parts;
 mod personal;
 mod proofs;
 mod queue;
@@ -35,6 +38,7 @@ mod requests;
 mod shared;
 mod tar;
 mod timestamp;
+mod verify;
 mod writer;
 
 #[cfg(test)]
@@ -44,13 +48,15 @@ mod tests;
 pub use authority::{StampError, stamp};
 pub use canonical::Hash;
 pub use case::{CaseSpan, ExportError, cover};
-pub use commands::{ChainStatus, LogStatus, RotateError, forget, rotate_key, status, write_case};
+pub use commands::{ChainStatus, LogStatus, RotateError, forget, rotate_key, status};
+pub use compose::{ComposeError, read_joined, write_case};
 pub use database::{DatabaseError, ProofRecord, Record};
-pub use entry::time_text;
-pub use examine::verify;
-pub use findings::{Findings, ProofFinding, PublishedVersion, RequestFinding, ServedCopy};
+pub use entry::{ChainName, time_text};
+pub use findings::{CaseFindings, Findings, ProofFinding, PublishedVersion, RequestFinding, ServedCopy};
 pub use log::Evidence;
 pub use note::{NoteError, SigningKey, VerifyKey};
 pub use opening::{OpenError, OpenLog, open_existing};
 pub use openssl::{StampCheckError, verify_stamps};
+pub use timestamp::{Stamp, read as read_stamp};
+pub use verify::verify;
 pub use writer::Bounds;

@@ -1,8 +1,9 @@
 //! The signatures of timestamps: [`verify_stamps`] runs the program `openssl`, which third parties use too. Must not know what a
 //! case is about.
 
-use super::findings::Findings;
-use super::tar::{self, NotAnArchive};
+use super::findings::{CaseFindings, Findings};
+use super::parts::{Stray, split};
+use super::tar::{self, Files, NotAnArchive};
 use super::timestamp;
 use std::path::Path;
 use std::process::Command;
@@ -27,6 +28,9 @@ pub enum StampCheckError {
     /// The file is no case.
     #[error(transparent)]
     NoCase(#[from] NotAnArchive),
+    /// The file is an archive of something else.
+    #[error(transparent)]
+    Stray(#[from] Stray),
 }
 
 const COMMAND: &str = "openssl ts -verify -data checkpoints/NUMBER.note -in timestamps/NUMBER-N.tsr -CAfile PEM";
@@ -36,10 +40,24 @@ const COMMAND: &str = "openssl ts -verify -data checkpoints/NUMBER.note -in time
 ///
 /// # Errors
 /// See [`StampCheckError`].
-pub fn verify_stamps(archive: &[u8], authorities: &Path, findings: &mut Findings) -> Result<(), StampCheckError> {
-    let (files, directory) = (tar::read(archive)?, tempfile::tempdir()?);
+pub fn verify_stamps(
+    archive: &[u8],
+    authorities: &Path,
+    mut findings: CaseFindings,
+) -> Result<CaseFindings, StampCheckError> {
+    if findings.logs.is_empty() {
+        return Ok(findings);
+    }
+    for (files, findings) in split(tar::read(archive)?)?.iter().zip(&mut findings.logs) {
+        verify_log(files, authorities, findings)?;
+    }
+    Ok(CaseFindings::of(findings.logs))
+}
+
+fn verify_log(files: &Files, authorities: &Path, findings: &mut Findings) -> Result<(), StampCheckError> {
+    let directory = tempfile::tempdir()?;
     let (note, response) = (directory.path().join("note"), directory.path().join("tsr"));
-    for (file, octets) in files.iter().filter(|(file, _)| file.contains("timestamps/")) {
+    for (file, octets) in files.iter().filter(|(file, _)| file.starts_with("timestamps/")) {
         let covered = file.replace("timestamps/", "checkpoints/");
         let covered = covered.rsplit_once('-').map(|(path, _)| format!("{path}.note")).unwrap_or_default();
         // A timestamp of something else is a fault already.

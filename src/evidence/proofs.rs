@@ -75,23 +75,19 @@ pub struct EarlierProofs {
     pub numbers: BTreeSet<u64>,
 }
 
-/// Takes the proofs that entries of a span name and that stand before it. Those that are too old to be kept are left out.
+/// Takes proofs from a chain. Those that are too old to be kept are left out.
 ///
 /// # Errors
 /// The log cannot be read.
-pub fn earlier(
+pub fn earlier<'n>(
     database: &EvidenceDatabase,
-    (chain, span): &(i64, std::ops::Range<u64>),
+    chain: i64,
+    numbers: impl Iterator<Item = &'n u64>,
     documents: &mut BTreeSet<Document>,
 ) -> Result<EarlierProofs, DatabaseError> {
-    let mut earlier = EarlierProofs::default();
-    database.lines::<DatabaseError>(*chain, span.clone(), |line| {
-        let named = Entry::read(line).as_ref().and_then(named_proof);
-        earlier.numbers.extend(named.map(|(number, _)| number).filter(|number| *number < span.start));
-        Ok(())
-    })?;
+    let mut earlier = EarlierProofs { numbers: numbers.copied().collect(), ..EarlierProofs::default() };
     for number in &earlier.numbers {
-        database.lines::<DatabaseError>(*chain, *number..number + 1, |line| {
+        database.lines::<DatabaseError>(chain, *number..number + 1, |line| {
             documents.extend(Entry::read(line).iter().flat_map(Document::all_of));
             earlier.text.push_str(line);
             earlier.text.push('\n');

@@ -1,13 +1,24 @@
 //! The report of a case: one HTML page for people who are no engineers, with everything in it. Requests of clients whose name is
 //! not proven, or refuted, never stand under the crawler's name alone.
 
-use super::findings::{Findings, ProofFinding, RequestFinding};
+use super::findings::{CaseFindings, Findings, ProofFinding, RequestFinding};
 use std::fmt::Write;
 
-const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#1b1b1b}\
-h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2rem}h3{font-size:1rem}table{border-collapse:collapse;width:100%;font-size:.85rem}\
-th,td{text-align:left;vertical-align:top;padding:.3rem .5rem;border-bottom:1px solid #ccc;overflow-wrap:anywhere}\
+const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:80rem;margin:2rem auto;padding:0 1rem;color:#1b1b1b}\
+h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2rem}h2.log{font-size:1.4rem;border-top:3px solid #ccc;padding-top:1rem}h3{font-size:1rem}table{border-collapse:collapse;width:100%;font-size:.85rem}\
+th,td{text-align:left;vertical-align:top;padding:.3rem .5rem;border-bottom:1px solid #ccc}td.long{overflow-wrap:anywhere}\
 code{font-size:.9em}.fault{border:2px solid #b00020;padding:.5rem 1rem}.fine{border:2px solid #1b6e3c;padding:.5rem 1rem}";
+
+/// Octets of a word that no column is as wide as.
+const LONG_WORD: usize = 24;
+
+/// A time as people write it.
+fn shown(time: &str) -> String {
+    match (time.get(..10), time.get(10..11), time.get(11..19), time.ends_with('Z')) {
+        (Some(day), Some("T"), Some(clock), true) => format!("{day} {clock} UTC"),
+        _ => time.to_owned(),
+    }
+}
 
 /// Text in HTML.
 fn escaped(text: &str) -> String {
@@ -32,40 +43,99 @@ fn escaped(text: &str) -> String {
 }
 
 /// The page.
-pub fn page(findings: &Findings) -> String {
-    let Findings { site, crawler, from, to, log, .. } = findings;
+pub fn page(case: &CaseFindings) -> String {
+    let nothing = Findings::default();
+    let Findings { site, crawler, from, to, .. } = case.logs.first().unwrap_or(&nothing);
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{0} on {1}</title><style>{STYLE}</style></head>\
-         <body>\n<h1>What clients that call themselves {0} did on {1}</h1>\n<p>From {2} to {3}. Log: <code>{4}</code>.</p>\n",
+         <body>\n<h1>What clients that call themselves {0} did on {1}</h1>\n<p>From {2} to {3}.</p>\n",
         escaped(crawler),
         escaped(site),
-        escaped(from),
-        escaped(to),
-        escaped(log)
+        escaped(&shown(from)),
+        escaped(&shown(to)),
     );
-    if findings.faults.is_empty() {
+    if case.faults.is_empty() {
         page.push_str("<p class=\"fine\">When this page was written, every check of the case held. Check it again: the page proves nothing by itself.</p>\n");
     } else {
-        list(&mut page, "What does not hold", &findings.faults, " class=\"fault\"");
+        list(&mut page, "What does not hold", &case.faults, " class=\"fault\"");
     }
-    publications(&mut page, findings);
-    copies(&mut page, findings);
-    let name = escaped(crawler);
-    for (identity, heading) in [
-        ("verified", format!("Requests against the rules, proven to be of {name}")),
-        ("unverified", format!("Requests by clients that call themselves {name}; it is not proven that they are")),
-        ("impostor", format!("Requests by impostors: clients that call themselves {name} and are proven to be others")),
-    ] {
-        let of: Vec<&RequestFinding> =
-            findings.requests.iter().filter(|request| request.identity == identity).collect();
-        requests(&mut page, &heading, &of);
-        proofs(&mut page, findings, identity);
+    if case.logs.len() > 1 {
+        let _ = writeln!(
+            page,
+            "<p>{} instances of crawlgate served this site. Each has a log of its own, and a clock of its own.</p>",
+            case.logs.len()
+        );
     }
-    list(&mut page, "What was checked and holds", &findings.holds, "");
-    list(&mut page, "What cannot be known", &findings.unknown, "");
-    how_to_check(&mut page);
+    for (place, findings) in case.logs.iter().enumerate() {
+        match case.logs.len() {
+            1 => drop(writeln!(page, "<p>Log: <code>{}</code>.</p>", escaped(&findings.log))),
+            _ => drop(writeln!(
+                page,
+                "<h2 class=\"log\">Log {} of {}: <code>{}</code></h2>",
+                place + 1,
+                case.logs.len(),
+                escaped(&findings.log)
+            )),
+        }
+        tell_log(&mut page, findings);
+    }
+    how_to_check(&mut page, case.logs.len());
     page.push_str("</body></html>\n");
     page
+}
+
+fn tell_log(page: &mut String, findings: &Findings) {
+    let name = escaped(&findings.crawler);
+    publications(page, findings);
+    copies(page, findings);
+    for (standing, heading) in [
+        (Standing::Proven, format!("Requests against the rules, proven to be of {name}")),
+        (
+            Standing::Asserted,
+            format!("Requests that the operator says are of {name}; the case has no proof of who the client was"),
+        ),
+        (Standing::Claimed, format!("Requests by clients that call themselves {name}; it is not proven that they are")),
+        (Standing::Impostor, format!("Requests by impostors: clients that call themselves {name} and are others")),
+    ] {
+        let of: Vec<&RequestFinding> =
+            findings.requests.iter().filter(|request| Standing::of(request, findings) == standing).collect();
+        if standing == Standing::Asserted && of.is_empty() {
+            continue;
+        }
+        requests(page, &heading, &of);
+        match standing {
+            Standing::Proven => proofs(page, findings, "verified"),
+            Standing::Impostor => proofs(page, findings, "impostor"),
+            Standing::Asserted | Standing::Claimed => {}
+        }
+    }
+    list(page, "What was checked and holds", &findings.holds, "");
+    list(page, "What cannot be known", &findings.unknown, "");
+}
+
+/// What the case has of who made a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// It was the crawler, and a proof is in the case.
+    Proven,
+    /// It was the crawler, by the word of the operator: by networks of the policy, or a proof that the log no longer has.
+    Asserted,
+    /// It is open who it was.
+    Claimed,
+    /// It was not the crawler.
+    Impostor,
+}
+
+impl Standing {
+    fn of(request: &RequestFinding, findings: &Findings) -> Standing {
+        let has_proof = findings.proofs.iter().any(|proof| Some(proof.number) == request.proof_entry);
+        match (request.identity.as_str(), has_proof) {
+            ("verified", true) => Standing::Proven,
+            ("verified", false) => Standing::Asserted,
+            ("impostor", _) => Standing::Impostor,
+            _ => Standing::Claimed,
+        }
+    }
 }
 
 fn list(page: &mut String, heading: &str, items: &[String], class: &str) {
@@ -79,7 +149,9 @@ fn list(page: &mut String, heading: &str, items: &[String], class: &str) {
 fn row(page: &mut String, cells: &[&str]) {
     page.push_str("<tr>");
     for cell in cells {
-        let _ = write!(page, "<td>{}</td>", escaped(cell));
+        // Only hashes and addresses of pages are broken within a word.
+        let class = if cell.split_whitespace().any(|word| word.len() > LONG_WORD) { " class=\"long\"" } else { "" };
+        let _ = write!(page, "<td{class}>{}</td>", escaped(cell));
     }
     page.push_str("</tr>\n");
 }
@@ -88,10 +160,10 @@ fn publications(page: &mut String, findings: &Findings) {
     page.push_str("<h2>What the site published as robots.txt</h2>\n<table><tr><th>since</th><th>answer</th><th>version</th><th>file in the case</th></tr>\n");
     for published in &findings.published {
         match published.version.is_empty() {
-            true => row(page, &[&published.since, "none: the site was taken out of crawlgate", "", ""]),
+            true => row(page, &[&shown(&published.since), "none: the site was taken out of crawlgate", "", ""]),
             false => {
                 let file = format!("robots/{}.txt", published.sha256);
-                row(page, &[&published.since, &published.answer.to_string(), &published.version, &file]);
+                row(page, &[&shown(&published.since), &published.answer.to_string(), &published.version, &file]);
             }
         }
     }
@@ -106,7 +178,10 @@ fn copies(page: &mut String, findings: &Findings) {
     );
     for copy in &findings.served {
         let validator = copy.if_none_match.as_deref().unwrap_or_default();
-        row(page, &[&copy.time, &copy.host, &copy.status.to_string(), &copy.version, validator, &copy.identity]);
+        row(
+            page,
+            &[&shown(&copy.time), &copy.host, &copy.status.to_string(), &copy.version, validator, &copy.identity],
+        );
     }
     page.push_str("</table>\n");
 }
@@ -131,21 +206,26 @@ fn requests(page: &mut String, heading: &str, requests: &[&RequestFinding]) {
         );
         let rule = [request.rule.as_deref(), request.rule_source.as_deref()].into_iter().flatten();
         let proof = match request.proof_entry {
-            Some(number) => format!("{}, entry {number}", request.proof),
+            Some(number) => format!("{} (entry {number})", request.proof),
             None => request.proof.clone(),
         };
-        let again = format!("{} {}", request.rejudged, request.remark.as_deref().unwrap_or_default());
+        let mut served = request.served_at.as_deref().map_or_else(|| "not in this case".to_owned(), shown);
+        if let Some(log) = &request.served_by {
+            let _ = write!(served, ", by the instance with the log {log}");
+        }
+        let again = [Some(request.rejudged), request.remark.as_deref()];
+        let again = again.into_iter().flatten().collect::<Vec<_>>().join("; ");
         row(
             page,
             &[
-                &request.time,
+                &shown(&request.time),
                 &line,
                 &client,
                 &proof,
                 &rule.collect::<Vec<_>>().join(", "),
-                request.served_at.as_deref().unwrap_or("not in this case"),
+                &served,
                 &request.kind,
-                again.trim(),
+                &again,
                 &request.status.to_string(),
             ],
         );
@@ -171,10 +251,12 @@ fn proofs(page: &mut String, findings: &Findings, identity: &str) {
     page.push_str("</table>\n");
 }
 
-fn how_to_check(page: &mut String) {
-    page.push_str(
-        "<h2>How to check this</h2>\n<p>Get the public key of the log from the operator by another way than this file. Then:</p>\n\
-         <pre>crawlgate evidence verify case.tar --key KEY</pre>\n<p>Without crawlgate: the documentation page \
+fn how_to_check(page: &mut String, logs: usize) {
+    let keys = " --key KEY".repeat(logs);
+    let _ = write!(
+        page,
+        "<h2>How to check this</h2>\n<p>Get the public key of each log from the operator by another way than this file. Then:</p>\n\
+         <pre>crawlgate evidence verify case.tar{keys}</pre>\n<p>Without crawlgate: the documentation page \
          <code>docs/evidence.md</code> has the steps for tar, sha256sum and openssl, and for any parser of robots.txt.</p>\n",
     );
 }
@@ -183,13 +265,42 @@ fn how_to_check(page: &mut String) {
 mod tests {
     use super::*;
 
+    fn case(requests: Vec<RequestFinding>) -> CaseFindings {
+        let proofs = vec![ProofFinding { number: 7, identity: "verified".into(), ..ProofFinding::default() }];
+        CaseFindings::of(vec![Findings { crawler: "gptbot".into(), requests, proofs, ..Findings::default() }])
+    }
+
+    fn request(identity: &str, proof_entry: Option<u64>, target: &str) -> RequestFinding {
+        RequestFinding {
+            identity: identity.into(),
+            proof_entry,
+            target: Some(target.into()),
+            ..RequestFinding::default()
+        }
+    }
+
     #[test]
-    fn an_impostor_never_stands_under_the_name_alone() {
-        let request =
-            RequestFinding { identity: "impostor".into(), target: Some("/<script>".into()), ..Default::default() };
-        let page = page(&Findings { crawler: "gptbot".into(), requests: vec![request], ..Findings::default() });
-        let impostors = page.find("Requests by impostors").expect("a section");
-        assert!(page.find("/&lt;script&gt;").expect("the request") > impostors);
+    fn what_is_not_proven_never_stands_under_the_name_alone() {
+        let page = page(&case(vec![
+            request("impostor", None, "/<script>"),
+            request("unverified", None, "/claimed"),
+            request("something else", None, "/odd"),
+            request("verified", Some(3), "/asserted"),
+            request("verified", Some(7), "/proven"),
+        ]));
+        let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}"));
+        let order = [
+            place("proven to be of"),
+            place("/proven"),
+            place("that the operator says are of"),
+            place("/asserted"),
+            place("it is not proven that they are"),
+            place("/claimed"),
+            place("/odd"),
+            place("Requests by impostors"),
+            place("/&lt;script&gt;"),
+        ];
+        assert!(order.is_sorted(), "{order:?}");
         assert!(!page.contains("<script"));
     }
 }

@@ -6,6 +6,7 @@ use super::entry::{Entry, Link};
 use super::findings::{Findings, PublishedVersion, RequestFinding, ServedCopy};
 use super::judging::{Rejudged, RobotsFiles};
 use super::personal::Personal;
+use std::collections::BTreeMap;
 
 /// What no log can show, whatever it says.
 const NEVER_KNOWN: [&str; 5] = [
@@ -16,8 +17,36 @@ const NEVER_KNOWN: [&str; 5] = [
     "who was behind an address; `verified` says what proof crawlgate recorded",
 ];
 
-/// Tells what the entries say.
-pub fn tell(chains: &[Vec<Link>; 3], personal: &Personal, robots: &RobotsFiles, findings: &mut Findings) {
+/// What all logs of a case say together: one instance may have served the robots.txt by which another one judged.
+pub struct AllLogs {
+    /// The robots.txt files.
+    pub robots: RobotsFiles,
+    /// When each was published first.
+    published: BTreeMap<Hash, String>,
+    /// The copies that were served, with the log that has them, in the order of time.
+    served: Vec<(String, ServedCopy)>,
+}
+
+impl AllLogs {
+    /// Those of these logs: the chains of each and its name.
+    pub fn new<'c>(robots: RobotsFiles, logs: impl Iterator<Item = (&'c [Vec<Link>; 3], &'c str)>) -> AllLogs {
+        let (mut published, mut all_served) = (BTreeMap::<Hash, String>::new(), Vec::new());
+        for ([of_crawler, of_site, _], log) in logs {
+            for entry in of_site.iter().map(|link| &link.entry) {
+                let Some(hash) = entry.text("sha256").and_then(Hash::parse) else { continue };
+                let first = published.entry(hash).or_insert_with(|| entry.time.clone());
+                *first = std::mem::take(first).min(entry.time.clone());
+            }
+            let copies = of_crawler.iter().map(|link| &link.entry).filter(|entry| entry.kind == "served");
+            all_served.extend(copies.map(|entry| (log.to_owned(), served(entry))));
+        }
+        all_served.sort_by(|one, other| one.1.time.cmp(&other.1.time));
+        AllLogs { robots, published, served: all_served }
+    }
+}
+
+/// Tells what the entries of one log say.
+pub fn tell(chains: &[Vec<Link>; 3], personal: &Personal, all: &AllLogs, findings: &mut Findings) {
     let [of_crawler, of_site, of_log] = chains;
     for entry in of_site.iter().map(|link| &link.entry) {
         findings.published.push(PublishedVersion {
@@ -28,11 +57,10 @@ pub fn tell(chains: &[Vec<Link>; 3], personal: &Personal, robots: &RobotsFiles, 
         });
     }
     // An entry is written when its response was: a request may stand before the robots.txt that was served before it.
-    let of_kind =
-        |kind: &'static str| of_crawler.iter().map(|link| &link.entry).filter(move |entry| entry.kind == kind);
-    findings.served = of_kind("served").map(served).collect();
-    findings.served.sort_by(|one, other| one.time.cmp(&other.time));
-    of_kind("request").for_each(|entry| tell_request(entry, of_site, personal, robots, findings));
+    let own = all.served.iter().filter(|(log, _)| *log == findings.log).map(|(_, copy)| copy.clone());
+    findings.served = own.collect();
+    let requests = of_crawler.iter().map(|link| &link.entry).filter(|entry| entry.kind == "request");
+    requests.for_each(|entry| tell_request(entry, personal, all, findings));
     let judged = findings.requests.iter().filter(|request| request.rejudged != "not judged").count();
     if judged > 0 {
         findings.holds.push(format!(
@@ -67,12 +95,12 @@ fn served(entry: &Entry) -> ServedCopy {
     }
 }
 
-fn tell_request(entry: &Entry, of_site: &[Link], personal: &Personal, robots: &RobotsFiles, findings: &mut Findings) {
+fn tell_request(entry: &Entry, personal: &Personal, all: &AllLogs, findings: &mut Findings) {
     let text = |name: &str| entry.text(name).unwrap_or_default().to_owned();
     let value = |name: &str| personal.get(&(entry.chain.clone(), entry.number, name.to_owned())).cloned();
     let (target, version, host, time) = (value("target"), text("version"), text("host"), text("arrived"));
-    let is_of_it = |copy: &&ServedCopy| copy.version == version && copy.host == host && copy.time <= time;
-    let served_at = findings.served.iter().rev().find(is_of_it);
+    let is_of_it = |copy: &ServedCopy| copy.version == version && copy.host == host && copy.time <= time;
+    let served = all.served.iter().rev().find(|(_, copy)| is_of_it(copy));
     let mut finding = RequestFinding {
         number: entry.number,
         identity: text("identity"),
@@ -84,7 +112,8 @@ fn tell_request(entry: &Entry, of_site: &[Link], personal: &Personal, robots: &R
         kind: text("kind"),
         rule: entry.text("rule").map(str::to_owned),
         rule_source: entry.text("rule_source").map(str::to_owned),
-        served_at: served_at.map(|copy| copy.time.clone()),
+        served_at: served.map(|(_, copy)| copy.time.clone()),
+        served_by: served.map(|(log, _)| log.clone()).filter(|log| *log != findings.log),
         status: number(entry, "status"),
         rejudged: "not judged",
         time,
@@ -94,10 +123,10 @@ fn tell_request(entry: &Entry, of_site: &[Link], personal: &Personal, robots: &R
         remark: None,
     };
     let versions: Vec<Hash> = super::documents::named_documents(entry);
-    match robots.judge(entry, finding.target.as_deref(), &versions) {
+    match all.robots.judge(entry, finding.target.as_deref(), &versions) {
         Rejudged::Disallowed => {
             finding.rejudged = "disallowed";
-            finding.remark = allowed_before(entry, of_site, robots, finding.target.as_deref(), &versions);
+            finding.remark = allowed_before(entry, all, finding.target.as_deref(), &versions);
         }
         Rejudged::Allowed(by) => {
             finding.rejudged = "allowed";
@@ -119,17 +148,10 @@ fn tell_request(entry: &Entry, of_site: &[Link], personal: &Personal, robots: &R
 
 /// A version that the site published in the span and that would have allowed the request, though crawlgate did not count it
 /// among those that the crawler may have had.
-fn allowed_before(
-    entry: &Entry,
-    of_site: &[Link],
-    robots: &RobotsFiles,
-    target: Option<&str>,
-    counted: &[Hash],
-) -> Option<String> {
-    let published = of_site.iter().map(|link| &link.entry).filter(|earlier| earlier.time <= entry.time);
-    let others = published.filter_map(|earlier| Some((Hash::parse(earlier.text("sha256")?)?, &earlier.time)));
-    let mut others = others.filter(|(hash, _)| !counted.contains(hash) && robots.has(*hash));
-    let allowed = others.find(|(hash, _)| matches!(robots.judge(entry, target, &[*hash]), Rejudged::Allowed(_)));
+fn allowed_before(entry: &Entry, all: &AllLogs, target: Option<&str>, counted: &[Hash]) -> Option<String> {
+    let others = all.published.iter().filter(|(hash, since)| **since <= entry.time && !counted.contains(hash));
+    let mut others = others.filter(|(hash, _)| all.robots.has(**hash));
+    let allowed = others.find(|(hash, _)| matches!(all.robots.judge(entry, target, &[**hash]), Rejudged::Allowed(_)));
     allowed.map(|(hash, since)| {
         format!(
             "robots/{hash}.txt, published since {since}, allows it; crawlgate recorded that the crawler had a later one"

@@ -65,9 +65,9 @@ fn case(gate: &Gate, name: &str) -> Value {
         evidence(gate, &["export", "--site", "shop", "--crawler", "gptbot", "--from", "2020-01-01", "-o", &file]);
     assert!(export.status.success(), "{}", String::from_utf8_lossy(&export.stderr));
     let verified = evidence(gate, &["verify", &file, "--key", &key(gate), "--json"]);
-    let findings: Value = serde_json::from_slice(&verified.stdout).expect("JSON");
+    let mut findings: Value = serde_json::from_slice(&verified.stdout).expect("JSON");
     assert_eq!((verified.status.code(), &findings["faults"]), (Some(0), &Value::from(Vec::<Value>::new())));
-    findings
+    findings["logs"][0].take()
 }
 
 /// The blocks of a language in the documentation.
@@ -81,6 +81,8 @@ fn documented(language: &str) -> Vec<String> {
 /// Runs the second way of the documentation in a directory with the case. What the part in Python prints.
 fn check_by_hand(directory: &Path, key: &str) -> Result<String, String> {
     let shell = documented("sh").into_iter().find(|block| block.starts_with("tar ")).expect("the commands");
+    // Of several logs, each has a directory.
+    let shell = if directory.join("case.tar").exists() { shell } else { shell.replacen("tar -xf case.tar", "", 1) };
     let checked = Command::new("sh").args(["-c", &shell]).current_dir(directory).env("KEY", key).output().expect("sh");
     if !checked.status.success() {
         return Err(format!("{checked:?}"));
@@ -111,7 +113,7 @@ fn case_of_a_running_crawlgate_is_checked_with_it_and_without_it() {
     let directory = tempfile::tempdir().expect("a directory");
     fs::copy(gate.path("case.tar"), directory.path().join("case.tar")).expect("copied");
     let said = check_by_hand(directory.path(), &key(&gate)).expect("the case holds");
-    assert!(said.contains("/cart/1?a=b disallowed by"), "{said}");
+    assert!(said.contains("/cart/1?a=b disallowed by") && said.contains("unverified - no proof"), "{said}");
     let page = read(&directory.path().join("report.html"));
     assert!(page.contains("/cart/1?a=b") && !page.contains("<script") && !page.contains("src="));
 
@@ -161,10 +163,50 @@ fn case_has_the_list_that_proves_the_crawler() {
     );
     let directory = tempfile::tempdir().expect("a directory");
     fs::copy(gate.path("case.tar"), directory.path().join("case.tar")).expect("copied");
-    check_by_hand(directory.path(), &key(&gate)).expect("the case holds");
+    let said = check_by_hand(directory.path(), &key(&gate)).expect("the case holds");
+    assert!(said.contains("verified by list: 198.51.100.7 is in ['198.51.100.0/24']"), "{said}");
     let kept =
         fs::read_dir(directory.path().join("lists")).expect("lists").map(|file| read(&file.expect("a file").path()));
     assert_eq!(kept.collect::<Vec<_>>(), [LIST]);
+}
+
+#[test]
+fn case_of_two_instances_is_checked_with_both_keys() {
+    let origin = Origin::plain();
+    let (one, other) = (setup(&origin).start(), setup(&origin).start());
+    assert_eq!((visit(&one, "/robots.txt"), visit(&other, "/cart/1")), (200, 403));
+    wait_for_entries(&one, 1);
+    wait_for_entries(&other, 1);
+    let path = |gate: &Gate, name: &str| gate.path(name).display().to_string();
+    let export = |gate: &Gate, name: &str, more: &[&str]| {
+        let output = path(gate, name);
+        let span = ["export", "--site", "shop", "--crawler", "gptbot", "--from", "2020-01-01", "-o", &output];
+        let done = evidence(gate, &[&span, more].concat());
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        output
+    };
+    let beside = export(&one, "beside.tar", &["--state", &path(&other, "state")]);
+    let joined = export(&one, "joined.tar", &["--join", &export(&other, "elsewhere.tar", &[])]);
+    let keys = [key(&one), key(&other)];
+    let verify = |file: &str, keys: &[&str]| {
+        let keys: Vec<&str> = keys.iter().flat_map(|key| ["--key", *key]).collect();
+        evidence(&one, &[&["verify", file, "--json"], keys.as_slice()].concat())
+    };
+    for file in [&beside, &joined] {
+        let verified = verify(file, &[&keys[0], &keys[1]]);
+        let findings: Value = serde_json::from_slice(&verified.stdout).expect("JSON");
+        assert_eq!((verified.status.code(), &findings["faults"]), (Some(0), &Value::from(Vec::<Value>::new())));
+        let request = findings["logs"].as_array().expect("logs").iter().find_map(|log| log["requests"].get(0));
+        let name = keys[0].split('+').next().expect("a name");
+        assert_eq!(request.expect("a request")["served_by"], name);
+        assert_eq!(verify(file, &[&keys[0]]).status.code(), Some(1));
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let unpacked = Command::new("tar").args(["-xf", &joined, "-C"]).arg(directory.path()).status();
+    assert!(unpacked.expect("tar").success());
+    for (number, key) in (1..).zip(&keys) {
+        check_by_hand(&directory.path().join(format!("logs/{number}")), key).expect("the log holds");
+    }
 }
 
 #[test]

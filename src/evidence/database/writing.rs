@@ -1,0 +1,223 @@
+//! What one transaction writes: [`Writing`] appends entries, makes checkpoints, and keeps keys and timestamps.
+
+use super::DatabaseError;
+use super::rows::{Chain, chain, chains, changed_key, last_checkpoint};
+use crate::evidence::canonical::Hash;
+use crate::evidence::checkpoint::Checkpoint;
+use crate::evidence::entry::{ChainName, Entry, hash_of};
+use crate::evidence::merkle;
+use crate::evidence::note::SigningKey;
+use crate::evidence::personal::{commitment, fresh_salt};
+use rusqlite::{Transaction, params};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// What an entry is made of.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    /// `request`, `served`, ...
+    pub kind: &'static str,
+    /// What it says.
+    pub data: Map<String, Value>,
+    /// Values that are personal data, by their name.
+    pub personal: Vec<(&'static str, String)>,
+    /// Files that it names by their SHA-256.
+    pub documents: Vec<Arc<[u8]>>,
+    /// What proves who the client was. It becomes an entry of its own, once, which the entry names.
+    pub proof: Option<Box<ProofRecord>>,
+}
+
+/// What a `proof` entry is made of.
+#[derive(Clone, Debug, Default)]
+pub struct ProofRecord {
+    /// What it says.
+    pub data: Map<String, Value>,
+    /// Values that are personal data, by their name.
+    pub personal: Vec<(&'static str, String)>,
+    /// Lists that it names by their SHA-256.
+    pub documents: Vec<Arc<[u8]>>,
+}
+
+/// The place of an entry that was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// Its number.
+    pub number: u64,
+    /// The hash of its line.
+    pub hash: Hash,
+}
+
+/// What one transaction can do.
+pub struct Writing<'t>(pub(super) &'t Transaction<'t>);
+
+impl<'t> Writing<'t> {
+    /// In this transaction.
+    pub fn new(transaction: &'t Transaction<'t>) -> Writing<'t> {
+        Writing(transaction)
+    }
+
+    /// Begins a log.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn begin_log(&self, id: &str, time: &str) -> Result<(), DatabaseError> {
+        let row = "INSERT INTO log (one, id, runs, committed, clean) VALUES (1, ?1, 0, ?2, 1)";
+        self.0.execute(row, [id, time])?;
+        Ok(())
+    }
+
+    /// Counts one more process that writes the log.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn begin_run(&self) -> Result<(), DatabaseError> {
+        self.0.execute("UPDATE log SET runs = runs + 1", [])?;
+        Ok(())
+    }
+
+    /// Says until when the log is complete, and whether the process ends with this.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn set_committed(&self, time: &str, clean: bool) -> Result<(), DatabaseError> {
+        self.0.execute("UPDATE log SET committed = ?1, clean = ?2", params![time, clean])?;
+        Ok(())
+    }
+
+    /// Appends an entry, without the proof of its record. Its time is `now`, or that of the entry before it where that is later.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn append(&self, name: &ChainName, record: Record, now: &str) -> Result<Appended, DatabaseError> {
+        let log: String = self.0.prepare_cached("SELECT id FROM log")?.query_row([], |row| row.get(0))?;
+        let known = chain(self.0, name)?;
+        let (number, previous, time) = match &known {
+            Some(chain) => (chain.head.entries, chain.head.hash, now.max(chain.time.as_str())),
+            None => (0, Hash::NONE, now),
+        };
+        // No earlier than the last checkpoint, also where the clock was set back: an entry that is would be back-dated.
+        let covered: Option<String> =
+            self.0.prepare_cached("SELECT max(time) FROM checkpoints")?.query_row([], |row| row.get(0))?;
+        let time = covered.as_deref().map_or(time, |covered| time.max(covered));
+        let (mut commitments, mut values) = (std::collections::BTreeMap::new(), Vec::new());
+        for (field, value) in record.personal {
+            let salt = fresh_salt()?;
+            commitments.insert(field.to_owned(), commitment(&salt, &value));
+            values.push((field, salt, value));
+        }
+        let entry = Entry {
+            chain: name.clone(),
+            log,
+            number,
+            previous,
+            time: time.to_owned(),
+            kind: record.kind.to_owned(),
+            data: record.data,
+            personal: commitments,
+        };
+        let line = entry.line();
+        let id = self.set_head(known.as_ref(), name, &line, &entry)?;
+        let row = "INSERT INTO entries (chain, number, time, kind, line) VALUES (?1, ?2, ?3, ?4, ?5)";
+        self.0.prepare_cached(row)?.execute(params![id, number, time, record.kind, line])?;
+        let row = "INSERT INTO personal (chain, number, name, salt, value) VALUES (?1, ?2, ?3, ?4, ?5)";
+        for (field, salt, value) in values {
+            self.0.prepare_cached(row)?.execute(params![id, number, field, salt, value])?;
+        }
+        record.documents.iter().try_for_each(|bytes| self.keep_document(bytes, time))?;
+        Ok(Appended { number, hash: hash_of(&line) })
+    }
+
+    fn set_head(&self, known: Option<&Chain>, name: &ChainName, line: &str, entry: &Entry) -> rusqlite::Result<i64> {
+        let (hash, entries) = (hash_of(line), entry.number + 1);
+        if let Some(chain) = known {
+            let row = "UPDATE chains SET entries = ?2, head = ?3, time = ?4 WHERE id = ?1";
+            self.0.prepare_cached(row)?.execute(params![chain.id, entries, hash.0, entry.time])?;
+            return Ok(chain.id);
+        }
+        let row = "INSERT INTO chains (site, crawler, first, entries, head, time) VALUES (?1, ?2, 0, ?3, ?4, ?5)";
+        self.0.execute(row, params![name.site, name.crawler, entries, hash.0, entry.time])?;
+        Ok(self.0.last_insert_rowid())
+    }
+
+    fn keep_document(&self, bytes: &[u8], time: &str) -> Result<(), DatabaseError> {
+        let hash = Hash::of(&[bytes]);
+        let used = "UPDATE documents SET used = ?2 WHERE sha256 = ?1";
+        if self.0.prepare_cached(used)?.execute(params![hash.0, time])? == 0 {
+            let row = "INSERT INTO documents (sha256, bytes, used) VALUES (?1, ?2, ?3)";
+            self.0.execute(row, params![hash.0, bytes, time])?;
+        }
+        Ok(())
+    }
+
+    /// Makes and signs a checkpoint over the heads of all chains. Returns its number.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn checkpoint(&self, key: &SigningKey, now: &str) -> Result<u64, DatabaseError> {
+        let (mut chains, last) = (chains(self.0)?, last_checkpoint(self.0)?);
+        chains.sort_by(|one, other| one.head.chain.cmp(&other.head.chain));
+        let leaves: Vec<Hash> = chains.iter().map(|chain| chain.head.leaf()).collect();
+        let number = last.as_ref().map_or(0, |(number, ..)| number + 1);
+        // No earlier than what it covers, also where the clock was set back.
+        let latest = chains.iter().map(|chain| chain.time.as_str()).chain(last.iter().map(|last| last.1.as_str()));
+        let time = latest.fold(now, |latest, time| latest.max(time)).to_owned();
+        let checkpoint = Checkpoint {
+            origin: key.verify_key().name().to_owned(),
+            leaves: leaves.len(),
+            root: merkle::root(&leaves),
+            number,
+            previous: last.map_or(Hash::NONE, |(_, _, note)| hash_of(&note)),
+            time,
+        };
+        let note = key.sign(&checkpoint.text());
+        let row = "INSERT INTO checkpoints (number, time, note) VALUES (?1, ?2, ?3)";
+        self.0.execute(row, params![number, checkpoint.time, note])?;
+        let row = "INSERT INTO heads (checkpoint, place, chain, entries, hash) VALUES (?1, ?2, ?3, ?4, ?5)";
+        for (place, chain) in chains.iter().enumerate() {
+            let head = &chain.head;
+            self.0.prepare_cached(row)?.execute(params![number, place, chain.id, head.entries, head.hash.0])?;
+        }
+        Ok(number)
+    }
+
+    /// The public key that signs now, if the key was ever changed.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn changed_key(&self) -> Result<Option<String>, DatabaseError> {
+        changed_key(self.0)
+    }
+
+    /// Keeps the note about a change of the key. `note` gets its number, from 1.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn change_key(&self, key: &str, note: impl FnOnce(u64) -> String) -> Result<(), DatabaseError> {
+        let number: u64 = self.0.query_row("SELECT count(*) + 1 FROM keys", [], |row| row.get(0))?;
+        let row = "INSERT INTO keys (number, note, key) VALUES (?1, ?2, ?3)";
+        self.0.execute(row, params![number, note(number), key])?;
+        Ok(())
+    }
+
+    /// Says which authorities checkpoints get timestamps of.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn set_authorities(&self, urls: &[String]) -> Result<(), DatabaseError> {
+        self.0.execute("DELETE FROM authorities", [])?;
+        for url in urls {
+            self.0.execute("INSERT OR IGNORE INTO authorities (url) VALUES (?1)", [url])?;
+        }
+        Ok(())
+    }
+
+    /// Keeps a timestamp.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn keep_timestamp(&self, checkpoint: u64, authority: &str, response: &[u8]) -> Result<(), DatabaseError> {
+        let row = "INSERT OR REPLACE INTO timestamps (checkpoint, authority, response) VALUES (?1, ?2, ?3)";
+        self.0.execute(row, params![checkpoint, authority, response])?;
+        Ok(())
+    }
+}

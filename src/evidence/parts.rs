@@ -1,0 +1,77 @@
+//! The logs of a case. A case of one log has its files at the top. A case of several logs has those of each below `logs/1/`,
+//! `logs/2/` and so on, each complete by itself, and one report beside them. Must not know what the files say.
+
+use super::tar::Files;
+
+/// The report beside several logs, and in each.
+pub const REPORT: &str = "report.html";
+
+/// The files are not those of logs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} belongs to no log of the case")]
+pub struct Stray(String);
+
+/// The files of a case.
+pub fn join(logs: Vec<Files>, report: String) -> Files {
+    let mut logs = logs;
+    if logs.len() == 1 {
+        return logs.remove(0);
+    }
+    let mut all: Files = [(REPORT.to_owned(), report.into_bytes())].into();
+    for (number, files) in (1..).zip(logs) {
+        all.extend(files.into_iter().map(|(path, bytes)| (format!("logs/{number}/{path}"), bytes)));
+    }
+    all
+}
+
+/// The files of each log of a case.
+///
+/// # Errors
+/// A file belongs to no log, or a log is missing.
+pub fn split(files: Files) -> Result<Vec<Files>, Stray> {
+    if !files.keys().any(|path| path.starts_with("logs/")) {
+        return Ok(vec![files]);
+    }
+    let mut logs: std::collections::BTreeMap<usize, Files> = std::collections::BTreeMap::new();
+    for (path, bytes) in files {
+        if path == REPORT {
+            continue;
+        }
+        let part = path.strip_prefix("logs/").and_then(|rest| rest.split_once('/'));
+        let part = part.and_then(|(number, file)| Some((number.parse::<usize>().ok()?, number, file)));
+        // One spelling of a number alone.
+        match part.filter(|(number, text, _)| *number > 0 && number.to_string() == *text) {
+            Some((number, _, file)) => drop(logs.entry(number).or_default().insert(file.to_owned(), bytes)),
+            None => return Err(Stray(path)),
+        }
+    }
+    match logs.keys().zip(1..).find(|(number, expected)| **number != *expected) {
+        Some((number, _)) => Err(Stray(format!("logs/{number}/"))),
+        None => Ok(logs.into_values().collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(name: &str) -> Files {
+        [("case.json".to_owned(), name.as_bytes().to_vec())].into()
+    }
+
+    #[test]
+    fn logs_are_read_as_they_were_joined() {
+        for logs in [vec![log("a")], vec![log("a"), log("b")], (0..12).map(|_| log("a")).collect()] {
+            assert_eq!(split(join(logs.clone(), "page".into())), Ok(logs));
+        }
+    }
+
+    #[test]
+    fn files_of_no_log_are_refused() {
+        for path in ["more.txt", "logs/x/a", "logs/02/a", "logs/0/a", "logs/4/a", "logs/2", "keys/1.note"] {
+            let mut files = join(vec![log("a"), log("b")], String::new());
+            files.insert(path.to_owned(), Vec::new());
+            assert!(split(files).is_err(), "{path}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What happens to a log in its life: processes, keys, copies, deletion, a full disk.
+
+use super::*;
+use crate::evidence::commands::forget;
+use crate::evidence::database::EvidenceDatabase;
+use crate::evidence::examine::examine;
+use crate::evidence::note::SigningKey;
+use crate::evidence::opening::{open_existing, write_runs};
+use crate::evidence::{Bounds, Evidence};
+use crate::settings::AddressDetail;
+
+#[test]
+fn withdrawn_values_leave_a_chain_that_verifies() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut log = log(directory.path());
+    let address = "203.0.113.5".parse().ok();
+    assert_eq!(forget(&mut log, address, None, moment(55)).expect("forgotten"), 8);
+    let (archive, findings) = written(&mut log, &span(), moment(60));
+    assert_eq!(findings.faults, Vec::<String>::new());
+    assert_eq!(findings.withdrawn, 7);
+    assert!(findings.requests.iter().all(|request| request.rejudged == "not judged" && request.target.is_none()));
+    assert!(!archive.windows(11).any(|octets| octets == b"203.0.113.5"));
+    let on_disk = std::fs::read(directory.path().join("evidence.db")).expect("the file");
+    assert!(!on_disk.windows(11).any(|octets| octets == b"203.0.113.5"));
+}
+
+#[test]
+fn what_is_too_old_is_deleted_and_the_rest_verifies() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut log = log(directory.path());
+    log.database.write(|writing| writing.prune(&time_text(moment(25)))).expect("pruned");
+    let (_, findings) = written(&mut log, &span(), moment(60));
+    assert_eq!(findings.faults, Vec::<String>::new());
+    assert_eq!(findings.requests.len(), 2);
+    // What is still published stays.
+    assert_eq!(findings.published.len(), 1);
+}
+
+#[test]
+fn a_log_with_a_new_key_is_checked_by_the_old_and_the_new_one() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut log = log(directory.path());
+    let first = log.key.verify_key();
+    let second = rotate_key(directory.path(), &mut log, moment(52)).expect("a new key");
+    append(&mut log, &ChainName::of_crawler("shop", "gptbot"), request(STRICT, "/private/d", moment(55)), moment(55));
+    drop(log);
+    // A crash may leave the new key beside the old one, after the database names it.
+    let file = |name: &str| directory.path().join(name);
+    std::fs::rename(file("evidence.key"), file("evidence.key.new")).expect("renamed");
+    let mut log = open(directory.path(), moment(56)).expect("the log");
+    assert_eq!((log.begun_anew, log.key.verify_key()), (None, second.clone()));
+    let (archive, _) = written(&mut log, &span(), moment(60));
+    for key in [&first, &second] {
+        let findings = verify(&archive, std::slice::from_ref(key)).logs.remove(0);
+        assert_eq!((findings.faults, findings.requests.len()), (Vec::new(), 4));
+    }
+    // The old key signs no checkpoint after its time.
+    let old = SigningKey::parse(&log.key.line()).expect("a key").successor().expect("a key");
+    let mut files = tar::read(&archive).expect("files");
+    let name = files.keys().rfind(|file| file.ends_with(".note") && file.starts_with("checkpoints/")).cloned();
+    let note = files.get_mut(&name.expect("a checkpoint")).expect("the file");
+    let text = second.open(std::str::from_utf8(note).expect("text")).expect("signed").to_owned();
+    *note = old.sign(&text).into_bytes();
+    assert!(!examine(&[(&files, &first)])[0].faults.is_empty());
+}
+
+#[test]
+fn an_older_copy_of_the_database_begins_a_new_log() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let first = open(directory.path(), moment(0)).expect("a log");
+    let id = first.state.id.clone();
+    drop(first);
+    write_runs(directory.path(), 3).expect("written");
+    let again = open(directory.path(), moment(1)).expect("a log");
+    assert!(again.begun_anew.is_some() && again.state.id != id);
+    drop(again);
+    std::fs::remove_file(directory.path().join("evidence.key")).expect("removed");
+    assert!(open(directory.path(), moment(2)).expect("a log").begun_anew.is_some());
+}
+
+#[test]
+fn a_run_is_recorded_from_its_start_to_its_end() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let bounds = Bounds { keep: Duration::from_secs(86_400), octets: 1 << 30 };
+    for _ in 0..2 {
+        let evidence = Evidence::open(directory.path(), bounds, AddressDetail::Full, &[]);
+        let now = SystemTime::now();
+        evidence.published("shop", published(STRICT));
+        evidence.record("shop", "gptbot", now, || served(STRICT, now));
+        evidence.record("shop", "gptbot", now, || request(STRICT, "/private/x", now));
+        evidence.close();
+        assert_eq!((evidence.entries(), evidence.lost(), evidence.problem()), (3, 0, None));
+    }
+    let mut log = open_existing(directory.path()).expect("the log");
+    assert!(log.state.clean && log.state.runs == 2);
+    let from = SystemTime::now() - Duration::from_secs(3_600);
+    let span = CaseSpan { from, to: SystemTime::now(), ..span() };
+    let (_, findings) = written(&mut log, &span, SystemTime::now());
+    assert_eq!((findings.faults.len(), findings.requests.len()), (0, 2), "{:?}", findings.faults);
+    assert!(findings.unknown.iter().any(|gap| gap.contains("was stopped")));
+}
+
+#[test]
+fn a_log_that_cannot_be_opened_is_a_problem_and_nothing_else() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let bounds = Bounds { keep: Duration::from_secs(86_400), octets: 1 << 30 };
+    let evidence = Evidence::open(&directory.path().join("missing"), bounds, AddressDetail::Full, &[]);
+    let now = SystemTime::now();
+    evidence.record("shop", "gptbot", now, || served(STRICT, now));
+    assert_eq!(evidence.lost(), 1);
+    assert!(evidence.problem().is_some());
+    evidence.close();
+}
+
+#[test]
+fn a_log_that_is_full_says_how_many_entries_it_lacks() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let keep = Duration::from_secs(86_400);
+    let evidence = Evidence::open(directory.path(), Bounds { keep, octets: 1 }, AddressDetail::Full, &[]);
+    let now = SystemTime::now();
+    evidence.record("shop", "gptbot", now, || served(STRICT, now));
+    evidence.close();
+    assert_eq!(evidence.lost(), 1);
+    assert!(evidence.problem().is_some());
+    let database = EvidenceDatabase::open(directory.path(), false).expect("the log");
+    assert_eq!(database.chain(&ChainName::of_crawler("shop", "gptbot")).expect("read"), None);
+}

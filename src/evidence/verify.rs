@@ -1,0 +1,55 @@
+//! The check of a case as a third party makes it: [`verify`] needs the octets of the file and the public key of each log in it.
+
+use super::examine::{examine, keys, log_of};
+use super::findings::{CaseFindings, Findings};
+use super::manifest;
+use super::note::VerifyKey;
+use super::parts::split;
+use super::tar::{self, Files};
+
+/// Checks a case by public keys, one for each of its logs.
+pub fn verify(archive: &[u8], trusted: &[VerifyKey]) -> CaseFindings {
+    let failed = |fault: String| CaseFindings { faults: vec![fault], logs: Vec::new() };
+    let logs = match tar::read(archive).map_err(|error| error.to_string()).map(split) {
+        Ok(Ok(logs)) => logs,
+        Ok(Err(error)) => return failed(error.to_string()),
+        Err(error) => return failed(error),
+    };
+    let mut keyed: Vec<(&Files, &VerifyKey)> = Vec::new();
+    for (place, files) in logs.iter().enumerate() {
+        let name = log_of(files);
+        let of_it = trusted.iter().filter(|key| Some(key.name()) == name.as_deref());
+        // Of several keys with the name of the log, one that its notes about changes of the key lead to.
+        let key = of_it.clone().find(|key| keys(files, key).is_ok()).or_else(|| of_it.clone().next());
+        match (key, trusted, logs.len()) {
+            (Some(key), ..) | (None, [key], 1) => keyed.push((files, key)),
+            _ => {
+                let name = name.unwrap_or_else(|| "without a name".to_owned());
+                return failed(format!("none of the keys is that of log {}, {name}", place + 1));
+            }
+        }
+    }
+    let mut findings = examine(&keyed);
+    for ((files, key), findings) in keyed.iter().zip(&mut findings) {
+        check_manifest(files, key, findings);
+    }
+    if let Some(twice) = findings.iter().enumerate().find(|(place, log)| is_named_before(&findings, *place, &log.log)) {
+        return failed(format!("the log {} is in the case twice", twice.1.log));
+    }
+    CaseFindings::of(findings)
+}
+
+fn is_named_before(findings: &[Findings], place: usize, log: &str) -> bool {
+    findings[..place].iter().any(|before| before.log == log)
+}
+
+fn check_manifest(files: &Files, key: &VerifyKey, findings: &mut Findings) {
+    // What is wrong with the keys is among the findings.
+    let last = keys(files, key).ok().and_then(|keys| keys.last().cloned());
+    match manifest::check(files, last.as_ref().unwrap_or(key)) {
+        Ok(covered) => {
+            findings.holds.insert(0, format!("the manifest is signed by the key and names all {covered} files"))
+        }
+        Err(fault) => findings.faults.insert(0, fault.to_string()),
+    }
+}
