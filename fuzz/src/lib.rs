@@ -812,3 +812,99 @@ pub fn lane(data: &[u8]) {
         ResponseFraming::UntilClose => assert!(lengths.is_empty() && codings.is_empty()),
     }
 }
+
+/// The case of the seeds, whose private key nobody has.
+#[cfg(feature = "proxy")]
+const CASE: &[u8] = include_bytes!("../seeds/evidence_case/whole.tar");
+#[cfg(feature = "proxy")]
+const CASE_KEY: &str = include_str!("../evidence.vkey");
+
+/// The path of a file of a known case in the first line, then other octets for it; or a whole archive: every change is
+/// noticed, and in files that the chains cover without the manifest too.
+#[cfg(feature = "proxy")]
+pub fn evidence_case(data: &[u8]) {
+    use crawlgate::evidence::{VerifyKey, verify};
+    let key = [VerifyKey::parse(CASE_KEY).expect("the key of the seeds")];
+    let replaced = data.split(|octet| *octet == b'\n').next().and_then(|path| {
+        let (header, content) = file_of(CASE, path)?;
+        Some((path, header, content))
+    });
+    let Some((path, header, content)) = replaced else {
+        assert_eq!(verify(data, &key).faults.is_empty(), data == CASE, "another archive holds");
+        return;
+    };
+    let fresh = data.get(path.len() + 1..).unwrap_or_default();
+    let mut archive = CASE[..header].to_vec();
+    archive.extend(resized(&CASE[header..header + 512], fresh.len()));
+    archive.extend(fresh);
+    archive.resize(archive.len().next_multiple_of(512), 0);
+    archive.extend(&CASE[(header + 512 + content.len()).next_multiple_of(512)..]);
+    let found = verify(&archive, &key);
+    if fresh == content {
+        assert_eq!(found.faults, Vec::<String>::new());
+        return;
+    }
+    assert!(!found.faults.is_empty(), "a changed {} holds", String::from_utf8_lossy(path));
+    // What is only shown, and what may be withdrawn, line by line.
+    let is_shown = [b"report.html".as_slice(), b"case.json", b"manifest.txt"].contains(&path);
+    let known: Vec<&[u8]> = content.split_inclusive(|octet| *octet == b'\n').collect();
+    let is_shorter = fresh.split_inclusive(|octet| *octet == b'\n').all(|line| known.contains(&line));
+    let proofs = |octets: &[u8]| serde_json::from_slice::<Vec<serde_json::Value>>(octets).unwrap_or_default();
+    let has_fewer = fresh.starts_with(b"[") && proofs(fresh).iter().all(|proof| proofs(content).contains(proof));
+    let may_lack = match path {
+        b"personal.jsonl" | b"proofs.jsonl" => is_shorter,
+        _ => path.ends_with(b".json") && has_fewer,
+    };
+    let faults: usize = found.logs.iter().map(|log| log.faults.len()).sum();
+    assert!(
+        is_shown || may_lack || faults > 1,
+        "only the manifest notices a changed {}",
+        String::from_utf8_lossy(path)
+    );
+}
+
+/// Where the header of a file in an archive begins, and its content.
+#[cfg(feature = "proxy")]
+fn file_of<'a>(archive: &'a [u8], path: &[u8]) -> Option<(usize, &'a [u8])> {
+    let mut at = 0;
+    while !path.is_empty() && archive.get(at)? != &0 {
+        let header = &archive[at..at + 512];
+        let size = usize::from_str_radix(std::str::from_utf8(&header[124..135]).ok()?, 8).ok()?;
+        if header[..100].split(|octet| *octet == 0).next() == Some(path) {
+            return Some((at, &archive[at + 512..at + 512 + size]));
+        }
+        at += (512 + size).next_multiple_of(512);
+    }
+    None
+}
+
+/// The header of a file with another size.
+#[cfg(feature = "proxy")]
+fn resized(header: &[u8], size: usize) -> Vec<u8> {
+    let mut header = header.to_vec();
+    header[124..135].copy_from_slice(format!("{size:011o}").as_bytes());
+    header[148..156].copy_from_slice(b"        ");
+    let sum: u32 = header.iter().map(|octet| u32::from(*octet)).sum();
+    header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    header
+}
+
+/// Any octets as a response of an authority for timestamps: what is read of it stands in it, and no octet may be missing
+/// or follow.
+#[cfg(feature = "proxy")]
+pub fn timestamp(data: &[u8]) {
+    use crawlgate::evidence::read_stamp;
+    let Some(stamp) = read_stamp(data) else { return };
+    let hash = stamp.hash.0;
+    let places: Vec<usize> = (0..data.len()).filter(|place| data[*place..].starts_with(&hash)).collect();
+    assert!(!places.is_empty() && data.windows(stamp.time.len()).any(|octets| octets == stamp.time.as_bytes()));
+    assert!(stamp.seconds().is_none_or(|seconds| seconds > -63_000_000_000 && seconds < 254_000_000_000));
+    assert_eq!(read_stamp(&data[..data.len() - 1]), None, "the last octet is missing");
+    assert_eq!(read_stamp(&[data, b"\0"].concat()), None, "an octet follows");
+    let others = places.iter().map(|place| {
+        let mut other = data.to_vec();
+        other[*place] ^= 1;
+        read_stamp(&other)
+    });
+    assert!(others.into_iter().any(|other| other.is_none_or(|other| other.hash.0 != hash)), "it is of another hash");
+}

@@ -132,6 +132,18 @@ fn key_directories_are_read_alike_when_written_again() {
     over_seeds("key_directory", checks::key_directory);
 }
 
+#[cfg(feature = "proxy")]
+#[test]
+fn no_case_but_the_known_one_holds() {
+    over_seeds("evidence_case", checks::evidence_case);
+}
+
+#[cfg(feature = "proxy")]
+#[test]
+fn timestamps_say_what_stands_in_them() {
+    over_seeds("timestamp", checks::timestamp);
+}
+
 #[test]
 fn every_target_has_its_check_and_its_seeds() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz");
@@ -147,6 +159,7 @@ fn every_target_has_its_check_and_its_seeds() {
         names("fuzz_targets"),
         [
             "chunks",
+            "evidence_case",
             "head",
             "html",
             "import",
@@ -162,6 +175,7 @@ fn every_target_has_its_check_and_its_seeds() {
             "robots_target",
             "signature",
             "tags",
+            "timestamp",
             "trailers",
             "user_agent"
         ]
