@@ -33,6 +33,7 @@ FNR == 1 { file++; next }
 file == 1 {
     remember(rules, seen_rules, $1)
     remember(scenarios, seen_scenarios, $2)
+    seen_proxies[$4] = 1
     key = $1 SUBSEP $2 SUBSEP $4
     round = ++rounds[key]
     numbers["cpu", key, round] = $6 / $5
@@ -48,7 +49,10 @@ file == 2 {
 }
 
 END {
-    count = split("pingora crawlgate-events crawlgate nginx-plain nginx-best nginx-usual nginx-return haproxy", proxies, " ")
+    all = split("pingora crawlgate-events crawlgate crawlgate-state crawlgate-evidence nginx-plain nginx-best nginx-usual nginx-return haproxy", known, " ")
+    # Two are measured on demand alone.
+    for (p = 1; p <= all; p++)
+        if (known[p] !~ /-(state|evidence)$/ || known[p] in seen_proxies) proxies[++count] = known[p]
     for (r = 1; r <= rules[0]; r++) {
         printf "\n### %s path rules\n\nProcessor time per request in µs, median:\n\n|", rules[r]
         for (p = 1; p <= count; p++) printf " | %s", proxies[p]
