@@ -6,7 +6,7 @@ use super::{Failure, control, now, print_json, server_flags};
 use crate::admin::CrawlerIdentity;
 use crate::admin::control::{Request, Response};
 use crate::crawlers::{Claim, Crawler, CrawlerIndex, Registry};
-use crate::identity::dns::{Dns, NameServer};
+use crate::dns::{Dns, NameServer};
 use crate::identity::refresh::{ListUpdate, UpdateResult, update as update_list};
 use crate::identity::verify::{Confirmation, Step, confirm};
 use crate::identity::{Claimed, ListIndex, Proofs, Uses};

@@ -13,8 +13,6 @@ mod signature;
 mod table;
 
 #[cfg(feature = "proxy")]
-pub mod dns;
-#[cfg(feature = "proxy")]
 pub mod fetch;
 #[cfg(feature = "proxy")]
 pub mod refresh;

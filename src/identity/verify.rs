@@ -1,7 +1,7 @@
 //! Forward-confirmed reverse DNS of one address: [`confirm`]. The names of the address are asked for, and each that is a
 //! host of a crawler has to lead back to the address. Must not know who claims what, nor what follows from the result.
 
-use super::dns::{Dns, DnsAnswer};
+use crate::dns::{Dns, DnsAnswer};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 

@@ -2,10 +2,10 @@
 //! few addresses at a time and about so many a second at most, however many wait. Must not know requests.
 
 use super::Proofs;
-use super::dns::Dns;
 use super::names::Queue;
 use super::verify::{Confirmation, confirm};
 use crate::clock::Clock;
+use crate::dns::Dns;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;

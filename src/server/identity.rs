@@ -4,7 +4,7 @@
 use super::ServerError;
 use crate::clock::Clock;
 use crate::crawlers::Registry;
-use crate::identity::dns::{Dns, NameServer};
+use crate::dns::{Dns, NameServer};
 use crate::identity::refresh::{Refresher, UpdateHandle};
 use crate::identity::{Proofs, Uses, refresh, worker};
 use crate::settings::{IdentitySettings, ListSettings};

@@ -116,7 +116,7 @@ fn lists(node: &Node, decoder: &mut Decoder<'_>) -> Option<ListSettings> {
 }
 
 /// `system`, or addresses; the port is 53 where none is given.
-fn resolvers(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> Vec<SocketAddr> {
+pub(super) fn resolvers(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> Vec<SocketAddr> {
     let Some(node) = fields.take("resolvers") else { return Vec::new() };
     let mut addresses = Vec::new();
     let written = decoder.texts(node, "a list of name servers, like 9.9.9.9, or `system`");

@@ -3,6 +3,7 @@
 use super::ServerAddress;
 use crate::crawlers::CrawlerIndex;
 use crate::yaml::Span;
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,6 +17,8 @@ pub struct OriginSettings {
     pub paths: Vec<String>,
     /// The servers.
     pub servers: Vec<ServerSettings>,
+    /// The name servers that are asked for their names; those of the system where it is empty.
+    pub resolvers: Vec<SocketAddr>,
     /// Which of them gets a request.
     pub balance: Balance,
     /// Timeouts.
@@ -37,6 +40,7 @@ impl OriginSettings {
             hosts: Vec::new(),
             paths: Vec::new(),
             servers: servers.into_iter().map(ServerSettings::from).collect(),
+            resolvers: Vec::new(),
             balance: Balance::default(),
             timeouts: OriginTimeouts::default(),
             tls: None,

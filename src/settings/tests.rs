@@ -283,6 +283,8 @@ fn places_have_a_part_for_crawlers_and_a_queue_for_people() {
 fn mistakes_of_origins_are_told() {
     for (text, finding) in [
         ("{ servers: http://a, crawlers: 5 }", "missing-field"),
+        ("{ servers: http://a, resolvers: dns.example }", "bad-address"),
+        ("{ servers: http://a, resolvers: [system, 127.0.0.1] }", "bad-address"),
         ("{ servers: http://a, queue: { length: 5 } }", "missing-field"),
         ("{ servers: http://a, connections: 5, crawlers: 6 }", "bad-value"),
         ("{ servers: http://a, connections: 5, exempt: Nobodybot }", "unknown-crawler"),

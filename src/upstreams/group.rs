@@ -28,6 +28,8 @@ pub(super) struct Group {
     balance: Balance,
     ejection: Option<Ejection>,
     pub health: Option<HealthSettings>,
+    /// The name servers that know its servers; those of the system where it is empty.
+    pub resolvers: Vec<SocketAddr>,
     table: ArcSwap<Table>,
     turn: AtomicUsize,
     /// The addresses of each entry. Held while the table is made.
@@ -76,6 +78,7 @@ impl Group {
             balance: settings.balance,
             ejection: settings.ejection.clone(),
             health: settings.health.clone(),
+            resolvers: settings.resolvers.clone(),
             table: ArcSwap::default(),
             turn: AtomicUsize::new(0),
             members: Mutex::new(entries.iter().map(|_| Vec::new()).collect()),
@@ -181,8 +184,8 @@ impl Group {
 
     /// A server has failed. Where that is one failure too many, the server is ejected.
     pub fn failed(&self, server: &Arc<Server>, reason: &'static str, at: (Duration, Timestamp)) -> Option<Change> {
-        let rules = self.ejection.as_ref()?;
         let failures = server.count_failure();
+        let rules = self.ejection.as_ref()?;
         if failures < rules.failures && !server.standing().is_on_trial() {
             return None;
         }

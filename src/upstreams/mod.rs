@@ -1,5 +1,5 @@
 //! Where requests go: the origins by host and path ([`Upstreams`]), the servers of each, and the choice of one for a request
-//! ([`Attempts`]). Names are resolved in the background ([`Resolver`]). Must not know a request beyond its head, nor
+//! ([`Attempts`]). Names are resolved in the background, by their time to live ([`Resolver`]). Must not know a request beyond its head, nor
 //! policies, nor how a request is sent.
 //!
 //! A door keeps an [`Attempts`] for each request. It asks for a server, sends the request there, and tells how that ended;

@@ -1,103 +1,128 @@
-//! Resolves the names of origins in the background, at the start and then every half minute: [`Resolver`]. If a lookup
-//! fails, the last good addresses stay. Must not know requests.
+//! Resolves the names of servers in the background: [`Resolver`]. Each name is looked up again when the time to live of its
+//! answer is over. If a lookup fails, the last good addresses stay. Must not know requests, nor how DNS is asked.
 
 use super::Upstreams;
 use super::group::Group;
 use super::server::Entry;
-use crate::settings::ServerAddress;
+use crate::dns::{HostLookupError, addresses_of_host};
 use async_trait::async_trait;
+use futures_util::future::join_all;
 use pingora_core::server::ShutdownWatch;
 use pingora_core::services::ServiceReadyNotifier;
 use pingora_core::services::background::BackgroundService;
-use std::io;
+use std::future::pending;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep, timeout};
 
-/// Between two rounds.
-const INTERVAL: Duration = Duration::from_secs(30);
-/// Between two rounds while a server has no address at all.
-const INTERVAL_WITHOUT_ADDRESS: Duration = Duration::from_secs(2);
-/// Limit for one lookup. The system's resolver may hang for minutes.
-const LOOKUP_LIMIT: Duration = Duration::from_secs(10);
-/// How long the start waits for the first round, so that the first request finds an address.
+/// The least and the most time until a name is looked up again, whatever its answer says.
+const LEAST: Duration = Duration::from_secs(5);
+const MOST: Duration = Duration::from_secs(300);
+/// The same while the name has no address at all.
+const WITHOUT_ADDRESS: Duration = Duration::from_secs(2);
+/// How long the start waits for the first lookups, so that the first request finds an address.
 const START_LIMIT: Duration = Duration::from_secs(5);
 
 /// Keeps the addresses of [`Upstreams`] fresh.
 pub struct Resolver(pub Arc<Upstreams>);
 
-impl Resolver {
-    /// Resolves all names once. Returns whether every server has an address now.
-    pub(super) async fn round(&self) -> bool {
-        let mut is_complete = true;
-        for (group, entry) in self.0.named_entries() {
-            match resolve(&entry.address).await {
-                Ok(found) => group.use_addresses(entry, &found),
-                Err(error) => {
-                    self.0.metrics.upstream_failure(Some(entry.place), "dns");
-                    let kept = group.servers(entry).len();
-                    is_complete &= kept > 0;
-                    tracing::warn!(
-                        origin = %entry.address.host, %error, addresses_kept = kept,
-                        "cannot resolve the name of an origin; crawlgate keeps its last addresses and tries again"
-                    );
+/// A server that the settings give by name.
+struct Named<'u> {
+    upstreams: &'u Upstreams,
+    group: &'u Group,
+    entry: &'u Arc<Entry>,
+    /// Why the last lookup failed.
+    failure: Option<String>,
+}
+
+impl Named<'_> {
+    /// Looks it up now, and then whenever it is due. `begun` gets a permit after the first time.
+    async fn follow(mut self, begun: &Semaphore) {
+        let mut pause = self.look_up().await;
+        begun.add_permits(1);
+        loop {
+            self.wait(pause).await;
+            pause = self.look_up().await;
+        }
+    }
+
+    /// Looks it up. Says when it is due again.
+    async fn look_up(&mut self) -> Duration {
+        let Entry { address, .. } = &**self.entry;
+        match addresses_of_host(&address.host, &self.group.resolvers).await {
+            Ok(found) => {
+                let found_at = found.addresses.into_iter().map(|ip| SocketAddr::new(ip, address.port));
+                self.group.use_addresses(self.entry, &found_at.collect::<Vec<_>>());
+                if self.failure.take().is_some() {
+                    tracing::info!(origin = %address.host, "the name of an origin is resolved again");
                 }
+                found.ttl.clamp(LEAST, MOST)
+            }
+            Err(error) => self.has_failed(&error),
+        }
+    }
+
+    /// The failure is logged when it begins and when it is another one.
+    fn has_failed(&mut self, error: &HostLookupError) -> Duration {
+        self.upstreams.metrics.upstream_failure(Some(self.entry.place), "dns");
+        let (kept, said) = (self.group.servers(self.entry).len(), error.to_string());
+        if self.failure.as_ref() != Some(&said) {
+            tracing::warn!(
+                origin = %self.entry.address.host, %error, addresses_kept = kept,
+                "cannot resolve the name of an origin; crawlgate keeps its last addresses and tries again"
+            );
+            self.failure = Some(said);
+        }
+        if kept > 0 { LEAST } else { WITHOUT_ADDRESS }
+    }
+
+    /// Waits until the next lookup is due. An address that fails may be one that the name does not have any more.
+    async fn wait(&self, pause: Duration) {
+        let due = Instant::now() + pause;
+        while Instant::now() < due {
+            sleep(due.saturating_duration_since(Instant::now()).min(LEAST)).await;
+            if self.group.servers(self.entry).iter().any(|server| server.is_failing()) {
+                return;
             }
         }
-        is_complete
     }
 }
 
 impl Upstreams {
     /// The servers that the settings give by name.
-    fn named_entries(&self) -> impl Iterator<Item = (&Group, &Arc<Entry>)> {
+    fn named(&self) -> Vec<Named<'_>> {
         let entries = self.groups.iter().flat_map(|group| group.entries.iter().map(move |entry| (group, entry)));
-        entries.filter(|(_, entry)| entry.address.is_name())
+        let named = entries.filter(|(_, entry)| entry.address.is_name());
+        named.map(|(group, entry)| Named { upstreams: self, group, entry, failure: None }).collect()
     }
 }
 
-async fn resolve(address: &ServerAddress) -> io::Result<Vec<SocketAddr>> {
-    let lookup = tokio::net::lookup_host((address.host.as_str(), address.port));
-    let found: Vec<SocketAddr> = tokio::time::timeout(LOOKUP_LIMIT, lookup)
-        .await
-        .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "the lookup timed out"))??
-        .collect();
-    if found.is_empty() {
-        return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
+#[cfg(test)]
+impl Resolver {
+    /// Looks up all names once. Returns whether every server has an address now.
+    pub(super) async fn round(&self) -> bool {
+        join_all(self.0.named().iter_mut().map(Named::look_up)).await;
+        self.0.named().iter().all(|named| !named.group.servers(named.entry).is_empty())
     }
-    Ok(found)
 }
 
 #[async_trait]
 impl BackgroundService for Resolver {
     async fn start_with_ready_notifier(&self, mut shutdown: ShutdownWatch, ready: ServiceReadyNotifier) {
-        let mut ready = Some(ready);
-        loop {
-            let round = self.round();
-            tokio::pin!(round);
-            let complete = match ready.take() {
-                None => round.await,
-                Some(ready) => {
-                    let first = tokio::time::timeout(START_LIMIT, &mut round).await;
-                    ready.notify_ready();
-                    match first {
-                        Ok(complete) => complete,
-                        Err(_) => round.await,
-                    }
-                }
-            };
-            if self.0.named_entries().next().is_none() {
-                return;
-            }
-            let pause = if complete { INTERVAL } else { INTERVAL_WITHOUT_ADDRESS };
-            tokio::select! {
-                () = tokio::time::sleep(pause) => {}
-                changed = shutdown.changed() => {
-                    if changed.is_err() || *shutdown.borrow() {
-                        return;
-                    }
-                }
-            }
+        let named = self.0.named();
+        let Ok(count @ 1..) = u32::try_from(named.len()) else { return ready.notify_ready() };
+        let begun = Semaphore::new(0);
+        let announce = async {
+            let _ = timeout(START_LIMIT, begun.acquire_many(count)).await;
+            ready.notify_ready();
+            pending::<()>().await;
+        };
+        tokio::select! {
+            _ = join_all(named.into_iter().map(|named| named.follow(&begun))) => {}
+            () = announce => {}
+            _ = shutdown.wait_for(|is_over| *is_over) => {}
         }
     }
 }

@@ -180,6 +180,11 @@ impl Server {
         self.live.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1)
     }
 
+    /// Whether the last request failed, or it gets none.
+    pub fn is_failing(&self) -> bool {
+        self.live.failures.load(Ordering::Relaxed) != 0 || !self.is_up()
+    }
+
     /// The row of failures is over. Says whether the server may be on trial.
     pub fn has_answered(&self, now: u64) -> bool {
         let live = &self.live;

@@ -13,6 +13,11 @@ fn servers(hosts: &[&str]) -> OriginSettings {
     OriginSettings::of(hosts.iter().map(server))
 }
 
+/// The same, known to a name server that is not there.
+fn unresolved(hosts: &[&str]) -> OriginSettings {
+    OriginSettings { resolvers: vec!["127.0.0.1:1".parse().expect("an address")], ..servers(hosts) }
+}
+
 fn upstreams(origins: &[OriginSettings]) -> Upstreams {
     Upstreams::new(origins, Metrics::new(), Events::off(), Clock::default()).expect("no files")
 }
@@ -307,7 +312,7 @@ async fn client_keeps_its_server_and_a_lost_server_moves_only_its_own() {
 
 #[tokio::test]
 async fn address_that_stays_keeps_what_is_known_of_it() {
-    let upstreams = upstreams(&[servers(&["name.invalid"])]);
+    let upstreams = upstreams(&[unresolved(&["name.invalid"])]);
     let (group, entry) = (&upstreams.groups[0], &upstreams.groups[0].entries[0]);
     let address = |text: &str| -> SocketAddr { text.parse().expect("an address") };
     let (one, two, three) = (address("127.0.0.1:80"), address("127.0.0.2:80"), address("127.0.0.3:80"));
@@ -322,7 +327,7 @@ async fn address_that_stays_keeps_what_is_known_of_it() {
 
 #[tokio::test]
 async fn failed_lookup_keeps_the_last_good_addresses() {
-    let upstreams = Arc::new(upstreams(&[servers(&["name.invalid"])]));
+    let upstreams = Arc::new(upstreams(&[unresolved(&["name.invalid"])]));
     let (group, entry) = (&upstreams.groups[0], &upstreams.groups[0].entries[0]);
     assert!(!Resolver(upstreams.clone()).round().await);
     group.use_addresses(entry, &["127.0.0.7:8080".parse().expect("an address")]);
@@ -332,7 +337,7 @@ async fn failed_lookup_keeps_the_last_good_addresses() {
 
 #[tokio::test]
 async fn name_is_resolved_to_its_address() {
-    let upstreams = Arc::new(upstreams(&[servers(&["localhost"])]));
+    let upstreams = Arc::new(upstreams(&[unresolved(&["localhost"])]));
     assert!(Resolver(upstreams.clone()).round().await);
     let found = upstreams.groups[0].servers(&upstreams.groups[0].entries[0]);
     assert!(!found.is_empty() && found.iter().all(|server| server.address.ip().is_loopback()));

@@ -73,6 +73,7 @@ mod upgrade {
 mod upstreams {
     mod bad_servers;
     mod checks;
+    mod names;
     mod people_first;
     mod tls;
     mod unix_sockets;

@@ -7,16 +7,16 @@
 
 use super::super::trust;
 use super::public_addresses::{NotPublic, PublicAddresses};
-use super::server_of_name::{ServerOfName, in_url};
+use super::server_of_name::{OriginNames, ServerOfName, in_url};
 use super::unix_connector::UnixConnector;
 use super::{FetchFailure, FetchResult};
 use crate::heads::OWN_AGENT;
 use crate::robots::MAX_BYTES;
 use crate::settings::{OriginIndex, OriginSettings, OriginTimeouts, OriginTls, ServerAddress};
 use std::io::Read;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::DefaultConnector;
 
 /// RFC 9309 section 2.3.1.2 asks for at least five. Google follows ten.
@@ -43,6 +43,8 @@ pub struct Target {
     pub host: String,
     /// The servers, in the order in which they are asked.
     pub servers: Vec<ServerAddress>,
+    /// The name servers that know them; those of the system where it is empty.
+    pub resolvers: Vec<SocketAddr>,
     /// How long they may take.
     pub timeouts: OriginTimeouts,
     /// TLS to them; `None` for the system's roots and each server's own name.
@@ -78,7 +80,8 @@ impl Targets {
             .or(named)
             .or_else(|| group.servers.first().map(|server| server.address.authority()))?;
         let servers = group.servers.iter().map(|server| server.address.clone()).take(SERVERS).collect();
-        Some(Target { host, servers, timeouts: group.timeouts, tls: group.tls.clone() })
+        let (resolvers, tls) = (group.resolvers.clone(), group.tls.clone());
+        Some(Target { host, servers, resolvers, timeouts: group.timeouts, tls })
     }
 }
 
@@ -276,17 +279,20 @@ fn request(question: &Question<'_>, place: &Place, url: &str, deadline: Instant)
         .tls_config(tls.map_or_else(|| Ok(trust::system()), trust::of_origin)?)
         .build();
     let name = tls.and_then(|tls| tls.server_name.as_deref());
+    let names = OriginNames::new(&question.target.resolvers);
     let agent = match (&place.socket, name) {
-        (Some(path), _) => {
-            ureq::Agent::with_parts(config, UnixConnector(path.clone()), ServerOfName::new("127.0.0.1:80"))
-        }
+        (Some(path), _) => ureq::Agent::with_parts(
+            config,
+            UnixConnector(path.clone()),
+            ServerOfName::new("127.0.0.1:80", OriginNames::default()),
+        ),
         (None, Some(_)) => {
-            ureq::Agent::with_parts(config, DefaultConnector::new(), ServerOfName::new(&place.authority))
+            ureq::Agent::with_parts(config, DefaultConnector::new(), ServerOfName::new(&place.authority, names))
         }
         (None, None) if place.is_foreign => {
             ureq::Agent::with_parts(config, DefaultConnector::new(), PublicAddresses::default())
         }
-        (None, None) => ureq::Agent::with_parts(config, DefaultConnector::new(), DefaultResolver::default()),
+        (None, None) => ureq::Agent::with_parts(config, DefaultConnector::new(), names),
     };
     let named = name.map(|name| format!("https://{}{}", in_url(name), place.path));
     let mut request = agent.get(named.as_deref().unwrap_or(url)).header("accept", "text/plain, */*;q=0.5");

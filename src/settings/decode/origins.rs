@@ -1,6 +1,7 @@
 //! `origins` decoded: servers by host and path.
 
 use super::super::address::{host_name, host_pattern};
+use super::super::identity::resolvers;
 use super::super::{
     Balance, Ejection, OriginSettings, OriginTimeouts, OriginTls, PlaceSettings, ServerAddress, ServerSettings, TlsFile,
 };
@@ -57,7 +58,7 @@ fn overlap(one: &OriginSettings, other: &OriginSettings) -> Option<String> {
 fn origin(node: &Node, decoder: &mut Decoder<'_>) -> Option<OriginSettings> {
     let mut fields = decoder.fields(
         node,
-        "a map: hosts, paths, servers, balance, timeouts, tls, health, ejection, connections, crawlers, exempt, queue",
+        "a map: hosts, paths, servers, resolvers, balance, timeouts, tls, health, ejection, connections, crawlers, exempt, queue",
     )?;
     let hosts = fields.take("hosts").map(|list| hosts(list, decoder)).unwrap_or_default();
     let paths = fields.take("paths").map(|list| paths(list, decoder)).unwrap_or_default();
@@ -65,6 +66,7 @@ fn origin(node: &Node, decoder: &mut Decoder<'_>) -> Option<OriginSettings> {
         Some(list) => servers(list, decoder),
         None => Vec::new(),
     };
+    let resolvers = resolvers(&mut fields, decoder);
     let balances =
         [("round_robin", Balance::RoundRobin), ("least_requests", Balance::LeastRequests), ("client", Balance::Client)];
     let balance = fields.take("balance").and_then(|node| decoder.word(node, &balances, "a way to choose a server"));
@@ -94,7 +96,7 @@ fn origin(node: &Node, decoder: &mut Decoder<'_>) -> Option<OriginSettings> {
             Some("leave `backup` out of at least one: backups are used only while no other server is up".into());
     }
     let balance = balance.unwrap_or_default();
-    Some(OriginSettings { hosts, paths, servers, balance, timeouts, tls, health, ejection, places })
+    Some(OriginSettings { hosts, paths, servers, resolvers, balance, timeouts, tls, health, ejection, places })
 }
 
 fn hosts(list: &Node, decoder: &mut Decoder<'_>) -> Vec<String> {

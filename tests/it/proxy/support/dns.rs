@@ -18,6 +18,8 @@ pub enum Record {
 #[derive(Clone, Debug)]
 pub enum Reply {
     Records(Vec<Record>),
+    /// The same, for so many seconds. All others count for 300.
+    For(u8, Vec<Record>),
     /// Cut off over UDP, whole over TCP.
     Truncated(Vec<Record>),
     NxDomain,
@@ -125,8 +127,13 @@ fn respond(
     log.lock().expect("nobody panics while writing").push(name.clone());
     let asked = question.get(12..at + 5)?;
     let wanted = u16::from_be_bytes([*question.get(at + 1)?, *question.get(at + 2)?]);
+    let mut ttl = [1, 44];
     let (code, truncated, records) = match answer(&name) {
         Reply::Records(records) => (0, false, records),
+        Reply::For(seconds, records) => {
+            ttl = [0, seconds];
+            (0, false, records)
+        }
         Reply::Truncated(records) if is_udp => (0, true, Vec::with_capacity(records.len())),
         Reply::Truncated(records) => (0, false, records),
         Reply::NxDomain => (3, false, Vec::new()),
@@ -150,7 +157,8 @@ fn respond(
         }
         count += 1;
         body.extend(encoded(&owner));
-        body.extend([0, kind, 0, 1, 0, 0, 1, 44]);
+        body.extend([0, kind, 0, 1, 0, 0]);
+        body.extend(ttl);
         body.extend(u16::try_from(data.len()).expect("short data").to_be_bytes());
         body.extend(data);
         owner = next.unwrap_or(owner);

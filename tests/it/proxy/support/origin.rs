@@ -39,7 +39,14 @@ pub struct Origin {
 impl Origin {
     /// Answers each request with what `answer` writes; the connection goes on while that returns true.
     pub fn start(answer: impl Fn(&Received, &mut TcpStream) -> bool + Send + Sync + 'static) -> Origin {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        Origin::on(TcpListener::bind("127.0.0.1:0").expect("a free port"), answer)
+    }
+
+    /// The same on this listener.
+    pub fn on(
+        listener: TcpListener,
+        answer: impl Fn(&Received, &mut TcpStream) -> bool + Send + Sync + 'static,
+    ) -> Origin {
         let address = listener.local_addr().expect("its address");
         let received = Arc::new(Mutex::new(Vec::new()));
         let (answer, log) = (Arc::new(answer), received.clone());
@@ -76,6 +83,11 @@ impl Origin {
     /// How crawlgate last asked for the origin's robots.txt for itself.
     pub fn last_own(&self) -> Received {
         self.all().into_iter().rfind(Received::is_own).expect("a request")
+    }
+
+    /// Whether crawlgate asked for the origin's robots.txt for itself.
+    pub fn was_asked_for_robots_txt(&self) -> bool {
+        self.all().iter().any(|request| request.is_own() && request.target() == "/robots.txt")
     }
 
     /// Whether anything was asked of it.

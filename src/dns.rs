@@ -1,0 +1,244 @@
+//! Questions to DNS. [`Dns`] asks for proof: an answer is definite or it is none, and a timeout, SERVFAIL or a refusal says
+//! nothing about an address. [`addresses_of_host`] finds a server as other programs find it, with `/etc/hosts`. Nothing is
+//! cached here, because each answer is to be a new one. Must not know crawlers, nor who asks.
+
+use hickory_resolver::config::{
+    ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
+};
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::net::{DnsError, NetError};
+use hickory_resolver::proto::op::Query;
+use hickory_resolver::proto::op::ResponseCode;
+use hickory_resolver::proto::rr::{Name, RData, RecordType};
+use hickory_resolver::{Hosts, Resolver, TokioResolver};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+/// How long one server has to answer, and how often it is asked.
+const TIMEOUT: Duration = Duration::from_secs(2);
+const ATTEMPTS: usize = 2;
+/// The limit for a question with all servers and attempts.
+const TIME: Duration = Duration::from_secs(8);
+/// How long an answer counts that does not say so itself: the caller's bounds do.
+const NO_TTL: Duration = Duration::ZERO;
+/// How long addresses count that do not come from DNS.
+const UNTIMED: Duration = Duration::from_secs(30);
+
+/// A name server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameServer {
+    /// Those of the system: `/etc/resolv.conf`.
+    System,
+    /// This one.
+    At(SocketAddr),
+}
+
+/// What DNS said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DnsAnswer<T> {
+    /// These records, for so long.
+    Records(Vec<T>, Duration),
+    /// There are none, for so long.
+    Nothing(Duration),
+    /// Nothing definite.
+    Failed(String),
+}
+
+/// The resolver.
+pub struct Dns(TokioResolver);
+
+impl Dns {
+    /// That asks these servers.
+    ///
+    /// # Errors
+    /// The system's configuration cannot be read.
+    pub fn new(servers: &[NameServer]) -> Result<Dns, NetError> {
+        let named: Vec<NameServerConfig> = servers
+            .iter()
+            .filter_map(|server| match server {
+                NameServer::At(address) => Some(name_server(*address)),
+                NameServer::System => None,
+            })
+            .collect();
+        resolver(named).map(Dns)
+    }
+
+    /// The names of an address.
+    pub async fn names_of(&self, address: IpAddr) -> DnsAnswer<String> {
+        let record = |data: &RData| match data {
+            RData::PTR(name) => Some(name.0.to_utf8()),
+            _ => None,
+        };
+        self.ask(Name::from(address), RecordType::PTR, record).await
+    }
+
+    /// The addresses of a name, of the same kind as `like`.
+    pub async fn addresses_of(&self, name: &str, like: IpAddr) -> DnsAnswer<IpAddr> {
+        let kind = if like.is_ipv4() { RecordType::A } else { RecordType::AAAA };
+        let record = |data: &RData| match data {
+            RData::A(address) => Some(IpAddr::V4(address.0)),
+            RData::AAAA(address) => Some(IpAddr::V6(address.0)),
+            _ => None,
+        };
+        match Name::from_utf8(name) {
+            Ok(mut name) => {
+                name.set_fqdn(true);
+                self.ask(name, kind, record).await
+            }
+            // A name that cannot be asked for leads nowhere.
+            Err(_) => DnsAnswer::Nothing(NO_TTL),
+        }
+    }
+
+    async fn ask<T>(&self, name: Name, kind: RecordType, record: impl Fn(&RData) -> Option<T>) -> DnsAnswer<T> {
+        let answer = match tokio::time::timeout(TIME, self.0.lookup(name, kind)).await {
+            Ok(answer) => answer,
+            Err(_) => return DnsAnswer::Failed(format!("no answer within {} s", TIME.as_secs())),
+        };
+        match answer {
+            Ok(found) => {
+                let ttl = found.answers().iter().map(|answer| answer.ttl).min().unwrap_or_default();
+                let ttl = Duration::from_secs(ttl.into());
+                let records: Vec<T> = found.answers().iter().filter_map(|answer| record(&answer.data)).collect();
+                if records.is_empty() { DnsAnswer::Nothing(ttl) } else { DnsAnswer::Records(records, ttl) }
+            }
+            Err(NetError::Dns(DnsError::NoRecordsFound(none)))
+                if matches!(none.response_code, ResponseCode::NXDomain | ResponseCode::NoError) =>
+            {
+                DnsAnswer::Nothing(none.negative_ttl.map_or(NO_TTL, |ttl| Duration::from_secs(ttl.into())))
+            }
+            Err(error) => DnsAnswer::Failed(error.to_string()),
+        }
+    }
+}
+
+/// Addresses of a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostAddresses {
+    /// At least one.
+    pub addresses: Vec<IpAddr>,
+    /// How long they count: the shortest time to live of the records.
+    pub ttl: Duration,
+}
+
+/// Why a host has no address.
+#[derive(Debug, thiserror::Error)]
+pub enum HostLookupError {
+    /// The name servers gave none.
+    #[error("{0}")]
+    Dns(#[from] NetError),
+    /// The system gave none.
+    #[error("{0}")]
+    System(#[from] io::Error),
+    /// There was no answer in time.
+    #[error("no answer within {} s", TIME.as_secs())]
+    Time,
+    /// There is an answer, without an address.
+    #[error("the name has no address")]
+    NoAddress,
+}
+
+/// The addresses of a host: those of `/etc/hosts`, else those that these name servers know. Without name servers those of
+/// `/etc/resolv.conf` are asked, and where they have no answer the system's own resolver, which knows more ways (nsswitch).
+/// Both files are read each time, because they change while crawlgate runs.
+///
+/// # Errors
+/// No address was found.
+pub async fn addresses_of_host(host: &str, servers: &[SocketAddr]) -> Result<HostAddresses, HostLookupError> {
+    if let Some(addresses) = in_hosts_file(host) {
+        return Ok(HostAddresses { addresses, ttl: UNTIMED });
+    }
+    match asked(host, servers.iter().copied().map(name_server).collect()).await {
+        Err(_) if servers.is_empty() => of_system(host).await,
+        result => result,
+    }
+}
+
+/// The same for a thread that may wait.
+///
+/// # Errors
+/// No address was found.
+pub fn addresses_of_host_blocking(host: &str, servers: &[SocketAddr]) -> Result<HostAddresses, HostLookupError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(addresses_of_host(host, servers))
+}
+
+fn in_hosts_file(host: &str) -> Option<Vec<IpAddr>> {
+    let (hosts, name) = (Hosts::from_system().ok()?, Name::from_utf8(host).ok()?);
+    let of_kind = |kind| hosts.lookup_static_host(&Query::query(name.clone(), kind));
+    let found = [RecordType::A, RecordType::AAAA].into_iter().filter_map(of_kind);
+    let addresses: Vec<IpAddr> = found
+        .flat_map(|found| found.answers().iter().filter_map(|answer| answer.data.ip_addr()).collect::<Vec<_>>())
+        .collect();
+    (!addresses.is_empty()).then_some(addresses)
+}
+
+async fn asked(host: &str, servers: Vec<NameServerConfig>) -> Result<HostAddresses, HostLookupError> {
+    let mut name = Name::from_utf8(host).map_err(NetError::from)?;
+    // Search domains are those of the system's configuration.
+    name.set_fqdn(!servers.is_empty());
+    let resolver = resolver(servers)?;
+    let lookup = tokio::time::timeout(TIME, resolver.lookup_ip(name)).await.map_err(|_| HostLookupError::Time)?;
+    let found = lookup?;
+    let addresses: Vec<IpAddr> = found.iter().collect();
+    let ttl = found.as_lookup().answers().iter().map(|answer| answer.ttl).min().unwrap_or_default();
+    match addresses.is_empty() {
+        true => Err(HostLookupError::NoAddress),
+        false => Ok(HostAddresses { addresses, ttl: Duration::from_secs(ttl.into()) }),
+    }
+}
+
+/// The system's resolver may hang for minutes.
+async fn of_system(host: &str) -> Result<HostAddresses, HostLookupError> {
+    let lookup = tokio::time::timeout(TIME, tokio::net::lookup_host((host, 0))).await;
+    let addresses: Vec<IpAddr> = lookup.map_err(|_| HostLookupError::Time)??.map(|address| address.ip()).collect();
+    match addresses.is_empty() {
+        true => Err(HostLookupError::NoAddress),
+        false => Ok(HostAddresses { addresses, ttl: UNTIMED }),
+    }
+}
+
+/// That asks these servers; without any, those of the system.
+fn resolver(servers: Vec<NameServerConfig>) -> Result<TokioResolver, NetError> {
+    let mut builder = if servers.is_empty() {
+        TokioResolver::builder_tokio()?
+    } else {
+        let config = ResolverConfig::from_parts(None, Vec::new(), servers);
+        Resolver::builder_with_config(config, TokioRuntimeProvider::default())
+    };
+    options(builder.options_mut());
+    builder.build()
+}
+
+fn name_server(address: SocketAddr) -> NameServerConfig {
+    let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()].map(|mut connection| {
+        connection.port = address.port();
+        connection
+    });
+    NameServerConfig::new(address.ip(), true, connections.into())
+}
+
+fn options(options: &mut ResolverOpts) {
+    options.timeout = TIMEOUT;
+    options.attempts = ATTEMPTS;
+    options.cache_size = 0;
+    // A line of /etc/hosts is no word of a crawler's operator. For servers it is read before.
+    options.use_hosts_file = ResolveHosts::Never;
+    options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
+    options.edns0 = true;
+    options.num_concurrent_reqs = 1;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn host_of_the_hosts_file_needs_no_name_server() {
+        let nobody = SocketAddr::from(([127, 0, 0, 1], 1));
+        let found = addresses_of_host("localhost", &[nobody]).await.expect("a line of the file");
+        assert!(found.addresses.iter().all(IpAddr::is_loopback) && found.ttl == UNTIMED, "{found:?}");
+        assert!(addresses_of_host("name.invalid", &[nobody]).await.is_err());
+    }
+}
