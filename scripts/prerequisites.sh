@@ -3,7 +3,7 @@
 #
 #   . scripts/prerequisites.sh
 #   prerequisites cc make cmake [bash git nginx haproxy caddy wget curl openssl nghttp h2load wrk promtool
-#       apache2 chromium systemd-analyze]
+#       apache2 chromium systemd-analyze pebble pebble-challtestsrv]
 
 # Servers live in sbin, which ordinary users do not search.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
@@ -40,6 +40,7 @@ packages_for() {
         apt-get:nghttp | apt-get:h2load) echo nghttp2-client ;;
         *:nghttp | *:h2load) echo nghttp2 ;;
         *:systemd-analyze) echo systemd ;;
+        *:pebble-challtestsrv) echo pebble ;;
         *) echo "$2" ;;
     esac
 }

@@ -21,6 +21,7 @@
 //! | 8 | `middleware` | the gate in an application: a tower layer |
 //! | 7 | `requests` | the sequence that all doors share: head, challenge, redirect, judging, answer; the record of what was sent |
 //! | 6 | `upkeep` | what keeps a judge up to date beside the requests: opening, reloads, planned changes, gauges |
+//! | 6 | `acme` | certificates by themselves: orders at an authority, renewal, the answers to its questions |
 //! | 6 | `answers` | a decision turned into a complete answer: robots.txt, refusal, slow-down, pause, licence, TDMRep, errors |
 //! | 6 | `forwarding` | what is written into a request on its way to the origin and into a response on its way back |
 //! | 5 | `judge` | claim, identity, cached versions, behaviour and decision of a request; the recording of its outcome |
@@ -103,6 +104,9 @@ pub mod time;
 pub mod verdict;
 pub mod yaml;
 
+#[cfg(feature = "proxy")]
+#[doc(hidden)]
+pub mod acme;
 #[cfg(feature = "proxy")]
 #[doc(hidden)]
 pub mod admin;

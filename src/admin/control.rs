@@ -48,7 +48,7 @@ pub enum Request {
 #[serde(tag = "answer", rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum Response {
-    Status(InstanceStatus),
+    Status(Box<InstanceStatus>),
     Reloaded(ReloadReport),
     Paused {
         until: Timestamp,
@@ -275,7 +275,7 @@ fn perform(request: &Request, operations: &Operations) -> Response {
     let warnings = || operations.instance.sites.storing_problems();
     let refused = |error: crate::sites::PauseError| Response::Refused { error: error.to_string() };
     match request {
-        Request::Status => Response::Status(operations.status()),
+        Request::Status => Response::Status(Box::new(operations.status())),
         Request::Reload => Response::Reloaded(operations.reload()),
         Request::Pause(request) => {
             operations.pause(request).map_or_else(refused, |until| Response::Paused { until, warnings: warnings() })

@@ -15,7 +15,7 @@ mod status;
 pub use self::http::AdminApp;
 pub use crawlers::{CrawlerIdentity, ProofHealth};
 pub use operations::{LiveAnswer, LiveQuestion, Operations};
-pub use status::{InstanceStatus, Problem, ProblemKind};
+pub use status::{CertificatesStatus, InstanceStatus, Problem, ProblemKind};
 
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,13 @@
 //! What an operator can do, with its traces in metrics and logs.
 
-use super::status::{self, FailingList, InstanceStatus, ProblemKind};
+use super::status::{self, CertificatesStatus, FailingList, InstanceStatus, ProblemKind};
 use crate::clock::Moment;
 use crate::forwarding::Peer;
 use crate::identity::refresh::{ListUpdate, UpdateHandle, file_name};
 use crate::ledger::{ListHealth, Mark};
 use crate::requests::{Connection, HeadFields, RequestHead, Requests};
 use crate::sites::{PauseError, PauseRequest, ReloadReport};
-use crate::telemetry::{CertificateStatus, ListGauges};
+use crate::telemetry::{CertificateStatus, ListGauges, OrderStatus};
 use crate::time::Timestamp;
 use crate::upkeep::{Instance, Upkeep};
 use crate::upstreams::Upstreams;
@@ -25,6 +25,9 @@ use std::time::{Duration, Instant};
 /// Says how the certificates of the listeners are at a moment.
 pub type CertificatesSource = Box<dyn Fn(Timestamp) -> Vec<CertificateStatus> + Send + Sync>;
 
+/// Says how the hosts stand that crawlgate gets certificates for.
+pub type OrdersSource = Box<dyn Fn() -> Vec<OrderStatus> + Send + Sync>;
+
 /// Reload, pause, resume, status. Blocking: reloading compiles policies.
 pub struct Operations {
     /// What requests are judged by and recorded in.
@@ -38,6 +41,8 @@ pub struct Operations {
     lists: OnceLock<UpdateHandle>,
     /// Says how the certificates of the listeners are, where there are any.
     certificates: OnceLock<CertificatesSource>,
+    /// Says how the hosts stand that crawlgate gets certificates for.
+    orders: OnceLock<OrdersSource>,
     /// The control socket, where there is one.
     control: OnceLock<PathBuf>,
     /// What was said of the setup: once is enough.
@@ -56,6 +61,7 @@ impl Operations {
             started: Instant::now(),
             lists: OnceLock::new(),
             certificates: OnceLock::new(),
+            orders: OnceLock::new(),
             control: OnceLock::new(),
             warned: Mutex::default(),
         };
@@ -71,6 +77,11 @@ impl Operations {
     /// Says where the state of the certificates is read. Once.
     pub fn set_certificates(&self, source: CertificatesSource) {
         let _ = self.certificates.set(source);
+    }
+
+    /// Says where the state of orders is read. Once.
+    pub fn set_orders(&self, source: OrdersSource) {
+        let _ = self.orders.set(source);
     }
 
     /// Says where the control socket is. Once.
@@ -143,7 +154,10 @@ impl Operations {
     pub fn status(&self) -> InstanceStatus {
         let (lived, now) = (self.moment().lived, self.now());
         let failing_lists = FailingList::all(&self.instance.proofs.lists, now);
-        let certificates = self.certificates.get().map(|of| of(now)).unwrap_or_default();
+        let certificates = CertificatesStatus {
+            in_use: self.certificates.get().map(|of| of(now)).unwrap_or_default(),
+            orders: self.orders.get().map(|of| of()).unwrap_or_default(),
+        };
         let (sites, upstreams) = (self.upkeep.status(), self.upstreams.status(lived));
         InstanceStatus::new(sites, upstreams, self.instance.traffic.status(lived), certificates, &failing_lists)
     }

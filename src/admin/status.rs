@@ -4,7 +4,7 @@
 use crate::identity::{ListFailure, PublishedLists};
 use crate::policy::origin::OriginCopyState;
 use crate::sites::{SiteStatus, Status};
-use crate::telemetry::{CertificateStatus, TrafficStatus};
+use crate::telemetry::{CertificateStatus, OrderStatus, TrafficStatus};
 use crate::time::Timestamp;
 use crate::upstreams::{OriginStatus, QueueStatus, UpstreamsStatus, WithoutOriginStatus};
 use serde::{Deserialize, Serialize};
@@ -56,6 +56,18 @@ pub struct InstanceStatus {
     pub traffic: TrafficStatus,
     /// The certificates of the listeners.
     pub certificates: Vec<CertificateStatus>,
+    /// The hosts that crawlgate gets a certificate for by itself.
+    #[serde(default)]
+    pub orders: Vec<OrderStatus>,
+}
+
+/// The certificates of the listeners, and those to be.
+#[derive(Default)]
+pub struct CertificatesStatus {
+    /// In use.
+    pub in_use: Vec<CertificateStatus>,
+    /// The hosts that crawlgate gets one for by itself.
+    pub orders: Vec<OrderStatus>,
 }
 
 /// Something that needs a person.
@@ -94,7 +106,7 @@ pub enum ProblemKind {
     IdentitySuspended,
     /// Published lists of networks or keys cannot be had, or are not believed, for more than a day.
     IdentityLists,
-    /// A certificate of a listener is refused by clients or will be soon, or its renewal cannot be used.
+    /// A certificate of a listener is refused by clients or will be soon, or its renewal cannot be had or used.
     Certificate,
 }
 
@@ -138,7 +150,7 @@ impl InstanceStatus {
         policies: Status,
         UpstreamsStatus { servers: origins, queues, without_origin }: UpstreamsStatus,
         traffic: TrafficStatus,
-        certificates: Vec<CertificateStatus>,
+        CertificatesStatus { in_use: certificates, orders }: CertificatesStatus,
         failing_lists: &[FailingList],
     ) -> InstanceStatus {
         let mut problems = Vec::new();
@@ -177,7 +189,12 @@ impl InstanceStatus {
                 add(ProblemKind::Certificate, Some(&certificate.file.display().to_string()), message.clone());
             }
         }
-        InstanceStatus { policies, problems, origins, queues, without_origin, traffic, certificates }
+        for order in &orders {
+            if let Some(message) = &order.problem {
+                add(ProblemKind::Certificate, Some(&order.host), message.clone());
+            }
+        }
+        InstanceStatus { policies, problems, origins, queues, without_origin, traffic, certificates, orders }
     }
 }
 

@@ -4,11 +4,12 @@ use crate::edge::{CertificateProblem, Certificates};
 use crate::settings::SettingsFile;
 use crate::time::Timestamp;
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 /// What is wrong with the certificates that a settings file names.
 pub(super) fn problems(file: &SettingsFile) -> Vec<CertificateProblem> {
-    match Certificates::open(&file.listen) {
+    match Certificates::open(&file.listen, &Arc::default()) {
         Ok((certificates, _)) => {
             let mut problems = certificates.problems(Timestamp::from(SystemTime::now()));
             problems.extend(certificates.uncovered(file.origins.iter().flat_map(|origin| &origin.hosts)));

@@ -52,6 +52,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let mut settings = settled(flags, arguments.server.file()?)?;
     settings.clock.clone_from(&arguments.server.clock);
+    settings.acme_ports = arguments.server.acme_ports;
     start_tracing(crate::server::LOG_FILTER, false);
     serve(settings, |_| {})
 }

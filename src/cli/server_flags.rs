@@ -34,6 +34,18 @@ pub struct ServerFlags {
     /// For development: a file that sets the clock, like `lived 25h` or `set -2h`; only on loopback
     #[arg(long, value_name = "FILE", hide = true)]
     pub(super) clock: Option<PathBuf>,
+    /// For development: the ports that a test authority asks in place of 80 and 443, like `5002,5001`; only on loopback
+    #[arg(long, value_name = "PORTS", hide = true, value_parser = two_ports)]
+    pub(super) acme_ports: Option<(u16, u16)>,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("write two ports, like 5002,5001")]
+struct NoPorts;
+
+fn two_ports(written: &str) -> Result<(u16, u16), NoPorts> {
+    let (http, tls) = written.split_once(',').ok_or(NoPorts)?;
+    http.parse().ok().zip(tls.parse().ok()).ok_or(NoPorts)
 }
 
 impl ServerFlags {

@@ -5,7 +5,7 @@ use crate::admin::InstanceStatus;
 use crate::admin::control::{Request, Response};
 use crate::policy::origin::OriginCopyState;
 use crate::sites::{OriginRobotsStatus, Served, SiteStatus};
-use crate::telemetry::CertificateStatus;
+use crate::telemetry::{CertificateStatus, OrderStatus};
 use crate::upstreams::{OriginStatus, OutOfUse, QueueStatus};
 use crate::verdict::LINE_FOR_ALL;
 use std::io::{self, Write};
@@ -64,7 +64,28 @@ fn print(asked: &Path, status: &InstanceStatus) -> io::Result<()> {
     for certificate in &status.certificates {
         print_certificate(&mut out, certificate)?;
     }
+    if !status.orders.is_empty() {
+        writeln!(out, "\ncertificates that crawlgate gets by itself")?;
+    }
+    for order in &status.orders {
+        print_order(&mut out, order)?;
+    }
     Ok(())
+}
+
+/// Of a host that crawlgate gets a certificate for: when it is renewed, and why there is none.
+fn print_order(out: &mut impl Write, order: &OrderStatus) -> io::Result<()> {
+    let OrderStatus { host, renewal, failed, .. } = order;
+    match renewal {
+        Some(renewal) => writeln!(out, "  {host}\n    renewal:     {renewal}")?,
+        None => writeln!(out, "  {host}\n    renewal:     there is no certificate yet")?,
+    }
+    match failed {
+        Some(failed) => {
+            writeln!(out, "    failed:      at {}: {}\n    next:        {}", failed.at, failed.reason, failed.next)
+        }
+        None => Ok(()),
+    }
 }
 
 /// Of a certificate: its hosts, its file, until when it is valid, and its last renewal.

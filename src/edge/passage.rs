@@ -20,6 +20,7 @@ use pingora_core::apps::HttpServerApp;
 use pingora_core::server::ShutdownWatch;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
@@ -144,7 +145,12 @@ impl<A: HttpServerApp + Send + Sync + 'static> Door<A> {
             _ = stop.wait_for(|stop| *stop) => return None,
         };
         match handshake {
-            Ok(Ok(Handshake { stream, version, speaks_http2 })) => {
+            // The handshake was the answer.
+            Ok(Ok(Handshake { mut stream, is_question: true, .. })) => {
+                let _ = timeout(self.edge.desk.limits().handshake, stream.shutdown()).await;
+                None
+            }
+            Ok(Ok(Handshake { stream, version, speaks_http2, .. })) => {
                 self.edge.metrics.tls_handshake(version, if speaks_http2 { "h2" } else { "http/1.1" });
                 Some((Transport::Tls(Box::new(stream)), Settled { tls: Some(version), is_http2: speaks_http2 }))
             }

@@ -34,7 +34,7 @@ mod upload;
 mod wanted;
 
 pub use admission::{Admission, Admitted, Full};
-pub use challenges::Challenges;
+pub use challenges::{Challenges, OwnFiles};
 pub use client::ClientConnection;
 pub use connection::{Arrival, Connection};
 pub use forward::Forward;
@@ -44,7 +44,7 @@ pub use mistake::Mistake;
 pub use redirect::Redirect;
 pub use respond::{Received, Respond, Responded};
 pub use sent::{EndedBy, Sent};
-pub use sequence::{Next, RequestSettings, Requests};
+pub use sequence::{IsEncrypted, Next, RequestSettings, Requests};
 pub use strict::{Framing, Seen, check};
 pub use ticket::Ticket;
 pub use upload::UploadError;

@@ -20,13 +20,18 @@ use ipnet::IpNet;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// Whether there is a certificate for the host of a `Host` field value.
+pub type IsEncrypted = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
+
 /// What the requests of a listener go by.
 #[derive(Clone, Default)]
 pub struct RequestSettings {
     /// Peers whose forwarding fields are believed.
     pub trusted_proxies: Vec<IpNet>,
-    /// The challenges of authorities; without them they are the origin's.
-    pub challenges: Option<Challenges>,
+    /// The challenges of authorities.
+    pub challenges: Challenges,
+    /// Whether a host can be reached over https; without it, every host can. A host that cannot is not led there.
+    pub is_encrypted: Option<IsEncrypted>,
     /// Bounds on heads.
     pub limits: Limits,
     /// Whether the clients are proxies that ask for decisions: a head that cannot be read is a refusal to them.
@@ -152,11 +157,12 @@ impl Requests {
             return (Found::Refused(mistake), Some(self.rejection(mistake, &asked, noted)));
         }
         let (method, host, target) = (noted.method(), noted.host(), noted.target());
-        if let Some(file) = self.settings.challenges.as_ref().and_then(|challenges| challenges.file(method, target)) {
+        if let Some(file) = self.settings.challenges.file(method, target) {
             let asked = Asked { method: &head.answer_method(), headers: &head.answer_fields() };
             return (Found::Challenged, Some(challenge(file, &asked)));
         }
-        if let Some(location) = connection.redirect.and_then(|to| to.location(method, host, target)) {
+        let redirect_to = connection.redirect.filter(|_| self.settings.is_encrypted.as_ref().is_none_or(|is| is(host)));
+        if let Some(location) = redirect_to.and_then(|to| to.location(method, host, target)) {
             let asked = Asked { method: &head.answer_method(), headers: &head.answer_fields() };
             if let Some(answer) = redirect(&location, &asked) {
                 return (Found::Redirected, Some(answer));

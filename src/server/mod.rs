@@ -2,6 +2,7 @@
 //! step has a file: rooms, proxy server, background threads. This is the only room that knows all others; each
 //! of them is given only what it needs.
 
+mod authority;
 mod background;
 mod descriptors;
 mod identity;
@@ -22,6 +23,7 @@ use crate::state::StateError;
 use crate::time::Timestamp;
 use crate::upgrade::Inherited;
 use crate::upstreams::TlsFileError;
+use authority::AuthorityParts;
 use background::Background;
 pub use origin_robots::{FetchJob, FinishedJob, OriginRobots, known as known_origins};
 use proxy_server::{Listeners, ProxyServer};
@@ -74,7 +76,9 @@ pub enum ServerError {
     #[error(transparent)]
     Clock(#[from] ClockError),
     /// A clock file is refused while other machines can reach the server.
-    #[error("--clock is for development: it is refused while crawlgate listens on {address}, which is not loopback")]
+    #[error(
+        "--clock and --acme-ports are for development: they are refused while crawlgate listens on {address}, which is not loopback"
+    )]
     ClockOnPublicAddress {
         /// The address.
         address: SocketAddr,
@@ -84,6 +88,11 @@ pub enum ServerError {
         "`evidence` needs a state directory that outlasts the process, and there is none; crawlgate does not start. Name one with `state` or --state"
     )]
     EvidenceWithoutState,
+    /// Keys and orders have to outlast the process: an authority limits how many it issues.
+    #[error(
+        "`acme` needs a state directory that outlasts the process, and there is none; crawlgate does not start. Name one with `state` or --state"
+    )]
+    AcmeWithoutState,
     /// A certificate cannot be used.
     #[error("{0}; crawlgate does not start. When it is mended, `crawlgate check --config FILE` says so")]
     Tls(#[from] TlsError),
@@ -125,11 +134,14 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     let signals = signals::catch().map_err(ServerError::io("cannot catch signals"))?;
 
     descriptors::raise(&settings.limits);
-    let (certificates, tls) = Certificates::open(&settings.listen)?;
+    let issued = Arc::default();
+    let (certificates, tls) = Certificates::open(&settings.listen, &issued)?;
+    let certificates = Arc::new(certificates);
+    let authority = AuthorityParts::new(&settings, issued, certificates.clone())?;
     let Sockets { proxy, decisions, admin, bound } = Sockets::bind(&settings, &mut inherited)?;
     inherited.close_the_rest();
     let control = settings.control.as_deref().map(ControlSocket::bind).transpose()?.map(Arc::new);
-    let (rooms, robots) = Rooms::open(&settings)?;
+    let (rooms, robots) = Rooms::open(&settings, &authority)?;
     origin_robots::start(robots, rooms.instance.clock.clone())
         .map_err(ServerError::io("cannot start the thread for the origins' robots.txt"))?;
 
@@ -142,18 +154,18 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         served.map_err(ServerError::io("cannot serve the control socket"))?;
         settings.control.iter().for_each(|path| rooms.operations.answers_on(path));
     }
-    let certificates = Arc::new(certificates);
+    let acme = authority.open(&settings, &rooms);
     let problems = certificates.problems(Timestamp::from(rooms.instance.clock.now()));
     let uncovered = certificates.uncovered(settings.origins.iter().flat_map(|origin| &origin.hosts));
     for problem in problems.into_iter().chain(uncovered) {
         tracing::warn!("{}", problem.text);
     }
-    let of_status = certificates.clone();
-    rooms.operations.set_certificates(Box::new(move |now| of_status.status(now)));
+    authority::report(&rooms, certificates.clone(), acme.clone());
     let background = Background::start(&settings, &rooms, certificates.clone())?;
     let _watchdog = service_manager::watch(server.pulse.clone())
         .map_err(ServerError::io("cannot start the thread for the service manager"))?;
-    rooms.serve_signals(signals, stop, certificates)?;
+    let _acme = acme.as_ref().map(|acme| authority.start(acme, &settings, &rooms)).transpose()?;
+    rooms.serve_signals(signals, stop, certificates, acme)?;
 
     say(&settings, &rooms, &bound);
     announce(&bound);

@@ -11,7 +11,7 @@ use crate::edge::{
     BoundListener, Desk, Door, Edge, Lane, Listening, NoApp, Open, Plain, Pulse, Serve, Share, TlsListener,
 };
 use crate::gateway::Gateway;
-use crate::requests::{Redirect, RequestSettings};
+use crate::requests::{Challenges, Redirect, RequestSettings};
 use crate::settings::{ListenSettings, Settings};
 use crate::upstreams::{Checks, MOST_ATTEMPTS, Resolver};
 use pingora_core::server::configuration::ServerConf;
@@ -142,7 +142,8 @@ fn decision_door(settings: &Settings, rooms: &Rooms) -> Option<Arc<dyn Serve>> {
     let speakers = said.trusted.iter().chain(&settings.trusted_proxies).copied().collect();
     let requests = rooms.requests.with(RequestSettings {
         trusted_proxies: said.trusted.clone(),
-        challenges: None,
+        challenges: Challenges::default(),
+        is_encrypted: None,
         limits: settings.limits,
         is_for_proxies: true,
     });

@@ -2,11 +2,13 @@
 //! in this order. The main type is [`Rooms`]. Must not know Pingora.
 
 use super::ServerError;
+use super::authority::AuthorityParts;
 use super::identity;
 use super::origin_robots::{self, OriginRobots};
 use super::service_manager;
 use super::signals;
 use super::stop::Stop;
+use crate::acme::Acme;
 use crate::admin::Operations;
 use crate::clock::Clock;
 use crate::crawlers::Registry;
@@ -37,7 +39,7 @@ pub struct Rooms {
 impl Rooms {
     /// Opens the state directory, loads the policies, and begins this run in the state store. What fetches the origins'
     /// own robots.txt is returned beside the rooms: it does not run yet.
-    pub fn open(settings: &Settings) -> Result<(Rooms, OriginRobots), ServerError> {
+    pub fn open(settings: &Settings, authority: &AuthorityParts) -> Result<(Rooms, OriginRobots), ServerError> {
         let clock = clock(settings)?;
         let of_store = clock.clone();
         let (store, remembered) = StateStore::open(settings.state.as_deref(), Arc::new(move || of_store.moment()))?;
@@ -69,7 +71,7 @@ impl Rooms {
         let Instance { metrics, events, clock, .. } = &*instance;
         let upstreams = Upstreams::new(&settings.origins, metrics.clone(), events.clone(), clock.clone())?;
         let upstreams = Arc::new(upstreams);
-        let requests = requests(settings, &instance);
+        let requests = requests(settings, &instance, authority);
         let operations = Operations::new(Upkeep::new(instance.clone()), requests.clone(), upstreams.clone());
         if let Some(lists) = lists {
             operations.set_lists(lists);
@@ -83,6 +85,7 @@ impl Rooms {
         signals: Signals,
         stop: Arc<Stop>,
         certificates: Arc<Certificates>,
+        acme: Option<Arc<Acme>>,
     ) -> Result<(), ServerError> {
         let instance = self.instance.clone();
         let operations = self.operations.clone();
@@ -92,6 +95,7 @@ impl Rooms {
             instance.events.reopen();
             certificates.renew(Timestamp::from(instance.clock.now()), &instance.metrics);
             service_manager::reloading(&operations, || drop(operations.reload()));
+            acme.iter().for_each(|acme| acme.hurry());
         };
         signals::serve(signals, stop, hang_up).map_err(ServerError::io("cannot start the thread for signals"))
     }
@@ -106,20 +110,24 @@ impl Rooms {
 }
 
 /// The sequence of requests that come to the listeners of the proxy.
-fn requests(settings: &Settings, instance: &Instance) -> Arc<Requests> {
+fn requests(settings: &Settings, instance: &Instance, authority: &AuthorityParts) -> Arc<Requests> {
     let Instance { judge, recorder, clock, .. } = instance;
     let settings = RequestSettings {
         trusted_proxies: settings.trusted_proxies.clone(),
-        challenges: settings.acme_webroot.clone().map(|webroot| Challenges { webroot }),
+        challenges: Challenges { webroot: settings.acme_webroot.clone(), own: authority.own_files() },
+        is_encrypted: authority.is_encrypted(),
         limits: settings.limits,
         is_for_proxies: false,
     };
     Requests::new(judge.clone(), recorder.clone(), clock.clone(), settings)
 }
 
-/// The machine's clock, or one that a file shifts. A server that other machines can reach must not follow a file.
+/// The machine's clock, or one that a file shifts. A server that other machines can reach must not follow a file, nor ask
+/// its own token elsewhere than an authority does.
 fn clock(settings: &Settings) -> Result<Clock, ServerError> {
-    let Some(file) = &settings.clock else { return Ok(Clock::default()) };
+    if settings.clock.is_none() && settings.acme_ports.is_none() {
+        return Ok(Clock::default());
+    }
     let public = settings
         .listen
         .iter()
@@ -132,7 +140,7 @@ fn clock(settings: &Settings) -> Result<Clock, ServerError> {
         .find(|address| !address.ip().is_loopback());
     match public {
         Some(address) => Err(ServerError::ClockOnPublicAddress { address: *address }),
-        None => Ok(Clock::following(file)?),
+        None => Ok(settings.clock.as_deref().map(Clock::following).transpose()?.unwrap_or_default()),
     }
 }
 

@@ -157,6 +157,7 @@ impl SettingsFile {
             strict: self.strict.unwrap_or(false),
             new_hosts: Vec::new(),
             clock: None,
+            acme_ports: None,
         })
     }
 }

@@ -1,5 +1,6 @@
 //! Listeners as settings: an address, and what is spoken there.
 
+use super::AcmeSettings;
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
 use std::path::PathBuf;
@@ -34,8 +35,11 @@ impl From<SocketAddr> for ListenSettings {
 /// TLS of a listener.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TlsSettings {
-    /// The certificates. The first one is for clients that name no host, or one that no certificate has.
+    /// The certificates. The first one is for clients that name no host, or one that no certificate has. There may be none
+    /// where there is `acme`.
     pub certificates: Vec<CertificateFiles>,
+    /// Certificates that crawlgate gets by itself. All listeners that have it say the same.
+    pub acme: Option<AcmeSettings>,
     /// Whether TLS 1.2 is spoken, beside 1.3.
     pub allows_tls12: bool,
     /// What clients are told to remember.

@@ -2,6 +2,7 @@
 //!
 //! Text in, values out; knows no policy and opens nothing.
 
+mod acme;
 mod address;
 mod decisions;
 mod decode;
@@ -13,6 +14,7 @@ mod listen;
 mod origin;
 mod origin_index;
 
+pub use acme::{AcmeSettings, ChallengeChoice};
 pub use address::{ServerAddressError, ServerAddressMistake};
 pub use decisions::{DecisionAddress, DecisionSettings};
 pub use decode::read;
@@ -79,6 +81,15 @@ pub struct Settings {
     pub new_hosts: Vec<String>,
     /// A developer's clock.
     pub clock: Option<PathBuf>,
+    /// The ports that a developer's authority asks, in place of 80 and 443.
+    pub acme_ports: Option<(u16, u16)>,
+}
+
+impl Settings {
+    /// Certificates that crawlgate gets by itself, where a listener has them.
+    pub fn acme(&self) -> Option<&AcmeSettings> {
+        self.listen.iter().find_map(|listener| listener.tls.as_ref()?.acme.as_ref())
+    }
 }
 
 /// Where a server of an origin is.

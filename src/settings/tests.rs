@@ -345,3 +345,53 @@ fn a_size_is_written_in_units_and_so_are_its_bounds() {
     let help = diagnostics.items[0].help.as_deref().expect("what to do");
     assert!(help.starts_with("from 1KiB to 1MiB"), "{help}");
 }
+
+#[test]
+fn acme_takes_a_word_or_a_map() {
+    let read_acme = |acme: &str| {
+        let text = format!("listen: {{ address: 127.0.0.1:1, tls: {{ acme: {acme} }} }}\n");
+        let (said, diagnostics) = read(&Source { name: "crawlgate.yaml".into(), text: text.into() });
+        assert!(!diagnostics.has_errors(), "{acme}: {:?}", diagnostics.items);
+        said.and_then(|said| said.listen[0].tls.clone()?.acme).expect("acme")
+    };
+    assert_eq!(read_acme("yes"), AcmeSettings::default());
+    assert!(AcmeSettings::default().directory.contains("letsencrypt.org"));
+    let said = read_acme(
+        "{ email: a@b.example, directory: 'https://ca.example/dir', hosts: [Shop.example, bücher.example], challenge: http, \
+         resolvers: 9.9.9.9 }",
+    );
+    let expected = AcmeSettings {
+        email: Some("a@b.example".into()),
+        directory: "https://ca.example/dir".into(),
+        hosts: Some(vec!["shop.example".into(), "xn--bcher-kva.example".into()]),
+        challenge: ChallengeChoice::Http,
+        resolvers: vec![([9, 9, 9, 9], 53).into()],
+    };
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn mistakes_of_acme_are_told_where_they_are() {
+    for (tls, finding, column) in [
+        ("{ acme: { email: a } }", "bad-value", 52),
+        ("{ acme: { email: 'a@b@c' } }", "bad-value", 52),
+        ("{ acme: { directory: 'http://ca.example' } }", "bad-value", 56),
+        ("{ acme: { hosts: '*.a.example' } }", "bad-host", 52),
+        ("{ acme: { hosts: [a.example, 10.0.0.1] } }", "bad-host", 64),
+        ("{ acme: { hosts: [a.example, a.example] } }", "duplicate-host", 64),
+        ("{ acme: { challenge: dns } }", "unknown-value", 56),
+        ("{ acme: { resolvers: a } }", "bad-address", 56),
+        ("{ acme: { eab: a } }", "unknown-field", 45),
+        ("{ acme: no }", "missing-field", 35),
+    ] {
+        let text = format!("\nlisten: {{ address: 127.0.0.1:1, tls: {tls} }}\n");
+        let source = Source { name: "crawlgate.yaml".into(), text: text.into() };
+        let found = read(&source).1.items;
+        assert_eq!(found.iter().map(|found| found.id).collect::<Vec<_>>(), [finding], "{tls}");
+        let line = found[0].one_line(&source);
+        assert!(line.starts_with(&format!("crawlgate.yaml:2:{column}: ")), "{tls}: {line}");
+    }
+    let two = "listen: [{ address: 127.0.0.1:1, tls: { acme: yes } }, { address: 127.0.0.1:2, tls: { acme: { hosts: a.example } } }]";
+    let found = read(&Source { name: "crawlgate.yaml".into(), text: two.into() }).1.items;
+    assert_eq!(found.iter().map(|found| found.id).collect::<Vec<_>>(), ["bad-value"]);
+}

@@ -35,3 +35,35 @@ pub struct RefusedRenewal {
     /// Why it cannot use them.
     pub reason: String,
 }
+
+/// A host that crawlgate gets a certificate for by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OrderStatus {
+    /// Its name.
+    pub host: String,
+    /// When its certificate expires; `None` where it has none yet.
+    #[serde(serialize_with = "rfc3339")]
+    pub not_after: Option<Timestamp>,
+    /// When it is to be renewed.
+    #[serde(serialize_with = "rfc3339")]
+    pub renewal: Option<Timestamp>,
+    /// The last attempt, where it failed.
+    pub failed: Option<FailedOrder>,
+    /// What an operator has to look at.
+    pub problem: Option<String>,
+}
+
+/// An attempt that brought no certificate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedOrder {
+    /// When.
+    #[serde(serialize_with = "rfc3339")]
+    pub at: Timestamp,
+    /// Why.
+    pub reason: String,
+    /// Attempts in a row that failed so.
+    pub times: u32,
+    /// When crawlgate tries again.
+    #[serde(serialize_with = "rfc3339")]
+    pub next: Timestamp,
+}

@@ -17,7 +17,7 @@ mod traffic;
 
 pub use access::AccessLog;
 pub use access_record::{AccessRecord, Octets};
-pub use certificates::{CertificateStatus, RefusedRenewal};
+pub use certificates::{CertificateStatus, FailedOrder, OrderStatus, RefusedRenewal};
 pub use events::{Event, Events, ServerEvent};
 pub use log_writer::LogWriter;
 pub use metrics::{

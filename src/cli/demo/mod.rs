@@ -67,6 +67,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         // The site is new with the demo: no crawler can have a copy of another robots.txt.
         new_hosts: ["127.0.0.1", "localhost", "::1"].map(String::from).to_vec(),
         clock: arguments.clock.clone(),
+        acme_ports: None,
     };
     start_tracing(crate::server::LOG_FILTER, false);
     let outcome = run::serve(settings, |bound| guide::print(bound, &policies, &control, &access_log));
@@ -80,7 +81,12 @@ fn listener(arguments: &Arguments, temporary: &Path) -> Result<ListenSettings, F
     let address = arguments.listen.unwrap_or_else(|| preferred(if arguments.tls { 8443 } else { 8080 }));
     let tls = match arguments.tls {
         false => None,
-        true => Some(TlsSettings { certificates: vec![certificate::make(temporary)?], allows_tls12: true, hsts: None }),
+        true => Some(TlsSettings {
+            certificates: vec![certificate::make(temporary)?],
+            acme: None,
+            allows_tls12: true,
+            hsts: None,
+        }),
     };
     Ok(ListenSettings { tls, ..address.into() })
 }

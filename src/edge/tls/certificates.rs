@@ -1,11 +1,14 @@
 //! [`Certificates`]: those of all listeners, chosen by the name that a client asks for. Renewed files are taken while
 //! connections go on; files that cannot be used are refused, and the former certificate stays.
 //!
+//! Beside those of files there are the ones that crawlgate gets by itself ([`Issued`]).
+//!
 //! A certificate's files are in use, or refused: changed to something that cannot be used. Each change of the files moves
 //! it to one of the two.
 
 use super::certificate::{Certificate, CertificateError, Contents, Weakness};
 use super::{TlsError, TlsListener};
+use crate::acme::{ALPN, Issued};
 use crate::settings::{CertificateFiles, ListenSettings};
 use crate::telemetry::{CertificateStatus, Metrics, RefusedRenewal};
 use crate::time::Timestamp;
@@ -23,12 +26,14 @@ const DAY: i64 = 86_400;
 #[derive(Default)]
 pub struct Certificates {
     sets: Vec<Arc<CertificateSet>>,
+    issued: Option<Arc<Issued>>,
 }
 
 /// The certificates of one listener.
 pub(super) struct CertificateSet {
     kept: Mutex<Vec<Kept>>,
     by_name: ArcSwap<ByName>,
+    issued: Option<Arc<Issued>>,
 }
 
 /// A certificate in use, and its files.
@@ -42,13 +47,13 @@ struct Kept {
 }
 
 /// The certificates by the names in them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct ByName {
     exact: HashMap<String, Arc<CertifiedKey>>,
     /// By what follows `*.`.
     wildcards: HashMap<String, Arc<CertifiedKey>>,
     /// For clients that name no host, or one that no certificate has.
-    first: Arc<CertifiedKey>,
+    first: Option<Arc<CertifiedKey>>,
 }
 
 /// What clients may refuse a certificate for, for people.
@@ -61,15 +66,22 @@ pub struct CertificateProblem {
 }
 
 impl Certificates {
-    /// Reads the certificates of these listeners, and sets TLS up for each that has some.
+    /// Reads the certificates of these listeners, and sets TLS up for each that has some, or issued ones.
     ///
     /// # Errors
     /// A certificate cannot be used.
-    pub fn open(listeners: &[ListenSettings]) -> Result<(Certificates, Vec<Option<TlsListener>>), TlsError> {
+    pub fn open(
+        listeners: &[ListenSettings],
+        issued: &Arc<Issued>,
+    ) -> Result<(Certificates, Vec<Option<TlsListener>>), TlsError> {
         let mut certificates = Certificates::default();
         let mut open = |listener: &ListenSettings| -> Result<Option<TlsListener>, TlsError> {
             let Some(tls) = &listener.tls else { return Ok(None) };
-            let set = Arc::new(CertificateSet::open(&tls.certificates)?);
+            let issued = tls.acme.as_ref().map(|_| issued.clone());
+            let set = Arc::new(CertificateSet::open(&tls.certificates, issued.clone())?);
+            if issued.is_some() {
+                certificates.issued = issued;
+            }
             certificates.sets.push(set.clone());
             TlsListener::new(tls, set).map(Some)
         };
@@ -83,12 +95,13 @@ impl Certificates {
         for set in &self.sets {
             let mut kept = set.kept.lock().unwrap_or_else(PoisonError::into_inner);
             let changed = kept.iter_mut().map(|kept| kept.renew(now)).fold(false, |any, changed| any | changed);
-            if changed && let Some(by_name) = ByName::new(&kept) {
-                set.by_name.store(Arc::new(by_name));
+            if changed {
+                set.by_name.store(Arc::new(ByName::new(&kept)));
             }
             refused += kept.iter().filter(|kept| kept.refused.is_some()).count();
             not_after.extend(kept.iter().map(|kept| (kept.name().to_owned(), kept.certificate.not_after.0)));
         }
+        not_after.extend(self.issued.iter().flat_map(|issued| issued.ends()));
         metrics.set_certificates(&not_after, refused);
     }
 
@@ -102,13 +115,25 @@ impl Certificates {
         problems
     }
 
-    /// The hosts of the settings that no certificate is for, if there are certificates.
+    /// Whether a certificate from files is for a host of the settings, which may be a wildcard itself.
+    pub fn has_file_for(&self, host: &str) -> bool {
+        self.sets.iter().any(|set| set.by_name.load().has(host))
+    }
+
+    /// Whether a client of a host finds a certificate for it.
+    pub fn has(&self, host: &str) -> bool {
+        self.has_file_for(host) || self.issued.as_ref().is_some_and(|issued| issued.has(host))
+    }
+
+    /// The hosts of the settings that no certificate is for, if there are certificates. crawlgate gets those of whole names
+    /// by itself where it gets any.
     pub fn uncovered<'a>(&self, hosts: impl IntoIterator<Item = &'a String>) -> Vec<CertificateProblem> {
         if self.is_empty() {
             return Vec::new();
         }
-        let is_covered = |host: &str| self.sets.iter().any(|set| set.by_name.load().has(host));
-        let uncovered = hosts.into_iter().filter(|host| !is_covered(host)).map(|host| CertificateProblem {
+        let is_got = |host: &str| self.issued.is_some() && !host.starts_with("*.");
+        let hosts = hosts.into_iter().filter(|host| !is_got(host) && !self.has_file_for(host));
+        let uncovered = hosts.map(|host| CertificateProblem {
             is_error: false,
             text: format!(
                 "no certificate is for {host}, which `origins` names: clients refuse https://{host}. Add a certificate with \
@@ -135,12 +160,28 @@ impl Certificates {
 }
 
 impl CertificateSet {
-    fn open(files: &[CertificateFiles]) -> Result<CertificateSet, CertificateError> {
+    fn open(files: &[CertificateFiles], issued: Option<Arc<Issued>>) -> Result<CertificateSet, CertificateError> {
         let kept: Vec<Kept> = files.iter().map(Kept::open).collect::<Result<_, _>>()?;
-        // Settings have at least one certificate.
-        let none = || CertificateError::NoCertificate(Default::default());
-        let by_name = ByName::new(&kept).ok_or_else(none)?;
-        Ok(CertificateSet { kept: Mutex::new(kept), by_name: ArcSwap::from_pointee(by_name) })
+        let by_name = ArcSwap::from_pointee(ByName::new(&kept));
+        Ok(CertificateSet { kept: Mutex::new(kept), by_name, issued })
+    }
+
+    /// The certificate for a client that asks for this name. One of files outranks an issued one, and a whole name a
+    /// wildcard.
+    fn of(&self, name: Option<&str>) -> Option<Arc<CertifiedKey>> {
+        let by_name = self.by_name.load();
+        let name = name.map(str::to_ascii_lowercase);
+        let exact = name.as_ref().and_then(|name| by_name.exact.get(name).cloned());
+        let issued = || self.issued.as_ref()?.certificate(name.as_ref()?);
+        let wildcard = || by_name.wildcard(name.as_ref()?);
+        let found = exact.or_else(issued).or_else(wildcard).or_else(|| by_name.first.clone());
+        found.or_else(|| match (&name, self.issued.as_ref()?) {
+            (Some(name), issued) => {
+                issued.note_missing(name);
+                None
+            }
+            (None, issued) => issued.any(),
+        })
     }
 }
 
@@ -152,7 +193,11 @@ impl fmt::Debug for CertificateSet {
 
 impl ResolvesServerCert for CertificateSet {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.by_name.load().of(hello.server_name()))
+        let is_question = hello.alpn().is_some_and(|mut offered| offered.any(|protocol| protocol == ALPN));
+        match &self.issued {
+            Some(issued) if is_question => issued.handshake(&hello.server_name()?.to_ascii_lowercase()),
+            _ => self.of(hello.server_name()),
+        }
     }
 }
 
@@ -251,10 +296,10 @@ impl Kept {
 }
 
 impl ByName {
-    /// `None` without a certificate. Of two certificates with one name, the first one counts.
-    fn new(kept: &[Kept]) -> Option<ByName> {
-        let first = kept.first()?.certificate.key.clone();
-        let mut by_name = ByName { exact: HashMap::new(), wildcards: HashMap::new(), first };
+    /// Of two certificates with one name, the first one counts.
+    fn new(kept: &[Kept]) -> ByName {
+        let first = kept.first().map(|kept| kept.certificate.key.clone());
+        let mut by_name = ByName { first, ..ByName::default() };
         for Kept { certificate, .. } in kept {
             for name in &certificate.names {
                 let (names, name) = match name.strip_prefix("*.") {
@@ -264,7 +309,7 @@ impl ByName {
                 names.entry(name.to_owned()).or_insert_with(|| certificate.key.clone());
             }
         }
-        Some(by_name)
+        by_name
     }
 
     /// Whether a certificate has this host of the settings, which may be a wildcard itself.
@@ -275,13 +320,9 @@ impl ByName {
         }
     }
 
-    /// The certificate for a client that asks for this name.
-    fn of(&self, name: Option<&str>) -> Arc<CertifiedKey> {
-        let Some(name) = name else { return self.first.clone() };
-        let name = name.to_ascii_lowercase();
-        // A wildcard stands for one label (RFC 9525 section 6.3).
-        let by_wildcard = || name.split_once('.').and_then(|(_, rest)| self.wildcards.get(rest));
-        self.exact.get(&name).or_else(by_wildcard).unwrap_or(&self.first).clone()
+    /// The certificate of a wildcard, which stands for one label (RFC 9525 section 6.3).
+    fn wildcard(&self, name: &str) -> Option<Arc<CertifiedKey>> {
+        name.split_once('.').and_then(|(_, rest)| self.wildcards.get(rest)).cloned()
     }
 }
 

@@ -7,6 +7,7 @@ mod certificates;
 pub use certificate::CertificateError;
 pub use certificates::{CertificateProblem, Certificates};
 
+use crate::acme;
 use crate::settings::TlsSettings;
 use certificates::CertificateSet;
 use http::HeaderValue;
@@ -50,6 +51,8 @@ pub struct Handshake {
     pub version: &'static str,
     /// Whether ALPN chose HTTP/2.
     pub speaks_http2: bool,
+    /// Whether it was an authority's question (RFC 8737): nothing follows.
+    pub is_question: bool,
 }
 
 impl TlsListener {
@@ -60,6 +63,9 @@ impl TlsListener {
             .with_no_client_auth()
             .with_cert_resolver(certificates);
         config.alpn_protocols = vec![H2.to_vec(), HTTP1.to_vec()];
+        if settings.acme.is_some() {
+            config.alpn_protocols.push(acme::ALPN.to_vec());
+        }
         config.ticketer = ring::Ticketer::new()?;
         let hsts = settings.hsts.and_then(|hsts| HeaderValue::try_from(hsts.value()).ok());
         Ok(TlsListener { acceptor: TlsAcceptor::from(Arc::new(config)), hsts })
@@ -73,10 +79,11 @@ impl TlsListener {
         let stream = self.acceptor.accept(stream).await?;
         let connection = stream.get_ref().1;
         let speaks_http2 = connection.alpn_protocol() == Some(H2);
+        let is_question = connection.alpn_protocol() == Some(acme::ALPN);
         let version = match connection.protocol_version() {
             Some(ProtocolVersion::TLSv1_2) => "1.2",
             _ => "1.3",
         };
-        Ok(Handshake { stream, version, speaks_http2 })
+        Ok(Handshake { stream, version, speaks_http2, is_question })
     }
 }

@@ -1,5 +1,6 @@
 //! `listen` decoded.
 
+use super::super::acme::acme;
 use super::super::{CertificateFiles, Hsts, ListenSettings, RedirectSettings, TlsSettings};
 use super::{HOUR, address, duration, later, list, path};
 use crate::yaml::{Decoder, Node, Value};
@@ -24,6 +25,13 @@ pub(super) fn listen(node: &Node, decoder: &mut Decoder<'_>) -> Vec<ListenSettin
             continue;
         }
         found.push(value);
+    }
+    let mut said = found.iter().filter_map(|listener| listener.tls.as_ref()?.acme.as_ref());
+    if let Some(first) = said.next()
+        && said.any(|other| other != first)
+    {
+        decoder.error("bad-value", node.span, "the listeners say different things in `acme`").help =
+            Some("write the same `acme` at each of them: crawlgate has one account and one set of certificates".into());
     }
     found
 }
@@ -73,8 +81,8 @@ fn redirect(node: &Node, decoder: &mut Decoder<'_>) -> Option<RedirectSettings> 
 }
 
 fn tls(node: &Node, decoder: &mut Decoder<'_>) -> Option<TlsSettings> {
-    let mut fields = decoder.fields(node, "a map: certificates, min_version, hsts")?;
-    later(&mut fields, &["acme", "client"], decoder);
+    let mut fields = decoder.fields(node, "a map: certificates, acme, min_version, hsts")?;
+    later(&mut fields, &["client"], decoder);
     let certificates: Vec<CertificateFiles> = match fields.take("certificates") {
         Some(node) => list(node, decoder, "a list of maps with `cert` and `key`")
             .iter()
@@ -82,16 +90,17 @@ fn tls(node: &Node, decoder: &mut Decoder<'_>) -> Option<TlsSettings> {
             .collect(),
         None => Vec::new(),
     };
+    let acme = fields.take("acme").and_then(|node| acme(node, decoder));
     let versions = [("1.2", true), ("1.3", false)];
     let allows_tls12 = fields.take("min_version").and_then(|node| decoder.word(node, &versions, "a version of TLS"));
     let hsts = fields.take("hsts").and_then(|node| hsts(node, decoder));
     fields.finish(decoder);
-    if certificates.is_empty() {
-        decoder.error("missing-field", node.span, "`tls` needs `certificates`").help =
-            Some("write `certificates: [{ cert: fullchain.pem, key: privkey.pem }]`".into());
+    if certificates.is_empty() && acme.is_none() {
+        decoder.error("missing-field", node.span, "`tls` needs `certificates` or `acme`").help =
+            Some("write `certificates: [{ cert: fullchain.pem, key: privkey.pem }]`, or `acme: yes`".into());
         return None;
     }
-    Some(TlsSettings { certificates, allows_tls12: allows_tls12.unwrap_or(true), hsts })
+    Some(TlsSettings { certificates, acme, allows_tls12: allows_tls12.unwrap_or(true), hsts })
 }
 
 fn certificate(node: &Node, decoder: &mut Decoder<'_>) -> Option<CertificateFiles> {

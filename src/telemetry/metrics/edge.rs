@@ -13,6 +13,7 @@ pub(super) struct EdgeMetrics {
     handshakes: IntCounterVec,
     not_after: IntGaugeVec,
     refused_renewals: IntGauge,
+    orders: IntCounterVec,
     buffers: IntGauge,
 }
 
@@ -48,6 +49,11 @@ impl EdgeMetrics {
                 "crawlgate_buffers_bytes",
                 "The most that open requests and responses can hold in buffers, of limits.buffers.",
             ),
+            orders: register.counters(
+                "crawlgate_certificate_orders_total",
+                "Attempts to get a certificate from an authority, by result.",
+                &["result"],
+            ),
             refused_renewals: register.gauge(
                 "crawlgate_certificates_refused",
                 "Certificates whose files changed and cannot be used. The former certificate stays in use.",
@@ -75,6 +81,11 @@ impl Metrics {
     /// `crawlgate_tls_handshakes_total{version,protocol}`.
     pub fn tls_handshake(&self, version: &'static str, protocol: &'static str) {
         self.edge.handshakes.with_label_values(&[version, protocol]).inc();
+    }
+
+    /// `crawlgate_certificate_orders_total{result}`.
+    pub fn certificate_ordered(&self, result: &'static str) {
+        self.edge.orders.with_label_values(&[result]).inc();
     }
 
     /// `crawlgate_certificate_not_after_timestamp_seconds{name}` of all certificates in use, and

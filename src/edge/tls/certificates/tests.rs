@@ -24,7 +24,7 @@ fn write(directory: &Path, file: &str, names: &[&str], years: (i32, i32)) -> Cer
 
 /// The first name of the certificate that a client gets.
 fn chosen(set: &CertificateSet, name: Option<&str>) -> String {
-    let key = set.by_name.load().of(name);
+    let key = set.of(name).expect("a certificate");
     let kept = set.kept.lock().expect("unpoisoned");
     let kept = kept.iter().find(|kept| kept.certificate.key.cert == key.cert).expect("one of the certificates");
     kept.name().to_owned()
@@ -38,7 +38,7 @@ fn certificate_is_chosen_by_exact_name_then_wildcard_then_the_first() {
         write(directory.path(), "shop", &["shop.example", "*.shop.example"], (2000, 2100)),
         write(directory.path(), "blog", &["blog.shop.example"], (2000, 2100)),
     ];
-    let set = CertificateSet::open(&files).expect("certificates");
+    let set = CertificateSet::open(&files, None).expect("certificates");
     for (name, first) in [
         (None, "first.example"),
         (Some("other.example"), "first.example"),
@@ -55,10 +55,10 @@ fn certificate_is_chosen_by_exact_name_then_wildcard_then_the_first() {
 fn renewed_files_are_taken_and_bad_ones_are_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let files = write(directory.path(), "a", &["a.example"], (2000, 2100));
-    let set = Arc::new(CertificateSet::open(std::slice::from_ref(&files)).expect("a certificate"));
-    let certificates = Certificates { sets: vec![set.clone()] };
+    let set = Arc::new(CertificateSet::open(std::slice::from_ref(&files), None).expect("a certificate"));
+    let certificates = Certificates { sets: vec![set.clone()], issued: None };
     let metrics = Metrics::new();
-    let in_use = || set.by_name.load().of(None).cert.clone();
+    let in_use = || set.of(None).expect("a certificate").cert.clone();
     let refused = || metrics.render().contains("crawlgate_certificates_refused 1");
     let before = in_use();
     certificates.renew(NOW, &metrics);
@@ -93,8 +93,8 @@ fn what_clients_refuse_is_told() {
     let directory = tempfile::tempdir().expect("a directory");
     let problems = |years| {
         let files = write(directory.path(), "a", &["a.example"], years);
-        let set = Arc::new(CertificateSet::open(&[files]).expect("a certificate"));
-        let problems = Certificates { sets: vec![set] }.problems(NOW);
+        let set = Arc::new(CertificateSet::open(&[files], None).expect("a certificate"));
+        let problems = Certificates { sets: vec![set], issued: None }.problems(NOW);
         problems.iter().map(|problem| problem.is_error).collect::<Vec<_>>()
     };
     assert_eq!(problems((2000, 2100)), [false; 0]);

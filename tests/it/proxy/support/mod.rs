@@ -10,6 +10,7 @@ pub mod manager;
 pub mod nginx;
 mod operator;
 mod origin;
+pub mod pebble;
 pub mod program;
 mod time;
 mod tls;

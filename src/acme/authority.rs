@@ -1,0 +1,139 @@
+//! Requests to an authority, as the crate instant-acme makes them: [`BoundedHttp`]. Answers are bounded in size and time,
+//! every URL is https, and no redirect is followed. It keeps the Retry-After that the crate drops.
+
+use bytes::Bytes;
+use http::header::{RETRY_AFTER, USER_AGENT};
+use http::{HeaderValue, Request, Response};
+use http_body::Body;
+use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
+use std::future::{Future, poll_fn};
+use std::io::Read;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+use ureq::Agent;
+use ureq::tls::{RootCerts, TlsConfig};
+
+/// A chain of certificates has some KiB.
+const LARGEST: u64 = 512 * 1024;
+const CONNECT: Duration = Duration::from_secs(10);
+/// The limit for a request with its answer.
+const TIME: Duration = Duration::from_secs(30);
+/// Who asks (RFC 8555 section 6.1 wants it said).
+const AGENT: &str = concat!("crawlgate/", env!("CARGO_PKG_VERSION"), " instant-acme");
+
+/// A client with bounds.
+#[derive(Clone)]
+pub(super) struct BoundedHttp {
+    agent: Agent,
+    retry_after: Arc<Mutex<Option<Duration>>>,
+}
+
+/// Why an authority cannot be asked, beside what ureq says.
+#[derive(Debug, thiserror::Error)]
+enum RequestError {
+    #[error("{0}")]
+    Request(#[from] Box<ureq::Error>),
+    #[error("its answer broke off: {0}")]
+    Body(#[from] std::io::Error),
+    #[error("its answer has more than {LARGEST} bytes")]
+    TooLarge,
+    #[error("it names a URL that is not https")]
+    NotEncrypted,
+    #[error("the request was given up")]
+    GivenUp,
+}
+
+impl BoundedHttp {
+    pub(super) fn new() -> BoundedHttp {
+        let agent = Agent::new_with_config(
+            Agent::config_builder()
+                .http_status_as_error(false)
+                .max_redirects(0)
+                .max_redirects_will_error(false)
+                .https_only(true)
+                .timeout_global(Some(TIME))
+                .timeout_connect(Some(CONNECT))
+                .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build())
+                .build(),
+        );
+        BoundedHttp { agent, retry_after: Arc::default() }
+    }
+
+    /// What the last answer with a failure said about the next attempt.
+    pub(super) fn retry_after(&self) -> Option<Duration> {
+        *self.retry_after.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn call(&self, request: Request<Vec<u8>>) -> Result<Response<Bytes>, RequestError> {
+        if request.uri().scheme_str() != Some("https") {
+            return Err(RequestError::NotEncrypted);
+        }
+        let response = self.agent.run(request).map_err(Box::new)?;
+        let (head, body) = response.into_parts();
+        let mut octets = Vec::new();
+        body.into_reader().take(LARGEST + 1).read_to_end(&mut octets)?;
+        if octets.len() as u64 > LARGEST {
+            return Err(RequestError::TooLarge);
+        }
+        let failed = head.status.is_client_error() || head.status.is_server_error();
+        let after = failed.then(|| head.headers.get(RETRY_AFTER).and_then(duration)).flatten();
+        *self.retry_after.lock().unwrap_or_else(PoisonError::into_inner) = after;
+        Ok(Response::from_parts(head, Bytes::from(octets)))
+    }
+}
+
+impl HttpClient for BoundedHttp {
+    fn request(
+        &self,
+        request: Request<BodyWrapper<Bytes>>,
+    ) -> Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>> {
+        let client = self.clone();
+        Box::pin(async move {
+            let (mut head, body) = request.into_parts();
+            head.headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+            let request = Request::from_parts(head, octets(body).await);
+            let answer = tokio::task::spawn_blocking(move || client.call(request)).await;
+            let answer = answer.unwrap_or(Err(RequestError::GivenUp)).map_err(|error| Error::Other(error.into()))?;
+            let (parts, body) = answer.into_parts();
+            Ok(BytesResponse { parts, body: Box::new(body) })
+        })
+    }
+}
+
+/// The octets of a request, which are all there.
+async fn octets(mut body: BodyWrapper<Bytes>) -> Vec<u8> {
+    let mut octets = Vec::new();
+    while let Some(Ok(frame)) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+        if let Ok(data) = frame.into_data() {
+            octets.extend_from_slice(&data);
+        }
+    }
+    octets
+}
+
+/// Seconds, or a date (RFC 9110 section 10.2.3).
+fn duration(value: &HeaderValue) -> Option<Duration> {
+    let text = value.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = httpdate::parse_http_date(text).ok()?;
+    Some(date.duration_since(SystemTime::now()).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::duration;
+    use http::HeaderValue;
+    use std::time::Duration;
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        let read = |text: &'static str| duration(&HeaderValue::from_static(text));
+        assert_eq!(read("120"), Some(Duration::from_secs(120)));
+        assert_eq!(read("Fri, 31 Dec 1999 23:59:59 GMT"), Some(Duration::ZERO));
+        assert!(read("Fri, 31 Dec 2100 23:59:59 GMT") > Some(Duration::from_secs(86_400)));
+        assert_eq!((read("-1"), read("soon"), read("")), (None, None, None));
+    }
+}

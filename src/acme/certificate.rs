@@ -1,0 +1,105 @@
+//! [`IssuedCertificate`]: a certificate that an authority issued, checked before it is stored and used. What an authority
+//! sends is not believed: a certificate of another key or host is refused.
+
+use crate::time::Timestamp;
+use instant_acme::CertificateIdentifier;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, Der, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use x509_parser::extensions::ParsedExtension;
+use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+
+/// The longest chain.
+const MOST_CERTIFICATES: usize = 10;
+
+/// Why a certificate cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CertificateError {
+    /// It is no chain of certificates with a key in PEM.
+    #[error("it cannot be read")]
+    Unreadable,
+    /// It names another host.
+    #[error("it is not for this host")]
+    OtherHost,
+    /// It has expired.
+    #[error("it expired on {0}")]
+    Expired(String),
+    /// Its key is another one, or of a kind that is not accepted.
+    #[error("its key cannot be used: {0}")]
+    Key(rustls::Error),
+}
+
+/// A certificate of a host, with its key.
+#[derive(Debug)]
+pub(super) struct IssuedCertificate {
+    /// Its only host.
+    pub(super) host: String,
+    /// What rustls serves.
+    pub(super) key: Arc<CertifiedKey>,
+    pub(super) not_before: Timestamp,
+    pub(super) not_after: Timestamp,
+    /// How the authority names it when it suggests a renewal (RFC 9773 section 4.1).
+    pub(super) id: Option<CertificateIdentifier<'static>>,
+    /// Where it is stored.
+    pub(super) file: PathBuf,
+    /// When crawlgate got it; `None`: before the start.
+    pub(super) obtained: Option<Timestamp>,
+}
+
+impl IssuedCertificate {
+    /// Reads a private key and a chain, both in PEM.
+    pub(super) fn read(host: &str, pem: &str, file: PathBuf) -> Result<IssuedCertificate, CertificateError> {
+        let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(pem.as_bytes())
+            .take(MOST_CERTIFICATES)
+            .collect::<Result<_, _>>()
+            .map_err(|_| CertificateError::Unreadable)?;
+        let first = chain.first().ok_or(CertificateError::Unreadable)?.clone();
+        let (_, parsed) = X509Certificate::from_der(&first).map_err(|_| CertificateError::Unreadable)?;
+        if !is_for(&parsed, host) {
+            return Err(CertificateError::OtherHost);
+        }
+        let key = PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|_| CertificateError::Unreadable)?;
+        let key = CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(CertificateError::Key)?;
+        Ok(IssuedCertificate {
+            host: host.to_owned(),
+            key: Arc::new(key),
+            not_before: Timestamp(parsed.validity().not_before.timestamp()),
+            not_after: Timestamp(parsed.validity().not_after.timestamp()),
+            id: id(&parsed),
+            file,
+            obtained: None,
+        })
+    }
+
+    /// Refuses one that has expired.
+    pub(super) fn valid_at(self, now: Timestamp) -> Result<IssuedCertificate, CertificateError> {
+        match now > self.not_after {
+            true => Err(CertificateError::Expired(self.not_after.to_http_date())),
+            false => Ok(self),
+        }
+    }
+
+    /// From its beginning to its end.
+    pub(super) fn lifetime(&self) -> Duration {
+        self.not_after.since(self.not_before)
+    }
+}
+
+fn is_for(certificate: &X509Certificate<'_>, host: &str) -> bool {
+    let extension = certificate.subject_alternative_name().ok().flatten();
+    let mut names = extension.iter().flat_map(|extension| &extension.value.general_names);
+    names.any(|name| matches!(name, GeneralName::DNSName(name) if name.eq_ignore_ascii_case(host)))
+}
+
+fn id(certificate: &X509Certificate<'_>) -> Option<CertificateIdentifier<'static>> {
+    let authority = certificate.extensions().iter().find_map(|extension| match extension.parsed_extension() {
+        ParsedExtension::AuthorityKeyIdentifier(authority) => authority.key_identifier.as_ref().map(|key| key.0),
+        _ => None,
+    })?;
+    let serial = certificate.tbs_certificate.raw_serial();
+    Some(CertificateIdentifier::new(Der::from_slice(authority), Der::from_slice(serial)).into_owned())
+}

@@ -1,0 +1,150 @@
+//! Why a host got no certificate: [`OrderError`], and the [`FailureKind`] that says how long to wait.
+
+use super::certificate::CertificateError;
+use instant_acme::{Error, Problem};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Longer problems of an authority are cut.
+const LONGEST: usize = 500;
+
+/// A file of the state directory cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {source}", path.display())]
+pub(super) struct StorageError {
+    pub(super) path: PathBuf,
+    pub(super) source: io::Error,
+}
+
+/// Why a host got no certificate.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum OrderError {
+    /// The host leads to another server, or nowhere.
+    #[error("{0}")]
+    Elsewhere(String),
+    /// The authority does not answer, or not as it should.
+    #[error("the authority cannot be asked: {0}")]
+    Away(String),
+    /// The authority says no.
+    #[error("the authority refuses: {0}")]
+    Refused(String),
+    /// The authority says that there were too many requests.
+    #[error("the authority limits requests: {0}")]
+    Limited(String),
+    /// The authority does not know the account.
+    #[error("the authority does not know the account: {0}")]
+    NoAccount(String),
+    /// What the authority sent is no certificate for the host.
+    #[error("the certificate of the authority cannot be used: {0}")]
+    Certificate(#[from] CertificateError),
+    /// The state directory cannot be used.
+    #[error("cannot use the state directory: {0}")]
+    Storage(#[from] StorageError),
+    /// A key or a request cannot be made.
+    #[error("cannot make a key or a request for a certificate: {0}")]
+    Key(#[from] rcgen::Error),
+}
+
+/// What kind of failure it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum FailureKind {
+    /// The name leads elsewhere: nothing was ordered.
+    Elsewhere,
+    /// The authority does not answer as it should.
+    Away,
+    /// The authority refuses.
+    Refused,
+    /// The authority limits requests.
+    Limited,
+    /// This machine: disk, randomness.
+    Own,
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3_600);
+const DAY: Duration = Duration::from_secs(86_400);
+
+impl FailureKind {
+    /// Its name in the metrics.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            FailureKind::Elsewhere => "elsewhere",
+            FailureKind::Away => "away",
+            FailureKind::Refused => "refused",
+            FailureKind::Limited => "limited",
+            FailureKind::Own => "own",
+        }
+    }
+
+    /// The pause after so many failures in a row. A refusal counts against the limits of an authority (Let's Encrypt: five an
+    /// hour for a host), a question for crawlgate's own token against none.
+    pub(super) fn pause(self, times: u32, retry_after: Option<Duration>) -> Duration {
+        let (first, most) = match self {
+            FailureKind::Elsewhere => (MINUTE, 10 * MINUTE),
+            FailureKind::Away | FailureKind::Own => (MINUTE, HOUR),
+            FailureKind::Refused => (20 * MINUTE, DAY),
+            FailureKind::Limited => (HOUR, DAY),
+        };
+        let doubled = first.saturating_mul(1_u32 << times.saturating_sub(1).min(16)).min(most);
+        match retry_after {
+            // An authority may not keep a host waiting for ever.
+            Some(after) => after.clamp(MINUTE / 6, 7 * DAY),
+            None => doubled,
+        }
+    }
+}
+
+impl OrderError {
+    pub(super) fn kind(&self) -> FailureKind {
+        match self {
+            OrderError::Elsewhere(_) => FailureKind::Elsewhere,
+            OrderError::Away(_) => FailureKind::Away,
+            OrderError::Refused(_) | OrderError::Certificate(_) | OrderError::NoAccount(_) => FailureKind::Refused,
+            OrderError::Limited(_) => FailureKind::Limited,
+            OrderError::Storage(_) | OrderError::Key(_) => FailureKind::Own,
+        }
+    }
+}
+
+impl From<Error> for OrderError {
+    fn from(error: Error) -> OrderError {
+        match error {
+            Error::Api(problem) => of_problem(&problem),
+            Error::Json(error) => OrderError::Away(format!("its answer is not of ACME ({error})")),
+            Error::Timeout(_) => OrderError::Away("it takes too long to check or to issue".into()),
+            error => OrderError::Away(cut(&error.to_string())),
+        }
+    }
+}
+
+fn of_problem(problem: &Problem) -> OrderError {
+    let text = text(problem);
+    let kind = problem.r#type.as_deref().unwrap_or_default();
+    match kind.strip_prefix("urn:ietf:params:acme:error:").unwrap_or_default() {
+        "rateLimited" => OrderError::Limited(text),
+        "accountDoesNotExist" => OrderError::NoAccount(text),
+        "badNonce" | "serverInternal" => OrderError::Away(text),
+        _ if problem.status.is_some_and(|status| status >= 500) => OrderError::Away(text),
+        _ if problem.status == Some(429) => OrderError::Limited(text),
+        _ => OrderError::Refused(text),
+    }
+}
+
+/// A problem for people: what the authority says of it, and of each host.
+pub(super) fn text(problem: &Problem) -> String {
+    let details = problem.subproblems.iter().filter_map(|problem| problem.detail.as_deref());
+    let details: Vec<&str> = problem.detail.as_deref().into_iter().chain(details).collect();
+    match details.is_empty() {
+        true => cut(problem.r#type.as_deref().unwrap_or("without a reason")),
+        false => cut(&details.join("; ")),
+    }
+}
+
+/// On one line, and not longer than a reader has patience for.
+pub(super) fn cut(text: &str) -> String {
+    let text: String = text.chars().take(LONGEST).map(|sign| if sign.is_control() { ' ' } else { sign }).collect();
+    text.trim().to_owned()
+}

@@ -1,0 +1,158 @@
+//! [`Issued`]: what handshakes and requests read: the certificates in use by host, and the answers to questions that an
+//! authority has now. A handshake loads one pointer.
+
+use super::certificate::IssuedCertificate;
+use arc_swap::ArcSwap;
+use rcgen::{CertificateParams, CustomExtension, DistinguishedName, KeyPair};
+use rustls::crypto::ring::sign::any_ecdsa_type;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::sign::CertifiedKey;
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The protocol of handshakes that prove a host to an authority (RFC 8737 section 6.2).
+pub const ALPN: &[u8] = b"acme-tls/1";
+
+/// The certificates in use, and the open questions of the authority.
+#[derive(Debug, Default)]
+pub struct Issued {
+    by_host: ArcSwap<BTreeMap<String, Arc<IssuedCertificate>>>,
+    open: Mutex<OpenQuestions>,
+    /// Hosts that are to get a certificate and have none, with whether a client was told so.
+    missing: Mutex<BTreeMap<String, bool>>,
+}
+
+#[derive(Debug, Default)]
+struct OpenQuestions {
+    /// By token.
+    files: HashMap<String, String>,
+    /// By host.
+    handshakes: HashMap<String, Arc<CertifiedKey>>,
+}
+
+/// Answers a question as long as it lives.
+pub(super) struct Answering {
+    issued: Arc<Issued>,
+    question: Question,
+}
+
+enum Question {
+    File(String),
+    Handshake(String),
+}
+
+impl Issued {
+    /// The certificate of a host.
+    pub fn certificate(&self, host: &str) -> Option<Arc<CertifiedKey>> {
+        self.by_host.load().get(host).map(|certificate| certificate.key.clone())
+    }
+
+    /// The certificate for clients that name no host.
+    pub fn any(&self) -> Option<Arc<CertifiedKey>> {
+        self.by_host.load().values().next().map(|certificate| certificate.key.clone())
+    }
+
+    /// Whether a host has a certificate.
+    pub fn has(&self, host: &str) -> bool {
+        self.by_host.load().contains_key(host)
+    }
+
+    /// When each certificate in use expires, by host.
+    pub fn ends(&self) -> Vec<(String, i64)> {
+        self.by_host.load().iter().map(|(host, certificate)| (host.clone(), certificate.not_after.0)).collect()
+    }
+
+    /// The content of the file that an authority asks for by its token (RFC 8555 section 8.3).
+    pub fn file(&self, token: &str) -> Option<String> {
+        self.questions().files.get(token).cloned()
+    }
+
+    /// The certificate for a handshake of an authority (RFC 8737 section 3).
+    pub fn handshake(&self, host: &str) -> Option<Arc<CertifiedKey>> {
+        self.questions().handshakes.get(host).cloned()
+    }
+
+    /// Says in the log that a client wants a certificate which is still to come: once for each host.
+    pub fn note_missing(&self, host: &str) {
+        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(told @ false) = missing.get_mut(host) {
+            *told = true;
+            tracing::warn!(
+                host,
+                "a client asks for https, and the host has no certificate yet; the handshake fails. `crawlgate status` says \
+                 how the order stands"
+            );
+        }
+    }
+
+    pub(super) fn get(&self, host: &str) -> Option<Arc<IssuedCertificate>> {
+        self.by_host.load().get(host).cloned()
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<IssuedCertificate>> {
+        self.by_host.load().values().cloned().collect()
+    }
+
+    /// Takes a certificate into use.
+    pub(super) fn insert(&self, certificate: IssuedCertificate) {
+        let certificate = Arc::new(certificate);
+        self.by_host.rcu(|before| {
+            let mut after = BTreeMap::clone(before);
+            after.insert(certificate.host.clone(), certificate.clone());
+            after
+        });
+        self.missing.lock().unwrap_or_else(PoisonError::into_inner).remove(&certificate.host);
+    }
+
+    /// Names the hosts that are to get a certificate. Returns those that had one before they were named, or have none, and
+    /// were not named before.
+    pub(super) fn expect(&self, hosts: &BTreeSet<String>) -> Vec<String> {
+        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        missing.retain(|host, _| hosts.contains(host));
+        let new: Vec<String> =
+            hosts.iter().filter(|host| !self.has(host) && !missing.contains_key(*host)).cloned().collect();
+        missing.extend(new.iter().map(|host| (host.clone(), false)));
+        new
+    }
+
+    /// Answers the question for a file until the value is dropped.
+    pub(super) fn answer_file(self: &Arc<Issued>, token: &str, content: String) -> Answering {
+        self.questions().files.insert(token.to_owned(), content);
+        Answering { issued: self.clone(), question: Question::File(token.to_owned()) }
+    }
+
+    /// Answers handshakes of an authority until the value is dropped.
+    pub(super) fn answer_handshake(self: &Arc<Issued>, host: &str, key: Arc<CertifiedKey>) -> Answering {
+        self.questions().handshakes.insert(host.to_owned(), key);
+        Answering { issued: self.clone(), question: Question::Handshake(host.to_owned()) }
+    }
+
+    fn questions(&self) -> MutexGuard<'_, OpenQuestions> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        let mut questions = self.issued.questions();
+        match &self.question {
+            Question::File(token) => drop(questions.files.remove(token)),
+            Question::Handshake(host) => drop(questions.handshakes.remove(host)),
+        }
+    }
+}
+
+/// The certificate that proves a host in a handshake of an authority: it has the hash of the proof (RFC 8737 section 3).
+pub(super) fn challenge_key(host: &str, proof: &[u8]) -> Result<Arc<CertifiedKey>, rcgen::Error> {
+    let digest: [u8; 32] = Sha256::digest(proof).into();
+    let mut params = CertificateParams::new(vec![host.to_owned()])?;
+    params.distinguished_name = DistinguishedName::new();
+    params.custom_extensions = vec![CustomExtension::new_acme_identifier(&digest)];
+    let key = KeyPair::generate()?;
+    let certificate = params.self_signed(&key)?;
+    let key = PrivateKeyDer::try_from(key.serialize_der()).map_err(|_| rcgen::Error::CouldNotParseKeyPair)?;
+    let key = any_ecdsa_type(&key).map_err(|_| rcgen::Error::CouldNotParseKeyPair)?;
+    // Not `from_der`, which reads the certificate, and refuses the critical extension.
+    Ok(Arc::new(CertifiedKey::new(vec![certificate.der().clone()], key)))
+}

@@ -1,0 +1,30 @@
+//! Certificates by themselves: [`Acme`] gets certificates from an authority (RFC 8555) and renews them, [`Issued`] is what the
+//! doors read of it: the certificates in use, and the answers to questions of the authority. Must not know policies,
+//! requests or connections.
+//!
+//! Each host has an order of its own, so that one bad name hurts no other. A host is in one of these states:
+//! - `Due`: it has no certificate, or its certificate is to be renewed. Its turn moves it to `Running`.
+//! - `Running`: crawlgate asks its own token under the host, orders, answers the authority, and fetches the certificate. The
+//!   order is stored before it is acted on: after a restart it goes on. The certificate moves the host to `Certified`, a
+//!   failure to `Paused`.
+//! - `Paused`: the last attempt failed. The pause is stored, and its end moves the host to `Due`.
+//! - `Certified`: its certificate is in use. Two thirds of its life, or the window that the authority suggests (RFC 9773),
+//!   move it to `Due`.
+
+mod account;
+mod authority;
+mod certificate;
+mod failure;
+mod issued;
+mod keeper;
+mod order;
+mod progress;
+mod reach;
+mod renewal;
+mod status;
+mod storage;
+mod turn;
+
+pub use issued::{ALPN, Issued};
+pub use keeper::{Acme, AcmeThread};
+pub use reach::Ports;

@@ -1,0 +1,102 @@
+//! One order at the authority, from wherever it stands to the certificate: [`finish`]. Must not know when a certificate is
+//! due, nor what becomes of a failure.
+
+use super::failure::{self, OrderError};
+use super::issued::{Answering, Issued, challenge_key};
+use super::progress::{ChallengeKind, RunningOrder};
+use instant_acme::{AuthorizationStatus, ChallengeType, KeyAuthorization, Order, OrderStatus, RetryPolicy};
+use rcgen::{CertificateParams, DistinguishedName, KeyPair};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the authority may take to check, and to issue.
+const PATIENCE: RetryPolicy =
+    RetryPolicy::new().initial_delay(Duration::from_millis(250)).backoff(1.5).timeout(Duration::from_secs(180));
+
+/// Brings an order to its end; the private key and the chain, both in PEM.
+pub(super) async fn finish(
+    order: &mut Order,
+    running: &RunningOrder,
+    host: &str,
+    issued: &Arc<Issued>,
+) -> Result<String, OrderError> {
+    if order.state().status == OrderStatus::Pending {
+        let answering = answer(order, running.challenge, host, issued).await?;
+        let ready = order.poll_ready(&PATIENCE).await;
+        drop(answering);
+        if !matches!(ready, Ok(OrderStatus::Ready)) {
+            let refused = refusal(order).await;
+            return Err(refused.unwrap_or_else(|| match ready {
+                Err(error) => error.into(),
+                Ok(_) => OrderError::Refused("the order became invalid".into()),
+            }));
+        }
+    }
+    if order.state().status == OrderStatus::Ready {
+        let key = KeyPair::from_pem(&running.key)?;
+        let mut params = CertificateParams::new(vec![host.to_owned()])?;
+        params.distinguished_name = DistinguishedName::new();
+        order.finalize_csr(params.serialize_request(&key)?.der()).await?;
+    }
+    if order.state().status == OrderStatus::Invalid {
+        return Err(refusal(order).await.unwrap_or_else(|| OrderError::Refused("the order is invalid".into())));
+    }
+    let chain = order.poll_certificate(&PATIENCE).await?;
+    Ok(format!("{}{chain}", running.key))
+}
+
+/// Answers the questions of the authority as long as the returned values live, and tells it to ask.
+async fn answer(
+    order: &mut Order,
+    kind: ChallengeKind,
+    host: &str,
+    issued: &Arc<Issued>,
+) -> Result<Vec<Answering>, OrderError> {
+    let mut answering = Vec::new();
+    let mut authorizations = order.authorizations();
+    while let Some(authorization) = authorizations.next().await {
+        let mut authorization = authorization?;
+        match authorization.status {
+            AuthorizationStatus::Pending => {}
+            AuthorizationStatus::Valid => continue,
+            _ => return Err(OrderError::Refused("an earlier check of this order failed".into())),
+        }
+        let kind_of_authority = match kind {
+            ChallengeKind::Http => ChallengeType::Http01,
+            ChallengeKind::TlsAlpn => ChallengeType::TlsAlpn01,
+        };
+        let mut challenge = authorization
+            .challenge(kind_of_authority)
+            .ok_or_else(|| OrderError::Refused("the authority does not offer this challenge".into()))?;
+        answering.push(prepare(&challenge.token, &challenge.key_authorization(), kind, host, issued)?);
+        challenge.set_ready().await?;
+    }
+    Ok(answering)
+}
+
+fn prepare(
+    token: &str,
+    proof: &KeyAuthorization,
+    kind: ChallengeKind,
+    host: &str,
+    issued: &Arc<Issued>,
+) -> Result<Answering, OrderError> {
+    Ok(match kind {
+        ChallengeKind::Http => issued.answer_file(token, proof.as_str().to_owned()),
+        ChallengeKind::TlsAlpn => issued.answer_handshake(host, challenge_key(host, proof.as_str().as_bytes())?),
+    })
+}
+
+/// What the authority says against the host; the order itself does not say it.
+async fn refusal(order: &mut Order) -> Option<OrderError> {
+    let mut authorizations = order.authorizations();
+    while let Some(authorization) = authorizations.next().await {
+        let mut authorization = authorization.ok()?;
+        let state = authorization.refresh().await.ok()?;
+        let problem = state.challenges.iter().find_map(|challenge| challenge.error.as_ref());
+        if let Some(problem) = problem {
+            return Some(OrderError::Refused(failure::text(problem)));
+        }
+    }
+    None
+}

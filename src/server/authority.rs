@@ -1,0 +1,105 @@
+//! Certificates by themselves in the running server: [`AuthorityParts`] gives the room `acme` what it needs, and the doors what
+//! they read of it.
+
+use super::ServerError;
+use super::rooms::Rooms;
+use crate::acme::{Acme, AcmeThread, Issued, Ports};
+use crate::edge::Certificates;
+use crate::policy::Snapshot;
+use crate::requests::{IsEncrypted, OwnFiles};
+use crate::settings::Settings;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Where authorities ask.
+const PORTS: Ports = Ports { http: 80, tls: 443 };
+
+/// What is there before the rooms are.
+pub struct AuthorityParts {
+    issued: Arc<Issued>,
+    certificates: Arc<Certificates>,
+    /// Only where certificates are to be got.
+    state: Option<PathBuf>,
+}
+
+impl AuthorityParts {
+    /// # Errors
+    /// Certificates are to be got, and there is no place to keep them.
+    pub fn new(
+        settings: &Settings,
+        issued: Arc<Issued>,
+        certificates: Arc<Certificates>,
+    ) -> Result<AuthorityParts, ServerError> {
+        let state = match settings.acme() {
+            Some(_) => Some(settings.state.clone().ok_or(ServerError::AcmeWithoutState)?),
+            None => None,
+        };
+        Ok(AuthorityParts { issued, certificates, state })
+    }
+
+    /// The files that crawlgate itself answers an authority with.
+    pub fn own_files(&self) -> Option<OwnFiles> {
+        let issued = self.state.as_ref().map(|_| self.issued.clone())?;
+        Some(Arc::new(move |token| issued.file(token)))
+    }
+
+    /// Whether a host has a certificate already: before, nothing leads to https.
+    pub fn is_encrypted(&self) -> Option<IsEncrypted> {
+        let certificates = self.state.as_ref().map(|_| self.certificates.clone())?;
+        Some(Arc::new(move |host| {
+            let (name, _) = crate::policy::site::name_and_port(host);
+            std::str::from_utf8(name).is_ok_and(|name| certificates.has(&name.to_ascii_lowercase()))
+        }))
+    }
+
+    /// Opens the room: stored certificates are in use from now on. Nothing is asked or written yet.
+    pub fn open(&self, settings: &Settings, rooms: &Rooms) -> Option<Arc<Acme>> {
+        let (said, state) = settings.acme().zip(self.state.as_deref())?;
+        let ports = settings.acme_ports.map_or(PORTS, |(http, tls)| Ports { http, tls });
+        let has_clear_text = settings.listen.iter().any(|listener| listener.tls.is_none());
+        let (clock, metrics) = (rooms.instance.clock.clone(), rooms.instance.metrics.clone());
+        Some(Acme::open((said, ports), state, has_clear_text, self.issued.clone(), clock, metrics))
+    }
+
+    /// Gets certificates from now on.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn start(&self, acme: &Arc<Acme>, settings: &Settings, rooms: &Rooms) -> Result<AcmeThread, ServerError> {
+        let named = settings.acme().and_then(|said| said.hosts.clone());
+        let (certificates, operations) = (self.certificates.clone(), rooms.operations.clone());
+        let sites = rooms.instance.sites.clone();
+        let wanted = move || {
+            // An authority asks at once.
+            if !operations.is_ready() {
+                return None;
+            }
+            let hosts =
+                named.as_ref().map_or_else(|| of_policies(&sites.snapshot()), |named| named.iter().cloned().collect());
+            Some(hosts.into_iter().filter(|host| !certificates.has_file_for(host)).collect())
+        };
+        acme.start(wanted).map_err(ServerError::io("cannot start the thread for certificates of an authority"))
+    }
+}
+
+/// The hosts of the policies that an authority may issue for: whole names with a dot, on the ports that authorities ask.
+fn of_policies(snapshot: &Snapshot) -> BTreeSet<String> {
+    let hosts = snapshot.sites().iter().flat_map(|entry| &entry.site.policy.hosts).map(|host| &host.value);
+    let hosts = hosts
+        .filter(|host| !host.wildcard && host.name.contains('.') && host.name.parse::<std::net::IpAddr>().is_err());
+    hosts.map(|host| host.name.clone()).collect()
+}
+
+/// Shows the certificates and the orders in the status.
+pub fn report(rooms: &Rooms, certificates: Arc<Certificates>, acme: Option<Arc<Acme>>) {
+    let issued = acme.clone();
+    rooms.operations.set_certificates(Box::new(move |now| {
+        let mut all = certificates.status(now);
+        all.extend(issued.iter().flat_map(|acme| acme.certificates(now)));
+        all
+    }));
+    if let Some(acme) = acme {
+        rooms.operations.set_orders(Box::new(move || acme.orders()));
+    }
+}
