@@ -43,18 +43,27 @@ impl fmt::Debug for Hash {
     }
 }
 
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
 /// Octets as lower-case hexadecimal digits.
 pub fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+    let mut text = String::with_capacity(2 * octets.len());
+    for octet in octets {
+        text.push(char::from(DIGITS[usize::from(octet >> 4)]));
+        text.push(char::from(DIGITS[usize::from(octet & 0xf)]));
+    }
+    text
 }
 
 /// Reads what [`hex`] writes. Upper-case digits are another spelling, so they are refused.
 pub fn parse_hex(text: &str) -> Option<Vec<u8>> {
-    let is_digit = |octet: u8| octet.is_ascii_digit() || (b'a'..=b'f').contains(&octet);
-    if !text.len().is_multiple_of(2) || !text.bytes().all(is_digit) {
-        return None;
-    }
-    (0..text.len()).step_by(2).map(|place| u8::from_str_radix(&text[place..place + 2], 16).ok()).collect()
+    let value = |digit: u8| match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    };
+    let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
+    pairs.iter().map(|[high, low]| Some(value(*high)? << 4 | value(*low)?)).collect()
 }
 
 /// The one spelling of a value.

@@ -62,7 +62,7 @@ pub fn page(case: &CaseFindings) -> String {
     if case.logs.len() > 1 {
         let _ = writeln!(
             page,
-            "<p>{} instances of crawlgate served this site. Each has a log of its own, and a clock of its own.</p>",
+            "<p>This case has the logs of {} instances of crawlgate. Each writes by a clock of its own.</p>",
             case.logs.len()
         );
     }
@@ -71,7 +71,7 @@ pub fn page(case: &CaseFindings) -> String {
             1 => drop(writeln!(page, "<p>Log: <code>{}</code>.</p>", escaped(&findings.log))),
             _ => drop(writeln!(
                 page,
-                "<h2 class=\"log\">Log {} of {}: <code>{}</code></h2>",
+                "<h2 class=\"log\">Log {0} of {1}: <code>{2}</code></h2><p>Its files are below <code>logs/{0}/</code>.</p>",
                 place + 1,
                 case.logs.len(),
                 escaped(&findings.log)
@@ -171,8 +171,13 @@ fn publications(page: &mut String, findings: &Findings) {
 }
 
 fn copies(page: &mut String, findings: &Findings) {
+    page.push_str("<h2>When it was served robots.txt</h2>\n");
+    if findings.served.is_empty() {
+        page.push_str("<p>Never in this case.</p>\n");
+        return;
+    }
     page.push_str(
-        "<h2>When it was served robots.txt</h2>\n<p>304 is the word that the copy of the client is good. If-None-Match is the \
+        "<p>304 is the word that the copy of the client is good. If-None-Match is the \
          client's own statement of which copy it has.</p>\n<table><tr><th>time</th><th>host</th><th>status</th>\
          <th>version</th><th>If-None-Match</th><th>name of the client</th></tr>\n",
     );
