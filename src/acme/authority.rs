@@ -1,9 +1,10 @@
 //! Requests to an authority, as the crate instant-acme makes them: [`BoundedHttp`]. Answers are bounded in size and time,
 //! every URL is https, and no redirect is followed. It keeps the Retry-After that the crate drops.
 
+use super::failure::cut;
 use bytes::Bytes;
 use http::header::{RETRY_AFTER, USER_AGENT};
-use http::{HeaderValue, Request, Response};
+use http::{HeaderValue, Request, Response, StatusCode};
 use http_body::Body;
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
 use std::future::{Future, poll_fn};
@@ -21,6 +22,9 @@ const CONNECT: Duration = Duration::from_secs(10);
 const TIME: Duration = Duration::from_secs(30);
 /// Who asks (RFC 8555 section 6.1 wants it said).
 const AGENT: &str = concat!("crawlgate/", env!("CARGO_PKG_VERSION"), " instant-acme");
+
+/// A problem document for a status that says as much.
+const LIMITED: &[u8] = br#"{"type":"urn:ietf:params:acme:error:rateLimited","detail":"429 Too Many Requests"}"#;
 
 /// A client with bounds.
 #[derive(Clone)]
@@ -40,6 +44,8 @@ enum RequestError {
     TooLarge,
     #[error("it names a URL that is not https")]
     NotEncrypted,
+    #[error("it answers {0} {1}")]
+    Status(StatusCode, String),
     #[error("the request was given up")]
     GivenUp,
 }
@@ -79,6 +85,13 @@ impl BoundedHttp {
         let failed = head.status.is_client_error() || head.status.is_server_error();
         let after = failed.then(|| head.headers.get(RETRY_AFTER).and_then(duration)).flatten();
         *self.retry_after.lock().unwrap_or_else(PoisonError::into_inner) = after;
+        // The crate reads a failure from the document alone, which may be another server's, or none.
+        if head.status.is_server_error() {
+            return Err(RequestError::Status(head.status, cut(&String::from_utf8_lossy(&octets))));
+        }
+        if head.status == StatusCode::TOO_MANY_REQUESTS && !String::from_utf8_lossy(&octets).contains("rateLimited") {
+            octets = LIMITED.into();
+        }
         Ok(Response::from_parts(head, Bytes::from(octets)))
     }
 }

@@ -10,6 +10,9 @@ const ASK: Duration = Duration::from_secs(6 * 3_600);
 const ASK_LEAST: Duration = Duration::from_secs(3_600);
 const ASK_MOST: Duration = Duration::from_secs(86_400);
 
+/// How long a new certificate is kept at least: authorities limit how often they issue the same.
+const KEPT: Duration = Duration::from_secs(86_400);
+
 /// When the certificate is to be renewed.
 pub(super) fn due(certificate: &IssuedCertificate, suggestion: Option<&Suggestion>) -> Timestamp {
     let two_thirds = certificate.not_before.plus(certificate.lifetime() * 2 / 3);
@@ -26,7 +29,7 @@ pub(super) fn due(certificate: &IssuedCertificate, suggestion: Option<&Suggestio
     // A suggestion may come early, but never so late that the certificate could end meanwhile.
     let due = due.min(certificate.not_before.plus(certificate.lifetime() * 9 / 10));
     // A new certificate is kept for a while, whatever is said of it.
-    let least = certificate.obtained.map(|obtained| obtained.plus(certificate.lifetime() / 20));
+    let least = certificate.obtained.map(|obtained| obtained.plus((certificate.lifetime() / 20).min(KEPT)));
     least.map_or(due, |least| due.max(least))
 }
 

@@ -2,12 +2,13 @@
 //! they read of it.
 
 use super::ServerError;
-use super::rooms::Rooms;
 use crate::acme::{Acme, AcmeThread, Issued, Ports};
+use crate::admin::Operations;
 use crate::edge::Certificates;
 use crate::policy::Snapshot;
 use crate::requests::{IsEncrypted, OwnFiles};
 use crate::settings::Settings;
+use crate::upkeep::Instance;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -54,11 +55,11 @@ impl AuthorityParts {
     }
 
     /// Opens the room: stored certificates are in use from now on. Nothing is asked or written yet.
-    pub fn open(&self, settings: &Settings, rooms: &Rooms) -> Option<Arc<Acme>> {
+    pub fn open(&self, settings: &Settings, instance: &Instance) -> Option<Arc<Acme>> {
         let (said, state) = settings.acme().zip(self.state.as_deref())?;
         let ports = settings.acme_ports.map_or(PORTS, |(http, tls)| Ports { http, tls });
         let has_clear_text = settings.listen.iter().any(|listener| listener.tls.is_none());
-        let (clock, metrics) = (rooms.instance.clock.clone(), rooms.instance.metrics.clone());
+        let (clock, metrics) = (instance.clock.clone(), instance.metrics.clone());
         Some(Acme::open((said, ports), state, has_clear_text, self.issued.clone(), clock, metrics))
     }
 
@@ -66,10 +67,15 @@ impl AuthorityParts {
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub fn start(&self, acme: &Arc<Acme>, settings: &Settings, rooms: &Rooms) -> Result<AcmeThread, ServerError> {
+    pub fn start(
+        &self,
+        acme: &Arc<Acme>,
+        settings: &Settings,
+        operations: Arc<Operations>,
+    ) -> Result<AcmeThread, ServerError> {
         let named = settings.acme().and_then(|said| said.hosts.clone());
-        let (certificates, operations) = (self.certificates.clone(), rooms.operations.clone());
-        let sites = rooms.instance.sites.clone();
+        let certificates = self.certificates.clone();
+        let sites = operations.instance.sites.clone();
         let wanted = move || {
             // An authority asks at once.
             if !operations.is_ready() {
@@ -83,7 +89,7 @@ impl AuthorityParts {
     }
 }
 
-/// The hosts of the policies that an authority may issue for: whole names with a dot, on the ports that authorities ask.
+/// The hosts of the policies that an authority may issue for: whole names with a dot, whatever their port.
 fn of_policies(snapshot: &Snapshot) -> BTreeSet<String> {
     let hosts = snapshot.sites().iter().flat_map(|entry| &entry.site.policy.hosts).map(|host| &host.value);
     let hosts = hosts
@@ -92,14 +98,14 @@ fn of_policies(snapshot: &Snapshot) -> BTreeSet<String> {
 }
 
 /// Shows the certificates and the orders in the status.
-pub fn report(rooms: &Rooms, certificates: Arc<Certificates>, acme: Option<Arc<Acme>>) {
+pub fn report(operations: &Operations, certificates: Arc<Certificates>, acme: Option<Arc<Acme>>) {
     let issued = acme.clone();
-    rooms.operations.set_certificates(Box::new(move |now| {
+    operations.set_certificates(Box::new(move |now| {
         let mut all = certificates.status(now);
         all.extend(issued.iter().flat_map(|acme| acme.certificates(now)));
         all
     }));
     if let Some(acme) = acme {
-        rooms.operations.set_orders(Box::new(move || acme.orders()));
+        operations.set_orders(Box::new(move || acme.orders()));
     }
 }

@@ -154,17 +154,17 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         served.map_err(ServerError::io("cannot serve the control socket"))?;
         settings.control.iter().for_each(|path| rooms.operations.answers_on(path));
     }
-    let acme = authority.open(&settings, &rooms);
+    let acme = authority.open(&settings, &rooms.instance);
     let problems = certificates.problems(Timestamp::from(rooms.instance.clock.now()));
     let uncovered = certificates.uncovered(settings.origins.iter().flat_map(|origin| &origin.hosts));
     for problem in problems.into_iter().chain(uncovered) {
         tracing::warn!("{}", problem.text);
     }
-    authority::report(&rooms, certificates.clone(), acme.clone());
+    authority::report(&rooms.operations, certificates.clone(), acme.clone());
     let background = Background::start(&settings, &rooms, certificates.clone())?;
     let _watchdog = service_manager::watch(server.pulse.clone())
         .map_err(ServerError::io("cannot start the thread for the service manager"))?;
-    let _acme = acme.as_ref().map(|acme| authority.start(acme, &settings, &rooms)).transpose()?;
+    let _acme = acme.as_ref().map(|acme| authority.start(acme, &settings, rooms.operations.clone())).transpose()?;
     rooms.serve_signals(signals, stop, certificates, acme)?;
 
     say(&settings, &rooms, &bound);

@@ -1,6 +1,8 @@
 //! Certificates by themselves, from pebble: the test authority of Let's Encrypt's makers.
 
+mod failures;
 mod first;
+mod later;
 
 use crate::proxy::support::pebble::Pebble;
 use crate::proxy::support::{BROWSER, Connection, Gate, Setup, TlsConnection, eventually};
@@ -19,6 +21,11 @@ impl Site {
     fn start(setup: Setup, hosts: &[&str]) -> Site {
         let setup = hosts.iter().fold(setup, |setup, host| setup.policy(&host.replace('.', "-"), &policy(host)));
         Site { gate: setup.start() }
+    }
+
+    /// A new connection over TLS, of a client that trusts the authority.
+    fn open(&self, pebble: &Pebble, host: &str) -> Option<TlsConnection> {
+        TlsConnection::open(self.gate.listening[0], host, &pebble.client()).ok()
     }
 
     /// A page over https, as soon as there is a certificate.
@@ -51,6 +58,16 @@ impl Site {
         };
         let problems = problems.map(text).collect();
         (status, problems)
+    }
+
+    /// The order of a host in the status, as soon as it has failed.
+    fn failure(&self, host: &str) -> String {
+        eventually(&format!("a failure of {host}"), || {
+            let (status, _) = self.status();
+            let orders = status["orders"].as_array().expect("orders");
+            let order = orders.iter().find(|order| order["host"] == host)?;
+            order["failed"]["reason"].as_str().map(str::to_owned)
+        })
     }
 }
 

@@ -759,7 +759,6 @@ const WRONG_SETTINGS: &[&str] = &[
     "listen: { tls: yes }",
     "listen: { address: 127.0.0.1:1, tls: yes }",
     "listen: { address: 127.0.0.1:1, tls: {} }",
-    "listen: { address: 127.0.0.1:1, tls: { acme: no } }",
     "listen: { address: 127.0.0.1:1, tls: { acme: { email: admin } } }",
     "listen: { address: 127.0.0.1:1, tls: { acme: { directory: 'http://a/dir' } } }",
     "listen: { address: 127.0.0.1:1, tls: { acme: { challenge: dns } } }",

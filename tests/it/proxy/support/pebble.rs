@@ -1,7 +1,9 @@
 //! A test authority: pebble, with the DNS server that comes with it, in which every name leads to this machine.
 
+pub mod front;
+
 use super::program::{Program, free_address};
-use super::{Authority, Origin, Setup, TlsConnection};
+use super::{Authority, Origin, Setup, TlsConnection, eventually};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
@@ -17,6 +19,7 @@ pub struct Pebble {
     pub files: TempDir,
     dns: Program,
     management: SocketAddr,
+    dns_management: SocketAddr,
     program: Option<Program>,
     /// Where it asks hosts.
     pub http: SocketAddr,
@@ -40,7 +43,7 @@ impl Pebble {
             dns
         });
         let (http, tls, management) = (free_address(), free_address(), free_address());
-        let mut pebble = Pebble { transport, files, dns, management, program: None, http, tls };
+        let mut pebble = Pebble { transport, files, dns, management, dns_management, program: None, http, tls };
         pebble.start_authority(more);
         pebble
     }
@@ -74,12 +77,29 @@ impl Pebble {
         self.program().address
     }
 
+    /// What it said.
+    pub fn log(&self) -> String {
+        self.program().log()
+    }
+
+    /// Lets a host lead to these addresses.
+    pub fn point(&self, host: &str, addresses: &[&str]) {
+        let addresses: Vec<String> = addresses.iter().map(|address| format!("\"{address}\"")).collect();
+        let body = format!("{{\"host\":\"{host}.\",\"addresses\":[{}]}}", addresses.join(","));
+        eventually("the name server takes orders", || {
+            let url = format!("http://{}/add-a", self.dns_management);
+            let status = Command::new("curl").args(["-sf", "-d", &body, &url]).status().expect("curl");
+            status.success().then_some(())
+        });
+    }
+
     /// `acme` of a listener.
     pub fn acme(&self, more: &str) -> String {
         self.acme_at(self.address(), more)
     }
 
-    fn acme_at(&self, directory: SocketAddr, more: &str) -> String {
+    /// The same at another address.
+    pub fn acme_at(&self, directory: SocketAddr, more: &str) -> String {
         format!("acme: {{ directory: 'https://{directory}/dir', resolvers: '{}'{more} }}", self.dns.address)
     }
 

@@ -99,6 +99,16 @@ impl TlsConnection {
         String::from_utf8(text).expect("UTF-8")
     }
 
+    /// All that comes until the other side ends the connection.
+    pub fn rest(&mut self) -> io::Result<Vec<u8>> {
+        let mut octets = Vec::new();
+        match self.stream.read_to_end(&mut octets) {
+            // Without a goodbye.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(octets),
+            read => read.map(|_| octets),
+        }
+    }
+
     /// The protocol that ALPN chose.
     pub fn protocol(&self) -> Option<String> {
         self.stream.conn.alpn_protocol().map(|name| String::from_utf8_lossy(name).into_owned())
