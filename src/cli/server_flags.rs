@@ -108,6 +108,12 @@ pub(super) fn read_settings(path: &Path) -> Result<ReadSettings, Failure> {
     }
     let directory = path.parent().unwrap_or(Path::new(""));
     let mut file = file.map(|file| file.relative_to(directory));
+    let servers = file.iter().flat_map(|file| &file.origins).flat_map(|origin| &origin.servers);
+    for server in servers.filter(|server| server.has_unusable_socket()) {
+        let message = format!("{} is too long for a socket, which has at most 107 octets", server.address.url());
+        let finding = Diagnostic::error("bad-origin", server.span.unwrap_or_default(), message);
+        diagnostics.push(finding.help("write a shorter path; one that is not absolute begins at the settings file"));
+    }
     for tls in file.iter().flat_map(|file| &file.origins).filter_map(|origin| origin.tls.as_ref()) {
         if let Err(error) = ServerTls::open(tls) {
             let finding = Diagnostic::error("bad-file", error.span, error.to_string());

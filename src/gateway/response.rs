@@ -61,6 +61,7 @@ pub(super) fn filter(
         {
             connection.switch_protocol();
             ctx.ticket.iter_mut().for_each(|ticket| ticket.switch_protocol());
+            ctx.attempts.answered(&gateway.upstreams, response.status.as_u16(), ctx.arrival.lived, || true);
             // The connection may last for days, and the server has done what its place was for.
             ctx.attempts.leave();
         }

@@ -120,7 +120,9 @@ impl SettingsFile {
     ///
     /// # Errors
     /// No origin was named, and there is a listener or no decision service.
-    pub fn settle(self, defaults: Defaults) -> Result<Settings, NoOrigin> {
+    pub fn settle(mut self, defaults: Defaults) -> Result<Settings, NoOrigin> {
+        // Two files that mean the same come to the same settings.
+        self.origins.iter_mut().flat_map(|origin| &mut origin.servers).for_each(|server| server.span = None);
         let decisions = self.decisions.flatten();
         if self.origins.is_empty() && (decisions.is_none() || !self.listen.is_empty()) {
             return Err(NoOrigin);

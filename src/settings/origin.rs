@@ -5,6 +5,7 @@ use crate::crawlers::CrawlerIndex;
 use crate::yaml::Span;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
+use std::os::unix::net::SocketAddr as UnixAddress;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -88,11 +89,20 @@ pub struct ServerSettings {
     pub weight: u16,
     /// Whether it is used only while no other server is up.
     pub is_backup: bool,
+    /// Where it is named, if a file names it.
+    pub span: Option<Span>,
+}
+
+impl ServerSettings {
+    /// Whether it is on a Unix socket that no system call can name: the path is too long (unix(7)).
+    pub fn has_unusable_socket(&self) -> bool {
+        self.address.socket.as_deref().is_some_and(|path| UnixAddress::from_pathname(path).is_err())
+    }
 }
 
 impl From<ServerAddress> for ServerSettings {
     fn from(address: ServerAddress) -> ServerSettings {
-        ServerSettings { address, weight: 1, is_backup: false }
+        ServerSettings { address, weight: 1, is_backup: false, span: None }
     }
 }
 

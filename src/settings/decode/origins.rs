@@ -17,10 +17,10 @@ const HEAVIEST: u64 = 100;
 /// A URL, a list of URLs (the servers of every host), or a list of maps with hosts and servers.
 pub(super) fn origins(node: &Node, decoder: &mut Decoder<'_>) -> Vec<OriginSettings> {
     let mut origins: Vec<OriginSettings> = Vec::new();
-    let mut bare: Vec<ServerAddress> = Vec::new();
+    let mut bare: Vec<ServerSettings> = Vec::new();
     for item in list(node, decoder, "the URL of a server, like http://127.0.0.1:3000") {
         if !matches!(item.value, Value::Mapping(_)) {
-            bare.extend(address(item, decoder));
+            bare.extend(server(item, decoder));
             continue;
         }
         let Some(origin) = origin(item, decoder) else { continue };
@@ -35,7 +35,7 @@ pub(super) fn origins(node: &Node, decoder: &mut Decoder<'_>) -> Vec<OriginSetti
             let message = "URLs and an origin without `hosts` are both for all other hosts";
             decoder.error("duplicate-origin", node.span, message);
         }
-        origins.push(OriginSettings::of(bare));
+        origins.push(OriginSettings { servers: bare, ..OriginSettings::of([]) });
     }
     origins
 }
@@ -143,7 +143,8 @@ fn servers(node: &Node, decoder: &mut Decoder<'_>) -> Vec<ServerSettings> {
 
 fn server(node: &Node, decoder: &mut Decoder<'_>) -> Option<ServerSettings> {
     if !matches!(node.value, Value::Mapping(_)) {
-        return address(node, decoder).map(ServerSettings::from);
+        let address = address(node, decoder)?;
+        return Some(ServerSettings { span: Some(node.span), ..ServerSettings::from(address) });
     }
     let mut fields = decoder.fields(node, "a map: url, weight, backup")?;
     let url = fields.take("url");
@@ -156,7 +157,7 @@ fn server(node: &Node, decoder: &mut Decoder<'_>) -> Option<ServerSettings> {
     fields.finish(decoder);
     let address = url.and_then(|node| address(node, decoder))?;
     let weight = weight.and_then(|weight| u16::try_from(weight).ok()).unwrap_or(1);
-    Some(ServerSettings { address, weight, is_backup })
+    Some(ServerSettings { address, weight, is_backup, span: url.map(|node| node.span) })
 }
 
 fn address(node: &Node, decoder: &mut Decoder<'_>) -> Option<ServerAddress> {

@@ -87,3 +87,9 @@ fn socket_that_is_not_there_costs_no_request_where_another_server_is() {
         assert!(shown.contains("gone.sock"), "lane: {lane}: {shown}");
     }
 }
+
+#[test]
+fn path_that_is_too_long_with_its_directory_is_an_error_in_its_place() {
+    let (said, code) = setup("on", &format!("'unix:{}.sock'", "a".repeat(100))).fail();
+    assert!(!code.success() && said.contains("bad-origin") && said.contains("crawlgate.yaml:2:22"), "{said}");
+}
