@@ -7,6 +7,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const WAYS: [&str; 2] = ["on", "off"];
@@ -14,7 +15,7 @@ const WAYS: [&str; 2] = ["on", "off"];
 /// Before these servers. The first one gets the first request.
 fn gate(lane: &str, servers: &[SocketAddr], rules: &str) -> Gate {
     let urls: Vec<String> = servers.iter().map(|server| format!("http://{server}")).collect();
-    let origins = format!("origins: {{ servers: [{}], timeouts: {{ read: 300ms }}, {rules} }}", urls.join(", "));
+    let origins = format!("origins: {{ servers: [{}], {rules} }}", urls.join(", "));
     let settings = format!("lane: {lane}\nthreads: 1\nlogs: {{ events: events.log }}");
     Setup::before(servers[0]).with_origins(&origins).settings(&settings).start()
 }
@@ -44,29 +45,147 @@ fn hundred_twice(stream: &mut TcpStream) -> bool {
     stream.write_all(hundred).is_ok() && stream.write_all(OK.as_bytes()).is_ok()
 }
 
+/// The connection ends with a reset.
+fn reset(stream: &mut TcpStream) -> bool {
+    socket2::SockRef::from(&*stream).set_linger(Some(Duration::ZERO)).expect("an open socket");
+    false
+}
+
+fn half_a_head(stream: &mut TcpStream) -> bool {
+    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Le").is_ok()
+}
+
+/// The connection ends, whatever was written.
+fn closed_after(_: bool) -> bool {
+    false
+}
+
+/// Until crawlgate closes the connection.
+fn silence(stream: &mut TcpStream) -> bool {
+    stream.read(&mut [0]).is_err()
+}
+
+/// What a server does in place of a proper answer.
+struct Bad {
+    name: &'static str,
+    answer: fn(&mut TcpStream) -> bool,
+    /// What clients get for a GET and for a POST.
+    statuses: [u16; 2],
+    /// How often each is sent to the other server.
+    repeated: [usize; 2],
+    /// What is counted.
+    reason: Option<&'static str>,
+}
+
+const BAD: [Bad; 9] = [
+    Bad {
+        name: "garbage",
+        answer: |stream| stream.write_all(b"SSH-2.0-x\r\n\r\n").is_ok(),
+        statuses: [502, 502],
+        repeated: [0, 0],
+        reason: Some("invalid_response"),
+    },
+    Bad {
+        name: "half a head and a close",
+        answer: |stream| closed_after(half_a_head(stream)),
+        statuses: [502, 502],
+        repeated: [0, 0],
+        reason: Some("read"),
+    },
+    Bad {
+        name: "half a head and a reset",
+        answer: |stream| half_a_head(stream) && reset(stream),
+        statuses: [502, 502],
+        repeated: [0, 0],
+        reason: Some("read"),
+    },
+    Bad {
+        name: "half a head and silence",
+        answer: |stream| half_a_head(stream) && silence(stream),
+        statuses: [504, 504],
+        repeated: [0, 0],
+        reason: Some("read_timeout"),
+    },
+    Bad {
+        name: "a close before the head",
+        answer: |_| false,
+        statuses: [200, 502],
+        repeated: [1, 0],
+        reason: Some("read"),
+    },
+    Bad {
+        name: "a reset before the head",
+        answer: reset,
+        statuses: [200, 502],
+        repeated: [1, 0],
+        reason: Some("read"),
+    },
+    Bad { name: "silence", answer: silence, statuses: [504, 504], repeated: [0, 0], reason: Some("read_timeout") },
+    Bad { name: "a head byte by byte", answer: byte_by_byte, statuses: [200, 200], repeated: [0, 0], reason: None },
+    Bad { name: "100 twice", answer: hundred_twice, statuses: [200, 200], repeated: [0, 0], reason: None },
+];
+
+const FAILURES: &str = "crawlgate_upstream_failures_total{server=\"1\"";
+
 #[test]
-fn bad_answers_cost_no_request_that_may_be_sent_twice() {
-    type Answer = fn(&mut TcpStream) -> bool;
-    let cases: [(&str, Answer, [u16; 2], [usize; 2]); 6] = [
-        ("garbage", |stream| stream.write_all(b"SSH-2.0-x\r\n\r\n").is_ok(), [502, 502], [0, 0]),
-        ("half a head", |stream| stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Le").is_err(), [502, 502], [0, 0]),
-        ("a close before the head", |_| false, [200, 502], [1, 0]),
-        ("a head byte by byte", byte_by_byte, [200, 200], [0, 0]),
-        ("100 twice", hundred_twice, [200, 200], [0, 0]),
-        // Until crawlgate closes the connection.
-        ("silence", |stream| stream.read(&mut [0]).is_err(), [504, 504], [0, 0]),
-    ];
+fn bad_answers_are_counted_and_cost_no_request_that_may_be_sent_twice() {
+    let mut found = Vec::new();
     for lane in WAYS {
-        for (name, answer, statuses, repeated) in cases {
+        for Bad { name, answer, statuses, repeated, reason } in BAD {
             for (method, (expected, repeated)) in ["GET", "POST"].into_iter().zip(statuses.into_iter().zip(repeated)) {
                 let (bad, good) = (bad(answer), Origin::saying(OK));
-                let gate = gate(lane, &[bad.address, good.address], "ejection: off");
-                assert_eq!(status(&gate, method), expected, "{name}, {method}, lane: {lane}");
-                assert_eq!(good.received().len(), repeated, "{name}, {method}, lane: {lane}");
-                assert_eq!(bad.received().len(), 1, "{name}, {method}, lane: {lane}");
+                let gate = gate(lane, &[bad.address, good.address], &rules(reason, "ejection: off, "));
+                let what = format!("{name}, {method}, lane: {lane}");
+                let got = status(&gate, method);
+                // One that says nothing may read the request when the client has its answer.
+                eventually(&what, || (bad.received().len() == 1).then_some(()));
+                if (got, good.received().len()) != (expected, repeated) {
+                    found.push(format!("{what}: {got}, sent once more: {}", good.received().len()));
+                }
+                let metrics = gate.metrics();
+                let counted = reason.map_or(sum_of(&metrics, &format!("{FAILURES}}}")), |reason| {
+                    sum_of(&metrics, &format!("{FAILURES},reason=\"{reason}\"}}"))
+                });
+                if counted != reason.map(|_| 1.0) {
+                    found.push(format!("{what}: {:?}", lines_of(&metrics)));
+                }
             }
         }
     }
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+/// A short time to wait for a server that says nothing. No other server is to be given up because the machine is busy.
+fn rules(reason: Option<&str>, rules: &str) -> String {
+    let is_silent = reason == Some("read_timeout");
+    format!("{rules}timeouts: {{ read: {} }}", if is_silent { "1s" } else { "30s" })
+}
+
+/// What is counted of failures.
+fn lines_of(metrics: &str) -> Vec<&str> {
+    metrics.lines().filter(|line| line.starts_with("crawlgate_upstream_failures_total{")).collect()
+}
+
+#[test]
+fn server_with_bad_answers_is_ejected_and_one_with_odd_answers_is_not() {
+    let mut found = Vec::new();
+    for lane in WAYS {
+        for Bad { name, answer, reason, .. } in BAD {
+            let (bad, good) = (bad(answer), Origin::saying(OK));
+            let gate = gate(lane, &[bad.address, good.address], &rules(reason, ""));
+            // Every other one goes to the first server.
+            for _ in 0..6 {
+                status(&gate, "GET");
+            }
+            let ejected = sum_of(&gate.metrics(), "crawlgate_upstream_ejections_total{server=\"1\"}");
+            eventually(name, || (bad.received().len() == 3).then_some(()));
+            let got = (ejected, status(&gate, "POST"));
+            if got != (reason.map(|_| 1.0), 200) {
+                found.push(format!("{name}, lane: {lane}: {got:?}"));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
 }
 
 #[test]
@@ -83,21 +202,79 @@ fn refused_connection_costs_no_request_at_all() {
 }
 
 #[test]
-fn broken_body_is_not_asked_for_again() {
+fn broken_body_is_counted_and_not_asked_for_again() {
+    type End = fn(&mut TcpStream) -> bool;
+    let ends: [(&str, End, &str); 3] =
+        [("close", |_| false, "read"), ("reset", reset, "read"), ("silence", silence, "read_timeout")];
     for lane in WAYS {
-        let bad = bad(|stream| stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort").is_err());
+        for (name, end, reason) in ends {
+            for part in ["Content-Length: 9\r\n\r\nshort", "Transfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n"] {
+                let bad = bad(move |stream| write!(stream, "HTTP/1.1 200 OK\r\n{part}").is_ok() && end(stream));
+                let good = Origin::saying(OK);
+                let gate = gate(lane, &[bad.address, good.address], &rules(Some(reason), ""));
+                let seen = all_of(&gate);
+                let what = format!("{name}, {part}, lane: {lane}: {seen}");
+                // What came before a reset may be lost, and Pingora may drop it before any break.
+                let is_lost = lane == "off" || name == "reset";
+                assert!(is_lost || seen.starts_with("HTTP/1.1 200 ") && seen.contains("short"), "{what}");
+                assert!(!seen.ends_with("ok") && !seen.ends_with("0\r\n\r\n"), "{what}");
+                assert_eq!(good.received().len(), 0, "{what}");
+                let metrics = gate.metrics();
+                let failures = sum_of(&metrics, &format!("{FAILURES},reason=\"{reason}\"}}"));
+                assert_eq!(failures, Some(1.0), "{what}: {:?}", lines_of(&metrics));
+                // A body that breaks off may be the fault of one page.
+                assert_eq!(sum_of(&metrics, "crawlgate_upstream_ejections_total"), None, "{what}");
+            }
+        }
+    }
+}
+
+/// All that comes in reply to a GET, until the connection ends.
+fn all_of(gate: &Gate) -> String {
+    let mut stream = TcpStream::connect(gate.address).expect("a connection");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream.write_all(format!("GET / HTTP/1.1\r\nHost: {HOST}\r\n\r\n").as_bytes()).expect("a request");
+    let mut seen = Vec::new();
+    let _ = stream.read_to_end(&mut seen);
+    String::from_utf8_lossy(&seen).into_owned()
+}
+
+#[test]
+fn server_that_hangs_in_the_handshake_costs_no_request() {
+    for lane in WAYS {
+        let hanging = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let good = Origin::saying(OK);
-        let gate = gate(lane, &[bad.address, good.address], "ejection: off");
-        let mut stream = TcpStream::connect(gate.address).expect("a connection");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        stream.write_all(format!("GET / HTTP/1.1\r\nHost: {HOST}\r\n\r\n").as_bytes()).expect("a request");
-        let mut seen = Vec::new();
-        let _ = stream.read_to_end(&mut seen);
-        let seen = String::from_utf8_lossy(&seen);
-        // Pingora may drop what came before the break.
-        assert!(lane == "off" || seen.starts_with("HTTP/1.1 200 ") && seen.ends_with("short"), "lane: {lane}: {seen}");
-        assert!(!seen.ends_with("ok"), "lane: {lane}: {seen}");
-        assert_eq!(good.received().len(), 0, "lane: {lane}");
+        let origins = format!(
+            "origins: {{ servers: ['https://{}', 'http://{}'], timeouts: {{ connect: 300ms }}, ejection: off }}",
+            hanging.local_addr().expect("its address"),
+            good.address
+        );
+        let gate = Setup::before("").with_origins(&origins).settings(&format!("lane: {lane}\nthreads: 1")).start();
+        assert_eq!(status(&gate, "POST"), 200, "lane: {lane}");
+        assert_eq!(good.received().len(), 1, "lane: {lane}");
+        let metrics = gate.metrics();
+        let failures = sum_of(&metrics, &format!("{FAILURES}}}"));
+        assert_eq!(failures, Some(1.0), "lane: {lane}: {:?}", lines_of(&metrics));
+    }
+}
+
+#[test]
+fn kept_connections_that_close_get_no_change_twice() {
+    for lane in WAYS {
+        // No response says that it is the last of its connection, and each one is.
+        let origin = bad(|stream| closed_after(stream.write_all(OK.as_bytes()).is_ok()));
+        let gate = gate(lane, &[origin.address], "");
+        for number in 0..20 {
+            let mut connection = gate.connect();
+            connection.send(&format!("POST /{number} HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: 3\r\n\r\nabc"));
+            let status = connection.final_response("POST").status;
+            assert!(matches!(status, 200 | 502), "{status}, lane: {lane}");
+        }
+        let mut lines: Vec<String> = origin.received().into_iter().map(|request| request.line).collect();
+        let all = lines.len();
+        lines.sort();
+        lines.dedup();
+        assert_eq!(lines.len(), all, "lane: {lane}");
     }
 }
 
