@@ -312,3 +312,28 @@ fn a_toy_door_answers_as_the_policy_says() {
     let said = child.wait_with_output().expect("it ends").stdout;
     assert_eq!(String::from_utf8_lossy(&said), "403\n200\n200\n");
 }
+
+/// The rows of the table that a load prints.
+fn table(words: &[&str]) -> Vec<Vec<String>> {
+    let printed = output(example("under_load").args(words));
+    let rows = printed.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
+    rows.skip(1).map(|row| row.split(" | ").map(str::to_owned).collect()).collect()
+}
+
+#[test]
+fn load_of_people_and_crawlers_is_counted_on_every_way() {
+    let rows = table(&["people-first", "--seconds", "1"]);
+    assert_eq!(rows.len(), 4, "{rows:?}");
+    // How much comes of it in a second is the machine's business.
+    assert!(rows.iter().all(|row| row.len() == 7), "{rows:?}");
+    assert!(rows[..3].iter().all(|row| row[6] == "0"), "nobody else turns crawlers away: {rows:?}");
+}
+
+#[test]
+fn load_on_a_server_that_flaps_costs_no_get() {
+    let rows = table(&["flapping", "--seconds", "3"]);
+    assert_eq!(rows.len(), 3, "{rows:?}");
+    for row in &rows {
+        assert!(row.len() == 8 && row[1] != "0" && row[2] == "0", "{row:?}");
+    }
+}

@@ -1,0 +1,59 @@
+//! What the choice of a server costs a request: the place at a server, the count of its answer, and the place given back; with
+//! one server and with eight. An address is chosen among in the same way whether servers are given as addresses or by name.
+
+use crawlgate::clock::Clock;
+use crawlgate::crawlers::Registry;
+use crawlgate::settings::{Balance, OriginSettings, PlaceSettings, ServerAddress};
+use crawlgate::telemetry::{Events, Metrics};
+use crawlgate::upstreams::{Attempts, Upstreams, Wanted};
+use criterion::{Criterion, criterion_group, criterion_main};
+use futures_util::FutureExt;
+use std::hint::black_box;
+use std::net::IpAddr;
+use std::time::Duration;
+
+fn upstreams(servers: usize, balance: Balance, connections: Option<usize>) -> Upstreams {
+    let addresses = (1..=servers).map(|number| format!("http://127.0.0.{number}:8080"));
+    let addresses = addresses.map(|url| ServerAddress::parse(&url).expect("a URL"));
+    let origin =
+        OriginSettings { balance, places: connections.map(PlaceSettings::of), ..OriginSettings::of(addresses) };
+    Upstreams::new(&[origin], Metrics::new(), Events::off(), Clock::default()).expect("no files")
+}
+
+fn choice(c: &mut Criterion) {
+    // The registry is read before anything is measured.
+    Registry::builtin();
+    let cases = [
+        ("one server", upstreams(1, Balance::RoundRobin, None)),
+        ("eight servers, in turn", upstreams(8, Balance::RoundRobin, None)),
+        ("eight servers, the better of two", upstreams(8, Balance::LeastRequests, None)),
+        ("eight servers, by client", upstreams(8, Balance::Client, None)),
+        ("one server with a bound", upstreams(1, Balance::RoundRobin, Some(100))),
+        ("eight servers with a bound", upstreams(8, Balance::RoundRobin, Some(100))),
+    ];
+    for (name, upstreams) in &cases {
+        let mut number = 0u32;
+        c.bench_function(&format!("choice: {name}"), |b| {
+            b.iter(|| {
+                number = number.wrapping_add(1);
+                let wanted = Wanted {
+                    host: b"shop.example",
+                    target: b"/page",
+                    client: Some(IpAddr::from(number.to_be_bytes())),
+                    is_crawler: false,
+                    verified: None,
+                    is_search: false,
+                    is_repeatable: true,
+                    lived: Duration::ZERO,
+                };
+                let mut attempts = Attempts::default();
+                let route = attempts.next(upstreams, &wanted).now_or_never().expect("a place is free");
+                attempts.answered(upstreams, 200, Duration::ZERO, || false);
+                black_box(route).expect("a server")
+            });
+        });
+    }
+}
+
+criterion_group!(benches, choice);
+criterion_main!(benches);
