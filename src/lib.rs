@@ -11,7 +11,7 @@
 //! | floor | room | what lives there |
 //! |---|---|---|
 //! | 9 | `main.rs`, `cli`, `server` | one file per command; assembly of the running server |
-//! | 9 | `upgrade` | the hand-over between processes: listeners that another process has bound |
+//! | 9 | `upgrade` | the hand-over to the next process: messages, descriptors, inherited listeners |
 //! | 8 | `edge` | a connection before it is Pingora's: admission, PROXY protocol, TLS, limits, HTTP/2, answers that need no origin, and the lane |
 //! | 8 | `gateway` | the Pingora proxy, one file per phase: translates between Pingora and the rooms below, decides nothing |
 //! | 8 | `decisions` | the decision service: nginx, Caddy, Traefik, Envoy and HAProxy ask whether a request may pass |

@@ -1,6 +1,6 @@
 //! The control socket: a Unix socket that only its owner can open. A request is one line of JSON, and so is its answer.
 
-use super::{CrawlerIdentity, InstanceStatus, LiveAnswer, LiveQuestion, Operations};
+use super::{CrawlerIdentity, InstanceStatus, LiveAnswer, LiveQuestion, Operations, UpgradeReport, UpgradeRequest};
 use crate::identity::refresh::ListUpdate;
 use crate::ledger::Mark;
 use crate::sites::{PauseRequest, ReloadReport};
@@ -10,10 +10,11 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::IpAddr;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A request is short; an answer holds the findings of all sites.
@@ -21,11 +22,15 @@ const MAX_REQUEST: usize = 64 * 1024;
 const MAX_ANSWER: u64 = 64 * 1024 * 1024;
 /// For a client to send its line, or to take the answer.
 const CLIENT_TIME: Duration = Duration::from_secs(5);
+/// For the server to write its last answers when it ends.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
 /// For the server to answer: a reload of thousands of sites takes seconds.
 const SERVER_TIME: Duration = Duration::from_secs(120);
 
 const NO_UPDATE: &str = "the running crawlgate did not update lists: its settings have no `identity.outgoing: yes` and no \
                          directory in `identity.lists`, or the servers took too long";
+
+const NO_UPGRADE: &str = "this crawlgate cannot be upgraded: it is a demo. Stop it and start it again";
 
 /// What can be asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +46,7 @@ pub enum Request {
     Explain(LiveQuestion),
     UpdateLists,
     Identities,
+    Upgrade(UpgradeRequest),
 }
 
 /// What is answered.
@@ -77,6 +83,8 @@ pub enum Response {
     Identities {
         crawlers: Vec<CrawlerIdentity>,
     },
+    /// Another process serves.
+    Upgraded(UpgradeReport),
     /// The request makes no sense here: no such site, too long a pause.
     Refused {
         error: String,
@@ -127,9 +135,43 @@ pub struct ControlSocket {
     listener: UnixListener,
     path: PathBuf,
     /// Absent on a file system without locks.
-    lock: Option<ProcessLock>,
+    lock: Mutex<Option<ProcessLock>>,
     /// Which file it is: another process may have taken the name since.
     identity: Option<(u64, u64)>,
+    unanswered: Unanswered,
+}
+
+/// Clients whose request was read and whose answer is not written yet.
+#[derive(Default)]
+struct Unanswered {
+    count: Mutex<usize>,
+    changed: Condvar,
+}
+
+/// One of them.
+struct Answering<'u>(&'u Unanswered);
+
+impl Unanswered {
+    fn begin(&self) -> Answering<'_> {
+        *self.count() += 1;
+        Answering(self)
+    }
+
+    fn count(&self) -> MutexGuard<'_, usize> {
+        self.count.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until there are none.
+    fn none(&self, limit: Duration) {
+        drop(self.changed.wait_timeout_while(self.count(), limit, |count| *count > 0));
+    }
+}
+
+impl Drop for Answering<'_> {
+    fn drop(&mut self) {
+        *self.0.count() -= 1;
+        self.0.changed.notify_all();
+    }
 }
 
 impl ControlSocket {
@@ -146,12 +188,28 @@ impl ControlSocket {
                 std::io::Error::new(std::io::ErrorKind::AlreadyExists, "a file that is not a socket has this name");
             return Err(failed(error));
         }
-        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        std::fs::create_dir_all(directory).map_err(failed)?;
+        std::fs::create_dir_all(directory_of(path)).map_err(failed)?;
         let lock = own(path)?;
         if UnixStream::connect(path).is_ok() {
             return Err(ControlError::AlreadyRunning { path: name, pid: None });
         }
+        ControlSocket::place(path, lock)
+    }
+
+    /// Puts a socket in the place of that of the process before, which gave this one its lock.
+    ///
+    /// # Errors
+    /// The place cannot be written.
+    pub fn take_over(path: &Path, lock: Option<OwnedFd>) -> Result<ControlSocket, ControlError> {
+        let lock = lock.map(ProcessLock::passed).transpose();
+        let lock = lock.map_err(|error| ControlError::Io { path: path.display().to_string(), error })?;
+        ControlSocket::place(path, lock)
+    }
+
+    /// Clients that connect to the name find the new socket from one moment to the next.
+    fn place(path: &Path, lock: Option<ProcessLock>) -> Result<ControlSocket, ControlError> {
+        let failed = |error: std::io::Error| ControlError::Io { path: path.display().to_string(), error };
+        let directory = directory_of(path);
         // Between bind and chmod every user could connect. So the socket is bound in a directory that only the owner can
         // enter, and moved to its place afterwards.
         let private = tempfile::Builder::new()
@@ -164,7 +222,8 @@ impl ControlSocket {
         std::fs::set_permissions(&hidden, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
         let identity = identity(&hidden);
         std::fs::rename(&hidden, path).map_err(failed)?;
-        Ok(ControlSocket { listener, path: path.to_owned(), lock, identity })
+        let lock = Mutex::new(lock);
+        Ok(ControlSocket { listener, path: path.to_owned(), lock, identity, unanswered: Unanswered::default() })
     }
 
     /// Answers until the process ends, in threads of its own: neither a slow client nor a reload makes a request
@@ -179,7 +238,7 @@ impl ControlSocket {
                 loop {
                     match socket.listener.accept() {
                         Ok((stream, _)) => {
-                            if let Err(error) = answer(&stream, &operations) {
+                            if let Err(error) = answer(&stream, &operations, &socket.unanswered) {
                                 tracing::debug!(%error, "a client of the control socket disconnected");
                             }
                         }
@@ -195,14 +254,37 @@ impl ControlSocket {
         Ok(())
     }
 
+    /// A descriptor of the lock for another process, where there is one.
+    ///
+    /// # Errors
+    /// There are no descriptors left.
+    pub fn share_lock(&self) -> std::io::Result<Option<OwnedFd>> {
+        self.lock().as_ref().map(ProcessLock::share).transpose()
+    }
+
+    /// The process that got the lock serves the socket's name from now on.
+    pub fn pass_on(&self) {
+        self.lock().iter_mut().for_each(ProcessLock::pass_on);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<ProcessLock>> {
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Removes the socket's name, so that no client finds it any more. A socket of another process under this name stays.
     pub fn remove(&self) {
+        // An upgrade ends this process, and its client is still to be told.
+        self.unanswered.none(LAST_ANSWERS);
         if self.identity.is_some() && identity(&self.path) == self.identity {
             let _ = std::fs::remove_file(&self.path);
         }
         // The file stays: if it were removed, two processes could lock two files of its name.
-        let _ = self.lock.as_ref().map(ProcessLock::release);
+        let _ = self.lock().as_ref().map(ProcessLock::release);
     }
+}
+
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Locks the file beside a socket.
@@ -230,8 +312,10 @@ impl Drop for ControlSocket {
     }
 }
 
-fn answer(mut stream: &UnixStream, operations: &Operations) -> std::io::Result<()> {
-    let response = match read_line(stream)? {
+fn answer(mut stream: &UnixStream, operations: &Operations, unanswered: &Unanswered) -> std::io::Result<()> {
+    let line = read_line(stream)?;
+    let _answering = unanswered.begin();
+    let response = match line {
         Some(line) => match serde_json::from_slice(&line) {
             Ok(request) => perform(&request, operations),
             Err(error) => Response::Refused { error: format!("invalid request: {error}") },
@@ -287,6 +371,11 @@ fn perform(request: &Request, operations: &Operations) -> Response {
         },
         Request::Explain(question) => Response::Explained(operations.explain(question)),
         Request::Identities => Response::Identities { crawlers: operations.identities() },
+        Request::Upgrade(request) => match operations.upgrade(*request) {
+            Some(Ok(report)) => Response::Upgraded(report),
+            Some(Err(refused)) => Response::Refused { error: refused.to_string() },
+            None => Response::Refused { error: NO_UPGRADE.to_owned() },
+        },
         Request::UpdateLists => match operations.update_lists() {
             Some(lists) => Response::ListsUpdated { lists },
             None => Response::Refused { error: NO_UPDATE.to_owned() },

@@ -11,11 +11,13 @@ mod names;
 mod operations;
 mod query;
 mod status;
+mod upgrade;
 
 pub use self::http::AdminApp;
 pub use crawlers::{CrawlerIdentity, ProofHealth};
 pub use operations::{LiveAnswer, LiveQuestion, Operations};
 pub use status::{CertificatesStatus, InstanceStatus, Problem, ProblemKind};
+pub use upgrade::{Upgrade, UpgradeRefused, UpgradeReport, UpgradeRequest};
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! What an operator can do, with its traces in metrics and logs.
 
 use super::status::{self, CertificatesStatus, FailingList, InstanceStatus, ProblemKind};
+use super::upgrade::{Upgrade, UpgradeRefused, UpgradeReport, UpgradeRequest};
 use crate::clock::Moment;
 use crate::forwarding::Peer;
 use crate::identity::refresh::{ListUpdate, UpdateHandle, file_name};
@@ -45,6 +46,8 @@ pub struct Operations {
     orders: OnceLock<OrdersSource>,
     /// The control socket, where there is one.
     control: OnceLock<PathBuf>,
+    /// Hands over to the next process, where that is possible.
+    upgrade: OnceLock<Upgrade>,
     /// What was said of the setup: once is enough.
     warned: Mutex<Vec<ProblemKind>>,
 }
@@ -63,6 +66,7 @@ impl Operations {
             certificates: OnceLock::new(),
             orders: OnceLock::new(),
             control: OnceLock::new(),
+            upgrade: OnceLock::new(),
             warned: Mutex::default(),
         };
         operations.refresh();
@@ -82,6 +86,19 @@ impl Operations {
     /// Says where the state of orders is read. Once.
     pub fn set_orders(&self, source: OrdersSource) {
         let _ = self.orders.set(source);
+    }
+
+    /// Says how this process hands over to the next one. Once.
+    pub fn set_upgrade(&self, upgrade: Upgrade) {
+        let _ = self.upgrade.set(upgrade);
+    }
+
+    /// Hands over to the next process. `None` where this crawlgate cannot.
+    ///
+    /// # Errors
+    /// This process goes on.
+    pub fn upgrade(&self, request: UpgradeRequest) -> Option<Result<UpgradeReport, UpgradeRefused>> {
+        self.upgrade.get().map(|upgrade| upgrade(request))
     }
 
     /// Says where the control socket is. Once.

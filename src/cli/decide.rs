@@ -47,5 +47,5 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     settings.listen.clear();
     settings.clock.clone_from(&arguments.server.clock);
     start_tracing(crate::server::LOG_FILTER, false);
-    serve(settings, |_| {})
+    serve(settings, arguments.server.beginning()?, |_| {})
 }

@@ -108,6 +108,7 @@ fn examples(command: &str) -> &'static [&'static str] {
         "pause" => &["crawlgate pause --site shop --for 2h --retry-after 30m", "crawlgate pause --everyone --for 10m"],
         "resume" => &["crawlgate resume --site shop"],
         "reload" => &["crawlgate reload --json"],
+        "upgrade" => &["crawlgate upgrade", "crawlgate upgrade --now"],
         "status" => &["crawlgate status", "crawlgate status --control /run/crawlgate/control.sock"],
         "report" => &["crawlgate report", "crawlgate report --since 30d --html report.html"],
         "state" => &["crawlgate state backup /var/backups/crawlgate.db"],

@@ -34,6 +34,7 @@ mod state;
 mod status;
 mod tester;
 mod traps;
+mod upgrade;
 
 use clap::{Parser, Subcommand};
 use std::io::{self, IsTerminal, Write};
@@ -66,6 +67,7 @@ enum Command {
     Pause(pause::Arguments),
     Resume(resume::Arguments),
     Reload(reload::Arguments),
+    Upgrade(upgrade::Arguments),
     Status(status::Arguments),
     Report(report::Arguments),
     State(state::Arguments),
@@ -132,6 +134,7 @@ pub fn main() -> ExitCode {
         Command::Pause(arguments) => pause::run(arguments),
         Command::Resume(arguments) => resume::run(arguments),
         Command::Reload(arguments) => reload::run(arguments),
+        Command::Upgrade(arguments) => upgrade::run(arguments),
         Command::Status(arguments) => status::run(arguments),
         Command::Report(arguments) => report::run(arguments),
         Command::State(arguments) => state::run(arguments),

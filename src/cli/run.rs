@@ -3,7 +3,7 @@
 use super::server_flags::ServerFlags;
 use super::{Failure, places};
 use crate::crawlers::read_network;
-use crate::server::{self, Bound, ServerError};
+use crate::server::{self, Beginning, Bound, ServerError};
 use crate::settings::{Defaults, ListenSettings, ServerAddress, Settings, SettingsFile};
 use crate::sites::StartError;
 use crate::telemetry::start_tracing;
@@ -54,7 +54,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     settings.clock.clone_from(&arguments.server.clock);
     settings.acme_ports = arguments.server.acme_ports;
     start_tracing(crate::server::LOG_FILTER, false);
-    serve(settings, |_| {})
+    serve(settings, arguments.server.beginning()?, |_| {})
 }
 
 /// Flags over a settings file, with the defaults of this machine.
@@ -72,8 +72,8 @@ pub(super) fn settled(flags: SettingsFile, file: SettingsFile) -> Result<Setting
 }
 
 /// Runs the server. Prints where it listens, then calls `more`.
-pub fn serve(settings: Settings, more: impl FnOnce(&Bound)) -> Result<(), Failure> {
-    let outcome = server::run(settings, |bound| {
+pub fn serve(settings: Settings, beginning: Beginning, more: impl FnOnce(&Bound)) -> Result<(), Failure> {
+    let outcome = server::run(settings, beginning, |bound| {
         // A closed standard output is no reason not to serve.
         let admin = bound.admin.iter().map(|address| format!("admin on http://{address}\n"));
         let decisions = bound.decisions.iter().map(|address| format!("decisions on {address}\n"));

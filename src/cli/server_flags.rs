@@ -1,7 +1,9 @@
 //! [`ServerFlags`]: the flags of every command that serves. Each has its place in `crawlgate.yaml`, and outranks it.
 
 use super::{Failure, policies, say};
+use crate::server::Beginning;
 use crate::settings::{self, AccessDestination, OriginSettings, ServerAddress, SettingsFile};
+use crate::upgrade::Successor;
 use crate::upstreams::ServerTls;
 use crate::yaml::{Diagnostic, Diagnostics, Source};
 use std::net::SocketAddr;
@@ -37,6 +39,9 @@ pub struct ServerFlags {
     /// For development: the ports that a test authority asks in place of 80 and 443, like `5002,5001`; only on loopback
     #[arg(long, value_name = "PORTS", hide = true, value_parser = two_ports)]
     pub(super) acme_ports: Option<(u16, u16)>,
+    /// Take over from the running crawlgate that has started this one
+    #[arg(long, hide = true)]
+    successor: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +54,15 @@ fn two_ports(written: &str) -> Result<(u16, u16), NoPorts> {
 }
 
 impl ServerFlags {
+    /// Whether it begins on its own or in place of a running process.
+    pub(super) fn beginning(&self) -> Result<Beginning, Failure> {
+        if !self.successor {
+            return Ok(Beginning::Replaceable);
+        }
+        let successor = Successor::greeted().map_err(|error| Failure::CouldNot(error.to_string()))?;
+        Ok(Beginning::Next(Box::new(successor)))
+    }
+
     /// The settings file; empty where none is named.
     pub(super) fn file(&self) -> Result<SettingsFile, Failure> {
         Ok(self.config.as_deref().map(settings_file).transpose()?.unwrap_or_default())

@@ -15,6 +15,7 @@ use super::head::{MOST_FIELDS, Request, header_map};
 use super::lane::{After, Exchange};
 use super::linger::{LINGERING, linger};
 use super::scan::Scanner;
+use super::stops::Stops;
 use crate::answers::Answer;
 use crate::requests::{Arrival, Framing, Mistake, Received, Respond};
 use crate::settings::Limits;
@@ -41,13 +42,13 @@ enum NoHead {
 }
 
 /// Serves a connection to its end.
-pub(super) async fn serve<A>(door: &Door<A>, mut connection: Box<Connection>, mut stop: ShutdownWatch)
+pub(super) async fn serve<A>(door: &Door<A>, mut connection: Box<Connection>, mut stops: Stops)
 where
     A: HttpServerApp + Send + Sync + 'static,
 {
     loop {
-        let next = match next_head(&mut connection, door.edge.desk.limits(), &mut stop).await {
-            Ok(head) => one(door, connection, head, &stop).await,
+        let next = match next_head(&mut connection, door.edge.desk.limits(), &mut stops.closing).await {
+            Ok(head) => one(door, connection, head, &stops.leaving).await,
             Err(NoHead::Mistake(mistake)) => {
                 refuse(door, &mut connection, mistake).await;
                 None
@@ -69,7 +70,7 @@ where
 async fn next_head(
     connection: &mut Connection,
     limits: &Limits,
-    stop: &mut ShutdownWatch,
+    closing: &mut ShutdownWatch,
 ) -> Result<Range<usize>, NoHead> {
     let mut scanner = Scanner::new(limits);
     let mut has_begun = false;
@@ -91,7 +92,7 @@ async fn next_head(
             biased;
             read = connection.see() => read,
             // An error means that the sender is gone, and no later stop could arrive.
-            _ = stop.wait_for(|stop| *stop), if !has_begun => return Err(NoHead::Over),
+            _ = closing.wait_for(|closing| *closing), if !has_begun => return Err(NoHead::Over),
         };
         match read {
             Ok(1..) => {}
@@ -108,7 +109,7 @@ async fn one<A>(
     door: &Door<A>,
     mut connection: Box<Connection>,
     head: Range<usize>,
-    stop: &ShutdownWatch,
+    leaving: &ShutdownWatch,
 ) -> Option<Box<Connection>>
 where
     A: HttpServerApp + Send + Sync + 'static,
@@ -116,18 +117,18 @@ where
     let desk = &door.edge.desk;
     let head = connection.take(head);
     if let Some(responder) = &desk.responder {
-        return respond(door, connection, (&head, responder), stop).await;
+        return respond(door, connection, (&head, responder), leaving).await;
     }
     let (ticket, way) = desk.decide(&head, &connection.client.behind(door.redirect));
     match way {
         Way::Answer(answer, may_go_on) => {
-            let keeps_alive = may_go_on && !*stop.borrow();
+            let keeps_alive = may_go_on && !*leaving.borrow();
             let answered = Answered::Request(ticket, *answer);
             answer_here(desk, &mut connection, answered, keeps_alive).await.then_some(connection)
         }
         Way::Lane(request) => {
             let Some(lane) = &door.edge.lane else { return None };
-            let mut client = Http1Client::new(&mut connection, &head, &request, stop);
+            let mut client = Http1Client::new(&mut connection, &head, &request, leaving);
             // In a box, or each connection would have room for it between its requests.
             let after = Box::pin(Exchange::new(lane, &mut client, ticket, *request).run()).await;
             match after {
@@ -142,7 +143,7 @@ where
         Way::Forward(body) => {
             connection.client.hand_on(ticket);
             connection.open_for(head, body);
-            forward(door, connection, stop).await
+            forward(door, connection, leaving).await
         }
     }
 }
@@ -193,7 +194,7 @@ async fn respond<A>(
     door: &Door<A>,
     mut connection: Box<Connection>,
     (head, responder): (&[u8], &Arc<dyn Respond>),
-    stop: &ShutdownWatch,
+    leaving: &ShutdownWatch,
 ) -> Option<Box<Connection>> {
     let desk = &door.edge.desk;
     let heard = match Heard::read(desk, head) {
@@ -204,7 +205,7 @@ async fn respond<A>(
         }
     };
     let responded = responder.respond(&heard.received(connection.client.peer.address));
-    let keeps_alive = heard.keeps_alive && !*stop.borrow();
+    let keeps_alive = heard.keeps_alive && !*leaving.borrow();
     let answered = Answered::Question(responder.clone(), responded);
     answer_here(desk, &mut connection, answered, keeps_alive).await.then_some(connection)
 }
@@ -251,13 +252,13 @@ impl<'b> Heard<'b> {
 }
 
 /// Hands a request to Pingora. The connection, if it goes on.
-async fn forward<A>(door: &Door<A>, connection: Box<Connection>, stop: &ShutdownWatch) -> Option<Box<Connection>>
+async fn forward<A>(door: &Door<A>, connection: Box<Connection>, leaving: &ShutdownWatch) -> Option<Box<Connection>>
 where
     A: HttpServerApp + Send + Sync + 'static,
 {
     let mut session = ServerSession::new_http1(connection);
     session.set_keepalive(Some(door.edge.desk.limits().idle.as_secs().max(1)));
-    let (stream, _) = door.edge.app.process_new_http(session, stop).await?.consume();
+    let (stream, _) = door.edge.app.process_new_http(session, leaving).await?.consume();
     let connection = stream.into_any().downcast::<Connection>().ok()?;
     connection.is_request_over().then_some(connection)
 }

@@ -130,7 +130,7 @@ fn builder(limits: &Limits) -> server::Builder {
     builder
 }
 
-/// Serves a connection to its end: the client closes it, `limits.idle` passes without a request, or the server stops.
+/// Serves a connection to its end: the client closes it, `limits.idle` passes without a request, or the server leaves.
 pub(super) async fn serve<A>(door: &Door<A>, connection: Box<Connection>, stop: ShutdownWatch)
 where
     A: HttpServerApp + Send + Sync + 'static,

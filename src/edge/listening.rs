@@ -4,6 +4,7 @@
 
 use super::open::{Counted, Open};
 use super::pulse::Pulse;
+use super::stops::Stops;
 use async_trait::async_trait;
 use pingora_core::server::{ListenFds, ShutdownWatch};
 use pingora_core::services::Service;
@@ -26,10 +27,10 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 #[async_trait]
 pub trait Serve: Send + Sync + 'static {
     /// Serves a connection to its end.
-    async fn serve(&self, stream: TcpStream, peer: SocketAddr, stop: ShutdownWatch);
+    async fn serve(&self, stream: TcpStream, peer: SocketAddr, stops: Stops);
 
     /// Serves a connection of a socket in the file system, whose permissions have let it in.
-    async fn serve_unix(&self, stream: UnixStream, stop: ShutdownWatch);
+    async fn serve_unix(&self, stream: UnixStream, stops: Stops);
 
     /// A connection could not be accepted.
     fn accept_failed(&self, error: &io::Error) {
@@ -61,8 +62,8 @@ pub struct Listening {
     pub listeners: Share,
     /// How many threads serve.
     pub threads: usize,
-    /// Says when to stop accepting. Without it, Pingora's shutdown says so.
-    pub stop: Option<ShutdownWatch>,
+    /// Says when to stop accepting, and when connections end.
+    pub stops: Stops,
     /// Counts accept loops and connections.
     pub open: Arc<Open>,
     /// Says whether the workers move on.
@@ -121,9 +122,9 @@ impl Listener {
 
 impl Listening {
     /// Starts a worker, which reports when it accepts connections.
-    fn worker(&self, share: Share, stop: ShutdownWatch, accepting: mpsc::UnboundedSender<()>) -> io::Result<()> {
+    fn worker(&self, share: Share, accepting: mpsc::UnboundedSender<()>) -> io::Result<()> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let (open, pulse) = (self.open.clone(), self.pulse.answer());
+        let (open, pulse, stops) = (self.open.clone(), self.pulse.answer(), self.stops.clone());
         let work = move || {
             runtime.block_on(async {
                 drop(tokio::spawn(pulse));
@@ -131,7 +132,7 @@ impl Listening {
                     match Listener::new(listener) {
                         Ok(listener) => {
                             let open = (open.clone(), open.count());
-                            drop(tokio::spawn(accept(listener, behind, stop.clone(), open)));
+                            drop(tokio::spawn(accept(listener, behind, stops.clone(), open)));
                         }
                         Err(error) => tracing::error!(%error, "cannot use a listener; this worker does not serve it"),
                     }
@@ -150,13 +151,13 @@ impl Listening {
 /// accepts.
 #[async_trait]
 impl Service for Listening {
-    async fn start_service(&mut self, _fds: Option<ListenFds>, shutdown: ShutdownWatch, _listeners_per_fd: usize) {
-        let mut stop = self.stop.take().unwrap_or(shutdown);
+    async fn start_service(&mut self, _fds: Option<ListenFds>, _shutdown: ShutdownWatch, _listeners_per_fd: usize) {
+        let mut stop = self.stops.leaving.clone();
         let (accepting, mut accepts) = mpsc::unbounded_channel();
         let listeners = std::mem::take(&mut self.listeners);
         let start = || {
             let share = listeners.iter().map(|(listener, behind)| Ok((listener.try_clone()?, behind.clone())));
-            self.worker(share.collect::<io::Result<Share>>()?, stop.clone(), accepting.clone())
+            self.worker(share.collect::<io::Result<Share>>()?, accepting.clone())
         };
         let mut workers = 0;
         for _ in 0..self.threads {
@@ -196,11 +197,11 @@ impl Service for Listening {
 async fn accept(
     listener: Listener,
     behind: Arc<dyn Serve>,
-    mut stop: ShutdownWatch,
+    mut stops: Stops,
     (open, _accepting): (Arc<Open>, Counted),
 ) {
-    let stopping = stop.clone();
-    let stopped = stop.wait_for(|stop| *stop);
+    let of_connections = stops.clone();
+    let stopped = stops.leaving.wait_for(|leaving| *leaving);
     tokio::pin!(stopped);
     loop {
         let accepted = tokio::select! {
@@ -211,7 +212,7 @@ async fn accept(
         };
         match accepted {
             Ok(accepted) => {
-                tokio::spawn(serve(behind.clone(), accepted, stopping.clone(), open.count()));
+                tokio::spawn(serve(behind.clone(), accepted, of_connections.clone(), open.count()));
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
@@ -222,16 +223,16 @@ async fn accept(
     }
 }
 
-async fn serve(behind: Arc<dyn Serve>, accepted: Accepted, stop: ShutdownWatch, _open: Counted) {
+async fn serve(behind: Arc<dyn Serve>, accepted: Accepted, stops: Stops, _open: Counted) {
     match accepted {
         Accepted::Tcp(stream, peer) => {
             // A connection gathers writes already. What is flushed must leave at once.
             if let Err(error) = stream.set_nodelay(true) {
                 tracing::debug!(%error, "cannot set TCP_NODELAY on a connection");
             }
-            behind.serve(stream, peer, stop).await;
+            behind.serve(stream, peer, stops).await;
         }
-        Accepted::Unix(stream) => behind.serve_unix(stream, stop).await,
+        Accepted::Unix(stream) => behind.serve_unix(stream, stops).await,
     }
 }
 

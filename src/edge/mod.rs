@@ -28,6 +28,7 @@ mod plain;
 mod proxy_protocol;
 mod pulse;
 mod scan;
+mod stops;
 mod tls;
 mod transport;
 
@@ -45,4 +46,5 @@ pub use plain::Plain;
 pub use proxy_protocol::{ProxyHeaderError, parse_binary, parse_line};
 pub use pulse::Pulse;
 pub use scan::Scanner;
+pub use stops::{Stopper, Stops};
 pub use tls::{CertificateError, CertificateProblem, Certificates, TlsError, TlsListener};

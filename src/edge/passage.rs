@@ -9,6 +9,7 @@ use super::http2::{self, PREFACE};
 use super::listening::Serve;
 use super::notices::Reason;
 use super::proxy_protocol;
+use super::stops::Stops;
 use super::tls::Handshake;
 use super::transport::Transport;
 use crate::answers::{Asked, Rejection, rejection};
@@ -17,7 +18,6 @@ use crate::requests::{ClientConnection, Full};
 use async_trait::async_trait;
 use http::{HeaderMap, Method};
 use pingora_core::apps::HttpServerApp;
-use pingora_core::server::ShutdownWatch;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use tokio::io::AsyncWriteExt;
@@ -35,7 +35,7 @@ struct Settled {
 
 #[async_trait]
 impl<A: HttpServerApp + Send + Sync + 'static> Serve for Door<A> {
-    async fn serve(&self, mut stream: TcpStream, peer: SocketAddr, stop: ShutdownWatch) {
+    async fn serve(&self, mut stream: TcpStream, peer: SocketAddr, stops: Stops) {
         let edge = &self.edge;
         let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
         let mut admitted = match edge.admission.admit(1) {
@@ -59,20 +59,20 @@ impl<A: HttpServerApp + Send + Sync + 'static> Serve for Door<A> {
         if let Err(full) = edge.admit(&mut admitted, client.ip()) {
             return self.turn_away(&stream, client.ip(), full);
         }
-        let Some((transport, protocol)) = self.encrypt(stream, client.ip(), &stop).await else { return };
+        let Some((transport, protocol)) = self.encrypt(stream, client.ip(), &stops).await else { return };
         let is_trusted = is_trusted(client.ip(), &edge.desk.requests.settings().trusted_proxies);
         let peer = Peer { address: Some(client.ip()), is_trusted, is_tls: self.tls.is_some() };
         let hsts = self.tls.as_ref().and_then(|tls| tls.hsts.clone());
         let shared = ClientConnection::new(peer, hsts).over_tls(protocol.tls);
         let connection = Connection::new(transport, Some(client), shared, Some(counted), edge.desk.limits().stall);
         let shared = connection.client.clone();
-        self.speak(Box::new(connection), protocol.is_http2, stop).await;
+        self.speak(Box::new(connection), protocol.is_http2, stops).await;
         if shared.is_given_up() {
             edge.notices.closed(Reason::Stall, Some(client.ip()), &"the client takes nothing");
         }
     }
 
-    async fn serve_unix(&self, stream: UnixStream, stop: ShutdownWatch) {
+    async fn serve_unix(&self, stream: UnixStream, stops: Stops) {
         let edge = &self.edge;
         let Ok(_admitted) = edge.admission.admit(1) else {
             return edge.notices.closed(Reason::TooMany, None, &"too many");
@@ -82,7 +82,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Serve for Door<A> {
         let shared = ClientConnection::new(peer, None);
         let stall = edge.desk.limits().stall;
         let connection = Connection::new(Transport::Unix(stream), None, shared, Some(counted), stall);
-        self.speak(Box::new(connection), false, stop).await;
+        self.speak(Box::new(connection), false, stops).await;
     }
 
     fn accept_failed(&self, error: &io::Error) {
@@ -126,9 +126,9 @@ impl<A: HttpServerApp + Send + Sync + 'static> Door<A> {
     }
 
     /// The transport, and what the handshake settled. `None` ends the connection.
-    async fn encrypt(&self, stream: TcpStream, client: IpAddr, stop: &ShutdownWatch) -> Option<(Transport, Settled)> {
+    async fn encrypt(&self, stream: TcpStream, client: IpAddr, stops: &Stops) -> Option<(Transport, Settled)> {
         let Some(tls) = &self.tls else { return Some((Transport::Plain(stream), Settled::default())) };
-        let mut stop = stop.clone();
+        let mut closing = stops.closing.clone();
         let handshake = async {
             let mut first = [0];
             stream.peek(&mut first).await?;
@@ -142,7 +142,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Door<A> {
             biased;
             // In a box, or each connection would have room for it to its end.
             handshake = timeout(self.edge.desk.limits().handshake, Box::pin(handshake)) => handshake,
-            _ = stop.wait_for(|stop| *stop) => return None,
+            _ = closing.wait_for(|closing| *closing) => return None,
         };
         match handshake {
             // The handshake was the answer.
@@ -167,14 +167,14 @@ impl<A: HttpServerApp + Send + Sync + 'static> Door<A> {
 
     /// Serves a connection in its protocol: over TLS the one that ALPN chose, in clear text the one that its first octets
     /// are of. A listener that leads to https speaks HTTP/1 alone: no client asks for a redirect over HTTP/2.
-    async fn speak(&self, mut connection: Box<Connection>, mut speaks_http2: bool, mut stop: ShutdownWatch) {
+    async fn speak(&self, mut connection: Box<Connection>, mut speaks_http2: bool, mut stops: Stops) {
         if self.tls.is_none() && self.redirect.is_none() {
             connection.set_deadline(self.edge.desk.limits().idle);
             let begins = tokio::select! {
                 biased;
                 begins = connection.begins_with(PREFACE) => begins,
                 // There is no request yet.
-                _ = stop.wait_for(|stop| *stop) => return,
+                _ = stops.closing.wait_for(|closing| *closing) => return,
             };
             match begins {
                 Ok(begins) => speaks_http2 = begins,
@@ -183,9 +183,9 @@ impl<A: HttpServerApp + Send + Sync + 'static> Door<A> {
         }
         // In boxes, or each connection would have room for both.
         if speaks_http2 {
-            Box::pin(http2::serve(self, connection, stop)).await;
+            Box::pin(http2::serve(self, connection, stops.leaving)).await;
         } else {
-            Box::pin(http1::serve(self, connection, stop)).await;
+            Box::pin(http1::serve(self, connection, stops)).await;
         }
     }
 }

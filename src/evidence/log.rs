@@ -7,7 +7,7 @@ use super::opening::{OpenError, open};
 use super::shared::Shared;
 use super::writer::{Bounds, Writer};
 use crate::settings::AddressDetail;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -22,6 +22,8 @@ struct Handle {
     addresses: AddressDetail,
     /// Whether the log could be opened.
     is_open: bool,
+    /// Where the log is, how much is kept, and who is asked for timestamps.
+    place: (PathBuf, Bounds, Vec<String>),
     /// The thread, and what it lives by.
     thread: Mutex<Option<(Sender<()>, JoinHandle<()>)>>,
 }
@@ -39,7 +41,8 @@ impl Evidence {
         let thread =
             start(directory, &shared, bounds, authorities).map_err(|why| shared.failed(0, &why.to_string())).ok();
         let is_open = thread.is_some();
-        Evidence(Some(Arc::new(Handle { shared, addresses, is_open, thread: Mutex::new(thread) })))
+        let place = (directory.to_owned(), bounds, authorities.to_vec());
+        Evidence(Some(Arc::new(Handle { shared, addresses, is_open, place, thread: Mutex::new(thread) })))
     }
 
     /// Whether anything is kept.
@@ -99,7 +102,17 @@ impl Evidence {
         self.0.as_ref().map_or(0, |handle| handle.shared.lost())
     }
 
-    /// Writes the end of the run, with a checkpoint. Nothing is recorded after it.
+    /// Opens the log again after [`Evidence::close`], as a run of its own. What was recorded meanwhile is in it.
+    pub fn reopen(&self) {
+        let Some(handle) = self.0.as_ref().filter(|handle| handle.is_open) else { return };
+        let (directory, bounds, authorities) = &handle.place;
+        match start(directory, &handle.shared, *bounds, authorities) {
+            Ok(thread) => *handle.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread),
+            Err(why) => handle.shared.failed(0, &why.to_string()),
+        }
+    }
+
+    /// Writes the end of the run, with a checkpoint. Nothing is written after it.
     pub fn close(&self) {
         let Some(handle) = &self.0 else { return };
         let thread = handle.thread.lock().unwrap_or_else(PoisonError::into_inner).take();

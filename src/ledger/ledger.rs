@@ -12,10 +12,13 @@ use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry};
 use crate::policy::site::name_and_port;
 use crate::policy::{SiteEntry, Snapshot, Version};
-use crate::state::{Fact, Remembered, StateStore};
+use crate::state::{Fact, PreviousRun, Remembered, StateStore};
 use crate::time::Timestamp;
 use crate::verdict::{CachedVersions, Claimant, Identity, claim_label};
+use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock};
 
 /// What was served to which crawler, and since when which host is observed.
 #[derive(Debug)]
@@ -28,6 +31,28 @@ pub struct Ledger {
     list_health: NetworkListHealth,
     /// Of the snapshot whose hosts were last looked at.
     generation: AtomicU64,
+    /// Who is told what is served, once another process has the state directory.
+    successor: RwLock<Option<Successor>>,
+}
+
+/// Tells the next process.
+struct Successor(Box<dyn Fn(ServedCopy) + Send + Sync>);
+
+impl fmt::Debug for Successor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Successor")
+    }
+}
+
+/// A robots.txt that a process served which hands over to the next one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServedCopy {
+    /// The host, as the ledger has it.
+    host: String,
+    /// The name of the crawler's cache.
+    crawler: String,
+    version: [u8; 8],
+    at: i64,
 }
 
 /// What a request says of its host.
@@ -88,6 +113,10 @@ impl Ledger {
         if let Some(since) = previous.unknown_since() {
             observations.serve_everyone(|host| published_since(snapshot, host, since), now);
         }
+        if remembered.is_handed_over {
+            // The process before may still serve what is superseded with this start.
+            observations.serve_everyone(|host| superseded_since_end(snapshot, host, previous), now);
+        }
         let ledger = Ledger::with(observations, list_health, new_hosts, snapshot, moment);
         let facts = ledger.observations.facts(now);
         (ledger, facts)
@@ -101,7 +130,8 @@ impl Ledger {
         moment: Moment,
     ) -> Ledger {
         let (clock, generation) = (ClockSteps::new(moment), AtomicU64::new(snapshot.generation));
-        let ledger = Ledger { observations, clock, new_hosts, list_health, generation };
+        let successor = RwLock::default();
+        let ledger = Ledger { observations, clock, new_hosts, list_health, generation, successor };
         ledger.settle(snapshot, moment.now);
         ledger
     }
@@ -123,7 +153,8 @@ impl Ledger {
             return (CachedVersions::of_anyone(claimant, moment.now), HostVisit::Known);
         };
         let cache = RobotsCache::of(claimant.claim, registry, entry);
-        let set_by = self.clock.set_by(moment);
+        // What the next process has served, this one does not know: it accuses no crawler.
+        let set_by = self.clock.set_by(moment).or_else(|| self.is_handed_over().then_some(0));
         let cached = |host: &Host| cached_versions(claimant, cache, Some(host), moment.now, set_by);
         self.observations.look(&key, |host| match host {
             Some(host) if host.is_due(entry.site.grace, moment.now) => (cached(host), HostVisit::Due),
@@ -149,11 +180,49 @@ impl Ledger {
     pub fn served(&self, registry: &Registry, entry: &SiteEntry, host: &[u8], claim: Claim, now: Timestamp) {
         let Some(key) = key(host) else { return };
         let names = [RobotsCache::of(claim, registry, entry).name, ANYONE];
+        if let Some(Successor(tell)) = &*self.successor.read().unwrap_or_else(PoisonError::into_inner) {
+            let (host, crawler) = (String::from_utf8_lossy(&key).into_owned(), names[0].to_owned());
+            tell(ServedCopy { host, crawler, version: entry.site.robots_txt.version.0, at: now.0 });
+        }
         let new = || self.new_host(entry, host, now);
         self.observations.serve(&key, names, entry.site.robots_txt.version, now, new);
         if self.clock.is_settled() {
             self.observations.touch(&key, entry.site.grace, now);
         }
+    }
+
+    /// From now on another process has the state directory: it is told what this one serves.
+    pub fn hand_over(&self, tell: impl Fn(ServedCopy) + Send + Sync + 'static) {
+        *self.successor.write().unwrap_or_else(PoisonError::into_inner) = Some(Successor(Box::new(tell)));
+    }
+
+    /// Undoes [`Ledger::hand_over`].
+    pub fn take_back(&self) {
+        *self.successor.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// What was served lately is not known: every observation begins now.
+    pub fn begin_anew(&self, now: Timestamp) {
+        self.observations.begin_anew(now, 0);
+    }
+
+    fn is_handed_over(&self) -> bool {
+        self.successor.read().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// The process before served this while it handed over.
+    pub fn was_served(&self, snapshot: &Snapshot, copy: &ServedCopy) {
+        let (host, at) = (copy.host.as_bytes(), Timestamp(copy.at));
+        let entry = snapshot.site_for_host(host).and_then(|index| snapshot.sites().get(index));
+        let (Some(key), Some(entry)) = (key(host), entry) else { return };
+        let names = [copy.crawler.as_str(), ANYONE];
+        self.observations.serve(&key, names, Version(copy.version), at, || self.new_host(entry, host, at));
+    }
+
+    /// The process before is gone without a farewell, or may have served what is superseded since: all of what was
+    /// published since then counts as served to every crawler.
+    pub fn may_have_been_served(&self, snapshot: &Snapshot, since: Timestamp, now: Timestamp) {
+        self.observations.serve_everyone(|host| published_since(snapshot, host, since), now);
     }
 
     /// By how many seconds the clock was set, until the next tick. Until then the ledger accuses no crawler.
@@ -275,13 +344,20 @@ fn owner_of(snapshot: &Snapshot, host: &[u8]) -> Owner {
     Owner { sites, cache }
 }
 
-/// The versions that were published on a host at a moment or later.
 /// The site and the crawler that a list of networks is for.
 fn list_of<'a>(registry: &'a Registry, entry: Option<&'a SiteEntry>, claim: Claim) -> (&'a str, &'a str) {
     let site = entry.map(|entry| &*entry.site);
     (site.map_or(EVERY_SITE, |site| site.name.as_str()), claim_label(claim, registry, site).unwrap_or_default())
 }
 
+/// The versions on a host that are superseded since the end of the run before.
+fn superseded_since_end(snapshot: &Snapshot, host: &[u8], previous: PreviousRun) -> Vec<Version> {
+    let Some(end) = previous.end() else { return Vec::new() };
+    let superseded = snapshot.history(host).superseded.iter().filter(|held| held.superseded_at >= end);
+    superseded.map(|held| held.parsed.version).collect()
+}
+
+/// The versions that were published on a host at a moment or later.
 fn published_since(snapshot: &Snapshot, host: &[u8], since: Timestamp) -> Vec<Version> {
     let superseded = snapshot.history(host).superseded.iter().filter(|held| held.superseded_at >= since);
     let current = snapshot.site_for_host(host).and_then(|index| snapshot.sites().get(index));

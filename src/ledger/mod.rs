@@ -25,7 +25,7 @@ mod traps;
 pub use behaviour::{Behaviours, RateStep};
 pub use crawl_rate::{CrawlRate, RateKey, gcra};
 pub use host::Visit;
-pub use ledger::{CrawlerVisits, HostVisit, Ledger};
+pub use ledger::{CrawlerVisits, HostVisit, Ledger, ServedCopy};
 pub use network_list_health::{EVERY_SITE, ListHealth};
 pub use traps::{Mark, Traps};
 

@@ -4,9 +4,13 @@
 
 mod authority;
 mod background;
+mod beginning;
+mod control_door;
 mod descriptors;
+mod hand_over;
 mod identity;
 mod origin_robots;
+mod predecessor;
 mod proxy_server;
 mod rooms;
 mod service_manager;
@@ -14,23 +18,29 @@ mod signals;
 mod sockets;
 mod stop;
 
-use crate::admin::control::{ControlError, ControlSocket};
+use crate::admin::control::ControlError;
 use crate::clock::ClockError;
 use crate::edge::{Certificates, TlsError};
 use crate::settings::{DecisionAddress, Settings};
 use crate::sites::StartError;
 use crate::state::StateError;
 use crate::time::Timestamp;
-use crate::upgrade::Inherited;
+use crate::upgrade::{Channel, Inherited, SuccessorError, Taken};
 use crate::upstreams::TlsFileError;
 use authority::AuthorityParts;
 use background::Background;
+pub use beginning::Beginning;
+use beginning::{Begun, begin};
+use control_door::ControlDoor;
+use hand_over::Upgrades;
 pub use origin_robots::{FetchJob, FinishedJob, OriginRobots, known as known_origins};
+use predecessor::{follow, when_serving};
 use proxy_server::{Listeners, ProxyServer};
 use rooms::Rooms;
 use sockets::Sockets;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock};
 use stop::Stop;
 
 /// The log filter unless the operator sets another. Pingora logs each failed connection of each client as an error, and
@@ -38,7 +48,7 @@ use stop::Stop;
 pub const LOG_FILTER: &str = "info,pingora_core=error,pingora_proxy=off,h2=error";
 
 /// The addresses that the server listens on, with the ports that the system chose.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bound {
     /// In the order of the settings: whether it speaks TLS, and its address.
     pub listen: Vec<(bool, SocketAddr)>,
@@ -102,6 +112,15 @@ pub enum ServerError {
     /// The state directory belongs to another process.
     #[error(transparent)]
     State(#[from] StateError),
+    /// The facts of the process before would be lost, and other ones believed.
+    #[error(
+        "the settings name another state directory than the running process has; crawlgate does not take over. Stop the \
+         service and start it again to change `state`"
+    )]
+    OtherState,
+    /// The process before does not hand over.
+    #[error(transparent)]
+    Successor(#[from] SuccessorError),
     /// The system refused something that the server needs.
     #[error("{what}: {source}")]
     Io {
@@ -126,11 +145,12 @@ impl ServerError {
 ///
 /// # Errors
 /// See [`ServerError`]. A busy address is an error at once.
-pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), ServerError> {
+pub fn run(settings: Settings, beginning: Beginning, announce: impl FnOnce(&Bound)) -> Result<(), ServerError> {
     // Before any thread is started.
-    let mut inherited = Inherited::from_service_manager();
+    let passed = Inherited::from_service_manager();
     // Early, so that no signal arrives before the server handles it.
-    let stop = Arc::new(Stop::new());
+    let (stop, ends) = Stop::new();
+    let stop = Arc::new(stop);
     let signals = signals::catch().map_err(ServerError::io("cannot catch signals"))?;
 
     descriptors::raise(&settings.limits);
@@ -138,48 +158,69 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     let (certificates, tls) = Certificates::open(&settings.listen, &issued)?;
     let certificates = Arc::new(certificates);
     let authority = AuthorityParts::new(&settings, issued, certificates.clone())?;
-    let Sockets { proxy, decisions, admin, bound } = Sockets::bind(&settings, &mut inherited)?;
+    let Begun { taken, control, successor, is_replaceable } = begin(beginning, passed, &settings)?;
+    let Taken { mut inherited, state_lock, control_lock } = taken;
+    let Sockets { proxy, decisions, admin, bound, passable } = Sockets::bind(&settings, &mut inherited)?;
     inherited.close_the_rest();
-    let control = settings.control.as_deref().map(ControlSocket::bind).transpose()?.map(Arc::new);
-    let (rooms, robots) = Rooms::open(&settings, &authority)?;
+    let (rooms, robots) = Rooms::open(&settings, &authority, state_lock)?;
     origin_robots::start(robots, rooms.instance.clock.clone())
         .map_err(ServerError::io("cannot start the thread for the origins' robots.txt"))?;
 
     let paths = decisions.paths.clone();
-    let listeners = Listeners { proxy: proxy.into_iter().zip(tls).collect(), decisions };
-    let mut server = ProxyServer::new(&settings, &rooms, listeners, stop.clone());
+    let passable = Arc::new(Mutex::new(if is_replaceable { passable } else { Vec::new() }));
+    let door = ControlDoor::new(settings.control.clone(), rooms.operations.clone());
+    let upgrades = Upgrades::new(&settings, &rooms, (stop.clone(), passable.clone(), door.socket.clone()))?;
+    let listeners = Listeners { proxy: proxy.into_iter().zip(tls).collect(), decisions, passable };
+    let told = Arc::<OnceLock<Channel>>::default();
+    let mut server = ProxyServer::new(&settings, &rooms, listeners, (stop.clone(), ends), when_serving(told.clone()));
     server.add_admin(&rooms, admin);
-    if let Some(control) = &control {
-        let served = control.clone().serve(rooms.operations.clone());
-        served.map_err(ServerError::io("cannot serve the control socket"))?;
-        settings.control.iter().for_each(|path| rooms.operations.answers_on(path));
+    if is_replaceable {
+        upgrades.clone().offer(&rooms.operations);
     }
+    control.map(|control| door.serve(control)).transpose()?;
     let acme = authority.open(&settings, &rooms.instance);
+    warn_of(&certificates, &settings, &rooms);
+    authority::report(&rooms.operations, certificates.clone(), acme.clone());
+    let background = Background::start(&settings, &rooms, certificates.clone())?;
+    let _watchdog = service_manager::watch(server.pulse.clone())
+        .map_err(ServerError::io("cannot start the thread for the service manager"))?;
+    let rotated = upgrades.clone();
+    rooms.serve_signals(signals, stop, certificates, acme.clone(), move || rotated.tell_of_rotation())?;
+    if let Some(successor) = successor {
+        let predecessor = successor.opened()?;
+        rooms.store.settle()?;
+        follow(predecessor, &told, upgrades.clone(), &rooms, (door.clone(), control_lock))?;
+    }
+    let _acme = acme.as_ref().map(|acme| authority.start(acme, &settings, rooms.operations.clone())).transpose()?;
+
+    say(&settings, &rooms, &bound);
+    announce(&bound);
+    server.run();
+    end((background, rooms), &upgrades, &door, &paths);
+    Ok(())
+}
+
+/// Nothing is served any more. What another process has taken over is its business.
+fn end((background, rooms): (Background, Rooms), upgrades: &Upgrades, door: &ControlDoor, paths: &[PathBuf]) {
+    let has_left = upgrades.farewell();
+    background.close();
+    if !has_left {
+        rooms.close();
+    }
+    door.remove();
+    for path in paths.iter().filter(|path| !upgrades.was_passed(path)) {
+        // It may be gone, or belong to the next crawlgate.
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// Says what is wrong with the certificates.
+fn warn_of(certificates: &Certificates, settings: &Settings, rooms: &Rooms) {
     let problems = certificates.problems(Timestamp::from(rooms.instance.clock.now()));
     let uncovered = certificates.uncovered(settings.origins.iter().flat_map(|origin| &origin.hosts));
     for problem in problems.into_iter().chain(uncovered) {
         tracing::warn!("{}", problem.text);
     }
-    authority::report(&rooms.operations, certificates.clone(), acme.clone());
-    let background = Background::start(&settings, &rooms, certificates.clone())?;
-    let _watchdog = service_manager::watch(server.pulse.clone())
-        .map_err(ServerError::io("cannot start the thread for the service manager"))?;
-    let _acme = acme.as_ref().map(|acme| authority.start(acme, &settings, rooms.operations.clone())).transpose()?;
-    rooms.serve_signals(signals, stop, certificates, acme)?;
-
-    say(&settings, &rooms, &bound);
-    announce(&bound);
-    server.run();
-    background.close();
-    rooms.close();
-    if let Some(control) = control {
-        control.remove();
-    }
-    for path in paths {
-        // It may be gone, or belong to the next crawlgate.
-        let _ = std::fs::remove_file(path);
-    }
-    Ok(())
 }
 
 /// Logs what the server goes by.

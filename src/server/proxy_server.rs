@@ -3,12 +3,12 @@
 
 use super::rooms::Rooms;
 use super::service_manager::Readiness;
-use super::sockets::DecisionListeners;
-use super::stop::{Drain, Stop};
+use super::sockets::{DecisionListeners, Passable};
+use super::stop::{Drain, Ends, Stop};
 use crate::admin::AdminApp;
 use crate::decisions::Decisions;
 use crate::edge::{
-    BoundListener, Desk, Door, Edge, Lane, Listening, NoApp, Open, Plain, Pulse, Serve, Share, TlsListener,
+    BoundListener, Desk, Door, Edge, Lane, Listening, NoApp, Open, Plain, Pulse, Serve, Share, Stops, TlsListener,
 };
 use crate::gateway::Gateway;
 use crate::requests::{Challenges, Redirect, RequestSettings};
@@ -20,8 +20,7 @@ use pingora_core::services::background::GenBackgroundService;
 use pingora_proxy::HttpProxy;
 use std::net::TcpListener;
 use std::num::{NonZeroU16, NonZeroUsize};
-use std::sync::Arc;
-use tokio::sync::watch;
+use std::sync::{Arc, Mutex};
 
 /// Upstream connections kept for reuse, per worker thread (Pingora 0.9.1).
 const UPSTREAM_POOL: usize = 256;
@@ -32,6 +31,8 @@ pub struct Listeners {
     pub proxy: Vec<(TcpListener, Option<TlsListener>)>,
     /// Of the decision service.
     pub(super) decisions: DecisionListeners,
+    /// Descriptors of all of them, for the next process.
+    pub(super) passable: Arc<Mutex<Vec<Passable>>>,
 }
 
 /// The assembled server, which does not run yet.
@@ -39,13 +40,20 @@ pub struct ProxyServer {
     server: Server,
     drain: Drain,
     readiness: Arc<Readiness>,
+    admin_stops: Stops,
     /// Of the workers on the listeners of the proxy and of the decision service.
     pub pulse: Arc<Pulse>,
 }
 
 impl ProxyServer {
     /// Puts the edge and the gateway on their listeners, which are in the order of the settings.
-    pub fn new(settings: &Settings, rooms: &Rooms, listeners: Listeners, stop: Arc<Stop>) -> ProxyServer {
+    pub(super) fn new(
+        settings: &Settings,
+        rooms: &Rooms,
+        listeners: Listeners,
+        (stop, ends): (Arc<Stop>, Ends),
+        ready: Box<dyn Fn() + Send + Sync>,
+    ) -> ProxyServer {
         let available = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let threads = settings.threads.unwrap_or_else(available).max(1);
         let mut server = Server::new_with_opt_and_conf(None, configuration(threads));
@@ -62,8 +70,8 @@ impl ProxyServer {
             served.extend(tcp.chain(unix).map(|listener| (listener, door.clone())));
         }
         let (open, pulse) = (Arc::new(Open::default()), Arc::new(Pulse::default()));
-        let readiness = Arc::new(Readiness::new(rooms.operations.clone()));
-        let (closing, closed) = watch::channel(false);
+        let readiness = Arc::new(Readiness::new(rooms.operations.clone(), ready));
+        let Ends { proxy: stops, admin: admin_stops } = ends;
         let resolver = Resolver(rooms.upstreams.clone());
         let resolver = server.add_service(GenBackgroundService::new("resolver".to_string(), Arc::new(resolver)));
         if rooms.upstreams.has_checks() {
@@ -74,7 +82,7 @@ impl ProxyServer {
             name: "proxy",
             listeners: served,
             threads,
-            stop: Some(closed),
+            stops,
             open: open.clone(),
             pulse: pulse.clone(),
             ready: Some(readiness.of_service()),
@@ -83,15 +91,16 @@ impl ProxyServer {
         serving.add_dependency(&resolver);
         let drain = Drain {
             stop,
-            closing,
+            passable: listeners.passable,
             proxy,
             open,
             operations: rooms.operations.clone(),
             access: rooms.instance.access.clone(),
             events: rooms.instance.events.clone(),
             limit: settings.limits.drain,
+            upgrade_limit: settings.upgrade_drain,
         };
-        ProxyServer { server, drain, readiness, pulse }
+        ProxyServer { server, drain, readiness, admin_stops, pulse }
     }
 
     /// Puts the admin interface on its listener, if there is one.
@@ -102,7 +111,7 @@ impl ProxyServer {
             name: "admin",
             listeners: vec![(BoundListener::Tcp(listener), Arc::new(Plain(Arc::new(app))))],
             threads: 1,
-            stop: None,
+            stops: self.admin_stops.clone(),
             open: Arc::default(),
             pulse: Arc::default(),
             ready: Some(self.readiness.of_service()),

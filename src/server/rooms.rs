@@ -19,12 +19,13 @@ use crate::origin::robots::StoredCopies;
 use crate::requests::{Challenges, RequestSettings, Requests};
 use crate::settings::{AccessDestination, DecisionAddress, Settings};
 use crate::sites::{DefaultSite, KnownOrigins, SiteOptions};
-use crate::state::StateStore;
+use crate::state::{Remembered, StateStore};
 use crate::telemetry::{AccessLog, Events};
 use crate::time::Timestamp;
 use crate::upkeep::{Instance, JudgeParts, Upkeep};
 use crate::upstreams::Upstreams;
 use signal_hook::iterator::Signals;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// The opened rooms. The instance has the sites, the ledger, the clock and the logs.
@@ -38,23 +39,23 @@ pub struct Rooms {
 
 impl Rooms {
     /// Opens the state directory, loads the policies, and begins this run in the state store. What fetches the origins'
-    /// own robots.txt is returned beside the rooms: it does not run yet.
-    pub fn open(settings: &Settings, authority: &AuthorityParts) -> Result<(Rooms, OriginRobots), ServerError> {
+    /// own robots.txt is returned beside the rooms: it does not run yet. `lock` is that of the state directory, if another
+    /// process hands over to this one.
+    pub fn open(
+        settings: &Settings,
+        authority: &AuthorityParts,
+        lock: Option<OwnedFd>,
+    ) -> Result<(Rooms, OriginRobots), ServerError> {
         let clock = clock(settings)?;
         let of_store = clock.clone();
-        let (store, remembered) = StateStore::open(settings.state.as_deref(), Arc::new(move || of_store.moment()))?;
-        let now = clock.moment().now;
-        let copies = StoredCopies::read(&remembered.facts.origin_copies, now);
-        let sites = SiteOptions {
-            policies: settings.policies.clone(),
-            strict: settings.strict,
-            may_be_missing: settings.policies_may_be_missing,
-            origins: KnownOrigins {
-                default_sites: DefaultSite::of(&settings.origins),
-                ..origin_robots::known(&copies)
-            },
-            published_proof: settings.identity.proves(),
+        let moment = Arc::new(move || of_store.moment());
+        let (store, remembered) = match (&settings.state, lock) {
+            (Some(directory), Some(lock)) => StateStore::take_over(directory, lock, moment)?,
+            (directory, _) => StateStore::open(directory.as_deref(), moment)?,
         };
+        let now = clock.moment().now;
+        let copies = stored_copies(&remembered, now);
+        let sites = policies(settings, &copies);
         let (proofs, threads) = identity::open(&settings.identity, Registry::builtin(), &remembered.facts, &store);
         let parts = JudgeParts {
             clock,
@@ -79,13 +80,14 @@ impl Rooms {
         Ok((Rooms { operations, instance, requests, upstreams, store }, robots))
     }
 
-    /// Acts on signals from now on.
+    /// Acts on signals from now on. `rotated` is called when the logs were opened again.
     pub fn serve_signals(
         &self,
         signals: Signals,
         stop: Arc<Stop>,
         certificates: Arc<Certificates>,
         acme: Option<Arc<Acme>>,
+        rotated: impl Fn() + Send + 'static,
     ) -> Result<(), ServerError> {
         let instance = self.instance.clone();
         let operations = self.operations.clone();
@@ -93,6 +95,7 @@ impl Rooms {
             tracing::info!("SIGHUP: reopening the logs, reading the policies and certificates again");
             instance.access.reopen();
             instance.events.reopen();
+            rotated();
             certificates.renew(Timestamp::from(instance.clock.now()), &instance.metrics);
             service_manager::reloading(&operations, || drop(operations.reload()));
             acme.iter().for_each(|acme| acme.hurry());
@@ -106,6 +109,22 @@ impl Rooms {
         if let Err(error) = self.store.close() {
             tracing::warn!("{error}; the next start will treat this run as crashed");
         }
+    }
+}
+
+/// The copies of the origins' robots.txt that the last run left.
+pub(super) fn stored_copies(remembered: &Remembered, now: Timestamp) -> StoredCopies {
+    StoredCopies::read(&remembered.facts.origin_copies, now)
+}
+
+/// Where the policies are, and what they go by.
+pub(super) fn policies(settings: &Settings, copies: &StoredCopies) -> SiteOptions {
+    SiteOptions {
+        policies: settings.policies.clone(),
+        strict: settings.strict,
+        may_be_missing: settings.policies_may_be_missing,
+        origins: KnownOrigins { default_sites: DefaultSite::of(&settings.origins), ..origin_robots::known(copies) },
+        published_proof: settings.identity.proves(),
     }
 }
 

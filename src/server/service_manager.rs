@@ -34,16 +34,22 @@ pub(super) fn reloading(operations: &Operations, reload: impl FnOnce()) {
     }
 }
 
+/// Tells the service manager that every listener accepts connections.
+pub(super) fn serving() {
+    tell(&[NotifyState::Ready, NotifyState::Status("serving")]);
+}
+
 /// Waits for the services that accept connections. When all of them do, requests are welcome.
 pub(super) struct Readiness {
     operations: Arc<Operations>,
     missing: AtomicUsize,
+    then: Box<dyn Fn() + Send + Sync>,
 }
 
 impl Readiness {
-    /// Nothing is waited for yet.
-    pub(super) fn new(operations: Arc<Operations>) -> Readiness {
-        Readiness { operations, missing: AtomicUsize::new(0) }
+    /// Nothing is waited for yet. `then` is called when everything is ready.
+    pub(super) fn new(operations: Arc<Operations>, then: Box<dyn Fn() + Send + Sync>) -> Readiness {
+        Readiness { operations, missing: AtomicUsize::new(0), then }
     }
 
     /// Waits for one more service, which calls this when it accepts connections. To be called before any service runs.
@@ -53,7 +59,7 @@ impl Readiness {
         Box::new(move || {
             if readiness.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
                 readiness.operations.set_ready(true);
-                tell(&[NotifyState::Ready, NotifyState::Status("serving")]);
+                (readiness.then)();
             }
         })
     }

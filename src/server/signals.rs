@@ -30,8 +30,9 @@ pub(super) fn serve(mut signals: Signals, stop: Arc<Stop>, hang_up: impl Fn() + 
                     // If the channel is full, a run that covers this signal is waiting.
                     let _ = wake.try_send(());
                 }
-                SIGINT => stop.now(),
-                _ => stop.graceful(),
+                SIGINT => stop.now("SIGINT"),
+                SIGQUIT => stop.graceful("SIGQUIT"),
+                _ => stop.graceful("SIGTERM"),
             }
         }
     };

@@ -2,12 +2,13 @@
 //! Pingora's own stop sleeps for its whole grace period, even when idle, and does not wait for requests after it (Pingora
 //! 0.9.1). Must not know signals.
 //!
-//! A stop is in one of three states: `None`, `Graceful` and `Now`. [`Stop::graceful`] moves it one state on,
-//! [`Stop::now`] to `Now`.
+//! A stop is in one of four states: `None`, `Leave`, `Graceful` and `Now`. [`Stop::leave`] moves it from `None` to `Leave`,
+//! [`Stop::graceful`] from `None` to `Graceful` and from the others to `Now`, [`Stop::now`] to `Now`.
 
 use super::service_manager;
+use super::sockets::Passable;
 use crate::admin::Operations;
-use crate::edge::Open;
+use crate::edge::{Open, Stopper, Stops};
 use crate::gateway::Gateway;
 use crate::telemetry::{AccessLog, Events};
 use async_trait::async_trait;
@@ -15,40 +16,70 @@ use pingora_core::apps::HttpServerApp;
 use pingora_core::server::{ShutdownSignal, ShutdownSignalWatch};
 use pingora_proxy::HttpProxy;
 use sd_notify::NotifyState;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// How long writing both logs out may take.
 const FLUSH_LIMIT: Duration = Duration::from_secs(2);
+/// How long connections without a request may take to end.
+const IDLE_LIMIT: Duration = Duration::from_millis(500);
 
 /// The wish that the server stops.
 pub(super) struct Stop {
     request: watch::Sender<Request>,
+    /// Ends the listeners of the proxy and of the decision service, and their connections.
+    stopper: Stopper,
+    /// Ends the admin listener.
+    admin: Stopper,
+    /// What came first.
+    cause: OnceLock<&'static str>,
+}
+
+/// How listeners learn of the wish.
+#[derive(Clone)]
+pub(super) struct Ends {
+    /// Those of the proxy and of the decision service.
+    pub(super) proxy: Stops,
+    pub(super) admin: Stops,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Request {
     None,
+    Leave,
     Graceful,
     Now,
 }
 
 impl Stop {
-    pub(super) fn new() -> Stop {
-        Stop { request: watch::Sender::new(Request::None) }
+    pub(super) fn new() -> (Stop, Ends) {
+        let ((stopper, proxy), (admin, ends_of_admin)) = (Stops::new(), Stops::new());
+        let stop = Stop { request: watch::Sender::new(Request::None), stopper, admin, cause: OnceLock::new() };
+        (stop, Ends { proxy, admin: ends_of_admin })
     }
 
-    /// Asks the server to end with its last request. The second time, asks it to end at once.
-    pub(super) fn graceful(&self) {
-        self.request.send_modify(|request| {
-            *request = if *request == Request::None { Request::Graceful } else { Request::Now };
-        });
+    /// Another process serves. From now on each connection ends with its next response, and the server with its last
+    /// connection.
+    pub(super) fn leave(&self) {
+        self.admin.close();
+        self.stopper.leave();
+        self.ask("an upgrade", |request| request.max(Request::Leave));
+    }
+
+    /// Asks the server to end with its last request. The second time, and after [`Stop::leave`], asks it to end at once.
+    pub(super) fn graceful(&self, cause: &'static str) {
+        self.ask(cause, |request| if request == Request::None { Request::Graceful } else { Request::Now });
     }
 
     /// Asks the server to end at once.
-    pub(super) fn now(&self) {
-        self.request.send_replace(Request::Now);
+    pub(super) fn now(&self, cause: &'static str) {
+        self.ask(cause, |_| Request::Now);
+    }
+
+    fn ask(&self, cause: &'static str, next: impl FnOnce(Request) -> Request) {
+        let _ = self.cause.set(cause);
+        self.request.send_modify(|request| *request = next(*request));
     }
 
     async fn at_least(&self, wanted: Request) -> Request {
@@ -56,59 +87,94 @@ impl Stop {
         // Waiting cannot fail while `self` holds the sender. If it did, stopping would be safe.
         request.wait_for(|request| *request >= wanted).await.map_or(Request::Now, |request| *request)
     }
+
+    /// The last line of the log.
+    fn say_end(&self, how: &str, connections: usize) {
+        let cause = self.cause.get().unwrap_or(&"a stop");
+        match connections {
+            0 => tracing::info!("ended after {cause}: {how}"),
+            _ => tracing::warn!(connections, "ended after {cause}: {how}; crawlgate cut the remaining connections off"),
+        }
+    }
 }
 
 /// Waits for the wish to stop and for the last request. Then Pingora ends.
 pub(super) struct Drain {
     pub(super) stop: Arc<Stop>,
-    /// Closes the listeners, and each connection with its request.
-    pub(super) closing: watch::Sender<bool>,
+    /// Descriptors that would keep the listeners open.
+    pub(super) passable: Arc<Mutex<Vec<Passable>>>,
     pub(super) proxy: Arc<HttpProxy<Gateway>>,
     pub(super) open: Arc<Open>,
     pub(super) operations: Arc<Operations>,
     pub(super) access: AccessLog,
     pub(super) events: Events,
+    /// How long a stop takes at most.
     pub(super) limit: Duration,
+    /// How long an upgrade takes at most.
+    pub(super) upgrade_limit: Duration,
 }
 
 #[async_trait]
 impl ShutdownSignalWatch for Drain {
     async fn recv(&self) -> ShutdownSignal {
-        let request = self.stop.at_least(Request::Graceful).await;
-        self.operations.set_ready(false);
-        service_manager::tell(&[NotifyState::Stopping, NotifyState::Status("waiting for running requests")]);
-        // Idle connections end now, the others with their request. Before the listeners close, so that a client that
-        // sees them closed reuses no connection either.
-        self.proxy.http_cleanup().await;
-        self.closing.send_replace(true);
-        if request == Request::Graceful {
-            self.drain().await;
-        }
+        let request = self.stop.at_least(Request::Leave).await;
+        let (how, request) = match request {
+            Request::None | Request::Leave => (self.leave().await, Request::Leave),
+            Request::Graceful | Request::Now => (self.end(request).await, request),
+        };
+        self.stop.admin.close();
         let end = Instant::now() + FLUSH_LIMIT;
         self.access.flush(FLUSH_LIMIT);
         self.events.flush(end.saturating_duration_since(Instant::now()));
+        self.stop.say_end(how, self.open.now());
         match request {
             Request::Now => ShutdownSignal::FastShutdown,
-            Request::None | Request::Graceful => ShutdownSignal::GracefulTerminate,
+            Request::None | Request::Leave | Request::Graceful => ShutdownSignal::GracefulTerminate,
         }
     }
 }
 
 impl Drain {
-    async fn drain(&self) {
+    /// A stop, and how it ended.
+    async fn end(&self, request: Request) -> &'static str {
+        self.operations.set_ready(false);
+        service_manager::tell(&[NotifyState::Stopping, NotifyState::Status("waiting for running requests")]);
+        // Idle connections end now, the others with their request. Before the listeners close, so that a client that
+        // sees them closed reuses no connection either.
+        self.proxy.http_cleanup().await;
+        self.passable.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.stop.stopper.close();
+        if request == Request::Now {
+            return "at once";
+        }
         tracing::info!(
             "stopping: crawlgate accepts no new connections and waits up to {:?} for running requests",
             self.limit
         );
         tokio::select! {
-            () = self.open.none() => tracing::info!("stopped: the last request has ended"),
-            () = tokio::time::sleep(self.limit) => {
-                tracing::warn!(connections = self.open.now(), "stopped: `limits.drain` is over; crawlgate cut the remaining connections off");
-            }
-            _ = self.stop.at_least(Request::Now) => {
-                tracing::warn!(connections = self.open.now(), "stopped: a second signal came; crawlgate cut the remaining connections off");
-            }
+            () = self.open.none() => "the last request has ended",
+            () = tokio::time::sleep(self.limit) => "`limits.drain` is over",
+            _ = self.stop.at_least(Request::Now) => "a second signal came",
         }
+    }
+
+    /// Another process accepts connections. Those of this one end with their next response, and idle ones as they would have.
+    async fn leave(&self) -> &'static str {
+        self.operations.set_ready(false);
+        tracing::info!(
+            connections = self.open.now(),
+            "another process serves; crawlgate accepts no new connections and waits up to {:?} for the open ones",
+            self.upgrade_limit
+        );
+        let how = tokio::select! {
+            () = self.open.none() => return "the last connection has ended",
+            () = tokio::time::sleep(self.upgrade_limit) => "`upgrade.drain` is over",
+            _ = self.stop.at_least(Request::Now) => "this process was told to end",
+        };
+        self.stop.stopper.close();
+        // Connections without a request end in order.
+        let _ = tokio::time::timeout(IDLE_LIMIT, self.open.none()).await;
+        how
     }
 }
 
@@ -118,10 +184,10 @@ mod tests {
 
     #[tokio::test]
     async fn second_graceful_stop_is_immediate() {
-        let stop = Stop::new();
-        stop.graceful();
+        let (stop, _ends) = Stop::new();
+        stop.graceful("SIGTERM");
         assert_eq!(stop.at_least(Request::Graceful).await, Request::Graceful);
-        stop.graceful();
+        stop.graceful("SIGTERM");
         assert_eq!(stop.at_least(Request::Now).await, Request::Now);
     }
 }

@@ -10,7 +10,9 @@ mod statuses;
 use super::address::listen_address;
 use super::evidence::evidence;
 use super::identity::identity;
-use super::{AccessDestination, AccessFormat, AddressDetail, EventDestination, EventSettings, SettingsFile};
+use super::{
+    AccessDestination, AccessFormat, AddressDetail, EventDestination, EventSettings, SettingsFile, UPGRADE_DRAIN,
+};
 use crate::crawlers::read_networks;
 use crate::yaml::{Decoder, Diagnostics, Document, Fields, Node, Source, Value};
 use std::net::SocketAddr;
@@ -22,6 +24,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
+const DAY: Duration = Duration::from_secs(86_400);
 
 /// Reads the file. There are settings only when nothing is wrong; an empty file says nothing and is fine.
 pub fn read(source: &Source) -> (Option<SettingsFile>, Diagnostics) {
@@ -56,6 +59,7 @@ fn settings(root: &Node, decoder: &mut Decoder<'_>) -> Option<SettingsFile> {
         identity: fields.take("identity").map(|node| identity(node, decoder)),
         acme_webroot: fields.take("acme_webroot").and_then(|node| path(node, decoder)),
         limits: fields.take("limits").map(|node| limits::limits(node, decoder)).unwrap_or_default(),
+        upgrade_drain: fields.take("upgrade").and_then(|node| upgrade(node, decoder)),
         access,
         access_format,
         events,
@@ -76,6 +80,18 @@ fn settings(root: &Node, decoder: &mut Decoder<'_>) -> Option<SettingsFile> {
             Some("name a directory that outlasts the process in `state`".into());
     }
     Some(said)
+}
+
+/// `upgrade`: how long the process before answers requests.
+fn upgrade(node: &Node, decoder: &mut Decoder<'_>) -> Option<Duration> {
+    let mut fields = decoder.fields(node, "a map: drain")?;
+    let said = fields.take("drain").map(|node| {
+        let mut drain = UPGRADE_DRAIN;
+        duration(node, SECOND..=DAY, &mut drain, decoder);
+        drain
+    });
+    fields.finish(decoder);
+    said
 }
 
 /// Refuses settings whose behaviour is still to come: what is accepted works.

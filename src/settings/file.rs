@@ -2,10 +2,11 @@
 
 use super::{
     AccessDestination, AccessFormat, AddressDetail, DecisionAddress, DecisionSettings, EventDestination, EventSettings,
-    EvidenceSettings, IdentitySettings, Limits, ListenSettings, Logs, OriginSettings, Settings,
+    EvidenceSettings, IdentitySettings, Limits, ListenSettings, Logs, OriginSettings, Settings, UPGRADE_DRAIN,
 };
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What was said, by the file or by flags. An outer `None` is "nothing was said"; `Some(None)` is "off".
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,6 +23,8 @@ pub struct SettingsFile {
     pub identity: Option<IdentitySettings>,
     pub acme_webroot: Option<PathBuf>,
     pub limits: Limits,
+    /// `upgrade.drain`.
+    pub upgrade_drain: Option<Duration>,
     pub access: Option<AccessDestination>,
     /// `logs.access.format`.
     pub access_format: Option<AccessFormat>,
@@ -102,6 +105,7 @@ impl SettingsFile {
             identity: self.identity.or(file.identity),
             acme_webroot: self.acme_webroot.or(file.acme_webroot),
             limits: file.limits,
+            upgrade_drain: self.upgrade_drain.or(file.upgrade_drain),
             access: self.access.or(file.access),
             access_format: self.access_format.or(file.access_format),
             events: self.events.or(file.events),
@@ -145,6 +149,7 @@ impl SettingsFile {
             identity: self.identity.unwrap_or_default(),
             acme_webroot: self.acme_webroot,
             limits: self.limits,
+            upgrade_drain: self.upgrade_drain.unwrap_or(UPGRADE_DRAIN),
             logs: Logs {
                 access: self.access.unwrap_or(AccessDestination::Off),
                 access_format: self.access_format.unwrap_or_default(),

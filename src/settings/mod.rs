@@ -31,10 +31,14 @@ pub use origin_index::OriginIndex;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The JSON Schema of `crawlgate.yaml`, for editors. It refuses nothing that [`read`] accepts, but for a bare `true` or
 /// `false` as a name.
 pub const SCHEMA: &str = include_str!("settings.schema.json");
+
+/// How long the process before answers requests after an upgrade, unless the settings say otherwise.
+pub const UPGRADE_DRAIN: Duration = Duration::from_secs(600);
 
 /// Everything the server is started with.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,6 +67,8 @@ pub struct Settings {
     pub acme_webroot: Option<PathBuf>,
     /// Bounds.
     pub limits: Limits,
+    /// How long the process before answers requests after an upgrade.
+    pub upgrade_drain: Duration,
     /// Logs.
     pub logs: Logs,
     /// Whether requests that need little take the lane past Pingora's proxy.

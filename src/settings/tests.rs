@@ -27,7 +27,7 @@ fn a_whole_file_is_read() {
          \x20 - servers: http://127.0.0.1:3000\n\
          policies: policies\nadmin: off\ncontrol: /run/crawlgate.sock\nstate: state\n\
          trusted_proxies: [10.0.0.0/8, 192.0.2.7]\n\
-         limits: { target: 8KiB, drain: 5s }\nlogs: { access: '-' }\nprivacy: { logs: network, history: none }\nthreads: 4\nstrict: yes\n",
+         limits: { target: 8KiB, drain: 5s }\nupgrade: { drain: 2m }\nlogs: { access: '-' }\nprivacy: { logs: network, history: none }\nthreads: 4\nstrict: yes\n",
     );
     assert_eq!(findings, Vec::<String>::new());
     let settings = file.expect("a file").relative_to(Path::new("/etc/crawlgate")).settle(defaults()).expect("settings");
@@ -46,6 +46,7 @@ fn a_whole_file_is_read() {
     assert_eq!(settings.state.as_deref(), Some(Path::new("/etc/crawlgate/state")));
     assert_eq!(settings.trusted_proxies[1].to_string(), "192.0.2.7/32");
     assert_eq!((settings.limits.target, settings.limits.drain), (8192, Duration::from_secs(5)));
+    assert_eq!(settings.upgrade_drain, Duration::from_secs(120));
     assert_eq!(
         settings.logs,
         Logs { access: AccessDestination::Stdout, addresses: AddressDetail::Network, ..Logs::default() }
@@ -307,6 +308,20 @@ fn mistakes_of_origins_are_told() {
     let apart =
         "[{ hosts: a.example, servers: http://a }, { hosts: a.example, paths: /b, servers: http://b }, http://c]";
     assert_eq!(origins(apart).1, Vec::<&str>::new());
+}
+
+#[test]
+fn mistakes_of_upgrade_are_told_where_they_are() {
+    for (text, finding, column) in [
+        ("upgrade: { drain: 25h }", "bad-value", 19),
+        ("upgrade: { drian: 5s }", "unknown-field", 12),
+        ("upgrade: 5s", "wrong-type", 10),
+    ] {
+        let findings = read_text(text).1;
+        let place = format!("crawlgate.yaml:1:{column}:");
+        assert!(findings.len() == 1 && findings[0].starts_with(&place), "{findings:?}");
+        assert!(findings[0].contains(finding), "{findings:?}");
+    }
 }
 
 #[test]

@@ -108,6 +108,8 @@ pub struct Database {
     identity: Option<(u64, u64)>,
     /// The hour in which old rows of the history were deleted last.
     history_pruned: i64,
+    /// Whether everything is one transaction so far, from the opening on: see [`Database::open_held`].
+    is_held: bool,
 }
 
 impl Database {
@@ -116,23 +118,66 @@ impl Database {
     /// # Errors
     /// It is damaged, or cannot be read or written.
     pub fn open(file: &Path) -> Result<Database, DatabaseError> {
+        let database = Database::connect(file)?;
+        database.define().map_err(judged)?;
+        database.check()?;
+        database.mark()?;
+        Ok(database)
+    }
+
+    /// Opens the file that the process before has just closed. Until [`Database::settle`] nothing is on the disk, so that
+    /// this process can end as if it had never been. The file was checked before.
+    ///
+    /// # Errors
+    /// It is damaged, or cannot be read or written.
+    pub fn open_held(file: &Path) -> Result<Database, DatabaseError> {
+        let mut database = Database::connect(file)?;
+        database.set_durable(true)?;
+        database.connection.execute_batch("BEGIN IMMEDIATE")?;
+        database.is_held = true;
+        database.define().map_err(judged)?;
+        database.mark()?;
+        Ok(database)
+    }
+
+    /// Puts everything that was written since the opening on the disk.
+    ///
+    /// # Errors
+    /// Nothing was written.
+    pub fn settle(&mut self) -> Result<(), DatabaseError> {
+        if self.is_held {
+            self.connection.execute_batch("COMMIT")?;
+            self.is_held = false;
+        }
+        Ok(())
+    }
+
+    fn connect(file: &Path) -> Result<Database, DatabaseError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         // For this user alone: it holds addresses of clients. The files of the write-ahead log get the same rights.
         let _ = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(file);
         let connection = Connection::open_with_flags(file, flags)?;
-        let database = Database { connection, path: file.to_owned(), identity: identity(file), history_pruned: 0 };
+        let database = Database::of(connection, file);
         let schema = database.connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(judged)?;
         if schema > SCHEMA {
             return Err(DatabaseError::Newer { schema });
         }
-        database.prepare().map_err(judged)?;
-        let checked: String =
-            database.connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(judged)?;
-        if checked != "ok" {
-            return Err(DatabaseError::Damaged(checked));
-        }
-        database.connection.pragma_update(None, "user_version", SCHEMA)?;
+        database.configure().map_err(judged)?;
         Ok(database)
+    }
+
+    fn of(connection: Connection, file: &Path) -> Database {
+        Database { connection, path: file.to_owned(), identity: identity(file), history_pruned: 0, is_held: false }
+    }
+
+    /// Reads all of it.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub fn check(&self) -> Result<(), DatabaseError> {
+        let checked: String =
+            self.connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(judged)?;
+        if checked == "ok" { Ok(()) } else { Err(DatabaseError::Damaged(checked)) }
     }
 
     /// Opens the file where nothing can be written.
@@ -141,21 +186,32 @@ impl Database {
     /// It is damaged, or cannot be read like that.
     pub fn open_read_only(file: &Path) -> Result<Database, DatabaseError> {
         let connection = open_for_reading(file)?;
-        Ok(Database { connection, path: file.to_owned(), identity: identity(file), history_pruned: 0 })
+        Ok(Database::of(connection, file))
     }
 
-    fn prepare(&self) -> rusqlite::Result<()> {
+    /// How SQLite works with the file, which does not stand in it.
+    fn configure(&self) -> rusqlite::Result<()> {
         let connection = &self.connection;
         connection.busy_timeout(PATIENCE)?;
         // Where a file system cannot do it, SQLite stays with its rollback journal.
         connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
-        connection.query_row(&format!("PRAGMA journal_size_limit = {JOURNAL_BYTES}"), [], |_| Ok(()))?;
+        connection.query_row(&format!("PRAGMA journal_size_limit = {JOURNAL_BYTES}"), [], |_| Ok(()))
+    }
+
+    /// Brings the tables to the version that this program knows.
+    fn define(&self) -> rusqlite::Result<()> {
+        let connection = &self.connection;
         for definition in definitions() {
             connection.execute(&definition, [])?;
         }
         connection.execute(RUN, [])?;
         history::prepare(connection)?;
         INDEXES.iter().try_for_each(|index| connection.execute(index, []).map(drop))
+    }
+
+    /// Says in the file which version the tables have.
+    fn mark(&self) -> rusqlite::Result<()> {
+        self.connection.pragma_update(None, "user_version", SCHEMA)
     }
 
     /// Everything that is remembered, and how the last run ended as far as the file says.
@@ -194,7 +250,8 @@ impl Database {
             return Err(DatabaseError::Gone);
         }
         self.set_durable(batch.is_durable)?;
-        let transaction = self.connection.transaction()?;
+        // Within the transaction that is held, or one of its own.
+        let transaction = self.connection.savepoint()?;
         if batch.forgets_observation {
             transaction.execute("DELETE FROM observations", [])?;
         }
@@ -226,6 +283,9 @@ impl Database {
 
     /// A commit that is not durable survives the process, and a crash of the machine may undo it as a whole.
     fn set_durable(&self, is_durable: bool) -> rusqlite::Result<()> {
+        if self.is_held {
+            return Ok(());
+        }
         self.connection.execute_batch(if is_durable {
             "PRAGMA synchronous = FULL"
         } else {

@@ -4,13 +4,16 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// The locked file. The lock goes with the process, however the process ends.
+/// The locked file. The lock goes with the process, however the process ends, or to the process that got a descriptor of
+/// the file: a lock belongs to the open file, and lasts until its last descriptor is closed.
 #[derive(Debug)]
 pub struct ProcessLock {
     file: File,
+    is_passed_on: bool,
 }
 
 /// What came of locking.
@@ -49,19 +52,55 @@ impl ProcessLock {
             Err(TryLockError::WouldBlock) => return Ok(Locking::Held { pid: written.trim().parse().ok() }),
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        // Written over the former id: a full disk has room for that, as a rule.
-        file.rewind()?;
-        let pid = std::process::id();
-        file.write_all(format!("{pid:<20}\n").as_bytes())?;
-        file.sync_all()?;
-        Ok(Locking::Owned { lock: ProcessLock { file }, was_released: written.trim().is_empty() })
+        let mut lock = ProcessLock { file, is_passed_on: false };
+        lock.write_owner()?;
+        Ok(Locking::Owned { lock, was_released: written.trim().is_empty() })
     }
 
-    /// Says that the process ends in order. The lock itself goes when this is dropped.
+    /// A lock that another process acquired and gave to this one.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn passed(descriptor: OwnedFd) -> io::Result<ProcessLock> {
+        let mut lock = ProcessLock { file: File::from(descriptor), is_passed_on: false };
+        lock.write_owner()?;
+        Ok(lock)
+    }
+
+    /// Says which process owns the lock: this one.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write_owner(&mut self) -> io::Result<()> {
+        // Written over the former id: a full disk has room for that, as a rule.
+        self.file.rewind()?;
+        let pid = std::process::id();
+        self.file.write_all(format!("{pid:<20}\n").as_bytes())?;
+        self.file.sync_all()
+    }
+
+    /// A descriptor for another process, which owns the lock when [`ProcessLock::pass_on`] was called.
+    ///
+    /// # Errors
+    /// There are no descriptors left.
+    pub fn share(&self) -> io::Result<OwnedFd> {
+        self.file.try_clone().map(OwnedFd::from)
+    }
+
+    /// The process that got a descriptor owns the lock from now on.
+    pub fn pass_on(&mut self) {
+        self.is_passed_on = true;
+    }
+
+    /// Says that the process ends in order. The lock itself goes when this is dropped. Of a lock that was passed on,
+    /// another process says it.
     ///
     /// # Errors
     /// The file cannot be emptied: the next start takes this run for a crash.
     pub fn release(&self) -> io::Result<()> {
+        if self.is_passed_on {
+            return Ok(());
+        }
         self.file.set_len(0)?;
         self.file.sync_all()
     }
@@ -71,7 +110,9 @@ impl Drop for ProcessLock {
     /// A process that was forked a moment ago has the file open until it runs its own program: closing it here would not
     /// end the lock.
     fn drop(&mut self) {
-        let _ = self.file.unlock();
+        if !self.is_passed_on {
+            let _ = self.file.unlock();
+        }
     }
 }
 
@@ -112,6 +153,22 @@ mod tests {
         lock.release().expect("released");
         drop(lock);
         assert!(owned(ProcessLock::acquire(&file(&directory))).1);
+    }
+
+    #[test]
+    fn lock_that_is_passed_on_outlasts_its_first_owner() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (mut lock, _) = owned(ProcessLock::acquire(&file(&directory)));
+        let passed = ProcessLock::passed(lock.share().expect("a descriptor")).expect("the lock");
+        lock.pass_on();
+        lock.release().expect("nothing to release");
+        drop(lock);
+        match ProcessLock::acquire(&file(&directory)) {
+            Ok(Locking::Held { pid }) => assert_eq!(pid, Some(std::process::id())),
+            other => panic!("{other:?}"),
+        }
+        drop(passed);
+        assert!(!owned(ProcessLock::acquire(&file(&directory))).1);
     }
 
     #[test]

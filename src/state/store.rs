@@ -15,6 +15,7 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::ops::Deref;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,6 +34,8 @@ pub struct Remembered {
     pub facts: Facts,
     /// A damaged database that was set aside at this start.
     pub set_aside: Option<PathBuf>,
+    /// Whether the previous run still answers requests: see [`StateStore::take_over`].
+    pub is_handed_over: bool,
 }
 
 /// The file of a state directory that its owner locks.
@@ -124,6 +127,102 @@ impl StateStore {
             }
             Err(error) => Ok(StateStore::in_memory(directory, &error, Some(lock), now, moment)),
         }
+    }
+
+    /// Opens the state directory that the process before has closed for this one, with its lock. That process still answers
+    /// requests. Nothing is on the disk before [`StateStore::settle`].
+    ///
+    /// # Errors
+    /// The directory cannot be used. Nothing was written.
+    pub fn take_over(directory: &Path, lock: OwnedFd, now: Now) -> Result<(StateStore, Remembered), StateError> {
+        let (moment, file) = (now(), directory.join(FILE));
+        let failed = |error: &dyn fmt::Display| StateError::Unwritten {
+            directory: directory.display().to_string(),
+            error: error.to_string(),
+        };
+        let lock = ProcessLock::passed(lock).map_err(|error| failed(&error))?;
+        let opened = Database::open_held(&file).and_then(|database| {
+            let (facts, previous_run) = database.read(moment.now)?;
+            database.take_clean_end()?;
+            Ok((database, facts, previous_run))
+        });
+        let (database, facts, previous_run) = opened.map_err(|error| failed(&error))?;
+        let is_continued = previous_run.is_continued_at(moment.now);
+        let remembered =
+            Remembered { previous_run, is_continued, facts, is_handed_over: true, ..Remembered::nothing() };
+        let store = StateStore::on_disk(directory, database, lock, &remembered, now, moment)?;
+        Ok((store, remembered))
+    }
+
+    /// Puts everything since [`StateStore::take_over`] on the disk.
+    ///
+    /// # Errors
+    /// Nothing was written.
+    pub fn settle(&self) -> Result<(), StateError> {
+        self.ask(Purpose::Settle, Vec::new())
+    }
+
+    /// Writes everything and closes the directory for another process, which gets the descriptor of the lock: none where
+    /// nothing is written to a directory. Facts that are put later wait for [`StateStore::take_back`].
+    ///
+    /// # Errors
+    /// The directory cannot be written. Then it stays open.
+    pub fn hand_over(&self) -> Result<Option<OwnedFd>, StateError> {
+        self.ask(Purpose::HandOver, Vec::new())?;
+        self.0.join();
+        let lock = self.kept_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let shared = lock.as_ref().map(ProcessLock::share).transpose();
+        shared.map_err(|error| StateError::Unwritten { directory: self.directory.clone(), error: error.to_string() })
+    }
+
+    /// The other process owns the directory from now on.
+    pub fn pass_on(&self) {
+        if let Some(lock) = self.kept_lock.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            lock.pass_on();
+        }
+    }
+
+    /// Opens the directory again, after the other process has ended.
+    ///
+    /// # Errors
+    /// It cannot be opened. Facts wait in memory.
+    pub fn take_back(&self) -> Result<(), StateError> {
+        let Some(mut lock) = self.kept_lock.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+            return Ok(());
+        };
+        let directory = Path::new(&self.directory);
+        let failed = |error: &dyn fmt::Display| StateError::Unwritten {
+            directory: self.directory.clone(),
+            error: error.to_string(),
+        };
+        lock.write_owner().map_err(|error| failed(&error))?;
+        let database = Database::open(&directory.join(FILE)).map_err(|error| failed(&error))?;
+        database.take_clean_end().map_err(|error| failed(&error))?;
+        self.0.shared.reopen();
+        let writer = Writer::resumed(database, lock, self.0.shared.clone(), self.0.now.clone());
+        let thread = std::thread::Builder::new().name("state".into()).spawn(move || writer.run());
+        let thread = thread
+            .map_err(|error| StateError::Thread { directory: self.directory.clone(), error: error.to_string() })?;
+        *self.0.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        Ok(())
+    }
+
+    /// Facts are missing that the next start would need: it will go by nothing of this run.
+    pub fn distrust(&self) {
+        self.0.shared.distrust();
+    }
+
+    /// Reads all of a state directory that another crawlgate may be using, and says what is wrong.
+    ///
+    /// # Errors
+    /// It cannot be read, or is damaged.
+    pub fn check(directory: &Path, now: Timestamp) -> Result<Facts, StateError> {
+        let facts = StateStore::read(directory, now)?;
+        let file = directory.join(FILE);
+        let unread =
+            |error: DatabaseError| StateError::Unread { file: file.display().to_string(), error: error.to_string() };
+        Database::open_read_only(&file).and_then(|database| database.check()).map_err(unread)?;
+        Ok(facts)
     }
 
     /// Reads the facts of a state directory without owning it: nothing is written and no lock is taken. Another
@@ -282,7 +381,13 @@ impl Drop for Handle {
 
 impl Remembered {
     fn nothing() -> Remembered {
-        Remembered { previous_run: PreviousRun::Unknown, is_continued: false, facts: Facts::default(), set_aside: None }
+        Remembered {
+            previous_run: PreviousRun::Unknown,
+            is_continued: false,
+            facts: Facts::default(),
+            set_aside: None,
+            is_handed_over: false,
+        }
     }
 
     /// Whether an earlier run may have known facts that are not here: its file was damaged, or it could not write all.

@@ -46,9 +46,19 @@ pub enum Purpose {
     Commit,
     /// Everything has to be on the disk, and the run ends.
     Close,
+    /// The same, but another process goes on: the lock is kept for it.
+    HandOver,
+    /// Everything since the opening has to be on the disk: see [`Database::open_held`].
+    Settle,
     /// A test changes the file.
     #[cfg(test)]
     Execute(&'static str),
+}
+
+impl Purpose {
+    fn ends(self) -> bool {
+        matches!(self, Purpose::Close | Purpose::HandOver)
+    }
 }
 
 /// What is to be written.
@@ -89,6 +99,8 @@ pub struct Shared {
     queue: Mutex<Queue>,
     wake: Condvar,
     known: Mutex<Known>,
+    /// The lock, while another process may get it.
+    pub(super) kept_lock: Mutex<Option<ProcessLock>>,
     /// The history where nothing is written to a directory.
     pub(super) memory: Option<Arc<Memory>>,
 }
@@ -102,6 +114,7 @@ impl Shared {
             directory,
             queue: Mutex::default(),
             wake: Condvar::new(),
+            kept_lock: Mutex::default(),
             known: Mutex::new(Known { on_disk: (on_disk, moment.lived), health, commits: 0 }),
         }
     }
@@ -143,7 +156,7 @@ impl Shared {
         if queue.is_closed {
             return false;
         }
-        queue.is_closed = request.purpose == Purpose::Close;
+        queue.is_closed = request.purpose.ends();
         queue.work.requests.push(request);
         self.wake.notify_one();
         true
@@ -153,6 +166,15 @@ impl Shared {
     pub fn prune(&self, before: Timestamp) {
         let mut queue = self.queue();
         queue.work.prune = queue.work.prune.max(Some(before));
+    }
+
+    /// What waits is written again: see [`super::StateStore::take_back`].
+    pub(super) fn reopen(&self) {
+        self.queue().is_closed = false;
+    }
+
+    pub(super) fn distrust(&self) {
+        self.queue().is_incomplete = true;
     }
 
     /// The thread ends, and writes nothing more.
@@ -248,16 +270,24 @@ impl Writer {
         Writer { database, lock, shared, now, has_begun, forgets_observation, next, last_commit }
     }
 
+    /// Goes on with a run that has begun.
+    pub fn resumed(database: Database, lock: ProcessLock, shared: Arc<Shared>, now: Now) -> Writer {
+        Writer { has_begun: true, ..Writer::new(database, lock, shared, now, false) }
+    }
+
     /// Writes until the store is closed or abandoned.
     pub fn run(mut self) {
         while let Some((work, moment)) = self.wait() {
-            let closes = work.requests.iter().any(|request| request.purpose == Purpose::Close);
+            let end = work.requests.iter().map(|request| request.purpose).find(|purpose| purpose.ends());
             let began = Instant::now();
             let (result, requests) = self.write(work, moment);
             let took = began.elapsed();
             self.next = Instant::now() + (took * (SHARE - 1)).clamp(EVERY, SELDOM);
-            if closes {
-                return self.end(result, requests);
+            match end {
+                // A disk that fails is no reason to end while requests are served.
+                Some(Purpose::HandOver) if result.is_err() => self.shared.reopen(),
+                Some(purpose) => return self.end(purpose, result, requests),
+                None => {}
             }
             answer(requests, &result);
         }
@@ -304,7 +334,8 @@ impl Writer {
             }
         }
         let is_incomplete = self.shared.queue().is_incomplete || !has_room;
-        let clean = requests.iter().any(|request| request.purpose == Purpose::Close);
+        let clean = requests.iter().any(|request| request.purpose.ends());
+        let settles = requests.iter().any(|request| request.purpose == Purpose::Settle);
         let run = RunRow { committed: moment.now, clean, incomplete: is_incomplete };
         let asked = requests.iter().flat_map(|request| &request.facts);
         let of_now: Vec<Fact> = pending.iter().chain(asked).map(|fact| fact.clone().taken_at(moment.now)).collect();
@@ -316,7 +347,10 @@ impl Writer {
             run: self.has_begun.then_some(run),
             is_durable: !requests.is_empty(),
         };
-        let result = self.database.write(&batch, moment.now);
+        let mut result = self.database.write(&batch, moment.now);
+        if settles && result.is_ok() {
+            result = self.database.settle();
+        }
         self.shared.note(result.as_ref().map(|()| batch.run), moment);
         if result.is_ok() {
             self.last_commit = Instant::now();
@@ -333,7 +367,7 @@ impl Writer {
     }
 
     /// Gives the directory up, and only then says so to whoever closes the store.
-    fn end(self, result: Result<(), StateError>, requests: Vec<Request>) {
+    fn end(self, purpose: Purpose, result: Result<(), StateError>, requests: Vec<Request>) {
         let Writer { database, lock, shared, has_begun, .. } = self;
         database.close();
         // A run that never began wrote no end of its own.
@@ -341,7 +375,12 @@ impl Writer {
             Ok(()) if has_begun => lock.release().map_err(|error| shared.unwritten(&error)),
             result => result,
         };
-        drop(lock);
+        match purpose {
+            Purpose::HandOver => {
+                *shared.kept_lock.lock().unwrap_or_else(PoisonError::into_inner) = Some(lock);
+            }
+            _ => drop(lock),
+        }
         answer(requests, &result);
     }
 }

@@ -15,4 +15,4 @@ pub use instance::Instance;
 pub use judge_parts::JudgeParts;
 pub use keeper::Upkeep;
 pub use repeated::Repeated;
-pub use threads::UpkeepThreads;
+pub use threads::{UpkeepThreads, keep_everything};

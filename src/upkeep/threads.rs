@@ -60,11 +60,16 @@ impl UpkeepThreads {
     /// Ends them. The ledger is stored; nothing may be served any more.
     pub fn close(self) {
         self.ledger.close();
-        let now = self.instance.clock.moment();
-        self.instance.behaviours.traps.keep(now);
-        self.instance.ledger.close(now.now);
-        history::keep(&self.instance, &self.store);
+        keep_everything(&self.instance, &self.store);
     }
+}
+
+/// Hands everything to the state store that waits for its second.
+pub fn keep_everything(instance: &Instance, store: &StateStore) {
+    let now = instance.clock.moment();
+    instance.behaviours.traps.keep(now);
+    instance.ledger.close(now.now);
+    history::keep(instance, store);
 }
 
 /// Stores the ledger and the marks of traps. Retries what could not be written to the state directory before.

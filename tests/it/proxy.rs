@@ -69,7 +69,10 @@ mod telemetry {
     mod events;
 }
 mod upgrade {
+    mod fairness;
+    mod hand_over;
     mod service_manager;
+    mod way_back;
 }
 mod upstreams {
     mod bad_servers;

@@ -6,9 +6,10 @@ mod origin;
 mod site;
 
 use super::{Failure, run};
+use crate::server::Beginning;
 use crate::settings::{
     AccessDestination, AddressDetail, IdentitySettings, Limits, ListenSettings, Logs, OriginSettings, ServerAddress,
-    Settings, TlsSettings,
+    Settings, TlsSettings, UPGRADE_DRAIN,
 };
 use crate::telemetry::start_tracing;
 use std::fs;
@@ -57,6 +58,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         identity: IdentitySettings::default(),
         acme_webroot: None,
         limits: Limits::default(),
+        upgrade_drain: UPGRADE_DRAIN,
         logs: Logs { access: AccessDestination::File(access_log.clone()), ..Logs::default() },
         lane: true,
         history_addresses: AddressDetail::Network,
@@ -70,7 +72,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         acme_ports: None,
     };
     start_tracing(crate::server::LOG_FILTER, false);
-    let outcome = run::serve(settings, |bound| guide::print(bound, &policies, &control, &access_log));
+    let outcome = run::serve(settings, Beginning::Alone, |bound| guide::print(bound, &policies, &control, &access_log));
     // Not left to drop: an error here would go unnoticed and leave files behind.
     temporary.close()?;
     outcome

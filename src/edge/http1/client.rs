@@ -126,7 +126,7 @@ pub(super) struct Http1Client<'c> {
     body: Body,
     /// Whether it sends the body only after a 100.
     expects: bool,
-    stop: &'c ShutdownWatch,
+    leaving: &'c ShutdownWatch,
     /// What was not written yet, from `written` on.
     output: Buffer,
     written: usize,
@@ -142,14 +142,14 @@ impl<'c> Http1Client<'c> {
         connection: &'c mut Connection,
         head: &'c [u8],
         request: &LaneRequest,
-        stop: &'c ShutdownWatch,
+        leaving: &'c ShutdownWatch,
     ) -> Http1Client<'c> {
         Http1Client {
             connection,
             head,
             body: Body::of(request.body),
             expects: request.expects,
-            stop,
+            leaving,
             output: Buffer::default(),
             written: 0,
             is_unflushed: false,
@@ -243,7 +243,7 @@ impl Client for Http1Client<'_> {
     }
 
     fn begin(&mut self, head: &ClientHead<'_, '_>, origins: &ResponseHead) {
-        self.keeps_alive &= !*self.stop.borrow() && self.may_be_read_to_its_end();
+        self.keeps_alive &= !*self.leaving.borrow() && self.may_be_read_to_its_end();
         self.sends_chunks = matches!(origins.framing, ResponseFraming::Chunked | ResponseFraming::UntilClose);
         self.write_head(head);
         if origins.framing == ResponseFraming::UntilClose {

@@ -78,9 +78,11 @@ pub fn tells_identities(connection: &Connection) -> rusqlite::Result<bool> {
 
 /// Moves what tables without identities have into new ones, in one transaction. What was proven then is not known.
 fn with_identities(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute_batch("BEGIN IMMEDIATE")?;
+    // Within a transaction that is held, or one of its own.
+    connection.execute_batch("SAVEPOINT identities")?;
     let moved = move_all(connection);
-    connection.execute_batch(if moved.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+    let undo = if moved.is_ok() { "" } else { "ROLLBACK TO identities; " };
+    connection.execute_batch(&format!("{undo}RELEASE identities"))?;
     moved
 }
 

@@ -193,3 +193,19 @@ fn readiness_and_health_are_told_on_the_admin_listener() {
     answer.send(()).expect("the origin waits");
     assert_eq!(busy.response("GET").status, 200);
 }
+
+#[test]
+fn every_end_says_why_in_one_line() {
+    for (signal, cause) in
+        [("TERM", "ended after SIGTERM"), ("QUIT", "ended after SIGQUIT"), ("INT", "ended after SIGINT")]
+    {
+        let origin = Origin::plain();
+        let mut gate = Setup::before(origin.address).start();
+        assert_eq!(gate.fetch("/").status, 200);
+        gate.signal(signal);
+        gate.ended();
+        let says =
+            |gate: &crate::proxy::support::Gate| gate.log.text().lines().filter(|line| line.contains(cause)).count();
+        eventually(cause, || (says(&gate) == 1).then_some(()));
+    }
+}

@@ -14,6 +14,7 @@ pub mod pebble;
 pub mod program;
 mod time;
 mod tls;
+pub mod upgrade;
 
 pub use browser::chromium;
 pub use client::{Connection, Response};
@@ -227,7 +228,7 @@ impl Setup {
     pub fn start(self) -> Gate {
         let Launched { child, listening, decisions, admin, log } = self.launch();
         let address = listening.iter().chain(&decisions).next().copied().expect("an address");
-        Gate { child, address, listening, decisions, admin, log, setup: self }
+        Gate { child, address, listening, decisions, admin, log, setup: self, next: Mutex::default() }
     }
 
     fn launch(&self) -> Launched {
@@ -283,6 +284,8 @@ pub struct Gate {
     pub admin: SocketAddr,
     pub log: Log,
     pub setup: Setup,
+    /// Processes that serve in its place.
+    next: Mutex<Vec<u32>>,
 }
 
 impl Gate {
@@ -380,6 +383,7 @@ impl Gate {
 
 impl Drop for Gate {
     fn drop(&mut self) {
+        self.next.lock().expect("nobody panics while noting").drain(..).for_each(|pid| upgrade::signal(pid, "KILL"));
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

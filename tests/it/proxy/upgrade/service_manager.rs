@@ -2,7 +2,6 @@
 
 use crate::proxy::support::manager::Manager;
 use crate::proxy::support::{Origin, Setup};
-use std::fs;
 use std::net::TcpListener;
 
 #[test]
@@ -70,17 +69,4 @@ fn socket_that_the_settings_do_not_name_is_said() {
     gate.log.wait_for("`strange`");
     gate.log.wait_for(&address);
     assert_eq!(gate.get("a.example", "/", "").status, 200);
-}
-
-/// A program that crawlgate starts would take the descriptors for its own.
-#[test]
-fn listeners_of_the_manager_end_with_the_process() {
-    let origin = Origin::plain();
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
-    let address = listener.local_addr().expect("its address");
-    let gate = Setup::before(origin.address).listen(address).with_socket(listener, "web").start();
-    let flags = fs::read_to_string(format!("/proc/{}/fdinfo/3", gate.pid())).expect("descriptor 3");
-    let line = flags.lines().find_map(|line| line.strip_prefix("flags:")).expect("its flags");
-    let flags = u32::from_str_radix(line.trim(), 8).expect("octal");
-    assert!(flags & 0o2_000_000 != 0, "O_CLOEXEC: {flags:o}");
 }

@@ -1,0 +1,41 @@
+//! What `crawlgate upgrade` asks the running process, and what it is told. Must not know how processes hand over.
+
+use serde::{Deserialize, Serialize};
+use std::error::Error;
+
+/// How to hand over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpgradeRequest {
+    /// Whether a process that still answers its last requests is ended first.
+    #[serde(default)]
+    pub now: bool,
+    /// Whether it is fine that no service manager follows the next process.
+    #[serde(default)]
+    pub unsupervised: bool,
+}
+
+/// A process serves in place of another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpgradeReport {
+    /// The process before. It answers its last requests.
+    pub before: u32,
+    /// The process that serves.
+    pub pid: u32,
+    /// How long it took, from the start of the program on.
+    pub milliseconds: u64,
+}
+
+/// Why the running process goes on.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct UpgradeRefused(Box<dyn Error + Send + Sync>);
+
+impl UpgradeRefused {
+    /// For this reason.
+    pub fn new(reason: impl Error + Send + Sync + 'static) -> UpgradeRefused {
+        UpgradeRefused(Box::new(reason))
+    }
+}
+
+/// Hands over to the next process.
+pub type Upgrade = Box<dyn Fn(UpgradeRequest) -> Result<UpgradeReport, UpgradeRefused> + Send + Sync>;

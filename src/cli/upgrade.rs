@@ -1,0 +1,46 @@
+//! `upgrade`: another process takes the place of the running crawlgate, and no request fails.
+
+use super::{Failure, control, print_json};
+use crate::admin::UpgradeRequest;
+use crate::admin::control::{Request, Response};
+use std::io::{self, Write};
+
+/// Replace the running crawlgate by another process: another binary or other settings, without a lost request
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "The next process is started as the running one was: same program name, same arguments. If it is \
+                        not ready in a minute, the running one goes on."
+)]
+pub struct Arguments {
+    /// End a process that still answers the last requests of the upgrade before
+    #[arg(long)]
+    now: bool,
+    /// Upgrade although no service manager follows the next process
+    #[arg(long)]
+    unsupervised: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    control: control::Socket,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let request = UpgradeRequest { now: arguments.now, unsupervised: arguments.unsupervised };
+    let report = match arguments.control.ask(&Request::Upgrade(request))? {
+        Response::Upgraded(report) => report,
+        _ => return Err(control::unexpected()),
+    };
+    if arguments.json {
+        return print_json(&report);
+    }
+    writeln!(
+        io::stdout().lock(),
+        "process {} serves in place of process {}, which answers its last requests ({} ms)",
+        report.pid,
+        report.before,
+        report.milliseconds
+    )?;
+    Ok(())
+}

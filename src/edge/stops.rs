@@ -1,0 +1,41 @@
+//! [`Stops`]: how the connections of listeners end. Must not know why.
+
+use pingora_core::server::ShutdownWatch;
+use tokio::sync::watch;
+
+/// What listeners and their connections wait for. `closing` implies `leaving`.
+#[derive(Clone, Debug)]
+pub struct Stops {
+    /// No connection is accepted any more, and each one ends with its next request, or the one that it has.
+    pub leaving: ShutdownWatch,
+    /// Connections without a request end at once.
+    pub closing: ShutdownWatch,
+}
+
+/// The other end of [`Stops`].
+pub struct Stopper {
+    leaving: watch::Sender<bool>,
+    closing: watch::Sender<bool>,
+}
+
+impl Stops {
+    /// Those that nothing has stopped yet.
+    pub fn new() -> (Stopper, Stops) {
+        let ((leaving, left), (closing, closed)) = (watch::channel(false), watch::channel(false));
+        (Stopper { leaving, closing }, Stops { leaving: left, closing: closed })
+    }
+}
+
+impl Stopper {
+    /// Another process accepts connections. Those that are open take one more request, so that no client sends one into
+    /// a connection that is just closed.
+    pub fn leave(&self) {
+        self.leaving.send_replace(true);
+    }
+
+    /// Each connection ends as soon as it has no request.
+    pub fn close(&self) {
+        self.leave();
+        self.closing.send_replace(true);
+    }
+}

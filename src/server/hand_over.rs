@@ -1,0 +1,258 @@
+//! The running server hands over to the next process: [`Upgrades`] is what `crawlgate upgrade` asks for, and what the server
+//! does in each step of it. Must not know how processes speak with each other.
+
+use super::ServerError;
+use super::rooms::Rooms;
+use super::service_manager::tell;
+use super::sockets::Passable;
+use super::stop::Stop;
+use crate::admin::control::ControlSocket;
+use crate::admin::{Operations, UpgradeRefused, UpgradeReport, UpgradeRequest};
+use crate::settings::Settings;
+use crate::state::{StateStore, StoreHealth};
+use crate::upgrade::{
+    Channel, FromPredecessor, FromSuccessor, ListenerName, Locks, NextProcess, Program, Running, UpgradeError,
+};
+use crate::upkeep::{Instance, keep_everything};
+use sd_notify::NotifyState;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long the process before may take to end when it is told to.
+const ENDING: Duration = Duration::from_secs(10);
+
+/// Why there is no upgrade. This process goes on.
+#[derive(Debug, thiserror::Error)]
+pub enum UpgradeRefusal {
+    /// Nobody would follow the next process.
+    #[error(
+        "no service manager follows the next process (there is no NOTIFY_SOCKET); crawlgate goes on. Replace the container \
+         instead, or give --unsupervised if nothing waits for process {}",
+        std::process::id()
+    )]
+    Unsupervised,
+    /// One at a time.
+    #[error("an upgrade is going on; crawlgate goes on with it")]
+    Busy,
+    /// The process before has not ended.
+    #[error(
+        "the process before still answers requests, at most `upgrade.drain` long; crawlgate goes on. Try again later, or \
+         give --now to end it"
+    )]
+    Draining,
+    /// Facts would be lost.
+    #[error("the state directory cannot be written: {0}; crawlgate goes on. Mend that first")]
+    State(StoreHealth),
+    /// A step failed.
+    #[error("{0}\ncrawlgate goes on as before")]
+    Failed(#[from] UpgradeError),
+}
+
+/// What the running server needs to hand over.
+pub(super) struct Upgrades {
+    program: Program,
+    instance: Arc<Instance>,
+    store: StateStore,
+    state: Option<PathBuf>,
+    control_path: Option<PathBuf>,
+    /// The control socket, once this process has it.
+    control: Arc<OnceLock<Arc<ControlSocket>>>,
+    stop: Arc<Stop>,
+    /// Empty once another process has them, or this one stops.
+    listeners: Arc<Mutex<Vec<Passable>>>,
+    /// The process before, while it still answers requests.
+    pub(super) predecessor: Mutex<Option<Channel>>,
+    /// One upgrade at a time.
+    one: Mutex<()>,
+    /// What tells the next process which robots.txt is served.
+    relay: Mutex<Option<JoinHandle<()>>>,
+    /// The process that serves in place of this one.
+    next: OnceLock<NextProcess>,
+}
+
+impl Upgrades {
+    /// Nothing hands over yet.
+    pub(super) fn new(
+        settings: &Settings,
+        rooms: &Rooms,
+        (stop, listeners, control): (Arc<Stop>, Arc<Mutex<Vec<Passable>>>, Arc<OnceLock<Arc<ControlSocket>>>),
+    ) -> Result<Arc<Upgrades>, ServerError> {
+        let program = Program::of_this_process().map_err(ServerError::io("cannot say which program runs"))?;
+        Ok(Arc::new(Upgrades {
+            program,
+            instance: rooms.instance.clone(),
+            store: rooms.store.clone(),
+            state: settings.state.clone(),
+            control_path: settings.control.clone(),
+            control,
+            stop,
+            listeners,
+            predecessor: Mutex::default(),
+            one: Mutex::default(),
+            relay: Mutex::default(),
+            next: OnceLock::new(),
+        }))
+    }
+
+    /// Lets an operator ask for an upgrade.
+    pub(super) fn offer(self: Arc<Upgrades>, operations: &Operations) {
+        operations.set_upgrade(Box::new(move |request| self.upgrade(request).map_err(UpgradeRefused::new)));
+    }
+
+    /// Hands over to the next process.
+    fn upgrade(self: &Arc<Upgrades>, request: UpgradeRequest) -> Result<UpgradeReport, UpgradeRefusal> {
+        let Ok(_one) = self.one.try_lock() else { return Err(UpgradeRefusal::Busy) };
+        if self.next.get().is_some() {
+            return Err(UpgradeRefusal::Busy);
+        }
+        if !request.unsupervised && std::env::var_os("NOTIFY_SOCKET").is_none() {
+            return Err(UpgradeRefusal::Unsupervised);
+        }
+        self.end_predecessor(request.now)?;
+        if let health @ (StoreHealth::Failing { .. } | StoreHealth::Unusable { .. }) = self.store.health() {
+            return Err(UpgradeRefusal::State(health));
+        }
+        tracing::info!("upgrade: starting {}", self.program.path().display());
+        let began = Instant::now();
+        let next = NextProcess::take_over(&self.program, &**self)
+            .inspect_err(|error| tracing::error!("upgrade: {error}; crawlgate goes on as before"))?;
+        let (before, pid) = (std::process::id(), next.pid());
+        tracing::info!("upgrade: process {pid} serves in place of process {before}");
+        self.leave(next);
+        Ok(UpgradeReport { before, pid, milliseconds: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX) })
+    }
+
+    fn end_predecessor(&self, may_end_it: bool) -> Result<(), UpgradeRefusal> {
+        let end = Instant::now() + ENDING;
+        loop {
+            match &*lock(&self.predecessor) {
+                None => return Ok(()),
+                Some(_) if !may_end_it || Instant::now() > end => return Err(UpgradeRefusal::Draining),
+                // One that has just ended is noticed soon.
+                Some(channel) => drop(channel.send(&FromSuccessor::End, &[])),
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Step 4: the next process serves.
+    fn leave(self: &Arc<Upgrades>, next: NextProcess) {
+        tell(&[NotifyState::MainPid(next.pid())]);
+        self.store.pass_on();
+        if let Some(control) = self.control.get().filter(|_| next.takes_control()) {
+            control.pass_on();
+        }
+        lock(&self.listeners).clear();
+        self.stop.leave();
+        if let Err(error) = next.leave_to_it() {
+            tracing::warn!(%error, "upgrade: the next process serves, and does not say that commands reach it");
+        }
+        let heard = next.channel().try_clone();
+        // It is set once: one upgrade at a time, and none after it.
+        let _ = self.next.set(next);
+        let Ok(heard) = heard else { return };
+        let upgrades = self.clone();
+        let listen = move || {
+            while let Ok((message, _)) = heard.receive::<FromSuccessor>(None) {
+                match message {
+                    FromSuccessor::Reopen => upgrades.reopen_logs(),
+                    FromSuccessor::End => upgrades.stop.now("an upgrade"),
+                    _ => return,
+                }
+            }
+        };
+        if let Err(error) = std::thread::Builder::new().name("next-process".into()).spawn(listen) {
+            tracing::warn!(%error, "upgrade: the next process is not heard; it cannot end this one before `upgrade.drain`");
+        }
+    }
+
+    fn reopen_logs(&self) {
+        self.instance.access.reopen();
+        self.instance.events.reopen();
+    }
+
+    /// The logs were rotated: the process before writes to them, too.
+    pub(super) fn tell_of_rotation(&self) {
+        if let Some(channel) = &*lock(&self.predecessor) {
+            // One that has just ended writes nothing more.
+            let _ = channel.send(&FromSuccessor::Reopen, &[]);
+        }
+    }
+
+    /// The last connection has ended. Says whether another process serves.
+    pub(super) fn farewell(&self) -> bool {
+        lock(&self.listeners).clear();
+        let Some(next) = self.next.get() else { return false };
+        self.instance.ledger.take_back();
+        self.end_relay();
+        if let Err(error) = next.channel().send(&FromPredecessor::Farewell, &[]) {
+            tracing::warn!(%error, "upgrade: the next process is gone");
+        }
+        true
+    }
+
+    /// Whether a socket in the file system belongs to the next process.
+    pub(super) fn was_passed(&self, path: &Path) -> bool {
+        self.next.get().is_some_and(|next| next.took(&ListenerName::Unix(path.to_owned())))
+    }
+
+    fn end_relay(&self) {
+        if let Some(relay) = lock(&self.relay).take() {
+            // A thread that panicked has said so.
+            let _ = relay.join();
+        }
+    }
+}
+
+impl Running for Upgrades {
+    fn hello(&self) -> FromPredecessor {
+        let listeners = lock(&self.listeners).iter().map(|(passed, _)| passed.name.clone()).collect();
+        FromPredecessor::Hello { listeners, state: self.state.clone(), control: self.control_path.clone() }
+    }
+
+    fn listeners(&self) -> io::Result<Vec<Passable>> {
+        let listeners = lock(&self.listeners);
+        listeners.iter().map(|(passed, descriptor)| Ok((passed.clone(), descriptor.try_clone()?))).collect()
+    }
+
+    fn close_state(&self, next: Channel) -> io::Result<Locks> {
+        let (tell, told) = channel();
+        let relay = move || {
+            for copy in told {
+                if let Err(error) = next.send(&FromPredecessor::Served { copy }, &[]) {
+                    return tracing::debug!(%error, "the next process cannot be told what is served");
+                }
+            }
+        };
+        *lock(&self.relay) = Some(std::thread::Builder::new().name("relay".into()).spawn(relay)?);
+        // It takes no copy any more when the relay has ended.
+        self.instance.ledger.hand_over(move |copy| drop(tell.send(copy)));
+        keep_everything(&self.instance, &self.store);
+        self.instance.evidence.close();
+        let state = self.store.hand_over().map_err(io::Error::other)?;
+        let control = self.control.get().map(|control| control.share_lock()).transpose()?.flatten();
+        Ok(Locks { state, control })
+    }
+
+    fn take_back(&self, may_have_served: bool) {
+        self.instance.ledger.take_back();
+        self.end_relay();
+        if let Err(error) = self.store.take_back() {
+            tracing::error!("{error}; facts wait in memory, and the next start will treat this run as crashed");
+        }
+        self.instance.evidence.reopen();
+        if may_have_served {
+            // What it has published and served is in no table of this process.
+            self.store.distrust();
+            self.instance.ledger.begin_anew(self.instance.clock.moment().now);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

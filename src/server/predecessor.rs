@@ -1,0 +1,64 @@
+//! The process before, once this one serves: [`follow`] notes what it still serves, and takes the control socket when it
+//! has left. Must not know how it was started.
+
+use super::ServerError;
+use super::control_door::ControlDoor;
+use super::hand_over::Upgrades;
+use super::rooms::Rooms;
+use super::service_manager;
+use crate::time::Timestamp;
+use crate::upgrade::{Channel, FromSuccessor, Predecessor};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, OnceLock, PoisonError};
+
+/// What is to happen when every listener accepts connections: the process before is told, or else the service manager.
+pub(super) fn when_serving(predecessor: Arc<OnceLock<Channel>>) -> Box<dyn Fn() + Send + Sync> {
+    Box::new(move || match predecessor.get() {
+        Some(channel) => {
+            if let Err(error) = channel.send(&FromSuccessor::Serving, &[]) {
+                tracing::warn!(%error, "the process before cannot be told that this one serves");
+            }
+        }
+        None => service_manager::serving(),
+    })
+}
+
+/// Follows the process before to its end, in a thread of its own.
+pub(super) fn follow(
+    predecessor: Predecessor,
+    told: &OnceLock<Channel>,
+    upgrades: Arc<Upgrades>,
+    rooms: &Rooms,
+    (control, lock): (ControlDoor, Option<OwnedFd>),
+) -> Result<(), ServerError> {
+    let speaker = || predecessor.speaker().map_err(ServerError::io("cannot speak with the process before"));
+    // It is set once, before any listener accepts.
+    let _ = told.set(speaker()?);
+    *upgrades.predecessor.lock().unwrap_or_else(PoisonError::into_inner) = Some(speaker()?);
+    let (instance, settled) = (rooms.instance.clone(), speaker()?);
+    let began = instance.clock.moment().now;
+    let work = move || {
+        let left = move || {
+            service_manager::serving();
+            control.take_over(lock);
+            // It waits no longer than it must.
+            let _ = settled.send(&FromSuccessor::Settled, &[]);
+        };
+        let served = |copy: &_| instance.ledger.was_served(&instance.sites.snapshot(), copy);
+        let said_farewell = predecessor.follow(left, served);
+        if said_farewell {
+            tracing::info!("upgrade: the process before has answered its last request");
+        } else {
+            // Moments are whole seconds.
+            let (since, now) = (Timestamp(began.0.saturating_sub(1)), instance.clock.moment().now);
+            instance.ledger.may_have_been_served(&instance.sites.snapshot(), since, now);
+            tracing::warn!(
+                "upgrade: the process before ended without a farewell; every crawler counts as served what was published \
+                 meanwhile"
+            );
+        }
+        *upgrades.predecessor.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    };
+    let thread = std::thread::Builder::new().name("predecessor".into()).spawn(work);
+    thread.map(drop).map_err(ServerError::io("cannot start the thread for the process before"))
+}

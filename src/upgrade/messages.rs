@@ -1,0 +1,97 @@
+//! What the process before ([`FromPredecessor`]) and the next one ([`FromSuccessor`]) say to each other. Later versions of
+//! crawlgate speak with earlier ones: a message may get optional fields, and no message changes its meaning.
+
+use crate::ledger::ServedCopy;
+use crate::settings::DecisionAddress;
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// What the process before says, in this order.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "message", rename_all = "snake_case")]
+pub enum FromPredecessor {
+    /// What there is to take over.
+    Hello {
+        /// The listeners, each as often as there are listeners under the name.
+        listeners: Vec<ListenerName>,
+        /// The state directory.
+        state: Option<PathBuf>,
+        /// The control socket.
+        control: Option<PathBuf>,
+    },
+    /// Listeners, with a descriptor each.
+    Listeners {
+        /// Which they are.
+        listeners: Vec<PassedListener>,
+    },
+    /// All listeners were passed, and the state directory is closed. The descriptors are those of the named locks.
+    Yours {
+        /// Whether the lock of the state directory is the first descriptor.
+        state: bool,
+        /// Whether the lock of the control socket is the next one.
+        control: bool,
+    },
+    /// The next process may serve. The descriptors are standard output and standard error.
+    Go,
+    /// This process accepts no connection any more.
+    Leaving,
+    /// This process served a robots.txt.
+    Served {
+        /// Which.
+        copy: ServedCopy,
+    },
+    /// The last connection has ended. What was served is known.
+    Farewell,
+}
+
+/// What the next process says, in this order.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "message", rename_all = "snake_case")]
+pub enum FromSuccessor {
+    /// Settings, policies, certificates and state are fine, and what only this process listens on is bound.
+    Ready {
+        /// The listeners that it takes over.
+        takes: Vec<ListenerName>,
+        /// Whether it takes over the control socket.
+        takes_control: bool,
+    },
+    /// Everything is open, and nothing was written.
+    Opened,
+    /// Every listener accepts connections.
+    Serving,
+    /// Commands reach this process, too.
+    Settled,
+    /// The logs were rotated.
+    Reopen,
+    /// The process before is to end now.
+    End,
+}
+
+/// What the settings call a listener. Port 0 is any port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ListenerName {
+    /// An address.
+    Tcp(SocketAddr),
+    /// A name in the file system.
+    Unix(PathBuf),
+}
+
+/// A listener that is passed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PassedListener {
+    /// Which it is.
+    pub name: ListenerName,
+    /// Whether it is the service manager's.
+    pub is_managed: bool,
+}
+
+impl From<&DecisionAddress> for ListenerName {
+    fn from(address: &DecisionAddress) -> ListenerName {
+        match address {
+            DecisionAddress::Tcp(address) => ListenerName::Tcp(*address),
+            DecisionAddress::Unix(path) => ListenerName::Unix(path.clone()),
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! [`NextProcess`]: the next process as the running one sees it, and the steps of an upgrade. [`Running`] is what the running
+//! server does in them. Must not know what is served.
+
+use super::channel::{Channel, ChannelError, MOST_DESCRIPTORS};
+use super::messages::{FromPredecessor, FromSuccessor, ListenerName, PassedListener};
+use super::program::Program;
+use std::collections::VecDeque;
+use std::io::{self, PipeReader, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long the next process may check everything.
+const STARTING: Duration = Duration::from_secs(60);
+/// How long it may take to open everything, and then to accept connections.
+const OPENING: Duration = Duration::from_secs(5);
+/// How much of its output is kept, its end.
+const OUTPUT: usize = 16 * 1024;
+
+/// The locks that are passed.
+#[derive(Debug, Default)]
+pub struct Locks {
+    /// Of the state directory.
+    pub state: Option<OwnedFd>,
+    /// Of the control socket.
+    pub control: Option<OwnedFd>,
+}
+
+/// What the running server does.
+pub trait Running: Sync {
+    /// What there is to take over.
+    fn hello(&self) -> FromPredecessor;
+
+    /// The listeners, each with a descriptor.
+    ///
+    /// # Errors
+    /// There are no descriptors left.
+    fn listeners(&self) -> io::Result<Vec<(PassedListener, OwnedFd)>>;
+
+    /// Writes and closes everything that one process alone may have open. From now on the next process is told over the
+    /// channel which robots.txt is served.
+    ///
+    /// # Errors
+    /// It stays open.
+    fn close_state(&self, next: Channel) -> io::Result<Locks>;
+
+    /// Undoes [`Running::close_state`], also after it has failed. The next process has ended; it may have answered requests.
+    fn take_back(&self, may_have_served: bool);
+}
+
+/// Why there was no upgrade. This process goes on.
+#[derive(Debug, thiserror::Error)]
+pub enum UpgradeError {
+    /// The program cannot be started.
+    #[error("cannot start {program}: {source}")]
+    Start {
+        /// The program.
+        program: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The next process did not get ready.
+    #[error("the next process is not ready to take over: {source}{output}")]
+    NotReady {
+        /// What it did.
+        source: ChannelError,
+        /// What it wrote.
+        output: Output,
+    },
+    /// This process cannot close what it has open.
+    #[error("cannot hand over: {0}")]
+    State(io::Error),
+    /// The next process could not open what it needs.
+    #[error("the next process did not take over: {source}{output}")]
+    NotOpened {
+        /// What it did.
+        source: ChannelError,
+        /// What it wrote.
+        output: Output,
+    },
+}
+
+/// What a process wrote, for a person.
+#[derive(Debug)]
+pub struct Output(String);
+
+impl std::fmt::Display for Output {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0.trim_end() {
+            "" => out.write_str("\nit wrote nothing"),
+            text => write!(out, "\nit wrote:\n{text}"),
+        }
+    }
+}
+
+/// The next process. It is ended when this is dropped, unless it serves.
+#[derive(Debug)]
+pub struct NextProcess {
+    child: Child,
+    channel: Channel,
+    written: Arc<Mutex<VecDeque<u8>>>,
+    reader: Option<JoinHandle<()>>,
+    takes: Vec<ListenerName>,
+    takes_control: bool,
+    serves: bool,
+}
+
+impl NextProcess {
+    /// Starts the next process and hands over to it: steps 1 to 3. It serves then, and so does this one.
+    ///
+    /// # Errors
+    /// See [`UpgradeError`]. This process goes on as before.
+    pub fn take_over(program: &Program, running: &dyn Running) -> Result<NextProcess, UpgradeError> {
+        let mut next = NextProcess::start(program)
+            .map_err(|source| UpgradeError::Start { program: program.path().display().to_string(), source })?;
+        if let Err(source) = next.get_ready(running) {
+            return Err(UpgradeError::NotReady { source, output: next.end() });
+        }
+        let passed = running.listeners().map_err(UpgradeError::State)?;
+        let passed: Vec<_> = passed.into_iter().filter(|(passed, _)| next.took(&passed.name)).collect();
+        let closed = next.channel.try_clone().and_then(|channel| running.close_state(channel));
+        let locks = match closed {
+            Ok(locks) => locks,
+            Err(error) => {
+                next.end();
+                running.take_back(false);
+                return Err(UpgradeError::State(error));
+            }
+        };
+        let mut has_gone = false;
+        if let Err(source) = next.open(&passed, &locks, &mut has_gone) {
+            let output = next.end();
+            running.take_back(has_gone);
+            return Err(UpgradeError::NotOpened { source, output });
+        }
+        next.serves = true;
+        Ok(next)
+    }
+
+    /// Tells it that this process accepts no connection any more, and waits until it answers commands.
+    ///
+    /// # Errors
+    /// It does not say so in time. It serves all the same.
+    pub fn leave_to_it(&self) -> Result<(), ChannelError> {
+        self.channel.send(&FromPredecessor::Leaving, &[])?;
+        self.expect(|message| matches!(message, FromSuccessor::Settled))
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether it takes over a listener.
+    pub fn took(&self, name: &ListenerName) -> bool {
+        self.takes.contains(name)
+    }
+
+    /// Whether it takes over the control socket.
+    pub fn takes_control(&self) -> bool {
+        self.takes_control
+    }
+
+    /// The channel to it.
+    pub fn channel(&self) -> &Channel {
+        &self.channel
+    }
+
+    fn start(program: &Program) -> io::Result<NextProcess> {
+        let (channel, other) = Channel::pair()?;
+        let (output, written) = io::pipe()?;
+        let mut command = program.command();
+        command.stdin(Stdio::from(other)).stdout(written.try_clone()?).stderr(written);
+        let child = command.spawn()?;
+        // The command has the other ends as long as it is there.
+        drop(command);
+        let written = Arc::<Mutex<VecDeque<u8>>>::default();
+        let mut next = NextProcess {
+            child,
+            channel,
+            written: written.clone(),
+            reader: None,
+            takes: Vec::new(),
+            takes_control: false,
+            serves: false,
+        };
+        let reader = std::thread::Builder::new().name("next-process".into()).spawn(move || copy(output, &written));
+        next.reader = Some(reader?);
+        Ok(next)
+    }
+
+    /// Step 1.
+    fn get_ready(&mut self, running: &dyn Running) -> Result<(), ChannelError> {
+        self.channel.send(&running.hello(), &[])?;
+        match self.channel.receive(Some(Instant::now() + STARTING))? {
+            (FromSuccessor::Ready { takes, takes_control }, _) => {
+                (self.takes, self.takes_control) = (takes, takes_control);
+                Ok(())
+            }
+            (other, _) => Err(ChannelError::Strange(format!("{other:?}"))),
+        }
+    }
+
+    /// Steps 2 and 3. Says when it may have begun to answer requests.
+    fn open(
+        &self,
+        passed: &[(PassedListener, OwnedFd)],
+        locks: &Locks,
+        has_gone: &mut bool,
+    ) -> Result<(), ChannelError> {
+        for some in passed.chunks(MOST_DESCRIPTORS) {
+            let listeners = some.iter().map(|(passed, _)| passed.clone()).collect();
+            let descriptors: Vec<BorrowedFd<'_>> = some.iter().map(|(_, descriptor)| descriptor.as_fd()).collect();
+            self.channel.send(&FromPredecessor::Listeners { listeners }, &descriptors)?;
+        }
+        let control = locks.control.as_ref().filter(|_| self.takes_control);
+        let descriptors: Vec<BorrowedFd<'_>> = locks.state.iter().chain(control).map(AsFd::as_fd).collect();
+        let yours = FromPredecessor::Yours { state: locks.state.is_some(), control: control.is_some() };
+        self.channel.send(&yours, &descriptors)?;
+        self.expect(|message| matches!(message, FromSuccessor::Opened))?;
+        let (output, errors) = (io::stdout(), io::stderr());
+        *has_gone = true;
+        self.channel.send(&FromPredecessor::Go, &[output.as_fd(), errors.as_fd()])?;
+        self.expect(|message| matches!(message, FromSuccessor::Serving))
+    }
+
+    fn expect(&self, is_it: impl FnOnce(&FromSuccessor) -> bool) -> Result<(), ChannelError> {
+        let (message, _) = self.channel.receive(Some(Instant::now() + OPENING))?;
+        if is_it(&message) { Ok(()) } else { Err(ChannelError::Strange(format!("{message:?}"))) }
+    }
+
+    /// Ends it, and returns what it wrote.
+    fn end(mut self) -> Output {
+        self.kill();
+        // Its last words are in the pipe. A process that it has started may still have the other end open.
+        let end = Instant::now() + Duration::from_secs(1);
+        while self.reader.as_ref().is_some_and(|reader| !reader.is_finished()) && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let written: Vec<u8> = self.written.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect();
+        Output(String::from_utf8_lossy(&written).into_owned())
+    }
+
+    fn kill(&mut self) {
+        // It may have ended by itself: then there is nothing to kill.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for NextProcess {
+    fn drop(&mut self) {
+        if !self.serves {
+            self.kill();
+        }
+    }
+}
+
+/// Writes what the next process writes to standard error, so that it is in the log, and keeps the end of it.
+fn copy(mut output: PipeReader, kept: &Mutex<VecDeque<u8>>) {
+    let mut buffer = [0; 4096];
+    while let Ok(count @ 1..) = output.read(&mut buffer) {
+        let read = &buffer[..count];
+        // A closed standard error is no reason to stop.
+        let _ = io::stderr().write_all(read);
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend(read);
+        let surplus = kept.len().saturating_sub(OUTPUT);
+        kept.drain(..surplus);
+    }
+}

@@ -1,0 +1,165 @@
+//! The process before as the next one sees it: [`Successor`] until this process serves, [`Predecessor`] afterwards. Must not
+//! know what is opened.
+
+use super::channel::{Channel, ChannelError};
+use super::inherited::Inherited;
+use super::messages::{FromPredecessor, FromSuccessor, ListenerName};
+use crate::ledger::ServedCopy;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+
+/// Why this process does not take over.
+#[derive(Debug, thiserror::Error)]
+pub enum SuccessorError {
+    /// The flag is for the process before alone.
+    #[error(
+        "no crawlgate hands over to this process: `--successor` is a flag that `crawlgate upgrade` sets by itself: {0}"
+    )]
+    NotStarted(io::Error),
+    /// The process before said nothing more.
+    #[error("the process before does not hand over: {0}")]
+    Channel(#[from] ChannelError),
+    /// The process before said something else.
+    #[error("the process before does not hand over: it said something out of turn")]
+    OutOfTurn,
+    /// Standard output and standard error cannot be taken over.
+    #[error("cannot write where the process before writes: {0}")]
+    Output(io::Error),
+}
+
+/// This process takes over from a running one.
+#[derive(Debug)]
+pub struct Successor {
+    channel: Channel,
+    /// The listeners of the process before.
+    pub listeners: Vec<ListenerName>,
+    /// Its state directory.
+    pub state: Option<PathBuf>,
+    /// Its control socket.
+    pub control: Option<PathBuf>,
+    /// What it served since it closed the state directory.
+    served: Vec<ServedCopy>,
+}
+
+/// What this process got.
+#[derive(Debug, Default)]
+pub struct Taken {
+    /// The listeners that it takes over, and that it has bound itself.
+    pub inherited: Inherited,
+    /// The lock of the state directory.
+    pub state_lock: Option<OwnedFd>,
+    /// The lock of the control socket.
+    pub control_lock: Option<OwnedFd>,
+}
+
+impl Successor {
+    /// The process before has started this one with a channel as standard input, and greets it.
+    ///
+    /// # Errors
+    /// Nothing of the kind is there.
+    pub fn greeted() -> Result<Successor, SuccessorError> {
+        let input = io::stdin().as_fd().try_clone_to_owned().map_err(SuccessorError::NotStarted)?;
+        let channel = Channel::given(input).map_err(SuccessorError::NotStarted)?;
+        match channel.receive(None)? {
+            (FromPredecessor::Hello { listeners, state, control }, _) => {
+                Ok(Successor { channel, listeners, state, control, served: Vec::new() })
+            }
+            _ => Err(SuccessorError::OutOfTurn),
+        }
+    }
+
+    /// Says that this process is ready, and waits for what it takes over. `inherited` is what it has bound itself.
+    ///
+    /// # Errors
+    /// The process before has ended, or does not hand over.
+    pub fn take(
+        &mut self,
+        takes: Vec<ListenerName>,
+        takes_control: bool,
+        mut inherited: Inherited,
+    ) -> Result<Taken, SuccessorError> {
+        self.channel.send(&FromSuccessor::Ready { takes, takes_control }, &[])?;
+        loop {
+            match self.channel.receive(None)? {
+                (FromPredecessor::Listeners { listeners }, descriptors) => {
+                    let passed = listeners.into_iter().zip(descriptors);
+                    passed.for_each(|(passed, descriptor)| inherited.pass(passed, descriptor));
+                }
+                (FromPredecessor::Served { copy }, _) => self.served.push(copy),
+                (FromPredecessor::Yours { state, control }, descriptors) => {
+                    let mut descriptors = descriptors.into_iter();
+                    let state_lock = if state { descriptors.next() } else { None };
+                    let control_lock = if control { descriptors.next() } else { None };
+                    return Ok(Taken { inherited, state_lock, control_lock });
+                }
+                _ => return Err(SuccessorError::OutOfTurn),
+            }
+        }
+    }
+
+    /// Says that everything is open, and waits for the word to go. From then on this process writes where the process
+    /// before does.
+    ///
+    /// # Errors
+    /// The process before has ended, or does not hand over.
+    pub fn opened(mut self) -> Result<Predecessor, SuccessorError> {
+        self.channel.send(&FromSuccessor::Opened, &[])?;
+        loop {
+            match self.channel.receive(None)? {
+                (FromPredecessor::Served { copy }, _) => self.served.push(copy),
+                (FromPredecessor::Go, descriptors) => {
+                    if let [output, errors] = descriptors.as_slice() {
+                        rustix::stdio::dup2_stdout(output)
+                            .and_then(|()| rustix::stdio::dup2_stderr(errors))
+                            .map_err(|error| SuccessorError::Output(error.into()))?;
+                    }
+                    return Ok(Predecessor { channel: self.channel, served: self.served });
+                }
+                _ => return Err(SuccessorError::OutOfTurn),
+            }
+        }
+    }
+}
+
+/// The process before, which still answers requests.
+#[derive(Debug)]
+pub struct Predecessor {
+    channel: Channel,
+    served: Vec<ServedCopy>,
+}
+
+impl Predecessor {
+    /// An end for what this process says, while another thread follows.
+    ///
+    /// # Errors
+    /// There are no descriptors left.
+    pub fn speaker(&self) -> io::Result<Channel> {
+        self.channel.try_clone()
+    }
+
+    /// Follows the process before to its end, and says whether it said farewell. `left` is called when it accepts no
+    /// connection any more, `served` for each robots.txt that it served.
+    pub fn follow(self, left: impl FnOnce(), mut served: impl FnMut(&ServedCopy)) -> bool {
+        let mut left = Some(left);
+        self.served.iter().for_each(&mut served);
+        loop {
+            match self.channel.receive(None) {
+                Ok((FromPredecessor::Served { copy }, _)) => served(&copy),
+                Ok((FromPredecessor::Leaving, _)) => {
+                    if let Some(left) = left.take() {
+                        left();
+                    }
+                }
+                Ok((FromPredecessor::Farewell, _)) => return true,
+                // It cannot be asked again.
+                Ok(_) | Err(_) => {
+                    if let Some(left) = left.take() {
+                        left();
+                    }
+                    return false;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! An operator who replaces a running crawlgate by another process.
+
+use super::{Gate, Setup, eventually};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The name of the program in the directory of a test.
+const PROGRAM: &str = "crawlgate";
+
+impl Setup {
+    /// Started by a name of its own, which can lead to another program later.
+    pub fn replaceable(mut self) -> Setup {
+        let program = self.policies().with_file_name(PROGRAM);
+        symlink(env!("CARGO_BIN_EXE_crawlgate"), &program).expect("a link");
+        let words = ["sh", "-c", "shift; exec \"$0\" \"$@\"", &program.display().to_string()];
+        self.wrapper.extend(words.map(str::to_owned));
+        self
+    }
+}
+
+impl Gate {
+    /// Replaces it; the process that serves then.
+    pub fn upgrade(&self) -> u32 {
+        let said = self.command(&["upgrade", "--unsupervised", "--json"]);
+        let pid = self.noted(&said);
+        pid.unwrap_or_else(|| panic!("{}\n{}", text(&said), self.log.text()))
+    }
+
+    /// An upgrade that is refused, and why.
+    pub fn refused_upgrade(&self, more: &[&str]) -> String {
+        let said = self.command(&[&["upgrade", "--json"], more].concat());
+        assert_eq!((self.noted(&said), said.status.code()), (None, Some(1)), "{}", text(&said));
+        text(&said)
+    }
+
+    /// The process that serves, by what `upgrade` says. It ends with the test.
+    pub fn noted(&self, said: &Output) -> Option<u32> {
+        let report: Value = serde_json::from_slice(&said.stdout).ok()?;
+        let pid = u32::try_from(report["pid"].as_u64()?).ok()?;
+        self.next.lock().expect("nobody panics while noting").push(pid);
+        Some(pid)
+    }
+
+    /// The next process is this script of the shell.
+    pub fn next_is(&self, script: &str) {
+        let new = self.path("next");
+        fs::write(&new, format!("#!/bin/sh\n{script}\n")).expect("a script");
+        fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).expect("a program");
+        fs::rename(new, self.path(PROGRAM)).expect("another program");
+    }
+
+    /// The next process is crawlgate.
+    pub fn next_is_crawlgate(&self) {
+        fs::remove_file(self.path(PROGRAM)).expect("no program");
+        symlink(env!("CARGO_BIN_EXE_crawlgate"), self.path(PROGRAM)).expect("a link");
+    }
+
+    /// The settings of the next process: these lines for others.
+    pub fn change_settings(&self, lines: &str, others: &str) {
+        let file = self.path("crawlgate.yaml");
+        let text = fs::read_to_string(&file).expect("settings");
+        assert!(text.contains(lines), "{text}");
+        fs::write(&file, text.replace(lines, others)).expect("settings");
+    }
+}
+
+/// What a command said.
+pub fn text(output: &Output) -> String {
+    [&output.stdout[..], &output.stderr].map(|said| String::from_utf8_lossy(said).into_owned()).concat()
+}
+
+/// Sends a signal.
+pub fn signal(pid: u32, name: &str) {
+    let _ =
+        Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).stderr(std::process::Stdio::null()).status();
+}
+
+/// Waits until a process has ended.
+pub fn ended(pid: u32) {
+    let status = PathBuf::from(format!("/proc/{pid}/status"));
+    eventually("the process ends", || is_gone(&status).then_some(()));
+}
+
+fn is_gone(status: &Path) -> bool {
+    fs::read_to_string(status).map_or(true, |status| status.contains("State:\tZ"))
+}
