@@ -388,16 +388,16 @@ fn acme_takes_a_word_or_a_map() {
 #[test]
 fn mistakes_of_acme_are_told_where_they_are() {
     for (tls, finding, column) in [
-        ("{ acme: { email: a } }", "bad-value", 52),
-        ("{ acme: { email: 'a@b@c' } }", "bad-value", 52),
-        ("{ acme: { directory: 'http://ca.example' } }", "bad-value", 56),
-        ("{ acme: { hosts: '*.a.example' } }", "bad-host", 52),
-        ("{ acme: { hosts: [a.example, 10.0.0.1] } }", "bad-host", 64),
-        ("{ acme: { hosts: [a.example, a.example] } }", "duplicate-host", 64),
-        ("{ acme: { challenge: dns } }", "unknown-value", 56),
-        ("{ acme: { resolvers: a } }", "bad-address", 56),
-        ("{ acme: { eab: a } }", "unknown-field", 45),
-        ("{ acme: no }", "missing-field", 35),
+        ("{ acme: { email: a } }", "bad-value", 55),
+        ("{ acme: { email: 'a@b@c' } }", "bad-value", 55),
+        ("{ acme: { directory: 'http://ca.example' } }", "bad-value", 59),
+        ("{ acme: { hosts: '*.a.example' } }", "bad-host", 55),
+        ("{ acme: { hosts: [a.example, 10.0.0.1] } }", "bad-host", 67),
+        ("{ acme: { hosts: [a.example, a.example] } }", "duplicate-host", 67),
+        ("{ acme: { challenge: dns } }", "bad-value", 59),
+        ("{ acme: { resolvers: a } }", "bad-address", 59),
+        ("{ acme: { eab: a } }", "unknown-field", 48),
+        ("{ acme: no }", "missing-field", 38),
     ] {
         let text = format!("\nlisten: {{ address: 127.0.0.1:1, tls: {tls} }}\n");
         let source = Source { name: "crawlgate.yaml".into(), text: text.into() };
