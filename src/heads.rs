@@ -39,11 +39,25 @@ pub fn is_host(written: &[u8]) -> bool {
         let address = address.strip_suffix(b"]").and_then(|address| std::str::from_utf8(address).ok());
         return address.is_some_and(|address| address.parse::<std::net::Ipv6Addr>().is_ok());
     }
-    let is_of_a_name = |octet: &u8| octet.is_ascii_alphanumeric() || b"-._~!$&'()*+;=".contains(octet);
-    let labels = name.strip_suffix(b".").unwrap_or(name).split(|octet| *octet == b'.');
-    name.iter().any(u8::is_ascii_alphanumeric)
-        && name.iter().all(is_of_a_name)
-        && labels.into_iter().all(|label| !label.is_empty())
+    is_name_of_dns(name.strip_suffix(b".").unwrap_or(name))
+}
+
+/// Whether these are labels in the characters of a host, in one pass: each request is asked about its host.
+fn is_name_of_dns(name: &[u8]) -> bool {
+    let (mut previous, mut has_letter) = (b'.', false);
+    for &octet in name {
+        has_letter |= octet.is_ascii_alphanumeric();
+        let is_of_a_name = match octet {
+            b'.' => previous != b'.',
+            b'-' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b';' | b'=' => true,
+            octet => octet.is_ascii_alphanumeric(),
+        };
+        if !is_of_a_name {
+            return false;
+        }
+        previous = octet;
+    }
+    has_letter && previous != b'.'
 }
 
 /// Path and query of a request target; borrowed when it is in origin form already. Absolute form is for proxies: an

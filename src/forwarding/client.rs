@@ -17,7 +17,10 @@ pub fn names_another_client(headers: &HeaderMap) -> bool {
 
 /// Whether a field with this name says that its peer speaks for another client.
 pub fn is_forwarding_field(name: &str) -> bool {
-    FORWARDING.iter().any(|forwarding| name.eq_ignore_ascii_case(forwarding))
+    // Most fields of a head end here.
+    let may_be_one =
+        matches!(name.as_bytes().first(), Some(b'c' | b'C' | b'f' | b'F' | b't' | b'T' | b'v' | b'V' | b'x' | b'X'));
+    may_be_one && FORWARDING.iter().any(|forwarding| name.eq_ignore_ascii_case(forwarding))
 }
 
 /// Whether the forwarding headers of this peer are believed.
