@@ -76,7 +76,7 @@ fn main() -> ExitCode {
     // As in src/server/proxy_server.rs.
     let configuration = ServerConf {
         threads,
-        upstream_keepalive_pool_size: 256,
+        upstream_keepalive_pool_size: 512,
         max_retries: 2,
         grace_period_seconds: Some(0),
         graceful_shutdown_timeout_seconds: Some(0),
