@@ -29,6 +29,8 @@ indexing:
   - { status: 404, tags: { '*': nosnippet, googlebot: noindex } }
 ";
 
+const REQUEST_ID: &[u8] = b"X-Request-Id:";
+
 /// Requests as an origin got them: head and body.
 type Received = Mutex<HashMap<u64, (Vec<u8>, Vec<u8>)>>;
 
@@ -54,7 +56,7 @@ impl Origin {
     }
 
     /// The request that it got in this case: the request line, the field lines in their alphabetical order, and the body. Only
-    /// the lane passes Trailer on, and a body in chunks that is empty.
+    /// the lane passes Trailer on, and a body in chunks that is empty. Each request has an id of its own.
     fn take(&self, number: u64) -> Option<Vec<Vec<u8>>> {
         let (head, body) = self.received.lock().unwrap_or_else(PoisonError::into_inner).remove(&number)?;
         let mut lines: Vec<Vec<u8>> =
@@ -63,6 +65,11 @@ impl Origin {
             |line: &[u8], name: &[u8]| line.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name));
         lines.retain(|line| !line.is_empty() && !is(line, b"Trailer:"));
         lines.retain(|line| !body.is_empty() || !is(line, b"Transfer-Encoding:"));
+        for line in &mut lines {
+            if is(line, REQUEST_ID) {
+                line.truncate(REQUEST_ID.len());
+            }
+        }
         lines[1..].sort();
         lines.push(body);
         Some(lines)
@@ -160,6 +167,21 @@ impl Seen {
         fields.sort();
         fields.insert(0, format!("HTTP/1.1 {status} ").into_bytes());
         self.heads.push(fields);
+    }
+
+    /// The same without the id of the request, which is in the head and in error pages.
+    fn without_id(mut self) -> Seen {
+        let lines = self.heads.iter_mut().flatten();
+        let is_id =
+            |line: &[u8]| line.get(..REQUEST_ID.len()).is_some_and(|name| name.eq_ignore_ascii_case(REQUEST_ID));
+        for line in lines.filter(|line| is_id(line)) {
+            let id = line.split_off(REQUEST_ID.len()).trim_ascii().to_vec();
+            while let Some(at) = self.body.windows(id.len()).position(|octets| octets == id).filter(|_| !id.is_empty())
+            {
+                self.body.drain(at..at + id.len());
+            }
+        }
+        self
     }
 
     fn is_bad_gateway(&self) -> bool {
@@ -322,7 +344,7 @@ impl Pair {
         let [(lane, lane_took), (pingora, pingora_took)] = clients.each_mut().map(|(http1, http2)| {
             let began = Instant::now();
             let seen = if case.is_http2 { http2.ask(case) } else { http1.ask(case) };
-            (seen, began.elapsed())
+            (seen.without_id(), began.elapsed())
         });
         if lane_took.max(pingora_took) >= PATIENCE {
             let [lane, pingora] = [(lane_took, lane), (pingora_took, pingora)];

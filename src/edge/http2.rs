@@ -12,6 +12,7 @@ mod gather;
 mod head;
 mod memory;
 mod stream;
+mod turn;
 mod watch;
 
 use super::answered::Answered;
@@ -49,6 +50,7 @@ use std::time::Duration;
 use stream::{Sending, Stream};
 use tokio::task::yield_now;
 use tokio::time::timeout;
+use turn::Turn;
 use watch::{Due, RESETS, Resets, Watch};
 
 /// The first octets of a client (RFC 9113 section 3.4).
@@ -157,6 +159,7 @@ where
         exchanges: FuturesUnordered::new(),
         given: Vec::new(),
         leaving: Vec::new(),
+        turn: Turn::new(),
         resets: Resets::new(),
         malformed: 0,
         shown_out: None,
@@ -185,6 +188,7 @@ struct Session<'e, A> {
     given: Vec<(Option<Sending>, Given)>,
     /// What is in the output.
     leaving: Vec<Given>,
+    turn: Turn,
     watch: Watch,
     resets: Resets,
     malformed: usize,
@@ -260,22 +264,26 @@ impl<'e, A: HttpServerApp + Send + Sync + 'static> Session<'e, A> {
         }
     }
 
-    /// Takes requests and moves all of them on. What there is room for is in the output then.
+    /// Moves all requests on, and takes those that have come. What there is room for is in the output then.
     fn poll_requests(&mut self, context: &mut Context<'_>) -> Poll<Result<(), End>> {
-        let mut is_first = true;
-        loop {
-            // This also hands to the output what was said since.
-            let has_taken = match self.accept(context) {
-                ControlFlow::Continue(has_taken) => has_taken,
-                ControlFlow::Break(end) => return Poll::Ready(end),
-            };
-            if !has_taken && !std::mem::take(&mut is_first) {
-                return Poll::Pending;
-            }
-            while let Poll::Ready(Some(finished)) = self.exchanges.poll_next_unpin(context) {
+        let (requests, connection) = (self.turn.requests.clone(), self.turn.connection.clone());
+        let mut over = None;
+        self.turn.begin(context.waker());
+        while over.is_none() {
+            while let Poll::Ready(Some(finished)) = self.exchanges.poll_next_unpin(&mut Context::from_waker(&requests))
+            {
                 self.settle(finished);
             }
+            self.turn.have_moved();
+            // This also hands to the output what was said since.
+            match self.accept(&mut Context::from_waker(&connection)) {
+                ControlFlow::Continue(has_taken) if self.turn.goes_on(has_taken) => {}
+                ControlFlow::Continue(_) => break,
+                ControlFlow::Break(end) => over = Some(end),
+            }
         }
+        self.turn.end(context.waker());
+        over.map_or(Poll::Pending, Poll::Ready)
     }
 
     /// Takes the requests that have come, and says whether there were some. Breaks when the connection is over.
