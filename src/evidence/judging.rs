@@ -24,11 +24,14 @@ pub enum Rejudged {
     Unjudged(&'static str),
 }
 
+/// Files that were read, by their hash and the names of the crawler that have a blank.
+type Readings = HashMap<(Hash, Vec<String>), Rc<Reading>>;
+
 /// The robots.txt files of a case.
 pub struct RobotsFiles {
     files: BTreeMap<Hash, Vec<u8>>,
-    /// The latest that were read, with the names of the crawler that have a blank: a case has one crawler.
-    read: RefCell<HashMap<(Hash, Vec<String>), Rc<Reading>>>,
+    /// The latest that were read: a case has one crawler.
+    read: RefCell<Readings>,
 }
 
 impl RobotsFiles {
