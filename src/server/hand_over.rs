@@ -52,6 +52,11 @@ pub enum UpgradeRefusal {
     Failed(#[from] UpgradeError),
 }
 
+/// What is passed to another process.
+type Listeners = Arc<Mutex<Vec<Passable>>>;
+/// The control socket, once this process has it.
+type LateControl = Arc<OnceLock<Arc<ControlSocket>>>;
+
 /// What the running server needs to hand over.
 pub(super) struct Upgrades {
     program: Program,
@@ -60,10 +65,10 @@ pub(super) struct Upgrades {
     state: Option<PathBuf>,
     control_path: Option<PathBuf>,
     /// The control socket, once this process has it.
-    control: Arc<OnceLock<Arc<ControlSocket>>>,
+    control: LateControl,
     stop: Arc<Stop>,
     /// Empty once another process has them, or this one stops.
-    listeners: Arc<Mutex<Vec<Passable>>>,
+    listeners: Listeners,
     /// The process before, while it still answers requests.
     pub(super) predecessor: Mutex<Option<Channel>>,
     /// One upgrade at a time.
@@ -79,7 +84,7 @@ impl Upgrades {
     pub(super) fn new(
         settings: &Settings,
         rooms: &Rooms,
-        (stop, listeners, control): (Arc<Stop>, Arc<Mutex<Vec<Passable>>>, Arc<OnceLock<Arc<ControlSocket>>>),
+        (stop, listeners, control): (Arc<Stop>, Listeners, LateControl),
     ) -> Result<Arc<Upgrades>, ServerError> {
         let program = Program::of_this_process().map_err(ServerError::io("cannot say which program runs"))?;
         Ok(Arc::new(Upgrades {

@@ -28,6 +28,14 @@ impl EdgeMetrics {
         for reason in ["too_many", "accept"] {
             closed.with_label_values(&[reason]);
         }
+        let orders = register.counters(
+            "crawlgate_certificate_orders_total",
+            "Attempts to get a certificate from an authority, by result.",
+            &["result"],
+        );
+        for result in ["obtained", "elsewhere", "away", "refused", "limited", "own"] {
+            orders.with_label_values(&[result]);
+        }
         EdgeMetrics {
             closed,
             rejected: register.counters(
@@ -49,11 +57,7 @@ impl EdgeMetrics {
                 "crawlgate_buffers_bytes",
                 "The most that open requests and responses can hold in buffers, of limits.buffers.",
             ),
-            orders: register.counters(
-                "crawlgate_certificate_orders_total",
-                "Attempts to get a certificate from an authority, by result.",
-                &["result"],
-            ),
+            orders,
             refused_renewals: register.gauge(
                 "crawlgate_certificates_refused",
                 "Certificates whose files changed and cannot be used. The former certificate stays in use.",
