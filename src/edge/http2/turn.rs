@@ -1,7 +1,7 @@
 //! [`Turn`]: which wakes of a connection's task ask for another turn of it. What its requests say while they are moved on
 //! is written in the same turn, and what the client sends is handed to them in the same turn; but h2 wakes the task for
-//! the one, and requests for the other, and each wake would be a turn of its own: half of all of them. Must not know what
-//! is done in a turn.
+//! the one, and requests for the other, and each wake would be a turn of its own with nothing to do. Must not know what is
+//! done in a turn.
 //!
 //! A turn is on or off. While it is off, a wake passes on to the task. While it is on, it is noted, and whoever takes the
 //! turn sees to it.
