@@ -10,6 +10,7 @@ use crawlgate::crawlers::Registry;
 use crawlgate::forwarding::Peer;
 use crawlgate::identity::Proofs;
 use crawlgate::judge::Logs;
+use crawlgate::policy::origin::OriginFile;
 use crawlgate::requests::{Connection, EndedBy, HeadFields, Next, RequestHead, RequestSettings, Requests, Sent};
 use crawlgate::sites::{KnownOrigins, SiteOptions};
 use crawlgate::state::StateStore;
@@ -50,7 +51,10 @@ impl RequestHead for Line<'_> {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let policies = Path::new(&std::env::args().nth(1).ok_or("which policies?")?).to_owned();
     let (store, remembered) = StateStore::in_memory_only();
-    let (origins, proofs) = (KnownOrigins::default(), Arc::new(Proofs::none(Registry::builtin())));
+    // A door without an origin: no robots.txt is waited for.
+    let own_file = Some(Arc::new(OriginFile::new("", [])));
+    let origins = KnownOrigins { for_every_site: own_file, ..KnownOrigins::default() };
+    let proofs = Arc::new(Proofs::none(Registry::builtin()));
     let sites = SiteOptions { policies, strict: false, may_be_missing: false, origins, published_proof: false };
     let (state, clock, logs) = ((&store, &remembered), Clock::default(), Logs::off());
     let parts = JudgeParts { clock, state, has_state_directory: false, sites, new_hosts: Vec::new(), proofs, logs };

@@ -30,7 +30,7 @@
 //! | 4 | `sites` | the policy directory made into the snapshot in force: plan, apply, publish; pauses |
 //! | 4 | `ledger` | which versions were served to which crawler on which host; crawl rate; marked clients |
 //! | 4 | `identity` | proof that a crawler is the one that it claims to be: published networks, reverse DNS, signatures |
-//! | 3 | `evidence` | a log that a third party can check: hash chains, signed checkpoints, cases
+//! | 3 | `evidence` | a log that a third party can check: hash chains, signed checkpoints, cases |
 //! | 3 | `dns` | questions to name servers: names of addresses, addresses of names and how long they count |
 //! | 3 | `export` | a policy as native configuration of nginx, HAProxy, Caddy and Apache |
 //! | 3 | `telemetry` | metrics, access log, event log, tracing |

@@ -7,8 +7,10 @@
 //! as a request whose client left.
 //!
 //! A door reads a head as a [`RequestHead`], calls [`Requests::receive`], sends the [`Answer`](crate::answers::Answer) or
-//! forwards the request, and calls [`Ticket::finish`] when the octets were written. [`JudgeParts`](crate::upkeep::JudgeParts) opens the judge and
-//! the recorder that [`Requests::new`] needs. `examples/toy_door.rs` is a whole door.
+//! forwards the request, and calls [`Ticket::finish`] when the octets were written. [`MappedRequest`] is the head of a door
+//! that has requests of the crate `http`. [`JudgeParts`](crate::upkeep::JudgeParts) opens an
+//! [`Instance`](crate::upkeep::Instance); its judge and recorder are what [`Requests::new`] needs.
+//! `examples/toy_door.rs` is a whole door.
 
 mod admission;
 mod buffer_space;

@@ -18,7 +18,7 @@ pub struct Sent<'a> {
 /// How a response ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EndedBy<'a> {
-    /// All of it was written.
+    /// All of it was written. A robots.txt that ended so counts as cached by the crawler from then on.
     Complete,
     /// The client left, or took too long; with the door's word for it, if it has one.
     #[default]

@@ -21,8 +21,9 @@ pub fn awaited_since(since: Timestamp) -> Origin {
     Origin::Awaited { until: since.plus(PATIENCE) }
 }
 
-/// What is known of the origins' robots.txt at the start. With the default a site whose policy says `origin: merge` answers
-/// robots.txt with 503, until a copy of the origin's file comes.
+/// What is known of the origins' robots.txt at the start. With the default a site whose policy says `origin: merge`, or
+/// nothing of `origin`, answers robots.txt with 503 until a copy of the origin's file comes. A door whose sites have no
+/// origin sets `for_every_site` to an empty file.
 #[derive(Clone, Debug, Default)]
 pub struct KnownOrigins {
     /// By site.

@@ -299,7 +299,7 @@ fn a_crawler_of_ones_own_is_known_by_its_mark_and_its_mark_alone() {
 #[test]
 fn a_toy_door_answers_as_the_policy_says() {
     let policies = tempfile::tempdir().expect("a directory");
-    let policy = "hosts: [shop.example]\nrobots: { origin: replace, groups: [{ agents: [GPTBot], disallow: [/] }] }\nenforcement: { mode: enforce }\n";
+    let policy = "hosts: [shop.example]\nrobots: { groups: [{ agents: [GPTBot], disallow: [/] }] }\nenforcement: { mode: enforce }\n";
     fs::write(policies.path().join("shop.yaml"), policy).expect("a policy");
     let mut child = example("toy_door")
         .arg(policies.path())
