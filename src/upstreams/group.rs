@@ -25,6 +25,7 @@ pub(super) struct Group {
     pub paths: Vec<String>,
     pub entries: Vec<Arc<Entry>>,
     pub shared: Arc<Shared>,
+    pub tls: Option<Arc<ServerTls>>,
     balance: Balance,
     ejection: Option<Ejection>,
     pub health: Option<HealthSettings>,
@@ -83,6 +84,7 @@ impl Group {
             turn: AtomicUsize::new(0),
             members: Mutex::new(entries.iter().map(|_| Vec::new()).collect()),
             shared,
+            tls,
             entries,
         };
         for entry in &group.entries {

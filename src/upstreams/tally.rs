@@ -144,6 +144,8 @@ pub struct UpstreamsStatus {
 }
 
 impl QueueStatus {
+    /// Origins whose files for TLS changed to something that cannot be used, each with why.
+    pub refused_files: Vec<(String, String)>,
     /// What an operator has to look at: a search engine that has been turned away for an hour may drop pages.
     pub fn problem(&self) -> Option<String> {
         let long: Vec<&str> = self
