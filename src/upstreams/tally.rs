@@ -128,7 +128,7 @@ pub struct QueueStatus {
     pub crawlers_turned_away: u64,
     /// People of the last five minutes who found no place.
     pub people_turned_away: u64,
-    /// Verified search crawlers that find no place, and for how many seconds already.
+    /// Verified search crawlers that were turned away lately, and for how many seconds that happens already.
     pub search_crawlers: Vec<(String, u64)>,
 }
 
@@ -156,8 +156,8 @@ impl QueueStatus {
             .collect();
         (!long.is_empty()).then(|| {
             format!(
-                "the origin {} has had no place for verified search crawlers for an hour or longer ({}); they are answered \
-                 503, and search engines drop pages that stay 503 for days. Raise `crawlers` or `connections` of the origin, \
+                "the origin {} turns verified search crawlers away for want of a place, since an hour or longer ({}); they are \
+                 answered 503, and search engines drop pages that stay 503 for days. Raise `crawlers` or `connections` of the origin, \
                  or name them in `exempt`",
                 self.origin,
                 long.join(", ")

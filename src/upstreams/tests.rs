@@ -495,6 +495,57 @@ async fn one_address_takes_a_quarter_of_the_places() {
     assert!(placed(&upstreams, &other).await.is_some());
 }
 
+/// A request of a person who waits for a place.
+async fn waits(upstreams: &Arc<Upstreams>, wanted: Wanted<'static>) -> tokio::task::JoinHandle<Option<NoServer>> {
+    let servers = upstreams.clone();
+    let room = upstreams.groups[0].shared.room.as_ref().expect("a bound");
+    let before = room.waiting();
+    let task = tokio::spawn(async move {
+        let mut attempts = Attempts::default();
+        attempts.next(&servers, &wanted).await.err()
+    });
+    while room.waiting() == before {
+        tokio::task::yield_now().await;
+    }
+    task
+}
+
+#[tokio::test]
+async fn one_address_takes_a_quarter_of_the_queue() {
+    let mut origin = bounded(1, 1);
+    origin.places.iter_mut().for_each(|places| places.length = 8);
+    let upstreams = Arc::new(upstreams(&[origin]));
+    let _inside = placed(&upstreams, &wanted(true)).await.expect("a place");
+    let _waiting = [waits(&upstreams, from("192.0.2.1")).await, waits(&upstreams, from("192.0.2.1")).await];
+    let mut third = Attempts::default();
+    let refused = third.next(&upstreams, &from("192.0.2.1")).await.err();
+    assert!(matches!(refused, Some(NoServer::Full(Full { reason: "queue_full", .. }))), "{refused:?}");
+    let other = waits(&upstreams, from("192.0.2.2")).await;
+    // One that leaves makes room for another one.
+    other.abort();
+    let room = upstreams.groups[0].shared.room.as_ref().expect("a bound");
+    while room.waiting() > 2 {
+        tokio::task::yield_now().await;
+    }
+    for _ in 0..2 {
+        waits(&upstreams, from("192.0.2.2")).await;
+    }
+}
+
+#[tokio::test]
+async fn address_that_waits_for_its_share_keeps_no_crawler_out() {
+    let upstreams = Arc::new(upstreams(&[bounded(4, 1)]));
+    let _inside = placed(&upstreams, &from("192.0.2.1")).await.expect("a place");
+    let waiting = waits(&upstreams, from("192.0.2.1")).await;
+    let crawler = placed(&upstreams, &crawler()).await.expect("a place of crawlers");
+    let others = [placed(&upstreams, &wanted(true)).await, placed(&upstreams, &wanted(true)).await];
+    assert!(others.iter().all(Option::is_some), "nor another person");
+    let second = waits(&upstreams, from("192.0.2.2")).await;
+    drop(crawler);
+    assert_eq!(second.await.expect("no panic"), None, "the place of the crawler is this person's");
+    assert!(!waiting.is_finished());
+}
+
 #[tokio::test]
 async fn verified_crawler_of_the_list_waits_like_a_person() {
     let googlebot = Registry::builtin().find("googlebot").expect("a known crawler");
