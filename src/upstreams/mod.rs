@@ -202,6 +202,7 @@ fn server_status(group: &Group, entry: &Entry, lived: Duration) -> OriginStatus 
     OriginStatus {
         origin: entry.url.clone(),
         hosts: group.hosts.clone(),
+        paths: group.paths.clone(),
         addresses: servers.len(),
         in_flight: servers.iter().map(|server| server.in_flight()).sum(),
         is_backup: entry.is_backup,

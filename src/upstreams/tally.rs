@@ -64,6 +64,9 @@ pub struct OriginStatus {
     pub origin: String,
     /// The hosts that it is for; empty for every other host.
     pub hosts: Vec<String>,
+    /// The beginnings of paths that it is for; empty for every path.
+    #[serde(default)]
+    pub paths: Vec<String>,
     /// How many addresses it has. None: its name could not be resolved.
     pub addresses: usize,
     /// Requests that were sent to it, or were to be.
@@ -141,11 +144,11 @@ pub struct UpstreamsStatus {
     pub queues: Vec<QueueStatus>,
     /// Hosts that no origin is for.
     pub without_origin: WithoutOriginStatus,
+    /// Origins whose files for TLS changed to something that cannot be used, each with why.
+    pub refused_files: Vec<(String, String)>,
 }
 
 impl QueueStatus {
-    /// Origins whose files for TLS changed to something that cannot be used, each with why.
-    pub refused_files: Vec<(String, String)>,
     /// What an operator has to look at: a search engine that has been turned away for an hour may drop pages.
     pub fn problem(&self) -> Option<String> {
         let long: Vec<&str> = self
@@ -201,6 +204,12 @@ impl Tally {
 }
 
 impl OriginStatus {
+    /// The hosts and paths that it is for, in words.
+    pub fn what_for(&self) -> String {
+        let hosts = if self.hosts.is_empty() { "every other host".to_owned() } else { self.hosts.join(", ") };
+        if self.paths.is_empty() { hosts } else { format!("{hosts}, below {}", self.paths.join(", ")) }
+    }
+
     /// What an operator has to look at: no address, more than one request in 20 without an answer, a server that checks
     /// say is down, or more than half of the answers 5xx.
     pub fn problem(&self) -> Option<String> {
