@@ -143,14 +143,16 @@ impl Group {
     }
 
     /// A place at the server whose turn it is, or in the queue; `None` where no server has an address. `may_try` says
-    /// whether the request may be the trial of an ejected server: it may be sent twice.
+    /// whether the request may be the trial of an ejected server: it may be sent twice. Where no such request comes for as long
+    /// as a first ejection lasts, any other one is the trial: an origin may get nothing but POST.
     pub fn enter(&self, visitor: &Visitor, may_try: bool, now: impl Fn() -> Duration) -> Option<Entrance> {
         let due = self.shared.trial_due.load(Ordering::Acquire);
-        if due != NEVER && may_try {
-            let now = milliseconds(now());
-            let is_due = |server: &Arc<Server>| server.standing().trial_due().is_some_and(|due| due <= now);
-            if due <= now
-                && let Some(server) = self.begin_trial(is_due)
+        if due != NEVER {
+            let wait = self.ejection.as_ref().filter(|_| !may_try).map_or(0, |ejection| milliseconds(ejection.time));
+            let is_due = |due: u64| due.saturating_add(wait) <= milliseconds(now());
+            let is_meant = |server: &Arc<Server>| server.standing().trial_due().is_some_and(is_due);
+            if is_due(due)
+                && let Some(server) = self.begin_trial(is_meant)
             {
                 return Some(Entrance::Place(Held::enter_on_trial(server)));
             }

@@ -184,6 +184,21 @@ async fn third_failure_in_a_row_ejects_a_server_and_one_request_tries_it_later()
 }
 
 #[tokio::test]
+async fn request_that_may_not_be_sent_twice_tries_a_server_that_no_other_tries() {
+    let ejection = Some(Ejection { time: Duration::ZERO, ..Ejection::default() });
+    let upstreams = upstreams(&[OriginSettings { ejection, ..servers(&["127.0.0.1", "127.0.0.2"]) }]);
+    for _ in 0..5 {
+        let mut attempts = Attempts::default();
+        while chosen(&mut attempts, &upstreams, &wanted(false)).await == 1 {
+            attempts.failed(&upstreams, &wanted(false), Reached::Nothing, &failure(ErrorType::ConnectRefused));
+        }
+    }
+    assert!(!first(&upstreams).is_up());
+    assert_eq!(one(&upstreams, &wanted(false)).await, 1);
+    assert!(first(&upstreams).is_up());
+}
+
+#[tokio::test]
 async fn trial_whose_client_leaves_is_repeated() {
     let upstreams = upstreams(&[servers(&["127.0.0.1", "127.0.0.2"])]);
     failing(&upstreams, 1, ErrorType::ConnectRefused, 8).await;
