@@ -106,7 +106,8 @@ pub enum ProblemKind {
     IdentitySuspended,
     /// Published lists of networks or keys cannot be had, or are not believed, for more than a day.
     IdentityLists,
-    /// A certificate of a listener is refused by clients or will be soon, or its renewal cannot be had or used.
+    /// A certificate of a listener is refused by clients or will be soon, or its renewal cannot be had or used; or a changed
+    /// file for TLS to an origin cannot be used.
     Certificate,
 }
 
@@ -148,7 +149,7 @@ impl InstanceStatus {
     /// Finds the problems in what the rooms say.
     pub fn new(
         policies: Status,
-        UpstreamsStatus { servers: origins, queues, without_origin }: UpstreamsStatus,
+        UpstreamsStatus { servers: origins, queues, without_origin, refused_files }: UpstreamsStatus,
         traffic: TrafficStatus,
         CertificatesStatus { in_use: certificates, orders }: CertificatesStatus,
         failing_lists: &[FailingList],
@@ -189,6 +190,9 @@ impl InstanceStatus {
                 add(ProblemKind::Certificate, Some(&certificate.file.display().to_string()), message.clone());
             }
         }
+        for (origin, reason) in &refused_files {
+            add(ProblemKind::Certificate, Some(origin), refused_file(origin, reason));
+        }
         for order in &orders {
             if let Some(message) = &order.problem {
                 add(ProblemKind::Certificate, Some(&order.host), message.clone());
@@ -205,6 +209,13 @@ fn lists_fail(lists: usize, first: &FailingList) -> String {
          since {since}: {reason}. crawlgate goes by the former lists, and calls nobody an impostor by a list \
          that was not checked for seven days. Let it reach the servers, or name copies in `identity.lists` of \
          crawlgate.yaml; see `crawlgate crawlers --update`"
+    )
+}
+
+fn refused_file(origin: &str, reason: &str) -> String {
+    format!(
+        "a file in `tls` of the origin {origin} changed, and cannot be used: {reason}. Connections are made with the former \
+         files. Mend the file before the next start: crawlgate takes it by itself, and does not start without it"
     )
 }
 

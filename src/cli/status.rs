@@ -133,8 +133,7 @@ fn print_sites(out: &mut impl Write, sites: &[SiteStatus]) -> io::Result<()> {
 /// What requests to a server of an origin came to.
 fn print_origin(out: &mut impl Write, origin: &OriginStatus) -> io::Result<()> {
     let OriginStatus { origin: server, requests, failures, server_errors, .. } = origin;
-    let hosts = if origin.hosts.is_empty() { "every other host".into() } else { origin.hosts.join(", ") };
-    writeln!(out, "  {server} for {hosts}")?;
+    writeln!(out, "  {server} for {}", origin.what_for())?;
     if origin.addresses == 0 {
         writeln!(out, "    its name cannot be resolved")?;
     }

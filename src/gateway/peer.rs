@@ -39,7 +39,7 @@ pub(super) async fn choose(
         ctx.ticket.iter_mut().for_each(|ticket| ticket.has_no_server(none));
         return Err(none.error());
     }
-    ctx.attempts.peer().map(|peer| Box::new(peer.clone())).ok_or_else(|| NoServer::NoAddress.error())
+    ctx.attempts.peer().map(Box::new).ok_or_else(|| NoServer::NoAddress.error())
 }
 
 /// Nothing of the request was sent, so that another try is safe whatever its method.

@@ -2,11 +2,10 @@
 //! certificates. Must not know listeners or Pingora.
 
 use super::ServerError;
-use super::rooms::Rooms;
+use super::rooms::{Rooms, renew_files};
 use crate::edge::Certificates;
 use crate::evidence::{open_existing, stamp};
 use crate::settings::Settings;
-use crate::time::Timestamp;
 use crate::upkeep::{Instance, Repeated, UpkeepThreads};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -41,7 +40,7 @@ impl Background {
             UpkeepThreads::start((rooms.instance.clone(), rooms.store.clone()), &settings.policies, reload, keep_time)
                 .map_err(ServerError::io("cannot start the threads of policies and the ledger"))?;
         let _timestamps = stamping(settings, rooms.instance.clone())?;
-        Ok(Background { upkeep, _certificates: renewing(rooms.instance.clone(), certificates)?, _timestamps })
+        Ok(Background { upkeep, _certificates: renewing(rooms, certificates)?, _timestamps })
     }
 
     /// Ends them. The ledger is stored; nothing may be served any more.
@@ -70,13 +69,14 @@ fn stamping(settings: &Settings, instance: Arc<Instance>) -> Result<Option<Repea
     Repeated::start("timestamps", ask).map(Some).map_err(ServerError::io("cannot start the thread for timestamps"))
 }
 
-/// Takes renewed certificates, if there are any to renew.
-fn renewing(instance: Arc<Instance>, certificates: Arc<Certificates>) -> Result<Option<Repeated>, ServerError> {
-    if certificates.is_empty() {
+/// Takes renewed certificates of listeners and origins, if there are any to renew.
+fn renewing(rooms: &Rooms, certificates: Arc<Certificates>) -> Result<Option<Repeated>, ServerError> {
+    let (instance, upstreams) = (rooms.instance.clone(), rooms.upstreams.clone());
+    if certificates.is_empty() && !upstreams.has_tls_files() {
         return Ok(None);
     }
     let renew = move || {
-        certificates.renew(Timestamp::from(instance.clock.now()), &instance.metrics);
+        renew_files(&certificates, &upstreams, &instance);
         RENEWAL
     };
     Repeated::start("certificates", renew)

@@ -90,13 +90,13 @@ impl Rooms {
         rotated: impl Fn() + Send + 'static,
     ) -> Result<(), ServerError> {
         let instance = self.instance.clone();
-        let operations = self.operations.clone();
+        let (operations, upstreams) = (self.operations.clone(), self.upstreams.clone());
         let hang_up = move || {
             tracing::info!("SIGHUP: reopening the logs, reading the policies and certificates again");
             instance.access.reopen();
             instance.events.reopen();
             rotated();
-            certificates.renew(Timestamp::from(instance.clock.now()), &instance.metrics);
+            renew_files(&certificates, &upstreams, &instance);
             service_manager::reloading(&operations, || drop(operations.reload()));
             acme.iter().for_each(|acme| acme.hurry());
         };
@@ -110,6 +110,12 @@ impl Rooms {
             tracing::warn!("{error}; the next start will treat this run as crashed");
         }
     }
+}
+
+/// Looks at the files of certificates and of origins' TLS again, and takes those that changed.
+pub(super) fn renew_files(certificates: &Certificates, upstreams: &Upstreams, instance: &Instance) {
+    let refused = certificates.renew(Timestamp::from(instance.clock.now()), &instance.metrics);
+    instance.metrics.set_refused_certificates(refused + upstreams.renew_tls_files());
 }
 
 /// The copies of the origins' robots.txt that the last run left.

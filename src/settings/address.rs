@@ -25,7 +25,7 @@ pub enum ServerAddressMistake {
     #[error("the path of a socket has 1 to 107 octets, and no zero octet")]
     Socket,
     /// The scheme is neither http nor https.
-    #[error("only http and https are supported")]
+    #[error("only http, https and unix are supported")]
     UnknownScheme,
     /// Something follows the port.
     #[error("requests keep their own path, so the URL ends after the port")]

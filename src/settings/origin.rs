@@ -64,6 +64,11 @@ pub struct OriginTls {
 }
 
 impl OriginTls {
+    /// The files that it names.
+    pub fn files(&self) -> impl Iterator<Item = &TlsFile> {
+        self.ca.iter().chain(self.client.iter().flatten())
+    }
+
     pub(super) fn relative_to(&mut self, directory: &Path) {
         for file in self.ca.iter_mut().chain(self.client.iter_mut().flatten()) {
             file.path = directory.join(&file.path);

@@ -18,10 +18,14 @@ use pingora_core::protocols::Stream;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_core::{Error, ErrorSource, ErrorType};
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Servers tried for a request.
 pub const MOST_ATTEMPTS: usize = 2;
+
+/// The next number of a peer that no kept connection is for. Origins have the small ones.
+static FRESH: AtomicU64 = AtomicU64::new(1 << 32);
 
 /// A request that is to be sent to a server.
 #[derive(Clone, Copy, Debug)]
@@ -112,6 +116,8 @@ pub struct Attempts {
     asked: u64,
     /// Whether it was counted that the last server failed.
     is_counted: bool,
+    /// Whether a kept connection ended under the request. The other kept ones are about as old.
+    must_be_fresh: bool,
     none: Option<NoServer>,
     began: Option<Instant>,
 }
@@ -138,7 +144,8 @@ impl Attempts {
         })?;
         self.asked = milliseconds(began.duration_since(upstreams.started));
         (self.place, self.is_counted) = (Some(held.server.place()), false);
-        let route = Route { key: held.server.key, timeouts: held.server.entry.timeouts, must_be_fresh: self.count > 1 };
+        let route =
+            Route { key: held.server.key, timeouts: held.server.entry.timeouts, must_be_fresh: self.must_be_fresh };
         self.held = Some(held);
         Ok(route)
     }
@@ -163,9 +170,15 @@ impl Attempts {
         }
     }
 
-    /// The chosen server as Pingora connects to it.
-    pub fn peer(&self) -> Option<&HttpPeer> {
-        self.held.as_ref().map(|held| &held.server.peer)
+    /// The chosen server as Pingora connects to it. Pingora finds kept connections by what a peer is, so that one which is
+    /// like no other finds none, and its own is kept for nobody (Pingora 0.9.1).
+    pub fn peer(&self) -> Option<HttpPeer> {
+        let mut peer = self.held.as_ref()?.server.peer();
+        if self.must_be_fresh {
+            peer.group_key = FRESH.fetch_add(1, Ordering::Relaxed);
+            peer.options.idle_timeout = Some(Duration::ZERO);
+        }
+        Some(peer)
     }
 
     /// A new connection to the chosen server.
@@ -207,6 +220,7 @@ impl Attempts {
         };
         let (goes_on, reason) = (may_be_repeated && self.count < MOST_ATTEMPTS, failure_reason(error.etype()));
         let was_closed_before = reached == Reached::KeptConnection && has_ended(error);
+        self.must_be_fresh = was_closed_before;
         if goes_on {
             upstreams.metrics.upstream_retry(held.server.place(), reason);
         }

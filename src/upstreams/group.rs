@@ -25,6 +25,7 @@ pub(super) struct Group {
     pub paths: Vec<String>,
     pub entries: Vec<Arc<Entry>>,
     pub shared: Arc<Shared>,
+    pub tls: Option<Arc<ServerTls>>,
     balance: Balance,
     ejection: Option<Ejection>,
     pub health: Option<HealthSettings>,
@@ -83,6 +84,7 @@ impl Group {
             turn: AtomicUsize::new(0),
             members: Mutex::new(entries.iter().map(|_| Vec::new()).collect()),
             shared,
+            tls,
             entries,
         };
         for entry in &group.entries {
@@ -141,15 +143,19 @@ impl Group {
     }
 
     /// A place at the server whose turn it is, or in the queue; `None` where no server has an address. `may_try` says
-    /// whether the request may be the trial of an ejected server: it may be sent twice.
+    /// whether the request may be the trial of an ejected server: it may be sent twice. Where no such request comes for as long
+    /// as a first ejection lasts, any other one is the trial: an origin may get nothing but POST.
     pub fn enter(&self, visitor: &Visitor, may_try: bool, now: impl Fn() -> Duration) -> Option<Entrance> {
         let due = self.shared.trial_due.load(Ordering::Acquire);
-        if due != NEVER
-            && may_try
-            && due <= milliseconds(now())
-            && let Some(server) = self.begin_trial(milliseconds(now()))
-        {
-            return Some(Entrance::Place(Held::enter_on_trial(server)));
+        if due != NEVER {
+            let wait = self.ejection.as_ref().filter(|_| !may_try).map_or(0, |ejection| milliseconds(ejection.time));
+            let is_due = |due: u64| due.saturating_add(wait) <= milliseconds(now());
+            let is_meant = |server: &Arc<Server>| server.standing().trial_due().is_some_and(is_due);
+            if is_due(due)
+                && let Some(server) = self.begin_trial(is_meant)
+            {
+                return Some(Entrance::Place(Held::enter_on_trial(server)));
+            }
         }
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let table = self.table.load();
@@ -163,20 +169,31 @@ impl Group {
     /// A place at the server for another attempt, even if all of its places are taken: the request has waited already. It
     /// takes no turn: a server that is down would otherwise be the first choice of every request, because the retry of each
     /// uses up the turn of the other server.
+    ///
+    /// Where no other server is up, an ejected one is tried before its time, or a second server that goes away would take
+    /// the site away although the first one may have come back.
     pub fn enter_after(&self, failed: &Arc<Server>) -> Held {
-        Held::enter(self.table.load().after(failed).unwrap_or(failed).clone())
+        let table = self.table.load();
+        if let Some(server) = table.after(failed) {
+            return Held::enter(server.clone());
+        }
+        let Some(ejected) = table.ejected(failed) else { return Held::enter(failed.clone()) };
+        match self.begin_trial(|server| Arc::ptr_eq(server, ejected)) {
+            Some(server) => Held::enter_on_trial(server),
+            None => Held::enter(ejected.clone()),
+        }
     }
 
     /// Whether a request may be sent to another server than this one.
     pub fn has_another(&self, server: &Server) -> bool {
-        self.table.load().after(server).is_some()
+        let table = self.table.load();
+        table.after(server).is_some() || table.ejected(server).is_some()
     }
 
-    /// An ejected server whose time is over.
-    fn begin_trial(&self, now: u64) -> Option<Arc<Server>> {
+    /// Tries the first of the ejected servers that `is_meant`.
+    fn begin_trial(&self, is_meant: impl Fn(&Arc<Server>) -> bool) -> Option<Arc<Server>> {
         let members = self.members();
-        let is_due = |server: &&Arc<Server>| server.standing().trial_due().is_some_and(|due| due <= now);
-        let server = members.iter().flatten().find(is_due).cloned();
+        let server = members.iter().flatten().find(|server| is_meant(server)).cloned();
         let has_begun = server.filter(|server| server.change(Standing::begin_trial));
         self.make_table(&members);
         has_begun
@@ -190,6 +207,11 @@ impl Group {
             return None;
         }
         let members = self.members();
+        if server.standing().is_tried_early(milliseconds(at.0)) {
+            server.change(Standing::break_off_trial);
+            self.make_table(&members);
+            return None;
+        }
         let may = if server.is_up() { may_eject(&members, server) } else { server.standing().is_on_trial() };
         if !may {
             return None;

@@ -83,6 +83,22 @@ impl Upstreams {
         Ok(upstreams)
     }
 
+    /// Looks at the files of `tls` again, and takes those that changed. Says for how many origins they are refused.
+    pub fn renew_tls_files(&self) -> usize {
+        self.tls().for_each(|(_, tls)| tls.renew());
+        self.tls().filter(|(_, tls)| tls.refused().is_some()).count()
+    }
+
+    /// Whether there are any.
+    pub fn has_tls_files(&self) -> bool {
+        self.tls().any(|(_, tls)| tls.has_files())
+    }
+
+    /// TLS of those origins that have settings for it.
+    fn tls(&self) -> impl Iterator<Item = (&Group, &ServerTls)> {
+        self.groups.iter().filter_map(|group| Some((group, &**group.tls.as_ref()?)))
+    }
+
     /// How the servers stand and what requests came to lately, in the order of the settings.
     pub fn status(&self, lived: Duration) -> UpstreamsStatus {
         let entries = self.groups.iter().flat_map(|group| group.entries.iter().map(move |entry| (group, entry)));
@@ -91,6 +107,7 @@ impl Upstreams {
             servers: entries.map(server).collect(),
             queues: self.groups.iter().filter_map(|group| self.queue_status(group, lived)).collect(),
             without_origin: self.without_origin.status(lived),
+            refused_files: self.tls().filter_map(|(group, tls)| Some((group.name(), tls.refused()?))).collect(),
         }
     }
 
@@ -185,6 +202,7 @@ fn server_status(group: &Group, entry: &Entry, lived: Duration) -> OriginStatus 
     OriginStatus {
         origin: entry.url.clone(),
         hosts: group.hosts.clone(),
+        paths: group.paths.clone(),
         addresses: servers.len(),
         in_flight: servers.iter().map(|server| server.in_flight()).sum(),
         is_backup: entry.is_backup,

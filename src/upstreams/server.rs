@@ -61,7 +61,7 @@ pub(super) struct Server {
     pub entry: Arc<Entry>,
     /// 0.0.0.0:0 of one with a Unix socket.
     pub address: SocketAddr,
-    pub peer: HttpPeer,
+    peer: HttpPeer,
     /// What connects to it in the place of Pingora's connector.
     tls: Option<Prepared>,
     /// Tells connections to it apart from those to others.
@@ -126,6 +126,13 @@ impl Server {
             Some(tls) => tls.connect(connector).await,
             None => connector.new_stream(&self.peer).await,
         }
+    }
+
+    /// The server as Pingora connects to it.
+    pub fn peer(&self) -> HttpPeer {
+        let mut peer = self.peer.clone();
+        self.tls.iter().for_each(|tls| tls.show(&mut peer));
+        peer
     }
 
     pub fn place(&self) -> ServerPlace {

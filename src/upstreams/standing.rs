@@ -1,7 +1,8 @@
 //! [`Standing`]: whether a server gets requests.
 //!
 //! A server is up, ejected, on trial or down. Failures in a row lead from up to ejected, the end of its time to a trial by
-//! one request, and that request back to up or to ejected. Checks in a row that fail lead from each of them to down, and
+//! one request, and that request back to up or to ejected. A trial before the end of its time, where no other server is up,
+//! leads to up or back to the same end. Checks in a row that fail lead from each of them to down, and
 //! checks that succeed from down to up; requests do not.
 
 use crate::settings::Ejection;
@@ -34,8 +35,8 @@ pub(super) enum State {
     Up,
     /// It gets none until then, in milliseconds since the start.
     Ejected { until: u64, because: Because },
-    /// It has one.
-    OnTrial { because: Because },
+    /// It has one. If the request fails before this moment, it gets none until then.
+    OnTrial { until: u64, because: Because },
     /// Checks say that it is down.
     Down { because: Because },
 }
@@ -67,13 +68,18 @@ impl Standing {
     pub fn because(&self) -> Option<&Because> {
         match &self.state {
             State::Up => None,
-            State::Ejected { because, .. } | State::OnTrial { because } | State::Down { because } => Some(because),
+            State::Ejected { because, .. } | State::OnTrial { because, .. } | State::Down { because } => Some(because),
         }
     }
 
     /// Whether a request is trying it.
     pub fn is_on_trial(&self) -> bool {
         matches!(self.state, State::OnTrial { .. })
+    }
+
+    /// Whether a request is trying it before the end of its time.
+    pub fn is_tried_early(&self, now: u64) -> bool {
+        matches!(self.state, State::OnTrial { until, .. } if until > now)
     }
 
     /// Whether checks say that it is down.
@@ -98,15 +104,15 @@ impl Standing {
 
     /// Lets one request try it. Says whether it was ejected.
     pub fn begin_trial(&mut self) -> bool {
-        let State::Ejected { because, .. } = self.state.clone() else { return false };
-        self.state = State::OnTrial { because };
+        let State::Ejected { until, because } = self.state.clone() else { return false };
+        self.state = State::OnTrial { until, because };
         true
     }
 
-    /// The request of its trial came to nothing: the next one is due at once.
+    /// The request of its trial came to nothing: the next one is due when this one was.
     pub fn break_off_trial(&mut self) -> bool {
-        let State::OnTrial { because } = self.state.clone() else { return false };
-        self.state = State::Ejected { until: 0, because };
+        let State::OnTrial { until, because } = self.state.clone() else { return false };
+        self.state = State::Ejected { until, because };
         true
     }
 
@@ -192,11 +198,12 @@ mod tests {
     }
 
     #[test]
-    fn trial_without_an_end_is_repeated_at_once() {
+    fn trial_without_an_end_is_due_when_it_was() {
         let (rules, mut standing) = (Ejection::default(), Standing::default());
         assert!(!standing.begin_trial() && !standing.break_off_trial() && !standing.come_back(0));
         standing.eject(&rules, because(0), 0);
-        assert!(standing.begin_trial() && standing.break_off_trial());
-        assert!(matches!(standing.state, State::Ejected { until: 0, .. }));
+        assert!(standing.begin_trial() && standing.is_tried_early(9_999) && !standing.is_tried_early(10_000));
+        assert!(standing.break_off_trial());
+        assert_eq!(standing.trial_due(), Some(10_000));
     }
 }

@@ -90,6 +90,12 @@ impl Table {
         let next = others().find(behind).or_else(|| others().next());
         next.or_else(|| self.spare.iter().find(is_other))
     }
+
+    /// A server for another attempt that is neither up nor said to be down.
+    pub fn ejected(&self, failed: &Server) -> Option<&Arc<Server>> {
+        let is_ejected = |server: &&Arc<Server>| !server.is_up() && !server.standing().is_down();
+        self.all.iter().find(|server| !ptr::eq(&***server, failed) && is_ejected(server))
+    }
 }
 
 /// Smooth weighted turns: each of `weights` as often as its weight says, spread as evenly as can be.

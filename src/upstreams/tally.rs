@@ -64,6 +64,9 @@ pub struct OriginStatus {
     pub origin: String,
     /// The hosts that it is for; empty for every other host.
     pub hosts: Vec<String>,
+    /// The beginnings of paths that it is for; empty for every path.
+    #[serde(default)]
+    pub paths: Vec<String>,
     /// How many addresses it has. None: its name could not be resolved.
     pub addresses: usize,
     /// Requests that were sent to it, or were to be.
@@ -128,7 +131,7 @@ pub struct QueueStatus {
     pub crawlers_turned_away: u64,
     /// People of the last five minutes who found no place.
     pub people_turned_away: u64,
-    /// Verified search crawlers that find no place, and for how many seconds already.
+    /// Verified search crawlers that were turned away lately, and for how many seconds that happens already.
     pub search_crawlers: Vec<(String, u64)>,
 }
 
@@ -141,6 +144,8 @@ pub struct UpstreamsStatus {
     pub queues: Vec<QueueStatus>,
     /// Hosts that no origin is for.
     pub without_origin: WithoutOriginStatus,
+    /// Origins whose files for TLS changed to something that cannot be used, each with why.
+    pub refused_files: Vec<(String, String)>,
 }
 
 impl QueueStatus {
@@ -154,8 +159,8 @@ impl QueueStatus {
             .collect();
         (!long.is_empty()).then(|| {
             format!(
-                "the origin {} has had no place for verified search crawlers for an hour or longer ({}); they are answered \
-                 503, and search engines drop pages that stay 503 for days. Raise `crawlers` or `connections` of the origin, \
+                "the origin {} turns verified search crawlers away for want of a place, since an hour or longer ({}); they are \
+                 answered 503, and search engines drop pages that stay 503 for days. Raise `crawlers` or `connections` of the origin, \
                  or name them in `exempt`",
                 self.origin,
                 long.join(", ")
@@ -199,6 +204,12 @@ impl Tally {
 }
 
 impl OriginStatus {
+    /// The hosts and paths that it is for, in words.
+    pub fn what_for(&self) -> String {
+        let hosts = if self.hosts.is_empty() { "every other host".to_owned() } else { self.hosts.join(", ") };
+        if self.paths.is_empty() { hosts } else { format!("{hosts}, below {}", self.paths.join(", ")) }
+    }
+
     /// What an operator has to look at: no address, more than one request in 20 without an answer, a server that checks
     /// say is down, or more than half of the answers 5xx.
     pub fn problem(&self) -> Option<String> {

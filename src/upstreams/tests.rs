@@ -1,7 +1,7 @@
 use super::server::Held;
 use super::*;
 use crate::crawlers::Registry;
-use crate::settings::{Balance, Ejection, PlaceSettings, ServerAddress};
+use crate::settings::{Balance, Ejection, HealthSettings, PlaceSettings, ServerAddress};
 use pingora_core::{Error, ErrorType};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -66,12 +66,17 @@ async fn one(upstreams: &Upstreams, wanted: &Wanted<'_>) -> u8 {
 
 /// Requests that the server with this number fails; the numbers of the servers that were asked.
 async fn failing(upstreams: &Upstreams, server: u8, kind: ErrorType, requests: usize) -> Vec<u8> {
+    failing_at(upstreams, &[server], kind, requests).await
+}
+
+/// The same for several servers.
+async fn failing_at(upstreams: &Upstreams, failing: &[u8], kind: ErrorType, requests: usize) -> Vec<u8> {
     let mut asked = Vec::new();
     for _ in 0..requests {
         let (mut attempts, wanted) = (Attempts::default(), wanted(true));
         loop {
             asked.push(chosen(&mut attempts, upstreams, &wanted).await);
-            let has_failed = *asked.last().expect("one was asked") == server;
+            let has_failed = failing.contains(asked.last().expect("one was asked"));
             if !has_failed {
                 attempts.answered(upstreams, 200, Duration::ZERO, || false);
                 break;
@@ -164,15 +169,9 @@ async fn third_failure_in_a_row_ejects_a_server_and_one_request_tries_it_later()
     let upstreams = upstreams(&[servers(&["127.0.0.1", "127.0.0.2"])]);
     let asked = failing(&upstreams, 1, ErrorType::ConnectRefused, 8).await;
     assert_eq!(asked.iter().filter(|server| **server == 1).count(), 3, "{asked:?}");
-    let server = upstreams.groups[0].servers(&upstreams.groups[0].entries[0])[0].clone();
+    let server = first(&upstreams);
     assert!(!server.is_up());
-    // Its time is over.
-    let rules = Ejection { time: Duration::ZERO, ..Ejection::default() };
-    server.change(|standing| {
-        let because = standing.because().cloned().expect("it is ejected");
-        standing.eject(&rules, because, 0)
-    });
-    upstreams.groups[0].shared.trial_due.store(0, std::sync::atomic::Ordering::Relaxed);
+    end_ejection(&upstreams);
     assert_eq!(one(&upstreams, &wanted(false)).await, 2, "a request that may not be sent twice tries nothing");
     let mut attempts = Attempts::default();
     assert_eq!(chosen(&mut attempts, &upstreams, &wanted(true)).await, 1);
@@ -185,18 +184,75 @@ async fn third_failure_in_a_row_ejects_a_server_and_one_request_tries_it_later()
 }
 
 #[tokio::test]
+async fn request_that_may_not_be_sent_twice_tries_a_server_that_no_other_tries() {
+    let ejection = Some(Ejection { time: Duration::ZERO, ..Ejection::default() });
+    let upstreams = upstreams(&[OriginSettings { ejection, ..servers(&["127.0.0.1", "127.0.0.2"]) }]);
+    for _ in 0..5 {
+        let mut attempts = Attempts::default();
+        while chosen(&mut attempts, &upstreams, &wanted(false)).await == 1 {
+            attempts.failed(&upstreams, &wanted(false), Reached::Nothing, &failure(ErrorType::ConnectRefused));
+        }
+    }
+    assert!(!first(&upstreams).is_up());
+    assert_eq!(one(&upstreams, &wanted(false)).await, 1);
+    assert!(first(&upstreams).is_up());
+}
+
+#[tokio::test]
 async fn trial_whose_client_leaves_is_repeated() {
     let upstreams = upstreams(&[servers(&["127.0.0.1", "127.0.0.2"])]);
     failing(&upstreams, 1, ErrorType::ConnectRefused, 8).await;
-    let group = &upstreams.groups[0];
-    let server = group.servers(&group.entries[0])[0].clone();
-    server.change(standing::Standing::begin_trial);
-    server.change(standing::Standing::break_off_trial);
-    group.shared.trial_due.store(0, std::sync::atomic::Ordering::Relaxed);
+    end_ejection(&upstreams);
     for _ in 0..2 {
         let mut attempts = Attempts::default();
         assert_eq!(chosen(&mut attempts, &upstreams, &wanted(true)).await, 1);
     }
+}
+
+/// The first server of the first origin.
+fn first(upstreams: &Upstreams) -> Arc<Server> {
+    let group = &upstreams.groups[0];
+    group.servers(&group.entries[0])[0].clone()
+}
+
+/// The time of that server's ejection is over.
+fn end_ejection(upstreams: &Upstreams) {
+    let rules = Ejection { time: Duration::ZERO, ..Ejection::default() };
+    first(upstreams).change(|standing| {
+        let because = standing.because().cloned().expect("it is ejected");
+        standing.eject(&rules, because, 0)
+    });
+    upstreams.groups[0].shared.trial_due.store(0, std::sync::atomic::Ordering::Relaxed);
+}
+
+#[tokio::test]
+async fn ejected_server_is_tried_early_where_no_other_is_up() {
+    let upstreams = upstreams(&[servers(&["127.0.0.1", "127.0.0.2"])]);
+    failing(&upstreams, 1, ErrorType::ConnectRefused, 8).await;
+    let (server, due) = (first(&upstreams), first(&upstreams).standing().trial_due());
+    assert!(due.is_some());
+    // Both are away: it stays ejected, and no longer than before.
+    let (mut attempts, request) = (Attempts::default(), wanted(false));
+    for (expected, goes_on) in [(2, true), (1, false)] {
+        assert_eq!(chosen(&mut attempts, &upstreams, &request).await, expected);
+        let refused = failure(ErrorType::ConnectRefused);
+        assert_eq!(attempts.failed(&upstreams, &request, Reached::Nothing, &refused), goes_on);
+    }
+    drop(attempts);
+    assert_eq!(server.standing().trial_due(), due);
+    // The first one is there again, and the second one is not yet.
+    assert_eq!(failing(&upstreams, 2, ErrorType::ConnectRefused, 1).await, [2, 1]);
+    assert!(server.is_up());
+}
+
+#[tokio::test]
+async fn server_that_checks_say_is_down_gets_no_request_of_another() {
+    let health = HealthSettings { unhealthy_after: 1, ..HealthSettings::of("/".into()) };
+    let upstreams = upstreams(&[servers(&["127.0.0.1", "127.0.0.2"])]);
+    let unwell = group::Unwell { reason: "timeout", status: None };
+    let at = (Duration::ZERO, crate::time::Timestamp(0));
+    assert!(upstreams.groups[0].checked(&first(&upstreams), &health, Err(unwell), at).is_some());
+    assert_eq!(failing(&upstreams, 2, ErrorType::ConnectRefused, 1).await, [2]);
 }
 
 #[tokio::test]
@@ -209,8 +265,8 @@ async fn half_of_the_servers_stay_unless_a_backup_is_up() {
     };
     for (is_backup, stay) in [(false, 2), (true, 1)] {
         let upstreams = with_backup(is_backup);
-        for server in [1, 2, 3] {
-            failing(&upstreams, server, ErrorType::ConnectRefused, 20).await;
+        for failed in [&[1][..], &[1, 2], &[1, 2, 3]] {
+            failing_at(&upstreams, failed, ErrorType::ConnectRefused, 20).await;
         }
         let group = &upstreams.groups[0];
         let up = group.entries.iter().flat_map(|entry| group.servers(entry)).filter(|server| server.is_up()).count();
@@ -452,6 +508,57 @@ async fn one_address_takes_a_quarter_of_the_places() {
     let _inside = [placed(&upstreams, &one).await.expect("a place"), placed(&upstreams, &one).await.expect("a place")];
     assert!(placed(&upstreams, &one).await.is_none());
     assert!(placed(&upstreams, &other).await.is_some());
+}
+
+/// A request of a person who waits for a place.
+async fn waits(upstreams: &Arc<Upstreams>, wanted: Wanted<'static>) -> tokio::task::JoinHandle<Option<NoServer>> {
+    let servers = upstreams.clone();
+    let room = upstreams.groups[0].shared.room.as_ref().expect("a bound");
+    let before = room.waiting();
+    let task = tokio::spawn(async move {
+        let mut attempts = Attempts::default();
+        attempts.next(&servers, &wanted).await.err()
+    });
+    while room.waiting() == before {
+        tokio::task::yield_now().await;
+    }
+    task
+}
+
+#[tokio::test]
+async fn one_address_takes_a_quarter_of_the_queue() {
+    let mut origin = bounded(1, 1);
+    origin.places.iter_mut().for_each(|places| places.length = 8);
+    let upstreams = Arc::new(upstreams(&[origin]));
+    let _inside = placed(&upstreams, &wanted(true)).await.expect("a place");
+    let _waiting = [waits(&upstreams, from("192.0.2.1")).await, waits(&upstreams, from("192.0.2.1")).await];
+    let mut third = Attempts::default();
+    let refused = third.next(&upstreams, &from("192.0.2.1")).await.err();
+    assert!(matches!(refused, Some(NoServer::Full(Full { reason: "queue_full", .. }))), "{refused:?}");
+    let other = waits(&upstreams, from("192.0.2.2")).await;
+    // One that leaves makes room for another one.
+    other.abort();
+    let room = upstreams.groups[0].shared.room.as_ref().expect("a bound");
+    while room.waiting() > 2 {
+        tokio::task::yield_now().await;
+    }
+    for _ in 0..2 {
+        waits(&upstreams, from("192.0.2.2")).await;
+    }
+}
+
+#[tokio::test]
+async fn address_that_waits_for_its_share_keeps_no_crawler_out() {
+    let upstreams = Arc::new(upstreams(&[bounded(4, 1)]));
+    let _inside = placed(&upstreams, &from("192.0.2.1")).await.expect("a place");
+    let waiting = waits(&upstreams, from("192.0.2.1")).await;
+    let crawler = placed(&upstreams, &crawler()).await.expect("a place of crawlers");
+    let others = [placed(&upstreams, &wanted(true)).await, placed(&upstreams, &wanted(true)).await];
+    assert!(others.iter().all(Option::is_some), "nor another person");
+    let second = waits(&upstreams, from("192.0.2.2")).await;
+    drop(crawler);
+    assert_eq!(second.await.expect("no panic"), None, "the place of the crawler is this person's");
+    assert!(!waiting.is_finished());
 }
 
 #[tokio::test]

@@ -1,12 +1,17 @@
-//! [`ServerTls`]: what a connection over TLS to the servers of an origin needs beside an address, read from files once. Must
-//! not know which servers there are.
+//! [`ServerTls`]: what a connection over TLS to the servers of an origin needs beside an address, read from files. Must not
+//! know which servers there are.
+//!
+//! The files are in use, or refused: changed to something that cannot be used. Each change of them leads to one of the two,
+//! and what was in use before stays in use while they are refused.
 //!
 //! One configuration for all connections of an origin, so that TLS sessions are resumed. Pingora's own connector makes a
 //! configuration for each connection, and resumes none of them, where the authorities or the client's certificate are not
-//! the system's (Pingora 0.9.1): it gets the same certificates in its own form.
+//! the system's. What a connector of ours encrypts, Pingora can send requests over, but it keeps no such connection: it finds
+//! kept ones by their sockets (Pingora 0.9.1). So Pingora gets the same certificates in its own form.
 
 use crate::settings::{OriginTls, TlsFile};
 use crate::yaml::Span;
+use arc_swap::ArcSwap;
 use pingora_core::connectors::TransportConnector;
 use pingora_core::protocols::Stream as BoxedStream;
 use pingora_core::protocols::l4::stream::Stream;
@@ -18,9 +23,10 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
+use sha2::{Digest, Sha256};
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio_rustls::TlsConnector;
 use x509_parser::prelude::{FromDer, X509Certificate};
@@ -56,15 +62,39 @@ enum Mistake {
 pub struct ServerTls {
     /// The name of the certificates; each server's own when absent.
     pub(super) server_name: Option<String>,
-    /// For connections of the lane; none where Pingora's own does.
+    settings: OriginTls,
+    in_use: ArcSwap<InUse>,
+    looked_at: Mutex<LookedAt>,
+}
+
+/// The files as they were when they were last looked at.
+struct LookedAt {
+    /// `None` where they could not be read.
+    digest: Option<[u8; 32]>,
+    /// Why they are not in use.
+    refused: Option<String>,
+}
+
+/// What connections are made with.
+#[derive(Default)]
+struct InUse {
+    /// For connections of the lane and of checks; none where Pingora's own does.
     connector: Option<TlsConnector>,
+    /// The same for Pingora.
     ca: Option<Arc<CaType>>,
     client: Option<Arc<CertKey>>,
 }
 
+/// What the files contain.
+#[derive(Default)]
+struct Contents {
+    ca: Option<Vec<u8>>,
+    client: Option<[Vec<u8>; 2]>,
+}
+
 /// Connections to one server that resume its sessions.
 pub(super) struct Prepared {
-    connector: TlsConnector,
+    tls: Arc<ServerTls>,
     name: String,
     /// The server without TLS.
     clear: HttpPeer,
@@ -78,24 +108,101 @@ impl ServerTls {
     /// # Errors
     /// The first file that cannot be used.
     pub fn open(settings: &OriginTls) -> Result<ServerTls, TlsFileError> {
-        let ca = settings.ca.as_ref().map(|file| Ok((file, certificates(file)?))).transpose()?;
-        let client =
-            settings.client.as_ref().map(|[cert, file]| Ok((file, certificates(cert)?, key(file)?))).transpose()?;
-        let server_name = settings.server_name.clone();
-        let Some(first) = settings.ca.iter().chain(settings.client.iter().flatten()).next() else {
-            return Ok(ServerTls { server_name, connector: None, ca: None, client: None });
-        };
-        let mut roots = RootCertStore::empty();
-        match &ca {
-            Some((file, certificates)) => {
-                for certificate in certificates {
-                    roots.add(certificate.clone()).map_err(|error| wrong(file, Mistake::Unusable(error)))?;
-                }
+        let contents = Contents::read(settings)?;
+        Ok(ServerTls {
+            server_name: settings.server_name.clone(),
+            in_use: ArcSwap::from_pointee(InUse::new(settings, &contents)?),
+            looked_at: Mutex::new(LookedAt { digest: Some(contents.digest()), refused: None }),
+            settings: settings.clone(),
+        })
+    }
+
+    fn looked_at(&self) -> MutexGuard<'_, LookedAt> {
+        self.looked_at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there are files that may change.
+    pub(super) fn has_files(&self) -> bool {
+        self.settings.files().next().is_some()
+    }
+
+    /// Looks at the files again. If they changed, new connections are made with them.
+    pub(super) fn renew(&self) {
+        let contents = Contents::read(&self.settings);
+        let digest = contents.as_ref().ok().map(Contents::digest);
+        let mut looked_at = self.looked_at();
+        if looked_at.digest == digest {
+            return;
+        }
+        looked_at.digest = digest;
+        match contents.and_then(|contents| InUse::new(&self.settings, &contents)) {
+            Ok(renewed) => {
+                let files: Vec<_> = self.settings.files().map(|file| file.path.display().to_string()).collect();
+                tracing::info!(?files, "took renewed files for TLS to an origin; new connections are made with them");
+                self.in_use.store(Arc::new(renewed));
+                looked_at.refused = None;
             }
-            None => {
-                roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            Err(error) => {
+                tracing::warn!("{error}; connections to the origin are made with the former files. Mend the file");
+                looked_at.refused = Some(error.to_string());
             }
         }
+    }
+
+    /// Why files that changed are not in use.
+    pub(super) fn refused(&self) -> Option<String> {
+        self.looked_at().refused.clone()
+    }
+
+    /// Tells Pingora what to trust and what to show.
+    pub(super) fn show(&self, peer: &mut HttpPeer) {
+        let in_use = self.in_use.load();
+        peer.options.ca = in_use.ca.clone();
+        peer.client_cert_key = in_use.client.clone();
+    }
+
+    /// Prepares what Pingora cannot do for one server. Connections of one origin are not used for another, which may trust
+    /// others.
+    pub(super) fn prepare(self: &Arc<Self>, peer: &mut HttpPeer, origin: usize, name: &str) -> Option<Prepared> {
+        peer.group_key = 1 + origin as u64;
+        if !self.has_files() {
+            return None;
+        }
+        let mut clear = HttpPeer::new("0.0.0.0:0", false, String::new());
+        (clear._address, clear.options) = (peer._address.clone(), peer.options.clone());
+        let limit = peer.options.connection_timeout.unwrap_or(Duration::MAX);
+        Some(Prepared { tls: self.clone(), name: name.to_owned(), clear, limit })
+    }
+}
+
+impl Contents {
+    fn read(settings: &OriginTls) -> Result<Contents, TlsFileError> {
+        let read = |file: &TlsFile| std::fs::read(&file.path).map_err(|error| wrong(file, error));
+        Ok(Contents {
+            ca: settings.ca.as_ref().map(read).transpose()?,
+            client: settings.client.as_ref().map(|[cert, key]| Ok([read(cert)?, read(key)?])).transpose()?,
+        })
+    }
+
+    fn digest(&self) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        for file in self.ca.iter().chain(self.client.iter().flatten()) {
+            hash.update((file.len() as u64).to_be_bytes());
+            hash.update(file);
+        }
+        hash.finalize().into()
+    }
+}
+
+impl InUse {
+    fn new(settings: &OriginTls, contents: &Contents) -> Result<InUse, TlsFileError> {
+        let Some(first) = settings.files().next() else { return Ok(InUse::default()) };
+        let ca = settings.ca.as_ref().zip(contents.ca.as_ref());
+        let ca = ca.map(|(file, text)| Ok((file, certificates(file, text)?))).transpose()?;
+        let client = settings.client.as_ref().zip(contents.client.as_ref());
+        let client = client
+            .map(|([cert, file], [chain, text])| Ok((file, certificates(cert, chain)?, key(file, text)?)))
+            .transpose()?;
         let of_pingora = client.as_ref().map(|(_, chain, key)| {
             let chain = chain.iter().map(|certificate| certificate.to_vec()).collect();
             Arc::new(CertKey::new(chain, key.secret_der().to_vec()))
@@ -103,7 +210,7 @@ impl ServerTls {
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(|error| wrong(first, Mistake::Unusable(error)))?
-            .with_root_certificates(roots);
+            .with_root_certificates(roots(ca.as_ref())?);
         let config = match client {
             Some((file, chain, key)) => {
                 builder.with_client_auth_cert(chain, key).map_err(|error| wrong(file, Mistake::Key(error)))?
@@ -111,26 +218,28 @@ impl ServerTls {
             None => builder.with_no_client_auth(),
         };
         let wrapped = |certificate: &CertificateDer<'_>| WrappedX509::new(certificate.to_vec(), parse_x509);
-        Ok(ServerTls {
-            server_name,
+        Ok(InUse {
             connector: Some(TlsConnector::from(Arc::new(config))),
             ca: ca.map(|(_, certificates)| certificates.iter().map(wrapped).collect()),
             client: of_pingora,
         })
     }
+}
 
-    /// Tells Pingora what to trust and what to show at one server, and prepares what Pingora cannot do. Connections of one
-    /// origin are not used for another, which may trust others.
-    pub(super) fn prepare(&self, peer: &mut HttpPeer, origin: usize, name: &str) -> Option<Prepared> {
-        peer.options.ca = self.ca.clone();
-        peer.client_cert_key = self.client.clone();
-        peer.group_key = 1 + origin as u64;
-        let connector = self.connector.clone()?;
-        let mut clear = HttpPeer::new("0.0.0.0:0", false, String::new());
-        (clear._address, clear.options) = (peer._address.clone(), peer.options.clone());
-        let limit = peer.options.connection_timeout.unwrap_or(Duration::MAX);
-        Some(Prepared { connector, name: name.to_owned(), clear, limit })
+/// The authorities of a file, or those of the system.
+fn roots(ca: Option<&(&TlsFile, Vec<CertificateDer<'static>>)>) -> Result<RootCertStore, TlsFileError> {
+    let mut roots = RootCertStore::empty();
+    match ca {
+        Some((file, certificates)) => {
+            for certificate in certificates {
+                roots.add(certificate.clone()).map_err(|error| wrong(file, Mistake::Unusable(error)))?;
+            }
+        }
+        None => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
     }
+    Ok(roots)
 }
 
 impl fmt::Debug for ServerTls {
@@ -146,6 +255,11 @@ impl fmt::Debug for Prepared {
 }
 
 impl Prepared {
+    /// What to trust and what to show now.
+    pub(super) fn show(&self, peer: &mut HttpPeer) {
+        self.tls.show(peer);
+    }
+
     async fn clear_stream(&self, connector: &TransportConnector) -> Result<Stream> {
         let stream = connector.new_stream(&self.clear).await?.into_any().downcast::<Stream>();
         stream
@@ -159,7 +273,11 @@ impl Prepared {
     /// There is none, or TLS fails.
     pub(super) async fn connect(&self, connector: &TransportConnector) -> Result<BoxedStream> {
         let stream = self.clear_stream(connector).await?;
-        let handshake = client::handshake(&self.connector, &self.name, stream);
+        let in_use = self.tls.in_use.load_full();
+        let Some(connector) = &in_use.connector else {
+            return Error::e_explain(ErrorType::InternalError, "no files of `tls`");
+        };
+        let handshake = client::handshake(connector, &self.name, stream);
         match tokio::time::timeout(self.limit, handshake).await {
             Ok(stream) => Ok(Box::new(stream?)),
             Err(_) => Error::e_explain(ErrorType::TLSHandshakeTimedout, "the server does not finish the TLS handshake"),
@@ -171,9 +289,8 @@ fn wrong(file: &TlsFile, mistake: impl Into<Mistake>) -> TlsFileError {
     TlsFileError { path: file.path.clone(), span: file.span, mistake: mistake.into() }
 }
 
-fn certificates(file: &TlsFile) -> Result<Vec<CertificateDer<'static>>, TlsFileError> {
-    let text = std::fs::read(&file.path).map_err(|error| wrong(file, error))?;
-    let found: std::result::Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+fn certificates(file: &TlsFile, text: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsFileError> {
+    let found: std::result::Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
     let found =
         found.ok().filter(|found: &Vec<_>| !found.is_empty()).ok_or_else(|| wrong(file, Mistake::NoCertificate))?;
     match found.iter().all(|certificate| X509Certificate::from_der(certificate).is_ok()) {
@@ -182,9 +299,8 @@ fn certificates(file: &TlsFile) -> Result<Vec<CertificateDer<'static>>, TlsFileE
     }
 }
 
-fn key(file: &TlsFile) -> Result<PrivateKeyDer<'static>, TlsFileError> {
-    let text = std::fs::read(&file.path).map_err(|error| wrong(file, error))?;
-    let key = PrivateKeyDer::from_pem_slice(&text).ok();
+fn key(file: &TlsFile, text: &[u8]) -> Result<PrivateKeyDer<'static>, TlsFileError> {
+    let key = PrivateKeyDer::from_pem_slice(text).ok();
     // Pingora guesses the form of a key from its octets.
     key.filter(|key| PrivateKeyDer::try_from(key.secret_der()).is_ok()).ok_or_else(|| wrong(file, Mistake::NoKey))
 }

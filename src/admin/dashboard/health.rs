@@ -39,6 +39,7 @@ struct SiteHealth {
 
 struct OriginHealth {
     name: String,
+    what_for: String,
     addresses: usize,
     requests: String,
     failures: u64,
@@ -164,6 +165,7 @@ impl OriginHealth {
         let last = origin.last_failure.as_ref();
         OriginHealth {
             name: origin.origin.clone(),
+            what_for: origin.what_for(),
             addresses: origin.addresses,
             requests: thousands(origin.requests),
             failures: origin.failures,

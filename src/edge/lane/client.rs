@@ -67,7 +67,7 @@ pub trait Client {
     /// Ready when all that was sent has left. Also called, and not awaited, when nothing more comes for now.
     fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Ready when the client is gone. Only called after the end of the request's body.
+    /// Ready when the client is gone. Only called before any of the request's body is asked for, and after its end.
     fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
 
     /// Whether this moment has passed. If not, the task is woken when it has.

@@ -89,8 +89,8 @@ impl Certificates {
         Ok((certificates, tls))
     }
 
-    /// Looks at the files again, and takes those that changed. Says what it took and what it refused.
-    pub fn renew(&self, now: Timestamp, metrics: &Metrics) {
+    /// Looks at the files again, and takes those that changed. Says what it took and what it refused; how many are refused.
+    pub fn renew(&self, now: Timestamp, metrics: &Metrics) -> usize {
         let (mut not_after, mut refused) = (Vec::new(), 0);
         for set in &self.sets {
             let mut kept = set.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -102,7 +102,8 @@ impl Certificates {
             not_after.extend(kept.iter().map(|kept| (kept.name().to_owned(), kept.certificate.not_after.0)));
         }
         not_after.extend(self.issued.iter().flat_map(|issued| issued.ends()));
-        metrics.set_certificates(&not_after, refused);
+        metrics.set_certificates(&not_after);
+        refused
     }
 
     /// What clients may refuse the certificates for.

@@ -60,7 +60,7 @@ impl EdgeMetrics {
             orders,
             refused_renewals: register.gauge(
                 "crawlgate_certificates_refused",
-                "Certificates whose files changed and cannot be used. The former certificate stays in use.",
+                "Certificates of listeners, and files in tls of origins, that changed and cannot be used. The former ones stay in use.",
             ),
         }
     }
@@ -92,9 +92,8 @@ impl Metrics {
         self.edge.orders.with_label_values(&[result]).inc();
     }
 
-    /// `crawlgate_certificate_not_after_timestamp_seconds{name}` of all certificates in use, and
-    /// `crawlgate_certificates_refused`.
-    pub fn set_certificates(&self, not_after: &[(String, i64)], refused: usize) {
+    /// `crawlgate_certificate_not_after_timestamp_seconds{name}` of all certificates in use.
+    pub fn set_certificates(&self, not_after: &[(String, i64)]) {
         let _one = self.setting();
         self.edge.not_after.reset();
         for (name, moment) in not_after {
@@ -104,6 +103,10 @@ impl Metrics {
                 gauge.set(*moment);
             }
         }
+    }
+
+    /// `crawlgate_certificates_refused`.
+    pub fn set_refused_certificates(&self, refused: usize) {
         self.edge.refused_renewals.set(i64::try_from(refused).unwrap_or(i64::MAX));
     }
 }

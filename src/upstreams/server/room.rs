@@ -1,6 +1,6 @@
 //! [`Room`]: the places of an origin whose servers take a bounded number of requests, and the queue of people for them.
-//! People go before crawlers: a crawler gets a place only while no person waits and crawlers have few places, and never
-//! waits itself. Must not know which server is to be preferred, nor how a crawler is told.
+//! People go before crawlers: a crawler gets a place only while crawlers have few of them and no person waits for it, and
+//! never waits itself. Must not know which server is to be preferred, nor how a crawler is told.
 //!
 //! A person has a place, waits in the queue, or is turned away because the queue is full or the wait is over. A crawler has
 //! a place or is turned away. Places are atomic counters at the servers; the lock is taken only while somebody waits.
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// One client's address takes at most this part of the places.
+/// One client's address takes at most this part of the places, and of the queue.
 const PART_OF_ADDRESS: usize = 4;
 /// How long a request took, as long as none has ended.
 const UNKNOWN: u64 = 500_000;
@@ -39,6 +39,8 @@ pub(in crate::upstreams) struct Room {
     servers: AtomicUsize,
     queue: Mutex<Queue>,
     shares: Shares,
+    /// The same of the queue.
+    waiting_shares: Shares,
     /// The mean duration of a request, in microseconds.
     lasts: AtomicU64,
     /// When the next crawler that is turned away finds a place, in microseconds since the start.
@@ -137,8 +139,7 @@ impl Drop for Waiting {
         if let Some(room) = &self.shared.room {
             let mut queue = room.queue();
             if let Ok(place) = queue.waiters.binary_search_by_key(&self.number, |waiter| waiter.number) {
-                queue.waiters.remove(place);
-                room.waiting.store(queue.waiters.len(), Ordering::SeqCst);
+                room.remove(&mut queue, place);
             }
         }
     }
@@ -152,6 +153,7 @@ impl Room {
             servers: AtomicUsize::new(1),
             queue: Mutex::default(),
             shares: Shares::new(),
+            waiting_shares: Shares::new(),
             lasts: AtomicU64::new(UNKNOWN),
             free_for_crawlers: AtomicU64::new(0),
             turned_away: Default::default(),
@@ -173,7 +175,7 @@ impl Room {
     }
 
     fn places_of_an_address(&self) -> u32 {
-        u32::try_from((self.places() / PART_OF_ADDRESS).max(1)).unwrap_or(u32::MAX)
+        part_of_address(self.places())
     }
 
     /// These are the servers that requests go to: their places are for those who wait.
@@ -187,17 +189,21 @@ impl Room {
     pub fn enter(&self, servers: &[&Arc<Server>], visitor: &Visitor, now: Duration) -> Entrance {
         let share = visitor.client.map(of_client);
         if visitor.is_crawler && !visitor.verified.is_some_and(|crawler| self.settings.exempt.contains(&crawler)) {
+            // What is free belongs to people who wait. Those who wait because their address has its share need none of it:
+            // otherwise one address could keep all crawlers away.
+            servers.iter().for_each(|server| self.fill(server));
             let held = self.held(servers, share, Some(self.settings.crawlers));
             return held.map_or_else(|| Entrance::Refused(self.turn_away(visitor, now)), Entrance::Place);
         }
-        match self.held(servers, share, None) {
+        let may_enter = self.waiting.load(Ordering::SeqCst) == 0;
+        match may_enter.then(|| self.held(servers, share, None)).flatten() {
             Some(held) => Entrance::Place(held),
             None => self.wait(servers, share),
         }
     }
 
     fn held(&self, servers: &[&Arc<Server>], share: Option<u64>, crawlers: Option<usize>) -> Option<Held> {
-        if self.waiting.load(Ordering::SeqCst) > 0 || !self.take_share(share) {
+        if !self.take_share(share) {
             return None;
         }
         let has_place = |server: &&&Arc<Server>| server.enter_within(self.settings.connections, crawlers);
@@ -219,7 +225,7 @@ impl Room {
     fn wait(&self, servers: &[&Arc<Server>], share: Option<u64>) -> Entrance {
         let mut queue = self.queue();
         let shared = servers.first().map(|server| server.entry.shared.clone());
-        let Some(shared) = shared.filter(|_| queue.waiters.len() < self.settings.length) else {
+        let Some(shared) = shared.filter(|_| self.has_room_in_queue(&queue, share)) else {
             drop(queue);
             return Entrance::Refused(Full { reason: "queue_full", retry_after: self.seconds_for_people() });
         };
@@ -232,6 +238,20 @@ impl Room {
         // A place that was given back in the meantime was given to nobody.
         servers.iter().for_each(|server| self.fill(server));
         Entrance::Queue(Waiting { given, number, shared })
+    }
+
+    /// Whether one more may wait. It then counts for its address.
+    fn has_room_in_queue(&self, queue: &Queue, share: Option<u64>) -> bool {
+        let length = self.settings.length;
+        queue.waiters.len() < length
+            && share.is_none_or(|share| self.waiting_shares.enter(share, part_of_address(length)))
+    }
+
+    fn remove(&self, queue: &mut Queue, place: usize) -> Option<Waiter> {
+        let waiter = queue.waiters.remove(place)?;
+        waiter.share.into_iter().for_each(|share| self.waiting_shares.leave(share));
+        self.waiting.store(queue.waiters.len(), Ordering::SeqCst);
+        Some(waiter)
     }
 
     /// Gives the free places of a server to those who wait.
@@ -254,9 +274,7 @@ impl Room {
     fn next(&self) -> Option<Waiter> {
         let mut queue = self.queue();
         let place = queue.waiters.iter().position(|waiter| self.take_share(waiter.share))?;
-        let waiter = queue.waiters.remove(place);
-        self.waiting.store(queue.waiters.len(), Ordering::SeqCst);
-        waiter
+        self.remove(&mut queue, place)
     }
 
     /// A request has given its place back.
@@ -321,6 +339,10 @@ impl Room {
             searching: current.map(|(crawler, turned)| (*crawler, turned.last.saturating_sub(turned.since))).collect(),
         }
     }
+}
+
+fn part_of_address(all: usize) -> u32 {
+    u32::try_from((all / PART_OF_ADDRESS).max(1)).unwrap_or(u32::MAX)
 }
 
 /// A place that was taken already.

@@ -79,14 +79,11 @@ impl<C: Client> Exchange<'_, C> {
 
     /// Waits for a server. A client that leaves waits for no place any more.
     async fn chosen(&mut self) -> Result<std::result::Result<Route, NoServer>> {
-        let (wanted, is_whole) = (self.ticket.wanted(self.may_repeat), self.request.is_whole());
+        let wanted = self.ticket.wanted(self.may_repeat);
         let mut next = pin!(self.attempts.next(&self.lane.upstreams, &wanted));
         poll_fn(|context| {
             if let Poll::Ready(chosen) = next.as_mut().poll(context) {
                 return Poll::Ready(Ok(chosen));
-            }
-            if !is_whole {
-                return Poll::Pending;
             }
             self.client.poll_gone(context).map(|gone| {
                 let cause = gone.err().unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into());

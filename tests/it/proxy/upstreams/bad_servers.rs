@@ -2,6 +2,7 @@
 //! that may not be.
 
 use crate::proxy::support::{Gate, HOST, Origin, PATIENCE, Received, Setup, eventually, sum_of};
+use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -289,6 +290,28 @@ fn kept_connections_that_close_cost_no_get() {
         let gate = gate(lane, &[origin.address], "");
         let mut connection = gate.connect();
         for request in 0..30 {
+            connection.send(&format!("GET /{request} HTTP/1.1\r\nHost: {HOST}\r\n\r\n"));
+            assert_eq!(connection.response("GET").status, 200, "{request}, lane: {lane}");
+        }
+    }
+}
+
+#[test]
+fn kept_connections_of_both_servers_that_close_cost_no_get() {
+    for lane in WAYS {
+        // The second request on a connection ends it without an answer.
+        let once = || {
+            let seen = Mutex::new(HashSet::new());
+            Origin::start(move |_: &Received, stream: &mut TcpStream| {
+                let peer = stream.peer_addr().expect("an open socket");
+                let is_first = seen.lock().expect("nobody panics while writing").insert(peer);
+                is_first && stream.write_all(OK.as_bytes()).is_ok()
+            })
+        };
+        let servers = [once(), once()];
+        let gate = gate(lane, &servers.each_ref().map(|server| server.address), "");
+        let mut connection = gate.connect();
+        for request in 1..=3 {
             connection.send(&format!("GET /{request} HTTP/1.1\r\nHost: {HOST}\r\n\r\n"));
             assert_eq!(connection.response("GET").status, 200, "{request}, lane: {lane}");
         }

@@ -45,18 +45,22 @@ fn say(to: &Mutex<Reply>, reply: Reply) {
     *to.lock().expect("nobody panics while writing") = reply;
 }
 
-fn gate(dns: &Dns, port: u16) -> Gate {
+fn gate(lane: &str, dns: &Dns, port: u16) -> Gate {
     let origins = format!("origins: {{ servers: 'http://{NAME}:{port}', resolvers: ['{}'] }}", dns.address);
-    Setup::before("").with_origins(&origins).start()
+    Setup::before("").with_origins(&origins).settings(&format!("lane: {lane}")).start()
 }
 
 #[test]
 fn changed_address_is_used_in_time_and_outlasts_a_name_server_that_hangs() {
+    ["on", "off"].into_iter().for_each(changed_address_is_used);
+}
+
+fn changed_address_is_used(lane: &str) {
     let [one, two] = two_listeners();
     let port = one.local_addr().expect("its address").port();
     let (old, new) = (saying(one, "old"), saying(two, "new"));
     let (dns, reply) = name_server(Reply::For(1, vec![Record::Address(ip(1))]));
-    let gate = gate(&dns, port);
+    let gate = gate(lane, &dns, port);
     assert_eq!(gate.get(HOST, "/", "").text(), "old");
     eventually("robots.txt is asked for where the name leads to", || old.was_asked_for_robots_txt().then_some(()));
     say(&reply, Reply::For(5, vec![Record::Address(ip(2))]));
@@ -76,7 +80,7 @@ fn name_of_a_server_that_fails_is_looked_up_before_its_time() {
     let _new = saying(two, "new");
     // This answer counts for five minutes.
     let (dns, reply) = name_server(Reply::Records(vec![Record::Address(ip(1))]));
-    let gate = gate(&dns, port);
+    let gate = gate("on", &dns, port);
     assert_eq!(gate.get(HOST, "/", "").status, 502);
     say(&reply, Reply::Records(vec![Record::Address(ip(2))]));
     eventually("the new address", || (gate.get(HOST, "/", "").status == 200).then_some(()));
@@ -86,7 +90,7 @@ fn name_of_a_server_that_fails_is_looked_up_before_its_time() {
 fn name_that_comes_late_gets_requests_then() {
     let origin = Origin::plain();
     let (dns, reply) = name_server(Reply::NxDomain);
-    let gate = gate(&dns, origin.address.port());
+    let gate = gate("on", &dns, origin.address.port());
     assert_eq!(gate.get(HOST, "/", "").status, 502);
     say(&reply, Reply::Records(vec![Record::Address(ip(1))]));
     eventually("an address", || (gate.get(HOST, "/", "").status == 200).then_some(()));

@@ -1,7 +1,9 @@
 //! People before crawlers: who gets a place at a server that takes few requests at once, and that nobody is accused who was
 //! turned away.
 
-use crate::proxy::support::{BROWSER, Connection, GPTBOT, Gate, HOST, Origin, PATIENCE, Setup, eventually, sum_of};
+use crate::proxy::support::{
+    BROWSER, Connection, GPTBOT, Gate, HOST, Http2, Origin, PATIENCE, Setup, eventually, sum_of,
+};
 use std::io::Write;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -85,7 +87,7 @@ fn crawler_without_a_place_is_turned_away_and_not_accused() {
 fn people_wait_for_a_place_and_crawlers_stay_out_meanwhile() {
     for lane in ["on", "off"] {
         let (origin, go_on) = patient();
-        let gate = before(&origin, lane, "connections: 1, crawlers: 1");
+        let gate = before(&origin, lane, "connections: 1, crawlers: 1, queue: { wait: 60s }");
         let mut inside = ask(&gate, BROWSER, "/1");
         arrived(&origin, 1);
         let mut waiting = ask(&gate, BROWSER, "/2");
@@ -105,7 +107,7 @@ fn people_wait_for_a_place_and_crawlers_stay_out_meanwhile() {
 fn person_who_leaves_leaves_the_queue() {
     for lane in ["on", "off"] {
         let (origin, go_on) = patient();
-        let gate = before(&origin, lane, "connections: 1");
+        let gate = before(&origin, lane, "connections: 1, queue: { wait: 60s }");
         let mut inside = ask(&gate, BROWSER, "/1");
         arrived(&origin, 1);
         let waiting = ask(&gate, BROWSER, "/2");
@@ -120,16 +122,121 @@ fn person_who_leaves_leaves_the_queue() {
 
 #[test]
 fn wait_that_is_too_long_ends_with_503_for_a_person() {
+    for lane in ["on", "off"] {
+        let (origin, go_on) = patient();
+        let gate = before(&origin, lane, "connections: 1, queue: { length: 1, wait: 200ms }");
+        let mut inside = ask(&gate, BROWSER, "/1");
+        arrived(&origin, 1);
+        let response = gate.fetch("/2");
+        assert_eq!((response.status, response.field("retry-after")), (503, Some("1")), "lane: {lane}");
+        go_on.send(()).expect("the origin waits");
+        assert_eq!(inside.response("GET").status, 200, "lane: {lane}");
+        let timed_out = "crawlgate_turned_away_total{reason=\"queue_timeout\"}";
+        assert_eq!(sum_of(&gate.metrics(), timed_out), Some(1.0), "lane: {lane}");
+    }
+}
+
+#[test]
+fn full_queue_ends_with_503_at_once() {
+    for lane in ["on", "off"] {
+        let (origin, go_on) = patient();
+        let gate = before(&origin, lane, "connections: 1, queue: { length: 1, wait: 60s }");
+        let mut inside = ask(&gate, BROWSER, "/1");
+        arrived(&origin, 1);
+        let mut waiting = ask(&gate, BROWSER, "/2");
+        gate.wait_for_metric("crawlgate_queue_waiting", 1.0);
+        let response = gate.fetch("/3");
+        assert_eq!((response.status, response.field("retry-after")), (503, Some("1")), "lane: {lane}");
+        let full = "crawlgate_turned_away_total{reason=\"queue_full\"}";
+        assert_eq!(sum_of(&gate.metrics(), full), Some(1.0), "lane: {lane}");
+        for (connection, requests) in [(&mut inside, 2), (&mut waiting, 2)] {
+            go_on.send(()).expect("the origin waits");
+            assert_eq!(connection.response("GET").status, 200, "lane: {lane}");
+            arrived(&origin, requests);
+        }
+    }
+}
+
+#[test]
+fn one_address_has_a_quarter_of_the_places() {
+    for lane in ["on", "off"] {
+        let (origin, go_on) = patient();
+        let origins =
+            format!("origins: {{ servers: http://{}, connections: 8, queue: {{ wait: 60s }} }}", origin.address);
+        let settings = format!("lane: {lane}\ntrusted_proxies: [127.0.0.1]");
+        let gate = Setup::before("").with_origins(&origins).settings(&settings).start();
+        let ask = |address: &str| {
+            let mut connection = gate.connect();
+            let from = format!("User-Agent: {BROWSER}\r\nX-Forwarded-For: {address}");
+            connection.send(&format!("GET /{address} HTTP/1.1\r\nHost: {HOST}\r\n{from}\r\n\r\n"));
+            connection
+        };
+        let _inside = ["192.0.2.1"; 2].map(ask);
+        arrived(&origin, 2);
+        let mut third = ask("192.0.2.1");
+        gate.wait_for_metric("crawlgate_queue_waiting", 1.0);
+        let _other = ask("192.0.2.2");
+        arrived(&origin, 3);
+        go_on.send(()).expect("the origin waits");
+        eventually("a place for the third request", || (origin.received().len() == 4).then_some(()));
+        drop(go_on);
+        assert_eq!(third.response("GET").status, 200, "lane: {lane}");
+    }
+}
+
+#[test]
+fn verified_crawler_of_the_list_waits_like_a_person() {
+    const PROVEN: &str =
+        "hosts: [site.test]\ncrawlers: [{ token: Googlebot, networks: [127.0.0.1/32] }]\nrobots: { origin: replace }\n";
+    for lane in ["on", "off"] {
+        for (exempt, status) in [("", 503), (", exempt: [Googlebot]", 200)] {
+            let (origin, go_on) = patient();
+            let bound = format!("connections: 1, queue: {{ wait: 60s }}{exempt}");
+            let origins = format!("origins: {{ servers: http://{}, {bound} }}", origin.address);
+            let settings = format!("lane: {lane}\nthreads: 1");
+            let setup = Setup::before("").with_origins(&origins).policy("site", PROVEN).settings(&settings);
+            let gate = setup.start();
+            let mut inside = ask(&gate, BROWSER, "/1");
+            arrived(&origin, 1);
+            let mut crawler = ask(&gate, "Googlebot/2.1 (+http://www.google.com/bot.html)", "/2");
+            if status == 200 {
+                gate.wait_for_metric("crawlgate_queue_waiting", 1.0);
+            } else {
+                assert_eq!(crawler.response("GET").status, status, "lane: {lane}");
+            }
+            go_on.send(()).expect("the origin waits");
+            assert_eq!(inside.response("GET").status, 200, "lane: {lane}");
+            if status == 200 {
+                arrived(&origin, 2);
+                go_on.send(()).expect("the origin waits");
+                assert_eq!(crawler.response("GET").status, status, "lane: {lane}");
+            }
+        }
+    }
+}
+
+#[test]
+fn stream_of_http2_waits_for_a_place_and_leaves_the_queue_when_it_is_reset() {
     let (origin, go_on) = patient();
-    let gate = before(&origin, "on", "connections: 1, queue: { length: 1, wait: 200ms }");
+    let gate = before(&origin, "on", "connections: 1, queue: { wait: 60s }");
     let mut inside = ask(&gate, BROWSER, "/1");
     arrived(&origin, 1);
-    let response = gate.fetch("/2");
-    assert_eq!((response.status, response.field("retry-after")), (503, Some("1")));
+    let http2 = Http2::open(gate.address);
+    let uri = |target: &str| format!("http://{HOST}{target}");
+    let waiting = http2.begin("GET", &uri("/2"), &[("user-agent", BROWSER)], None);
+    gate.wait_for_metric("crawlgate_queue_waiting", 1.0);
+    let upload = http2.upload(HOST, "/3", &[("user-agent", BROWSER)]);
+    gate.wait_for_metric("crawlgate_queue_waiting", 2.0);
+    upload.reset();
+    gate.wait_for_metric("crawlgate_queue_waiting", 1.0);
+    let crawler = http2.get(HOST, "/4", &[("user-agent", GPTBOT)]);
+    assert!(crawler.status == 503 && crawler.field("retry-after").is_some(), "{}", crawler.status);
     go_on.send(()).expect("the origin waits");
     assert_eq!(inside.response("GET").status, 200);
-    let timed_out = "crawlgate_turned_away_total{reason=\"queue_timeout\"}";
-    assert_eq!(sum_of(&gate.metrics(), timed_out), Some(1.0));
+    arrived(&origin, 2);
+    go_on.send(()).expect("the origin waits");
+    assert_eq!(waiting.wait().expect("a response").status, 200);
+    assert_eq!(origin.received().len(), 2, "the request that was reset was never sent");
 }
 
 #[test]
@@ -175,4 +282,28 @@ fn websocket_gives_its_place_back_when_it_has_begun() {
     assert_eq!(socket.head().status, 101);
     assert_eq!(gate.fetch("/").status, 200);
     drop(hold);
+}
+
+#[test]
+fn client_that_leaves_before_it_sent_its_body_leaves_the_queue() {
+    let (origin, go_on) = patient();
+    let gate = before(&origin, "on", "connections: 1, queue: { wait: 60s }");
+    let mut inside = ask(&gate, BROWSER, "/1");
+    arrived(&origin, 1);
+    let mut waiting = gate.connect();
+    let fields = format!("Host: {HOST}\r\nUser-Agent: {BROWSER}\r\nContent-Length: 3");
+    waiting.send(&format!("POST /2 HTTP/1.1\r\n{fields}\r\n\r\n"));
+    gate.wait_for_metric("crawlgate_queue_waiting", 1.0);
+    drop(waiting);
+    gate.wait_for_metric("crawlgate_queue_waiting", 0.0);
+    let mut upload = gate.connect();
+    upload.send(&format!("POST /3 HTTP/1.1\r\n{fields}\r\n\r\na"));
+    gate.wait_for_metric("crawlgate_queue_waiting", 1.0);
+    upload.send("bc");
+    go_on.send(()).expect("the origin waits");
+    assert_eq!(inside.response("GET").status, 200);
+    arrived(&origin, 2);
+    assert_eq!(origin.last().body, b"abc", "what came while it waited is not lost");
+    go_on.send(()).expect("the origin waits");
+    assert_eq!(upload.response("POST").status, 200);
 }

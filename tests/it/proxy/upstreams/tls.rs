@@ -199,6 +199,45 @@ fn sessions_resume_on_new_connections_of_the_lane() {
 }
 
 #[test]
+fn changed_files_are_taken_without_a_restart() {
+    for lane in WAYS {
+        let (authority, other) = (Authority::new(), Authority::new());
+        let files = tempfile::tempdir().expect("a directory");
+        authority.certify(files.path(), "server", &["127.0.0.1"], 2060);
+        let server = Server::start(files.path(), "server", Some(&authority));
+        let tls = "ca: ca.pem, client: { cert: client.pem, key: client.key }";
+        let setup = setup(lane, &format!("https://{}", server.address), tls);
+        let directory = directory(&setup);
+        let certify = |issuer: &Authority| {
+            std::fs::write(directory.join("ca.pem"), issuer.pem()).expect("a file");
+            issuer.certify(&directory, "client", &["crawlgate.internal"], 2060);
+        };
+        certify(&other);
+        let gate = setup.start();
+        assert_eq!(status(&gate), 502, "lane: {lane}");
+        certify(&authority);
+        gate.signal("HUP");
+        eventually("the renewed files", || (status(&gate) == 200).then_some(()));
+        // The key of a renewal that is not whole yet.
+        std::fs::write(directory.join("client.key"), "no key").expect("a file");
+        gate.signal("HUP");
+        let said = eventually("the refusal", || {
+            let said = String::from_utf8(gate.command(&["status"]).stdout).expect("text");
+            said.contains("problem (certificate): ").then_some(said)
+        });
+        assert!(said.contains("client.key"), "{said}");
+        assert_eq!(status(&gate), 200, "the former files stay in use, lane: {lane}");
+        certify(&authority);
+        gate.signal("HUP");
+        eventually("no problem any more", || {
+            let said = String::from_utf8(gate.command(&["status"]).stdout).expect("text");
+            (!said.contains("problem (certificate)")).then_some(())
+        });
+        assert_eq!(status(&gate), 200, "lane: {lane}");
+    }
+}
+
+#[test]
 fn file_that_cannot_be_used_is_an_error_in_its_place() {
     let authority = Authority::new();
     for (tls, column) in [
