@@ -3,8 +3,9 @@
 //!
 //! Knows hashes and when an entry is over; knows nothing of what the entries are.
 
+use ahash::RandomState;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -21,6 +22,9 @@ pub trait Ends {
     /// From this moment on it is worth nothing.
     fn ends(&self) -> Self::Moment;
 }
+
+/// What the hashes of a table depend on. Another process that hashes by the same one finds the same entries.
+pub type Seed = [u64; 4];
 
 /// The keys are hashes already.
 pub type Prehashed = BuildHasherDefault<TheHash>;
@@ -52,6 +56,7 @@ type Shard<V> = HashMap<u64, V, Prehashed>;
 pub struct Bounded<V> {
     /// Keyed: no client can foresee which entries share a hash.
     hasher: RandomState,
+    seed: Seed,
     shards: [Mutex<Shard<V>>; SHARDS],
     /// So that no lock is taken where there is nothing.
     count: AtomicUsize,
@@ -59,7 +64,22 @@ pub struct Bounded<V> {
 
 impl<V> Default for Bounded<V> {
     fn default() -> Bounded<V> {
-        Bounded { hasher: RandomState::new(), shards: Default::default(), count: AtomicUsize::new(0) }
+        let random = std::hash::RandomState::new();
+        Bounded::seeded([0, 1, 2, 3].map(|number| random.hash_one(number)))
+    }
+}
+
+impl<V> Bounded<V> {
+    /// An empty table that hashes as another one does.
+    pub fn seeded(seed: Seed) -> Bounded<V> {
+        let [first, second, third, fourth] = seed;
+        let hasher = RandomState::with_seeds(first, second, third, fourth);
+        Bounded { hasher, seed, shards: Default::default(), count: AtomicUsize::new(0) }
+    }
+
+    /// What its hashes depend on.
+    pub fn seed(&self) -> Seed {
+        self.seed
     }
 }
 
@@ -119,7 +139,14 @@ impl<V: Ends> Bounded<V> {
 
     /// What `pick` makes of the entries. A shard at a time: a request waits for one at most.
     pub fn collect<T>(&self, pick: impl Fn(&V) -> Option<T>) -> Vec<T> {
-        let of = |shard: &Mutex<Shard<V>>| lock(shard).values().filter_map(&pick).collect::<Vec<_>>();
+        self.collect_hashed(|_, entry| pick(entry))
+    }
+
+    /// The same with the hashes.
+    pub fn collect_hashed<T>(&self, pick: impl Fn(u64, &V) -> Option<T>) -> Vec<T> {
+        let of = |shard: &Mutex<Shard<V>>| {
+            lock(shard).iter().filter_map(|(hash, entry)| pick(*hash, entry)).collect::<Vec<_>>()
+        };
         self.shards.iter().flat_map(of).collect()
     }
 
@@ -190,5 +217,14 @@ mod tests {
         let held = table.len();
         assert_eq!(table.collect(|ends| Some(*ends)).len(), held);
         assert_eq!((table.retain(|_| false), table.len()), (held, 0));
+    }
+
+    #[test]
+    fn tables_of_one_seed_share_their_hashes() {
+        let table = Bounded::<u32>::default();
+        let same = Bounded::<u32>::seeded(table.seed());
+        let of = ("shop.example", Some(7));
+        assert_eq!(table.hash(of), same.hash(of));
+        assert_ne!(table.hash(of), Bounded::<u32>::default().hash(of));
     }
 }

@@ -40,6 +40,8 @@ pub enum ClockError {
 #[derive(Clone, Debug)]
 pub struct Clock {
     began: Instant,
+    /// What was lived through before it was made, by another process.
+    before: Duration,
     shift: Option<Arc<Shift>>,
 }
 
@@ -48,7 +50,7 @@ pub struct Clock {
 pub struct Moment {
     /// By the wall clock.
     pub now: Timestamp,
-    /// How much time crawlgate lived through since the clock was made.
+    /// How much time crawlgate lived through since the clock was made, or since the process before made its own.
     pub lived: Duration,
 }
 
@@ -63,7 +65,7 @@ struct Shift {
 
 impl Default for Clock {
     fn default() -> Clock {
-        Clock { began: Instant::now(), shift: None }
+        Clock { began: Instant::now(), before: Duration::ZERO, shift: None }
     }
 }
 
@@ -88,7 +90,13 @@ impl Clock {
             }
         };
         std::thread::Builder::new().name("clock".into()).spawn(follow).map_err(ClockError::Thread)?;
-        Ok(Clock { began: Instant::now(), shift: Some(shift) })
+        Ok(Clock { began: Instant::now(), before: Duration::ZERO, shift: Some(shift) })
+    }
+
+    /// The same clock for a process that goes on where another one was: that one has lived through so much until now.
+    pub fn going_on(self, lived: Duration) -> Clock {
+        let before = lived.saturating_sub(self.moment().lived);
+        Clock { before, ..self }
     }
 
     /// What time it is.
@@ -98,11 +106,11 @@ impl Clock {
 
     /// What time it is, and how much time was lived through until an instant that is about now.
     pub fn read(&self, until: Instant) -> (SystemTime, Duration) {
-        let lived = until.saturating_duration_since(self.began);
+        let lived = self.before.saturating_add(until.saturating_duration_since(self.began));
         let Some(shift) = &self.shift else { return (SystemTime::now(), lived) };
         // The shift is read once: both measures must know of the same day.
         let (more, set) = (shift.lived(), shift.set());
-        (shifted(more + set), lived + Duration::from_secs(u64::try_from(more).unwrap_or(0)))
+        (shifted(more + set), lived.saturating_add(Duration::from_secs(u64::try_from(more).unwrap_or(0))))
     }
 
     /// Now, by both measures.

@@ -45,6 +45,9 @@ pub(super) enum OrderError {
     /// A key or a request cannot be made.
     #[error("cannot make a key or a request for a certificate: {0}")]
     Key(#[from] rcgen::Error),
+    /// A mistake in crawlgate.
+    #[error("crawlgate made a mistake, which its log shows; report it")]
+    Broken,
 }
 
 /// What kind of failure it was.
@@ -104,7 +107,7 @@ impl OrderError {
             OrderError::Away(_) => FailureKind::Away,
             OrderError::Refused(_) | OrderError::Certificate(_) | OrderError::NoAccount(_) => FailureKind::Refused,
             OrderError::Limited(_) => FailureKind::Limited,
-            OrderError::Storage(_) | OrderError::Key(_) => FailureKind::Own,
+            OrderError::Storage(_) | OrderError::Key(_) | OrderError::Broken => FailureKind::Own,
         }
     }
 }

@@ -7,6 +7,7 @@ use rcgen::{CertificateParams, CustomExtension, DistinguishedName, KeyPair};
 use rustls::crypto::ring::sign::any_ecdsa_type;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::sign::CertifiedKey;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,8 +28,17 @@ pub struct Issued {
 struct OpenQuestions {
     /// By token.
     files: HashMap<String, String>,
-    /// By host.
-    handshakes: HashMap<String, Arc<CertifiedKey>>,
+    /// By host, with the proof that each certificate is made from.
+    handshakes: HashMap<String, (Arc<CertifiedKey>, String)>,
+}
+
+/// The open questions of an authority, for the next process: it may be the one that is asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PassedQuestions {
+    /// Tokens, with the content of their files.
+    files: Vec<(String, String)>,
+    /// Hosts, with the proofs.
+    handshakes: Vec<(String, String)>,
 }
 
 /// Answers a question as long as it lives.
@@ -70,7 +80,27 @@ impl Issued {
 
     /// The certificate for a handshake of an authority (RFC 8737 section 3).
     pub fn handshake(&self, host: &str) -> Option<Arc<CertifiedKey>> {
-        self.questions().handshakes.get(host).cloned()
+        self.questions().handshakes.get(host).map(|(key, _)| key.clone())
+    }
+
+    /// The questions that are answered now.
+    pub fn pass(&self) -> PassedQuestions {
+        let questions = self.questions();
+        let files = questions.files.iter().map(|(token, content)| (token.clone(), content.clone())).collect();
+        let handshakes = questions.handshakes.iter().map(|(host, (_, proof))| (host.clone(), proof.clone())).collect();
+        PassedQuestions { files, handshakes }
+    }
+
+    /// Answers these questions as well, until an order that goes on answers the same ones and ends. They are few, and good
+    /// for one order each.
+    pub fn answer_passed(&self, passed: PassedQuestions) {
+        let key = |(host, proof): (String, String)| {
+            challenge_key(&host, proof.as_bytes()).ok().map(|key| (host, (key, proof)))
+        };
+        let handshakes: Vec<_> = passed.handshakes.into_iter().filter_map(key).collect();
+        let mut questions = self.questions();
+        questions.files.extend(passed.files);
+        questions.handshakes.extend(handshakes);
     }
 
     /// Says in the log that a client wants a certificate which is still to come: once for each host.
@@ -122,10 +152,16 @@ impl Issued {
         Answering { issued: self.clone(), question: Question::File(token.to_owned()) }
     }
 
-    /// Answers handshakes of an authority until the value is dropped.
-    pub(super) fn answer_handshake(self: &Arc<Issued>, host: &str, key: Arc<CertifiedKey>) -> Answering {
-        self.questions().handshakes.insert(host.to_owned(), key);
-        Answering { issued: self.clone(), question: Question::Handshake(host.to_owned()) }
+    /// Answers handshakes of an authority with a certificate that has the hash of this proof, until the first value is
+    /// dropped.
+    pub(super) fn answer_handshake(
+        self: &Arc<Issued>,
+        host: &str,
+        proof: String,
+    ) -> Result<(Answering, Arc<CertifiedKey>), rcgen::Error> {
+        let key = challenge_key(host, proof.as_bytes())?;
+        self.questions().handshakes.insert(host.to_owned(), (key.clone(), proof));
+        Ok((Answering { issued: self.clone(), question: Question::Handshake(host.to_owned()) }, key))
     }
 
     fn questions(&self) -> MutexGuard<'_, OpenQuestions> {
@@ -144,7 +180,7 @@ impl Drop for Answering {
 }
 
 /// The certificate that proves a host in a handshake of an authority: it has the hash of the proof (RFC 8737 section 3).
-pub(super) fn challenge_key(host: &str, proof: &[u8]) -> Result<Arc<CertifiedKey>, rcgen::Error> {
+fn challenge_key(host: &str, proof: &[u8]) -> Result<Arc<CertifiedKey>, rcgen::Error> {
     let digest: [u8; 32] = Sha256::digest(proof).into();
     let mut params = CertificateParams::new(vec![host.to_owned()])?;
     params.distinguished_name = DistinguishedName::new();

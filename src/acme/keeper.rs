@@ -1,8 +1,8 @@
 //! [`Acme`]: whose turn it is. A thread of its own looks once a second which hosts are to have a certificate, and gives some of
 //! those that are due their turn, those that never failed first.
 
-use super::failure::FailureKind;
-use super::issued::Issued;
+use super::failure::{FailureKind, OrderError};
+use super::issued::{Issued, PassedQuestions};
 use super::progress::Progress;
 use super::reach::Ports;
 use super::renewal;
@@ -16,16 +16,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Builder;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
-use tokio::task::JoinSet;
+use tokio::task::{self, JoinSet};
 
 /// How often the thread looks.
 const TICK: Duration = Duration::from_secs(1);
 /// So many hosts have their turn at once.
 const MOST_TURNS: usize = 8;
+/// How long turns may take to be broken off. A slow disk makes them wait.
+const HOLDING: Duration = Duration::from_secs(2);
 
 /// Gets certificates, and keeps them.
 pub struct Acme {
@@ -33,12 +37,23 @@ pub struct Acme {
     pub(super) hosts: Mutex<BTreeMap<String, Host>>,
     metrics: Arc<Metrics>,
     is_hurried: AtomicBool,
+    /// What the thread is told; none before it is started.
+    thread: Mutex<Option<UnboundedSender<Command>>>,
+}
+
+/// What the thread does at once.
+enum Command {
+    /// Break all turns off, begin none, and say so.
+    Hold(Sender<()>),
+    /// Begin turns again.
+    GoOn,
 }
 
 /// A host that is to have a certificate.
 pub(super) struct Host {
     pub(super) progress: Progress,
-    pub(super) is_running: bool,
+    /// Its turn, while it has one.
+    turn: Option<task::Id>,
 }
 
 /// The running thread. It ends when this is dropped; orders that run go on at the next start.
@@ -69,7 +84,7 @@ impl Acme {
             has_clear_text,
         };
         let (shared, is_hurried) = (Arc::new(shared), AtomicBool::new(false));
-        Arc::new(Acme { shared, hosts: Mutex::default(), metrics, is_hurried })
+        Arc::new(Acme { shared, hosts: Mutex::default(), metrics, is_hurried, thread: Mutex::default() })
     }
 
     /// Gets certificates from now on for the hosts that `wanted` names, each time it is asked. `None` says that it is too early.
@@ -82,16 +97,18 @@ impl Acme {
     ) -> io::Result<AcmeThread> {
         let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(MOST_TURNS).build()?;
         let (alive, mut ended) = oneshot::channel();
+        let (tell, mut told) = unbounded_channel();
         let acme = self.clone();
         let work = move || {
             runtime.block_on(async {
-                let mut turns = JoinSet::new();
+                let (mut turns, mut is_held) = (JoinSet::new(), false);
                 loop {
-                    if let Some(wanted) = wanted() {
+                    if let Some(wanted) = wanted().filter(|_| !is_held) {
                         acme.give_turns(wanted, &mut turns);
                     }
                     tokio::select! {
                         _ = &mut ended => return,
+                        Some(command) = told.recv() => is_held = acme.obey(command, &mut turns).await,
                         Some(ended) = turns.join_next() => acme.note(ended),
                         () = tokio::time::sleep(TICK) => {}
                     }
@@ -101,7 +118,41 @@ impl Acme {
             runtime.shutdown_background();
         };
         std::thread::Builder::new().name("acme".into()).spawn(work)?;
+        *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(tell);
         Ok(AcmeThread { _alive: alive })
+    }
+
+    /// Breaks all turns off: another process goes on with the stored orders. The questions that were open are still
+    /// answered here, and are to be answered there, too.
+    pub fn hand_over(&self) -> PassedQuestions {
+        let (done, is_done) = channel();
+        if self.tell(Command::Hold(done)) && is_done.recv_timeout(HOLDING).is_err() {
+            tracing::warn!("orders of certificates go on for a moment in this process as well");
+        }
+        self.shared.issued.pass()
+    }
+
+    /// Undoes [`Acme::hand_over`].
+    pub fn take_back(&self) {
+        self.tell(Command::GoOn);
+    }
+
+    fn tell(&self, command: Command) -> bool {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        thread.as_ref().is_some_and(|thread| thread.send(command).is_ok())
+    }
+
+    /// Returns whether no turn may begin.
+    async fn obey(&self, command: Command, turns: &mut JoinSet<Ended>) -> bool {
+        let Command::Hold(done) = command else { return false };
+        let open = self.shared.issued.pass();
+        turns.shutdown().await;
+        self.shared.issued.answer_passed(open);
+        // What their turns have stored is read again when they have another one.
+        self.hosts().clear();
+        // A caller that waits no more has said so.
+        let _ = done.send(());
+        true
     }
 
     /// Ends the pauses after failures, but for those that the authority wants.
@@ -126,16 +177,16 @@ impl Acme {
             failures.filter(|failure| failure.kind != FailureKind::Limited).for_each(|failure| failure.next = now);
         }
         let mut due: Vec<(&String, &mut Host)> =
-            hosts.iter_mut().filter(|(name, host)| !host.is_running && self.is_due(name, host, now)).collect();
+            hosts.iter_mut().filter(|(name, host)| host.turn.is_none() && self.is_due(name, host, now)).collect();
         // A host that fails must not keep another one waiting.
         due.sort_by_key(|(_, host)| host.progress.failure.as_ref().map(|failure| failure.next));
         for (name, host) in due.into_iter().take(MOST_TURNS.saturating_sub(turns.len())) {
-            host.is_running = true;
             let has_certificate = self.shared.issued.has(name);
             if !has_certificate {
                 tracing::info!(host = name, authority = self.shared.settings.directory, "getting a certificate");
             }
-            turns.spawn(Turn::new(self.shared.clone(), name.clone(), host.progress.clone()).take());
+            let turn = Turn::new(self.shared.clone(), name.clone(), host.progress.clone());
+            host.turn = Some(turns.spawn(turn.take()).id());
         }
     }
 
@@ -153,11 +204,11 @@ impl Acme {
         for host in wanted {
             if !hosts.contains_key(host) {
                 let progress = self.shared.storage.progress(host);
-                hosts.insert(host.clone(), Host { progress, is_running: false });
+                hosts.insert(host.clone(), Host { progress, turn: None });
             }
         }
         hosts.retain(|name, host| {
-            let stays = host.is_running || wanted.contains(name);
+            let stays = host.turn.is_some() || wanted.contains(name);
             if !stays && let Some(certificate) = self.shared.issued.get(name) {
                 let until = certificate.not_after.to_http_date();
                 tracing::warn!(
@@ -178,9 +229,11 @@ impl Acme {
         now >= renewal::due(&certificate, suggestion) || renewal::is_to_be_asked(&certificate, suggestion, now)
     }
 
-    fn note(&self, ended: Result<Ended, tokio::task::JoinError>) {
-        // A turn that panicked: its host has it again, since its end is not known.
-        let Ok(Ended { host, progress, outcome }) = ended else { return };
+    fn note(&self, ended: Result<Ended, task::JoinError>) {
+        let Ended { host, progress, outcome } = match ended {
+            Ok(ended) => ended,
+            Err(broken) => return self.note_broken(broken.id()),
+        };
         match &outcome {
             Outcome::Obtained => {
                 let until = self.shared.issued.get(&host).map(|certificate| certificate.not_after.to_http_date());
@@ -195,7 +248,17 @@ impl Acme {
             Outcome::Asked => {}
         }
         if let Some(known) = self.hosts().get_mut(&host) {
-            (known.progress, known.is_running) = (progress, false);
+            (known.progress, known.turn) = (progress, None);
+        }
+    }
+
+    /// A turn that panicked, which the log says.
+    fn note_broken(&self, turn: task::Id) {
+        let (now, mut hosts) = (self.now(), self.hosts());
+        if let Some(host) = hosts.values_mut().find(|host| host.turn == Some(turn)) {
+            host.progress.fail(&OrderError::Broken, None, now);
+            host.turn = None;
+            self.metrics.certificate_ordered(OrderError::Broken.kind().name());
         }
     }
 }

@@ -10,6 +10,10 @@
 //! - `Paused`: the last attempt failed. The pause is stored, and its end moves the host to `Due`.
 //! - `Certified`: its certificate is in use. Two thirds of its life, or the window that the authority suggests (RFC 9773),
 //!   move it to `Due`.
+//!
+//! In an upgrade the running process breaks its turns off ([`Acme::hand_over`]) and passes the answers to open questions of
+//! the authority. The next process gives the same answers, and goes on with the stored orders once it alone accepts
+//! connections.
 
 mod account;
 mod authority;
@@ -25,6 +29,6 @@ mod status;
 mod storage;
 mod turn;
 
-pub use issued::{ALPN, Issued};
+pub use issued::{ALPN, Issued, PassedQuestions};
 pub use keeper::{Acme, AcmeThread};
 pub use reach::Ports;

@@ -2,9 +2,11 @@
 //! due, nor what becomes of a failure.
 
 use super::failure::{self, OrderError};
-use super::issued::{Answering, Issued, challenge_key};
+use super::issued::{Answering, Issued};
 use super::progress::{ChallengeKind, RunningOrder};
-use instant_acme::{AuthorizationStatus, ChallengeType, KeyAuthorization, Order, OrderStatus, RetryPolicy};
+use instant_acme::{
+    AuthorizationStatus, ChallengeStatus, ChallengeType, KeyAuthorization, Order, OrderStatus, RetryPolicy,
+};
 use rcgen::{CertificateParams, DistinguishedName, KeyPair};
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,7 +71,10 @@ async fn answer(
             .challenge(kind_of_authority)
             .ok_or_else(|| OrderError::Refused("the authority does not offer this challenge".into()))?;
         answering.push(prepare(&challenge.token, &challenge.key_authorization(), kind, host, issued)?);
-        challenge.set_ready().await?;
+        // Of an order that goes on, the authority may be told already.
+        if challenge.status == ChallengeStatus::Pending {
+            challenge.set_ready().await?;
+        }
     }
     Ok(answering)
 }
@@ -83,7 +88,7 @@ fn prepare(
 ) -> Result<Answering, OrderError> {
     Ok(match kind {
         ChallengeKind::Http => issued.answer_file(token, proof.as_str().to_owned()),
-        ChallengeKind::TlsAlpn => issued.answer_handshake(host, challenge_key(host, proof.as_str().as_bytes())?),
+        ChallengeKind::TlsAlpn => issued.answer_handshake(host, proof.as_str().to_owned())?.0,
     })
 }
 

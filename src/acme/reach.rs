@@ -5,7 +5,7 @@ mod addresses;
 mod file;
 mod handshake;
 
-use super::issued::{Issued, challenge_key};
+use super::issued::Issued;
 use super::progress::ChallengeKind;
 use addresses::addresses;
 use base64::Engine;
@@ -79,10 +79,9 @@ impl Reach<'_> {
                 }
             }
             ChallengeKind::TlsAlpn => {
-                let Ok(key) = challenge_key(host, content.as_bytes()) else {
+                let Ok((_answering, key)) = self.issued.answer_handshake(host, content) else {
                     return Reached::Nobody("a certificate for the question cannot be made".into());
                 };
-                let _answering = self.issued.answer_handshake(host, key.clone());
                 for address in addresses {
                     let address = SocketAddr::new(*address, self.ports.tls);
                     reached.push(limited(address, handshake::ask(address, host, &key)).await);

@@ -138,7 +138,16 @@ impl Turn {
         if let Some(running) = self.progress.order.clone() {
             let account = self.account().await?;
             match account.order(running.url.clone()).await {
-                Ok(order) => return self.complete(order, &running).await,
+                Ok(order) => match self.complete(order, &running).await {
+                    // The authority may have asked while no crawlgate answered.
+                    Err(OrderError::Refused(reason)) => {
+                        tracing::info!(
+                            host = self.host,
+                            "the order of before failed: {reason}; crawlgate makes another one"
+                        );
+                    }
+                    outcome => return outcome,
+                },
                 Err(error @ Error::Api(_)) => {
                     tracing::debug!(host = self.host, %error, "the authority does not know the order any more");
                     self.set_order(None)?;
@@ -188,7 +197,10 @@ impl Turn {
             // An authority may refuse this of a certificate that was replaced already, and then takes the order without.
             Some(id) => match account.new_order(&NewOrder::new(&identifiers).replaces(id)).await {
                 Ok(order) => order,
-                Err(_) => account.new_order(&NewOrder::new(&identifiers)).await?,
+                Err(error) => match OrderError::from(error) {
+                    error @ OrderError::Limited(_) => return Err(error),
+                    _ => account.new_order(&NewOrder::new(&identifiers)).await?,
+                },
             },
             None => account.new_order(&NewOrder::new(&identifiers)).await?,
         };

@@ -3,13 +3,15 @@
 
 use super::cached_versions::RobotsCache;
 use super::clock_steps::TOLERANCE;
+use super::crawl_rate::PassedRates;
 use super::observations::{Key, key};
-use super::proven_fetches::{ProvenFetch, ProvenFetches};
+use super::proven_fetches::{PassedFetches, ProvenFetch, ProvenFetches};
 use super::{CrawlRate, RateKey, Traps};
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry, calls_itself};
 use crate::policy::site::Site;
 use crate::verdict::{Behaviour, Case, Claimant, Facts, Identity, behaviour_counts, claim_label, crawl_delay};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// The memory of what clients did.
@@ -20,6 +22,13 @@ pub struct Behaviours {
     /// Marked clients.
     pub traps: Traps,
     proven_fetches: ProvenFetches,
+}
+
+/// What no table of the state store has, for the next process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PassedBehaviours {
+    rates: PassedRates,
+    fetches: PassedFetches,
 }
 
 /// Whether a request counts against the crawl rate.
@@ -93,9 +102,19 @@ fn of_the_one_in_force<T>(
 }
 
 impl Behaviours {
-    /// With the marked clients that are remembered.
-    pub fn with(traps: Traps) -> Behaviours {
-        Behaviours { traps, ..Behaviours::default() }
+    /// With the marked clients that are remembered, and what the process before passed, if there was one. `lived` is on the
+    /// clock of that process.
+    pub fn with(traps: Traps, passed: Option<PassedBehaviours>, lived: Duration) -> Behaviours {
+        let Some(PassedBehaviours { rates, fetches }) = passed else {
+            return Behaviours { traps, ..Behaviours::default() };
+        };
+        let (crawl_rates, proven_fetches) = (CrawlRate::passed(rates, lived), ProvenFetches::passed(fetches));
+        Behaviours { crawl_rates, traps, proven_fetches }
+    }
+
+    /// What the next process has from no table.
+    pub fn pass(&self, lived: Duration) -> PassedBehaviours {
+        PassedBehaviours { rates: self.crawl_rates.pass(lived), fetches: self.proven_fetches.pass() }
     }
 
     /// The client's behaviour, this request included. `lived` is the time that the clock has lived through, which measures

@@ -1,7 +1,8 @@
+use super::proven_fetches::{ProvenFetch, ProvenFetches};
 use super::*;
 use crate::clock::Moment;
 use crate::crawlers::Registry;
-use crate::policy::{HostHistories, HostHistory, ParsedVersion, SiteEntry, Snapshot, SupersededVersion};
+use crate::policy::{HostHistories, HostHistory, ParsedVersion, SiteEntry, Snapshot, SupersededVersion, Version};
 use crate::state::StateStore;
 use crate::time::Timestamp;
 use crate::verdict::{
@@ -159,6 +160,26 @@ fn a_million_names_and_addresses_leave_the_table_of_paces_bounded_and_hold_the_l
     }
     assert!(crawl_rate.len() <= 65_536, "{}", crawl_rate.len());
     assert!(crawl_rate.look(from(999_999), delay, milliseconds(1_000_001)).is_some(), "it was just here");
+}
+
+#[test]
+fn next_process_goes_on_with_crawl_rates_and_proven_fetches() {
+    let (before, delay, now) = (Behaviours::default(), Duration::from_secs(10), Duration::from_secs(103));
+    let from = |address| party("shop", "bingbot", Identity::Unverified, address);
+    assert_eq!(before.crawl_rates.ask(from("192.0.2.1"), delay, Duration::from_secs(100)), None);
+    assert_eq!(before.crawl_rates.ask(from("192.0.2.2"), delay, Duration::from_secs(80)), None);
+    let passed = serde_json::to_string(&before.pass(now)).expect("JSON");
+    let passed = serde_json::from_str(&passed).expect("what was passed");
+    let next = Behaviours::with(Traps::default(), Some(passed), now);
+    assert_eq!(next.crawl_rates.ask(from("192.0.2.1"), delay, now), Some(Duration::from_secs(6)));
+    assert_eq!((next.crawl_rates.len(), next.crawl_rates.ask(from("192.0.2.2"), delay, now)), (1, None));
+
+    let fetches = ProvenFetches::default();
+    let fetch = ProvenFetch { key: b"shop", crawler: "bingbot", version: Version([7; 8]) };
+    fetches.add(fetch, Identity::Unverified, Some(address("192.0.2.1")), Timestamp(1_000));
+    let (next, span) = (ProvenFetches::passed(fetches.pass()), Timestamp(0)..=Timestamp(2_000));
+    assert!(next.within(fetch, Some(address("192.0.2.1")), span.clone()));
+    assert!(!next.within(fetch, Some(address("192.0.2.2")), span));
 }
 
 // ---- traps

@@ -5,8 +5,9 @@
 
 use super::observations::Key;
 use super::traps::network;
-use crate::bounded::{Bounded, Ends};
+use crate::bounded::{Bounded, Ends, Seed};
 use crate::verdict::Identity;
+use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -71,12 +72,38 @@ impl Ends for Arrival {
     }
 }
 
+/// The crawl rates of one process for the next one, which counts the time lived through from the same moment on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PassedRates {
+    seed: Seed,
+    /// Hash, and both moments of an arrival in milliseconds.
+    arrivals: Vec<(u64, u64, u64)>,
+}
+
 /// The crawl rate of every crawler on every host, of each address by itself where the client is not verified. Where there
 /// are too many, those whose delay is over are as good as forgotten; of others each may come once too soon.
 #[derive(Debug, Default)]
 pub struct CrawlRate(Bounded<Arrival>);
 
 impl CrawlRate {
+    /// Goes on where another process was.
+    pub fn passed(passed: PassedRates, now: Duration) -> CrawlRate {
+        let table = Bounded::seeded(passed.seed);
+        for (hash, at, over) in passed.arrivals {
+            let arrival = Arrival { at: Duration::from_millis(at), over: Duration::from_millis(over) };
+            table.insert(hash, arrival, now);
+        }
+        CrawlRate(table)
+    }
+
+    /// What the next process needs: the arrivals whose delay is not over. Less than a millisecond of each is left out.
+    pub fn pass(&self, now: Duration) -> PassedRates {
+        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let arrival =
+            |hash, last: &Arrival| (last.over > now).then(|| (hash, milliseconds(last.at), milliseconds(last.over)));
+        PassedRates { seed: self.0.seed(), arrivals: self.0.collect_hashed(arrival) }
+    }
+
     /// Takes a request in, and says for how long it comes too soon, if it does; such a one does not count.
     pub fn ask(&self, party: RateKey<'_>, delay: Duration, now: Duration) -> Option<Duration> {
         let taken_in = self.0.change(self.hash(party), now, |last| {

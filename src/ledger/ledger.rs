@@ -12,12 +12,12 @@ use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry};
 use crate::policy::site::name_and_port;
 use crate::policy::{SiteEntry, Snapshot, Version};
-use crate::state::{Fact, PreviousRun, Remembered, StateStore};
+use crate::state::{Fact, Remembered, StateStore};
 use crate::time::Timestamp;
-use crate::verdict::{CachedVersions, Claimant, Identity, claim_label};
+use crate::verdict::{CachedVersions, Claimant, Identity, claim_label, superseded_since};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 /// What was served to which crawler, and since when which host is observed.
@@ -33,7 +33,12 @@ pub struct Ledger {
     generation: AtomicU64,
     /// Who is told what is served, once another process has the state directory.
     successor: RwLock<Option<Successor>>,
+    /// Since when the process before may have served what this one does not know yet: [`NOBODY`] where none is left.
+    predecessor_since: AtomicI64,
 }
+
+/// No process before this one answers requests.
+const NOBODY: i64 = i64::MAX;
 
 /// Tells the next process.
 struct Successor(Box<dyn Fn(ServedCopy) + Send + Sync>);
@@ -113,11 +118,10 @@ impl Ledger {
         if let Some(since) = previous.unknown_since() {
             observations.serve_everyone(|host| published_since(snapshot, host, since), now);
         }
-        if remembered.is_handed_over {
-            // The process before may still serve what is superseded with this start.
-            observations.serve_everyone(|host| superseded_since_end(snapshot, host, previous), now);
-        }
         let ledger = Ledger::with(observations, list_health, new_hosts, snapshot, moment);
+        if let Some(end) = previous.end().filter(|_| remembered.is_handed_over) {
+            ledger.predecessor_since.store(end.0, Ordering::Release);
+        }
         let facts = ledger.observations.facts(now);
         (ledger, facts)
     }
@@ -130,8 +134,8 @@ impl Ledger {
         moment: Moment,
     ) -> Ledger {
         let (clock, generation) = (ClockSteps::new(moment), AtomicU64::new(snapshot.generation));
-        let successor = RwLock::default();
-        let ledger = Ledger { observations, clock, new_hosts, list_health, generation, successor };
+        let (successor, predecessor_since) = (RwLock::default(), AtomicI64::new(NOBODY));
+        let ledger = Ledger { observations, clock, new_hosts, list_health, generation, successor, predecessor_since };
         ledger.settle(snapshot, moment.now);
         ledger
     }
@@ -153,9 +157,19 @@ impl Ledger {
             return (CachedVersions::of_anyone(claimant, moment.now), HostVisit::Known);
         };
         let cache = RobotsCache::of(claimant.claim, registry, entry);
+        let set_by = self.clock.set_by(moment);
         // What the next process has served, this one does not know: it accuses no crawler.
-        let set_by = self.clock.set_by(moment).or_else(|| self.is_handed_over().then_some(0));
-        let cached = |host: &Host| cached_versions(claimant, cache, Some(host), moment.now, set_by);
+        let is_handed_over = self.is_handed_over();
+        let since = self.predecessor_since.load(Ordering::Acquire);
+        let cached = |host: &Host| {
+            let mut cached = cached_versions(claimant, cache, Some(host), moment.now, set_by);
+            cached.may_be_unknown |= is_handed_over;
+            // What the process before serves at this moment is told a moment later.
+            if since != NOBODY {
+                cached.cached |= superseded_since(claimant, Timestamp(since));
+            }
+            cached
+        };
         self.observations.look(&key, |host| match host {
             Some(host) if host.is_due(entry.site.grace, moment.now) => (cached(host), HostVisit::Due),
             Some(host) => (cached(host), HostVisit::Known),
@@ -180,7 +194,9 @@ impl Ledger {
     pub fn served(&self, registry: &Registry, entry: &SiteEntry, host: &[u8], claim: Claim, now: Timestamp) {
         let Some(key) = key(host) else { return };
         let names = [RobotsCache::of(claim, registry, entry).name, ANYONE];
-        if let Some(Successor(tell)) = &*self.successor.read().unwrap_or_else(PoisonError::into_inner) {
+        // Held to the end: a hand-over waits for what is noted without it, and stores it.
+        let successor = self.successor.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Successor(tell)) = &*successor {
             let (host, crawler) = (String::from_utf8_lossy(&key).into_owned(), names[0].to_owned());
             tell(ServedCopy { host, crawler, version: entry.site.robots_txt.version.0, at: now.0 });
         }
@@ -191,7 +207,8 @@ impl Ledger {
         }
     }
 
-    /// From now on another process has the state directory: it is told what this one serves.
+    /// From now on another process has the state directory: it is told what this one serves. What was served before is with
+    /// the state store when this returns.
     pub fn hand_over(&self, tell: impl Fn(ServedCopy) + Send + Sync + 'static) {
         *self.successor.write().unwrap_or_else(PoisonError::into_inner) = Some(Successor(Box::new(tell)));
     }
@@ -219,10 +236,14 @@ impl Ledger {
         self.observations.serve(&key, names, Version(copy.version), at, || self.new_host(entry, host, at));
     }
 
-    /// The process before is gone without a farewell, or may have served what is superseded since: all of what was
-    /// published since then counts as served to every crawler.
-    pub fn may_have_been_served(&self, snapshot: &Snapshot, since: Timestamp, now: Timestamp) {
-        self.observations.serve_everyone(|host| published_since(snapshot, host, since), now);
+    /// The process before has told everything that it served; or it has not, and all of what was published since it handed
+    /// over counts as served to every crawler.
+    pub fn predecessor_ended(&self, snapshot: &Snapshot, has_told_all: bool, now: Timestamp) {
+        let since = Timestamp(self.predecessor_since.load(Ordering::Acquire));
+        if !has_told_all && since.0 != NOBODY {
+            self.observations.serve_everyone(|host| published_since(snapshot, host, since), now);
+        }
+        self.predecessor_since.store(NOBODY, Ordering::Release);
     }
 
     /// By how many seconds the clock was set, until the next tick. Until then the ledger accuses no crawler.
@@ -348,13 +369,6 @@ fn owner_of(snapshot: &Snapshot, host: &[u8]) -> Owner {
 fn list_of<'a>(registry: &'a Registry, entry: Option<&'a SiteEntry>, claim: Claim) -> (&'a str, &'a str) {
     let site = entry.map(|entry| &*entry.site);
     (site.map_or(EVERY_SITE, |site| site.name.as_str()), claim_label(claim, registry, site).unwrap_or_default())
-}
-
-/// The versions on a host that are superseded since the end of the run before.
-fn superseded_since_end(snapshot: &Snapshot, host: &[u8], previous: PreviousRun) -> Vec<Version> {
-    let Some(end) = previous.end() else { return Vec::new() };
-    let superseded = snapshot.history(host).superseded.iter().filter(|held| held.superseded_at >= end);
-    superseded.map(|held| held.parsed.version).collect()
 }
 
 /// The versions that were published on a host at a moment or later.

@@ -22,7 +22,7 @@ mod proven_fetches;
 mod stored;
 mod traps;
 
-pub use behaviour::{Behaviours, RateStep};
+pub use behaviour::{Behaviours, PassedBehaviours, RateStep};
 pub use crawl_rate::{CrawlRate, RateKey, gcra};
 pub use host::Visit;
 pub use ledger::{CrawlerVisits, HostVisit, Ledger, ServedCopy};

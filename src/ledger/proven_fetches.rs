@@ -1,12 +1,14 @@
 //! Which clients were served the version in force, as far as that is proven: [`ProvenFetches`]. A verified fetch counts
 //! for the crawler at every address, any other for its address alone: another client may have fetched under the name.
-//! Knows hashes and moments. Forgotten at a restart: a client without a proven fetch is held to less.
+//! Knows hashes and moments. An upgrade passes them to the next process. Forgotten at a restart: a client without a
+//! proven fetch is held to less.
 
 use super::traps::network;
-use crate::bounded::{Bounded, Ends};
+use crate::bounded::{Bounded, Ends, Seed};
 use crate::policy::Version;
 use crate::time::Timestamp;
 use crate::verdict::Identity;
+use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
@@ -34,11 +36,34 @@ impl Ends for ServedAt {
     }
 }
 
+/// The fetches that one process remembers, for the next one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PassedFetches {
+    seed: Seed,
+    /// Hash, and when the version was served last.
+    fetches: Vec<(u64, i64)>,
+}
+
 /// The fetches that are remembered. Where there are too many the oldest go: the client that made them is held to less.
 #[derive(Debug, Default)]
 pub struct ProvenFetches(Bounded<ServedAt>);
 
 impl ProvenFetches {
+    /// Goes on where another process was.
+    pub fn passed(passed: PassedFetches) -> ProvenFetches {
+        let table = Bounded::seeded(passed.seed);
+        for (hash, at) in passed.fetches {
+            table.insert(hash, ServedAt(Timestamp(at)), Timestamp(i64::MIN));
+        }
+        ProvenFetches(table)
+    }
+
+    /// All of them, for the next process.
+    pub fn pass(&self) -> PassedFetches {
+        let fetches = self.0.collect_hashed(|hash, served| Some((hash, served.0.0)));
+        PassedFetches { seed: self.0.seed(), fetches }
+    }
+
     /// Notes that a version was served whole.
     pub fn add(&self, fetch: ProvenFetch<'_>, identity: Identity, address: Option<IpAddr>, now: Timestamp) {
         let proven = match (identity, address) {

@@ -5,6 +5,7 @@ mod moved;
 mod network_list_health;
 mod odd;
 mod restart;
+mod upgrades;
 
 use super::Ledger;
 use super::host::{ANYONE, Host, Owner};
@@ -71,6 +72,8 @@ struct World {
     now: i64,
     /// How far the clock on the wall is from what it was at first.
     set: i64,
+    /// The process before, which still answers.
+    before: Option<upgrades::Draining>,
 }
 
 /// Without a past, and with crawlers told apart in the same way since ever.
@@ -88,7 +91,7 @@ impl World {
         let history = new_history(Timestamp(now));
         let snapshot = with_history(Snapshot::new(vec![entry.clone()], 0), &history);
         let (ledger, disk) = Disk::open(state, &snapshot, moment(now, 0));
-        World { entry, history, ledger, disk, now, set: 0 }
+        World { entry, history, ledger, disk, now, set: 0, before: None }
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -231,10 +234,22 @@ enum Event {
     Publish(usize),
     Fetch(usize, usize),
     Ask(usize, usize, usize),
-    Restart { down: i64, in_order: bool, version: Option<usize> },
+    Restart {
+        down: i64,
+        in_order: bool,
+        version: Option<usize>,
+    },
     LoseState,
     SetClock(i64),
     Tick,
+    /// Another process takes over, perhaps with another version. The one before still answers.
+    Upgrade(Option<usize>),
+    /// The same, and the next process dies. It may have served a crawler by then.
+    FailedUpgrade(usize, Option<usize>),
+    /// The process before serves a crawler.
+    FetchBefore(usize),
+    /// The process before ends, in order or not.
+    EndBefore(bool),
 }
 
 /// Mostly all is open or all is closed: that is where copies differ.
@@ -270,8 +285,12 @@ fn troubled_events() -> impl Strategy<Value = Vec<Event>> {
         1 => Just(Event::LoseState),
         2 => prop_oneof![-40 * HOUR..40 * HOUR, Just(30 * HOUR)].prop_map(Event::SetClock),
         2 => Just(Event::Tick),
+        3 => proptest::option::of(version()).prop_map(Event::Upgrade),
+        1 => (version(), proptest::option::of(crawler())).prop_map(|(version, served)| Event::FailedUpgrade(version, served)),
+        4 => crawler().prop_map(Event::FetchBefore),
+        2 => any::<bool>().prop_map(Event::EndBefore),
     ];
-    proptest::collection::vec(event, 4..16)
+    proptest::collection::vec(event, 4..20)
 }
 
 /// The definition of 5.4 over everything that ever happened, with nothing remembered in between.
@@ -375,8 +394,8 @@ struct Obedient {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever happens to crawlgate: restarts, crashes, a state that is lost, a clock that is set; and whoever else
-    /// fetches in its name.
+    /// Whatever happens to crawlgate: restarts, crashes, upgrades, a state that is lost, a clock that is set; and whoever
+    /// else fetches in its name.
     #[test]
     fn obedient_crawler_is_never_called_a_violator(first in version(), before in version(), events in troubled_events()) {
         let directory = tempfile::tempdir().expect("a directory");
@@ -398,6 +417,7 @@ proptest! {
                 Event::Pass(minutes) => {
                     // The thread that ticks is not the one that is late.
                     world.now += minutes * 60;
+                    world.tell();
                     world.tick();
                 }
                 Event::Publish(version) => world.publish(version),
@@ -414,6 +434,8 @@ proptest! {
                     prop_assert!(!(allowed && kind == Kind::Violation), "{:?}", events);
                 }
                 Event::Restart { down, in_order, version } => {
+                    world.end_before(true);
+                    world.tick();
                     world.end(in_order);
                     if down > 60 {
                         // Somebody else serves meanwhile, something else.
@@ -428,6 +450,7 @@ proptest! {
                     world.start();
                 }
                 Event::LoseState => {
+                    world.end_before(true);
                     world.end(true);
                     std::fs::remove_file(directory.path().join("state.db")).expect("removed");
                     let now = world.wall();
@@ -436,7 +459,24 @@ proptest! {
                 }
                 Event::SetClock(seconds) => world.set += seconds,
                 Event::Tick => world.tick(),
+                Event::Upgrade(version) => {
+                    world.end_before(true);
+                    world.upgrade(version);
+                }
+                Event::FailedUpgrade(version, served) => {
+                    world.end_before(true);
+                    world.fail_to_upgrade(version, served);
+                    if let Some(crawler) = served {
+                        crawlers[CACHES[crawler].0][0].copies.push((version, world.now));
+                    }
+                }
+                Event::FetchBefore(crawler) => {
+                    let served = world.fetch_before(crawler);
+                    crawlers[CACHES[crawler].0][0].copies.extend(served.map(|version| (version, world.now)));
+                }
+                Event::EndBefore(in_order) => world.end_before(in_order),
             }
+            prop_assert!(world.before_accuses_no_crawler(), "{:?}", events);
         }
     }
 

@@ -2,7 +2,8 @@
 //! they read of it.
 
 use super::ServerError;
-use crate::acme::{Acme, AcmeThread, Issued, Ports};
+use super::hand_over::Upgrades;
+use crate::acme::{Acme, AcmeThread, Issued, PassedQuestions, Ports};
 use crate::admin::Operations;
 use crate::edge::Certificates;
 use crate::policy::Snapshot;
@@ -12,6 +13,7 @@ use crate::upkeep::Instance;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Where authorities ask.
 const PORTS: Ports = Ports { http: 80, tls: 443 };
@@ -63,7 +65,12 @@ impl AuthorityParts {
         Some(Acme::open((said, ports), state, has_clear_text, self.issued.clone(), clock, metrics))
     }
 
-    /// Gets certificates from now on.
+    /// Answers what an authority may ask because of the process before.
+    pub fn go_on(&self, questions: PassedQuestions) {
+        self.issued.answer_passed(questions);
+    }
+
+    /// Gets certificates as soon as every connection comes to this process: an authority asks at once.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -72,13 +79,14 @@ impl AuthorityParts {
         acme: &Arc<Acme>,
         settings: &Settings,
         operations: Arc<Operations>,
+        upgrades: Arc<Upgrades>,
     ) -> Result<AcmeThread, ServerError> {
+        upgrades.orders_by(acme.clone());
         let named = settings.acme().and_then(|said| said.hosts.clone());
         let certificates = self.certificates.clone();
         let sites = operations.instance.sites.clone();
         let wanted = move || {
-            // An authority asks at once.
-            if !operations.is_ready() {
+            if !operations.is_ready() || upgrades.shares_listeners.load(Ordering::Acquire) {
                 return None;
             }
             let hosts =

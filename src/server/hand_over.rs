@@ -6,19 +6,22 @@ use super::rooms::Rooms;
 use super::service_manager::tell;
 use super::sockets::Passable;
 use super::stop::Stop;
+use crate::acme::Acme;
 use crate::admin::control::ControlSocket;
 use crate::admin::{Operations, UpgradeRefused, UpgradeReport, UpgradeRequest};
 use crate::settings::Settings;
 use crate::state::{StateStore, StoreHealth};
 use crate::upgrade::{
-    Channel, FromPredecessor, FromSuccessor, ListenerName, Locks, NextProcess, Program, Running, UpgradeError,
+    Channel, FromPredecessor, FromSuccessor, Handed, ListenerName, Memory, NextProcess, Program, Running, UpgradeError,
 };
 use crate::upkeep::{Instance, keep_everything};
+use crate::upstreams::Upstreams;
 use sd_notify::NotifyState;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -71,6 +74,13 @@ pub(super) struct Upgrades {
     listeners: Listeners,
     /// The process before, while it still answers requests.
     pub(super) predecessor: Mutex<Option<Channel>>,
+    /// Told when it has ended.
+    has_ended: Condvar,
+    /// Whether the process before accepts connections, too.
+    pub(super) shares_listeners: AtomicBool,
+    /// What gets certificates, if anything does.
+    acme: OnceLock<Arc<Acme>>,
+    upstreams: Arc<Upstreams>,
     /// One upgrade at a time.
     one: Mutex<()>,
     /// What tells the next process which robots.txt is served.
@@ -97,6 +107,10 @@ impl Upgrades {
             stop,
             listeners,
             predecessor: Mutex::default(),
+            has_ended: Condvar::new(),
+            shares_listeners: AtomicBool::new(false),
+            acme: OnceLock::new(),
+            upstreams: rooms.upstreams.clone(),
             one: Mutex::default(),
             relay: Mutex::default(),
             next: OnceLock::new(),
@@ -131,17 +145,29 @@ impl Upgrades {
         Ok(UpgradeReport { before, pid, milliseconds: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX) })
     }
 
+    /// Certificates are got by this.
+    pub(super) fn orders_by(&self, acme: Arc<Acme>) {
+        // It is set once, before anything is offered.
+        let _ = self.acme.set(acme);
+    }
+
     fn end_predecessor(&self, may_end_it: bool) -> Result<(), UpgradeRefusal> {
-        let end = Instant::now() + ENDING;
-        loop {
-            match &*lock(&self.predecessor) {
-                None => return Ok(()),
-                Some(_) if !may_end_it || Instant::now() > end => return Err(UpgradeRefusal::Draining),
-                // One that has just ended is noticed soon.
-                Some(channel) => drop(channel.send(&FromSuccessor::End, &[])),
-            }
-            std::thread::sleep(Duration::from_millis(20));
+        let predecessor = lock(&self.predecessor);
+        let Some(channel) = &*predecessor else { return Ok(()) };
+        if !may_end_it {
+            return Err(UpgradeRefusal::Draining);
         }
+        // One that has just ended is noticed soon.
+        let _ = channel.send(&FromSuccessor::End, &[]);
+        let waited = self.has_ended.wait_timeout_while(predecessor, ENDING, |left| left.is_some());
+        let (predecessor, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if predecessor.is_some() { Err(UpgradeRefusal::Draining) } else { Ok(()) }
+    }
+
+    /// The process before is gone.
+    pub(super) fn predecessor_ended(&self) {
+        *lock(&self.predecessor) = None;
+        self.has_ended.notify_all();
     }
 
     /// Step 4: the next process serves.
@@ -152,21 +178,21 @@ impl Upgrades {
             control.pass_on();
         }
         lock(&self.listeners).clear();
+        // Before the last connection can end: then it is looked for. It is set once: one upgrade at a time, and none after it.
+        let next = self.next.get_or_init(|| next);
         self.stop.leave();
         if let Err(error) = next.leave_to_it() {
             tracing::warn!(%error, "upgrade: the next process serves, and does not say that commands reach it");
         }
-        let heard = next.channel().try_clone();
-        // It is set once: one upgrade at a time, and none after it.
-        let _ = self.next.set(next);
-        let Ok(heard) = heard else { return };
+        let Ok(heard) = next.channel().try_clone() else { return };
         let upgrades = self.clone();
         let listen = move || {
             while let Ok((message, _)) = heard.receive::<FromSuccessor>(None) {
                 match message {
                     FromSuccessor::Reopen => upgrades.reopen_logs(),
                     FromSuccessor::End => upgrades.stop.now("an upgrade"),
-                    _ => return,
+                    // Late, or of a later version.
+                    _ => {}
                 }
             }
         };
@@ -188,13 +214,15 @@ impl Upgrades {
         }
     }
 
-    /// The last connection has ended. Says whether another process serves.
-    pub(super) fn farewell(&self) -> bool {
+    /// Nothing is served any more, but for connections that are cut off. Says whether another process serves.
+    pub(super) fn farewell(&self, cut_off: usize) -> bool {
         lock(&self.listeners).clear();
         let Some(next) = self.next.get() else { return false };
+        // It is told that this process leaves first.
+        let _over = lock(&self.one);
         self.instance.ledger.take_back();
         self.end_relay();
-        if let Err(error) = next.channel().send(&FromPredecessor::Farewell, &[]) {
+        if let Err(error) = next.channel().send(&FromPredecessor::Farewell { cut_off }, &[]) {
             tracing::warn!(%error, "upgrade: the next process is gone");
         }
         true
@@ -224,7 +252,7 @@ impl Running for Upgrades {
         listeners.iter().map(|(passed, descriptor)| Ok((passed.clone(), descriptor.try_clone()?))).collect()
     }
 
-    fn close_state(&self, next: Channel) -> io::Result<Locks> {
+    fn close_state(&self, next: Channel) -> io::Result<Handed> {
         let (tell, told) = channel();
         let relay = move || {
             for copy in told {
@@ -240,12 +268,20 @@ impl Running for Upgrades {
         self.instance.evidence.close();
         let state = self.store.hand_over().map_err(io::Error::other)?;
         let control = self.control.get().map(|control| control.share_lock()).transpose()?.flatten();
-        Ok(Locks { state, control })
+        let lived = self.instance.clock.moment().lived;
+        let memory = Memory {
+            lived: u64::try_from(lived.as_millis()).unwrap_or(u64::MAX),
+            behaviours: Some(self.instance.behaviours.pass(lived)),
+            servers: self.upstreams.pass(),
+            questions: self.acme.get().map(|acme| acme.hand_over()).unwrap_or_default(),
+        };
+        Ok(Handed { state, control, memory })
     }
 
     fn take_back(&self, may_have_served: bool) {
         self.instance.ledger.take_back();
         self.end_relay();
+        self.acme.get().into_iter().for_each(|acme| acme.take_back());
         if let Err(error) = self.store.take_back() {
             tracing::error!("{error}; facts wait in memory, and the next start will treat this run as crashed");
         }

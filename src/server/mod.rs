@@ -159,10 +159,10 @@ pub fn run(settings: Settings, beginning: Beginning, announce: impl FnOnce(&Boun
     let certificates = Arc::new(certificates);
     let authority = AuthorityParts::new(&settings, issued, certificates.clone())?;
     let Begun { taken, control, successor, is_replaceable } = begin(beginning, passed, &settings)?;
-    let Taken { mut inherited, state_lock, control_lock } = taken;
+    let Taken { mut inherited, state_lock, control_lock, memory } = taken;
     let Sockets { proxy, decisions, admin, bound, passable } = Sockets::bind(&settings, &mut inherited)?;
     inherited.close_the_rest();
-    let (rooms, robots) = Rooms::open(&settings, &authority, state_lock)?;
+    let (rooms, robots) = Rooms::open(&settings, &authority, (state_lock, memory))?;
     origin_robots::start(robots, rooms.instance.clock.clone())
         .map_err(ServerError::io("cannot start the thread for the origins' robots.txt"))?;
 
@@ -191,18 +191,24 @@ pub fn run(settings: Settings, beginning: Beginning, announce: impl FnOnce(&Boun
         rooms.store.settle()?;
         follow(predecessor, &told, upgrades.clone(), &rooms, (door.clone(), control_lock))?;
     }
-    let _acme = acme.as_ref().map(|acme| authority.start(acme, &settings, rooms.operations.clone())).transpose()?;
+    let start = |acme| authority.start(acme, &settings, rooms.operations.clone(), upgrades.clone());
+    let _acme = acme.as_ref().map(start).transpose()?;
 
     say(&settings, &rooms, &bound);
     announce(&bound);
-    server.run();
-    end((background, rooms), &upgrades, &door, &paths);
+    let cut_off = server.run();
+    end((background, rooms), (&upgrades, cut_off), &door, &paths);
     Ok(())
 }
 
 /// Nothing is served any more. What another process has taken over is its business.
-fn end((background, rooms): (Background, Rooms), upgrades: &Upgrades, door: &ControlDoor, paths: &[PathBuf]) {
-    let has_left = upgrades.farewell();
+fn end(
+    (background, rooms): (Background, Rooms),
+    (upgrades, cut_off): (&Upgrades, usize),
+    door: &ControlDoor,
+    paths: &[PathBuf],
+) {
+    let has_left = upgrades.farewell(cut_off);
     background.close();
     if !has_left {
         rooms.close();

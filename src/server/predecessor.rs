@@ -6,9 +6,9 @@ use super::control_door::ControlDoor;
 use super::hand_over::Upgrades;
 use super::rooms::Rooms;
 use super::service_manager;
-use crate::time::Timestamp;
 use crate::upgrade::{Channel, FromSuccessor, Predecessor};
 use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError};
 
 /// What is to happen when every listener accepts connections: the process before is told, or else the service manager.
@@ -35,29 +35,32 @@ pub(super) fn follow(
     // It is set once, before any listener accepts.
     let _ = told.set(speaker()?);
     *upgrades.predecessor.lock().unwrap_or_else(PoisonError::into_inner) = Some(speaker()?);
+    upgrades.shares_listeners.store(true, Ordering::Release);
     let (instance, settled) = (rooms.instance.clone(), speaker()?);
-    let began = instance.clock.moment().now;
+    let of_left = upgrades.clone();
     let work = move || {
         let left = move || {
+            of_left.shares_listeners.store(false, Ordering::Release);
             service_manager::serving();
             control.take_over(lock);
             // It waits no longer than it must.
             let _ = settled.send(&FromSuccessor::Settled, &[]);
         };
         let served = |copy: &_| instance.ledger.was_served(&instance.sites.snapshot(), copy);
-        let said_farewell = predecessor.follow(left, served);
-        if said_farewell {
-            tracing::info!("upgrade: the process before has answered its last request");
-        } else {
-            // Moments are whole seconds.
-            let (since, now) = (Timestamp(began.0.saturating_sub(1)), instance.clock.moment().now);
-            instance.ledger.may_have_been_served(&instance.sites.snapshot(), since, now);
-            tracing::warn!(
+        let cut_off = predecessor.follow(left, served);
+        let (snapshot, now) = (instance.sites.snapshot(), instance.clock.moment().now);
+        instance.ledger.predecessor_ended(&snapshot, cut_off == Some(0), now);
+        match cut_off {
+            Some(0) => tracing::info!("upgrade: the process before has answered its last request"),
+            Some(connections) => {
+                tracing::info!(connections, "upgrade: the process before has cut off its last connections")
+            }
+            None => tracing::warn!(
                 "upgrade: the process before ended without a farewell; every crawler counts as served what was published \
                  meanwhile"
-            );
+            ),
         }
-        *upgrades.predecessor.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        upgrades.predecessor_ended();
     };
     let thread = std::thread::Builder::new().name("predecessor".into()).spawn(work);
     thread.map(drop).map_err(ServerError::io("cannot start the thread for the process before"))

@@ -119,9 +119,11 @@ impl ProxyServer {
         });
     }
 
-    /// Serves until it is told to stop and the last request has ended.
-    pub fn run(self) {
+    /// Serves until it is told to stop and the last request has ended. Returns how many connections are cut off.
+    pub fn run(self) -> usize {
+        let open = self.drain.open.clone();
         self.server.run(RunArgs { shutdown_signal: Box::new(self.drain) });
+        open.now()
     }
 }
 

@@ -22,11 +22,13 @@ use crate::sites::{DefaultSite, KnownOrigins, SiteOptions};
 use crate::state::{Remembered, StateStore};
 use crate::telemetry::{AccessLog, Events};
 use crate::time::Timestamp;
+use crate::upgrade::Memory;
 use crate::upkeep::{Instance, JudgeParts, Upkeep};
 use crate::upstreams::Upstreams;
 use signal_hook::iterator::Signals;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The opened rooms. The instance has the sites, the ledger, the clock and the logs.
 pub struct Rooms {
@@ -39,14 +41,14 @@ pub struct Rooms {
 
 impl Rooms {
     /// Opens the state directory, loads the policies, and begins this run in the state store. What fetches the origins'
-    /// own robots.txt is returned beside the rooms: it does not run yet. `lock` is that of the state directory, if another
-    /// process hands over to this one.
+    /// own robots.txt is returned beside the rooms: it does not run yet. If another process hands over to this one, `lock` is
+    /// that of the state directory, and `memory` what else that process remembers.
     pub fn open(
         settings: &Settings,
         authority: &AuthorityParts,
-        lock: Option<OwnedFd>,
+        (lock, memory): (Option<OwnedFd>, Memory),
     ) -> Result<(Rooms, OriginRobots), ServerError> {
-        let clock = clock(settings)?;
+        let clock = clock(settings)?.going_on(Duration::from_millis(memory.lived));
         let of_store = clock.clone();
         let moment = Arc::new(move || of_store.moment());
         let (store, remembered) = match (&settings.state, lock) {
@@ -65,12 +67,15 @@ impl Rooms {
             new_hosts: settings.new_hosts.clone(),
             proofs,
             logs: logs(settings)?,
+            passed: memory.behaviours,
         };
         let instance = parts.open()?;
         let robots = OriginRobots::new(instance.sites.clone(), &settings.origins, copies, store.clone(), now);
         let lists = threads.start(&instance.proofs, &instance.clock, &instance.metrics)?;
         let Instance { metrics, events, clock, .. } = &*instance;
         let upstreams = Upstreams::new(&settings.origins, metrics.clone(), events.clone(), clock.clone())?;
+        upstreams.go_on(&memory.servers);
+        authority.go_on(memory.questions);
         let upstreams = Arc::new(upstreams);
         let requests = requests(settings, &instance, authority);
         let operations = Operations::new(Upkeep::new(instance.clone()), requests.clone(), upstreams.clone());

@@ -143,7 +143,11 @@ impl Publisher {
             }
             Err(error) => {
                 self.store.put(others);
-                if self.deferred.is_none() {
+                if self.deferred.is_none() && self.store.is_handed_over() {
+                    tracing::info!(
+                        "the next process puts changed policies into force; this one keeps those that it has"
+                    );
+                } else if self.deferred.is_none() {
                     tracing::error!(
                         "{error}; the present policies stay in force until it can be written, for some 20 seconds at most"
                     );

@@ -185,9 +185,18 @@ impl Shared {
 
     /// Whether what could not be committed may take effect: commits succeed, or the next start will see a gap anyway.
     pub fn may_publish(&self, moment: Moment) -> bool {
+        // The next process publishes from now on.
+        if self.is_handed_over() {
+            return false;
+        }
         let known = self.known();
         let (on_disk, at) = known.on_disk;
         matches!(known.health, StoreHealth::Healthy | StoreHealth::NoDirectory) || on_disk.cannot_mislead(moment, at)
+    }
+
+    /// Whether the lock is kept for another process, or is that one's.
+    pub fn is_handed_over(&self) -> bool {
+        self.kept_lock.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// How the store is doing.

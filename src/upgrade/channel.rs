@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 /// Descriptors of a message at most. Linux allows 253 (`SCM_MAX_FD`).
 pub const MOST_DESCRIPTORS: usize = 64;
-/// The longest message: a few addresses for each of its descriptors.
-const LONGEST: usize = 1024 * 1024;
+/// The longest message. Crawl rates and proven fetches of full tables come to 6 MiB.
+const LONGEST: usize = 16 * 1024 * 1024;
 /// How long the other process may take none of what is sent.
 const SENDING: Duration = Duration::from_secs(5);
 

@@ -1,8 +1,11 @@
 //! What the process before ([`FromPredecessor`]) and the next one ([`FromSuccessor`]) say to each other. Later versions of
-//! crawlgate speak with earlier ones: a message may get optional fields, and no message changes its meaning.
+//! crawlgate speak with earlier ones: a message may get optional fields, a message that is new is ignored, and none changes
+//! its meaning.
 
-use crate::ledger::ServedCopy;
+use crate::acme::PassedQuestions;
+use crate::ledger::{PassedBehaviours, ServedCopy};
 use crate::settings::DecisionAddress;
+use crate::upstreams::PassedServer;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -25,6 +28,11 @@ pub enum FromPredecessor {
         /// Which they are.
         listeners: Vec<PassedListener>,
     },
+    /// What is in no table of the state directory.
+    Memory {
+        /// It.
+        memory: Box<Memory>,
+    },
     /// All listeners were passed, and the state directory is closed. The descriptors are those of the named locks.
     Yours {
         /// Whether the lock of the state directory is the first descriptor.
@@ -41,8 +49,29 @@ pub enum FromPredecessor {
         /// Which.
         copy: ServedCopy,
     },
-    /// The last connection has ended. What was served is known.
-    Farewell,
+    /// This process ends, and has told what it served.
+    Farewell {
+        /// Connections that are cut off: what is served to them until then is not told.
+        #[serde(default)]
+        cut_off: usize,
+    },
+    /// A later version says it.
+    #[serde(other)]
+    Unknown,
+}
+
+/// What is in no table of the state directory. What a version does not know is left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Memory {
+    /// How much time crawlgate has lived through, in milliseconds: crawl rates are by that clock.
+    pub lived: u64,
+    /// What clients did.
+    pub behaviours: Option<PassedBehaviours>,
+    /// The servers of origins that get no requests.
+    pub servers: Vec<PassedServer>,
+    /// What an authority may ask for.
+    pub questions: PassedQuestions,
 }
 
 /// What the next process says, in this order.
@@ -66,6 +95,9 @@ pub enum FromSuccessor {
     Reopen,
     /// The process before is to end now.
     End,
+    /// A later version says it.
+    #[serde(other)]
+    Unknown,
 }
 
 /// What the settings call a listener. Port 0 is any port.

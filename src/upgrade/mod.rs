@@ -4,8 +4,8 @@
 //!
 //! An upgrade is in one of these steps (`docs/deploy.md`):
 //! 1. *Starting*: the next process checks settings, policies, certificates and state. It says that it is ready.
-//! 2. *Passing*: the running process closes the state directory and passes its listeners and locks. It still accepts and
-//!    answers; what robots.txt it serves it tells the next one.
+//! 2. *Passing*: the running process closes the state directory and passes its listeners, its locks, and what it remembers
+//!    outside of that directory. It still accepts and answers; what robots.txt it serves it tells the next one.
 //! 3. *Opening*: the next process opens everything in a transaction that is not committed, and is told to go. It commits
 //!    and accepts connections. Both processes accept now.
 //! 4. *Leaving*: the process before accepts no connection any more. Each of its connections ends with its next response.
@@ -21,7 +21,7 @@ mod successor;
 
 pub use channel::{Channel, ChannelError};
 pub use inherited::{AnySocket, Inherited, Socket};
-pub use messages::{FromPredecessor, FromSuccessor, ListenerName, PassedListener};
-pub use next_process::{Locks, NextProcess, Running, UpgradeError};
+pub use messages::{FromPredecessor, FromSuccessor, ListenerName, Memory, PassedListener};
+pub use next_process::{Handed, NextProcess, Running, UpgradeError};
 pub use program::Program;
 pub use successor::{Predecessor, Successor, SuccessorError, Taken};

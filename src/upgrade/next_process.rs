@@ -2,30 +2,34 @@
 //! server does in them. Must not know what is served.
 
 use super::channel::{Channel, ChannelError, MOST_DESCRIPTORS};
-use super::messages::{FromPredecessor, FromSuccessor, ListenerName, PassedListener};
+use super::messages::{FromPredecessor, FromSuccessor, ListenerName, Memory, PassedListener};
 use super::program::Program;
 use std::collections::VecDeque;
 use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long the next process may check everything.
 const STARTING: Duration = Duration::from_secs(60);
 /// How long it may take to open everything, and then to accept connections.
 const OPENING: Duration = Duration::from_secs(5);
+/// How long its last words may take to be read.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// How much of its output is kept, its end.
 const OUTPUT: usize = 16 * 1024;
 
-/// The locks that are passed.
+/// What the running server hands over beside its listeners.
 #[derive(Debug, Default)]
-pub struct Locks {
-    /// Of the state directory.
+pub struct Handed {
+    /// The lock of the state directory.
     pub state: Option<OwnedFd>,
-    /// Of the control socket.
+    /// The lock of the control socket.
     pub control: Option<OwnedFd>,
+    /// What is in no table of the state directory.
+    pub memory: Memory,
 }
 
 /// What the running server does.
@@ -44,7 +48,7 @@ pub trait Running: Sync {
     ///
     /// # Errors
     /// It stays open.
-    fn close_state(&self, next: Channel) -> io::Result<Locks>;
+    fn close_state(&self, next: Channel) -> io::Result<Handed>;
 
     /// Undoes [`Running::close_state`], also after it has failed. The next process has ended; it may have answered requests.
     fn take_back(&self, may_have_served: bool);
@@ -101,7 +105,8 @@ pub struct NextProcess {
     child: Child,
     channel: Channel,
     written: Arc<Mutex<VecDeque<u8>>>,
-    reader: Option<JoinHandle<()>>,
+    /// Ends with what it writes.
+    written_whole: Mutex<Receiver<()>>,
     takes: Vec<ListenerName>,
     takes_control: bool,
     serves: bool,
@@ -115,14 +120,14 @@ impl NextProcess {
     pub fn take_over(program: &Program, running: &dyn Running) -> Result<NextProcess, UpgradeError> {
         let mut next = NextProcess::start(program)
             .map_err(|source| UpgradeError::Start { program: program.path().display().to_string(), source })?;
-        if let Err(source) = next.get_ready(running) {
+        if let Err(source) = next.get_ready(running, STARTING) {
             return Err(UpgradeError::NotReady { source, output: next.end() });
         }
         let passed = running.listeners().map_err(UpgradeError::State)?;
         let passed: Vec<_> = passed.into_iter().filter(|(passed, _)| next.took(&passed.name)).collect();
         let closed = next.channel.try_clone().and_then(|channel| running.close_state(channel));
-        let locks = match closed {
-            Ok(locks) => locks,
+        let handed = match closed {
+            Ok(handed) => handed,
             Err(error) => {
                 next.end();
                 running.take_back(false);
@@ -130,7 +135,7 @@ impl NextProcess {
             }
         };
         let mut has_gone = false;
-        if let Err(source) = next.open(&passed, &locks, &mut has_gone) {
+        if let Err(source) = next.open(&passed, handed, &mut has_gone) {
             let output = next.end();
             running.take_back(has_gone);
             return Err(UpgradeError::NotOpened { source, output });
@@ -169,32 +174,36 @@ impl NextProcess {
     }
 
     fn start(program: &Program) -> io::Result<NextProcess> {
-        let (channel, other) = Channel::pair()?;
+        let (own, other) = Channel::pair()?;
         let (output, written) = io::pipe()?;
         let mut command = program.command();
         command.stdin(Stdio::from(other)).stdout(written.try_clone()?).stderr(written);
         let child = command.spawn()?;
         // The command has the other ends as long as it is there.
         drop(command);
-        let written = Arc::<Mutex<VecDeque<u8>>>::default();
-        let mut next = NextProcess {
+        let (written, (writes, written_whole)) = (Arc::<Mutex<VecDeque<u8>>>::default(), channel::<()>());
+        let kept = written.clone();
+        let next = NextProcess {
             child,
-            channel,
-            written: written.clone(),
-            reader: None,
+            channel: own,
+            written,
+            written_whole: Mutex::new(written_whole),
             takes: Vec::new(),
             takes_control: false,
             serves: false,
         };
-        let reader = std::thread::Builder::new().name("next-process".into()).spawn(move || copy(output, &written));
-        next.reader = Some(reader?);
+        let read = move || {
+            copy(output, &kept);
+            drop(writes);
+        };
+        std::thread::Builder::new().name("next-process".into()).spawn(read)?;
         Ok(next)
     }
 
     /// Step 1.
-    fn get_ready(&mut self, running: &dyn Running) -> Result<(), ChannelError> {
+    fn get_ready(&mut self, running: &dyn Running, limit: Duration) -> Result<(), ChannelError> {
         self.channel.send(&running.hello(), &[])?;
-        match self.channel.receive(Some(Instant::now() + STARTING))? {
+        match self.channel.receive(Some(Instant::now() + limit))? {
             (FromSuccessor::Ready { takes, takes_control }, _) => {
                 (self.takes, self.takes_control) = (takes, takes_control);
                 Ok(())
@@ -207,7 +216,7 @@ impl NextProcess {
     fn open(
         &self,
         passed: &[(PassedListener, OwnedFd)],
-        locks: &Locks,
+        handed: Handed,
         has_gone: &mut bool,
     ) -> Result<(), ChannelError> {
         for some in passed.chunks(MOST_DESCRIPTORS) {
@@ -215,9 +224,11 @@ impl NextProcess {
             let descriptors: Vec<BorrowedFd<'_>> = some.iter().map(|(_, descriptor)| descriptor.as_fd()).collect();
             self.channel.send(&FromPredecessor::Listeners { listeners }, &descriptors)?;
         }
-        let control = locks.control.as_ref().filter(|_| self.takes_control);
-        let descriptors: Vec<BorrowedFd<'_>> = locks.state.iter().chain(control).map(AsFd::as_fd).collect();
-        let yours = FromPredecessor::Yours { state: locks.state.is_some(), control: control.is_some() };
+        let Handed { state, control, memory } = handed;
+        self.channel.send(&FromPredecessor::Memory { memory: Box::new(memory) }, &[])?;
+        let control = control.as_ref().filter(|_| self.takes_control);
+        let descriptors: Vec<BorrowedFd<'_>> = state.iter().chain(control).map(AsFd::as_fd).collect();
+        let yours = FromPredecessor::Yours { state: state.is_some(), control: control.is_some() };
         self.channel.send(&yours, &descriptors)?;
         self.expect(|message| matches!(message, FromSuccessor::Opened))?;
         let (output, errors) = (io::stdout(), io::stderr());
@@ -235,10 +246,7 @@ impl NextProcess {
     fn end(mut self) -> Output {
         self.kill();
         // Its last words are in the pipe. A process that it has started may still have the other end open.
-        let end = Instant::now() + Duration::from_secs(1);
-        while self.reader.as_ref().is_some_and(|reader| !reader.is_finished()) && Instant::now() < end {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        let _ = self.written_whole.get_mut().unwrap_or_else(PoisonError::into_inner).recv_timeout(LAST_WORDS);
         let written: Vec<u8> = self.written.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect();
         Output(String::from_utf8_lossy(&written).into_owned())
     }
@@ -269,5 +277,54 @@ fn copy(mut output: PipeReader, kept: &Mutex<VecDeque<u8>>) {
         kept.extend(read);
         let surplus = kept.len().saturating_sub(OUTPUT);
         kept.drain(..surplus);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// A server without listeners.
+    struct Idle;
+
+    impl Running for Idle {
+        fn hello(&self) -> FromPredecessor {
+            FromPredecessor::Hello { listeners: Vec::new(), state: None, control: None }
+        }
+
+        fn listeners(&self) -> io::Result<Vec<(PassedListener, OwnedFd)>> {
+            Ok(Vec::new())
+        }
+
+        fn close_state(&self, _next: Channel) -> io::Result<Handed> {
+            Ok(Handed::default())
+        }
+
+        fn take_back(&self, _may_have_served: bool) {}
+    }
+
+    /// The time is another one than that of an upgrade, which is a minute.
+    #[test]
+    fn process_that_hangs_at_its_start_is_ended_and_quoted() {
+        let mut next =
+            NextProcess::start(&Program::script("echo waiting for a disk; exec sleep 600")).expect("started");
+        while next.written.lock().expect("unpoisoned").is_empty() {
+            std::thread::yield_now();
+        }
+        let ready = next.get_ready(&Idle, Duration::from_millis(20));
+        assert!(matches!(ready, Err(ChannelError::Late)), "{ready:?}");
+        let process = format!("/proc/{}", next.pid());
+        assert!(Path::new(&process).exists());
+        assert!(next.end().to_string().contains("waiting for a disk"));
+        assert!(!Path::new(&process).exists());
+    }
+
+    #[test]
+    fn message_of_a_later_version_is_ignored() {
+        let message = serde_json::from_str::<FromPredecessor>(r#"{"message":"weather","sun":true}"#);
+        assert!(matches!(message, Ok(FromPredecessor::Unknown)), "{message:?}");
+        let memory = serde_json::from_str::<Memory>(r#"{"lived":7,"weather":[]}"#).expect("what is known of it");
+        assert_eq!(memory, Memory { lived: 7, ..Memory::default() });
     }
 }

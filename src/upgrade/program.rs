@@ -31,6 +31,11 @@ impl Program {
         Ok(Program { path, arguments })
     }
 
+    #[cfg(test)]
+    pub(super) fn script(text: &str) -> Program {
+        Program { path: "/bin/sh".into(), arguments: ["-c", text].map(OsString::from).into() }
+    }
+
     /// The program that is to take over. The variables that name this process are not for the next one.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.path);

@@ -3,7 +3,7 @@
 
 use super::channel::{Channel, ChannelError};
 use super::inherited::Inherited;
-use super::messages::{FromPredecessor, FromSuccessor, ListenerName};
+use super::messages::{FromPredecessor, FromSuccessor, ListenerName, Memory};
 use crate::ledger::ServedCopy;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -51,6 +51,8 @@ pub struct Taken {
     pub state_lock: Option<OwnedFd>,
     /// The lock of the control socket.
     pub control_lock: Option<OwnedFd>,
+    /// What the process before remembers outside of the state directory.
+    pub memory: Memory,
 }
 
 impl Successor {
@@ -80,6 +82,7 @@ impl Successor {
         mut inherited: Inherited,
     ) -> Result<Taken, SuccessorError> {
         self.channel.send(&FromSuccessor::Ready { takes, takes_control }, &[])?;
+        let mut memory = Memory::default();
         loop {
             match self.channel.receive(None)? {
                 (FromPredecessor::Listeners { listeners }, descriptors) => {
@@ -87,11 +90,13 @@ impl Successor {
                     passed.for_each(|(passed, descriptor)| inherited.pass(passed, descriptor));
                 }
                 (FromPredecessor::Served { copy }, _) => self.served.push(copy),
+                (FromPredecessor::Memory { memory: passed }, _) => memory = *passed,
+                (FromPredecessor::Unknown, _) => {}
                 (FromPredecessor::Yours { state, control }, descriptors) => {
                     let mut descriptors = descriptors.into_iter();
                     let state_lock = if state { descriptors.next() } else { None };
                     let control_lock = if control { descriptors.next() } else { None };
-                    return Ok(Taken { inherited, state_lock, control_lock });
+                    return Ok(Taken { inherited, state_lock, control_lock, memory });
                 }
                 _ => return Err(SuccessorError::OutOfTurn),
             }
@@ -108,6 +113,7 @@ impl Successor {
         loop {
             match self.channel.receive(None)? {
                 (FromPredecessor::Served { copy }, _) => self.served.push(copy),
+                (FromPredecessor::Unknown, _) => {}
                 (FromPredecessor::Go, descriptors) => {
                     if let [output, errors] = descriptors.as_slice() {
                         rustix::stdio::dup2_stdout(output)
@@ -138,28 +144,23 @@ impl Predecessor {
         self.channel.try_clone()
     }
 
-    /// Follows the process before to its end, and says whether it said farewell. `left` is called when it accepts no
-    /// connection any more, `served` for each robots.txt that it served.
-    pub fn follow(self, left: impl FnOnce(), mut served: impl FnMut(&ServedCopy)) -> bool {
+    /// Follows the process before to its end, and says how many connections it cut off; `None` where it said no farewell.
+    /// `left` is called when it accepts no connection any more, `served` for each robots.txt that it served.
+    pub fn follow(self, left: impl FnOnce(), mut served: impl FnMut(&ServedCopy)) -> Option<usize> {
         let mut left = Some(left);
         self.served.iter().for_each(&mut served);
-        loop {
+        let cut_off = loop {
             match self.channel.receive(None) {
                 Ok((FromPredecessor::Served { copy }, _)) => served(&copy),
-                Ok((FromPredecessor::Leaving, _)) => {
-                    if let Some(left) = left.take() {
-                        left();
-                    }
-                }
-                Ok((FromPredecessor::Farewell, _)) => return true,
+                Ok((FromPredecessor::Leaving, _)) => left.take().into_iter().for_each(|left| left()),
+                Ok((FromPredecessor::Farewell { cut_off }, _)) => break Some(cut_off),
+                Ok((FromPredecessor::Unknown, _)) => {}
                 // It cannot be asked again.
-                Ok(_) | Err(_) => {
-                    if let Some(left) = left.take() {
-                        left();
-                    }
-                    return false;
-                }
+                Ok(_) | Err(_) => break None,
             }
-        }
+        };
+        // One that dies leaves as well.
+        left.into_iter().for_each(|left| left());
+        cut_off
     }
 }

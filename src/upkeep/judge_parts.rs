@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::identity::Proofs;
 use crate::judge::Logs;
-use crate::ledger::{Behaviours, Ledger, Traps};
+use crate::ledger::{Behaviours, Ledger, PassedBehaviours, Traps};
 use crate::sites::{SiteManager, SiteOptions, StartError};
 use crate::state::{Remembered, StateStore};
 use std::sync::Arc;
@@ -26,6 +26,8 @@ pub struct JudgeParts<'a> {
     pub proofs: Arc<Proofs>,
     /// What is written down.
     pub logs: Logs,
+    /// What clients did at a process that hands over to this one.
+    pub passed: Option<PassedBehaviours>,
 }
 
 impl JudgeParts<'_> {
@@ -46,7 +48,7 @@ impl JudgeParts<'_> {
         };
         // If the first commit fails, `status` reports it, and the store retries every second.
         let _ = store.begin(facts);
-        let behaviours = Arc::new(Behaviours::with(traps));
+        let behaviours = Arc::new(Behaviours::with(traps, self.passed, moment.lived));
         Ok(Instance::new(sites, Arc::new(ledger), self.proofs, behaviours, self.clock, self.logs))
     }
 }

@@ -2,7 +2,7 @@
 //! the start. Must not know requests, nor where anything is counted.
 
 use super::server::{Entrance, Entry, Held, NEVER, Room, Server, Shared, Visitor};
-use super::standing::{Because, Standing};
+use super::standing::{Because, PassedStanding, Standing};
 use super::table::Table;
 use super::tally::Tally;
 use super::tls::ServerTls;
@@ -10,6 +10,7 @@ use crate::settings::{Balance, Ejection, HealthSettings, OriginSettings, ServerS
 use crate::telemetry::ServerPlace;
 use crate::time::Timestamp;
 use arc_swap::ArcSwap;
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -35,6 +36,21 @@ pub(super) struct Group {
     turn: AtomicUsize,
     /// The addresses of each entry. Held while the table is made.
     members: Mutex<Vec<Vec<Arc<Server>>>>,
+    /// How servers stood at the process before, until they have their address here.
+    passed: Mutex<Vec<Passed>>,
+}
+
+/// The URL and the address of a server, and how it stood.
+type Passed = (String, String, Standing);
+
+/// A server that gets no requests, for the next process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PassedServer {
+    /// Of the settings, which may be others in the next process.
+    origin: String,
+    url: String,
+    address: String,
+    standing: PassedStanding,
 }
 
 /// What stands for the address of a server with a Unix socket.
@@ -83,6 +99,7 @@ impl Group {
             table: ArcSwap::default(),
             turn: AtomicUsize::new(0),
             members: Mutex::new(entries.iter().map(|_| Vec::new()).collect()),
+            passed: Mutex::default(),
             shared,
             tls,
             entries,
@@ -117,6 +134,56 @@ impl Group {
         };
         *known = wanted.into_iter().map(server).collect();
         self.make_table(&members);
+        drop(members);
+        self.take_passed();
+    }
+
+    /// The servers that get no requests.
+    pub fn pass(&self, now: u64) -> Vec<PassedServer> {
+        let (origin, members) = (self.name(), self.members());
+        let passed = |server: &Arc<Server>| {
+            let (url, address) = (server.entry.url.clone(), server.shown_address());
+            let standing = server.standing().pass(now)?;
+            Some(PassedServer { origin: origin.clone(), url, address, standing })
+        };
+        members.iter().flatten().filter_map(passed).collect()
+    }
+
+    /// Lets servers stand as they stood at the process before: now, or as soon as they have their address.
+    pub fn go_on(&self, passed: &[PassedServer], now: u64) {
+        let name = self.name();
+        let own = passed.iter().filter(|passed| passed.origin == name).cloned();
+        let stood =
+            own.map(|PassedServer { url, address, standing, .. }| (url, address, Standing::passed(standing, now)));
+        self.passed().extend(stood);
+        self.take_passed();
+    }
+
+    fn take_passed(&self) {
+        let mut passed = self.passed();
+        if passed.is_empty() {
+            return;
+        }
+        let members = self.members();
+        passed.retain(|(url, address, standing)| {
+            let is_it = |server: &&Arc<Server>| server.entry.url == *url && server.shown_address() == *address;
+            let Some(server) = members.iter().flatten().find(is_it) else { return true };
+            // What takes a server out of use may not be in the settings any more.
+            let may = if standing.is_down() { self.health.is_some() } else { self.may_stay_ejected(&members, server) };
+            if may {
+                server.change(|now| *now = standing.clone());
+            }
+            false
+        });
+        self.make_table(&members);
+    }
+
+    fn may_stay_ejected(&self, members: &Members, server: &Arc<Server>) -> bool {
+        self.ejection.is_some() && may_eject(members, server)
+    }
+
+    fn passed(&self) -> MutexGuard<'_, Vec<Passed>> {
+        self.passed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// To be called after each change of a server.
@@ -216,7 +283,7 @@ impl Group {
         if !may {
             return None;
         }
-        let because = Because { since: at.1, reason, status: None };
+        let because = Because { since: at.1, reason: reason.into(), status: None };
         let time = server.change(|standing| standing.eject(rules, because, milliseconds(at.0)));
         self.make_table(&members);
         Some(Change::Ejected(time))
@@ -259,7 +326,7 @@ impl Group {
         let members = self.members();
         server.change(|standing| match result {
             Ok(()) => standing.go_up(milliseconds(at.0)),
-            Err(Unwell { reason, status }) => standing.go_down(Because { since: at.1, reason, status }),
+            Err(Unwell { reason, status }) => standing.go_down(Because { since: at.1, reason: reason.into(), status }),
         });
         self.make_table(&members);
         Some(change)

@@ -37,6 +37,7 @@ use crate::clock::Clock;
 use crate::crawlers::{CrawlerIndex, Registry};
 use crate::settings::{OriginIndex, OriginSettings};
 use crate::telemetry::{Events, Metrics, ServerEvent, ServerGauges};
+pub use group::PassedServer;
 use group::{Change, Group};
 use server::{Entry, RoomStatus, Server};
 use std::sync::Arc;
@@ -144,6 +145,18 @@ impl Upstreams {
         self.metrics.set_servers(&servers, &queues);
     }
 
+    /// The servers that get no requests, for the next process.
+    pub fn pass(&self) -> Vec<PassedServer> {
+        let now = group::milliseconds(self.elapsed());
+        self.groups.iter().flat_map(|group| group.pass(now)).collect()
+    }
+
+    /// Servers that got no requests at the process before get none here, until a trial or a check brings them back.
+    pub fn go_on(&self, passed: &[PassedServer]) {
+        let now = group::milliseconds(self.elapsed());
+        self.groups.iter().for_each(|group| group.go_on(passed, now));
+    }
+
     /// The time since the start, by which servers are ejected and come back.
     fn elapsed(&self) -> Duration {
         self.started.elapsed()
@@ -196,7 +209,7 @@ fn server_status(group: &Group, entry: &Entry, lived: Duration) -> OriginStatus 
     let out_of_use = |server: &Arc<Server>| {
         let standing = server.standing();
         let because = standing.because()?;
-        let (address, reason) = (server.shown_address(), because.reason.to_owned());
+        let (address, reason) = (server.shown_address(), because.reason.to_string());
         Some(OutOfUse { address, since: because.since, reason, status: because.status, is_down: standing.is_down() })
     };
     OriginStatus {

@@ -7,6 +7,8 @@
 
 use crate::settings::Ejection;
 use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// How a server stands.
@@ -41,12 +43,23 @@ pub(super) enum State {
     Down { because: Because },
 }
 
+/// How a server without requests stands, for the next process. Its moments are as far off as they are here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PassedStanding {
+    /// How many milliseconds are left until a trial; `None`: checks say that it is down.
+    trial_in: Option<u64>,
+    times: u32,
+    since: i64,
+    reason: String,
+    status: Option<u16>,
+}
+
 /// Why a server gets no requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Because {
     pub since: Timestamp,
     /// A fixed word.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// The status that it answered, if that is the reason.
     pub status: Option<u16>,
 }
@@ -85,6 +98,29 @@ impl Standing {
     /// Whether checks say that it is down.
     pub fn is_down(&self) -> bool {
         matches!(self.state, State::Down { .. })
+    }
+
+    /// What the next process needs of a server that gets no requests. A trial that is going on is one to be made.
+    pub fn pass(&self, now: u64) -> Option<PassedStanding> {
+        let trial_in = match &self.state {
+            State::Up => return None,
+            State::Ejected { until, .. } => Some(until.saturating_sub(now)),
+            State::OnTrial { .. } => Some(0),
+            State::Down { .. } => None,
+        };
+        let Because { since, reason, status } = self.because()?.clone();
+        Some(PassedStanding { trial_in, times: self.times, since: since.0, reason: reason.into_owned(), status })
+    }
+
+    /// A server as the process before had it.
+    pub fn passed(passed: PassedStanding, now: u64) -> Standing {
+        let PassedStanding { trial_in, times, since, reason, status } = passed;
+        let because = Because { since: Timestamp(since), reason: reason.into(), status };
+        let state = match trial_in {
+            Some(left) => State::Ejected { until: now.saturating_add(left), because },
+            None => State::Down { because },
+        };
+        Standing { state, times, returned: 0, checks: Checked::default() }
     }
 
     /// Ejects it, and says for how long: twice as long each time, and as at first after a long time without an ejection.
@@ -149,7 +185,7 @@ mod tests {
     use super::*;
 
     fn because(second: i64) -> Because {
-        Because { since: Timestamp(second), reason: "connect_refused", status: None }
+        Because { since: Timestamp(second), reason: "connect_refused".into(), status: None }
     }
 
     #[test]
@@ -181,8 +217,8 @@ mod tests {
     fn requests_bring_no_server_back_that_checks_say_is_down() {
         let (rules, mut standing) = (Ejection::default(), Standing::default());
         standing.eject(&rules, because(1), 0);
-        standing.go_down(Because { reason: "status", status: Some(503), ..because(2) });
-        let expected = Because { since: Timestamp(1), reason: "status", status: Some(503) };
+        standing.go_down(Because { reason: "status".into(), status: Some(503), ..because(2) });
+        let expected = Because { since: Timestamp(1), reason: "status".into(), status: Some(503) };
         assert_eq!(standing.because(), Some(&expected), "it has had no requests since the ejection");
         assert!(!standing.begin_trial() && !standing.break_off_trial() && !standing.come_back(1) && !standing.is_up());
         assert_eq!(standing.trial_due(), None);
@@ -195,6 +231,20 @@ mod tests {
         let mut standing = Standing::default();
         let counts = [true, true, false, false, false, true].map(|is_well| standing.count_check(is_well));
         assert_eq!(counts, [1, 2, 1, 2, 3, 1]);
+    }
+
+    #[test]
+    fn next_process_goes_on_with_the_ejection() {
+        let (rules, mut standing) = (Ejection::default(), Standing::default());
+        assert_eq!(standing.pass(0), None);
+        standing.eject(&rules, because(7), 1_000);
+        let mut next = Standing::passed(standing.pass(4_000).expect("ejected"), 100);
+        assert_eq!((next.trial_due(), next.because()), (Some(7_100), Some(&because(7))));
+        assert!(next.begin_trial());
+        assert_eq!(Standing::passed(next.pass(8_000).expect("on trial"), 50).trial_due(), Some(50));
+        assert_eq!(next.eject(&rules, because(8), 8_000).as_secs(), 20, "the second one in a row");
+        standing.go_down(because(9));
+        assert!(Standing::passed(standing.pass(5_000).expect("down"), 0).is_down());
     }
 
     #[test]

@@ -382,6 +382,42 @@ async fn address_that_stays_keeps_what_is_known_of_it() {
 }
 
 #[tokio::test]
+async fn next_process_sends_nothing_to_an_ejected_server() {
+    let hosts = ["127.0.0.1", "127.0.0.2", "127.0.0.3"];
+    let before = upstreams(&[servers(&hosts)]);
+    failing(&before, 2, ErrorType::ConnectRefused, 12).await;
+    let passed = serde_json::to_string(&before.pass()).expect("JSON");
+    let passed: Vec<PassedServer> = serde_json::from_str(&passed).expect("what was passed");
+    assert_eq!(passed.len(), 1);
+    let next = upstreams(&[servers(&hosts)]);
+    next.go_on(&passed);
+    for _ in 0..6 {
+        assert_ne!(one(&next, &wanted(false)).await, 2);
+    }
+    // As the last server it would be needed, and other settings may eject none.
+    let alone = upstreams(&[servers(&hosts[1..2])]);
+    let never = upstreams(&[OriginSettings { ejection: None, ..servers(&hosts) }]);
+    for upstreams in [alone, never] {
+        upstreams.go_on(&passed);
+        assert_eq!(upstreams.pass(), Vec::new());
+    }
+}
+
+#[tokio::test]
+async fn ejection_waits_for_the_address_of_a_name() {
+    let named = || upstreams(&[unresolved(&["name.invalid", "127.0.0.3"])]);
+    let address = ["127.0.0.2:8080".parse().expect("an address")];
+    let before = named();
+    before.groups[0].use_addresses(&before.groups[0].entries[0], &address);
+    failing(&before, 2, ErrorType::ConnectRefused, 12).await;
+    let (next, passed) = (named(), before.pass());
+    next.go_on(&passed);
+    assert_eq!((passed.len(), next.pass().len()), (1, 0));
+    next.groups[0].use_addresses(&next.groups[0].entries[0], &address);
+    assert_eq!(next.pass().len(), 1);
+}
+
+#[tokio::test]
 async fn failed_lookup_keeps_the_last_good_addresses() {
     let upstreams = Arc::new(upstreams(&[unresolved(&["name.invalid"])]));
     let (group, entry) = (&upstreams.groups[0], &upstreams.groups[0].entries[0]);

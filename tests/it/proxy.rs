@@ -71,6 +71,7 @@ mod telemetry {
 mod upgrade {
     mod fairness;
     mod hand_over;
+    mod remembered;
     mod service_manager;
     mod way_back;
 }

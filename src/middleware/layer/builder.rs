@@ -179,6 +179,7 @@ impl GateBuilder {
             new_hosts: Vec::new(),
             proofs: Arc::new(Proofs::none(Registry::builtin())),
             logs: self.logs()?,
+            passed: None,
         };
         let instance = parts.open()?;
         warn_of_html(&instance);

@@ -3,6 +3,7 @@
 mod failures;
 mod first;
 mod later;
+mod upgrades;
 
 use crate::proxy::support::pebble::Pebble;
 use crate::proxy::support::{BROWSER, Connection, Gate, Setup, TlsConnection, eventually};

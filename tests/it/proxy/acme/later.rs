@@ -4,8 +4,12 @@ use super::{Site, get, policy};
 use crate::proxy::support::pebble::Pebble;
 use crate::proxy::support::pebble::front::{Front, answer};
 use crate::proxy::support::{Origin, PATIENCE, TlsConnection, eventually};
+use crawlgate::time::Timestamp;
+use serde_json::Value;
 use std::fs;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -84,18 +88,41 @@ fn order_goes_on_after_a_crash() {
     let tls = pebble.acme_at(front.address, "");
     let mut site = Site::start(pebble.setup(&origin, &tls), &["shop.example"]);
     assert!(site.failure("shop.example").contains("cannot be asked"));
-    let orders = |front: &Front| front.asked("/order-plz");
-    assert_eq!(orders(&front), 1);
+    assert_eq!(pebble.orders(), 1);
     front.says(|_, _| None);
     site.gate = site.gate.killed_and_started_again();
     site.gate.signal("HUP");
     assert!(site.page(&pebble, "shop.example").starts_with("HTTP/1.1 200"));
-    assert_eq!(orders(&front), 1, "the order that was there is brought to its end");
+    assert_eq!(pebble.orders(), 1, "the order that was there is brought to its end");
 }
 
+/// The authority asked while no crawlgate answered, and found nothing. That says nothing against the host.
 #[test]
-fn authority_may_suggest_an_earlier_renewal() {
+fn order_that_failed_during_a_restart_is_made_again_at_once() {
     let (pebble, origin) = (Pebble::start(), Origin::plain());
+    let front = Front::of(pebble.address(), &pebble.transport, pebble.files.path());
+    let (told, (ask, may_ask)) = (Arc::new(AtomicBool::new(false)), channel::<()>());
+    let was_told = told.clone();
+    front.says(move |_, path| {
+        if path.contains("/chalZ/") && !was_told.swap(true, Ordering::Relaxed) {
+            let _ = may_ask.recv();
+        }
+        None
+    });
+    let mut site = Site::start(pebble.setup(&origin, &pebble.acme_at(front.address, "")), &["shop.example"]);
+    eventually("the order runs", || told.load(Ordering::Relaxed).then_some(()));
+    site.gate.restart("KILL", |_| {
+        ask.send(()).expect("the front waits");
+        eventually("the authority found nothing", || {
+            pebble.log().contains("set INVALID by completed challenge").then_some(())
+        });
+    });
+    assert!(site.page(&pebble, "shop.example").starts_with("HTTP/1.1 200"));
+    assert_eq!(pebble.orders(), 2);
+}
+
+/// An authority that suggests to renew three days from now.
+fn suggesting(pebble: &Pebble) -> (Front, Timestamp) {
     let front = Front::of(pebble.address(), &pebble.transport, pebble.files.path());
     let (at, to) = (front.address, pebble.address());
     let directory = format!(
@@ -103,7 +130,7 @@ fn authority_may_suggest_an_earlier_renewal() {
          \"revokeCert\":\"https://{to}/revoke-cert\",\"keyChange\":\"https://{to}/rollover-account-key\",\
          \"renewalInfo\":\"https://{at}/renewal\"}}"
     );
-    let from = crawlgate::time::Timestamp::from(SystemTime::now() + Duration::from_secs(3 * 86_400));
+    let from = Timestamp::from(SystemTime::now() + Duration::from_secs(3 * 86_400));
     let end = from.plus(Duration::from_secs(7_200));
     let window = format!("{{\"suggestedWindow\":{{\"start\":\"{from}\",\"end\":\"{end}\"}}}}");
     front.says(move |_, path| match path {
@@ -111,11 +138,58 @@ fn authority_may_suggest_an_earlier_renewal() {
         path if path.starts_with("/renewal/") => Some(answer("200 OK", "Retry-After: 21600\r\n", &window)),
         _ => None,
     });
-    let site = Site::start(pebble.setup(&origin, &pebble.acme_at(front.address, "")), &["shop.example"]);
-    site.page(&pebble, "shop.example");
+    (front, from)
+}
+
+/// Waits until the suggestion is known; the name of the certificate that it is for.
+fn suggested(site: &Site, front: &Front, from: Timestamp) -> String {
     eventually("the suggestion", || {
         let (status, _) = site.status();
-        let renewal = status["orders"][0]["renewal"].as_str().and_then(crawlgate::time::Timestamp::parse)?;
-        (from <= renewal && renewal <= end).then_some(())
+        let renewal = status["orders"][0]["renewal"].as_str().and_then(Timestamp::parse)?;
+        (from <= renewal && renewal <= from.plus(Duration::from_secs(7_200))).then_some(())
     });
+    front.last_path("/renewal/").expect("it was asked").replace("/renewal/", "")
+}
+
+#[test]
+fn authority_may_suggest_an_earlier_renewal() {
+    let (pebble, origin) = (Pebble::start(), Origin::plain());
+    let (front, from) = suggesting(&pebble);
+    let site = Site::start(pebble.setup(&origin, &pebble.acme_at(front.address, "")), &["shop.example"]);
+    site.page(&pebble, "shop.example");
+    suggested(&site, &front, from);
+}
+
+/// RFC 9773 section 5. An authority that accepts `replaces` says so; of one that does not, the order is made again without.
+#[test]
+fn renewal_by_suggestion_names_the_certificate_that_it_replaces() {
+    for accepts in [true, false] {
+        let (pebble, origin) = (Pebble::with(", \"certificateValidityPeriod\": 7776000"), Origin::plain());
+        let (front, from) = suggesting(&pebble);
+        if accepts {
+            front.changes(|_, payload, answer| match payload["replaces"].as_str() {
+                Some(id) => with_replaces(&answer, id),
+                None => answer,
+            });
+        }
+        let setup = pebble.setup(&origin, &pebble.acme_at(front.address, "")).with_clock();
+        let mut site = Site::start(setup, &["shop.example"]);
+        site.page(&pebble, "shop.example");
+        let id = suggested(&site, &front, from);
+        site.gate.set_clock(4 * DAY);
+        site.gate.wait_for_metric("crawlgate_certificate_orders_total{result=\"obtained\"}", 2.0);
+        let replaced: Vec<_> =
+            front.payloads("/order-plz").into_iter().map(|order| order["replaces"].clone()).collect();
+        let expected = [Value::Null, Value::from(id), Value::Null];
+        assert_eq!(replaced, expected[..if accepts { 2 } else { 3 }], "accepts: {accepts}");
+    }
+}
+
+/// The answer to an order, with the field.
+fn with_replaces(answer: &str, id: &str) -> String {
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a body");
+    let body = body.trim().replacen('{', &format!("{{\"replaces\":\"{id}\","), 1);
+    let fields = head.lines().filter(|line| !line.to_ascii_lowercase().starts_with("content-length"));
+    let head: Vec<&str> = fields.collect();
+    format!("{}\r\nContent-Length: {}\r\n\r\n{body}", head.join("\r\n"), body.len())
 }

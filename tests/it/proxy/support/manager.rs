@@ -2,20 +2,31 @@
 
 use super::{PATIENCE, Setup};
 use std::os::unix::net::UnixDatagram;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// What a service reports, message by message.
+/// What a service reports, message by message. It is read as it comes: a service waits where the system holds too much.
 pub struct Manager {
     directory: TempDir,
-    socket: UnixDatagram,
+    messages: Receiver<Vec<u8>>,
 }
 
 impl Manager {
     pub fn new() -> Manager {
         let directory = tempfile::tempdir().expect("a directory");
         let socket = UnixDatagram::bind(directory.path().join("notify")).expect("a socket");
-        Manager { directory, socket }
+        let (read, messages) = channel();
+        thread::spawn(move || {
+            let mut message = [0; 4096];
+            while let Ok(length) = socket.recv(&mut message) {
+                if read.send(message[..length].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Manager { directory, messages }
     }
 
     /// crawlgate as a service of this manager, with more variables.
@@ -28,16 +39,13 @@ impl Manager {
 
     /// The next message, as lines.
     pub fn next(&self) -> Vec<String> {
-        self.socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        let mut message = [0; 4096];
-        let length = self.socket.recv(&mut message).expect("a message");
-        String::from_utf8_lossy(&message[..length]).lines().map(str::to_owned).collect()
+        let message = self.messages.recv_timeout(PATIENCE).expect("a message");
+        String::from_utf8_lossy(&message).lines().map(str::to_owned).collect()
     }
 
     /// Whether nothing comes for longer than the services of the tests are silent.
     pub fn is_quiet(&self) -> bool {
-        self.socket.set_read_timeout(Some(Duration::from_millis(600))).expect("a timeout");
-        self.socket.recv(&mut [0; 4096]).is_err()
+        self.messages.recv_timeout(Duration::from_millis(600)).is_err()
     }
 
     /// Waits for a message with this line.

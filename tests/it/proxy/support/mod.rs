@@ -314,8 +314,13 @@ impl Gate {
 
     /// Ends it with a signal, does something while nobody serves, and starts it again in the same directory.
     pub fn restart(&mut self, signal: &str, meanwhile: impl FnOnce(&Gate)) {
-        self.signal(signal);
-        self.ended();
+        let serving = self.serving();
+        upgrade::signal(serving, signal);
+        self.next.lock().expect("nobody panics while noting").clear();
+        match serving == self.pid() {
+            true => drop(self.ended()),
+            false => upgrade::ended(serving),
+        }
         meanwhile(self);
         self.start_again();
     }

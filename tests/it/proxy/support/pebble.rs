@@ -82,6 +82,11 @@ impl Pebble {
         self.program().log()
     }
 
+    /// How many orders it took.
+    pub fn orders(&self) -> usize {
+        self.log().matches("Added order").count()
+    }
+
     /// Lets a host lead to these addresses.
     pub fn point(&self, host: &str, addresses: &[&str]) {
         let addresses: Vec<String> = addresses.iter().map(|address| format!("\"{address}\"")).collect();

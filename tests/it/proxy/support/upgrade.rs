@@ -10,6 +10,28 @@ use std::process::{Command, Output};
 /// The name of the program in the directory of a test.
 const PROGRAM: &str = "crawlgate";
 
+/// A next process that speaks with the running one and fails on purpose. `say(x)` sends a message, `hear()` waits for one.
+const STAND_IN: &str = r#"exec python3 -c '
+import json, os, socket, struct, sys, time
+s = socket.socket(fileno=0)
+def say(name, **more):
+    body = json.dumps(dict(message=name, **more)).encode()
+    s.sendall(struct.pack(">I", len(body)) + body)
+def octets(n):
+    got = b""
+    while len(got) < n:
+        part, anc, _, _ = s.recvmsg(n - len(got), socket.CMSG_LEN(64 * 4))
+        if not part: sys.exit("the process before has ended")
+        got += part
+    return got
+def hear(name):
+    while True:
+        message = json.loads(octets(struct.unpack(">I", octets(4))[0]))
+        if message["message"] == name: return message
+hello = hear("hello")
+def ready(): say("ready", takes=hello["listeners"], takes_control=True)
+"#;
+
 impl Setup {
     /// Started by a name of its own, which can lead to another program later.
     pub fn replaceable(mut self) -> Setup {
@@ -50,6 +72,16 @@ impl Gate {
         fs::write(&new, format!("#!/bin/sh\n{script}\n")).expect("a script");
         fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).expect("a program");
         fs::rename(new, self.path(PROGRAM)).expect("another program");
+    }
+
+    /// The next process is a stand-in that says it is ready, and then does this.
+    pub fn next_hands_over_and(&self, lines: &str) {
+        self.next_is(&format!("{STAND_IN}ready(); {lines}\n'"));
+    }
+
+    /// The process that serves.
+    pub fn serving(&self) -> u32 {
+        self.next.lock().expect("nobody panics while noting").last().copied().unwrap_or_else(|| self.pid())
     }
 
     /// The next process is crawlgate.

@@ -1,6 +1,7 @@
 //! What crawlers were served goes with an upgrade: nobody is accused for what the process before served, and violators are
 //! known as before.
 
+use crate::proxy::support::upgrade::signal;
 use crate::proxy::support::{BINGBOT, Connection, Gate, HOST, Origin, Setup, eventually};
 use std::fs;
 
@@ -84,4 +85,32 @@ fn robots_txt_of_the_process_before_is_known_to_the_next_one() {
         gate.live_through(5 * HOUR);
     }
     assert_eq!(kind(&gate, "/a/"), "violation", "no crawler can have it any more");
+}
+
+/// What a process that is killed in its last minutes may have served, every crawler may have.
+#[test]
+fn killed_process_before_counts_as_a_crash() {
+    let origin = Origin::plain();
+    let mut gate = watched(&origin);
+    let mut kept = gate.connect();
+    ask(&mut kept, "/");
+    gate.write_policy("site", &policy("[/never/, /a/]"));
+    gate.upgrade();
+    eventually("the stricter policy", || gate.fetch("/robots.txt").text().contains("/a/").then_some(()));
+    for _ in 0..5 {
+        gate.live_through(5 * HOUR);
+        assert_eq!(gate.fetch_as(BINGBOT, "/").status, 200);
+    }
+    assert_ne!(kind(&gate, "/a/"), "violation", "the process before may serve the superseded version at any moment");
+    signal(gate.pid(), "KILL");
+    gate.ended();
+    gate.log.wait_for("ended without a farewell");
+    for hours in [5, 5, 5, 5, 3] {
+        gate.live_through(hours * HOUR);
+        assert_eq!(gate.fetch_as(BINGBOT, "/").status, 200);
+    }
+    assert_ne!(kind(&gate, "/a/"), "violation", "it may have been served 23 hours ago");
+    gate.live_through(2 * HOUR);
+    assert_eq!(gate.fetch_as(BINGBOT, "/").status, 200);
+    assert_eq!(kind(&gate, "/a/"), "violation");
 }

@@ -46,7 +46,9 @@ fn next_process_serves_and_the_one_before_ends() {
     // The variable that names the process before would keep this one from feeding the watchdog.
     manager.wait_for("WATCHDOG=1");
     assert!(gate.ended().success());
-    assert!(gate.log.text().contains("ended after an upgrade"), "{}", gate.log.text());
+    gate.log.wait_for("answered its last request");
+    let log = gate.log.text();
+    assert!(log.contains("ended after an upgrade") && !log.contains("treat this run as crashed"), "{log}");
     assert_eq!((gate.fetch("/").status, gate.admin_page("/readyz").trim()), (200, "ready"));
     assert_eq!(gate.command(&["status", "--alive"]).status.code(), Some(0));
     assert_eq!(read(&gate.path("state/lock")).trim(), pid.to_string());
@@ -118,6 +120,18 @@ fn requests_in_flight_end_where_they_began() {
     assert_eq!(stream.wait().expect("a response").status, 200);
     drop(http2);
     assert!(gate.ended().success());
+}
+
+#[test]
+fn kept_connection_over_http2_ends_with_goaway() {
+    let origin = Origin::plain();
+    let mut gate = Setup::before(origin.address).replaceable().start();
+    let http2 = Http2::open(gate.address);
+    assert_eq!(http2.get("a.example", "/", &[]).status, 200);
+    gate.upgrade();
+    assert!(http2.end().is_ok(), "the process before says goodbye");
+    assert!(gate.ended().success());
+    assert_eq!(Http2::open(gate.address).get("a.example", "/", &[]).status, 200);
 }
 
 /// It is bounded by `upgrade.drain` alone, and `--now` ends it.
@@ -199,6 +213,7 @@ fn decision_service_and_its_socket_are_taken_over() {
     let mut gate = Setup::before(origin.address).settings(&decisions).replaceable().start();
     gate.upgrade();
     assert!(gate.ended().success());
+    gate.log.wait_for("answered its last request");
     let mut asked = Connection::open(gate.decisions[0]);
     asked.send("GET / HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n");
     let by_address = asked.response("GET").status;

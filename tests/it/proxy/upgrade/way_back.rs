@@ -1,30 +1,9 @@
 //! An upgrade that fails at each of its steps: the running process goes on as before, and the next attempt succeeds.
 
 use crate::proxy::support::upgrade::signal;
-use crate::proxy::support::{Gate, HOST, Origin, Setup, eventually};
+use crate::proxy::support::{Authority, Gate, HOST, Origin, Setup, eventually, read};
+use std::process::Command;
 use std::time::Instant;
-
-/// A next process that speaks with the running one and fails on purpose. `say(x)` sends a message, `hear()` waits for one.
-const STAND_IN: &str = r#"exec python3 -c '
-import json, os, socket, struct, sys, time
-s = socket.socket(fileno=0)
-def say(name, **more):
-    body = json.dumps(dict(message=name, **more)).encode()
-    s.sendall(struct.pack(">I", len(body)) + body)
-def octets(n):
-    got = b""
-    while len(got) < n:
-        part, anc, _, _ = s.recvmsg(n - len(got), socket.CMSG_LEN(64 * 4))
-        if not part: sys.exit("the process before has ended")
-        got += part
-    return got
-def hear(name):
-    while True:
-        message = json.loads(octets(struct.unpack(">I", octets(4))[0]))
-        if message["message"] == name: return message
-hello = hear("hello")
-def ready(): say("ready", takes=hello["listeners"], takes_control=True)
-"#;
 
 fn replaceable(origin: &Origin) -> Gate {
     Setup::before(origin.address).policy("site", &policy("/y/")).replaceable().start()
@@ -61,9 +40,14 @@ fn fails_with(script: &str, said: &str) {
     goes_on(gate);
 }
 
-/// The same for a stand-in, with these lines after its ready.
+/// The same for a stand-in that does this after its ready.
 fn fails_after_ready(lines: &str, said: &str) {
-    fails_with(&format!("{STAND_IN}{lines}\n'"), said);
+    let origin = Origin::plain();
+    let gate = replaceable(&origin);
+    gate.next_hands_over_and(lines);
+    let refused = gate.refused_upgrade(&["--unsupervised"]);
+    assert!(refused.contains(said), "{refused}");
+    goes_on(gate);
 }
 
 #[test]
@@ -88,19 +72,82 @@ fn program_that_says_something_else() {
 
 #[test]
 fn process_that_ends_when_it_has_the_listeners() {
-    fails_after_ready("ready(); hear(\"yours\"); sys.exit(\"the disk is gone\")", "the disk is gone");
+    fails_after_ready("hear(\"yours\"); sys.exit(\"the disk is gone\")", "the disk is gone");
 }
 
 #[test]
 fn process_that_opens_nothing_in_time() {
     let began = Instant::now();
-    fails_after_ready("ready(); hear(\"yours\"); print(\"opening\", flush=True); time.sleep(60)", "it took too long");
+    fails_after_ready("hear(\"yours\"); print(\"opening\", flush=True); time.sleep(60)", "it took too long");
     assert!(began.elapsed().as_secs() < 50, "the running process does not wait for it");
 }
 
 #[test]
 fn process_that_ends_when_it_is_told_to_go() {
-    fails_after_ready("ready(); hear(\"yours\"); say(\"opened\"); hear(\"go\"); sys.exit(\"panicked\")", "panicked");
+    fails_after_ready("hear(\"yours\"); say(\"opened\"); hear(\"go\"); sys.exit(\"panicked\")", "panicked");
+}
+
+#[test]
+fn process_that_opens_and_then_accepts_nothing() {
+    fails_after_ready(
+        "hear(\"yours\"); say(\"opened\"); hear(\"go\"); print(\"stuck\", flush=True); time.sleep(60)",
+        "stuck",
+    );
+}
+
+#[test]
+fn process_that_says_something_out_of_turn() {
+    fails_after_ready("hear(\"yours\"); say(\"serving\"); time.sleep(60)", "something else than expected");
+}
+
+#[test]
+fn certificate_that_cannot_be_used() {
+    let (origin, authority) = (Origin::plain(), Authority::new());
+    let directory = tempfile::tempdir().expect("a directory");
+    authority.certify(directory.path(), "a", &["a.example"], 2999);
+    let gate = replaceable(&origin);
+    let file = |kind: &str| directory.path().join(format!("a.{kind}"));
+    let tls = format!("{{ cert: {}, key: {} }}", file("pem").display(), file("key").display());
+    let listeners = format!("listen: [127.0.0.1:0, {{ address: \"[::1]:0\", tls: {{ certificates: [{tls}] }} }}]");
+    gate.change_settings("listen: 127.0.0.1:0", &listeners);
+    let key = read(&file("key"));
+    std::fs::write(file("key"), "no key").expect("written");
+    assert!(gate.refused_upgrade(&["--unsupervised"]).contains("a.key"));
+    std::fs::write(file("key"), key).expect("written");
+    goes_on(gate);
+}
+
+/// A process under this does not die when a file grows beyond its limit: writing fails, as on a full disk.
+const MAY_FILL: [&str; 4] = ["sh", "-c", "trap '' XFSZ; exec \"$@\"", "sh"];
+
+fn limit_files(gate: &Gate, limit: &str) {
+    let pid = gate.pid().to_string();
+    let set = Command::new("prlimit").args(["--pid", &pid, &format!("--fsize={limit}:unlimited")]).status();
+    assert!(set.expect("prlimit").success());
+}
+
+/// At once, before any commit has failed, and when the running process knows.
+#[test]
+fn disk_that_is_full() {
+    for waits in [false, true] {
+        let origin = Origin::plain();
+        let setup = Setup::before(origin.address).policy("site", &policy("/y/")).under(&MAY_FILL);
+        let gate = setup.replaceable().start();
+        limit_files(&gate, "0");
+        if waits {
+            gate.write_policy("site", &policy("/z/"));
+            assert_eq!(gate.command(&["reload"]).status.code(), Some(1), "it cannot be stored");
+        }
+        let refused = gate.refused_upgrade(&["--unsupervised"]);
+        assert!(
+            refused.contains("cannot write the state directory") || refused.contains("cannot be written"),
+            "{refused}"
+        );
+        assert_eq!(gate.fetch("/").status, 200);
+        limit_files(&gate, "unlimited");
+        eventually("it is written again", || gate.command(&["reload"]).status.success().then_some(()));
+        goes_on(gate);
+    }
 }
 
 #[test]

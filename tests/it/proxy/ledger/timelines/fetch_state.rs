@@ -1,4 +1,4 @@
-//! Random lives of the real binary: edits of the policy, fetches, clocks, crashes, and crawlers that keep to the rules
+//! Random lives of the real binary: edits of the policy, fetches, clocks, crashes, upgrades, and crawlers that keep to the rules
 //! by any copy that they hold. None of them is ever called a violator; somebody else in their name, who asks for what
 //! all copies close, always is. Knows the words of docs/semantics.md, and nothing of how crawlgate remembers.
 //!
@@ -10,6 +10,7 @@ use super::stage::find_record;
 use crate::proxy::support::{Gate, Origin, Response, Setup, eventually, read};
 use std::time::Instant;
 
+mod upgrades;
 mod upsets;
 
 struct FetchState {
@@ -59,7 +60,7 @@ impl FetchState {
         let setup = Setup::before(Origin::plain().address).policy("shop", &first.policy(&HOSTS.join(", "), ""));
         let setup = setup.with_clock().settings("trusted_proxies: [127.0.0.1]\nlogs: { events: events.log }");
         let log = setup.policies().parent().expect("a directory").join("access.log");
-        let gate = setup.argument("--access-log").argument(log.display()).start();
+        let gate = setup.argument("--access-log").argument(log.display()).replaceable().start();
         // What another server gave to all of them an hour ago, and that allows everything.
         let from_before = Copy { said: Said::default(), at: -3_600.0, served: -3_600.0, validators: None };
         let mut life = FetchState {
@@ -166,13 +167,14 @@ impl FetchState {
                 assert!(reloaded.status.success(), "{reloaded:?}");
                 self.comes_into_force(said(&rules));
             }
-            82..93 => {
+            82..92 => {
                 let seconds = self.random.between(1, 15 * HOUR);
                 let in_use = self.random.percent(90);
                 self.pass(seconds, in_use);
             }
-            93..95 => self.pause_or_resume(),
-            95..98 => self.restart(),
+            92..94 => self.pause_or_resume(),
+            94..96 => self.restart(),
+            96..98 => self.upgrade(),
             98 => self.nudge_clock(),
             _ => self.set_clock(),
         }

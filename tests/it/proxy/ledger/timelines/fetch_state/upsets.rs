@@ -46,14 +46,7 @@ impl FetchState {
             self.comes_into_force(says);
         }
         if crash {
-            // Nobody knows what was served in the last second.
-            let lately = self.before.iter().filter(|(_, until)| now - until <= down as f64 + 2.0 * MARGIN);
-            let lately: Vec<Said> = lately.map(|(said, _)| said.clone()).chain([self.in_force.clone()]).collect();
-            for host in 0..2 {
-                let held =
-                    lately.iter().map(|said| SupersededVersion { said: said.clone(), host, cache: None, at: now });
-                self.held.extend(held);
-            }
+            self.may_have_been_served(down as f64);
         }
         if lose_state {
             (self.known_since, self.told_apart_since, self.paused) = (now, now, false);
@@ -69,6 +62,17 @@ impl FetchState {
                 let at = now - down as f64 / 2.0;
                 copies.push(Copy { said: Said::default(), at, served: at, validators: None });
             }
+        }
+    }
+
+    /// Nobody knows what was served in the last second before so many others, or in these.
+    pub fn may_have_been_served(&mut self, seconds: f64) {
+        let now = self.now();
+        let lately = self.before.iter().filter(|(_, until)| now - until <= seconds + 2.0 * MARGIN);
+        let lately: Vec<Said> = lately.map(|(said, _)| said.clone()).chain([self.in_force.clone()]).collect();
+        for host in 0..2 {
+            let held = lately.iter().map(|said| SupersededVersion { said: said.clone(), host, cache: None, at: now });
+            self.held.extend(held);
         }
     }
 

@@ -1,0 +1,142 @@
+//! Another process takes over while the one before still answers: what each of them knows, and whom it accuses.
+
+use super::*;
+use crate::ledger::ServedCopy;
+use std::sync::mpsc::{Receiver, channel};
+
+/// A process that has handed over, with what it has told the next one.
+pub(super) struct Draining {
+    ledger: Ledger,
+    store: StateStore,
+    entry: SiteEntry,
+    history: HostHistory,
+    told: Receiver<ServedCopy>,
+}
+
+impl World {
+    /// The steps 2 and 3 of an upgrade. The next process may begin with another version.
+    pub(super) fn upgrade(&mut self, version: Option<usize>) {
+        let (tell, told) = channel();
+        self.ledger.hand_over(move |copy| drop(tell.send(copy)));
+        let (entry, history, moment) = (self.entry.clone(), self.history.clone(), self.moment());
+        self.ledger.close(moment.now);
+        if let Some(version) = version {
+            self.publish(version);
+        }
+        let (next, store) = self.disk.hand_over(&self.snapshot(), moment);
+        let ledger = std::mem::replace(&mut self.ledger, next);
+        self.before = Some(Draining { ledger, store, entry, history, told });
+    }
+
+    /// The next process dies after it has served a crawler, or before.
+    pub(super) fn fail_to_upgrade(&mut self, version: usize, served: Option<usize>) {
+        self.upgrade(Some(version));
+        if let Some(crawler) = served {
+            self.fetch(crawler, 0);
+        }
+        let Some(Draining { ledger, store, entry, history, .. }) = self.before.take() else { return };
+        (self.entry, self.history, self.ledger, self.disk.store) = (entry, history, ledger, store);
+        self.ledger.take_back();
+        self.disk.store.take_back().expect("opened again");
+        // It was told to go, so it may have served whatever the process before knows of it.
+        self.disk.store.distrust();
+        self.ledger.begin_anew(self.wall());
+    }
+
+    /// The next process hears what the one before has served.
+    pub(super) fn tell(&self) {
+        let told = self.before.iter().flat_map(|before| before.told.try_iter());
+        told.for_each(|copy| self.ledger.was_served(&self.snapshot(), &copy));
+    }
+
+    /// The process before serves a crawler, if it still answers; which version.
+    pub(super) fn fetch_before(&self, crawler: usize) -> Option<usize> {
+        let before = self.before.as_ref()?;
+        let claim = Registry::builtin().identify(agent(crawler).as_bytes());
+        before.ledger.served(Registry::builtin(), &before.entry, HOSTS[0].as_bytes(), claim, self.wall());
+        SITES.iter().position(|site| Arc::ptr_eq(site, &before.entry.site))
+    }
+
+    /// It ends. If it dies, what it told last is lost.
+    pub(super) fn end_before(&mut self, in_order: bool) {
+        if in_order {
+            self.tell();
+        }
+        if let Some(before) = self.before.take() {
+            before.store.pass_on();
+            self.ledger.predecessor_ended(&self.snapshot(), in_order, self.wall());
+        }
+    }
+
+    /// Whatever crawlers have by now, of the process before or of the next one.
+    pub(super) fn before_accuses_no_crawler(&self) -> bool {
+        let Some(before) = &self.before else { return true };
+        let snapshot = with_history(Snapshot::new(vec![before.entry.clone()], 0), &before.history);
+        let facts = |crawler: usize| Facts {
+            host: HOSTS[0].as_bytes(),
+            target: b"/always/",
+            method: b"GET",
+            user_agent: agent(crawler).as_bytes(),
+            client: None,
+            identity: Identity::Unverified,
+            now: self.wall(),
+        };
+        [0, 3].into_iter().all(|crawler| {
+            let (facts, registry) = (facts(crawler), Registry::builtin());
+            let claimant = Claimant::of(&snapshot, registry, &facts).expect("a site has the host");
+            let (cached_versions, _) = before.ledger.look(registry, claimant, facts.host, self.moment());
+            let case = Case { registry, facts, claimant, cached_versions };
+            decide_for(&case, Behaviour::default(), &mut Scratch::default()).kind != Kind::Violation
+        })
+    }
+}
+
+impl Disk {
+    /// Another process opens the directory. Its ledger, and the store of the process before.
+    fn hand_over(&mut self, snapshot: &Snapshot, moment: Moment) -> (Ledger, StateStore) {
+        self.show(moment);
+        let lock = self.store.hand_over().expect("everything is written").expect("a lock");
+        let (shown, directory) = (self.shown.clone(), self.directory.as_deref().expect("a state directory"));
+        let now = Arc::new(move || *shown.lock().expect("shown"));
+        let (store, remembered) = StateStore::take_over(directory, lock, now).expect("taken over");
+        let (ledger, facts) = Ledger::open(store.clone(), &remembered, Vec::new(), snapshot, moment);
+        store.begin(facts).expect("begun");
+        store.settle().expect("settled");
+        (ledger, std::mem::replace(&mut self.store, store))
+    }
+}
+
+#[test]
+fn copy_that_the_process_before_serves_counts_before_it_is_told() {
+    for (in_order, told) in [(true, true), (true, false), (false, false)] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut world = settled(Some(directory.path()));
+        world.upgrade(Some(15));
+        world.live(20);
+        assert_eq!(world.fetch_before(0), Some(0));
+        if told {
+            world.tell();
+        }
+        assert_eq!(world.ask(0, 0, "/p1/").0, Kind::StaleCopy, "{in_order}, {told}");
+        world.end_before(in_order);
+        world.live(23);
+        assert_eq!(world.ask(0, 0, "/p1/").0, Kind::StaleCopy, "{in_order}, {told}");
+        // A process that died may have served every crawler.
+        let other = world.ask(3, 0, "/p1/").0;
+        assert_eq!(other == Kind::Violation, in_order, "{other:?}, {told}");
+        world.live(2);
+        assert_eq!(world.ask(0, 0, "/p1/").0, Kind::Violation, "{in_order}, {told}");
+    }
+}
+
+#[test]
+fn violator_is_known_across_an_upgrade() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut world = settled(Some(directory.path()));
+    assert_eq!(world.ask(0, 0, "/always/").0, Kind::Violation);
+    world.upgrade(None);
+    assert_eq!(world.ask(0, 0, "/always/").0, Kind::Violation, "every version closes it");
+    assert!(world.before_accuses_no_crawler());
+    world.end_before(true);
+    assert_eq!(world.ask(0, 0, "/always/").0, Kind::Violation);
+}
