@@ -33,7 +33,7 @@ pub fn check_beginnings(chains: &[Vec<Link>; 3], covered: &[Covered<'_>], findin
             continue;
         }
         let missing = format!("{file} lacks {} entries from before {}", first.number, first.time);
-        match deleted_before.filter(|before| *before > since.as_str()) {
+        match deleted_before {
             Some(before) => findings.unknown.push(format!(
                 "{missing}: the log deleted those from before {before} for their age; whether later ones were left out"
             )),

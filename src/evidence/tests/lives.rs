@@ -43,6 +43,9 @@ fn what_is_too_old_is_deleted_and_the_rest_verifies() {
     assert_eq!(findings.published.len(), 1);
     let deleted = findings.unknown.iter().filter(|unknown| unknown.contains("for their age"));
     assert_eq!(deleted.count(), 3, "{:?}", findings.unknown);
+    // A window after that moment, whose first entry is the first that the log still has.
+    let late = CaseSpan { from: moment(27), ..span() };
+    assert_eq!(written(&mut log, &late, SystemTime::now()).1.faults, Vec::<String>::new());
     // Without the word of the log it would be a case that somebody shortened.
     let mut files = tar::read(&archive).expect("files");
     let all = lines(&files, "chains/log.jsonl");
