@@ -64,10 +64,17 @@ fn build(directory: &Path, entries: u64) {
     while written < entries {
         let until = (written + BATCH).min(entries);
         let write = log.database.write(|log| {
-            for number in written..until {
+            let of_case = others / 2..others / 2 + CASE;
+            let chain = |number: &u64| if of_case.contains(number) { CHAINS } else { number % CHAINS };
+            // Chain by chain: rows of one chain lie together, and pages are written once.
+            let mut numbers: Vec<u64> = (written..until).collect();
+            numbers.sort_by_key(chain);
+            for number in numbers {
                 let at = time_text(moment(number));
-                let is_of_case = (others / 2..others / 2 + CASE).contains(&number);
-                let name = if is_of_case { CRAWLER.to_owned() } else { format!("crawler-{}", number % CHAINS) };
+                let name = match chain(&number) {
+                    CHAINS => CRAWLER.to_owned(),
+                    other => format!("crawler-{other}"),
+                };
                 if number == 0 {
                     let hash = Hash::of(&[ROBOTS]).to_string();
                     let data = fields(json!({

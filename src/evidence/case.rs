@@ -21,7 +21,7 @@ const MOST_ENTRIES: u64 = 500_000;
 /// So many entries before the span are taken to reach the robots.txt that the crawler was served before it.
 const MOST_BEFORE: u64 = 10_000;
 /// No crawler uses a copy for longer: publications from so long before are part of a case.
-const LONGEST_COPY: Duration = Duration::from_secs(32 * 86_400);
+pub const LONGEST_COPY: Duration = Duration::from_secs(32 * 86_400);
 
 /// What a case is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +40,12 @@ impl CaseSpan {
     /// The three chains, in the order of [`CHAINS`].
     pub fn chains(site: &str, crawler: &str) -> [ChainName; 3] {
         [ChainName::of_crawler(site, crawler), ChainName::of_site(site), ChainName::of_log()]
+    }
+
+    /// Since when a case has each of them.
+    fn beginnings(&self) -> [SystemTime; 3] {
+        let published_since = self.from.checked_sub(LONGEST_COPY).unwrap_or(SystemTime::UNIX_EPOCH);
+        [self.from, published_since, published_since]
     }
 }
 
@@ -83,11 +89,13 @@ pub struct Exported {
 /// # Errors
 /// See [`ExportError`].
 pub fn export(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<Exported, ExportError> {
-    let checkpoints = cover(log, span, now)?;
-    let (key, database) = (log.key.verify_key(), &log.database);
     let names = CaseSpan::chains(&span.site, &span.crawler);
+    // Where the log deleted the beginning, it says so later than the span ends.
+    let to = if lacks_beginning(&log.database, span, &names)? { now.max(span.to) } else { span.to };
+    let checkpoints = cover(log, &CaseSpan { to, ..span.clone() }, now)?;
+    let (key, database) = (log.key.verify_key(), &log.database);
     let last = checkpoints.last().map_or(0, |(number, _)| *number);
-    let spans = spans(database, span, &names, &database.heads(last)?)?;
+    let (spans, has_crawler) = spans(database, span, &names, &database.heads(last)?)?;
     let mut files = Files::new();
     let mut put = |path: &str, bytes: Vec<u8>| files.insert(path.to_owned(), bytes);
     let (mut named, mut personal) = (Named::default(), String::new());
@@ -127,7 +135,7 @@ pub fn export(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<Exp
             put(&document.path(), bytes);
         }
     }
-    Ok(Exported { files, has_crawler: !spans[0].1.is_empty() })
+    Ok(Exported { files, has_crawler })
 }
 
 /// That a log has nothing of the crawler.
@@ -166,31 +174,48 @@ pub fn cover(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<Vec<
     Ok(database.checkpoints(&from, &to)?)
 }
 
+/// Whether the log lacks entries of the beginning of a chain.
+fn lacks_beginning(
+    database: &EvidenceDatabase,
+    span: &CaseSpan,
+    names: &[ChainName; 3],
+) -> Result<bool, DatabaseError> {
+    for (name, since) in names.iter().zip(span.beginnings()) {
+        let Some(chain) = database.chain(name)? else { continue };
+        if chain.first > 0 && database.first_since(chain.id, &time_text(since))? == Some(chain.first) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// The part of each chain that a case has: row and numbers. A chain that is not there yet has none.
+type Spans = [(i64, std::ops::Range<u64>); 3];
+
+/// The parts, and whether the crawler did anything in this time. Each part begins with an entry from before its time, if the log
+/// has one: so it shows that its beginning was not cut off.
 fn spans(
     database: &EvidenceDatabase,
     span: &CaseSpan,
     names: &[ChainName; 3],
     heads: &[Head],
-) -> Result<[(i64, std::ops::Range<u64>); 3], ExportError> {
-    let mut found = [(0, 0..0), (0, 0..0), (0, 0..0)];
-    let published_since = time_text(span.from.checked_sub(LONGEST_COPY).unwrap_or(SystemTime::UNIX_EPOCH));
-    let from = time_text(span.from);
-    let of_kinds = [("served", &from), ("published", &published_since), ("start", &from)];
-    for (place, (kind, since)) in of_kinds.into_iter().enumerate() {
+) -> Result<(Spans, bool), ExportError> {
+    let (mut found, mut has_crawler) = ([(0, 0..0), (0, 0..0), (0, 0..0)], false);
+    for (place, (kind, since)) in ["served", "published", "start"].into_iter().zip(span.beginnings()).enumerate() {
         let head = heads.iter().find(|head| head.chain == names[place]);
         let (Some(head), Some(chain)) = (head, database.chain(&names[place])?) else { continue };
         let Chain { id, first, .. } = chain;
-        let begins = database.first_since(id, since)?.unwrap_or(head.entries).min(head.entries);
-        if place == 0 && (begins == head.entries || database.first_since(id, &time_text(span.to))? == Some(begins)) {
-            continue;
+        let begins = database.first_since(id, &time_text(since))?.unwrap_or(head.entries).min(head.entries);
+        if place == 0 {
+            has_crawler =
+                begins < head.entries && database.first_since(id, &time_text(span.to))?.is_none_or(|end| end > begins);
         }
-        let before = database.last_before(id, kind, begins + 1)?;
-        let before = before.filter(|before| begins - before <= MOST_BEFORE).unwrap_or(begins);
-        found[place] = (id, before.min(head.entries.saturating_sub(1)).max(first)..head.entries);
+        let before = database.last_before(id, kind, begins + 1)?.filter(|before| begins - before <= MOST_BEFORE);
+        let before = before.unwrap_or(begins).min(begins.saturating_sub(1));
+        found[place] = (id, before.max(first).min(head.entries)..head.entries);
     }
     let entries: u64 = found.iter().map(|(_, numbers)| numbers.end - numbers.start).sum();
-    if entries > MOST_ENTRIES { Err(ExportError::TooLarge) } else { Ok(found) }
+    if entries > MOST_ENTRIES { Err(ExportError::TooLarge) } else { Ok((found, has_crawler)) }
 }
 
 /// What the entries of a case name.

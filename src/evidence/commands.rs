@@ -57,16 +57,21 @@ pub fn forget(
     now: SystemTime,
 ) -> Result<usize, DatabaseError> {
     let (address, before) = (address.map(|address| address.to_string()), before.map(time_text));
-    let forgotten = log.database.write(|writing| {
-        let forgotten = writing.forget(address.as_deref(), before.as_deref())?;
-        if forgotten > 0 {
+    let (mut forgotten, mut after) = (0, (0, -1));
+    loop {
+        // Reading takes long, and locks nobody out.
+        let entries = log.database.personal_after(after, address.as_deref(), before.as_deref())?;
+        let Some(last) = entries.last() else { break };
+        after = *last;
+        forgotten += log.database.write(|writing| {
+            let forgotten = writing.forget(&entries)?;
             let data = json!({"reason": "withdrawn", "entries": forgotten});
             let data = data.as_object().cloned().unwrap_or_default();
             let record = Record { kind: "gap", data, ..Record::default() };
             writing.append(&ChainName::of_log(), record, &time_text(now))?;
-        }
-        Ok(forgotten)
-    })?;
+            Ok(forgotten)
+        })?;
+    }
     log.database.truncate_journal()?;
     Ok(forgotten)
 }

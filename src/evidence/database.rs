@@ -17,6 +17,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
+#[cfg(test)]
+pub use deletion::Deletion;
 pub use rows::Chain;
 pub use writing::{Appended, ProofRecord, Record, Writing};
 
@@ -24,7 +26,7 @@ pub use writing::{Appended, ProofRecord, Record, Writing};
 pub const FILE: &str = "evidence.db";
 /// The version of the tables.
 const SCHEMA: i64 = 2;
-/// For so long a transaction waits for the other process: `forget` reads the whole log.
+/// For so long a transaction waits for the other process.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Statements that are kept prepared: more than there are.
 const STATEMENTS: usize = 64;
@@ -39,7 +41,9 @@ pub enum DatabaseError {
     #[error("a newer crawlgate wrote {FILE} (tables of version {0}; this one knows version {SCHEMA})")]
     Newer(i64),
     /// There is no log in it.
-    #[error("there is no evidence log here")]
+    #[error(
+        "there is no evidence log here; name the state directory with --state, and turn `evidence` on in crawlgate.yaml"
+    )]
     NoLog,
     /// What is in it does not fit together.
     #[error("{FILE} is damaged: {0}")]
@@ -61,8 +65,27 @@ pub struct LogState {
     pub runs: u64,
     /// When a process last wrote.
     pub committed: String,
-    /// Whether that process ended in order.
-    pub clean: bool,
+    /// How that process ended; `None` while it runs, and after a crash.
+    pub end: Option<RunEnd>,
+}
+
+/// How a process that wrote the log ended in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunEnd {
+    /// It stopped.
+    Stopped,
+    /// Another process took its place.
+    HandedOver,
+}
+
+impl RunEnd {
+    /// The reason of the `gap` after it.
+    pub fn name(self) -> &'static str {
+        match self {
+            RunEnd::Stopped => "stop",
+            RunEnd::HandedOver => "upgrade",
+        }
+    }
 }
 
 /// A personal value beside an entry.
@@ -119,7 +142,12 @@ impl EvidenceDatabase {
     /// The file cannot be read.
     pub fn state(&self) -> Result<Option<LogState>, DatabaseError> {
         let row = self.connection.query_row("SELECT id, runs, committed, clean FROM log", [], |row| {
-            Ok(LogState { id: row.get(0)?, runs: row.get(1)?, committed: row.get(2)?, clean: row.get(3)? })
+            let end = match row.get(3)? {
+                0u8 => None,
+                1 => Some(RunEnd::Stopped),
+                _ => Some(RunEnd::HandedOver),
+            };
+            Ok(LogState { id: row.get(0)?, runs: row.get(1)?, committed: row.get(2)?, end })
         });
         Ok(row.optional()?)
     }

@@ -1,6 +1,7 @@
 //! The check of the logs of a case: [`examine`] needs their files and public keys, and nothing else. Each fault is a sentence. A
 //! forged manifest helps nobody: every check stands on a signed checkpoint.
 
+use super::beginnings::{Covered, check_beginnings};
 use super::canonical::{Hash, canonical, parse_hex, read_canonical};
 use super::case::CaseSpan;
 use super::checkpoint::{Checkpoint, Head};
@@ -84,6 +85,7 @@ fn check(files: &Files, key: &VerifyKey) -> Checked {
     for ((chain, name), file) in chains.iter().zip(&names).zip(CHAINS) {
         check_heads(chain, name, &checkpoints, file, &mut findings);
     }
+    check_beginnings(&chains, &covered(&checkpoints, &names), &mut findings);
     timestamps(files, &checkpoints, &mut findings);
     let earlier = proofs::read_earlier(files, &chains[0], &mut findings);
     let entries = || chains.iter().flatten().chain(&earlier);
@@ -277,6 +279,16 @@ fn check_heads(chain: &[Link], name: &ChainName, checkpoints: &[Proven], file: &
     }
 }
 
+/// How much of each chain the checkpoints cover.
+fn covered<'c>(checkpoints: &'c [Proven], names: &[ChainName; 3]) -> Vec<Covered<'c>> {
+    let heads = checkpoints.iter().flat_map(|proven| proven.heads.iter().map(|head| (&proven.checkpoint.time, head)));
+    let covered = heads.filter_map(|(time, Head { chain, entries, .. })| {
+        let place = names.iter().position(|name| name == chain)?;
+        Some(Covered { file: CHAINS[place], time, entries: *entries })
+    });
+    covered.collect()
+}
+
 /// The timestamps. Their signatures are for openssl to check.
 fn timestamps(files: &Files, checkpoints: &[Proven], findings: &mut Findings) {
     if files.keys().any(|file| file.starts_with("timestamps/")) {
@@ -289,7 +301,7 @@ fn timestamps(files: &Files, checkpoints: &[Proven], findings: &mut Findings) {
             None => findings.faults.push(format!("{file} is no timestamp of a checkpoint of the case")),
             Some(stamp) => findings
                 .holds
-                .push(format!("{file} is a timestamp of {note}, and says that it existed at {}", stamp.time)),
+                .push(format!("{file} is a timestamp of {note}, and says that it existed at {}", stamp.shown())),
         }
     }
     if !checkpoints.is_empty() && !files.keys().any(|file| file.starts_with("timestamps/")) {

@@ -53,7 +53,7 @@ pub struct Findings {
     pub published: Vec<PublishedVersion>,
     /// When the crawler was served which robots.txt.
     pub served: Vec<ServedCopy>,
-    /// The requests against the rules.
+    /// The requests against the rules that were recorded in this time.
     pub requests: Vec<RequestFinding>,
     /// What proves who the clients were.
     pub proofs: Vec<ProofFinding>,
@@ -113,6 +113,8 @@ pub struct RequestFinding {
     pub number: u64,
     /// When it arrived.
     pub time: String,
+    /// When its entry was written.
+    pub recorded: String,
     /// What was proven of the crawler's name: `verified`, `unverified`, `impostor`.
     pub identity: String,
     /// What that rests on.

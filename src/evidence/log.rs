@@ -5,7 +5,7 @@ use super::database::{DatabaseError, Record};
 use super::entry::ChainName;
 use super::opening::{OpenError, open};
 use super::shared::Shared;
-use super::writer::{Bounds, Writer};
+use super::writer::{Bounds, HandOver, Writer};
 use crate::settings::AddressDetail;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
@@ -25,8 +25,10 @@ struct Handle {
     /// Where the log is, how much is kept, and who is asked for timestamps.
     place: (PathBuf, Bounds, Vec<String>),
     /// The thread, and what it lives by.
-    thread: Mutex<Option<(Sender<()>, JoinHandle<()>)>>,
+    thread: Mutex<Option<Thread>>,
 }
+
+type Thread = (Sender<HandOver>, JoinHandle<Writer>);
 
 impl Evidence {
     /// None is kept.
@@ -102,9 +104,24 @@ impl Evidence {
         self.0.as_ref().map_or(0, |handle| handle.shared.lost())
     }
 
-    /// Opens the log again after [`Evidence::close`], as a run of its own. What was recorded meanwhile is in it.
+    /// Another process writes the log from now on. What this one still records is written beside it.
+    pub fn hand_over(&self) {
+        let Some(handle) = &self.0 else { return };
+        let mut thread = handle.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((told, former)) = thread.take() else { return };
+        // A thread that panicked hears nothing, and has said so.
+        let _ = told.send(HandOver);
+        let Ok(writer) = former.join() else { return };
+        match spawn(writer) {
+            Ok(former) => *thread = Some(former),
+            Err(why) => handle.shared.failed(0, &why.to_string()),
+        }
+    }
+
+    /// Opens the log again after [`Evidence::hand_over`], as a run of its own: the other process has ended.
     pub fn reopen(&self) {
         let Some(handle) = self.0.as_ref().filter(|handle| handle.is_open) else { return };
+        self.close();
         let (directory, bounds, authorities) = &handle.place;
         match start(directory, &handle.shared, *bounds, authorities) {
             Ok(thread) => *handle.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread),
@@ -135,20 +152,18 @@ enum StartError {
     Begin(#[from] std::io::Error),
 }
 
-fn start(
-    directory: &Path,
-    shared: &Arc<Shared>,
-    bounds: Bounds,
-    authorities: &[String],
-) -> Result<(Sender<()>, JoinHandle<()>), StartError> {
+fn start(directory: &Path, shared: &Arc<Shared>, bounds: Bounds, authorities: &[String]) -> Result<Thread, StartError> {
     let mut log = open(directory, SystemTime::now())?;
     if let Some(because) = log.begun_anew {
         tracing::warn!("a new evidence log begins, because {because}; the files of the one before were renamed");
     }
     log.database.write(|log| log.set_authorities(authorities))?;
     let writer = Writer::begin(log, directory, shared.clone(), bounds)?;
-    let (alive, ended) = channel();
-    let run = move || writer.run(&ended);
-    let thread = std::thread::Builder::new().name("evidence".into()).spawn(run)?;
-    Ok((alive, thread))
+    Ok(spawn(writer)?)
+}
+
+fn spawn(writer: Writer) -> Result<Thread, std::io::Error> {
+    let (tell, told) = channel();
+    let run = move || writer.run(&told);
+    Ok((tell, std::thread::Builder::new().name("evidence".into()).spawn(run)?))
 }

@@ -20,7 +20,12 @@ pub enum ManifestFault {
 
 fn text(files: &Files) -> String {
     let files = files.iter().filter(|(file, _)| *file != FILE);
-    files.map(|(file, bytes)| format!("{}  {file}\n", Hash::of(&[bytes]))).collect()
+    files.map(|(file, bytes)| line(file, bytes)).collect()
+}
+
+/// The line of a file.
+pub fn line(file: &str, bytes: &[u8]) -> String {
+    format!("{}  {file}\n", Hash::of(&[bytes]))
 }
 
 /// Adds the manifest.

@@ -11,6 +11,7 @@
 
 #[cfg(feature = "proxy")]
 mod authority;
+mod beginnings;
 mod canonical;
 mod case;
 mod checkpoint;

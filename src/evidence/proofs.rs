@@ -121,13 +121,11 @@ pub fn read_earlier(files: &Files, of_crawler: &[Link], findings: &mut Findings)
 pub fn tell(of_crawler: &[Link], earlier: &[Link], personal: &Personal, files: &Files, findings: &mut Findings) {
     let known: BTreeMap<u64, &Link> = earlier.iter().chain(of_crawler).map(|link| (link.entry.number, link)).collect();
     let first = of_crawler.first().map_or(0, |link| link.entry.number);
-    let (mut used, mut missing): (BTreeMap<u64, usize>, usize) = (BTreeMap::new(), 0);
+    let (mut used, mut missing): (BTreeSet<u64>, usize) = (BTreeSet::new(), 0);
     for entry in of_crawler.iter().map(|link| &link.entry) {
         let Some((number, hash)) = named_proof(entry) else { continue };
         match known.get(&number) {
-            Some(link) if link.hash == hash && link.entry.kind == "proof" => {
-                *used.entry(number).or_default() += usize::from(entry.kind == "request");
-            }
+            Some(link) if link.hash == hash && link.entry.kind == "proof" => drop(used.insert(number)),
             None if number < first => missing += 1,
             _ => {
                 let fault = format!("entry {} names the proof {number}, which is another entry", entry.number);
@@ -135,7 +133,8 @@ pub fn tell(of_crawler: &[Link], earlier: &[Link], personal: &Personal, files: &
             }
         }
     }
-    for (number, requests) in used {
+    for number in used {
+        let requests = findings.requests.iter().filter(|request| request.proof_entry == Some(number)).count();
         let entry = &known[&number].entry;
         let mut says = Vec::new();
         match check(entry, personal, files, &mut says) {

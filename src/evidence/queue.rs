@@ -10,6 +10,8 @@ use std::hash::{BuildHasher, RandomState};
 const RATE: u64 = 200;
 /// Records that wait at most.
 const MOST_WAITING: usize = 20_000;
+/// Publications that wait at most while nothing can be written.
+const MOST_PUBLICATIONS: usize = 1_000;
 
 /// Records that wait, and those that do not.
 #[derive(Default)]
@@ -30,6 +32,13 @@ pub struct Batch {
     pub records: Vec<(ChainName, Record)>,
     /// How many records a chain lacks.
     pub left_out: Vec<(ChainName, u64)>,
+}
+
+impl Batch {
+    /// The publications in it: there are few, and a case without them would be misread.
+    pub fn publications(&self) -> Vec<(ChainName, Record)> {
+        self.records.iter().filter(|(chain, _)| chain.crawler.is_empty()).cloned().collect()
+    }
 }
 
 impl Queue {
@@ -53,6 +62,14 @@ impl Queue {
     /// Adds a record that was admitted, or one that is no request.
     pub fn add(&mut self, chain: ChainName, record: Record) {
         self.waiting.push((chain, record));
+    }
+
+    /// Adds publications that could not be written, before later ones. Returns how many there was room for.
+    pub fn wait_again(&mut self, publications: Vec<(ChainName, Record)>) -> u64 {
+        let forgotten = publications.len().saturating_sub(MOST_PUBLICATIONS);
+        let kept = publications.len() - forgotten;
+        self.waiting.splice(0..0, publications.into_iter().skip(forgotten));
+        kept as u64
     }
 
     /// Takes everything.

@@ -7,7 +7,9 @@ use std::fmt::Write;
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:80rem;margin:2rem auto;padding:0 1rem;color:#1b1b1b}\
 h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2rem}h2.log{font-size:1.4rem;border-top:3px solid #ccc;padding-top:1rem}h3{font-size:1rem}table{border-collapse:collapse;width:100%;font-size:.85rem}\
 th,td{text-align:left;vertical-align:top;padding:.3rem .5rem;border-bottom:1px solid #ccc}td.long{overflow-wrap:anywhere}\
-code{font-size:.9em}.fault{border:2px solid #b00020;padding:.5rem 1rem}.fine{border:2px solid #1b6e3c;padding:.5rem 1rem}";
+code{font-size:.9em;overflow-wrap:anywhere}pre,li{overflow-wrap:anywhere;white-space:pre-wrap}.fault{border:2px solid #b00020;padding:.5rem 1rem}.fine{border:2px solid #1b6e3c;padding:.5rem 1rem}\
+@media(max-width:50rem){tr:has(th){display:none}tr{display:block;border-bottom:1px solid #ccc;padding:.3rem 0}\
+td{display:block;border:0;padding:.1rem 0;overflow-wrap:anywhere}td::before{content:attr(data-h) ': ';font-weight:bold}td:empty{display:none}}";
 
 /// Octets of a word that no column is as wide as.
 const LONG_WORD: usize = 24;
@@ -47,7 +49,7 @@ pub fn page(case: &CaseFindings) -> String {
     let nothing = Findings::default();
     let Findings { site, crawler, from, to, .. } = case.logs.first().unwrap_or(&nothing);
     let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{0} on {1}</title><style>{STYLE}</style></head>\
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>{0} on {1}</title><style>{STYLE}</style></head>\
          <body>\n<h1>What clients that call themselves {0} did on {1}</h1>\n<p>From {2} to {3}.</p>\n",
         escaped(crawler),
         escaped(site),
@@ -146,50 +148,81 @@ fn list(page: &mut String, heading: &str, items: &[String], class: &str) {
     page.push_str("</ul>\n");
 }
 
-fn row(page: &mut String, cells: &[&str]) {
-    page.push_str("<tr>");
-    for cell in cells {
-        // Only hashes and addresses of pages are broken within a word.
-        let class = if cell.split_whitespace().any(|word| word.len() > LONG_WORD) { " class=\"long\"" } else { "" };
-        let _ = write!(page, "<td{class}>{}</td>", escaped(cell));
+/// A table. On a narrow screen each row is a list, with the headings before the cells.
+struct Table<'p> {
+    page: &'p mut String,
+    headings: &'static [&'static str],
+}
+
+impl<'p> Table<'p> {
+    fn begin(page: &'p mut String, headings: &'static [&'static str]) -> Table<'p> {
+        let cells: String = headings.iter().map(|heading| format!("<th>{heading}</th>")).collect();
+        let _ = writeln!(page, "<table><tr>{cells}</tr>");
+        Table { page, headings }
     }
-    page.push_str("</tr>\n");
+
+    fn row(&mut self, cells: &[&str]) {
+        self.page.push_str("<tr>");
+        for (cell, heading) in cells.iter().zip(self.headings) {
+            // Only hashes and addresses of pages are broken within a word.
+            let class = if cell.split_whitespace().any(|word| word.len() > LONG_WORD) { " class=\"long\"" } else { "" };
+            let _ = write!(self.page, "<td data-h=\"{heading}\"{class}>{}</td>", escaped(cell));
+        }
+        self.page.push_str("</tr>\n");
+    }
+
+    fn end(self) {
+        self.page.push_str("</table>\n");
+    }
 }
 
 fn publications(page: &mut String, findings: &Findings) {
-    page.push_str("<h2>What the site published as robots.txt</h2>\n<table><tr><th>since</th><th>answer</th><th>version</th><th>file in the case</th></tr>\n");
+    page.push_str("<h2>What the site published as robots.txt</h2>\n");
+    let mut table = Table::begin(page, &["since", "answer", "version", "file in the case"]);
     for published in &findings.published {
         match published.version.is_empty() {
-            true => row(page, &[&shown(&published.since), "none: the site was taken out of crawlgate", "", ""]),
+            true => table.row(&[&shown(&published.since), "none: the site was taken out of crawlgate", "", ""]),
             false => {
                 let file = format!("robots/{}.txt", published.sha256);
-                row(page, &[&shown(&published.since), &published.answer.to_string(), &published.version, &file]);
+                table.row(&[&shown(&published.since), &published.answer.to_string(), &published.version, &file]);
             }
         }
     }
-    page.push_str("</table>\n");
+    table.end();
 }
 
 fn copies(page: &mut String, findings: &Findings) {
-    page.push_str("<h2>When it was served robots.txt</h2>\n");
+    let name = escaped(&findings.crawler);
+    let _ = writeln!(page, "<h2>When clients that call themselves {name} were served robots.txt</h2>");
     if findings.served.is_empty() {
         page.push_str("<p>Never in this case.</p>\n");
         return;
     }
     page.push_str(
         "<p>304 is the word that the copy of the client is good. If-None-Match is the \
-         client's own statement of which copy it has.</p>\n<table><tr><th>time</th><th>host</th><th>status</th>\
-         <th>version</th><th>If-None-Match</th><th>name of the client</th></tr>\n",
+         client's own statement of which copy it has.</p>\n",
     );
+    let mut table = Table::begin(page, &["time", "host", "status", "version", "If-None-Match", "name of the client"]);
     for copy in &findings.served {
         let validator = copy.if_none_match.as_deref().unwrap_or_default();
-        row(
-            page,
-            &[&shown(&copy.time), &copy.host, &copy.status.to_string(), &copy.version, validator, &copy.identity],
-        );
+        let status = copy.status.to_string();
+        table.row(&[&shown(&copy.time), &copy.host, &status, &copy.version, validator, &copy.identity]);
     }
-    page.push_str("</table>\n");
+    table.end();
 }
+
+/// What the page says of a request.
+const REQUEST: [&str; 9] = [
+    "time",
+    "request",
+    "client",
+    "proof of the name",
+    "rule",
+    "a client of this kind was served this robots.txt at",
+    "recorded",
+    "judged again",
+    "answer",
+];
 
 fn requests(page: &mut String, heading: &str, requests: &[&RequestFinding]) {
     let _ = writeln!(page, "<h2>{heading}</h2>");
@@ -197,10 +230,7 @@ fn requests(page: &mut String, heading: &str, requests: &[&RequestFinding]) {
         page.push_str("<p>None.</p>\n");
         return;
     }
-    page.push_str(
-        "<table><tr><th>time</th><th>request</th><th>client</th><th>proof of the name</th><th>rule</th>\
-         <th>this robots.txt was served to it</th><th>recorded</th><th>judged again</th><th>answer</th></tr>\n",
-    );
+    let mut table = Table::begin(page, &REQUEST);
     for request in requests {
         let target = request.target.as_deref().unwrap_or("(withdrawn)");
         let line = format!("{} {}{target}", request.method, request.host);
@@ -220,22 +250,19 @@ fn requests(page: &mut String, heading: &str, requests: &[&RequestFinding]) {
         }
         let again = [Some(request.rejudged), request.remark.as_deref()];
         let again = again.into_iter().flatten().collect::<Vec<_>>().join("; ");
-        row(
-            page,
-            &[
-                &shown(&request.time),
-                &line,
-                &client,
-                &proof,
-                &rule.collect::<Vec<_>>().join(", "),
-                &served,
-                &request.kind,
-                &again,
-                &request.status.to_string(),
-            ],
-        );
+        table.row(&[
+            &shown(&request.time),
+            &line,
+            &client,
+            &proof,
+            &rule.collect::<Vec<_>>().join(", "),
+            &served,
+            &request.kind,
+            &again,
+            &request.status.to_string(),
+        ]);
     }
-    page.push_str("</table>\n");
+    table.end();
 }
 
 /// How the clients of a section were proven.
@@ -244,16 +271,14 @@ fn proofs(page: &mut String, findings: &Findings, identity: &str) {
     if of.is_empty() {
         return;
     }
-    page.push_str(
-        "<h3>What proves it</h3>\n<table><tr><th>entry</th><th>client</th><th>requests</th><th>means</th>\
-         <th>what it rests on</th></tr>\n",
-    );
+    page.push_str("<h3>What proves it</h3>\n");
+    let mut table = Table::begin(page, &["entry", "client", "requests", "means", "what it rests on"]);
     for proof in of {
         let client = proof.client.as_deref().unwrap_or("(no address)");
         let (number, requests) = (proof.number.to_string(), proof.requests.to_string());
-        row(page, &[&number, client, &requests, &proof.means, &proof.says.join("; ")]);
+        table.row(&[&number, client, &requests, &proof.means, &proof.says.join("; ")]);
     }
-    page.push_str("</table>\n");
+    table.end();
 }
 
 fn how_to_check(page: &mut String, logs: usize) {

@@ -35,7 +35,7 @@ impl AllLogs {
             for entry in of_site.iter().map(|link| &link.entry) {
                 let Some(hash) = entry.text("sha256").and_then(Hash::parse) else { continue };
                 let first = published.entry(hash).or_insert_with(|| entry.time.clone());
-                *first = std::mem::take(first).min(entry.time.clone());
+                *first = std::mem::take(first).min(published_since(entry));
             }
             let copies = of_crawler.iter().map(|link| &link.entry).filter(|entry| entry.kind == "served");
             all_served.extend(copies.map(|entry| (log.to_owned(), served(entry))));
@@ -50,7 +50,7 @@ pub fn tell(chains: &[Vec<Link>; 3], personal: &Personal, all: &AllLogs, finding
     let [of_crawler, of_site, of_log] = chains;
     for entry in of_site.iter().map(|link| &link.entry) {
         findings.published.push(PublishedVersion {
-            since: entry.time.clone(),
+            since: published_since(entry),
             version: entry.text("version").unwrap_or_default().to_owned(),
             sha256: entry.text("sha256").unwrap_or_default().to_owned(),
             answer: number(entry, "answer"),
@@ -68,15 +68,24 @@ pub fn tell(chains: &[Vec<Link>; 3], personal: &Personal, all: &AllLogs, finding
             findings.requests.len()
         ));
     }
-    for entry in of_log.iter().chain(of_crawler).map(|link| &link.entry).filter(|entry| entry.kind == "gap") {
-        findings.unknown.push(gap(entry));
-    }
+    // Entries before and after this time are in the case to show that none of it is missing.
+    let Findings { requests, from, to, .. } = findings;
+    requests.retain(|request| (from.as_str()..to.as_str()).contains(&request.recorded.as_str()));
+    let gaps = of_log.iter().chain(of_crawler).map(|link| &link.entry).filter(|entry| entry.kind == "gap");
+    // What was deleted for its age matters where a chain begins too late, and is told there.
+    let gaps = gaps.filter(|entry| entry.text("reason") != Some("too_old"));
+    findings.unknown.extend(gaps.map(gap));
     if findings.withdrawn > 0 {
         findings
             .unknown
             .push(format!("{} personal values were withdrawn: their entries verify without them", findings.withdrawn));
     }
     findings.unknown.extend(NEVER_KNOWN.map(str::to_owned));
+}
+
+/// Since when a version is published. Each start of crawlgate names the present one again.
+fn published_since(entry: &Entry) -> String {
+    entry.text("since").filter(|since| *since < entry.time.as_str()).unwrap_or(&entry.time).to_owned()
 }
 
 fn number(entry: &Entry, name: &str) -> u64 {
@@ -99,11 +108,16 @@ fn tell_request(entry: &Entry, personal: &Personal, all: &AllLogs, findings: &mu
     let text = |name: &str| entry.text(name).unwrap_or_default().to_owned();
     let value = |name: &str| personal.get(&(entry.chain.clone(), entry.number, name.to_owned())).cloned();
     let (target, version, host, time) = (value("target"), text("version"), text("host"), text("arrived"));
-    let is_of_it = |copy: &ServedCopy| copy.version == version && copy.host == host && copy.time <= time;
+    // A copy that an impostor was served says nothing of the crawler, and the other way round.
+    let identity = text("identity");
+    let is_of_it = |copy: &ServedCopy| {
+        (&copy.version, &copy.host, &copy.identity) == (&version, &host, &identity) && copy.time <= time
+    };
     let served = all.served.iter().rev().find(|(_, copy)| is_of_it(copy));
     let mut finding = RequestFinding {
         number: entry.number,
-        identity: text("identity"),
+        recorded: entry.time.clone(),
+        identity,
         proof: text("proof"),
         proof_entry: super::documents::named_proof(entry).map(|(number, _)| number),
         client: value("client"),
@@ -166,6 +180,12 @@ fn gap(entry: &Entry) -> String {
         "stop" => format!("nothing was recorded from {} until {}: crawlgate was stopped", text("from"), text("until")),
         "crash" => format!(
             "from {} until {} entries may be missing: crawlgate ended without a word, and was not running for a part of it",
+            text("from"),
+            text("until")
+        ),
+        "upgrade" => format!(
+            "from {} until {} a process of crawlgate took the place of another one: entries of this time may be missing if the \
+             one before was killed",
             text("from"),
             text("until")
         ),

@@ -1,7 +1,7 @@
 //! The thread that writes the log: [`Writer`]. Each second it writes what waits, in one transaction. What cannot be written is
 //! dropped and counted, and the next transaction that succeeds writes the number as a `gap`.
 
-use super::database::{DatabaseError, EvidenceDatabase, FILE, Record, Writing};
+use super::database::{DatabaseError, EvidenceDatabase, FILE, Record, RunEnd, Writing};
 use super::entry::{ChainName, time_text};
 use super::note::SigningKey;
 use super::opening::{OpenLog, read_key, write_runs};
@@ -20,10 +20,10 @@ use std::time::{Duration, Instant, SystemTime};
 const ROUND: Duration = Duration::from_secs(1);
 /// How often the time of the log is written where nothing else is.
 const IDLE: Duration = Duration::from_secs(30);
-/// How often a checkpoint is made.
+/// How often a checkpoint is made, and what is too old is deleted.
 const DAY: Duration = Duration::from_secs(86_400);
-/// How often what is too old is deleted.
-const PRUNED_EVERY: Duration = Duration::from_secs(3_600);
+/// How often what is too old is deleted, where the log has as much as it may have. Else it is once a day.
+const HOUR: Duration = Duration::from_secs(3_600);
 /// A step of the clock that is worth a note.
 const STEP: Duration = Duration::from_secs(2);
 
@@ -60,12 +60,19 @@ pub struct Writer {
     /// The clock at the last round, and the time that had passed.
     seen: (SystemTime, Instant),
     wrote: Instant,
+    /// When what is too old was deleted, and the moment up to which that goes on.
     pruned: Option<Instant>,
+    pruning: Option<String>,
     checkpoint_due: Option<Instant>,
     /// Records that could not be written.
     lost: u64,
     proofs: WrittenProofs,
+    /// Another process writes the log: this one adds what its last requests leave.
+    is_former: bool,
 }
+
+/// That another process writes the log from now on.
+pub struct HandOver;
 
 impl Writer {
     /// Begins a run: the log says what it lacks since the last one.
@@ -76,7 +83,7 @@ impl Writer {
         let gap = record(
             "gap",
             json!({
-                "from": state.committed, "until": now, "reason": if state.clean { "stop" } else { "crash" },
+                "from": state.committed, "until": now, "reason": state.end.map_or("crash", RunEnd::name),
             }),
         );
         let start = record(
@@ -93,7 +100,7 @@ impl Writer {
                 log.append(&ChainName::of_log(), gap, &now)?;
             }
             log.append(&ChainName::of_log(), start, &now)?;
-            log.set_committed(&now, false)
+            log.set_committed(&now, None)
         });
         written.map_err(io::Error::other)?;
         write_runs(directory, state.runs + 1)?;
@@ -108,60 +115,80 @@ impl Writer {
             seen: (wall, at),
             wrote: at,
             pruned: None,
+            pruning: None,
             checkpoint_due: None,
             lost: 0,
             proofs: WrittenProofs::default(),
+            is_former: false,
         })
     }
 
-    /// Writes until the sender is gone; then the end of the run.
-    pub fn run(mut self, alive: &Receiver<()>) {
+    /// Writes until it is told to hand over, or the sender is gone: then it writes the end of the run.
+    pub fn run(mut self, told: &Receiver<HandOver>) -> Writer {
         loop {
-            let ends = alive.recv_timeout(ROUND) != Err(RecvTimeoutError::Timeout);
-            let batch = self.shared.take();
-            let lost = batch.records.len() as u64 + batch.left_out.iter().map(|(_, number)| number).sum::<u64>();
-            let written = batch.records.len() as u64;
-            match self.round(batch, ends) {
-                Ok(()) => {
-                    self.lost = 0;
-                    self.shared.wrote(written);
-                }
-                Err(error) => {
-                    // Some of them may be in the transaction that failed.
-                    self.proofs = WrittenProofs::default();
-                    self.lost += lost;
-                    self.shared.failed(lost, &error.to_string());
-                }
-            }
-            if ends {
-                return;
+            let end = match told.recv_timeout(ROUND) {
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => Some(RunEnd::Stopped),
+                Ok(HandOver) => Some(RunEnd::HandedOver),
+            };
+            self.write_what_waits(end);
+            self.is_former |= end == Some(RunEnd::HandedOver);
+            if end.is_some() {
+                return self;
             }
         }
     }
 
-    fn round(&mut self, batch: Batch, ends: bool) -> Result<(), RoundError> {
+    fn write_what_waits(&mut self, end: Option<RunEnd>) {
+        let batch = self.shared.take();
+        let (written, publications) = (batch.records.len() as u64, batch.publications());
+        let left_out = batch.left_out.iter().map(|(_, number)| number).sum::<u64>();
+        match self.round(batch, end) {
+            Ok(()) => {
+                self.lost = 0;
+                self.shared.wrote(written);
+                let now = (SystemTime::now(), Instant::now());
+                if let Err(error) = self.prune(now, DAY) {
+                    self.shared.failed(0, &error.to_string());
+                }
+            }
+            Err(error) => {
+                // Some of them may be in the transaction that failed.
+                self.proofs = WrittenProofs::default();
+                let lost = written - self.shared.queue().wait_again(publications);
+                self.lost += lost + left_out;
+                self.shared.failed(lost, &error.to_string());
+            }
+        }
+    }
+
+    fn round(&mut self, batch: Batch, end: Option<RunEnd>) -> Result<(), RoundError> {
         if inode(&self.file) != self.inode {
             return Err(RoundError::Gone);
         }
         let (wall, at) = (SystemTime::now(), Instant::now());
-        let step = clock_step(self.seen, (wall, at));
+        let step = clock_step(self.seen, (wall, at)).filter(|_| !self.is_former);
         self.seen = (wall, at);
-        let makes_checkpoint = ends || self.checkpoint_due.is_none_or(|due| at >= due);
+        let makes_checkpoint = end.is_some() || self.checkpoint_due.is_none_or(|due| at >= due);
         let is_idle = batch.records.is_empty() && batch.left_out.is_empty() && self.lost == 0;
-        if is_idle && step.is_none() && !makes_checkpoint && at.duration_since(self.wrote) < IDLE {
+        let has_news = step.is_some() || makes_checkpoint || at.duration_since(self.wrote) >= IDLE;
+        if is_idle && (self.is_former || !has_news) {
             return Ok(());
         }
         let octets = self.database.octets()?;
         if octets >= self.bounds.octets && !is_idle {
-            self.prune(wall, at)?;
+            self.prune((wall, at), HOUR)?;
             return Err(RoundError::Full(octets >> 20));
         }
-        let (lost, key, proofs) = (self.lost, &mut self.key, &mut self.proofs);
+        let (lost, key, proofs, is_former) = (self.lost, &mut self.key, &mut self.proofs, self.is_former);
         let directory = self.file.parent().unwrap_or(Path::new("."));
         self.database.write(|log| {
             let now = time_text(wall);
             write_batch(log, batch, (lost, step), proofs, &now)?;
-            if ends {
+            if is_former {
+                return Ok(());
+            }
+            if end == Some(RunEnd::Stopped) {
                 log.append(&ChainName::of_log(), record("stop", json!({})), &now)?;
             }
             if makes_checkpoint {
@@ -172,23 +199,35 @@ impl Writer {
                 }
                 log.checkpoint(key, &now)?;
             }
-            log.set_committed(&now, ends)
+            log.set_committed(&now, end)
         })?;
         self.wrote = at;
         if makes_checkpoint {
             self.checkpoint_due = at.checked_add(DAY);
         }
-        self.prune(wall, at)
+        Ok(())
     }
 
-    fn prune(&mut self, wall: SystemTime, at: Instant) -> Result<(), RoundError> {
-        if self.pruned.is_some_and(|pruned| at.duration_since(pruned) < PRUNED_EVERY) {
+    /// Deletes a part of what is too old. The log says up to which moment, so that a case without these entries is not one
+    /// that somebody shortened.
+    fn prune(&mut self, (wall, at): (SystemTime, Instant), every: Duration) -> Result<(), RoundError> {
+        let is_due = self.pruned.is_none_or(|pruned| at.duration_since(pruned) >= every) || self.pruning.is_some();
+        let Some(oldest) = wall.checked_sub(self.bounds.keep).filter(|_| is_due && !self.is_former) else {
             return Ok(());
-        }
+        };
+        // Where it fails, it is not tried again at once.
         self.pruned = Some(at);
-        if let Some(before) = wall.checked_sub(self.bounds.keep) {
-            self.database.write(|log| log.prune(&time_text(before)))?;
-        }
+        let begins = self.pruning.is_none();
+        let before = self.pruning.take().unwrap_or_else(|| time_text(oldest));
+        let deletion = self.database.write(|log| {
+            let deletion = log.prune(&before)?;
+            if begins && deletion.entries > 0 {
+                let gap = record("gap", json!({"reason": "too_old", "before": before}));
+                log.append(&ChainName::of_log(), gap, &time_text(wall))?;
+            }
+            Ok(deletion)
+        })?;
+        self.pruning = (!deletion.is_complete).then_some(before);
         Ok(())
     }
 }

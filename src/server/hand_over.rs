@@ -265,7 +265,7 @@ impl Running for Upgrades {
         // It takes no copy any more when the relay has ended.
         self.instance.ledger.hand_over(move |copy| drop(tell.send(copy)));
         keep_everything(&self.instance, &self.store);
-        self.instance.evidence.close();
+        self.instance.evidence.hand_over();
         let state = self.store.hand_over().map_err(io::Error::other)?;
         let control = self.control.get().map(|control| control.share_lock()).transpose()?.flatten();
         let lived = self.instance.clock.moment().lived;

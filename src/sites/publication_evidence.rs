@@ -1,9 +1,10 @@
 //! [`PublicationEvidence`]: tells the evidence log what sites publish, once for each change. Must not know when sites change.
 
-use crate::evidence::{Evidence, Hash, Record};
+use crate::evidence::{Evidence, Hash, Record, time_text};
 use crate::policy::{SiteEntry, Version};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
 
 /// What a site published.
 #[derive(Clone, PartialEq, Eq)]
@@ -53,10 +54,12 @@ impl PublicationEvidence {
 
 fn published(entry: &SiteEntry, told: &Told) -> Record {
     let body = &entry.site.robots_txt.body;
+    let since = SystemTime::UNIX_EPOCH + Duration::from_secs(entry.since.0.unsigned_abs());
     let data = json!({
         "version": told.version.to_string(),
         "sha256": Hash::of(&[body]).to_string(),
         "hosts": told.hosts,
+        "since": time_text(since),
         "answer": if told.is_unavailable { 503 } else { 200 },
     });
     let data = match data {

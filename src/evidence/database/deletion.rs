@@ -1,35 +1,53 @@
 //! What is deleted: entries that are too old, and personal values that are to be forgotten.
 
-use super::DatabaseError;
 use super::rows::chains;
 use super::writing::Writing;
-use crate::evidence::canonical::Hash;
+use super::{DatabaseError, EvidenceDatabase};
+use crate::evidence::documents::Document;
 use crate::evidence::entry::Entry;
 use rusqlite::{OptionalExtension, params};
 
-/// Entries that one transaction deletes of a chain.
+/// Entries that one transaction deletes: a writer that waits for it waits for a moment.
 const DELETED_AT_ONCE: u64 = 20_000;
 
+/// The row of a chain, and the number of an entry.
+pub type EntryPlace = (i64, i64);
+
+/// What one transaction deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deletion {
+    /// Entries.
+    pub entries: u64,
+    /// Whether nothing is left that is too old.
+    pub is_complete: bool,
+}
+
 impl Writing<'_> {
-    /// Deletes what is older than a moment: the beginnings of chains, with all that stands beside them. The last entry of
-    /// a chain stays.
+    /// Deletes what is older than a moment, or a part of it: the beginnings of chains, with all that stands beside them. The
+    /// last entry of a chain stays, without its personal values.
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn prune(&self, before: &str) -> Result<(), DatabaseError> {
+    pub fn prune(&self, before: &str) -> Result<Deletion, DatabaseError> {
+        let mut left = DELETED_AT_ONCE;
+        let first_kept = "SELECT number FROM entries WHERE chain = ?1 AND time >= ?2 ORDER BY time, number LIMIT 1";
+        let mut first_kept = self.0.prepare(first_kept)?;
         for chain in chains(self.0)? {
-            let query = "SELECT number FROM entries WHERE chain = ?1 AND time >= ?2 ORDER BY time, number LIMIT 1";
-            let kept: Option<u64> =
-                self.0.prepare(query)?.query_row(params![chain.id, before], |row| row.get(0)).optional()?;
-            let last = chain.head.entries.saturating_sub(1);
-            let first = kept.unwrap_or(last).min(chain.first.saturating_add(DELETED_AT_ONCE));
+            let kept: Option<u64> = first_kept.query_row(params![chain.id, before], |row| row.get(0)).optional()?;
+            let wanted = kept.unwrap_or(chain.head.entries.saturating_sub(1));
+            let first = wanted.min(chain.first.saturating_add(left));
             if first > chain.first {
                 self.0.execute("DELETE FROM entries WHERE chain = ?1 AND number < ?2", params![chain.id, first])?;
-                self.0.execute("DELETE FROM personal WHERE chain = ?1 AND number < ?2", params![chain.id, first])?;
                 self.0.execute("UPDATE chains SET first = ?2 WHERE id = ?1", params![chain.id, first])?;
+                left -= first - chain.first;
+            }
+            let forgotten = first + u64::from(kept.is_none() && first == wanted);
+            self.0.execute("DELETE FROM personal WHERE chain = ?1 AND number < ?2", params![chain.id, forgotten])?;
+            if first < wanted {
+                return Ok(Deletion { entries: DELETED_AT_ONCE - left, is_complete: false });
             }
         }
-        self.use_what_is_published(before)?;
+        self.use_what_last_entries_name(before)?;
         self.0.execute("DELETE FROM documents WHERE used < ?1", [before])?;
         // The last checkpoint stays, with its proofs: the next one names its hash.
         let older = "time < ?1 AND number < (SELECT max(number) FROM checkpoints)";
@@ -38,31 +56,55 @@ impl Writing<'_> {
             self.0.execute(&row, [before])?;
         }
         self.0.execute(&format!("DELETE FROM checkpoints WHERE {older}"), [before])?;
-        Ok(())
+        Ok(Deletion { entries: DELETED_AT_ONCE - left, is_complete: true })
     }
 
-    /// The last entries of all publications name what is still published.
-    fn use_what_is_published(&self, time: &str) -> Result<(), DatabaseError> {
+    /// The last entries of chains stay, so what they name stays: what is published, and what a crawler was judged by last.
+    fn use_what_last_entries_name(&self, time: &str) -> Result<(), DatabaseError> {
         let query = "SELECT line FROM entries JOIN chains ON chains.id = entries.chain AND number = chains.entries - 1 WHERE \
-                     crawler = '' AND kind = 'published'";
+                     entries.time < ?1";
         let mut statement = self.0.prepare(query)?;
-        let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
+        let lines = statement.query_map([time], |row| row.get::<_, String>(0))?;
         for line in lines {
             let line = line?;
-            let Some(hash) = Entry::read(&line).and_then(|entry| Hash::parse(entry.text("sha256")?)) else { continue };
-            self.0.execute("UPDATE documents SET used = max(used, ?2) WHERE sha256 = ?1", params![hash.0, time])?;
+            for document in Entry::read(&line).iter().flat_map(Document::all_of) {
+                let row = "UPDATE documents SET used = max(used, ?2) WHERE sha256 = ?1";
+                self.0.execute(row, params![document.hash.0, time])?;
+            }
         }
         Ok(())
     }
 
-    /// Deletes personal values: of entries with this address, or all of entries before a moment. Returns how many.
+    /// Deletes the personal values of entries. Returns how many.
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn forget(&self, address: Option<&str>, before: Option<&str>) -> Result<usize, DatabaseError> {
-        let row = "DELETE FROM personal WHERE (chain, number) IN (SELECT chain, number FROM entries WHERE (?2 IS NULL OR \
-                   time < ?2)) AND (?1 IS NULL OR (chain, number) IN (SELECT chain, number FROM personal WHERE name = \
-                   'client' AND value = ?1))";
-        Ok(self.0.execute(row, params![address, before])?)
+    pub fn forget(&self, entries: &[EntryPlace]) -> Result<usize, DatabaseError> {
+        let mut row = self.0.prepare("DELETE FROM personal WHERE chain = ?1 AND number = ?2")?;
+        let deleted = entries.iter().map(|(chain, number)| row.execute(params![chain, number]));
+        Ok(deleted.sum::<Result<usize, _>>()?)
+    }
+}
+
+impl EvidenceDatabase {
+    /// The next entries after a place that have personal values and this address, or are older than a moment, or are both: as
+    /// many as one transaction deletes.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn personal_after(
+        &self,
+        after: EntryPlace,
+        address: Option<&str>,
+        before: Option<&str>,
+    ) -> Result<Vec<EntryPlace>, DatabaseError> {
+        let query = "SELECT DISTINCT chain, number FROM personal WHERE (chain, number) > (?1, ?2) AND (?3 IS NULL OR (name = \
+                     'client' AND value = ?3)) AND (?4 IS NULL OR EXISTS (SELECT 1 FROM entries WHERE entries.chain = \
+                     personal.chain AND entries.number = personal.number AND time < ?4)) ORDER BY chain, number LIMIT ?5";
+        let mut statement = self.connection.prepare(query)?;
+        let rows = statement.query_map(params![after.0, after.1, address, before, DELETED_AT_ONCE], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
     }
 }

@@ -1,7 +1,7 @@
 //! What one transaction writes: [`Writing`] appends entries, makes checkpoints, and keeps keys and timestamps.
 
-use super::DatabaseError;
 use super::rows::{Chain, chain, chains, changed_key, last_checkpoint};
+use super::{DatabaseError, RunEnd};
 use crate::evidence::canonical::Hash;
 use crate::evidence::checkpoint::Checkpoint;
 use crate::evidence::entry::{ChainName, Entry, hash_of};
@@ -75,11 +75,16 @@ impl<'t> Writing<'t> {
         Ok(())
     }
 
-    /// Says until when the log is complete, and whether the process ends with this.
+    /// Says until when the log is complete, and how the process ends if it ends with this.
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn set_committed(&self, time: &str, clean: bool) -> Result<(), DatabaseError> {
+    pub fn set_committed(&self, time: &str, end: Option<RunEnd>) -> Result<(), DatabaseError> {
+        let clean: u8 = match end {
+            None => 0,
+            Some(RunEnd::Stopped) => 1,
+            Some(RunEnd::HandedOver) => 2,
+        };
         self.0.execute("UPDATE log SET committed = ?1, clean = ?2", params![time, clean])?;
         Ok(())
     }

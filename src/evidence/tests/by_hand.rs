@@ -65,6 +65,8 @@ fn a_forged_key_proof_or_checkpoint_is_noticed_by_hand() {
     forged(&|files| replace(files, "checkpoints/000000.note", "time 2", "time 3"));
     forged(&|files| drop(files.remove("checkpoints/000001.note")));
     forged(&|files| put(files, "chains/crawler.jsonl", &lines(files, "chains/crawler.jsonl")[1..4]));
+    let said = forged(&|files| put(files, "chains/site.jsonl", &lines(files, "chains/site.jsonl")[1..]));
+    assert!(said.contains("shortened at its beginning"), "{said}");
     let said = forged(&|files| {
         let list = files.keys().find(|path| path.starts_with("lists/")).expect("a list").clone();
         files.insert(list, b"192.0.2.0/24\n".to_vec());

@@ -125,6 +125,43 @@ fn a_robots_txt_that_is_left_out_or_changed_is_noticed() {
 }
 
 #[test]
+fn a_publication_left_out_at_the_beginning_is_noticed() {
+    let case = Case::new();
+    let lenient = format!("robots/{}.txt", Hash::of(&[LENIENT]));
+    let faults = case.forged(|files| {
+        put(files, "chains/site.jsonl", &lines(files, "chains/site.jsonl")[1..]);
+        files.remove(&lenient);
+    });
+    assert!(faults.iter().any(|fault| fault.starts_with("chains/site.jsonl lacks 1 entries")), "{faults:?}");
+}
+
+#[test]
+fn a_copy_left_out_at_the_beginning_is_noticed() {
+    let faults = Case::new().forged(|files| put(files, CRAWLER, &lines(files, CRAWLER)[1..]));
+    assert!(faults.iter().any(|fault| fault.starts_with("chains/crawler.jsonl lacks 1 entries")), "{faults:?}");
+}
+
+/// The window begins after the first entries: one of them, or a checkpoint, shows that those of the window are complete.
+#[test]
+fn a_later_window_begins_with_an_entry_from_before_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut log = log(directory.path());
+    let late = CaseSpan { from: moment(25), ..span() };
+    let (archive, findings) = written(&mut log, &late, moment(60));
+    assert_eq!((findings.faults, findings.requests.len()), (Vec::new(), 2));
+    let files = tar::read(&archive).expect("files");
+    let case = Case { _directory: directory, log, archive };
+    let all = lines(&files, CRAWLER);
+    assert_eq!(all.len(), 4, "back to the copy that was served before");
+    let lacks = |number: usize| {
+        let faults = case.forged(|files| put(files, CRAWLER, &all[number..]));
+        faults.iter().any(|fault| fault.contains(" lacks "))
+    };
+    // Entries from before the window may be missing, those of the window may not.
+    assert_eq!([1, 2, 3].map(lacks), [false, true, true]);
+}
+
+#[test]
 fn a_checkpoint_without_the_proof_of_a_chain_is_noticed() {
     let faults = Case::new().forged(|files| {
         let proofs = String::from_utf8_lossy(&files["checkpoints/000000.json"]).into_owned();

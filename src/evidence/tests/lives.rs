@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::evidence::commands::forget;
-use crate::evidence::database::EvidenceDatabase;
+use crate::evidence::database::{Deletion, EvidenceDatabase, RunEnd};
 use crate::evidence::examine::examine;
 use crate::evidence::note::SigningKey;
 use crate::evidence::opening::{open_existing, write_runs};
@@ -24,16 +24,65 @@ fn withdrawn_values_leave_a_chain_that_verifies() {
     assert!(!on_disk.windows(11).any(|octets| octets == b"203.0.113.5"));
 }
 
+/// A process that keeps what is not older than a moment writes the log for a while.
+fn run_that_keeps(directory: &Path, since: SystemTime) {
+    let keep = SystemTime::now().duration_since(since).expect("it is past");
+    Evidence::open(directory, Bounds { keep, octets: 1 << 30 }, AddressDetail::Full, &[]).close();
+}
+
 #[test]
 fn what_is_too_old_is_deleted_and_the_rest_verifies() {
     let directory = tempfile::tempdir().expect("a directory");
-    let mut log = log(directory.path());
-    log.database.write(|writing| writing.prune(&time_text(moment(25)))).expect("pruned");
-    let (_, findings) = written(&mut log, &span(), moment(60));
+    drop(log(directory.path()));
+    run_that_keeps(directory.path(), moment(25));
+    let mut log = open_existing(directory.path()).expect("the log");
+    let (archive, findings) = written(&mut log, &span(), SystemTime::now());
     assert_eq!(findings.faults, Vec::<String>::new());
     assert_eq!(findings.requests.len(), 2);
     // What is still published stays.
     assert_eq!(findings.published.len(), 1);
+    let deleted = findings.unknown.iter().filter(|unknown| unknown.contains("for their age"));
+    assert_eq!(deleted.count(), 3, "{:?}", findings.unknown);
+    // A window after that moment, whose first entry is the first that the log still has.
+    let late = CaseSpan { from: moment(27), ..span() };
+    assert_eq!(written(&mut log, &late, SystemTime::now()).1.faults, Vec::<String>::new());
+    // Without the word of the log it would be a case that somebody shortened.
+    let mut files = tar::read(&archive).expect("files");
+    let all = lines(&files, "chains/log.jsonl");
+    let others: Vec<String> = all.into_iter().filter(|line| !line.contains("too_old")).collect();
+    put(&mut files, "chains/log.jsonl", &others);
+    let examined = examine(&[(&files, &log.key.verify_key())]).remove(0);
+    assert!(examined.faults.iter().any(|fault| fault.contains("chains/crawler.jsonl lacks")), "{:?}", examined.faults);
+}
+
+#[test]
+fn a_last_entry_stays_with_its_robots_txt_and_without_its_values() {
+    let directory = tempfile::tempdir().expect("a directory");
+    drop(log(directory.path()));
+    run_that_keeps(directory.path(), moment(60));
+    let mut log = open_existing(directory.path()).expect("the log");
+    let other = CaseSpan { crawler: "other".into(), from: moment(0), ..span() };
+    let (archive, findings) = written(&mut log, &other, SystemTime::now());
+    assert_eq!((findings.faults.len(), findings.served.len(), findings.withdrawn), (0, 1, 1), "{:?}", findings.faults);
+    assert!(tar::read(&archive).expect("files").contains_key(&format!("robots/{}.txt", Hash::of(&[LENIENT]))));
+}
+
+#[test]
+fn what_is_too_old_is_deleted_in_steps() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut log = open(directory.path(), moment(0)).expect("a log");
+    append(&mut log, &ChainName::of_crawler("shop", "gptbot"), Record::default(), moment(1));
+    let connection = rusqlite::Connection::open(directory.path().join("evidence.db")).expect("the file");
+    connection
+        .execute_batch(
+            "WITH RECURSIVE later (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM later WHERE n < 24999) INSERT INTO entries \
+             (chain, number, time, kind, line) SELECT chain, n, time, kind, line FROM entries, later; UPDATE chains SET \
+             entries = 25000",
+        )
+        .expect("as if");
+    let mut prune = || log.database.write(|writing| writing.prune(&time_text(moment(2)))).expect("pruned");
+    assert_eq!(prune(), Deletion { entries: 20_000, is_complete: false });
+    assert_eq!(prune(), Deletion { entries: 4_999, is_complete: true });
 }
 
 #[test]
@@ -92,7 +141,7 @@ fn a_run_is_recorded_from_its_start_to_its_end() {
         assert_eq!((evidence.entries(), evidence.lost(), evidence.problem()), (3, 0, None));
     }
     let mut log = open_existing(directory.path()).expect("the log");
-    assert!(log.state.clean && log.state.runs == 2);
+    assert_eq!((log.state.end, log.state.runs), (Some(RunEnd::Stopped), 2));
     let from = SystemTime::now() - Duration::from_secs(3_600);
     let span = CaseSpan { from, to: SystemTime::now(), ..span() };
     let (_, findings) = written(&mut log, &span, SystemTime::now());
@@ -124,4 +173,61 @@ fn a_log_that_is_full_says_how_many_entries_it_lacks() {
     assert!(evidence.problem().is_some());
     let database = EvidenceDatabase::open(directory.path(), false).expect("the log");
     assert_eq!(database.chain(&ChainName::of_crawler("shop", "gptbot")).expect("read"), None);
+}
+
+fn eventually(mut is_so: impl FnMut() -> bool) {
+    let end = std::time::Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(std::time::Instant::now() < end, "it did not happen in time");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_publication_that_could_not_be_written_is_written_later() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let bounds = Bounds { keep: Duration::from_secs(86_400), octets: 1 << 30 };
+    let evidence = Evidence::open(directory.path(), bounds, AddressDetail::Full, &[]);
+    let file = |name: &str| directory.path().join(name);
+    std::fs::rename(file("evidence.db"), file("away")).expect("renamed");
+    evidence.published("shop", published(STRICT));
+    let now = SystemTime::now();
+    evidence.record("shop", "gptbot", now, || served(STRICT, now));
+    eventually(|| evidence.problem().is_some());
+    std::fs::rename(file("away"), file("evidence.db")).expect("renamed");
+    eventually(|| evidence.entries() > 0);
+    evidence.close();
+    assert_eq!((evidence.entries(), evidence.lost()), (1, 1));
+    let database = EvidenceDatabase::open(directory.path(), false).expect("the log");
+    assert!(database.chain(&ChainName::of_site("shop")).expect("read").is_some());
+}
+
+#[test]
+fn a_log_that_is_handed_over_has_what_both_processes_recorded() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let bounds = Bounds { keep: Duration::from_secs(86_400 * 365), octets: 1 << 30 };
+    let open = || Evidence::open(directory.path(), bounds, AddressDetail::Full, &[]);
+    let visit = |evidence: &Evidence, target: &str| {
+        let now = SystemTime::now();
+        evidence.record("shop", "gptbot", now, || request(STRICT, target, now));
+    };
+    let from = SystemTime::now();
+    let before = open();
+    before.published("shop", published(STRICT));
+    visit(&before, "/private/1");
+    before.hand_over();
+    visit(&before, "/private/2");
+    let next = open();
+    visit(&next, "/private/3");
+    before.close();
+    next.close();
+    let mut log = open_existing(directory.path()).expect("the log");
+    assert_eq!(log.state.end, Some(RunEnd::Stopped));
+    let span = CaseSpan { from, to: SystemTime::now(), ..span() };
+    let (_, findings) = written(&mut log, &span, SystemTime::now());
+    let mut targets: Vec<_> = findings.requests.iter().filter_map(|request| request.target.as_deref()).collect();
+    targets.sort_unstable();
+    assert_eq!((findings.faults.len(), targets.as_slice()), (0, ["/private/1", "/private/2", "/private/3"].as_slice()));
+    let gaps: Vec<_> = findings.unknown.iter().filter(|gap| gap.contains("took the place")).collect();
+    assert_eq!(gaps.len(), 1, "{:?}", findings.unknown);
 }

@@ -165,6 +165,17 @@ impl Case {
         Case::of(directory, log, &span())
     }
 
+    /// A case with one request, and its proof from before the span.
+    fn small() -> Case {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (mut log, mut proofs) = (open(directory.path(), moment(0)).expect("a log"), WrittenProofs::default());
+        append(&mut log, &ChainName::of_site("shop"), published(STRICT), moment(4));
+        append_proven(&mut log, &mut proofs, proof(), moment(5));
+        append(&mut log, &ChainName::of_crawler("shop", "gptbot"), served(STRICT, moment(10)), moment(10));
+        append_proven(&mut log, &mut proofs, proof(), moment(20));
+        Case::of(directory, log, &CaseSpan { from: moment(15), ..span() })
+    }
+
     /// A case with everything that a case may have: a proof in its span and one before it, and two keys.
     fn rich() -> Case {
         let directory = tempfile::tempdir().expect("a directory");

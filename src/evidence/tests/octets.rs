@@ -1,7 +1,9 @@
 //! Changed octets of a case are noticed.
 
 use super::{Case, lines};
-use crate::evidence::examine::examine;
+use crate::evidence::examine::{examine, keys};
+use crate::evidence::manifest;
+use crate::evidence::note::VerifyKey;
 use crate::evidence::tar::Files;
 use crate::evidence::verify::verify;
 use proptest::prelude::*;
@@ -12,7 +14,7 @@ proptest! {
 
     #[test]
     fn each_changed_octet_of_a_case_is_noticed(place in any::<prop::sample::Index>(), change in 1u8..=255) {
-        static CASE: LazyLock<(Vec<u8>, crate::evidence::VerifyKey)> = LazyLock::new(|| {
+        static CASE: LazyLock<(Vec<u8>, VerifyKey)> = LazyLock::new(|| {
             let case = Case::rich();
             (case.archive.clone(), case.log.key.verify_key())
         });
@@ -24,22 +26,43 @@ proptest! {
     }
 }
 
-/// Without the manifest: the chains, proofs and hashes notice it themselves. One octet of seven, because all take a minute.
+/// Every octet of every file that the manifest covers, and of the manifest. Its line of a file is all that the check of the
+/// manifest compares, so no other file has to be read again.
 #[test]
-fn changed_octets_of_covered_files_are_noticed_without_the_manifest() {
+fn each_changed_octet_of_a_file_is_noticed_by_the_manifest() {
     let case = Case::rich();
+    let (mut files, key) = (case.files(), case.log.key.verify_key());
+    assert_eq!(manifest::check(&files, &key), Ok(files.len() - 1));
+    let mut note = files.remove(manifest::FILE).expect("the manifest");
+    let signed = key.open(std::str::from_utf8(&note).expect("text")).expect("signed").to_owned();
+    for (path, bytes) in &mut files {
+        assert!(signed.contains(&manifest::line(path, bytes)));
+        for place in 0..bytes.len() {
+            bytes[place] ^= 1 << (place % 8);
+            assert!(!signed.contains(&manifest::line(path, bytes)), "{path}: octet {place}");
+            bytes[place] ^= 1 << (place % 8);
+        }
+    }
+    for place in 0..note.len() {
+        note[place] ^= 1 << (place % 8);
+        let changed = [(manifest::FILE.to_owned(), note.clone())].into();
+        assert_eq!(manifest::check(&changed, &key), Err(manifest::ManifestFault::Unsigned), "octet {place}");
+        note[place] ^= 1 << (place % 8);
+    }
+}
+
+/// Who has the key signs the manifest anew. Then the chains, proofs and hashes notice each octet, but those of the file that
+/// says what the case is about.
+#[test]
+fn each_changed_octet_of_a_file_is_noticed_without_the_manifest() {
+    let case = Case::small();
     let (files, key) = (case.files(), case.log.key.verify_key());
     let has = |path: &str| files.keys().any(|file| file.starts_with(path));
-    assert!(has("keys/") && has("lists/") && has("checkpoints/") && !lines(&files, "proofs.jsonl").is_empty());
+    assert!(has("lists/") && has("checkpoints/") && lines(&files, "proofs.jsonl").len() == 1);
     let covered = |path: &str| !["report.html", "manifest.txt", "case.json"].contains(&path);
-    let places: Vec<(&str, usize)> = files
-        .iter()
-        .filter(|(path, _)| covered(path))
-        // Of each file another seventh of the octets, so that of alike files all are changed.
-        .zip((0..7).cycle())
-        .flat_map(|((path, bytes), first)| (first..bytes.len()).step_by(7).map(|place| (path.as_str(), place)))
-        .collect();
-    let check = |places: &[(&str, usize)]| {
+    let octets = |(path, bytes): (_, &Vec<u8>)| (0..bytes.len()).map(move |place| (path, place)).collect::<Vec<_>>();
+    let places: Vec<(&String, usize)> = files.iter().filter(|(path, _)| covered(path)).flat_map(octets).collect();
+    let check = |places: &[(&String, usize)]| {
         let mut changed: Files = files.clone();
         for (path, place) in places {
             let octet = |changed: &mut Files| changed.get_mut(*path).expect("the file")[*place] ^= 1 << (place % 8);
@@ -52,4 +75,17 @@ fn changed_octets_of_covered_files_are_noticed_without_the_manifest() {
         let part = places.len().div_ceil(std::thread::available_parallelism().map_or(1, usize::from));
         places.chunks(part).for_each(|places| drop(scope.spawn(|| check(places))));
     });
+}
+
+#[test]
+fn each_changed_octet_of_a_change_of_the_key_is_noticed() {
+    let case = Case::rich();
+    let (mut files, key) = (case.files(), case.log.key.verify_key());
+    let length = files["keys/000001.note"].len();
+    for place in 0..length {
+        let octet = |files: &mut Files| files.get_mut("keys/000001.note").expect("the file")[place] ^= 1 << (place % 8);
+        octet(&mut files);
+        assert!(keys(&files, &key).is_err(), "octet {place}");
+        octet(&mut files);
+    }
 }

@@ -235,6 +235,28 @@ fn log_holds_after_crashes_at_any_moment() {
     case(&gate, "after-a-stop.tar");
 }
 
+#[test]
+fn log_has_the_requests_of_both_processes_of_an_upgrade() {
+    let origin = Origin::plain();
+    let mut gate = setup(&origin).replaceable().start();
+    let mut kept = gate.connect();
+    let mut ask = |path: &str| {
+        kept.send(&format!("GET {path} HTTP/1.1\r\nHost: {HOST}\r\nUser-Agent: {GPTBOT}\r\n\r\n"));
+        kept.response("GET").status
+    };
+    assert_eq!((ask("/"), visit(&gate, "/cart/1")), (200, 403));
+    gate.upgrade();
+    assert_eq!((visit(&gate, "/cart/2"), ask("/cart/3")), (403, 403));
+    assert!(gate.ended().success());
+    assert_eq!(visit(&gate, "/cart/4"), 403);
+    wait_for_entries(&gate, 4);
+    let findings = case(&gate, "case.tar");
+    let requests = findings["requests"].as_array().expect("a list");
+    let mut targets: Vec<_> = requests.iter().filter_map(|request| request["target"].as_str()).collect();
+    targets.sort_unstable();
+    assert_eq!(targets, ["/cart/1", "/cart/2", "/cart/3", "/cart/4"]);
+}
+
 /// A process under this does not die when a file grows beyond its limit: writing fails, as on a full disk.
 const MAY_FILL: [&str; 4] = ["sh", "-c", "trap '' XFSZ; exec \"$@\"", "sh"];
 
