@@ -35,6 +35,9 @@ pub struct Arguments {
     /// Show notes, too: findings that need nothing to be done
     #[arg(long)]
     notes: bool,
+    /// Print findings alone, and nothing if there are none
+    #[arg(long, short, conflicts_with_all = ["format", "json"])]
+    quiet: bool,
     /// The settings file: check it and its certificates, too, and what its `identity` means for the policies
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -76,6 +79,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let checked = check(arguments)?;
     let mut out = io::stdout().lock();
     match if arguments.json { Format::Json } else { arguments.format } {
+        Format::Text if arguments.quiet => text::print_findings(&mut out, &checked, arguments.notes)?,
         Format::Text => text::print(&mut out, &checked, arguments.notes)?,
         Format::Json => print_json(&json::report(&checked))?,
         Format::Github => {

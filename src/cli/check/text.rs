@@ -11,13 +11,7 @@ use std::io::{self, IsTerminal, Write};
 
 /// Prints the findings, then the good sites, then a summary.
 pub(super) fn print(out: &mut (impl Write + IsTerminal), checked: &Checked, notes: bool) -> io::Result<()> {
-    certificates::print(out, &checked.certificates)?;
-    let colour = crate::cli::colour(out);
-    for (source, diagnostics) in checked.files() {
-        for finding in diagnostics.items.iter().filter(|finding| is_shown(finding, notes)) {
-            writeln!(out, "{}\n", finding.render(source, colour).trim_end())?;
-        }
-    }
+    print_findings(out, checked, notes)?;
     if !notes && checked.counts.notes() > 0 {
         writeln!(out, "{}\n", checked.counts.notes_line())?;
     }
@@ -25,6 +19,18 @@ pub(super) fn print(out: &mut (impl Write + IsTerminal), checked: &Checked, note
         print_site(out, site, &checked.origins)?;
     }
     writeln!(out, "{}", summary(checked))
+}
+
+/// Prints the findings alone.
+pub(super) fn print_findings(out: &mut (impl Write + IsTerminal), checked: &Checked, notes: bool) -> io::Result<()> {
+    certificates::print(out, &checked.certificates)?;
+    let colour = crate::cli::colour(out);
+    for (source, diagnostics) in checked.files() {
+        for finding in diagnostics.items.iter().filter(|finding| is_shown(finding, notes)) {
+            writeln!(out, "{}\n", finding.render(source, colour).trim_end())?;
+        }
+    }
+    Ok(())
 }
 
 /// How many files are good, and how many findings there are.

@@ -69,6 +69,9 @@ fn the_debian_package_has_every_file_that_it_names() {
         assert!(installed.contains(&named), "the unit names {named}");
     }
     assert!(text("scripts/package").contains("s#/usr/local/#/usr/#g"));
+    // An upgrade that stopped or restarted the service would lose requests.
+    let units = &package["metadata"]["deb"]["systemd-units"];
+    assert_eq!([&units["stop-on-upgrade"], &units["restart-after-upgrade"]], [false, false]);
 }
 
 #[test]
@@ -81,9 +84,37 @@ fn the_changelogs_are_of_this_version() {
     assert!(debian.contains(&format!(" -- {maintainer}  ")), "{debian}");
     let notes =
         |version: &str| -> Output { Command::new(path("scripts/notes")).arg(version).output().expect("a script") };
-    let [unreleased, unknown] = [notes("Unreleased"), notes("99.0.0")];
-    assert!(unreleased.status.success() && String::from_utf8_lossy(&unreleased.stdout).contains("### Added"));
+    let changes = text("CHANGELOG.md");
+    let mut headings = changes.lines().filter_map(|line| line.strip_prefix("## [")?.split(']').next());
+    assert_eq!(headings.next(), Some("Unreleased"));
+    let newest = headings.next();
+    assert!(newest.is_none_or(|newest| newest == version), "{newest:?}");
+    let [said, unknown] = [notes(newest.unwrap_or("Unreleased")), notes("99.0.0")];
+    assert!(said.status.success() && String::from_utf8_lossy(&said.stdout).contains("### "));
     assert!(!unknown.status.success() && unknown.stdout.is_empty());
+}
+
+/// Where a version of crawlgate stands in a text: behind these beginnings.
+#[test]
+fn files_that_users_copy_name_this_version() {
+    let package = package();
+    let version = package["version"].as_str().expect("a version");
+    for (file, beginnings) in [
+        ("deploy/git/crawlgate.yml", &["crawlgate-"][..]),
+        ("deploy/kubernetes/kustomization.yaml", &["example/crawlgate:", "newTag: \""]),
+        ("docs/deploy.md", &["crawlgate_", "example/crawlgate:"]),
+    ] {
+        let text = text(file);
+        for beginning in beginnings {
+            let named = text.match_indices(beginning).map(|(place, _)| &text[place + beginning.len()..]);
+            let named: Vec<&str> = named.filter(|rest| rest.starts_with(|sign: char| sign.is_ascii_digit())).collect();
+            assert!(!named.is_empty(), "{file} names no version behind {beginning}");
+            for rest in named {
+                let end = rest.find(|sign: char| sign != '.' && !sign.is_ascii_digit()).unwrap_or(rest.len());
+                assert_eq!(&rest[..end], version, "{file}, behind {beginning}");
+            }
+        }
+    }
 }
 
 #[test]

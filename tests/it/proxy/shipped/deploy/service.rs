@@ -160,7 +160,7 @@ fn everything_is_where_the_unit_lets_it_be() {
     assert!(log.starts_with("/var/log/crawlgate"), "{}", log.display());
     // Relative to where the file is: the directory that ExecStartPre checks.
     let policies = Path::new("/etc/crawlgate").join(&settings.policies);
-    assert_eq!(value("ExecStartPre"), format!("-/usr/local/bin/crawlgate check {}", policies.display()));
+    assert_eq!(value("ExecStartPre"), format!("-/usr/local/bin/crawlgate check --quiet {}", policies.display()));
     assert_eq!(value("ExecStart"), "/usr/local/bin/crawlgate run --config /etc/crawlgate/crawlgate.yaml");
     let seconds = value("TimeoutStopSec").trim_end_matches('s').parse().expect("seconds");
     // Two seconds for the logs.
