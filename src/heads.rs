@@ -42,22 +42,43 @@ pub fn is_host(written: &[u8]) -> bool {
     is_name_of_dns(name.strip_suffix(b".").unwrap_or(name))
 }
 
-/// Whether these are labels in the characters of a host, in one pass: each request is asked about its host.
-fn is_name_of_dns(name: &[u8]) -> bool {
-    let (mut previous, mut has_letter) = (b'.', false);
-    for &octet in name {
-        has_letter |= octet.is_ascii_alphanumeric();
-        let is_of_a_name = match octet {
-            b'.' => previous != b'.',
-            b'-' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b';' | b'=' => true,
-            octet => octet.is_ascii_alphanumeric(),
+/// What an octet is in the name of a host.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OfName {
+    /// No part of one.
+    Nothing,
+    Letter,
+    Sign,
+    Dot,
+}
+
+const OF_NAME: [OfName; 256] = {
+    let mut table = [OfName::Nothing; 256];
+    let mut octet = 0;
+    while octet < 256 {
+        table[octet] = match octet as u8 {
+            b'.' => OfName::Dot,
+            b'-' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b';' | b'=' => OfName::Sign,
+            octet if octet.is_ascii_alphanumeric() => OfName::Letter,
+            _ => OfName::Nothing,
         };
-        if !is_of_a_name {
+        octet += 1;
+    }
+    table
+};
+
+/// Whether these are labels in the characters of a host, in one pass and by a table: each request is asked about its host.
+fn is_name_of_dns(name: &[u8]) -> bool {
+    let (mut before, mut has_letter) = (OfName::Dot, false);
+    for &octet in name {
+        let of_name = OF_NAME[usize::from(octet)];
+        if of_name == OfName::Nothing || (of_name == OfName::Dot && before == OfName::Dot) {
             return false;
         }
-        previous = octet;
+        has_letter |= of_name == OfName::Letter;
+        before = of_name;
     }
-    has_letter && previous != b'.'
+    has_letter && before != OfName::Dot
 }
 
 /// Path and query of a request target; borrowed when it is in origin form already. Absolute form is for proxies: an

@@ -65,8 +65,8 @@ pub(super) struct Connection {
     gate: Gate,
     /// What the doors share.
     pub(super) client: Arc<ClientConnection>,
-    socket_digest: Arc<SocketDigest>,
-    proxy_digest: Option<Arc<ProxyDigest>>,
+    /// The client's address, as far as the connection tells.
+    address: Option<SocketAddr>,
     /// Where the connection is counted, if it is.
     pub(super) counted: Option<Arc<OpenConnection>>,
     /// What reading waits for.
@@ -85,20 +85,11 @@ impl Connection {
         counted: Option<OpenConnection>,
         stall: Duration,
     ) -> Connection {
-        let socket_digest = SocketDigest::from_raw_fd(transport.as_raw_fd());
-        // The cell is new, so it is not set yet.
-        let _ = socket_digest.peer_addr.set(address.map(Into::into));
-        let client = Arc::new(client);
-        // Pingora's slot for whatever belongs to a connection; the response is one of a proxy that was passed, and none was.
-        let proxy_digest = ResponseHeader::build(StatusCode::OK, Some(0))
-            .ok()
-            .map(|response| Arc::new(ProxyDigest::new(Box::new(response), Some(Box::new(client.clone())))));
         Connection {
             stream: Buffered::new(transport),
             gate: Gate::Everything,
-            client,
-            socket_digest: Arc::new(socket_digest),
-            proxy_digest,
+            client: Arc::new(client),
+            address,
             counted: counted.map(Arc::new),
             deadline: Alarm::new(),
             stall,
@@ -326,14 +317,20 @@ impl GetTimingDigest for Connection {
 }
 
 impl GetProxyDigest for Connection {
+    /// Pingora's slot for whatever belongs to a connection; the response is one of a proxy that was passed, and none was. Made
+    /// when Pingora asks: an idle connection has none.
     fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
-        self.proxy_digest.clone()
+        let response = ResponseHeader::build(StatusCode::OK, Some(0)).ok()?;
+        Some(Arc::new(ProxyDigest::new(Box::new(response), Some(Box::new(self.client.clone())))))
     }
 }
 
 impl GetSocketDigest for Connection {
     fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
-        Some(self.socket_digest.clone())
+        let digest = SocketDigest::from_raw_fd(self.stream.inner().as_raw_fd());
+        // The cell is new, so it is not set yet.
+        let _ = digest.peer_addr.set(self.address.map(Into::into));
+        Some(Arc::new(digest))
     }
 }
 

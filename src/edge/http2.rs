@@ -482,20 +482,28 @@ async fn answer_slowly(mut stream: Stream, answered: Answered, stall: Duration) 
 }
 
 /// Has the lane forward a request.
-async fn through_lane(lane: &Lane, mut client: Http2Client, ticket: Ticket, request: LaneRequest) -> Finished {
-    let (after, record) = Exchange::new(lane, &mut client, ticket, request).run_unrecorded().await;
-    let mut stream = client.into_stream();
-    if after != After::BrokenOff {
-        return Finished::PassedOn(stream, Some(record));
+#[expect(clippy::manual_async_fn, reason = "the future of an `async fn` has room for the client twice")]
+fn through_lane(
+    lane: &Lane,
+    mut client: Http2Client,
+    ticket: Ticket,
+    request: LaneRequest,
+) -> impl Future<Output = Finished> + Send {
+    async move {
+        let (after, record) = Exchange::new(lane, &mut client, ticket, request).run_unrecorded().await;
+        let mut stream = client.into_stream();
+        if after != After::BrokenOff {
+            return Finished::PassedOn(stream, Some(record));
+        }
+        record.finish(true);
+        if stream.sending.is_gone() {
+            return Finished::Reset;
+        }
+        // The client gets what came before.
+        yield_now().await;
+        stream.sending.reset(Reason::INTERNAL_ERROR);
+        Finished::Over
     }
-    record.finish(true);
-    if stream.sending.is_gone() {
-        return Finished::Reset;
-    }
-    // The client gets what came before.
-    yield_now().await;
-    stream.sending.reset(Reason::INTERNAL_ERROR);
-    Finished::Over
 }
 
 /// Has Pingora forward a request.

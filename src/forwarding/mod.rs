@@ -15,5 +15,5 @@ pub use client::{client_address, is_forwarding_field, is_trusted, names_another_
 pub use head::{Head, MappedHead, field_value, unwanted};
 #[cfg(feature = "html")]
 pub use pages::{PageRequest, PageRewrite, RewriteEnd};
-pub use request::{ForwardedRequest, Peer, has_condition, remove_conditions, write_ids, write_request};
+pub use request::{ForwardedRequest, Peer, has_condition, remove_conditions, write_ids_in_map, write_request};
 pub use response::{ForwardedResponse, remove_named_by_connection, write_response};

@@ -10,7 +10,7 @@ use crate::verdict::Decision;
 pub struct RequestContext {
     pub(super) arrival: Arrival,
     /// From when it was received until it is recorded.
-    pub(super) ticket: Option<Box<Ticket>>,
+    pub(super) ticket: Option<Ticket>,
     /// The servers that were tried.
     pub(super) attempts: Attempts,
     /// Whether the request may be sent twice.

@@ -1,6 +1,5 @@
 //! [`Outcome`]: what became of a request, in plain values that every door can tell.
 
-use smallvec::SmallVec;
 use std::time::Duration;
 
 /// What was sent, and how it went.
@@ -9,7 +8,7 @@ pub struct Outcome<'a> {
     /// The status that was sent; 0 where no response was begun.
     pub status: u16,
     /// The lines of X-Robots-Tag that were sent.
-    pub x_robots_tag: SmallVec<[&'a [u8]; 4]>,
+    pub x_robots_tag: &'a [&'a [u8]],
     /// Octets of the body that were sent.
     pub body_octets: u64,
     /// From the arrival until now.

@@ -20,6 +20,7 @@ pub(super) struct Workspace {
 }
 
 /// Runs with the workspace of this thread.
+#[inline]
 pub(super) fn with<T>(run: impl FnOnce(&mut Workspace) -> T) -> T {
     WORKSPACE.with_borrow_mut(run)
 }

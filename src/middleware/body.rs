@@ -14,7 +14,7 @@ pin_project! {
         #[pin]
         source: Source<B>,
         // The request that is recorded when the body is dropped.
-        visit: Box<Visit>,
+        visit: Visit,
     }
 }
 
@@ -34,15 +34,15 @@ pin_project! {
 }
 
 impl<B: Body<Data = Bytes>> GateBody<B> {
-    pub(super) fn answer(visit: Box<Visit>, left: Bytes) -> GateBody<B> {
+    pub(super) fn answer(visit: Visit, left: Bytes) -> GateBody<B> {
         GateBody { source: Source::Answer { left }, visit }
     }
 
-    pub(super) fn whole(visit: Box<Visit>, body: B) -> GateBody<B> {
+    pub(super) fn whole(visit: Visit, body: B) -> GateBody<B> {
         GateBody { source: Source::Whole { body }, visit }
     }
 
-    pub(super) fn rewritten(visit: Box<Visit>, body: B) -> GateBody<B> {
+    pub(super) fn rewritten(visit: Visit, body: B) -> GateBody<B> {
         GateBody { source: Source::Rewritten { body, held: None, is_over: false }, visit }
     }
 }

@@ -16,7 +16,7 @@ pin_project! {
         #[pin]
         way: Way<F>,
         // Taken when the response is there.
-        visit: Option<Box<Visit>>,
+        visit: Option<Visit>,
     }
 }
 
@@ -29,11 +29,11 @@ pin_project! {
 }
 
 impl<F> GateFuture<F> {
-    pub(super) fn answered(visit: Box<Visit>, answer: Answer, is_grpc: bool) -> GateFuture<F> {
+    pub(super) fn answered(visit: Visit, answer: Answer, is_grpc: bool) -> GateFuture<F> {
         GateFuture { way: Way::Answered { answer: Some(answer), is_grpc }, visit: Some(visit) }
     }
 
-    pub(super) fn passed(visit: Box<Visit>, inner: F) -> GateFuture<F> {
+    pub(super) fn passed(visit: Visit, inner: F) -> GateFuture<F> {
         GateFuture { way: Way::Passed { inner }, visit: Some(visit) }
     }
 }

@@ -3,10 +3,12 @@
 use crate::policy::SiteEntry;
 use crate::verdict::Decision;
 use bytes::Bytes;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, StatusCode};
 
 #[cfg(feature = "html")]
 use crate::forwarding::{PageRequest, PageRewrite};
+#[cfg(feature = "html")]
+use http::Method;
 
 /// What became of a page, as a word for metrics.
 type RewriteEnd = &'static str;
@@ -16,7 +18,7 @@ type RewriteEnd = &'static str;
 #[cfg_attr(not(feature = "html"), allow(dead_code))]
 pub struct AskedPage<'a> {
     /// Its method.
-    pub method: &'a Method,
+    pub method: &'a [u8],
     /// Its target.
     pub target: &'a [u8],
     /// The decision about it.
@@ -46,19 +48,19 @@ impl PageState {
             return;
         }
         let original = Box::new(headers.clone());
-        self.rewrite.ask(headers, &request(&original, page));
+        self.rewrite.ask(headers, &request(&original, &method(page), page));
         self.original = Some(original);
     }
 
     /// Settles whether the response is rewritten, and takes away what would not be true of it then.
     pub fn frame(&mut self, headers: &mut HeaderMap, status: StatusCode, page: &AskedPage<'_>) -> Option<RewriteEnd> {
-        let original = self.original.as_deref()?;
-        if *page.method != Method::HEAD || !matches!(self.rewrite, PageRewrite::Asked) {
-            return self.rewrite.frame(headers, status, &request(original, page));
+        let (original, method) = (self.original.as_deref()?, method(page));
+        if method != Method::HEAD || !matches!(self.rewrite, PageRewrite::Asked) {
+            return self.rewrite.frame(headers, status, &request(original, &method, page));
         }
         // Frameworks take the length of HEAD from the body, which they have not thrown away yet.
         let mut of_get = std::mem::take(&mut self.rewrite);
-        let end = of_get.frame(headers, status, &request(original, &AskedPage { method: &Method::GET, ..*page }));
+        let end = of_get.frame(headers, status, &request(original, &Method::GET, page));
         self.has_unknown_length = matches!(of_get, PageRewrite::Framed);
         end
     }
@@ -83,8 +85,13 @@ impl PageState {
 }
 
 #[cfg(feature = "html")]
-fn request<'a>(headers: &'a HeaderMap, page: &AskedPage<'a>) -> PageRequest<'a> {
-    let AskedPage { method, target, decision, entry } = *page;
+fn method(page: &AskedPage<'_>) -> Method {
+    Method::from_bytes(page.method).unwrap_or_default()
+}
+
+#[cfg(feature = "html")]
+fn request<'a>(headers: &'a HeaderMap, method: &'a Method, page: &AskedPage<'a>) -> PageRequest<'a> {
+    let AskedPage { target, decision, entry, .. } = *page;
     PageRequest { method, target, headers, decision, entry }
 }
 

@@ -10,20 +10,18 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::response::Parts as ResponseParts;
 use http::uri::{Authority, PathAndQuery};
-use http::{HeaderName, HeaderValue, Method, Response, StatusCode, Uri, header};
-use smallvec::SmallVec;
+use http::{HeaderName, HeaderValue, Response, StatusCode, Uri, header};
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
-/// One request.
+/// One request. Small, because it moves with the futures and bodies that it is in.
 pub struct Visit {
     /// Until it is recorded.
     ticket: Option<Ticket>,
-    method: Method,
     page: PageState,
     /// What was sent until now.
     status: u16,
-    tags: SmallVec<[HeaderValue; 2]>,
+    tags: Vec<HeaderValue>,
     octets: u64,
     /// Whether an answer of crawlgate's own is still to be handed over to the server.
     is_due: bool,
@@ -31,7 +29,7 @@ pub struct Visit {
 
 impl Visit {
     /// Receives a request. Gives the answer, if it gets one of crawlgate's own.
-    pub fn new(shared: &Shared, head: &Parts) -> (Box<Visit>, Option<Answer>) {
+    pub fn new(shared: &Shared, head: &Parts) -> (Visit, Option<Answer>) {
         let trusted = &shared.requests.settings().trusted_proxies;
         let address = shared.peer.and_then(|peer| peer(&head.extensions));
         let is_trusted = address.is_some_and(|peer| is_trusted(peer.to_canonical(), trusted));
@@ -46,14 +44,13 @@ impl Visit {
         };
         let visit = Visit {
             ticket: Some(ticket),
-            method: head.method.clone(),
             page: PageState::default(),
             status: 0,
-            tags: SmallVec::new(),
+            tags: Vec::new(),
             octets: 0,
             is_due: answer.is_some(),
         };
-        (Box::new(visit), answer)
+        (visit, answer)
     }
 
     /// Prepares the request for the application: with its id, without conditions that would hide a new tag from a crawler,
@@ -105,7 +102,7 @@ impl Visit {
     fn asked_page(&self) -> Option<AskedPage<'_>> {
         let ticket = self.ticket.as_ref()?;
         let (decision, entry) = ticket.judged()?;
-        Some(AskedPage { method: &self.method, target: ticket.target(), decision, entry })
+        Some(AskedPage { method: ticket.method(), target: ticket.target(), decision, entry })
     }
 
     fn note(&mut self, head: &ResponseParts) {

@@ -18,8 +18,7 @@ pub struct ClientConnection {
     pub hsts: Option<HeaderValue>,
     /// The version of TLS that it speaks: `1.2` or `1.3`.
     pub tls: Option<&'static str>,
-    /// In a box: an idle connection has none.
-    received: Mutex<Option<Box<Ticket>>>,
+    received: Mutex<Option<Ticket>>,
     has_switched: AtomicBool,
     is_given_up: AtomicBool,
 }
@@ -54,11 +53,11 @@ impl ClientConnection {
 
     /// Hands the next request on.
     pub fn hand_on(&self, ticket: Ticket) {
-        *self.received.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(ticket));
+        *self.received.lock().unwrap_or_else(PoisonError::into_inner) = Some(ticket);
     }
 
     /// Takes over the request that was handed on, if one was.
-    pub fn take_over(&self) -> Option<Box<Ticket>> {
+    pub fn take_over(&self) -> Option<Ticket> {
         self.received.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 

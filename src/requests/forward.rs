@@ -5,10 +5,10 @@ use super::connection::Connection;
 use super::ticket::Ticket;
 use crate::answers::{Answer, Asked, Unanswered, failure, no_origin};
 use crate::forwarding::{
-    ForwardedRequest, ForwardedResponse, Head, has_condition, remove_conditions, write_ids, write_request,
+    ForwardedRequest, ForwardedResponse, Head, has_condition, remove_conditions, write_ids_in_map, write_request,
     write_response,
 };
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 
 /// A request that passes.
 #[derive(Clone, Copy)]
@@ -41,8 +41,8 @@ impl Forward<'_> {
 
     /// Takes away the conditions by which the origin would hide a change from a crawler, and names the request: for an
     /// origin in the same process.
-    pub fn write_request_in_process(&self, head: &mut impl Head) {
-        write_ids(head, self.ticket.request_id(), self.ticket.has_malformed_trace());
+    pub fn write_request_in_process(&self, head: &mut HeaderMap) {
+        write_ids_in_map(head, self.ticket.request_id(), self.ticket.has_malformed_trace());
         if self.needs_whole_page(head) {
             remove_conditions(head);
         }

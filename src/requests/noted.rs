@@ -63,8 +63,14 @@ impl Noted {
         arrival: Arrival,
     ) -> Noted {
         let peer = connection.peer;
-        let made = request_id();
-        let taken = fields.request_id.filter(|id| peer.is_trusted && is_request_id(id));
+        let made;
+        let id = match fields.request_id.filter(|id| peer.is_trusted && is_request_id(id)) {
+            Some(taken) => taken,
+            None => {
+                made = request_id();
+                &made
+            }
+        };
         let trace = fields.traceparent.map(|traceparent| trace_id(traceparent).unwrap_or_default());
         let words = [
             head.method(),
@@ -72,15 +78,16 @@ impl Noted {
             head.target(),
             fields.user_agent.unwrap_or_default(),
             fields.referer.unwrap_or_default(),
-            taken.unwrap_or(&made),
+            id,
             trace.unwrap_or_default(),
         ];
         let client = peer.address.map(|peer| client_address(peer, head.forwarded_for(), trusted));
         let mut octets = KEPT.with_borrow_mut(Vec::pop).unwrap_or_default();
-        let ends = words.map(|word| {
+        let mut ends = [0; 7];
+        for (end, word) in ends.iter_mut().zip(words) {
             octets.extend_from_slice(word);
-            octets.len()
-        });
+            *end = octets.len();
+        }
         Noted {
             octets,
             ends,

@@ -7,7 +7,17 @@ use std::hash::{BuildHasher, Hasher};
 
 /// The step of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-const DIGITS: &[u8; 16] = b"0123456789abcdef";
+/// How each octet is written.
+const WRITTEN: [[u8; 2]; 256] = {
+    let digits = b"0123456789abcdef";
+    let mut written = [[0; 2]; 256];
+    let mut octet = 0;
+    while octet < 256 {
+        written[octet] = [digits[octet >> 4], digits[octet & 15]];
+        octet += 1;
+    }
+    written
+};
 
 thread_local! {
     /// What the thread's next id is made of. It begins at random. Two threads that begin alike need 128 equal bits.
@@ -24,7 +34,7 @@ pub(super) fn request_id() -> RequestId {
     let mut written = [0; 32];
     let octets = state.into_iter().flat_map(|part| mixed(part).to_be_bytes());
     for (pair, octet) in written.chunks_exact_mut(2).zip(octets) {
-        pair.copy_from_slice(&[DIGITS[usize::from(octet >> 4)], DIGITS[usize::from(octet & 15)]]);
+        pair.copy_from_slice(&WRITTEN[usize::from(octet)]);
     }
     written
 }

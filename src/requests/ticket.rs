@@ -14,6 +14,7 @@ use crate::judge::{Judgement, Outcome, Unjudged};
 use crate::policy::SiteEntry;
 use crate::time::Timestamp;
 use crate::verdict::Decision;
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// What was found of a request.
@@ -28,8 +29,12 @@ pub(super) enum Found {
     Redirected,
 }
 
-/// One request.
-pub struct Ticket {
+/// One request. What it owns is in a box: a ticket goes from hand to hand, and moving half a kilobyte each time costs more
+/// than an allocation.
+pub struct Ticket(Box<Open>);
+
+/// What a ticket owns.
+struct Open {
     shared: Arc<Shared>,
     noted: Noted,
     found: Found,
@@ -38,7 +43,7 @@ pub struct Ticket {
     is_answered: bool,
     is_open: bool,
     /// What the request and its response hold of buffers.
-    held: Vec<Held>,
+    held: SmallVec<[Held; 1]>,
     lacks_space: bool,
     /// What came of its body.
     upload: Upload,
@@ -59,67 +64,67 @@ impl Ticket {
     pub(super) fn new(shared: Arc<Shared>, noted: Noted, found: Found, connection: &Connection<'_>) -> Ticket {
         shared.recorder.metrics().in_flight(1);
         let tls = connection.tls;
-        Ticket {
+        Ticket(Box::new(Open {
             shared,
             noted,
             found,
             tls,
             is_answered: false,
             is_open: true,
-            held: Vec::new(),
+            held: SmallVec::new(),
             lacks_space: false,
             upload: Upload::default(),
             turned_away: None,
-        }
+        }))
     }
 
     pub(super) fn is_answered_here(&mut self) {
-        self.is_answered = true;
+        self.0.is_answered = true;
     }
 
     /// Notes the validator that a request for robots.txt came with, where evidence is kept.
     pub(super) fn note_validator(&mut self, head: &impl RequestHead) {
         let is_robots_txt = self.judged().is_some_and(|(decision, _)| decision.robots_txt);
-        if is_robots_txt && self.shared.recorder.keeps_evidence() {
+        if is_robots_txt && self.0.shared.recorder.keeps_evidence() {
             let fields = head.answer_fields();
             if let Some(validator) = fields.get(http::header::IF_NONE_MATCH) {
-                self.noted.note_validator(validator.as_bytes());
+                self.0.noted.note_validator(validator.as_bytes());
             }
         }
     }
 
     /// When it arrived.
     pub fn arrival(&self) -> Arrival {
-        self.noted.arrival
+        self.0.noted.arrival
     }
 
     /// Its method.
     pub fn method(&self) -> &[u8] {
-        self.noted.method()
+        self.0.noted.method()
     }
 
     /// The host that it asks for.
     pub fn host(&self) -> &[u8] {
-        self.noted.host()
+        self.0.noted.host()
     }
 
     /// Its target as it came.
     pub fn target(&self) -> &[u8] {
-        self.noted.target()
+        self.0.noted.target()
     }
 
     /// Its id.
     pub(super) fn request_id(&self) -> &[u8] {
-        self.noted.request_id()
+        self.0.noted.request_id()
     }
 
     pub(super) fn has_malformed_trace(&self) -> bool {
-        self.noted.has_malformed_trace()
+        self.0.noted.has_malformed_trace()
     }
 
     /// Whether it was refused for its head.
     pub fn is_refused(&self) -> bool {
-        matches!(self.found, Found::Refused(_))
+        matches!(self.0.found, Found::Refused(_))
     }
 
     /// The decision and the site that it is about; `None` for hosts that no site claims.
@@ -130,36 +135,36 @@ impl Ticket {
 
     /// Holds space in buffers for the request until it is recorded.
     pub fn hold(&mut self, octets: usize) {
-        let held = self.shared.space.hold(octets, self.noted.sharer());
+        let held = self.0.shared.space.hold(octets, self.0.noted.sharer());
         self.keep(held.map(Some));
     }
 
     /// Holds space for what can wait of the body of its response: all of it, or `most`. `head` is that of the response.
     pub fn hold_body(&mut self, head: &impl Head, most: usize) {
-        let held = self.shared.space.hold_body(head, most, self.noted.sharer());
+        let held = self.0.shared.space.hold_body(head, most, self.0.noted.sharer());
         self.keep(held);
     }
 
     fn keep(&mut self, held: Result<Option<Held>, NoSpace>) {
-        self.lacks_space |= held.is_err();
-        self.held.extend(held.ok().flatten());
+        self.0.lacks_space |= held.is_err();
+        self.0.held.extend(held.ok().flatten());
     }
 
     /// Whether there was no space: the answer is [`Forward::fail`](super::Forward::fail) with 503.
     pub fn lacks_space(&self) -> bool {
-        self.lacks_space
+        self.0.lacks_space
     }
 
     /// The client that has a share of what all clients have.
     #[cfg(feature = "proxy")]
     pub(super) fn sharer(&self) -> Option<std::net::IpAddr> {
-        self.noted.sharer()
+        self.0.noted.sharer()
     }
 
     /// Known crawlers.
     #[cfg(feature = "proxy")]
     pub(super) fn registry(&self) -> &'static crate::crawlers::Registry {
-        self.shared.judge.registry()
+        self.0.shared.judge.registry()
     }
 
     /// Takes back that the request counts against the crawl rate, and says how many seconds after it the next one may
@@ -167,16 +172,17 @@ impl Ticket {
     #[cfg(feature = "proxy")]
     pub(super) fn take_back(&self) -> u32 {
         let judged = self.judgement().and_then(Judgement::judged);
-        judged.map_or(0, |judged| self.shared.judge.take_back(&self.noted.facts(Shown::default()), judged))
+        judged.map_or(0, |judged| self.0.shared.judge.take_back(&self.0.noted.facts(Shown::default()), judged))
     }
 
     #[cfg(feature = "proxy")]
     pub(super) fn turn_away(&mut self, turned_away: TurnedAway) {
-        self.turned_away = Some(Box::new(turned_away));
+        self.0.turned_away = Some(Box::new(turned_away));
     }
 
+    #[cfg(feature = "proxy")]
     pub(super) fn turned_away(&self) -> Option<&TurnedAway> {
-        self.turned_away.as_deref()
+        self.0.turned_away.as_deref()
     }
 
     /// Counts octets of its body.
@@ -184,41 +190,44 @@ impl Ticket {
     /// # Errors
     /// The body is too large or too slow. The answer is [`Forward::fail`](super::Forward::fail) with its status.
     pub fn count_upload(&mut self, octets: usize) -> Result<(), UploadError> {
-        let counted = self.upload.count(octets, self.noted.arrival.started, &self.shared.upload);
-        counted.inspect_err(|error| self.shared.recorder.metrics().request_rejected(error.name()))
+        let counted = self.0.upload.count(octets, self.0.noted.arrival.started, &self.0.shared.upload);
+        counted.inspect_err(|error| self.0.shared.recorder.metrics().request_rejected(error.name()))
     }
 
     /// The connection changes its protocol (101) and may last for days: the ticket lets go of the policies that the
     /// request was judged by.
     pub fn switch_protocol(&mut self) {
-        if let Found::Judged(judgement) = &mut self.found {
-            judgement.let_go(self.noted.host());
+        if let Found::Judged(judgement) = &mut self.0.found {
+            judgement.let_go(self.0.noted.host());
         }
     }
 
     /// Counts what became of a page that is rewritten on its way.
     pub fn count_page(&self, end: &'static str) {
         if let Some((_, entry)) = self.judged() {
-            self.shared.recorder.metrics().page(&entry.site.name, end);
+            self.0.shared.recorder.metrics().page(&entry.site.name, end);
         }
     }
 
     /// Records what was sent. To be called when the octets were written.
     pub fn finish(mut self, sent: &Sent<'_>) {
-        self.close(sent);
+        self.0.close(sent);
     }
 
     pub(super) fn judgement(&self) -> Option<&Judgement> {
-        match &self.found {
+        match &self.0.found {
             Found::Judged(judgement) => Some(judgement),
             Found::Refused(_) | Found::Challenged | Found::Redirected => None,
         }
     }
 
     pub(super) fn now(&self) -> Timestamp {
-        self.noted.now()
+        self.0.noted.now()
     }
+}
 
+impl Open {
+    /// Records it, once.
     fn close(&mut self, sent: &Sent<'_>) {
         if !std::mem::take(&mut self.is_open) {
             return;
@@ -228,7 +237,7 @@ impl Ticket {
         let facts = self.noted.facts(Shown::default());
         let outcome = Outcome {
             status: sent.status,
-            x_robots_tag: sent.tags.iter().copied().collect(),
+            x_robots_tag: &sent.tags,
             body_octets: sent.octets,
             elapsed: recorder.elapsed(self.noted.arrival.started),
             http: self.noted.http,
@@ -242,7 +251,7 @@ impl Ticket {
                 Found::Refused(mistake) => Some(mistake.name()),
                 Found::Judged(_) | Found::Challenged | Found::Redirected if self.lacks_space => Some("buffers"),
                 Found::Judged(_) | Found::Challenged | Found::Redirected => {
-                    self.turned_away().map(|turned_away| turned_away.reason).or(sent.error())
+                    self.turned_away.as_ref().map(|turned_away| turned_away.reason).or(sent.error())
                 }
             },
         };
@@ -274,7 +283,7 @@ impl std::fmt::Debug for Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for Open {
     fn drop(&mut self) {
         self.close(&Sent::default());
     }

@@ -25,9 +25,8 @@ impl Ticket {
             lived: self.arrival().lived,
         };
         match self.claim() {
-            // robots.txt is gated for no crawler.
-            Some((claim, identity)) if !reaches_robots_txt(self.target()) => self.of_crawler(wanted, claim, identity),
-            _ => wanted,
+            Some((claim, identity)) => self.of_crawler(wanted, claim, identity),
+            None => wanted,
         }
     }
 
@@ -38,10 +37,11 @@ impl Ticket {
         }
     }
 
-    /// Tools are used by people, so that they wait with them.
+    /// Tools are used by people, so that they wait with them. robots.txt is gated for no crawler.
     fn of_crawler<'a>(&'a self, wanted: Wanted<'a>, claim: Claim, identity: Identity) -> Wanted<'a> {
         let (crawler, purpose) = match claim {
             Claim::Nobody | Claim::Tool => return wanted,
+            _ if reaches_robots_txt(self.target()) => return wanted,
             Claim::Token(_) | Claim::Other => return Wanted { is_crawler: true, ..wanted },
             Claim::Known(crawler) => (crawler, self.registry().get(crawler).purpose),
         };

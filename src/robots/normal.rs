@@ -46,6 +46,11 @@ const VERBATIM: [bool; 256] = {
     table
 };
 
+/// Whether an octet stands for itself.
+pub(super) const fn is_verbatim(octet: u8) -> bool {
+    VERBATIM[octet as usize]
+}
+
 /// The value of an upper or lower case hex digit.
 pub(super) const fn hex_value(digit: u8) -> Option<u8> {
     match digit {

@@ -1,6 +1,6 @@
 //! A request target as rules see it.
 
-use super::normal::{Side, is_normal_target, normalise_into};
+use super::normal::{Side, is_normal_target, is_verbatim, normalise_into};
 use memchr::{memchr, memchr2, memchr3_iter};
 
 const ROBOTS_TXT: &[u8] = b"/robots.txt";
@@ -32,15 +32,15 @@ pub struct Resolved<'a> {
 impl<'a> Target<'a> {
     /// Whether this is `/robots.txt` with any query, which is always allowed (RFC 9309 section 2.2.2).
     pub fn is_robots_txt(&self) -> bool {
-        path_of(self.sent) == ROBOTS_TXT
+        self.sent.strip_prefix(ROBOTS_TXT).is_some_and(ends_path)
     }
 
     /// Whether this is `/robots.txt` or origins answer it with that file: `//robots.txt`, `/robots.txt;x`, and
     /// `/robots.txt/.`, which to some is `/robots.txt/`, and that `/robots.txt`.
     pub fn reaches_robots_txt(&self) -> bool {
         self.readings().any(|reading| {
-            let path = path_of(reading);
-            path.strip_suffix(b"/").unwrap_or(path) == ROBOTS_TXT
+            let rest = reading.strip_prefix(ROBOTS_TXT);
+            rest.is_some_and(|rest| ends_path(rest.strip_prefix(b"/").unwrap_or(rest)))
         })
     }
 
@@ -80,6 +80,13 @@ impl TargetScratch {
     /// Normalises a path with optional query (or an absolute URL, of which scheme and authority are dropped). A
     /// fragment is dropped, a missing slash added. What is normal already is borrowed, not copied.
     pub fn normalise<'a>(&'a mut self, raw: &'a [u8]) -> Target<'a> {
+        match is_plain(raw) {
+            true => Target { sent: raw, resolved: None, stripped: None },
+            false => self.normalise_in_full(raw),
+        }
+    }
+
+    fn normalise_in_full<'a>(&'a mut self, raw: &'a [u8]) -> Target<'a> {
         let TargetScratch { sent: buffer, resolved, stripped } = self;
         let raw = &raw[..memchr(b'#', raw).unwrap_or(raw.len())];
         let raw = authority_end(raw).map_or(raw, |end| &raw[end..]);
@@ -100,6 +107,22 @@ impl TargetScratch {
         let is_known = |target: &[u8]| target == sent || resolved.is_some_and(|resolved| resolved.target == target);
         Target { sent, resolved, stripped: stripped.filter(|stripped| !is_known(stripped.target)) }
     }
+}
+
+/// Whether this is a normal target already that no origin resolves. Nearly every target is, and to see that in one pass takes a
+/// fraction of the time that the rest of normalising does.
+fn is_plain(raw: &[u8]) -> bool {
+    let mut before = 0;
+    raw.starts_with(b"/")
+        && raw.iter().all(|&octet| {
+            let follows_slash = std::mem::replace(&mut before, octet) == b'/';
+            is_verbatim(octet) && octet != b';' && !(follows_slash && matches!(octet, b'/' | b'.'))
+        })
+}
+
+/// Whether the path of a target is over where this rest of it begins.
+fn ends_path(rest: &[u8]) -> bool {
+    matches!(rest, [] | [b'?', ..])
 }
 
 fn path_of(target: &[u8]) -> &[u8] {
@@ -177,4 +200,22 @@ fn first_segment(path: &[u8], parameters: Parameters) -> (&[u8], Option<&[u8]>) 
         _ => None,
     });
     end.map_or((path, None), |(end, rest)| (&path[..end], rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_targets_are_read_as_in_full() {
+        let alphabet = b"/.a;?%2F#*$ ";
+        let (mut scratch, mut in_full) = (TargetScratch::default(), TargetScratch::default());
+        for length in 0..6 {
+            for number in 0..alphabet.len().pow(length) {
+                let octets = (0..length).map(|place| alphabet[number / alphabet.len().pow(place) % alphabet.len()]);
+                let raw: Vec<u8> = octets.collect();
+                assert_eq!(scratch.normalise(&raw), in_full.normalise_in_full(&raw), "{raw:?}");
+            }
+        }
+    }
 }

@@ -22,7 +22,10 @@ pub struct Behaviour {
 /// Whether the ledger is asked about a request's behaviour. The files that crawlgate hands out itself are free for
 /// every client.
 pub fn behaviour_counts(site: &Site, rules: &CrawlerRules, target: &[u8]) -> bool {
+    // First what is known without reading the target: of people, who send most requests, nothing counts.
+    if !rules.judged || rules.exempt || rules.mode == Mode::Off {
+        return false;
+    }
     let path = target.split(|octet| *octet == b'?').next().unwrap_or_default();
-    let free = reaches_robots_txt(target) || site.signals.has_at(path);
-    rules.judged && !rules.exempt && rules.mode != Mode::Off && !free
+    !reaches_robots_txt(target) && !site.signals.has_at(path)
 }

@@ -42,9 +42,11 @@ pub(super) fn target(head: &Parts) -> &[u8] {
 /// How the body is framed for an origin. `is_over` says whether the client has sent all of it. That a body is as long as its
 /// head says, h2 sees to.
 pub(super) fn framing(head: &Parts, is_over: bool) -> Framing {
+    if is_over {
+        return Framing::None;
+    }
     let length = head.headers.get(header::CONTENT_LENGTH);
     match length.map(|length| length.to_str().ok().and_then(|digits| digits.parse().ok())) {
-        _ if is_over => Framing::None,
         // A length that is no number was refused.
         Some(None | Some(0)) => Framing::None,
         Some(Some(length)) => Framing::Length(length),
