@@ -157,13 +157,11 @@ impl Ledger {
             return (CachedVersions::of_anyone(claimant, moment.now), HostVisit::Known);
         };
         let cache = RobotsCache::of(claimant.claim, registry, entry);
-        let set_by = self.clock.set_by(moment);
         // What the next process has served, this one does not know: it accuses no crawler.
-        let is_handed_over = self.is_handed_over();
+        let set_by = self.clock.set_by(moment).or_else(|| self.is_handed_over().then_some(0));
         let since = self.predecessor_since.load(Ordering::Acquire);
         let cached = |host: &Host| {
             let mut cached = cached_versions(claimant, cache, Some(host), moment.now, set_by);
-            cached.may_be_unknown |= is_handed_over;
             // What the process before serves at this moment is told a moment later.
             if since != NOBODY {
                 cached.cached |= superseded_since(claimant, Timestamp(since));

@@ -2,7 +2,6 @@
 //! they read of it.
 
 use super::ServerError;
-use super::hand_over::Upgrades;
 use crate::acme::{Acme, AcmeThread, Issued, PassedQuestions, Ports};
 use crate::admin::Operations;
 use crate::edge::Certificates;
@@ -13,7 +12,6 @@ use crate::upkeep::Instance;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Where authorities ask.
 const PORTS: Ports = Ports { http: 80, tls: 443 };
@@ -70,7 +68,7 @@ impl AuthorityParts {
         self.issued.answer_passed(questions);
     }
 
-    /// Gets certificates as soon as every connection comes to this process: an authority asks at once.
+    /// Gets certificates as soon as every connection comes to this process, which `is_alone` says: an authority asks at once.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -79,14 +77,13 @@ impl AuthorityParts {
         acme: &Arc<Acme>,
         settings: &Settings,
         operations: Arc<Operations>,
-        upgrades: Arc<Upgrades>,
+        is_alone: impl Fn() -> bool + Send + 'static,
     ) -> Result<AcmeThread, ServerError> {
-        upgrades.orders_by(acme.clone());
         let named = settings.acme().and_then(|said| said.hosts.clone());
         let certificates = self.certificates.clone();
         let sites = operations.instance.sites.clone();
         let wanted = move || {
-            if !operations.is_ready() || upgrades.shares_listeners.load(Ordering::Acquire) {
+            if !operations.is_ready() || !is_alone() {
                 return None;
             }
             let hosts =

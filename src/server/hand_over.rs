@@ -19,7 +19,7 @@ use crate::upstreams::Upstreams;
 use sd_notify::NotifyState;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -147,8 +147,13 @@ impl Upgrades {
 
     /// Certificates are got by this.
     pub(super) fn orders_by(&self, acme: Arc<Acme>) {
-        // It is set once, before anything is offered.
+        // It is set once.
         let _ = self.acme.set(acme);
+    }
+
+    /// Whether no other process accepts connections.
+    pub(super) fn is_alone(&self) -> bool {
+        !self.shares_listeners.load(Ordering::Acquire)
     }
 
     fn end_predecessor(&self, may_end_it: bool) -> Result<(), UpgradeRefusal> {

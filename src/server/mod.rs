@@ -18,6 +18,7 @@ mod signals;
 mod sockets;
 mod stop;
 
+use crate::acme::Acme;
 use crate::admin::control::ControlError;
 use crate::clock::ClockError;
 use crate::edge::{Certificates, TlsError};
@@ -191,7 +192,11 @@ pub fn run(settings: Settings, beginning: Beginning, announce: impl FnOnce(&Boun
         rooms.store.settle()?;
         follow(predecessor, &told, upgrades.clone(), &rooms, (door.clone(), control_lock))?;
     }
-    let start = |acme| authority.start(acme, &settings, rooms.operations.clone(), upgrades.clone());
+    let start = |acme: &Arc<Acme>| {
+        upgrades.orders_by(acme.clone());
+        let of_orders = upgrades.clone();
+        authority.start(acme, &settings, rooms.operations.clone(), move || of_orders.is_alone())
+    };
     let _acme = acme.as_ref().map(start).transpose()?;
 
     say(&settings, &rooms, &bound);
