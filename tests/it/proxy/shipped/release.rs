@@ -99,6 +99,7 @@ fn the_changelogs_are_of_this_version() {
 fn files_that_users_copy_name_this_version() {
     let package = package();
     let version = package["version"].as_str().expect("a version");
+    let mut stale = Vec::new();
     for (file, beginnings) in [
         ("deploy/git/crawlgate.yml", &["crawlgate-"][..]),
         ("deploy/kubernetes/kustomization.yaml", &["example/crawlgate:", "newTag: \""]),
@@ -111,10 +112,13 @@ fn files_that_users_copy_name_this_version() {
             assert!(!named.is_empty(), "{file} names no version behind {beginning}");
             for rest in named {
                 let end = rest.find(|sign: char| sign != '.' && !sign.is_ascii_digit()).unwrap_or(rest.len());
-                assert_eq!(&rest[..end], version, "{file}, behind {beginning}");
+                if &rest[..end] != version {
+                    stale.push(format!("{file}: {beginning}{}", &rest[..end]));
+                }
             }
         }
     }
+    assert!(stale.is_empty(), "these are not of version {version}: {stale:#?}");
 }
 
 #[test]
