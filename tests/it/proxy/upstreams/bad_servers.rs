@@ -2,6 +2,7 @@
 //! that may not be.
 
 use crate::proxy::support::{Gate, HOST, Origin, PATIENCE, Received, Setup, eventually, sum_of};
+use socket2::{Domain, Socket, Type};
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -256,6 +257,46 @@ fn server_that_hangs_in_the_handshake_costs_no_request() {
         let metrics = gate.metrics();
         let failures = sum_of(&metrics, &format!("{FAILURES}}}"));
         assert_eq!(failures, Some(1.0), "lane: {lane}: {:?}", lines_of(&metrics));
+    }
+}
+
+/// A server whose backlog is full, so that it takes no connection; with what fills it.
+fn full() -> (SocketAddr, Vec<Socket>) {
+    let listener = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+    listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a free port");
+    listener.listen(0).expect("it listens");
+    let address = listener.local_addr().ok().and_then(|address| address.as_socket()).expect("its address");
+    let connection = || {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        socket.set_nonblocking(true).expect("a socket");
+        // It is under way, or waits for a place.
+        let _ = socket.connect(&address.into());
+        socket
+    };
+    let mut sockets: Vec<Socket> = std::iter::repeat_with(connection).take(4).collect();
+    sockets.push(listener);
+    (address, sockets)
+}
+
+#[test]
+fn each_failure_has_its_status_where_no_other_server_is() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let (hanging, (full, _sockets)) = (listener.local_addr().expect("its address"), full());
+    let plain = Origin::saying(OK);
+    for lane in WAYS {
+        for (server, timeouts, expected) in [
+            (format!("http://{}", Origin::nowhere()), "{}", 502),
+            (format!("https://{}", plain.address), "{}", 502),
+            (format!("http://{full}"), "{ connect: 300ms }", 504),
+            (format!("https://{hanging}"), "{ connect: 300ms }", 504),
+            (format!("http://{hanging}"), "{ read: 300ms }", 504),
+        ] {
+            let origins = format!("origins: {{ servers: '{server}', timeouts: {timeouts} }}");
+            let gate = Setup::before("").with_origins(&origins).settings(&format!("lane: {lane}\nthreads: 1")).start();
+            for method in ["GET", "POST"] {
+                assert_eq!(status(&gate, method), expected, "{method}, {server}, {timeouts}, lane: {lane}");
+            }
+        }
     }
 }
 
