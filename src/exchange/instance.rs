@@ -29,6 +29,8 @@ use std::time::Duration;
 const FACTS_EACH: usize = 2_000;
 /// Facts that wait while the store is away. With more, everything is written again once it is back.
 const MOST_WAITING: usize = 262_144;
+/// How often histories are computed anew though nothing changed: what others have in force goes on.
+const COMPUTE_EVERY: Duration = Duration::from_secs(1_800);
 /// How often what is over is deleted.
 const PRUNE_EVERY: Duration = Duration::from_secs(3_600);
 
@@ -118,6 +120,7 @@ pub struct Exchange {
     wanted: BTreeSet<String>,
     files: Vec<(Version, Arc<[u8]>)>,
     others_changed: bool,
+    computed: Option<Duration>,
     read: Position,
     /// What was read when the last turn ended, and of that what was told.
     heard: Position,
@@ -167,6 +170,7 @@ impl Exchange {
             wanted: BTreeSet::new(),
             files: Vec::new(),
             others_changed: false,
+            computed: None,
             read: Position::default(),
             heard: Position::default(),
             told_heard: Position::default(),
@@ -691,12 +695,14 @@ impl Exchange {
         is_silent.then_some(Hindrance::MemberSilent)
     }
 
-    /// What other instances publish and published, if that changed since it was last asked for: the log of each run, and
-    /// the files that are new.
-    pub fn others(&mut self) -> Option<(Vec<PublicationLog>, Vec<(Version, Arc<[u8]>)>)> {
-        if !std::mem::take(&mut self.others_changed) {
+    /// What other instances publish and published, if that changed since it was last asked for or was asked for long ago: the
+    /// log of each run, and the files that are new.
+    pub fn others(&mut self, now: Now) -> Option<(Vec<PublicationLog>, Vec<(Version, Arc<[u8]>)>)> {
+        let is_due = self.computed.is_some_and(|last| now.lived.saturating_sub(last) >= COMPUTE_EVERY);
+        if !std::mem::take(&mut self.others_changed) && !(is_due && self.members.all().next().is_some()) {
             return None;
         }
+        self.computed = Some(now.lived);
         let continued = self.members.continued(self.before.run.as_deref());
         let logs = self.members.logs(&self.facts, &continued, self.clocks, |member| self.standing(member));
         Some((logs, std::mem::take(&mut self.files)))

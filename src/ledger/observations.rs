@@ -34,7 +34,7 @@ pub struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Bounds {
-        Bounds { hosts: 8_192, crawlers: 65_536 }
+        Bounds { hosts: 8_192, crawlers: 524_288 }
     }
 }
 

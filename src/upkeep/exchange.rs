@@ -18,6 +18,7 @@ use crate::policy::{Snapshot, Version};
 use crate::sites::{self, Announce};
 use crate::state::{ExchangeMembership, Fact, Facts, Observation, PreviousRun, Remembered, StateStore};
 use crate::time::Timestamp;
+use arc_swap::ArcSwap;
 use sha2::{Digest, Sha256};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -38,6 +39,10 @@ struct Shared {
     announcing: Mutex<Option<Timestamp>>,
     confirmations: Mutex<Totals>,
     membership: Mutex<ExchangeMembership>,
+    /// A digest of the policies of a snapshot, by its generation.
+    policies: Mutex<(u64, String)>,
+    /// How the exchange stood after the last turn: a status waits for no store.
+    status: ArcSwap<ExchangeStatus>,
 }
 
 struct Core {
@@ -92,6 +97,8 @@ impl ExchangeThread {
             announcing: Mutex::default(),
             confirmations: Mutex::default(),
             membership: Mutex::new(membership),
+            policies: Mutex::default(),
+            status: ArcSwap::default(),
         });
         shared.keep_membership();
         instance.sites.announce_through(Box::new(Announcing(shared.clone())));
@@ -107,7 +114,7 @@ impl ExchangeThread {
     /// How the exchange stands.
     pub fn status(&self) -> ExchangeStatus {
         let shared = &self.shared;
-        let mut status = shared.core().exchange.status(now(&shared.instance.clock));
+        let mut status = ExchangeStatus::clone(&shared.status.load());
         let confirmations = *lock(&shared.confirmations);
         status.totals.confirmed = confirmations.confirmed;
         status.totals.refuted = confirmations.refuted;
@@ -262,14 +269,14 @@ impl Shared {
     fn turn(&self) {
         let Instance { sites, ledger, judge, recorder, clock, .. } = &*self.instance;
         let asks = self.others.waiting() > 0;
-        let digest = policies(&sites.snapshot());
+        let digest = self.policies(&sites.snapshot());
         let (changed, settled) = {
             let mut core = self.core();
             let Core { exchange, store } = &mut *core;
             exchange.set_policies(digest);
             let mut memory = OfLedger { ledger, now: clock.moment().now };
             exchange.turn(store.as_mut(), &|| now(clock), &mut memory, asks);
-            (exchange.others(), exchange.settled().cloned())
+            (exchange.others(now(clock)), exchange.settled().cloned())
         };
         if let Some((logs, versions)) = changed {
             let moment = clock.moment().now;
@@ -280,6 +287,7 @@ impl Shared {
         let moment = now(clock);
         let (hindrance, confirmed) = {
             let core = self.core();
+            self.status.store(Arc::new(core.exchange.status(moment)));
             (core.exchange.hindrance(moment), core.exchange.confirmed(moment))
         };
         ledger.is_in_the_dark(hindrance.is_some());
@@ -288,6 +296,14 @@ impl Shared {
         totals.confirmed += settled.confirmed;
         totals.refuted += settled.refuted;
         totals.unconfirmed += settled.unconfirmed;
+    }
+
+    fn policies(&self, snapshot: &Snapshot) -> String {
+        let mut known = lock(&self.policies);
+        if known.1.is_empty() || known.0 != snapshot.generation {
+            *known = (snapshot.generation, policies(snapshot));
+        }
+        known.1.clone()
     }
 
     /// Remembers the store that this instance is settled in.

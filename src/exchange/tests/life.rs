@@ -237,7 +237,7 @@ impl Instance {
         let mut memory = OfLedger { ledger: &ledger, now: second };
         let asks = !self.waiting.is_empty();
         self.exchange.turn(&mut OnThread(store, is_cut_off), &|| now, &mut memory, asks);
-        if let Some((logs, _)) = self.exchange.others() {
+        if let Some((logs, _)) = self.exchange.others(now) {
             self.others = logs;
             self.rebuild(true_ms);
         }

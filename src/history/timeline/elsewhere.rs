@@ -6,6 +6,11 @@ use crate::policy::host_history::{HostHistory, Unavailability};
 use crate::policy::{ParsedVersion, SupersededVersion, Version};
 use crate::time::Timestamp;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Histories of several instances are computed at least twice in this time. What another one has in force may be superseded
+/// at the end of it at the earliest, as far as this one knows.
+const COMPUTED_WITHIN: Duration = Duration::from_secs(3_600);
 
 /// A crawler that asks another instance while robots.txt answers 503 there may use its copy for longer, too.
 pub fn add_unavailability(history: &mut HostHistory, others: &[Vec<Piece<'_>>], now: Timestamp) {
@@ -43,8 +48,8 @@ pub fn add(
     history.identity_epoch = epoch(history.identity_epoch, own, others, now);
     for pieces in others {
         for (place, piece) in pieces.iter().enumerate() {
-            let until =
-                superseded_at(pieces, place, now).max(piece.publication.unreported_until.unwrap_or(piece.since.at));
+            let until = superseded_at(pieces, place, now.plus(COMPUTED_WITHIN))
+                .max(piece.publication.unreported_until.unwrap_or(piece.since.at));
             if until < history.cached_since(horizon.longest, now)
                 || piece.publication.published == Published::Unavailable
             {
@@ -92,7 +97,10 @@ fn epoch(of_own: Timestamp, own: &[Piece<'_>], others: &[Vec<Piece<'_>>], now: T
     let floor = own.iter().find(is_other).map_or(Timestamp(i64::MIN), |_| of_own);
     let differing = others.iter().flatten().filter(is_other);
     let ended = differing.map(|piece| {
-        piece.until.map_or(now, |until| until.at).max(piece.publication.unreported_until.unwrap_or(piece.since.at))
+        piece
+            .until
+            .map_or(now.plus(COMPUTED_WITHIN), |until| until.at)
+            .max(piece.publication.unreported_until.unwrap_or(piece.since.at))
     });
     ended.fold(since.max(floor), Timestamp::max)
 }
