@@ -45,7 +45,8 @@ struct Life {
     copies: [Copies; 2],
     runs: u64,
     target: usize,
-    rolled_out: Vec<(usize, i64)>,
+    /// Versions that an instance is to publish from then on.
+    rolled_out: Vec<(usize, i64, usize)>,
     caught: Option<i64>,
     log: Vec<String>,
 }
@@ -109,11 +110,11 @@ impl Life {
                 self.start(number, disk);
             }
         }
-        for (number, at) in std::mem::take(&mut self.rolled_out) {
+        for (number, at, version) in std::mem::take(&mut self.rolled_out) {
             match self.instances.get_mut(&number) {
-                Some(instance) if at <= now => instance.wanted = self.target,
+                Some(instance) if at <= now => instance.wanted = version,
                 _ if at <= now => {}
-                _ => self.rolled_out.push((number, at)),
+                _ => self.rolled_out.push((number, at, version)),
             }
         }
         let mut numbers: Vec<usize> = self.instances.keys().copied().collect();
@@ -217,10 +218,16 @@ impl Life {
         let what = self.dice.below(12);
         self.say(|| format!("trouble {what} with {number} for {:.1}", span as f64 / 1e3));
         match what {
-            0 | 1 => {
+            // The file of an origin changes by itself, as one instance fetches it.
+            0 => {
+                let version = usize::try_from(self.dice.below(8)).expect("small");
+                self.rolled_out.push((number, now, version));
+            }
+            1 => {
                 self.target = usize::try_from(self.dice.below(8)).expect("small");
                 let delay = self.dice.below(20) * SECOND;
-                self.rolled_out = (0..COUNT).map(|number| (number, now + number as i64 * delay)).collect();
+                let target = self.target;
+                self.rolled_out = (0..COUNT).map(|number| (number, now + number as i64 * delay, target)).collect();
             }
             2 => self.kill(number, span),
             3 => {
