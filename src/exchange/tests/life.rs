@@ -61,6 +61,17 @@ pub struct Waiting {
     pub request: Request,
 }
 
+/// What became of a request that waited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// It is a violation.
+    Violation,
+    /// What came in takes the accusation back.
+    TakenBack,
+    /// The others did not say in time.
+    Late,
+}
+
 /// A request, as the life knows it.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -230,7 +241,7 @@ impl Instance {
     }
 
     /// A turn of the exchange; what became of the requests that waited.
-    pub fn turn(&mut self, store: &Simulated, is_cut_off: bool, true_ms: i64) -> Vec<(Request, bool)> {
+    pub fn turn(&mut self, store: &Simulated, is_cut_off: bool, true_ms: i64) -> Vec<(Request, Word)> {
         let (now, second) = (self.now(true_ms), self.second(true_ms));
         self.ledger.tick(&self.snapshot, Moment { now: second, lived: now.lived });
         let ledger = self.ledger.clone();
@@ -252,10 +263,13 @@ impl Instance {
         for waits in waiting {
             if confirmed.is_some_and(|confirmed| waits.ticket <= confirmed) {
                 let lived = waits.deadline - crate::exchange::CONFIRM_WITHIN;
-                let is_violation = self.kind(&waits.request, lived, true) == Some(Kind::Violation);
-                over.push((waits.request, is_violation));
+                let word = match self.kind(&waits.request, lived, true) {
+                    Some(Kind::Violation) => Word::Violation,
+                    _ => Word::TakenBack,
+                };
+                over.push((waits.request, word));
             } else if now.lived >= waits.deadline {
-                over.push((waits.request, false));
+                over.push((waits.request, Word::Late));
             } else {
                 self.waiting.push(waits);
             }

@@ -1,6 +1,6 @@
 //! Two instances over one store agree on what was served.
 
-use super::life::{Disk, Instance, Request};
+use super::life::{Disk, Instance, Request, Word};
 use super::simulated::Simulated;
 use crate::verdict::Kind;
 
@@ -11,7 +11,7 @@ struct World {
     store: Simulated,
     now: i64,
     instances: Vec<Instance>,
-    recorded: Vec<(Request, bool)>,
+    recorded: Vec<(Request, Word)>,
 }
 
 impl World {
@@ -70,7 +70,7 @@ fn a_copy_from_one_instance_counts_on_the_other() {
     world.hours(25);
     assert_eq!(world.instances[1].ask(0, "/p0/", true, world.now), None, "its copy is too old");
     world.pass(5_000);
-    assert!(world.recorded.last().is_some_and(|(_, is_violation)| *is_violation));
+    assert!(world.recorded.last().is_some_and(|(_, word)| *word == Word::Violation));
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_copy_that_was_served_a_moment_ago_takes_an_accusation_back() {
     world.turns();
     let found = world.instances[0].ask(0, "/p0/", false, world.now);
     world.pass(5_000);
-    let accused = world.recorded.iter().any(|(_, is_violation)| *is_violation);
+    let accused = world.recorded.iter().any(|(_, word)| *word == Word::Violation);
     assert!(!accused, "{found:?}");
 }
 
@@ -97,7 +97,7 @@ fn a_violation_is_recorded_within_a_second_or_so() {
         world.pass(200);
         assert!(world.now - asked <= 1_200, "after {} ms", world.now - asked);
     }
-    assert!(world.recorded[0].1);
+    assert_eq!(world.recorded[0].1, Word::Violation);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn nothing_is_recorded_while_the_store_is_away() {
     let found = world.instances[0].ask(0, "/never/", true, world.now);
     assert_eq!(found, None);
     world.pass(10_000);
-    assert_eq!(world.recorded.iter().map(|(_, is_violation)| *is_violation).collect::<Vec<_>>(), [false]);
+    assert_eq!(world.recorded.iter().map(|(_, word)| *word).collect::<Vec<_>>(), [Word::Late]);
     assert_eq!(world.instances[0].ask(0, "/never/", true, world.now), Some(Kind::Unproven));
 }
 
@@ -145,5 +145,5 @@ fn a_fresh_instance_goes_by_what_the_others_observed() {
     world.pass(4_000);
     assert_eq!(world.instances[2].ask(0, "/never/", true, world.now), None);
     world.pass(3_000);
-    assert!(world.recorded.last().is_some_and(|(_, is_violation)| *is_violation));
+    assert!(world.recorded.last().is_some_and(|(_, word)| *word == Word::Violation));
 }
