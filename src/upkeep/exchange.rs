@@ -22,7 +22,7 @@ use arc_swap::ArcSwap;
 use sha2::{Digest, Sha256};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, UNIX_EPOCH};
 
 /// The exchange of this instance.
@@ -101,7 +101,7 @@ impl ExchangeThread {
             status: ArcSwap::default(),
         });
         shared.keep_membership();
-        instance.sites.announce_through(Box::new(Announcing(shared.clone())));
+        instance.sites.announce_through(Box::new(Announcing(Arc::downgrade(&shared))));
         shared.turn();
         let turning = shared.clone();
         let thread = Repeated::start("exchange", move || {
@@ -328,18 +328,19 @@ impl Shared {
     }
 }
 
-/// Tells other instances before something comes into force.
-struct Announcing(Arc<Shared>);
+/// Tells other instances before something comes into force. The sites outlive the exchange.
+struct Announcing(Weak<Shared>);
 
 impl Announce for Announcing {
     fn announce(&self, log: &PublicationLog, files: &[(Version, Arc<[u8]>)]) -> Result<(), String> {
-        let clock = &self.0.instance.clock;
+        let Some(shared) = self.0.upgrade() else { return Err("this instance has left the exchange".to_owned()) };
+        let clock = &shared.instance.clock;
         let told = {
-            let mut core = self.0.core();
+            let mut core = shared.core();
             let Core { exchange, store } = &mut *core;
             exchange.announce(store.as_mut(), now(clock), log, files)
         };
-        let mut since = lock(&self.0.announcing);
+        let mut since = lock(&shared.announcing);
         match &told {
             Ok(()) => *since = None,
             Err(_) => drop(since.get_or_insert(clock.moment().now)),
@@ -348,6 +349,8 @@ impl Announce for Announcing {
     }
 
     fn published(&self, log: &PublicationLog) {
-        self.0.core().exchange.published(log);
+        if let Some(shared) = self.0.upgrade() {
+            shared.core().exchange.published(log);
+        }
     }
 }
