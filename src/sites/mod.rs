@@ -344,12 +344,19 @@ impl SiteManager {
         (changes.publisher.log().clone(), changes.publisher.versions())
     }
 
-    /// Other instances published this.
-    pub fn others_published(&self, others: Others, now: Timestamp) {
-        self.change(now, |changes| {
-            changes.publisher.learn(others);
-            ((), true)
-        });
+    /// Other instances published this. Waits for no change: gives it back while one is made.
+    ///
+    /// # Errors
+    /// A change is being made.
+    pub fn others_published(&self, others: Others, now: Timestamp) -> Result<(), Others> {
+        let mut changes = match self.changes.try_lock() {
+            Ok(changes) => changes,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Err(others),
+        };
+        changes.publisher.learn(others);
+        self.publish(&mut changes, now);
+        Ok(())
     }
 
     /// How it stands with the origins' robots.txt files, for the status.

@@ -41,6 +41,8 @@ struct Shared {
     membership: Mutex<ExchangeMembership>,
     /// A digest of the policies of a snapshot, by its generation.
     policies: Mutex<(u64, String)>,
+    /// What other instances publish, while a reload is being made here.
+    of_others: Mutex<Option<sites::Others>>,
     /// How the exchange stood after the last turn: a status waits for no store.
     status: ArcSwap<ExchangeStatus>,
 }
@@ -98,6 +100,7 @@ impl ExchangeThread {
             confirmations: Mutex::default(),
             membership: Mutex::new(membership),
             policies: Mutex::default(),
+            of_others: Mutex::default(),
             status: ArcSwap::default(),
         });
         shared.keep_membership();
@@ -278,11 +281,7 @@ impl Shared {
             exchange.turn(store.as_mut(), &|| now(clock), &mut memory, asks);
             (exchange.others(now(clock)), exchange.settled().cloned())
         };
-        if let Some((logs, versions)) = changed {
-            let moment = clock.moment().now;
-            sites.others_published(sites::Others { logs, versions }, moment);
-            ledger.settle(&sites.snapshot(), moment);
-        }
+        let knows_all = self.publish_of_others(changed);
         self.note_store(settled);
         let moment = now(clock);
         let (hindrance, confirmed) = {
@@ -291,11 +290,30 @@ impl Shared {
             (core.exchange.hindrance(moment), core.exchange.confirmed(moment))
         };
         ledger.is_in_the_dark(hindrance.is_some());
-        let settled = recorder.settle(confirmed, moment.lived, judge);
+        let settled = recorder.settle(confirmed.filter(|_| knows_all), moment.lived, judge);
         let mut totals = lock(&self.confirmations);
         totals.confirmed += settled.confirmed;
         totals.refuted += settled.refuted;
         totals.unconfirmed += settled.unconfirmed;
+    }
+
+    /// Goes by what other instances publish; says whether that succeeded. Otherwise a reload is being made, and the next
+    /// turn tries again.
+    fn publish_of_others(&self, changed: Option<(Vec<PublicationLog>, Vec<(Version, Arc<[u8]>)>)>) -> bool {
+        let mut waiting = lock(&self.of_others);
+        if let Some((logs, versions)) = changed {
+            let others = waiting.get_or_insert_default();
+            others.logs = logs;
+            others.versions.extend(versions);
+        }
+        let Some(others) = waiting.take() else { return true };
+        let Instance { sites, ledger, clock, .. } = &*self.instance;
+        let now = clock.moment().now;
+        match sites.others_published(others, now) {
+            Ok(()) => ledger.settle(&sites.snapshot(), now),
+            Err(others) => *waiting = Some(others),
+        }
+        waiting.is_none()
     }
 
     fn policies(&self, snapshot: &Snapshot) -> String {
