@@ -49,8 +49,8 @@ pub(super) struct KeptOutcome {
 }
 
 impl KeptOutcome {
-    pub(super) fn of(outcome: &Outcome<'_>) -> KeptOutcome {
-        KeptOutcome {
+    pub(super) fn of(outcome: &Outcome<'_>) -> Self {
+        Self {
             status: outcome.status,
             x_robots_tag: outcome.x_robots_tag.iter().map(|line| Box::from(*line)).collect(),
             body_octets: outcome.body_octets,
