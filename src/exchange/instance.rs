@@ -61,6 +61,15 @@ impl Now {
     }
 }
 
+/// What other instances publish and published.
+#[derive(Debug, Default)]
+pub struct OfOthers {
+    /// The log of each run.
+    pub logs: Vec<PublicationLog>,
+    /// Files that were not known before.
+    pub files: Vec<(Version, Arc<[u8]>)>,
+}
+
 /// Who this instance is.
 #[derive(Clone, Debug)]
 pub struct Me {
@@ -697,15 +706,16 @@ impl Exchange {
 
     /// What other instances publish and published, if that changed since it was last asked for or was asked for long ago: the
     /// log of each run, and the files that are new.
-    pub fn others(&mut self, now: Now) -> Option<(Vec<PublicationLog>, Vec<(Version, Arc<[u8]>)>)> {
+    pub fn others(&mut self, now: Now) -> Option<OfOthers> {
         let is_due = self.computed.is_some_and(|last| now.lived.saturating_sub(last) >= COMPUTE_EVERY);
-        if !std::mem::take(&mut self.others_changed) && !(is_due && self.members.all().next().is_some()) {
+        let goes_on = is_due && self.members.all().next().is_some();
+        if !std::mem::take(&mut self.others_changed) && !goes_on {
             return None;
         }
         self.computed = Some(now.lived);
         let continued = self.members.continued(self.before.run.as_deref());
         let logs = self.members.logs(&self.facts, &continued, self.clocks, |member| self.standing(member));
-        Some((logs, std::mem::take(&mut self.files)))
+        Some(OfOthers { logs, files: std::mem::take(&mut self.files) })
     }
 
     /// The store that this instance is settled in.

@@ -16,7 +16,7 @@ pub mod store;
 pub(crate) mod tests;
 
 pub use fact::Fact;
-pub use instance::{Before, Exchange, Gauge, Me, Memory, Now};
+pub use instance::{Before, Exchange, Gauge, Me, Memory, Now, OfOthers};
 pub use member::{Member, Standing};
 pub use outbox::Outbox;
 pub use position::{Identity, MalformedPosition, Position};

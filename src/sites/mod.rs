@@ -73,6 +73,14 @@ pub struct SiteOptions {
     pub published_proof: bool,
 }
 
+/// What is published and was.
+pub struct Publications {
+    /// When, and on which hosts.
+    pub log: PublicationLog,
+    /// The bytes of the versions that crawlers may still use.
+    pub files: Vec<(Version, Arc<[u8]>)>,
+}
+
 /// Called after a change that is one for requests.
 type Listener = Box<dyn Fn() + Send>;
 
@@ -338,10 +346,10 @@ impl SiteManager {
         changes.publisher.announce_through(announce);
     }
 
-    /// What is published and was, with the bytes of the versions that crawlers may still use.
-    pub fn published(&self) -> (PublicationLog, Vec<(Version, Arc<[u8]>)>) {
+    /// What is published at this moment.
+    pub fn published(&self) -> Publications {
         let changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        (changes.publisher.log().clone(), changes.publisher.versions())
+        Publications { log: changes.publisher.log().clone(), files: changes.publisher.versions() }
     }
 
     /// Other instances published this. Waits for no change: gives it back while one is made.

@@ -9,13 +9,13 @@ use super::repeated::Repeated;
 use crate::clock::Clock;
 use crate::exchange::records::ServedVersion;
 use crate::exchange::{
-    Before, Exchange, ExchangeStatus, Gauge, Identity, Me, Memory, Now, Outbox, Store, TURN, Totals,
+    Before, Exchange, ExchangeStatus, Gauge, Identity, Me, Memory, Now, OfOthers, Outbox, Store, TURN, Totals,
 };
 use crate::history::PublicationLog;
 use crate::judge::Others;
 use crate::ledger::{Ledger, ServedCopy};
 use crate::policy::{Snapshot, Version};
-use crate::sites::{self, Announce};
+use crate::sites::{self, Announce, Publications};
 use crate::state::{ExchangeMembership, Fact, Facts, Observation, PreviousRun, Remembered, StateStore};
 use crate::time::Timestamp;
 use arc_swap::ArcSwap;
@@ -89,7 +89,7 @@ impl ExchangeThread {
         instance.judge.go_by(others.clone());
         instance.recorder.go_by(others.clone());
         // Nothing changes what is published before the threads of upkeep begin.
-        let (log, files) = instance.sites.published();
+        let Publications { log, files } = instance.sites.published();
         let exchange = Exchange::new(me, before, (outbox, gauge), log, files);
         let shared = Arc::new(Shared {
             core: Mutex::new(Core { exchange, store: options.store }),
@@ -299,12 +299,12 @@ impl Shared {
 
     /// Goes by what other instances publish; says whether that succeeded. Otherwise a reload is being made, and the next
     /// turn tries again.
-    fn publish_of_others(&self, changed: Option<(Vec<PublicationLog>, Vec<(Version, Arc<[u8]>)>)>) -> bool {
+    fn publish_of_others(&self, changed: Option<OfOthers>) -> bool {
         let mut waiting = lock(&self.of_others);
-        if let Some((logs, versions)) = changed {
+        if let Some(OfOthers { logs, files }) = changed {
             let others = waiting.get_or_insert_default();
             others.logs = logs;
-            others.versions.extend(versions);
+            others.versions.extend(files);
         }
         let Some(others) = waiting.take() else { return true };
         let Instance { sites, ledger, clock, .. } = &*self.instance;

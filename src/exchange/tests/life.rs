@@ -248,8 +248,8 @@ impl Instance {
         let mut memory = OfLedger { ledger: &ledger, now: second };
         let asks = !self.waiting.is_empty();
         self.exchange.turn(&mut OnThread(store, is_cut_off), &|| now, &mut memory, asks);
-        if let Some((logs, _)) = self.exchange.others(now) {
-            self.others = logs;
+        if let Some(others) = self.exchange.others(now) {
+            self.others = others.logs;
             self.rebuild(true_ms);
         }
         self.ledger.is_in_the_dark(self.exchange.hindrance(now).is_some());
