@@ -86,6 +86,7 @@ impl One {
             new_hosts: vec!["shop.example".into()],
             proofs: Arc::new(Proofs::none(Registry::builtin())),
             logs: Logs::off(),
+            passed: None,
         };
         let instance = parts.open().unwrap_or_else(|error| panic!("{error}"));
         let options = ExchangeOptions { store: Box::new(Live(store.clone())), host: "edge".into() };

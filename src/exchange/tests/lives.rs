@@ -163,8 +163,13 @@ impl Life {
     }
 
     fn fetch(&mut self) {
-        let (crawler, now) = (usize::from(self.dice.one_in(2)), self.now);
         let Some(number) = self.any() else { return };
+        let crawler = usize::from(self.dice.one_in(2));
+        self.fetch_from(crawler, number);
+    }
+
+    fn fetch_from(&mut self, crawler: usize, number: usize) {
+        let now = self.now;
         let Some(instance) = self.instances.get_mut(&number) else { return };
         if instance.speaks(now) {
             let version = instance.serve(crawler, now);
@@ -183,6 +188,11 @@ impl Life {
             return;
         }
         let (version, _) = *self.dice.pick(copies);
+        self.obey_by(version, crawler, number);
+    }
+
+    fn obey_by(&mut self, version: usize, crawler: usize, number: usize) {
+        let now = self.now;
         let path = usize::try_from(self.dice.below(3)).expect("small");
         if version >> path & 1 == 1 {
             return;
@@ -193,6 +203,23 @@ impl Life {
         self.tally.waited += u64::from(kind.is_none());
         self.tally.stale += u64::from(kind == Some(Kind::StaleCopy));
         self.say(|| format!("crawler {crawler} asks {number} for /p{path}/ by {version}: {kind:?}"));
+    }
+
+    /// A version comes into force, a crawler gets it, and asks another instance before that one has heard of it.
+    fn race(&mut self) {
+        let (Some(first), Some(second)) = (self.any(), self.any()) else { return };
+        let (crawler, now) = (usize::from(self.dice.one_in(2)), self.now);
+        let version = usize::try_from(self.dice.below(8)).expect("small");
+        let is_cut_off = self.cut_off.get(&first).is_some_and(|until| *until > now);
+        let Some(instance) = self.instances.get_mut(&first) else { return };
+        instance.wanted = version;
+        let over = instance.turn(&self.store, is_cut_off, now);
+        let is_in_force = instance.version == version;
+        over.into_iter().for_each(|(request, word)| self.recorded(first, &request, word));
+        self.fetch_from(crawler, first);
+        if is_in_force && self.copies[crawler].0.last() == Some(&(version, now)) {
+            (0..3).for_each(|_| self.obey_by(version, crawler, second));
+        }
     }
 
     fn violate(&mut self) -> Option<Kind> {
@@ -295,7 +322,7 @@ impl Life {
                 2..=4 => self.obey(),
                 5 => drop(self.violate()),
                 6 => self.store.change(super::simulated::Inner::replicate),
-                _ => {}
+                _ => self.race(),
             }
             let pause = *self.dice.pick(&[1, 200, 400, 1_500]);
             self.pass(pause);
