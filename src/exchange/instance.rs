@@ -225,16 +225,19 @@ impl Exchange {
         clock: &dyn Fn() -> Now,
         memory: &mut dyn Memory,
     ) -> Result<(), StoreError> {
-        let now = clock();
-        let is_due = self.measured.is_none_or(|(_, at)| now.lived.saturating_sub(at) >= CLOCK_EVERY);
+        let asked = clock().lived;
+        let is_due = self.measured.is_none_or(|(_, at)| asked.saturating_sub(at) >= CLOCK_EVERY);
         if is_due || self.away.is_some() || self.settled.is_none() {
             let (identity, time) = store.identity(&self.founding)?;
-            self.measured = Some((time.milliseconds, now.lived));
+            let now = clock();
+            // The store read its clock about half way: an answer that was late does not make a clock wrong.
+            self.measured = Some((time.milliseconds, asked + now.lived.saturating_sub(asked) / 2));
             self.look_at_clocks(now);
             if self.settled.as_ref() != Some(&identity) || self.must_write_all {
                 self.settle(store, identity, now, memory)?;
             }
         }
+        let now = clock();
         self.look_at_clocks(now);
         if !self.follow(store, memory)? {
             self.settled = None;

@@ -47,7 +47,7 @@ pub const KEPT: Duration = Duration::from_secs(32 * 86_400);
 pub const SCHEMA: u32 = 1;
 
 /// How the exchange stands: for `crawlgate status`, metrics and the dashboard.
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ExchangeStatus {
     /// The id of this instance.
     pub id: String,
@@ -70,7 +70,7 @@ pub struct ExchangeStatus {
 }
 
 /// Counters since the start of the process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Totals {
     /// Facts that were written.
     pub facts_written: u64,
@@ -89,7 +89,7 @@ pub struct Totals {
 }
 
 /// The store cannot be reached.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Away {
     /// Since when.
     pub since: Timestamp,
@@ -98,7 +98,7 @@ pub struct Away {
 }
 
 /// A member as others see it.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct MemberStatus {
     /// Its entry.
     pub member: Member,
@@ -113,7 +113,7 @@ pub struct MemberStatus {
 }
 
 /// Why no crawler is accused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hindrance {
     /// The store cannot be reached, or was never reached.

@@ -106,12 +106,23 @@ impl ExchangeThread {
         shared.keep_membership();
         instance.sites.announce_through(Box::new(Announcing(Arc::downgrade(&shared))));
         shared.turn();
-        let turning = shared.clone();
-        let thread = Repeated::start("exchange", move || {
+        let exchange = ExchangeThread { shared, thread: Mutex::default() };
+        exchange.resume()?;
+        Ok(Arc::new(exchange))
+    }
+
+    /// Goes on after [`ExchangeThread::stop`]: no other process took the place of this one.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn resume(&self) -> io::Result<()> {
+        let turning = self.shared.clone();
+        let work = move || {
             turning.turn();
             TURN
-        })?;
-        Ok(Arc::new(ExchangeThread { shared, thread: Mutex::new(Some(thread)) }))
+        };
+        *lock(&self.thread) = Some(Repeated::start("exchange", work)?);
+        Ok(())
     }
 
     /// How the exchange stands.
@@ -142,9 +153,11 @@ impl ExchangeThread {
         }
     }
 
-    /// Tells everything and leaves. Nothing may be served any more.
+    /// Tells everything and leaves. Nothing may be served any more. After [`ExchangeThread::stop`] another process has the
+    /// place of this one, and there is nothing to say.
     pub fn close(&self) {
-        self.stop();
+        let Some(thread) = lock(&self.thread).take() else { return };
+        thread.close();
         let shared = &self.shared;
         let Instance { recorder, judge, clock, .. } = &*shared.instance;
         recorder.settle(None, Duration::MAX, judge);
@@ -286,7 +299,7 @@ impl Shared {
         let moment = now(clock);
         let (hindrance, confirmed) = {
             let core = self.core();
-            self.status.store(Arc::new(core.exchange.status(moment)));
+            self.show(core.exchange.status(moment));
             (core.exchange.hindrance(moment), core.exchange.confirmed(moment))
         };
         ledger.is_in_the_dark(hindrance.is_some());
@@ -322,6 +335,21 @@ impl Shared {
             *known = (snapshot.generation, policies(snapshot));
         }
         known.1.clone()
+    }
+
+    /// Keeps how the exchange stands, for those who ask; says when the store went away and when it came back.
+    fn show(&self, status: ExchangeStatus) {
+        let status = Arc::new(status);
+        let before = self.status.swap(status.clone());
+        match (&before.away, &status.away) {
+            (None, Some(away)) => tracing::error!(
+                "{}; crawlgate goes on by what it knows, calls no request a violation, and keeps the robots.txt in force until \
+                 the store answers",
+                away.error
+            ),
+            (Some(away), None) => tracing::info!("the store answers again; it was away since {}", away.since),
+            (None, None) | (Some(_), Some(_)) => {}
+        }
     }
 
     /// Remembers the store that this instance is settled in.
