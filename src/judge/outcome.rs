@@ -65,14 +65,19 @@ impl KeptOutcome {
             error: outcome.error.map(Into::into),
         }
     }
+
+    /// The lines of X-Robots-Tag that were sent.
+    pub(super) fn x_robots_tag(&self) -> Vec<&[u8]> {
+        self.x_robots_tag.iter().map(|line| &**line).collect()
+    }
 }
 
 impl<'a> Outcome<'a> {
-    /// An outcome that was kept.
-    pub(super) fn kept(kept: &'a KeptOutcome) -> Self {
+    /// An outcome that was kept, with its [`KeptOutcome::x_robots_tag`].
+    pub(super) fn kept(kept: &'a KeptOutcome, x_robots_tag: &'a [&'a [u8]]) -> Self {
         Self {
             status: kept.status,
-            x_robots_tag: kept.x_robots_tag.iter().map(|line| &**line).collect(),
+            x_robots_tag,
             body_octets: kept.body_octets,
             elapsed: kept.elapsed,
             http: kept.http,

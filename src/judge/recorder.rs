@@ -140,7 +140,8 @@ impl Recorder {
                 None => settled.unconfirmed += 1,
             }
             let judged = judged.unwrap_or_else(|| record.judged.unproven());
-            self.write(&request, &Judgement::Judged(judged), &Outcome::kept(&record.outcome));
+            let lines = record.outcome.x_robots_tag();
+            self.write(&request, &Judgement::Judged(judged), &Outcome::kept(&record.outcome, &lines));
         }
         settled
     }
