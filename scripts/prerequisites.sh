@@ -3,7 +3,7 @@
 #
 #   . scripts/prerequisites.sh
 #   prerequisites cc make cmake [bash git nginx haproxy caddy wget curl openssl nghttp h2load wrk promtool
-#       apache2 chromium systemd-analyze pebble pebble-challtestsrv]
+#       apache2 chromium systemd-analyze pebble pebble-challtestsrv redis-server]
 
 # Servers live in sbin, which ordinary users do not search.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
@@ -41,6 +41,9 @@ packages_for() {
         *:nghttp | *:h2load) echo nghttp2 ;;
         *:systemd-analyze) echo systemd ;;
         *:pebble-challtestsrv) echo pebble ;;
+        apt-get:redis-server) echo redis-server ;;
+        # Where Valkey took its place, it has this name as well.
+        *:redis-server) echo redis ;;
         *) echo "$2" ;;
     esac
 }
@@ -72,7 +75,7 @@ install_with() {
                     apt-get install -y -qq --no-install-recommends "$@" >/dev/null
             installed=$?
             # The packages would have these start with the machine.
-            for server in prometheus caddy; do
+            for server in prometheus caddy redis-server; do
                 case " $* " in *" $server "*)
                     if [ -d /run/systemd/system ]; then
                         $as_root systemctl disable --quiet "$server.service" || true

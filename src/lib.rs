@@ -28,6 +28,8 @@
 //! | 4 | `upstreams` | the servers of origins: addresses, choice, ejection, retries, bounds and the queue of people |
 //! | 4 | `origin` | the origin's own robots.txt |
 //! | 4 | `sites` | the policy directory made into the snapshot in force: plan, apply, publish; pauses |
+//! | 5 | `shared_store` | the Valkey or Redis where instances meet, as `exchange` asks it |
+//! | 4 | `exchange` | what several instances tell each other: facts that merge, members, the store where they meet |
 //! | 4 | `ledger` | which versions were served to which crawler on which host; crawl rate; marked clients |
 //! | 4 | `identity` | proof that a crawler is the one that it claims to be: published networks, reverse DNS, signatures |
 //! | 3 | `evidence` | a log that a third party can check: hash chains, signed checkpoints, cases |
@@ -139,6 +141,9 @@ pub mod edge;
 #[cfg(feature = "gate")]
 #[doc(hidden)]
 pub mod evidence;
+#[cfg(feature = "gate")]
+#[doc(hidden)]
+pub mod exchange;
 #[cfg(feature = "proxy")]
 #[doc(hidden)]
 pub mod export;
@@ -177,6 +182,9 @@ pub mod server;
 #[cfg(feature = "gate")]
 #[doc(hidden)]
 pub mod settings;
+#[cfg(feature = "proxy")]
+#[doc(hidden)]
+pub mod shared_store;
 #[cfg(feature = "gate")]
 #[doc(hidden)]
 pub mod sites;

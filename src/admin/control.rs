@@ -1,6 +1,8 @@
 //! The control socket: a Unix socket that only its owner can open. A request is one line of JSON, and so is its answer.
 
-use super::{CrawlerIdentity, InstanceStatus, LiveAnswer, LiveQuestion, Operations, UpgradeReport, UpgradeRequest};
+use super::{
+    CrawlerIdentity, InstanceStatus, LiveAnswer, LiveQuestion, Operations, StoreStatus, UpgradeReport, UpgradeRequest,
+};
 use crate::identity::refresh::ListUpdate;
 use crate::ledger::Mark;
 use crate::sites::{PauseRequest, ReloadReport};
@@ -30,6 +32,8 @@ const SERVER_TIME: Duration = Duration::from_secs(120);
 const NO_UPDATE: &str = "the running crawlgate did not update lists: its settings have no `identity.outgoing: yes` and no \
                          directory in `identity.lists`, or the servers took too long";
 
+const NO_STORE: &str = "the running crawlgate knows no other instance: its settings have no `store`";
+
 const NO_UPGRADE: &str = "this crawlgate cannot be upgraded: it is a demo. Stop it and start it again";
 
 /// What can be asked.
@@ -46,6 +50,8 @@ pub enum Request {
     Explain(LiveQuestion),
     UpdateLists,
     Identities,
+    Instances,
+    Forget { instance: String },
     Upgrade(UpgradeRequest),
 }
 
@@ -83,6 +89,8 @@ pub enum Response {
     Identities {
         crawlers: Vec<CrawlerIdentity>,
     },
+    /// The instances that meet in a store.
+    Instances(Box<StoreStatus>),
     /// Another process serves.
     Upgraded(UpgradeReport),
     /// The request makes no sense here: no such site, too long a pause.
@@ -371,6 +379,11 @@ fn perform(request: &Request, operations: &Operations) -> Response {
         },
         Request::Explain(question) => Response::Explained(operations.explain(question)),
         Request::Identities => Response::Identities { crawlers: operations.identities() },
+        Request::Instances => instances(operations),
+        Request::Forget { instance } => match operations.forget(instance) {
+            Some(Err(refused)) => Response::Refused { error: refused.to_string() },
+            Some(Ok(())) | None => instances(operations),
+        },
         Request::Upgrade(request) => match operations.upgrade(*request) {
             Some(Ok(report)) => Response::Upgraded(report),
             Some(Err(refused)) => Response::Refused { error: refused.to_string() },
@@ -384,6 +397,13 @@ fn perform(request: &Request, operations: &Operations) -> Response {
             let resumed = operations.resume(site.as_deref());
             resumed.map_or_else(refused, |sites| Response::Resumed { sites, warnings: warnings() })
         }
+    }
+}
+
+fn instances(operations: &Operations) -> Response {
+    match operations.instances() {
+        Some(store) => Response::Instances(Box::new(store)),
+        None => Response::Refused { error: NO_STORE.to_owned() },
     }
 }
 

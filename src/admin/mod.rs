@@ -7,6 +7,7 @@ pub mod control;
 mod crawlers;
 pub mod dashboard;
 mod http;
+mod instances;
 mod names;
 mod operations;
 mod query;
@@ -15,6 +16,7 @@ mod upgrade;
 
 pub use self::http::AdminApp;
 pub use crawlers::{CrawlerIdentity, ProofHealth};
+pub use instances::{Forget, ForgetRefused, Instances, StoreStatus, hindrance, standing};
 pub use operations::{LiveAnswer, LiveQuestion, Operations};
 pub use status::{CertificatesStatus, InstanceStatus, Problem, ProblemKind};
 pub use upgrade::{Upgrade, UpgradeRefused, UpgradeReport, UpgradeRequest};

@@ -1,5 +1,6 @@
 //! What an operator can do, with its traces in metrics and logs.
 
+use super::instances::{ForgetRefused, Instances, StoreStatus};
 use super::status::{self, CertificatesStatus, FailingList, InstanceStatus, ProblemKind};
 use super::upgrade::{Upgrade, UpgradeRefused, UpgradeReport, UpgradeRequest};
 use crate::clock::Moment;
@@ -46,6 +47,8 @@ pub struct Operations {
     orders: OnceLock<OrdersSource>,
     /// The control socket, where there is one.
     control: OnceLock<PathBuf>,
+    /// The store where several instances meet, where there is one.
+    instances: OnceLock<Instances>,
     /// Hands over to the next process, where that is possible.
     upgrade: OnceLock<Upgrade>,
     /// What was said of the setup: once is enough.
@@ -66,6 +69,7 @@ impl Operations {
             certificates: OnceLock::new(),
             orders: OnceLock::new(),
             control: OnceLock::new(),
+            instances: OnceLock::new(),
             upgrade: OnceLock::new(),
             warned: Mutex::default(),
         };
@@ -86,6 +90,21 @@ impl Operations {
     /// Says where the state of orders is read. Once.
     pub fn set_orders(&self, source: OrdersSource) {
         let _ = self.orders.set(source);
+    }
+
+    /// Says where other instances are asked for. Once.
+    pub fn set_instances(&self, instances: Instances) {
+        let _ = self.instances.set(instances);
+    }
+
+    /// How the store and the instances in it stand. `None` without a store.
+    pub fn instances(&self) -> Option<StoreStatus> {
+        self.instances.get().map(Instances::status)
+    }
+
+    /// Takes an instance for gone. `None` without a store.
+    pub fn forget(&self, instance: &str) -> Option<Result<(), ForgetRefused>> {
+        self.instances.get().map(|instances| (instances.forget)(instance))
     }
 
     /// Says how this process hands over to the next one. Once.
@@ -177,6 +196,7 @@ impl Operations {
         };
         let (sites, upstreams) = (self.upkeep.status(), self.upstreams.status(lived));
         InstanceStatus::new(sites, upstreams, self.instance.traffic.status(lived), certificates, &failing_lists)
+            .with_store(self.instances())
     }
 
     /// Says once of each what is wrong with the setup. Other problems are logged where they are noticed.
@@ -231,7 +251,10 @@ impl Operations {
 
     /// Brings the gauges up to date; pauses begin and end by the clock, so a scrape asks for it too.
     pub fn refresh(&self) {
-        let InstanceStatus { policies: status, problems, .. } = self.status();
+        let InstanceStatus { policies: status, problems, store, .. } = self.status();
+        if let Some(store) = store {
+            self.instance.metrics.set_store(&store.gauges());
+        }
         for kind in ProblemKind::ALL {
             self.instance.metrics.problems(kind.name(), problems.iter().filter(|found| found.problem == kind).count());
         }

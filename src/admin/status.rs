@@ -1,6 +1,7 @@
 //! How the running crawlgate does: [`InstanceStatus`], for the command `status`, the read API and the metrics. A
 //! [`Problem`] in it is something that needs a person. Must not know how it is shown.
 
+use super::instances::StoreStatus;
 use crate::identity::{ListFailure, PublishedLists};
 use crate::policy::origin::OriginCopyState;
 use crate::sites::{SiteStatus, Status};
@@ -59,6 +60,9 @@ pub struct InstanceStatus {
     /// The hosts that crawlgate gets a certificate for by itself.
     #[serde(default)]
     pub orders: Vec<OrderStatus>,
+    /// The store where several instances meet, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<StoreStatus>,
 }
 
 /// The certificates of the listeners, and those to be.
@@ -109,11 +113,15 @@ pub enum ProblemKind {
     /// A certificate of a listener is refused by clients or will be soon, or its renewal cannot be had or used; or a changed
     /// file for TLS to an origin cannot be used.
     Certificate,
+    /// The store where several instances meet cannot be reached or used.
+    Store,
+    /// Another instance does not report or has other policies, or the clock is off.
+    Instances,
 }
 
 impl ProblemKind {
     /// All of them.
-    pub const ALL: [ProblemKind; 11] = [
+    pub const ALL: [ProblemKind; 13] = [
         ProblemKind::Warning,
         ProblemKind::PolicyRejected,
         ProblemKind::OriginFailing,
@@ -125,6 +133,8 @@ impl ProblemKind {
         ProblemKind::IdentitySuspended,
         ProblemKind::IdentityLists,
         ProblemKind::Certificate,
+        ProblemKind::Store,
+        ProblemKind::Instances,
     ];
 
     /// Its name in the status and the metrics.
@@ -141,6 +151,8 @@ impl ProblemKind {
             ProblemKind::IdentitySuspended => "identity_suspended",
             ProblemKind::IdentityLists => "identity_lists",
             ProblemKind::Certificate => "certificate",
+            ProblemKind::Store => "store",
+            ProblemKind::Instances => "instances",
         }
     }
 }
@@ -198,7 +210,29 @@ impl InstanceStatus {
                 add(ProblemKind::Certificate, Some(&order.host), message.clone());
             }
         }
-        InstanceStatus { policies, problems, origins, queues, without_origin, traffic, certificates, orders }
+        InstanceStatus {
+            policies,
+            problems,
+            origins,
+            queues,
+            without_origin,
+            traffic,
+            certificates,
+            orders,
+            store: None,
+        }
+    }
+}
+
+impl InstanceStatus {
+    /// Adds how the store and the instances in it stand.
+    pub(super) fn with_store(mut self, store: Option<StoreStatus>) -> InstanceStatus {
+        let found = |problem| move |message| Problem { problem, subject: None, message };
+        self.problems.extend(store.iter().filter_map(StoreStatus::problem).map(found(ProblemKind::Store)));
+        let instances = store.iter().flat_map(StoreStatus::problems_of_instances);
+        self.problems.extend(instances.map(found(ProblemKind::Instances)));
+        self.store = store;
+        self
     }
 }
 

@@ -90,6 +90,9 @@ impl Answers {
         if !only_reads(asked.method) {
             return only_to_be_read(asked.headers);
         }
+        if ruling.is_silent {
+            return refusal::awaited(AWAITED_RETRY, form(asked.headers));
+        }
         let file = &entry.site.robots_txt;
         if entry.robots_txt == RobotsTxtAnswer::AwaitsOrigin {
             let seconds = file.awaits_origin(now).unwrap_or_default();

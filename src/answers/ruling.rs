@@ -23,6 +23,8 @@ pub struct Ruling<'a> {
     pub now: Timestamp,
     /// Whether a date alone may say that the client's copy is good: see [`crate::judge::Judged::may_confirm_by_date`].
     pub may_confirm_by_date: bool,
+    /// Whether robots.txt is answered 503: see [`crate::judge::Judged::is_silent`].
+    pub is_silent: bool,
 }
 
 impl<'a> Ruling<'a> {
@@ -35,6 +37,7 @@ impl<'a> Ruling<'a> {
             decision: &judged.decision,
             now,
             may_confirm_by_date: judged.may_confirm_by_date,
+            is_silent: judged.is_silent,
         }
     }
 }

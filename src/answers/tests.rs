@@ -57,6 +57,7 @@ impl World {
             decision,
             now: NOW,
             may_confirm_by_date: true,
+            is_silent: false,
         };
         self.answers.answer(&ruling, &Asked { method, headers }).expect("an answer")
     }

@@ -17,6 +17,7 @@ mod evidence;
 mod explain;
 mod export;
 mod import;
+mod instances;
 mod man;
 mod networks;
 mod origin_copy;
@@ -69,6 +70,7 @@ enum Command {
     Reload(reload::Arguments),
     Upgrade(upgrade::Arguments),
     Status(status::Arguments),
+    Instances(instances::Arguments),
     Report(report::Arguments),
     State(state::Arguments),
     Evidence(evidence::Arguments),
@@ -136,6 +138,7 @@ pub fn main() -> ExitCode {
         Command::Reload(arguments) => reload::run(arguments),
         Command::Upgrade(arguments) => upgrade::run(arguments),
         Command::Status(arguments) => status::run(arguments),
+        Command::Instances(arguments) => instances::run(arguments),
         Command::Report(arguments) => report::run(arguments),
         Command::State(arguments) => state::run(arguments),
         Command::Evidence(arguments) => evidence::run(arguments),

@@ -1,6 +1,6 @@
 //! `status`: the sites, origins and problems of the running crawlgate.
 
-use super::{Failure, control, print_json};
+use super::{Failure, control, instances, print_json};
 use crate::admin::InstanceStatus;
 use crate::admin::control::{Request, Response};
 use crate::policy::origin::OriginCopyState;
@@ -48,6 +48,10 @@ fn print(asked: &Path, status: &InstanceStatus) -> io::Result<()> {
         writeln!(out, "\nproblem ({}): {}", found.problem.name(), found.message)?;
     }
     print_sites(&mut out, &status.policies.sites)?;
+    if let Some(store) = &status.store {
+        writeln!(out)?;
+        instances::print(&mut out, store)?;
+    }
     writeln!(out, "\norigins, in the last five minutes")?;
     for origin in &status.origins {
         print_origin(&mut out, origin)?;

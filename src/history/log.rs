@@ -99,6 +99,9 @@ pub struct Publication {
     pub tells: bool,
     /// The time.
     pub span: Span,
+    /// Until then it may have been served to any crawler without a record of it: by an instance that ended before it had
+    /// told the others what it served.
+    pub unreported_until: Option<Timestamp>,
 }
 
 /// A site as it is to be in force, for [`PublicationLog::record`].
@@ -341,7 +344,8 @@ impl PublicationLog {
         for site in current.iter().filter(|site| !going_on.contains(site.site)) {
             let Current { published, identities, tells, .. } = *site;
             let span = Span { since: change, until: None };
-            self.publications.push(Publication { site: site.site.to_owned(), published, identities, tells, span });
+            let (site, unreported_until) = (site.site.to_owned(), None);
+            self.publications.push(Publication { site, published, identities, tells, span, unreported_until });
             changed = true;
         }
         changed

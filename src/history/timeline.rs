@@ -2,6 +2,8 @@
 //! host, and no other. All hosts whose closest pattern is the same have the same past, so there is one history for each
 //! pattern; patterns that were always the same sites' share one.
 
+mod elsewhere;
+
 use super::log::{Change, Publication, PublicationLog, Published, Tenure};
 use super::versions::VersionStore;
 use crate::crawlers::Registry;
@@ -29,14 +31,33 @@ impl PublicationLog {
     /// The history of each pattern; `None` stands for every other host. Versions whose bytes are not known count as
     /// unknown.
     pub fn histories(&self, versions: &mut VersionStore, registry: &Registry, horizon: Horizon) -> Vec<OfHosts> {
-        let lookup = Lookup::new(self);
-        let mut interned: HashMap<Vec<ChainLink<'_>>, Arc<HostHistory>> = HashMap::new();
+        self.histories_beside(&[], versions, registry, horizon)
+    }
+
+    /// The same, where these other instances publish on the same hosts: a version counts as superseded when the last of
+    /// them published another one.
+    pub fn histories_beside(
+        &self,
+        others: &[PublicationLog],
+        versions: &mut VersionStore,
+        registry: &Registry,
+        horizon: Horizon,
+    ) -> Vec<OfHosts> {
+        let lookups: Vec<Lookup<'_>> = [self].into_iter().chain(others).map(Lookup::new).collect();
+        let mut interned: HashMap<Vec<Vec<ChainLink<'_>>>, Arc<HostHistory>> = HashMap::new();
         let mut known = Vec::new();
-        for pattern in lookup.patterns() {
-            let chain = lookup.chain(pattern.as_ref());
-            let history = interned.entry(lookup.key(&chain)).or_insert_with(|| {
-                let pieces = lookup.pieces(&chain);
-                Arc::new(self.history(&pieces, versions, registry, horizon))
+        for pattern in patterns(&lookups) {
+            let chains: Vec<Chain<'_>> = lookups.iter().map(|lookup| lookup.chain(pattern.as_ref())).collect();
+            let keys = lookups.iter().zip(&chains).map(|(lookup, chain)| lookup.key(chain)).collect();
+            let history = interned.entry(keys).or_insert_with(|| {
+                let mut pieces = lookups.iter().zip(&chains).map(|(lookup, chain)| lookup.pieces(chain));
+                let own = pieces.next().unwrap_or_default();
+                let others: Vec<Vec<Piece<'_>>> = pieces.collect();
+                let mut history = self.history(&own, &others, versions, registry, horizon);
+                if !others.is_empty() {
+                    elsewhere::add(&mut history, &own, &others, horizon, |version| versions.parsed(version, registry));
+                }
+                Arc::new(history)
             });
             known.push((pattern, history.clone()));
         }
@@ -46,6 +67,7 @@ impl PublicationLog {
     fn history(
         &self,
         pieces: &[Piece<'_>],
+        others: &[Vec<Piece<'_>>],
         versions: &mut VersionStore,
         registry: &Registry,
         horizon: Horizon,
@@ -56,6 +78,7 @@ impl PublicationLog {
         history.moved_at = history.moved_at.max(self.moved_at(pieces));
         history.jumps.clone_from(&self.jumps);
         history.unavailable = pieces.iter().rev().filter_map(Piece::unavailability).collect();
+        elsewhere::add_unavailability(&mut history, others, now);
         let current = pieces.last().and_then(|last| last.version().filter(|_| last.until.is_none()));
         (history.since, history.identity_epoch) = (since(pieces, current, now), identity_epoch(pieces, now));
         history.at_site_since = at_site_since(pieces).map_or(now, |change| change.at);
@@ -193,7 +216,7 @@ fn identity_epoch(pieces: &[Piece<'_>], now: Timestamp) -> Timestamp {
 }
 
 /// A stretch of time in which one publication counted for a host.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Piece<'a> {
     publication: &'a Publication,
     since: Change,
@@ -251,19 +274,6 @@ impl<'a> Lookup<'a> {
         lookup
     }
 
-    /// The patterns that are told apart. Where a policy names a port, a wider pattern may name another one: then each
-    /// name is looked up with each of the ports.
-    fn patterns(&self) -> Vec<Option<HostPattern>> {
-        let named = || self.tenures.values().flatten().filter_map(|(pattern, _)| *pattern);
-        let ports: BTreeSet<Option<u16>> = named().map(|pattern| pattern.port).chain([None]).collect();
-        let names: BTreeSet<(bool, &str)> = named().map(|pattern| (pattern.wildcard, pattern.name.as_str())).collect();
-        let pattern = |(wildcard, name): (bool, &str), port: Option<u16>| {
-            Some(HostPattern { wildcard, name: name.to_owned(), port })
-        };
-        let each = names.into_iter().flat_map(|name| ports.iter().map(move |port| pattern(name, *port)));
-        each.chain([None]).collect()
-    }
-
     fn chain(&self, pattern: Option<&HostPattern>) -> Chain<'_> {
         let mut chain = Chain::new();
         let mut look = |wildcard: bool, name: &str, port: Option<u16>| {
@@ -316,6 +326,19 @@ impl<'a> Lookup<'a> {
         }
         pieces
     }
+}
+
+/// The patterns that are told apart. Where a policy names a port, a wider pattern may name another one: then each name is
+/// looked up with each of the ports.
+fn patterns(lookups: &[Lookup<'_>]) -> Vec<Option<HostPattern>> {
+    let named =
+        || lookups.iter().flat_map(|lookup| lookup.tenures.values().flatten()).filter_map(|(pattern, _)| *pattern);
+    let ports: BTreeSet<Option<u16>> = named().map(|pattern| pattern.port).chain([None]).collect();
+    let names: BTreeSet<(bool, &str)> = named().map(|pattern| (pattern.wildcard, pattern.name.as_str())).collect();
+    let pattern =
+        |(wildcard, name): (bool, &str), port: Option<u16>| Some(HostPattern { wildcard, name: name.to_owned(), port });
+    let each = names.into_iter().flat_map(|name| ports.iter().map(move |port| pattern(name, *port)));
+    each.chain([None]).collect()
 }
 
 fn overlap<'a>(tenure: &Tenure, publication: &'a Publication) -> Option<Piece<'a>> {

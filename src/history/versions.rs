@@ -29,6 +29,14 @@ impl VersionStore {
         self.versions.contains_key(&version)
     }
 
+    /// All versions with their bytes.
+    pub fn each(&self) -> impl Iterator<Item = (Version, &Arc<[u8]>)> {
+        self.versions.iter().map(|(version, stored)| match stored {
+            Stored::Bytes(bytes) => (*version, bytes),
+            Stored::Parsed(parsed) => (*version, &parsed.body),
+        })
+    }
+
     /// A version, ready for verdicts; `None` where its bytes are not known.
     pub fn parsed(&mut self, version: Version, registry: &Registry) -> Option<Arc<ParsedVersion>> {
         let stored = self.versions.get_mut(&version)?;

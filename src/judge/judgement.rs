@@ -47,6 +47,8 @@ pub struct Judged {
     /// Whether a date alone may confirm the crawler's copy: the crawler itself was served the version in force on this
     /// host, and no other version there had the same Last-Modified.
     pub may_confirm_by_date: bool,
+    /// Whether this instance may not answer a request for robots.txt: see [`Others::is_silent`](super::Others::is_silent).
+    pub is_silent: bool,
     pub(super) snapshot: Arc<Snapshot>,
 }
 

@@ -5,12 +5,14 @@
 mod claims;
 mod evidence;
 mod judgement;
+mod others;
 mod outcome;
 mod recorder;
 mod request;
 mod workspace;
 
 pub use judgement::{Judged, Judgement, Unclaimed};
+pub use others::{Others, Settled};
 pub use outcome::{Outcome, Unjudged};
 pub use recorder::{Logs, Recorder};
 pub use request::RequestFacts;
@@ -23,10 +25,10 @@ use crate::policy::{SiteEntry, Snapshot};
 use crate::sites::SiteManager;
 use crate::time::Timestamp;
 use crate::verdict::{
-    Action, CachedVersions, Case, Claimant, Decision, Doubt, Explanation, Facts, Identity, Proof, ResponseFacts,
-    Scratch, decide_for, identity_by_policy, report, report_unclaimed,
+    Action, Behaviour, CachedVersions, Case, Claimant, Decision, Doubt, Explanation, Facts, Identity, Proof,
+    ResponseFacts, Scratch, decide_for, identity_by_policy, report, report_unclaimed,
 };
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use workspace::Workspace;
 
 /// What requests are judged by. All doors share one.
@@ -40,6 +42,8 @@ pub struct Judge {
     proofs: Arc<Proofs>,
     /// What clients did recently.
     behaviours: Arc<Behaviours>,
+    /// Other instances in front of the same sites.
+    others: OnceLock<Arc<Others>>,
 }
 
 /// What a look at a request found, and what the judge does about it once the request counts.
@@ -63,7 +67,12 @@ impl Judge {
         behaviours: Arc<Behaviours>,
         registry: &'static Registry,
     ) -> Judge {
-        Judge { sites, registry, ledger, proofs, behaviours }
+        Judge { sites, registry, ledger, proofs, behaviours, others: OnceLock::new() }
+    }
+
+    /// There are other instances in front of the same sites. To be called once, before the first request.
+    pub fn go_by(&self, others: Arc<Others>) {
+        let _ = self.others.set(others);
     }
 
     /// Known crawlers.
@@ -103,6 +112,8 @@ impl Judge {
         if rate == RateStep::Counts {
             self.take_up(look, &decision, request);
         }
+        let is_robots_txt = decision.action == Action::RobotsTxt;
+        let is_silent = is_robots_txt && self.others.get().is_some_and(|others| others.is_silent(request.now()));
         let may_confirm_by_date = has_version_in_force && claimant.is_told_by_its_date();
         Judgement::Judged(Judged {
             decision,
@@ -114,6 +125,7 @@ impl Judge {
             cached,
             basis,
             may_confirm_by_date,
+            is_silent,
             snapshot,
         })
     }
@@ -208,9 +220,33 @@ impl Judge {
         if let Some((list, identity)) = by_list {
             self.ledger.note_proof(self.registry, list, claim, identity, now);
         }
-        if decision.trap_hit {
+        // With other instances the mark waits until they have told what they served.
+        if decision.trap_hit && self.others.get().is_none() {
             self.behaviours.mark(&case, request.lived);
         }
+    }
+
+    /// Judges a request once more that was judged before, now that every other instance has told what it served until then.
+    /// What was sent stays what it was. `None` where no site claims the host any more.
+    fn judged_again(&self, request: &RequestFacts<'_>, judged: &Judged) -> Option<Judged> {
+        let (snapshot, target) = (self.sites.snapshot(), origin_form(request.target));
+        let facts = Facts { identity: judged.identity, ..request.facts(&target) };
+        workspace::with(|workspace| {
+            let claimant = self.claimed(&snapshot, &facts, &mut workspace.claims).ok()?;
+            let moment = request.moment();
+            let (cached_versions, _) = self.ledger.look_having_heard(self.registry, claimant, facts.host, moment, true);
+            let case = Case { registry: self.registry, facts, claimant, cached_versions };
+            // It was no client with a mark, or it would have been refused for that.
+            let behaviour = self.behaviours.look(&case, request.lived, RateStep::Looks);
+            let decision = decide_for(&case, Behaviour { trapped: false, ..behaviour }, &mut workspace.scratch);
+            if decision.trap_hit {
+                self.behaviours.mark(&case, request.lived);
+            }
+            let Decision { action, would, .. } = judged.decision;
+            let CachedVersions { cached, basis, .. } = cached_versions;
+            let decision = Decision { action, would, ..decision };
+            Some(Judged { decision, cached, basis, snapshot: snapshot.clone(), ..judged.clone() })
+        })
     }
 
     /// Takes back that a judged request counts against the crawl rate: it was turned away for want of a place, which is no

@@ -31,6 +31,67 @@ pub struct Outcome<'a> {
     pub error: Option<&'a str>,
 }
 
+/// An outcome that is kept after the end of its request, for a record that waits.
+#[derive(Clone, Debug)]
+pub(super) struct KeptOutcome {
+    status: u16,
+    x_robots_tag: Vec<Box<[u8]>>,
+    body_octets: u64,
+    elapsed: Duration,
+    http: &'static str,
+    tls: Option<&'static str>,
+    referer: Option<Box<[u8]>>,
+    is_copy: bool,
+    if_none_match: Option<Box<[u8]>>,
+    request_id: Box<[u8]>,
+    trace_id: Option<Box<[u8]>>,
+    error: Option<Box<str>>,
+}
+
+impl KeptOutcome {
+    pub(super) fn of(outcome: &Outcome<'_>) -> Self {
+        Self {
+            status: outcome.status,
+            x_robots_tag: outcome.x_robots_tag.iter().map(|line| Box::from(*line)).collect(),
+            body_octets: outcome.body_octets,
+            elapsed: outcome.elapsed,
+            http: outcome.http,
+            tls: outcome.tls,
+            referer: outcome.referer.map(Into::into),
+            is_copy: outcome.is_copy,
+            if_none_match: outcome.if_none_match.map(Into::into),
+            request_id: outcome.request_id.into(),
+            trace_id: outcome.trace_id.map(Into::into),
+            error: outcome.error.map(Into::into),
+        }
+    }
+
+    /// The lines of X-Robots-Tag that were sent.
+    pub(super) fn x_robots_tag(&self) -> Vec<&[u8]> {
+        self.x_robots_tag.iter().map(|line| &**line).collect()
+    }
+}
+
+impl<'a> Outcome<'a> {
+    /// An outcome that was kept, with its [`KeptOutcome::x_robots_tag`].
+    pub(super) fn kept(kept: &'a KeptOutcome, x_robots_tag: &'a [&'a [u8]]) -> Self {
+        Self {
+            status: kept.status,
+            x_robots_tag,
+            body_octets: kept.body_octets,
+            elapsed: kept.elapsed,
+            http: kept.http,
+            tls: kept.tls,
+            referer: kept.referer.as_deref(),
+            is_copy: kept.is_copy,
+            if_none_match: kept.if_none_match.as_deref(),
+            request_id: &kept.request_id,
+            trace_id: kept.trace_id.as_deref(),
+            error: kept.error.as_deref(),
+        }
+    }
+}
+
 /// Why a request was answered before it was judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unjudged {

@@ -2,7 +2,8 @@
 //! judged.
 
 use super::evidence;
-use super::{Judged, Judgement, Outcome, RequestFacts, Unjudged, origin_form};
+use super::others::Over;
+use super::{Judge, Judged, Judgement, Others, Outcome, RequestFacts, Settled, Unjudged, origin_form};
 use crate::crawlers::{Claim, Registry, calls_itself};
 use crate::evidence::Evidence;
 use crate::identity::Proofs;
@@ -16,7 +17,7 @@ use crate::verdict::{
 };
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// The crawler's label for a person.
@@ -63,6 +64,8 @@ pub struct Recorder {
     proofs: Arc<Proofs>,
     /// What points at a mistake in the setup. Apart from the rest, which requests only read: each request writes it.
     traffic: Arc<Traffic>,
+    /// Other instances, which must confirm a violation before it is recorded.
+    others: OnceLock<Arc<Others>>,
     pub(super) logs: Logs,
 }
 
@@ -75,7 +78,12 @@ impl Recorder {
         traffic: Arc<Traffic>,
         logs: Logs,
     ) -> Recorder {
-        Recorder { registry, metrics, proofs, traffic, logs }
+        Recorder { registry, metrics, proofs, traffic, others: OnceLock::new(), logs }
+    }
+
+    /// There are other instances in front of the same sites. To be called once, before the first request.
+    pub fn go_by(&self, others: Arc<Others>) {
+        let _ = self.others.set(others);
     }
 
     /// Runs what judges a request. One in so many is timed: two looks at the clock take as long as half of judging.
@@ -106,8 +114,40 @@ impl Recorder {
         if self.logs.access.enabled() { began.elapsed() } else { Duration::ZERO }
     }
 
-    /// Records the outcome of a request that was judged.
+    /// Records the outcome of a request that was judged. With other instances an accusation waits until they have confirmed
+    /// it.
     pub fn record(&self, request: &RequestFacts<'_>, judgement: &Judgement, outcome: &Outcome<'_>) {
+        let accusing = judgement.judged().filter(|judged| judged.accuses());
+        let Some((judged, others)) = accusing.zip(self.others.get()) else {
+            return self.write(request, judgement, outcome);
+        };
+        if !others.wait(request, judged, outcome) {
+            self.write(request, &Judgement::Judged(judged.unproven()), outcome);
+        }
+    }
+
+    /// Writes the records that all other instances have confirmed, and those that waited for too long. `confirmed` is the
+    /// last entry of the log that all of them have read.
+    pub fn settle(&self, confirmed: Option<u64>, lived: Duration, judge: &Judge) -> Settled {
+        let mut settled = Settled::default();
+        let Some(others) = self.others.get() else { return settled };
+        for Over { is_confirmed, record } in others.take(confirmed, lived) {
+            let request = RequestFacts::kept(&record.request);
+            let judged = if is_confirmed { judge.judged_again(&request, &record.judged) } else { None };
+            match &judged {
+                Some(judged) if judged.accuses() => settled.confirmed += 1,
+                Some(_) => settled.refuted += 1,
+                None => settled.unconfirmed += 1,
+            }
+            let judged = judged.unwrap_or_else(|| record.judged.unproven());
+            let lines = record.outcome.x_robots_tag();
+            self.write(&request, &Judgement::Judged(judged), &Outcome::kept(&record.outcome, &lines));
+        }
+        settled
+    }
+
+    /// Writes a record now.
+    fn write(&self, request: &RequestFacts<'_>, judgement: &Judgement, outcome: &Outcome<'_>) {
         self.traffic.request(request.lived);
         if let Some(peer) = request.client.filter(|_| !request.address_may_accuse) {
             self.traffic.undeclared_proxy(peer, request.lived);

@@ -33,7 +33,53 @@ pub struct RequestFacts<'a> {
     pub lived: Duration,
 }
 
+/// A request that is kept after its end, for a record that waits. Without its signature: what that proves is kept elsewhere.
+#[derive(Clone, Debug)]
+pub(super) struct KeptRequest {
+    host: Box<[u8]>,
+    target: Box<[u8]>,
+    method: Box<[u8]>,
+    user_agent: Option<Box<[u8]>>,
+    client: Option<IpAddr>,
+    address_may_accuse: bool,
+    has_license_token: bool,
+    arrived: SystemTime,
+    lived: Duration,
+}
+
+impl KeptRequest {
+    pub(super) fn of(request: &RequestFacts<'_>) -> KeptRequest {
+        KeptRequest {
+            host: request.host.into(),
+            target: request.target.into(),
+            method: request.method.into(),
+            user_agent: request.user_agent.map(Into::into),
+            client: request.client,
+            address_may_accuse: request.address_may_accuse,
+            has_license_token: request.has_license_token,
+            arrived: request.arrived,
+            lived: request.lived,
+        }
+    }
+}
+
 impl<'a> RequestFacts<'a> {
+    /// A request that was kept.
+    pub(super) fn kept(kept: &'a KeptRequest) -> Self {
+        Self {
+            host: &kept.host,
+            target: &kept.target,
+            method: &kept.method,
+            user_agent: kept.user_agent.as_deref(),
+            client: kept.client,
+            address_may_accuse: kept.address_may_accuse,
+            signature: None,
+            has_license_token: kept.has_license_token,
+            arrived: kept.arrived,
+            lived: kept.lived,
+        }
+    }
+
     /// The facts that the engine asks for. `target` is the request target in origin form.
     pub(super) fn facts(&self, target: &'a [u8]) -> Facts<'a> {
         Facts {

@@ -3,6 +3,7 @@
 
 use super::host::{ANYONE, Host, Visit};
 use crate::crawlers::{Claim, Registry};
+use crate::policy::host_history::Elsewhere;
 use crate::policy::{HostHistory, SiteEntry};
 use crate::time::Timestamp;
 use crate::verdict::{CachedVersions, Claimant, HistoryBasis, superseded_since};
@@ -52,14 +53,22 @@ impl<'a> RobotsCache<'a> {
     }
 }
 
-/// What a crawler may have cached. `set_by` says by how many seconds the clock was set, where the history does not know
-/// of that yet.
+/// How much is known at the moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Known {
+    /// By how many seconds the clock was set, where the history does not know of that yet.
+    pub set_by: Option<i64>,
+    /// Whether every other instance has told what it served until the request.
+    pub has_heard_all: bool,
+}
+
+/// What a crawler may have cached.
 pub fn cached_versions<'a>(
     claimant: Claimant<'a>,
     cache: RobotsCache<'_>,
     host: Option<&Host>,
     now: Timestamp,
-    set_by: Option<i64>,
+    Known { set_by, has_heard_all }: Known,
 ) -> CachedVersions<'a> {
     let Claimant { entry, history, .. } = claimant;
     let set_forward = Duration::from_secs(set_by.and_then(|by| u64::try_from(by).ok()).unwrap_or_default());
@@ -91,6 +100,10 @@ pub fn cached_versions<'a>(
         }
         may_be_unknown |= served.lost.is_some_and(may_be_cached);
     }
+    let elsewhere = elsewhere(history, cached_since, has_heard_all);
+    cached |= elsewhere.cached;
+    was_served |= elsewhere.was_served;
+    may_be_unknown |= elsewhere.may_be_unknown;
     // Bots and programs that no list knows share a name, and behind a cache it is the cache that is served.
     let is_alone = cache.name != OTHER && cache.name != TOOL && !is_behind_cache;
     let own = host.and_then(|host| host.crawler(cache.name)).filter(|_| is_alone);
@@ -109,4 +122,26 @@ pub fn cached_versions<'a>(
             false => HistoryBasis::Unknown,
         },
     }
+}
+
+/// What a crawler may have from other instances without a record of it.
+#[derive(Default)]
+struct FromElsewhere {
+    cached: u64,
+    was_served: bool,
+    may_be_unknown: bool,
+}
+
+fn elsewhere(history: &HostHistory, cached_since: Timestamp, has_heard_all: bool) -> FromElsewhere {
+    let Elsewhere { in_force, unreported, unknown_until } = &history.elsewhere;
+    let mut from = FromElsewhere { may_be_unknown: *unknown_until >= Some(cached_since), ..FromElsewhere::default() };
+    // What another instance has in force it may have served a moment ago, and not told yet.
+    if !has_heard_all {
+        from.cached = *in_force;
+    }
+    for (place, _) in unreported.iter().filter(|(_, until)| *until >= cached_since) {
+        from.was_served = true;
+        from.cached |= place.map_or(0, |place| 1 << place);
+    }
+    from
 }

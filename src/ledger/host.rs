@@ -243,6 +243,13 @@ impl Host {
         true
     }
 
+    /// Another instance observes the host since then, and saw a crawler there. Where no crawler came here for long, the
+    /// observation here is that of the other.
+    pub fn observed_elsewhere(&self, since: Timestamp, seen: Timestamp) {
+        self.since.fetch_min(since.0, Ordering::Relaxed);
+        self.seen.fetch_max(seen.0, Ordering::Relaxed);
+    }
+
     /// Begins the observation anew. One that is yet to begin, when the time of a cache is over, begins as much later as
     /// the clock was set by.
     pub fn begin_anew(&mut self, now: Timestamp, set_by: i64) {

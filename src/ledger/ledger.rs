@@ -2,7 +2,7 @@
 //! served, and once a second the ledger looks at the clock and the sites. What changes goes to the state store, which
 //! writes it about once a second. Must not know how a request came.
 
-use super::cached_versions::{RobotsCache, cached_versions};
+use super::cached_versions::{Known, RobotsCache, cached_versions};
 use super::clock_steps::ClockSteps;
 use super::host::{ANYONE, Host, Owner, Visit};
 use super::network_list_health::{EVERY_SITE, ListHealth, NetworkListHealth};
@@ -12,13 +12,14 @@ use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry};
 use crate::policy::site::name_and_port;
 use crate::policy::{SiteEntry, Snapshot, Version};
-use crate::state::{Fact, Remembered, StateStore};
+use crate::state::{Fact, Observation, Remembered, StateStore};
 use crate::time::Timestamp;
 use crate::verdict::{CachedVersions, Claimant, Identity, claim_label, superseded_since};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{OnceLock, PoisonError, RwLock};
+use std::time::Duration;
 
 /// What was served to which crawler, and since when which host is observed.
 #[derive(Debug)]
@@ -32,32 +33,40 @@ pub struct Ledger {
     /// Of the snapshot whose hosts were last looked at.
     generation: AtomicU64,
     /// Who is told what is served, once another process has the state directory.
-    successor: RwLock<Option<Successor>>,
+    successor: RwLock<Option<Tell>>,
     /// Since when the process before may have served what this one does not know yet: [`NOBODY`] where none is left.
     predecessor_since: AtomicI64,
+    /// Who is told what is served, where several instances are in front of one site.
+    others: OnceLock<Tell>,
+    /// Whether other instances may have served what is not known here: then no crawler is accused.
+    is_in_the_dark: AtomicBool,
+    /// Observations of other instances from before this moment are not gone by: the clock was set then.
+    floor: AtomicI64,
 }
 
 /// No process before this one answers requests.
 const NOBODY: i64 = i64::MAX;
 
-/// Tells the next process.
-struct Successor(Box<dyn Fn(ServedCopy) + Send + Sync>);
+/// Tells another process.
+struct Tell(Box<dyn Fn(ServedCopy) + Send + Sync>);
 
-impl fmt::Debug for Successor {
+impl fmt::Debug for Tell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Successor")
+        f.write_str("Tell")
     }
 }
 
-/// A robots.txt that a process served which hands over to the next one.
+/// A robots.txt that another process served.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServedCopy {
     /// The host, as the ledger has it.
-    host: String,
+    pub host: String,
     /// The name of the crawler's cache.
-    crawler: String,
-    version: [u8; 8],
-    at: i64,
+    pub crawler: String,
+    /// The version.
+    pub version: [u8; 8],
+    /// When.
+    pub at: i64,
 }
 
 /// What a request says of its host.
@@ -135,7 +144,19 @@ impl Ledger {
     ) -> Ledger {
         let (clock, generation) = (ClockSteps::new(moment), AtomicU64::new(snapshot.generation));
         let (successor, predecessor_since) = (RwLock::default(), AtomicI64::new(NOBODY));
-        let ledger = Ledger { observations, clock, new_hosts, list_health, generation, successor, predecessor_since };
+        let (others, is_in_the_dark, floor) = (OnceLock::new(), AtomicBool::new(false), AtomicI64::new(i64::MIN));
+        let ledger = Ledger {
+            observations,
+            clock,
+            new_hosts,
+            list_health,
+            generation,
+            successor,
+            predecessor_since,
+            others,
+            is_in_the_dark,
+            floor,
+        };
         ledger.settle(snapshot, moment.now);
         ledger
     }
@@ -149,6 +170,18 @@ impl Ledger {
         host_name: &[u8],
         moment: Moment,
     ) -> (CachedVersions<'a>, HostVisit) {
+        self.look_having_heard(registry, claimant, host_name, moment, false)
+    }
+
+    /// The same; `has_heard_all` says whether every other instance has told what it served until the request.
+    pub fn look_having_heard<'a>(
+        &self,
+        registry: &Registry,
+        claimant: Claimant<'a>,
+        host_name: &[u8],
+        moment: Moment,
+        has_heard_all: bool,
+    ) -> (CachedVersions<'a>, HostVisit) {
         let entry = claimant.entry;
         if claimant.claim == Claim::Nobody {
             return (CachedVersions::default(), HostVisit::Known);
@@ -158,10 +191,12 @@ impl Ledger {
         };
         let cache = RobotsCache::of(claimant.claim, registry, entry);
         // What the next process has served, this one does not know: it accuses no crawler.
-        let set_by = self.clock.set_by(moment).or_else(|| self.is_handed_over().then_some(0));
+        let is_in_the_dark = self.is_handed_over() || self.is_in_the_dark.load(Ordering::Relaxed);
+        let set_by = self.clock.set_by(moment).or(is_in_the_dark.then_some(0));
+        let known = Known { set_by, has_heard_all };
         let since = self.predecessor_since.load(Ordering::Acquire);
         let cached = |host: &Host| {
-            let mut cached = cached_versions(claimant, cache, Some(host), moment.now, set_by);
+            let mut cached = cached_versions(claimant, cache, Some(host), moment.now, known);
             // What the process before serves at this moment is told a moment later.
             if since != NOBODY {
                 cached.cached |= superseded_since(claimant, Timestamp(since));
@@ -192,14 +227,20 @@ impl Ledger {
     pub fn served(&self, registry: &Registry, entry: &SiteEntry, host: &[u8], claim: Claim, now: Timestamp) {
         let Some(key) = key(host) else { return };
         let names = [RobotsCache::of(claim, registry, entry).name, ANYONE];
+        let copy = || {
+            let (host, crawler) = (String::from_utf8_lossy(&key).into_owned(), names[0].to_owned());
+            ServedCopy { host, crawler, version: entry.site.robots_txt.version.0, at: now.0 }
+        };
         // Held to the end: a hand-over waits for what is noted without it, and stores it.
         let successor = self.successor.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Successor(tell)) = &*successor {
-            let (host, crawler) = (String::from_utf8_lossy(&key).into_owned(), names[0].to_owned());
-            tell(ServedCopy { host, crawler, version: entry.site.robots_txt.version.0, at: now.0 });
+        if let Some(Tell(tell)) = &*successor {
+            tell(copy());
         }
         let new = || self.new_host(entry, host, now);
         self.observations.serve(&key, names, entry.site.robots_txt.version, now, new);
+        if let Some(Tell(tell)) = self.others.get() {
+            tell(copy());
+        }
         if self.clock.is_settled() {
             self.observations.touch(&key, entry.site.grace, now);
         }
@@ -208,12 +249,67 @@ impl Ledger {
     /// From now on another process has the state directory: it is told what this one serves. What was served before is with
     /// the state store when this returns.
     pub fn hand_over(&self, tell: impl Fn(ServedCopy) + Send + Sync + 'static) {
-        *self.successor.write().unwrap_or_else(PoisonError::into_inner) = Some(Successor(Box::new(tell)));
+        *self.successor.write().unwrap_or_else(PoisonError::into_inner) = Some(Tell(Box::new(tell)));
     }
 
     /// Undoes [`Ledger::hand_over`].
     pub fn take_back(&self) {
         *self.successor.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// From now on other instances are told what this one serves, and since when it observes which host. To be called once,
+    /// before anything is served.
+    pub fn tell_others(
+        &self,
+        served: impl Fn(ServedCopy) + Send + Sync + 'static,
+        observed: impl Fn(&Observation) + Send + Sync + 'static,
+    ) {
+        let _ = self.others.set(Tell(Box::new(served)));
+        self.observations.tell(observed);
+    }
+
+    /// Whether other instances may have served what is not known here. Then no crawler is accused.
+    pub fn is_in_the_dark(&self, is_in_the_dark: bool) {
+        self.is_in_the_dark.store(is_in_the_dark, Ordering::Relaxed);
+    }
+
+    /// Another instance served this. A host that is new here is not observed by that.
+    pub fn served_elsewhere(&self, copy: &ServedCopy, now: Timestamp) {
+        let Some(key) = key(copy.host.as_bytes()) else { return };
+        let new = || Host::new(&Owner::default(), now, now, false);
+        self.observations.serve(&key, [&copy.crawler, ANYONE], Version(copy.version), Timestamp(copy.at), new);
+    }
+
+    /// Another instance observes a host for its site. All of them tell each other what they serve, so this one may go by
+    /// that.
+    pub fn observed_elsewhere(&self, observed: &Observation, now: Timestamp) {
+        let Some(key) = key(observed.host.as_bytes()) else { return };
+        let owner = Owner { sites: observed.site.clone(), cache: observed.behind_cache.map(Duration::from_secs) };
+        self.observations.add(&key, now, || Host::new(&owner, now, now, observed.named));
+        let floor = Timestamp(self.floor.load(Ordering::Relaxed));
+        self.observations.look(&key, |host| {
+            if let Some(host) = host.filter(|host| host.owner() == owner.sites) {
+                host.observed_elsewhere(observed.since.0.max(floor), observed.seen.min(now));
+            }
+        });
+    }
+
+    /// What is to be told to another instance that knows nothing yet.
+    pub fn everything(&self) -> (Vec<ServedCopy>, Vec<Observation>) {
+        let (mut served, mut observed) = (Vec::new(), Vec::new());
+        self.observations.each(|key, host| {
+            let name = String::from_utf8_lossy(key).into_owned();
+            for (crawler, known) in host.crawlers() {
+                served.extend(known.versions.iter().map(|visit| ServedCopy {
+                    host: name.clone(),
+                    crawler: crawler.to_owned(),
+                    version: visit.version.0,
+                    at: visit.at.0,
+                }));
+            }
+            observed.push(super::stored::observation(&name, host));
+        });
+        (served, observed)
     }
 
     /// What was served lately is not known: every observation begins now.
@@ -232,6 +328,9 @@ impl Ledger {
         let (Some(key), Some(entry)) = (key(host), entry) else { return };
         let names = [copy.crawler.as_str(), ANYONE];
         self.observations.serve(&key, names, Version(copy.version), at, || self.new_host(entry, host, at));
+        if let Some(Tell(tell)) = self.others.get() {
+            tell(copy.clone());
+        }
     }
 
     /// The process before has told everything that it served; or it has not, and all of what was published since it handed
@@ -242,6 +341,12 @@ impl Ledger {
             self.observations.serve_everyone(|host| published_since(snapshot, host, since), now);
         }
         self.predecessor_since.store(NOBODY, Ordering::Release);
+    }
+
+    /// All of what was published since a moment counts as served to every crawler.
+    #[cfg(test)]
+    pub fn may_have_been_served(&self, snapshot: &Snapshot, since: Timestamp, now: Timestamp) {
+        self.observations.serve_everyone(|host| published_since(snapshot, host, since), now);
     }
 
     /// By how many seconds the clock was set, until the next tick. Until then the ledger accuses no crawler.
@@ -256,6 +361,7 @@ impl Ledger {
                 "the clock was set, or the machine slept; crawlgate calls no crawler a violator until it has observed \
                  each host for a while"
             );
+            self.floor.store(moment.now.0, Ordering::Relaxed);
             self.observations.begin_anew(moment.now, set_by);
         }
         self.clock.note_settled();

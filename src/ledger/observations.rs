@@ -9,13 +9,14 @@ use super::host::{Host, Owner};
 use super::stored::{facts_of, observation, removal_of, visit_facts};
 use crate::bounded::{Prehashed, SHARDS};
 use crate::policy::Version;
-use crate::state::{Fact, StateStore};
+use crate::state::{AnyRecord, Fact, Observation, StateStore};
 use crate::time::Timestamp;
 use smallvec::SmallVec;
 use std::collections::HashMap;
+use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 /// A name has at most 253 characters (RFC 1035 section 2.3.4).
@@ -33,7 +34,7 @@ pub struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Bounds {
-        Bounds { hosts: 8_192, crawlers: 65_536 }
+        Bounds { hosts: 8_192, crawlers: 524_288 }
     }
 }
 
@@ -47,6 +48,15 @@ struct Shard {
 /// A host as it is compared: name, and port where it is not a usual one.
 pub type Key = SmallVec<[u8; 128]>;
 
+/// Tells other instances.
+struct Tell(Box<dyn Fn(&Observation) + Send + Sync>);
+
+impl fmt::Debug for Tell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tell")
+    }
+}
+
 /// The whole table.
 #[derive(Debug)]
 pub struct Observations {
@@ -58,6 +68,8 @@ pub struct Observations {
     store: Option<StateStore>,
     /// The latest moment of any fact: see [`Observations::fact_time`].
     latest: AtomicI64,
+    /// Who is told which hosts are observed, where several instances are in front of one site.
+    others: OnceLock<Tell>,
 }
 
 impl Observations {
@@ -66,7 +78,7 @@ impl Observations {
         let shards = (0..SHARDS).map(|_| RwLock::default()).collect();
         let bounds = Bounds { hosts: bounds.hosts.div_ceil(SHARDS), crawlers: bounds.crawlers.div_ceil(SHARDS) };
         let (hasher, has_grown, latest) = (RandomState::new(), AtomicBool::new(false), AtomicI64::new(i64::MIN));
-        Observations { shards, hasher, bounds, has_grown, store, latest }
+        Observations { shards, hasher, bounds, has_grown, store, latest, others: OnceLock::new() }
     }
 
     /// Looks at a host. The lock is held for that long: `look` must not wait for anything.
@@ -215,9 +227,25 @@ impl Observations {
         self.has_grown.swap(false, Ordering::AcqRel)
     }
 
+    /// From now on other instances are told which hosts are observed.
+    pub fn tell(&self, observed: impl Fn(&Observation) + Send + Sync + 'static) {
+        let _ = self.others.set(Tell(Box::new(observed)));
+    }
+
     fn put(&self, facts: impl FnOnce() -> Vec<Fact>) {
+        if self.store.is_none() && self.others.get().is_none() {
+            return;
+        }
+        let facts = facts();
+        if let Some(Tell(tell)) = self.others.get() {
+            for fact in facts.iter().filter(|fact| !fact.is_removal) {
+                if let AnyRecord::Observation(observed) = &fact.record {
+                    tell(observed);
+                }
+            }
+        }
         if let Some(store) = &self.store {
-            store.put(facts());
+            store.put(facts);
         }
     }
 

@@ -27,6 +27,19 @@ pub struct ClockJump {
     pub by: Duration,
 }
 
+/// What other instances in front of the same hosts publish. Nothing, with one instance.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// The superseded versions that are in force on other instances: a bit each, by their place. A crawler may have been
+    /// served one of them a moment ago.
+    pub in_force: u64,
+    /// Versions that an instance had in force and that it may have served to any crawler without telling, each with the
+    /// time until then: by their place, `None` for the one that is in force here.
+    pub unreported: Vec<(Option<usize>, Timestamp)>,
+    /// When the last version was superseded on another instance whose rules are not known here.
+    pub unknown_until: Option<Timestamp>,
+}
+
 /// The past of every host whose closest pattern is the same.
 #[derive(Clone, Debug)]
 pub struct HostHistory {
@@ -52,6 +65,8 @@ pub struct HostHistory {
     pub is_declared: bool,
     /// When the host last changed its site while there was something to tell about pages.
     pub moved_at: Option<Timestamp>,
+    /// What other instances publish.
+    pub elsewhere: Elsewhere,
 }
 
 impl HostHistory {
@@ -71,6 +86,7 @@ impl HostHistory {
             identity_epoch: since,
             is_declared: false,
             moved_at: None,
+            elsewhere: Elsewhere { in_force: 0, unreported: Vec::new(), unknown_until: None },
         }
     }
 

@@ -14,7 +14,7 @@ use crate::state::{StateStore, StoreHealth};
 use crate::upgrade::{
     Channel, FromPredecessor, FromSuccessor, Handed, ListenerName, Memory, NextProcess, Program, Running, UpgradeError,
 };
-use crate::upkeep::{Instance, keep_everything};
+use crate::upkeep::{ExchangeThread, Instance, keep_everything};
 use crate::upstreams::Upstreams;
 use sd_notify::NotifyState;
 use std::io;
@@ -64,6 +64,7 @@ type LateControl = Arc<OnceLock<Arc<ControlSocket>>>;
 pub(super) struct Upgrades {
     program: Program,
     instance: Arc<Instance>,
+    exchange: Option<Arc<ExchangeThread>>,
     store: StateStore,
     state: Option<PathBuf>,
     control_path: Option<PathBuf>,
@@ -100,6 +101,7 @@ impl Upgrades {
         Ok(Arc::new(Upgrades {
             program,
             instance: rooms.instance.clone(),
+            exchange: rooms.exchange.clone(),
             store: rooms.store.clone(),
             state: settings.state.clone(),
             control_path: settings.control.clone(),
@@ -270,6 +272,8 @@ impl Running for Upgrades {
         // It takes no copy any more when the relay has ended.
         self.instance.ledger.hand_over(move |copy| drop(tell.send(copy)));
         keep_everything(&self.instance, &self.store);
+        // The next process is this instance in the eyes of others.
+        self.exchange.iter().for_each(|exchange| exchange.stop());
         self.instance.evidence.hand_over();
         let state = self.store.hand_over().map_err(io::Error::other)?;
         let control = self.control.get().map(|control| control.share_lock()).transpose()?.flatten();
@@ -291,6 +295,9 @@ impl Running for Upgrades {
             tracing::error!("{error}; facts wait in memory, and the next start will treat this run as crashed");
         }
         self.instance.evidence.reopen();
+        if let Some(Err(error)) = self.exchange.as_ref().map(|exchange| exchange.resume()) {
+            tracing::error!("{error}; crawlgate exchanges nothing with other instances. Start it again");
+        }
         if may_have_served {
             // What it has published and served is in no table of this process.
             self.store.distrust();

@@ -9,6 +9,7 @@ mod control_door;
 mod descriptors;
 mod hand_over;
 mod identity;
+mod instances;
 mod origin_robots;
 mod predecessor;
 mod proxy_server;
@@ -104,6 +105,11 @@ pub enum ServerError {
         "`acme` needs a state directory that outlasts the process, and there is none; crawlgate does not start. Name one with `state` or --state"
     )]
     AcmeWithoutState,
+    /// The id of an instance has to outlast the process: others wait for it.
+    #[error(
+        "`store` needs a state directory that outlasts the process, and there is none; crawlgate does not start. Name one with `state` or --state"
+    )]
+    StoreWithoutState,
     /// A certificate cannot be used.
     #[error("{0}; crawlgate does not start. When it is mended, `crawlgate check --config FILE` says so")]
     Tls(#[from] TlsError),

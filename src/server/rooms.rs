@@ -4,6 +4,7 @@
 use super::ServerError;
 use super::authority::AuthorityParts;
 use super::identity;
+use super::instances;
 use super::origin_robots::{self, OriginRobots};
 use super::service_manager;
 use super::signals;
@@ -23,7 +24,7 @@ use crate::state::{Remembered, StateStore};
 use crate::telemetry::{AccessLog, Events};
 use crate::time::Timestamp;
 use crate::upgrade::Memory;
-use crate::upkeep::{Instance, JudgeParts, Upkeep};
+use crate::upkeep::{ExchangeThread, Instance, JudgeParts, Upkeep};
 use crate::upstreams::Upstreams;
 use signal_hook::iterator::Signals;
 use std::os::fd::OwnedFd;
@@ -37,6 +38,8 @@ pub struct Rooms {
     pub upstreams: Arc<Upstreams>,
     pub operations: Arc<Operations>,
     pub store: StateStore,
+    /// The exchange with other instances, where there is a store for it.
+    pub exchange: Option<Arc<ExchangeThread>>,
 }
 
 impl Rooms {
@@ -70,6 +73,7 @@ impl Rooms {
             passed: memory.behaviours,
         };
         let instance = parts.open()?;
+        let exchange = instances::start(settings, &instance, (&store, &remembered))?;
         let robots = OriginRobots::new(instance.sites.clone(), &settings.origins, copies, store.clone(), now);
         let lists = threads.start(&instance.proofs, &instance.clock, &instance.metrics)?;
         let Instance { metrics, events, clock, .. } = &*instance;
@@ -82,7 +86,8 @@ impl Rooms {
         if let Some(lists) = lists {
             operations.set_lists(lists);
         }
-        Ok((Rooms { operations, instance, requests, upstreams, store }, robots))
+        instances::report(&operations, exchange.as_ref(), settings.store.as_ref());
+        Ok((Rooms { operations, instance, requests, upstreams, store, exchange }, robots))
     }
 
     /// Acts on signals from now on. `rotated` is called when the logs were opened again.
@@ -108,8 +113,10 @@ impl Rooms {
         signals::serve(signals, stop, hang_up).map_err(ServerError::io("cannot start the thread for signals"))
     }
 
-    /// Writes the end of this run to the state store. Nothing may be served any more.
+    /// Tells other instances what was served, and writes the end of this run to the state store. Nothing may be served any
+    /// more.
     pub fn close(self) {
+        self.exchange.iter().for_each(|exchange| exchange.close());
         self.instance.evidence.close();
         if let Err(error) = self.store.close() {
             tracing::warn!("{error}; the next start will treat this run as crashed");

@@ -131,7 +131,7 @@ impl ServerAddress {
 }
 
 /// Splits `name:port`, `[v6]:port`, or either without the port.
-fn host_and_port(authority: &str) -> Option<(&str, Option<u16>)> {
+pub(super) fn host_and_port(authority: &str) -> Option<(&str, Option<u16>)> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {
             let (host, rest) = rest.split_once(']')?;

@@ -10,6 +10,8 @@ mod statuses;
 use super::address::listen_address;
 use super::evidence::evidence;
 use super::identity::identity;
+use super::paths::path;
+use super::store::store;
 use super::{
     AccessDestination, AccessFormat, AddressDetail, EventDestination, EventSettings, SettingsFile, UPGRADE_DRAIN,
 };
@@ -40,13 +42,13 @@ pub fn read(source: &Source) -> (Option<SettingsFile>, Diagnostics) {
 
 fn settings(root: &Node, decoder: &mut Decoder<'_>) -> Option<SettingsFile> {
     let mut fields = decoder.fields(root, "a map of settings, like `listen: 0.0.0.0:80`")?;
-    later(&mut fields, &["store"], decoder);
     let threads = fields.take("threads").and_then(|node| decoder.integer(node, 1..=1_024, "a number of threads"));
     let Logged { access, access_format, events } =
         fields.take("logs").map(|node| logs(node, decoder)).unwrap_or_default();
     let privacy = fields.take("privacy").map(|node| privacy(node, decoder)).unwrap_or_default();
     let (addresses, history_addresses) = (privacy.logs, privacy.history);
     let evidence_node = fields.take("evidence");
+    let store_node = fields.take("store");
     let said = SettingsFile {
         listen: fields.take("listen").map(|node| listen::listen(node, decoder)).unwrap_or_default(),
         decisions: fields.take("decisions").and_then(|node| decisions::decisions(node, decoder)),
@@ -68,6 +70,7 @@ fn settings(root: &Node, decoder: &mut Decoder<'_>) -> Option<SettingsFile> {
         history_addresses,
         evidence: evidence_node.and_then(|node| evidence(node, decoder)),
         evidence_addresses: privacy.evidence,
+        store: store_node.and_then(|node| store(node, decoder)),
         threads: threads.and_then(|threads| usize::try_from(threads).ok()),
         strict: fields.take("strict").and_then(|node| decoder.boolean(node)),
     };
@@ -79,7 +82,21 @@ fn settings(root: &Node, decoder: &mut Decoder<'_>) -> Option<SettingsFile> {
         decoder.error("missing-field", node.span, "`evidence` needs a state directory, and `state` is off").help =
             Some("name a directory that outlasts the process in `state`".into());
     }
+    store_node.iter().for_each(|node| together_with_store(node, &said, decoder));
     Some(said)
+}
+
+/// What several instances need, and what they cannot have.
+fn together_with_store(node: &Node, said: &SettingsFile, decoder: &mut Decoder<'_>) {
+    if let Some(None) = said.state {
+        decoder.error("missing-field", node.span, "`store` needs a state directory, and `state` is off").help =
+            Some("name a directory that outlasts the process in `state`: it has the id of this instance".into());
+    }
+    if said.listen.iter().any(|listener| listener.tls.as_ref().is_some_and(|tls| tls.acme.is_some())) {
+        let message = "`acme` and `store` exclude each other: an authority's question may reach another instance";
+        decoder.error("bad-value", node.span, message).help =
+            Some("get certificates with another program, and name their files in `certificates`".into());
+    }
 }
 
 /// `upgrade`: how long the process before answers requests.
@@ -112,15 +129,6 @@ fn or_off<T>(
 ) -> Option<Option<T>> {
     let off = matches!(&node.value, Value::Scalar { text, plain: true } if ["off", "no", "false"].contains(&text.to_ascii_lowercase().as_str()));
     if off { Some(None) } else { value(node, decoder).map(Some) }
-}
-
-fn path(node: &Node, decoder: &mut Decoder<'_>) -> Option<PathBuf> {
-    let text = decoder.text(node, "a path")?;
-    if text.is_empty() || text.contains('\0') {
-        decoder.error("bad-path", node.span, "this is not a path");
-        return None;
-    }
-    Some(PathBuf::from(text))
 }
 
 fn address(node: &Node, decoder: &mut Decoder<'_>) -> Option<SocketAddr> {

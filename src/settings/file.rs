@@ -2,7 +2,8 @@
 
 use super::{
     AccessDestination, AccessFormat, AddressDetail, DecisionAddress, DecisionSettings, EventDestination, EventSettings,
-    EvidenceSettings, IdentitySettings, Limits, ListenSettings, Logs, OriginSettings, Settings, UPGRADE_DRAIN,
+    EvidenceSettings, IdentitySettings, Limits, ListenSettings, Logs, OriginSettings, Settings, StoreSettings,
+    UPGRADE_DRAIN,
 };
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -36,6 +37,7 @@ pub struct SettingsFile {
     pub evidence: Option<Option<EvidenceSettings>>,
     /// How much of a client's address evidence keeps.
     pub evidence_addresses: Option<AddressDetail>,
+    pub store: Option<StoreSettings>,
     pub threads: Option<usize>,
     pub strict: Option<bool>,
 }
@@ -82,6 +84,7 @@ impl SettingsFile {
         if let Some(identity) = &mut self.identity {
             identity.relative_to(directory);
         }
+        self.store.iter_mut().for_each(|store| store.relative_to(directory));
         if let Some(AccessDestination::File(path)) = &mut self.access {
             place(path);
         }
@@ -114,6 +117,7 @@ impl SettingsFile {
             history_addresses: self.history_addresses.or(file.history_addresses),
             evidence: self.evidence.or(file.evidence),
             evidence_addresses: self.evidence_addresses.or(file.evidence_addresses),
+            store: self.store.or(file.store),
             threads: self.threads.or(file.threads),
             strict: self.strict.or(file.strict),
         }
@@ -160,6 +164,7 @@ impl SettingsFile {
             history_addresses: self.history_addresses.unwrap_or(AddressDetail::Network),
             evidence: self.evidence.flatten(),
             evidence_addresses: self.evidence_addresses.unwrap_or(AddressDetail::Full),
+            store: self.store,
             threads: self.threads,
             strict: self.strict.unwrap_or(false),
             new_hosts: Vec::new(),

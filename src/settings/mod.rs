@@ -13,6 +13,8 @@ mod limits;
 mod listen;
 mod origin;
 mod origin_index;
+mod paths;
+mod store;
 
 pub use acme::{AcmeSettings, ChallengeChoice};
 pub use address::{ServerAddressError, ServerAddressMistake};
@@ -28,6 +30,7 @@ pub use origin::{
     TlsFile,
 };
 pub use origin_index::OriginIndex;
+pub use store::{Secret, StoreSettings, StoreUrl};
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -79,6 +82,8 @@ pub struct Settings {
     pub evidence: Option<EvidenceSettings>,
     /// How much of a client's address it keeps.
     pub evidence_addresses: AddressDetail,
+    /// Where several instances meet; none when absent.
+    pub store: Option<StoreSettings>,
     /// Worker threads; the number of cores when absent.
     pub threads: Option<usize>,
     /// Refuse to start on a last good copy.

@@ -410,3 +410,62 @@ fn mistakes_of_acme_are_told_where_they_are() {
     let found = read(&Source { name: "crawlgate.yaml".into(), text: two.into() }).1.items;
     assert_eq!(found.iter().map(|found| found.id).collect::<Vec<_>>(), ["bad-value"]);
 }
+
+#[test]
+fn store_takes_a_url_or_a_map() {
+    let read_store = |store: &str| {
+        let (file, findings) = read_text(&format!("store: {store}\n"));
+        assert_eq!(findings, Vec::<String>::new(), "{store}");
+        file.and_then(|file| file.store).expect("a store")
+    };
+    let plain = read_store("redis://10.0.0.5");
+    assert_eq!((plain.url.to_string().as_str(), plain.prefix.as_str()), ("redis://10.0.0.5:6379/0", "crawlgate:"));
+    let full = read_store("'rediss://edge:p%40ss@[::1]:6380/3'");
+    let StoreUrl { tls, host, port, user, password, database } = &full.url;
+    assert_eq!((tls, host.as_str(), port, database), (&true, "::1", &6380, &3));
+    assert_eq!((user.as_deref(), password.clone()), (Some("edge"), Some(Secret("p@ss".into()))));
+    let shown = format!("{full:?} {}", full.url);
+    assert!(!shown.contains("p@ss") && shown.contains("rediss://[::1]:6380/3"), "{shown}");
+    let text = "store: { url: valkeys://a.example, password_file: secret, ca: /ca.pem, prefix: 'shop:' }\n";
+    let file = read_text(text).0.expect("a file").relative_to(Path::new("/etc/crawlgate"));
+    let said = file.store.expect("a store");
+    assert_eq!(said.password_file.as_deref(), Some(Path::new("/etc/crawlgate/secret")));
+    assert_eq!((said.ca.as_deref(), said.prefix.as_str()), (Some(Path::new("/ca.pem")), "shop:"));
+}
+
+#[test]
+fn mistakes_of_store_are_told_where_they_are() {
+    for (store, finding, column) in [
+        ("http://a", "bad-value", 8),
+        ("redis://", "bad-value", 8),
+        ("redis://a:0", "bad-value", 8),
+        ("redis://a/first", "bad-value", 8),
+        ("redis://a/65536", "bad-value", 8),
+        ("'redis://a?db=1'", "bad-value", 8),
+        ("'redis://u:p:q@a'", "bad-value", 8),
+        ("{ prefix: 'a:' }", "missing-field", 8),
+        ("{ url: redis://a, prefix: 'a*' }", "bad-value", 34),
+        ("{ url: redis://a, password: a }", "unknown-field", 26),
+        ("{ url: 'redis://:p@a', password_file: p }", "bad-value", 8),
+        ("{ url: 'redis://u@a' }", "missing-field", 8),
+        ("{ url: redis://a, ca: ca.pem }", "bad-value", 8),
+    ] {
+        let source = Source { name: "crawlgate.yaml".into(), text: format!("\nstore: {store}\n").into() };
+        let found = read(&source).1.items;
+        assert_eq!(found.iter().map(|found| found.id).collect::<Vec<_>>(), [finding], "{store}");
+        let line = found[0].one_line(&source);
+        assert!(line.starts_with(&format!("crawlgate.yaml:2:{column}: ")), "{store}: {line}");
+        assert!(!line.contains("u:p"), "{line}");
+    }
+}
+
+#[test]
+fn store_excludes_acme_and_needs_a_state_directory() {
+    let findings = |rest: &str| {
+        let source = Source { name: "crawlgate.yaml".into(), text: format!("store: redis://a\n{rest}\n").into() };
+        read(&source).1.items.iter().map(|found| found.id).collect::<Vec<_>>()
+    };
+    assert_eq!(findings("listen: { address: 127.0.0.1:1, tls: { acme: yes } }"), ["bad-value"]);
+    assert_eq!(findings("state: off"), ["missing-field"]);
+    assert_eq!(findings("state: state"), Vec::<&str>::new());
+}

@@ -5,7 +5,7 @@ use crate::clock::Moment;
 use crate::policy::Version;
 use crate::state::{Fact, LastGoodPolicy};
 use std::fs;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// The next start sees a gap when so much time has passed since the last commit.
 const GAP: i64 = 21;

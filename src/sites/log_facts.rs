@@ -100,6 +100,7 @@ fn publication_of(record: &state::Publication) -> Publication {
         identities: u64::from_str_radix(&record.identities, 16).unwrap_or_default(),
         tells: record.tells,
         span: span_of(record.number, record.since, record.until, record.ended_by),
+        unreported_until: None,
     }
 }
 

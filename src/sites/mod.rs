@@ -34,22 +34,24 @@ pub use watch::WatchGuard;
 
 use crate::crawlers::Registry;
 use crate::evidence::Evidence;
+use crate::history::PublicationLog;
+use crate::policy::Version;
 use crate::policy::origin::OriginFile;
 use crate::policy::{IncludedFiles, SiteEntry, Snapshot};
 use crate::state::{self, Remembered, StateStore, StoreHealth};
 use crate::time::Timestamp;
 use crate::verdict;
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use catalog::SiteCatalog;
 use compiler::SiteCompiler;
 use memory::SiteMemory;
 use origins::OriginFiles;
 use plan::{plan, plan_default_sites};
 use policy_directory::PolicyText;
-use publisher::{Publisher, longest_cached};
+pub use publisher::{Announce, Others};
+use publisher::{Deferral, Publisher, longest_cached};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
@@ -69,6 +71,14 @@ pub struct SiteOptions {
     pub origins: KnownOrigins,
     /// Whether the settings allow proof by what the operators of crawlers publish.
     pub published_proof: bool,
+}
+
+/// What is published and was.
+pub struct Publications {
+    /// When, and on which hosts.
+    pub log: PublicationLog,
+    /// The bytes of the versions that crawlers may still use.
+    pub files: Vec<(Version, Arc<[u8]>)>,
 }
 
 /// Called after a change that is one for requests.
@@ -103,7 +113,8 @@ pub struct SiteManager {
     changes: Mutex<Changes>,
     origin_reports: Mutex<BTreeMap<String, OriginRobotsStatus>>,
     listeners: Mutex<Vec<Listener>>,
-    is_deferred: AtomicBool,
+    /// Why what is new is not in force.
+    deferral: ArcSwapOption<Deferral>,
     store: StateStore,
     set_aside: Option<PathBuf>,
 }
@@ -162,7 +173,7 @@ impl SiteManager {
             changes: Mutex::new(changes),
             origin_reports: Mutex::default(),
             listeners: Mutex::default(),
-            is_deferred: AtomicBool::new(false),
+            deferral: ArcSwapOption::default(),
             store: store.clone(),
             set_aside: remembered.set_aside.clone(),
         }))
@@ -284,9 +295,17 @@ impl SiteManager {
 
     /// Why what is new is not in force, if it is not.
     fn waiting(&self) -> Option<String> {
-        let waiting = "new policies and pauses of robots.txt wait, because the state directory cannot be written and a \
-                       crash now would mislead the next start; they come into force after some 20 seconds at most";
-        self.is_deferred.load(Ordering::Acquire).then(|| waiting.to_owned())
+        let waiting = match &*self.deferral.load_full()? {
+            Deferral::Uncommitted(_) => {
+                "new policies and pauses of robots.txt wait, because the state directory cannot be written and a crash now \
+                 would mislead the next start; they come into force after some 20 seconds at most"
+            }
+            Deferral::Unannounced(_) => {
+                "new policies and pauses of robots.txt wait, because the store of the exchange does not answer and the \
+                 other instances would call crawlers violators that obey what is new; they come into force once it answers"
+            }
+        };
+        Some(waiting.to_owned())
     }
 
     /// Puts a copy of a site's origin's robots.txt into force. Blocking: it compiles the site.
@@ -321,6 +340,33 @@ impl SiteManager {
         longest_cached(self.snapshot().sites(), Registry::builtin())
     }
 
+    /// From now on nothing comes into force that other instances were not told before.
+    pub fn announce_through(&self, announce: Box<dyn Announce>) {
+        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        changes.publisher.announce_through(announce);
+    }
+
+    /// What is published at this moment.
+    pub fn published(&self) -> Publications {
+        let changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        Publications { log: changes.publisher.log().clone(), files: changes.publisher.versions() }
+    }
+
+    /// Other instances published this. Waits for no change: gives it back while one is made.
+    ///
+    /// # Errors
+    /// A change is being made.
+    pub fn others_published(&self, others: Others, now: Timestamp) -> Result<(), Others> {
+        let mut changes = match self.changes.try_lock() {
+            Ok(changes) => changes,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Err(others),
+        };
+        changes.publisher.learn(others);
+        self.publish(&mut changes, now);
+        Ok(())
+    }
+
     /// How it stands with the origins' robots.txt files, for the status.
     pub fn report_origins(&self, reports: BTreeMap<String, OriginRobotsStatus>) {
         *self.origin_reports.lock().unwrap_or_else(PoisonError::into_inner) = reports;
@@ -333,7 +379,7 @@ impl SiteManager {
 
     /// Once a second: publishes what could not be committed before, and says whether it did. Waits for no change.
     pub fn publish_deferred(&self, now: Timestamp) -> bool {
-        if !self.is_deferred.load(Ordering::Acquire) {
+        if self.deferral.load().is_none() {
             return false;
         }
         let mut changes = match self.changes.try_lock() {
@@ -342,7 +388,7 @@ impl SiteManager {
             Err(TryLockError::WouldBlock) => return false,
         };
         self.publish(&mut changes, now);
-        !self.is_deferred.load(Ordering::Acquire)
+        self.deferral.load().is_none()
     }
 
     /// Makes a change, and publishes a new snapshot when it is one for requests.
@@ -362,7 +408,7 @@ impl SiteManager {
         let snapshot = Arc::new(changes.publish(now));
         changes.retired.push(self.snapshot.swap(snapshot.clone()));
         changes.retired.retain(|snapshot| Arc::strong_count(snapshot) > 1);
-        self.is_deferred.store(changes.publisher.deferred().is_some(), Ordering::Release);
+        self.deferral.store(changes.publisher.deferred().cloned().map(Arc::new));
         self.overview.store(Arc::new((changes.files(), snapshot)));
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|changed| changed());
     }
@@ -489,6 +535,8 @@ impl Changes {
     }
 }
 
+#[cfg(test)]
+mod announced_tests;
 #[cfg(test)]
 mod default_sites_tests;
 #[cfg(test)]

@@ -5,7 +5,9 @@
 //! effect. Otherwise the next start, after a crash, would call a crawler a violator that obeys what it was served.
 //! - `Published`: the catalog is in force. A commit that fails moves it to `Deferred`.
 //! - `Deferred`: what was in force stays in force, and pauses of pages begin and end at once. A commit that succeeds
-//!   moves it to `Published`; it is tried again every second, and succeeds after some 20 seconds at the latest.
+//!   moves it to `Published`; it is tried again every second, and succeeds after some 20 seconds at the latest. Where
+//!   other instances must be told first ([`Announce`]), it lasts until they can be; sites whose robots.txt stays as it is
+//!   change meanwhile.
 
 use super::default_sites::name_in_log;
 use super::log_facts::{log_records, remembered_log, remembered_versions};
@@ -15,6 +17,7 @@ use crate::crawlers::Registry;
 use crate::evidence::Evidence;
 use crate::history::{Current, Declared, Horizon, PublicationLog, Published, VersionStore};
 use crate::policy::host_history::{HostHistories, HostHistory};
+use crate::policy::model::HostPattern;
 use crate::policy::site::DeclaredPrevious;
 use crate::policy::{Site, SiteEntry, Snapshot, Version};
 use crate::state::{self, Fact, Remembered, StateError, StateStore};
@@ -30,6 +33,38 @@ const SLOWEST_ANSWER: Duration = Duration::from_secs(3_600);
 /// No crawler uses a copy for longer, nor does the log remember more.
 const REMEMBERED: Duration = Duration::from_secs(31 * 86_400);
 
+/// Tells other instances in front of the same hosts what this one publishes.
+pub trait Announce: Send {
+    /// This is about to come into force, with these files.
+    ///
+    /// # Errors
+    /// They cannot be told: the text says why. It must not take effect.
+    fn announce(&self, log: &PublicationLog, files: &[(Version, Arc<[u8]>)]) -> Result<(), String>;
+
+    /// This comes into force now. Must not wait for anything.
+    fn published(&self, log: &PublicationLog);
+}
+
+/// Why what is new is not in force.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Deferral {
+    /// It cannot be committed.
+    #[error("{0}")]
+    Uncommitted(StateError),
+    /// Other instances cannot be told.
+    #[error("{0}")]
+    Unannounced(String),
+}
+
+/// What other instances published.
+#[derive(Default)]
+pub struct Others {
+    /// The log of each.
+    pub logs: Vec<PublicationLog>,
+    /// The bytes of versions, as far as they are new here.
+    pub versions: Vec<(Version, Arc<[u8]>)>,
+}
+
 /// What is published, and the store that is told before.
 pub struct Publisher {
     store: StateStore,
@@ -44,7 +79,9 @@ pub struct Publisher {
     generation: u64,
     forget_at: Option<Timestamp>,
     next_switch: Option<Timestamp>,
-    deferred: Option<StateError>,
+    deferred: Option<Deferral>,
+    announce: Option<Box<dyn Announce>>,
+    others: Vec<PublicationLog>,
     evidence: PublicationEvidence,
 }
 
@@ -72,6 +109,8 @@ impl Publisher {
             forget_at: None,
             next_switch: None,
             deferred: None,
+            announce: None,
+            others: Vec::new(),
             evidence: PublicationEvidence::default(),
         }
     }
@@ -96,8 +135,21 @@ impl Publisher {
     }
 
     /// Why what is new is not in force.
-    pub fn deferred(&self) -> Option<&StateError> {
+    pub fn deferred(&self) -> Option<&Deferral> {
         self.deferred.as_ref()
+    }
+
+    /// From now on nothing comes into force that other instances were not told before.
+    pub fn announce_through(&mut self, announce: Box<dyn Announce>) {
+        self.announce = Some(announce);
+    }
+
+    /// Other instances published this.
+    pub fn learn(&mut self, others: Others) {
+        self.others = others.logs;
+        for (version, bytes) in others.versions {
+            self.versions.insert(version, bytes);
+        }
     }
 
     /// Whether something changes by the clock: a superseded version can be forgotten, or robots.txt begins or ceases to
@@ -122,7 +174,7 @@ impl Publisher {
         facts.extend(self.new_versions(&sites, now));
         facts.extend(others.iter().cloned());
         let committed = match is_publication {
-            true => self.store.publish(facts),
+            true => self.announce(&log, &sites).and_then(|()| self.store.publish(facts).map_err(Deferral::Uncommitted)),
             false => {
                 self.commit(facts);
                 Ok(())
@@ -131,11 +183,14 @@ impl Publisher {
         match committed {
             Ok(()) => {
                 if self.deferred.take().is_some() {
-                    tracing::warn!("nothing waits for the state directory any more");
+                    tracing::warn!("the new policies are in force; nothing waits any more");
                 }
                 (self.log, self.corrected) = (log, None);
                 for (version, bytes) in sites.iter().flat_map(known_versions) {
                     self.versions.insert(version, bytes.clone());
+                }
+                if let Some(announce) = &self.announce {
+                    announce.published(&self.log);
                 }
                 // Before requests see it.
                 self.evidence.tell(&sites);
@@ -143,21 +198,69 @@ impl Publisher {
             }
             Err(error) => {
                 self.store.put(others);
-                if self.deferred.is_none() && self.store.is_handed_over() {
-                    tracing::info!(
-                        "the next process puts changed policies into force; this one keeps those that it has"
-                    );
-                } else if self.deferred.is_none() {
-                    tracing::error!(
-                        "{error}; the present policies stay in force until it can be written, for some 20 seconds at most"
-                    );
-                }
-                self.deferred = Some(error);
-                let paused = |before: &SiteEntry| before.clone().with_page_pauses(pauses.of(&before.site, now));
-                let sites = self.entries.iter().map(paused).collect();
+                let may_differ = matches!(error, Deferral::Unannounced(_)) && self.has_same_hosts(&sites);
+                self.defer(error);
+                let meanwhile = |before: &SiteEntry| {
+                    let new = sites.iter().find(|new| new.site.name == before.site.name);
+                    let new = new.filter(|new| may_differ && self.says_the_same(before, new, now));
+                    new.cloned().unwrap_or_else(|| before.clone().with_page_pauses(pauses.of(&before.site, now)))
+                };
+                let sites = self.entries.iter().map(meanwhile).collect();
                 self.snapshot(sites, now)
             }
         }
+    }
+
+    /// Tells other instances what is about to come into force.
+    fn announce(&self, log: &PublicationLog, sites: &[SiteEntry]) -> Result<(), Deferral> {
+        let Some(announce) = &self.announce else { return Ok(()) };
+        let versions: Vec<_> =
+            sites.iter().flat_map(known_versions).map(|(version, bytes)| (version, bytes.clone())).collect();
+        announce.announce(log, &versions).map_err(Deferral::Unannounced)
+    }
+
+    /// Whether these sites have the hosts of those in force.
+    fn has_same_hosts(&self, sites: &[SiteEntry]) -> bool {
+        let hosts = |entry: &SiteEntry| -> Vec<HostPattern> {
+            entry.site.policy.hosts.iter().map(|host| host.value.clone()).collect()
+        };
+        let is_known = |new: &SiteEntry| {
+            let before = self.entries.iter().find(|before| before.site.name == new.site.name);
+            before.is_some_and(|before| hosts(before) == hosts(new))
+        };
+        sites.len() == self.entries.len() && sites.iter().all(is_known)
+    }
+
+    /// Whether a site publishes what it did, so that everything else of it may change while others cannot be told.
+    fn says_the_same(&self, before: &SiteEntry, new: &SiteEntry, now: Timestamp) -> bool {
+        let said = |entry: &SiteEntry| {
+            let (version, is_unavailable) = (entry.site.robots_txt.version, entry.robots_txt.is_unavailable());
+            (version, is_unavailable, identities(self.registry, &entry.site), tells(entry, now))
+        };
+        said(before) == said(new)
+    }
+
+    fn defer(&mut self, why: Deferral) {
+        if self.deferred.is_none() {
+            match &why {
+                Deferral::Uncommitted(_) if self.store.is_handed_over() => tracing::info!(
+                    "the next process puts changed policies into force; this one keeps those that it has"
+                ),
+                Deferral::Uncommitted(error) => tracing::error!(
+                    "{error}; the present policies stay in force until it can be written, for some 20 seconds at most"
+                ),
+                Deferral::Unannounced(error) => tracing::error!(
+                    "the other instances cannot be told of a new robots.txt: {error}; the present policies stay in force \
+                     until the store of the exchange answers"
+                ),
+            }
+        }
+        self.deferred = Some(why);
+    }
+
+    /// The bytes of versions that were published or may be published, by which other instances can judge.
+    pub fn versions(&self) -> Vec<(Version, Arc<[u8]>)> {
+        self.versions.each().map(|(version, bytes)| (version, bytes.clone())).collect()
     }
 
     /// Facts that wait for nothing: where they cannot be committed now, the store tries again.
@@ -181,7 +284,7 @@ impl Publisher {
         self.entries = entries.clone();
         let horizon = Horizon { longest: longest_cached(&entries, self.registry), now };
         self.forget_versions(&entries, horizon);
-        let known = self.log.histories(&mut self.versions, self.registry, horizon);
+        let known = self.log.histories_beside(&self.others, &mut self.versions, self.registry, horizon);
         for entry in &mut entries {
             entry.since = self.log.in_force_since(&name_in_log(&entry.site)).unwrap_or(entry.since);
         }
@@ -202,6 +305,7 @@ impl Publisher {
         let since = self.log.cached_since(horizon.longest, horizon.now);
         let mut wanted: BTreeSet<Version> = self.log.versions_since(since);
         wanted.extend(entries.iter().map(|entry| entry.site.robots_txt.version));
+        wanted.extend(self.others.iter().flat_map(|other| other.versions_since(since)));
         self.versions.keep_only(&wanted);
     }
 }

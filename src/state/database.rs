@@ -17,8 +17,9 @@ use std::time::Duration;
 /// The name of the file.
 pub const FILE: &str = "state.db";
 /// The version of the tables. A change of a table is a higher number, and a step of opening that brings an older file to
-/// it. Since 2 the history counts by identity ([`history::prepare`]).
-const SCHEMA: i64 = 2;
+/// it. Since 2 the history counts by identity ([`history::prepare`]); since 3 there are several
+/// instances, and one that does not know of them must not serve in the place of a member.
+const SCHEMA: i64 = 3;
 /// For so long a commit waits for a person who has the file open.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The write-ahead log is cut back to this size after a large transaction.

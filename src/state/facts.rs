@@ -323,6 +323,24 @@ records! {
         }
     }
 
+    /// This instance among several that exchange facts.
+    ExchangeMembership, exchange_memberships {
+        key {
+            /// Its id.
+            id: String,
+        }
+        values {
+            /// The id of the run.
+            run: String,
+            /// The run of the store into which everything was written; empty where it was not yet.
+            store_run: String,
+            /// The epoch of that store.
+            store_epoch: String,
+            /// Whether the run told everything and left.
+            has_left: bool,
+        }
+    }
+
     /// The last policy file of a site that was accepted.
     LastGoodPolicy, last_good_policies {
         key {

@@ -36,9 +36,9 @@ pub use changes::changes;
 pub use columns::{AsWritten, TOLERANCE, taken_as_past};
 pub use error::StateError;
 pub use facts::{
-    AddressProof, AnyRecord, ClockJump, DeclaredVersion, Fact, Facts, GapReason, HistoryGap, HostTenure,
-    LastGoodPolicy, ListProof, MarkedClient, NetworkList, Observation, OriginCopy, Pause, PauseEvent, Publication,
-    Served, ServedAs, TagChange, Version,
+    AddressProof, AnyRecord, ClockJump, DeclaredVersion, ExchangeMembership, Fact, Facts, GapReason, HistoryGap,
+    HostTenure, LastGoodPolicy, ListProof, MarkedClient, NetworkList, Observation, OriginCopy, Pause, PauseEvent,
+    Publication, Served, ServedAs, TagChange, Version,
 };
 pub use health::StoreHealth;
 pub use lock::{Locking, ProcessLock};

@@ -9,12 +9,14 @@ mod edge;
 mod identity;
 mod register;
 mod sites;
+mod store;
 mod upstream;
 
 pub use by_crawler::{CrawlerCounts, IdentityCounts, NewCount};
 pub use connections::OpenConnection;
 pub use identity::ListGauges;
 pub use sites::SiteGauges;
+pub use store::StoreGauges;
 pub use upstream::{ServerGauges, ServerPlace};
 
 use counters::{Counters, cut_label};
@@ -23,7 +25,8 @@ use identity::IdentityMetrics;
 use prometheus::{Encoder, Histogram, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, TextEncoder};
 use register::Register;
 use sites::SiteMetrics;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use store::StoreMetrics;
 use upstream::UpstreamMetrics;
 
 /// The site label of requests for hosts that no site claims, and of requests that were refused before they were judged.
@@ -59,6 +62,8 @@ pub struct Metrics {
     evidence_left_out: IntCounter,
     trapped: IntGauge,
     problems: IntGaugeVec,
+    /// Made with the first status of a store.
+    store: OnceLock<StoreMetrics>,
     /// Held while gauges are set, so that two settings do not mix, and while they are read.
     setting: Mutex<()>,
 }
@@ -120,6 +125,7 @@ impl Metrics {
                 "Entries that the evidence log lacks, because there were too many or they could not be written.",
             ),
             trapped: register.gauge("crawlgate_trapped", "Client addresses that are marked because of a trap."),
+            store: OnceLock::new(),
             setting: Mutex::default(),
             registry,
         })

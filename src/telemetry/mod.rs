@@ -22,7 +22,7 @@ pub use events::{Event, Events, ServerEvent};
 pub use log_writer::LogWriter;
 pub use metrics::{
     CrawlerCounts, IdentityCounts, ListGauges, Metrics, NewCount, OpenConnection, ServerGauges, ServerPlace,
-    SiteGauges, UNCLAIMED,
+    SiteGauges, StoreGauges, UNCLAIMED,
 };
 pub use recent::{Recent, RecentByName, Throttle};
 pub use trace::start_tracing;

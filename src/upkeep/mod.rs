@@ -3,6 +3,9 @@
 //! [`JudgeParts`], [`Instance`], [`Upkeep`] and [`UpkeepThreads`]. The server and the
 //! middleware use them. The room must not know doors or origins.
 
+mod exchange;
+#[cfg(test)]
+mod exchange_tests;
 mod gauges;
 mod history;
 mod instance;
@@ -11,6 +14,7 @@ mod keeper;
 mod repeated;
 mod threads;
 
+pub use exchange::{ExchangeOptions, ExchangeThread};
 pub use instance::Instance;
 pub use judge_parts::JudgeParts;
 pub use keeper::Upkeep;

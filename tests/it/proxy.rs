@@ -39,6 +39,7 @@ mod gateway {
     mod wget;
 }
 mod identity;
+mod instances;
 mod ledger {
     mod agreement;
     mod holding;
@@ -55,6 +56,7 @@ mod requests {
     #[cfg(feature = "tower")]
     mod doors;
 }
+mod shared_store;
 pub mod shipped {
     mod deploy;
     mod docs;

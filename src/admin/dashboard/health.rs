@@ -3,8 +3,10 @@
 use super::format::{minute, thousands};
 use super::layout::{Layout, site_link};
 use super::{Dashboard, PageError};
+use crate::admin::instances::{StoreStatus, hindrance, standing};
 use crate::admin::query::Query;
 use crate::admin::status::Problem;
+use crate::exchange::{MemberStatus, Standing};
 use crate::identity::{ListFailure, ListIndex};
 use crate::ledger::{EVERY_SITE, ListHealth};
 use crate::sites::SiteStatus;
@@ -23,6 +25,7 @@ struct HealthPage {
     origins: Vec<OriginHealth>,
     queues: Vec<QueueHealth>,
     certificates: Vec<CertificateHealth>,
+    store: Option<StoreHealth>,
     lists: Vec<PublishedList>,
     proofs: Vec<ProofHealth>,
 }
@@ -65,6 +68,24 @@ struct CertificateHealth {
     problems: Vec<String>,
 }
 
+struct StoreHealth {
+    url: String,
+    state: String,
+    is_up: bool,
+    members: Vec<InstanceHealth>,
+}
+
+struct InstanceHealth {
+    id: String,
+    host: String,
+    standing: &'static str,
+    is_good: bool,
+    reported: String,
+    policies: String,
+    clock: String,
+    version: String,
+}
+
 struct PublishedList {
     url: String,
     networks: String,
@@ -100,6 +121,7 @@ impl Dashboard {
             origins: status.origins.iter().map(OriginHealth::new).collect(),
             queues: status.queues.iter().map(QueueHealth::new).collect(),
             certificates: status.certificates.iter().map(CertificateHealth::new).collect(),
+            store: status.store.as_ref().map(StoreHealth::new),
             problems: status.problems,
             lists: self.lists(),
             proofs: self.proofs(),
@@ -192,6 +214,42 @@ impl QueueHealth {
             waiting: thousands(queue.waiting as u64),
             crawlers: queue.crawlers_turned_away,
             people: queue.people_turned_away,
+        }
+    }
+}
+
+impl StoreHealth {
+    fn new(StoreStatus { url, exchange }: &StoreStatus) -> StoreHealth {
+        let state = match (&exchange.away, exchange.accuses_not) {
+            (Some(away), _) => format!("away since {} UTC: {}", minute(away.since), away.error),
+            (None, Some(why)) => format!("answers; no request is called a violation: {}", hindrance(why)),
+            (None, None) => "answers".to_owned(),
+        };
+        let mut members: Vec<&MemberStatus> = exchange.members.iter().collect();
+        members.sort_by_key(|found| (&found.member.host, &found.member.id));
+        StoreHealth {
+            url: url.clone(),
+            is_up: exchange.away.is_none(),
+            state,
+            members: members.into_iter().map(|found| InstanceHealth::new(found, &exchange.id)).collect(),
+        }
+    }
+}
+
+impl InstanceHealth {
+    fn new(
+        MemberStatus { member, standing: stands, lag, same_policies, same_crawlers }: &MemberStatus,
+        own: &str,
+    ) -> Self {
+        InstanceHealth {
+            id: if member.id == own { format!("{} (this one)", member.id) } else { member.id.clone() },
+            host: member.host.clone(),
+            standing: standing(*stands),
+            is_good: *stands != Standing::Silent && (*same_policies && *same_crawlers || *stands != Standing::Present),
+            reported: format!("{lag:.1} s ago"),
+            policies: format!("{}{}", member.policies, if *same_policies { "" } else { ", other ones than here" }),
+            clock: format!("{} ms", member.clock_ahead_ms),
+            version: member.version.clone(),
         }
     }
 }

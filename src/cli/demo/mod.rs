@@ -63,6 +63,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         lane: true,
         history_addresses: AddressDetail::Network,
         evidence: None,
+        store: None,
         evidence_addresses: AddressDetail::Full,
         threads: None,
         strict: true,

@@ -3,7 +3,7 @@
 
 use prometheus::core::Collector;
 use prometheus::{
-    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+    Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
 };
 
 const VALID: &str = "names, labels and buckets are fixed and valid";
@@ -20,6 +20,10 @@ impl Register<'_> {
 
     pub(super) fn gauge(self, name: &str, help: &str) -> IntGauge {
         self.add(IntGauge::new(name, help).expect(VALID))
+    }
+
+    pub(super) fn float_gauge(self, name: &str, help: &str) -> Gauge {
+        self.add(Gauge::new(name, help).expect(VALID))
     }
 
     pub(super) fn gauges(self, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {

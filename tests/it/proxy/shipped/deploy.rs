@@ -4,6 +4,7 @@
 mod containers;
 mod files;
 mod git;
+mod instances;
 mod kubernetes;
 mod monitoring;
 mod reference;

@@ -12,6 +12,7 @@ mod operator;
 mod origin;
 pub mod pebble;
 pub mod program;
+pub mod redis;
 mod time;
 mod tls;
 pub mod upgrade;

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 
 /// A running server.
 pub struct Program {
+    command: Command,
     child: Child,
     directory: TempDir,
     /// Where it listens.
@@ -70,18 +71,39 @@ impl Program {
             let mut command = prepare(&prepared);
             command.stdin(Stdio::null()).stdout(output.0).stderr(output.1);
             let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-            let mut program = Program { child, address: prepared.address, directory: prepared.directory };
-            let is_up = eventually("the program listens or ends", || {
-                let is_up = TcpStream::connect(program.address).is_ok();
-                let has_ended = program.child.try_wait().expect("the state of the program").is_some();
-                (is_up || has_ended).then_some(is_up && !has_ended)
-            });
-            if is_up {
+            let mut program = Program { command, child, address: prepared.address, directory: prepared.directory };
+            if program.is_up() {
                 return program;
             }
             said = program.log();
         }
         panic!("the program did not start in {PATIENCE:?}:\n{said}");
+    }
+
+    /// Waits until it listens, or has ended.
+    fn is_up(&mut self) -> bool {
+        eventually("the program listens or ends", || {
+            let is_up = TcpStream::connect(self.address).is_ok();
+            let has_ended = self.child.try_wait().expect("the state of the program").is_some();
+            (is_up || has_ended).then_some(is_up && !has_ended)
+        })
+    }
+
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends it with no chance to write anything down.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("a running program");
+        self.child.wait().expect("an ended program");
+    }
+
+    /// Starts it again, after it has ended, in the same directory at the same address.
+    pub fn start_again(&mut self) {
+        self.child = self.command.spawn().expect("a program that was started before");
+        assert!(self.is_up(), "{}", self.log());
     }
 
     /// One request on a connection of its own.

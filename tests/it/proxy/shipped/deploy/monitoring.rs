@@ -2,6 +2,7 @@
 //! running binary.
 
 use super::files::{json, path, says, text, texts, yaml};
+use crate::proxy::support::redis::RedisServer;
 use crate::proxy::support::{Authority, BINGBOT, BROWSER, GPTBOT, Origin, Setup, eventually};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -174,7 +175,8 @@ fn everything_that_is_asked_for_is_in_the_metrics() {
     let policy = "purposes: { training: disallow }\nrobots: { origin: replace }\nenforcement: { mode: enforce }\n\
         crawlers: { token: PartnerBot, networks: 198.51.100.0/24 }\n";
     let gate = Setup::before(origin.address).with_origins(&origins).policy("site", policy);
-    let gate = gate.settings("trusted_proxies: [127.0.0.1]");
+    let redis = RedisServer::start();
+    let gate = gate.settings(&format!("trusted_proxies: [127.0.0.1]\nstore: '{}'", redis.url()));
     let directory = tempfile::tempdir().expect("a directory");
     Authority::new().certify(directory.path(), "site", &["site.test"], 2100);
     let file = |kind: &str| directory.path().join(format!("site.{kind}")).display().to_string();

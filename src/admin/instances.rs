@@ -1,0 +1,151 @@
+//! The other instances of crawlgate, and the store where they meet: [`StoreStatus`], for the commands `status` and
+//! `instances`, the dashboard and the metrics. Must not know how facts are exchanged.
+
+use crate::exchange::{
+    Away, CLOCK_ACCUSES_NOT, CLOCK_WARNS, ExchangeStatus, GONE_AFTER, Hindrance, MemberStatus, SILENT_AFTER, Standing,
+};
+use crate::telemetry::StoreGauges;
+use serde::{Deserialize, Serialize};
+
+/// How the store and the instances in it stand.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StoreStatus {
+    /// Where it is, without user and password.
+    pub url: String,
+    /// What this instance knows of the others.
+    #[serde(flatten)]
+    pub exchange: ExchangeStatus,
+}
+
+/// Where the running crawlgate asks.
+pub struct Instances {
+    /// Where the store is.
+    pub url: String,
+    /// How it stands.
+    pub status: Box<dyn Fn() -> ExchangeStatus + Send + Sync>,
+    /// Takes an instance for gone.
+    pub forget: Forget,
+}
+
+/// Takes an instance for gone.
+pub type Forget = Box<dyn Fn(&str) -> Result<(), ForgetRefused> + Send + Sync>;
+
+/// An instance is not taken for gone.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ForgetRefused(pub String);
+
+impl Instances {
+    /// How they stand.
+    pub fn status(&self) -> StoreStatus {
+        StoreStatus { url: self.url.clone(), exchange: (self.status)() }
+    }
+}
+
+impl StoreStatus {
+    /// Why the store cannot be reached or used.
+    pub(super) fn problem(&self) -> Option<String> {
+        self.exchange.away.as_ref().map(is_away)
+    }
+
+    /// What else needs a person: another instance, or the clock.
+    pub(super) fn problems_of_instances(&self) -> Vec<String> {
+        let exchange = &self.exchange;
+        let clock = exchange.clock_ahead_ms.and_then(clock_is_off);
+        // An instance that cannot read what others wrote sees them as they were.
+        let others = exchange.members.iter().filter(|_| exchange.away.is_none()).filter_map(of_member);
+        clock.into_iter().chain(others).collect()
+    }
+
+    /// What the metrics show.
+    pub(super) fn gauges(&self) -> StoreGauges {
+        let ExchangeStatus { members, totals, .. } = &self.exchange;
+        let standing = |wanted| members.iter().filter(|member| member.standing == wanted).count();
+        let present = || members.iter().filter(|member| member.standing == Standing::Present);
+        StoreGauges {
+            is_up: self.exchange.away.is_none(),
+            present: standing(Standing::Present),
+            silent: standing(Standing::Silent),
+            differing: present().filter(|member| !member.same_policies).count(),
+            lag: present().map(|member| member.lag).fold(0.0, f64::max),
+            clock_ahead_ms: self.exchange.clock_ahead_ms.unwrap_or(0),
+            accuses: self.exchange.accuses_not.is_none(),
+            facts_waiting: self.exchange.facts_waiting,
+            records_waiting: self.exchange.records_waiting,
+            written: totals.facts_written,
+            read: totals.facts_read,
+            confirmed: totals.confirmed,
+            refuted: totals.refuted,
+            unconfirmed: totals.unconfirmed,
+            failures: totals.failures,
+            started_over: totals.started_over,
+        }
+    }
+}
+
+fn is_away(Away { since, error }: &Away) -> String {
+    format!(
+        "{error} (since {since}). crawlgate answers requests by what it knows, calls no request a violation, and keeps the \
+         robots.txt in force: changes of it wait. {} hours after it last reached the store it answers /robots.txt with 503. \
+         If the store is gone for good, start crawlgate without `store`",
+        SILENT_AFTER.as_secs() / 3_600
+    )
+}
+
+fn clock_is_off(ahead_ms: i64) -> Option<String> {
+    let off = ahead_ms.unsigned_abs();
+    if u128::from(off) <= CLOCK_WARNS.as_millis() {
+        return None;
+    }
+    let meanwhile = match u128::from(off) > CLOCK_ACCUSES_NOT.as_millis() {
+        true => "crawlgate calls no request a violation meanwhile",
+        false => "crawlgate converts times, and calls no request a violation when it is more than 5 s",
+    };
+    Some(format!(
+        "the clock of this machine is {:.1} s {} that of the store; {meanwhile}. Set both by NTP",
+        off as f64 / 1_000.0,
+        if ahead_ms > 0 { "ahead of" } else { "behind" }
+    ))
+}
+
+fn of_member(MemberStatus { member, standing, lag, same_policies, same_crawlers }: &MemberStatus) -> Option<String> {
+    let name = format!("instance {} on {}", member.id, member.host);
+    match standing {
+        Standing::Silent => Some(format!(
+            "{name} has not reported for {lag:.0} s; no request is called a violation until it does, or {} hours have passed. \
+             If it will not come back: `crawlgate instances forget {}`",
+            GONE_AFTER.as_secs() / 3_600,
+            member.id
+        )),
+        Standing::Present if !same_policies => Some(format!(
+            "{name} has other policies than this instance; crawlers get one robots.txt here and another there. Bring the same \
+             files to both"
+        )),
+        Standing::Present if !same_crawlers => Some(format!(
+            "{name} (crawlgate {}) tells crawlers apart by other names than this instance; what was served to one crawler \
+             counts for all. Run the same version with the same policies on both",
+            member.version
+        )),
+        Standing::Present | Standing::Left | Standing::Gone => None,
+    }
+}
+
+/// Why no request is called a violation, for a person.
+pub fn hindrance(hindrance: Hindrance) -> &'static str {
+    match hindrance {
+        Hindrance::StoreAway => "the store does not answer",
+        Hindrance::StartingOver => "the store lost facts, and not every instance has written its own again",
+        Hindrance::Clock => "the clock is too far from the store's",
+        Hindrance::MemberSilent => "an instance has not reported",
+    }
+}
+
+/// How an instance stands, in a word.
+pub fn standing(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Present => "present",
+        Standing::Silent => "silent",
+        Standing::Left => "left",
+        Standing::Gone => "gone",
+    }
+}

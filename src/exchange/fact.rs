@@ -1,0 +1,84 @@
+//! [`Fact`]: something that one instance tells the others, under a key. Of facts with one key the latest counts; of two with
+//! one time the greater value. So merging is commutative, associative and idempotent.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+/// A fact under its key.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+pub struct Fact {
+    /// Its kind (one letter), and parts with line feeds between them. The store need not understand it.
+    pub key: String,
+    /// When it was so, in seconds of the store's clock.
+    pub at: i64,
+    /// What is so, as JSON or plain text. Empty for a fact that says no more than its key: that a crawler was served a
+    /// version. A fact with a value has one writer: its key names the run or the instance, or the value follows from the
+    /// key.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub value: String,
+}
+
+/// Facts by key, merged.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Merged(BTreeMap<String, (i64, String)>);
+
+impl Merged {
+    /// Adds a fact; says whether it changed anything.
+    pub fn add(&mut self, fact: Fact) -> bool {
+        let new = (fact.at, fact.value);
+        match self.0.entry(fact.key) {
+            Entry::Vacant(place) => {
+                place.insert(new);
+                true
+            }
+            Entry::Occupied(mut known) if new > *known.get() => {
+                known.insert(new);
+                true
+            }
+            Entry::Occupied(_) => false,
+        }
+    }
+
+    /// Adds all of another.
+    pub fn merge(&mut self, other: Merged) {
+        for (key, (at, value)) in other.0 {
+            self.add(Fact { key, at, value });
+        }
+    }
+
+    /// How many keys have a fact.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All facts, by key.
+    pub fn iter(&self) -> impl Iterator<Item = Fact> {
+        self.0.iter().map(|(key, (at, value))| Fact { key: key.clone(), at: *at, value: value.clone() })
+    }
+
+    /// Facts whose keys begin so.
+    pub fn starting_with<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, i64, &'a str)> {
+        let range = self.0.range(prefix.to_owned()..).take_while(move |(key, _)| key.starts_with(prefix));
+        range.map(|(key, (at, value))| (key.as_str(), *at, value.as_str()))
+    }
+
+    /// Takes out at most so many facts.
+    pub fn take(&mut self, most: usize) -> Vec<Fact> {
+        let keys: Vec<String> = self.0.keys().take(most).cloned().collect();
+        let taken = keys.into_iter().filter_map(|key| {
+            let (at, value) = self.0.remove(&key)?;
+            Some(Fact { key, at, value })
+        });
+        taken.collect()
+    }
+
+    /// Forgets the facts for which this does not hold.
+    pub fn retain(&mut self, mut keep: impl FnMut(&str, i64, &str) -> bool) {
+        self.0.retain(|key, (at, value)| keep(key, *at, value));
+    }
+}

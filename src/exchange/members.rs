@@ -1,0 +1,161 @@
+//! [`Members`]: the other instances, as far as they were heard of, and what each of their runs published. Must not know the
+//! store.
+
+use super::fact::Merged;
+use super::member::{Member, Standing};
+use super::position::{Identity, Position};
+use super::records::{self, Clocks, OfLog};
+use super::{GONE_AFTER, KEPT};
+use crate::history::{Change, Gaps, Publication, PublicationLog, Span, Tenure};
+use crate::time::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Publications that ended so shortly before the last report of a run may have been served after it.
+const SLACK: i64 = 60;
+
+#[derive(Clone, Debug)]
+struct Heard {
+    member: Member,
+    /// The entry by which its run was first heard of.
+    first: Position,
+}
+
+/// The other instances by their ids.
+#[derive(Clone, Debug, Default)]
+pub struct Members(BTreeMap<String, Heard>);
+
+impl Members {
+    /// An instance stands so; says whether it is another run, or one that has left or come back.
+    pub fn heard_of(&mut self, member: Member, position: Position) -> bool {
+        let known = self.0.get_mut(&member.id);
+        match known {
+            Some(known) if known.member.run == member.run => {
+                // The sets may be newer than the log that is read after them, and the log newer than the sets.
+                if (member.reported, member.heard) < (known.member.reported, known.member.heard)
+                    && member.settled == known.member.settled
+                {
+                    return false;
+                }
+                let changed = known.member.has_left != member.has_left || known.member.settled != member.settled;
+                known.member = member;
+                changed
+            }
+            Some(known) if known.member.joined > member.joined => false,
+            _ => {
+                self.0.insert(member.id.clone(), Heard { member, first: position });
+                true
+            }
+        }
+    }
+
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = &Member> {
+        self.0.values().map(|heard| &heard.member)
+    }
+
+    /// Whether all that are there have told what they served before an entry was written, in this store. One that joined
+    /// after it had served nothing.
+    pub fn have_heard(&self, position: Position, settled: &Identity, is_there: impl Fn(&String) -> bool) -> bool {
+        self.0.iter().filter(|(id, _)| is_there(id)).all(|(_, Heard { member, first })| {
+            member.settled.as_ref() == Some(settled) && (*first > position || member.heard >= position)
+        })
+    }
+
+    /// Runs whose publications a later run told again as its own.
+    pub fn continued(&self, own: Option<&str>) -> BTreeSet<String> {
+        let others = self.all().filter_map(|member| member.continues.as_deref());
+        others.chain(own).map(str::to_owned).collect()
+    }
+
+    /// Members that were last heard of before a moment.
+    pub fn over(&self, before: i64) -> Vec<String> {
+        let gone = i64::try_from(GONE_AFTER.as_secs()).unwrap_or(i64::MAX);
+        let over = self.all().filter(|member| member.reported.saturating_add(gone) < before);
+        over.map(|member| member.id.clone()).collect()
+    }
+
+    /// Forgets members.
+    pub fn forget(&mut self, ids: &[String]) {
+        self.0.retain(|id, _| !ids.contains(id));
+    }
+
+    /// What each run published, but for those that were told again. What a run that ended had in force is superseded by
+    /// its end; if it ended without a goodbye, it may have served that to any crawler until then.
+    pub fn logs(
+        &self,
+        facts: &Merged,
+        continued: &BTreeSet<String>,
+        clocks: Clocks,
+        standing: impl Fn(&Member) -> Standing,
+    ) -> Vec<PublicationLog> {
+        let mut runs: BTreeMap<&str, (Vec<Tenure>, Vec<Publication>)> = BTreeMap::new();
+        for kind in ["p\n", "t\n"] {
+            for (key, _, value) in facts.starting_with(kind) {
+                let Some((run, read)) = records::of_log(key, value, clocks) else { continue };
+                let (tenures, publications) = runs.entry(run).or_default();
+                match read {
+                    OfLog::Publication(publication) => publications.push(publication),
+                    OfLog::Tenure(tenure) => tenures.push(tenure),
+                }
+            }
+        }
+        let known = runs.into_iter().filter(|(run, _)| !continued.contains(*run));
+        let log = |(run, (mut tenures, mut publications)): (&str, (Vec<Tenure>, Vec<Publication>))| {
+            if let Some(ended) = self.ended(run, clocks, &standing) {
+                ended.close(&mut tenures, &mut publications);
+            }
+            PublicationLog::remembered(tenures, publications, BTreeMap::new(), Gaps::default(), Vec::new())
+        };
+        known.map(log).filter(|log| !log.is_empty()).collect()
+    }
+
+    /// How a run ended, if it did.
+    fn ended(&self, run: &str, clocks: Clocks, standing: &impl Fn(&Member) -> Standing) -> Option<Ended> {
+        let instance = run.split('.').next().unwrap_or_default();
+        let Some(Heard { member, .. }) = self.0.get(instance) else {
+            // Nothing is known of it but that it may have served until now.
+            let now = clocks.to_own(clocks.now());
+            return Some(Ended { at: now, unreported_since: Some(Timestamp(i64::MIN)) });
+        };
+        let reported = Some(Timestamp(clocks.to_own(member.reported).0.saturating_sub(SLACK)));
+        if member.run != run {
+            let at = clocks.to_own(member.joined);
+            let kept = i64::try_from(KEPT.as_secs()).unwrap_or(i64::MAX);
+            return Some(Ended { at, unreported_since: Some(Timestamp(at.0.saturating_sub(kept))) });
+        }
+        match standing(member) {
+            Standing::Present | Standing::Silent => None,
+            Standing::Left => Some(Ended { at: clocks.to_own(member.reported), unreported_since: None }),
+            Standing::Gone => {
+                let gone = i64::try_from(GONE_AFTER.as_secs()).unwrap_or(i64::MAX);
+                let at = clocks.to_own(member.reported.saturating_add(gone).min(clocks.now()));
+                Some(Ended { at, unreported_since: reported })
+            }
+        }
+    }
+}
+
+struct Ended {
+    at: Timestamp,
+    /// Since when what was in force may have been served without a word of it.
+    unreported_since: Option<Timestamp>,
+}
+
+impl Ended {
+    fn close(&self, tenures: &mut [Tenure], publications: &mut [Publication]) {
+        let spans = tenures.iter().map(|tenure| tenure.span).chain(publications.iter().map(|known| known.span));
+        let numbers = spans.flat_map(|span| [span.since.number, span.until.map_or(0, |until| until.number)]);
+        let number = numbers.max().unwrap_or_default().saturating_add(1);
+        let close = |span: &mut Span| {
+            span.until.get_or_insert(Change { number, at: self.at });
+        };
+        for publication in &mut *publications {
+            let is_late = |since: Timestamp| publication.span.until.is_none_or(|until| until.at >= since);
+            if self.unreported_since.is_some_and(is_late) {
+                publication.unreported_until = publication.unreported_until.max(Some(self.at));
+            }
+            close(&mut publication.span);
+        }
+        tenures.iter_mut().for_each(|tenure| close(&mut tenure.span));
+    }
+}

@@ -1,0 +1,258 @@
+//! The facts of `state` as facts of the exchange, and back: times in seconds of the store's clock, keys that are unique
+//! across instances and runs. Must not know when facts are told.
+//!
+//! | key | value |
+//! |---|---|
+//! | `p RUN NUMBER SITE` | a publication |
+//! | `t RUN NUMBER HOSTS` | the time for which hosts were a site's |
+//! | `s HOST CRAWLER VERSION` | none: the crawler was served the version, last at the time of the fact |
+//! | `o HOST INSTANCE` | since when the instance observes the host |
+//! | `v VERSION` | the file, in base64 |
+//! | `g INSTANCE` | none: an operator says that the instance is gone |
+
+use super::fact::Fact;
+use crate::history::{Change, Publication, Published, Span, Tenure};
+use crate::policy::Version;
+use crate::policy::decode::parse_host;
+use crate::state::{AsWritten, Observation};
+use crate::time::Timestamp;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// The clock of this instance beside that of the store, at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Clocks {
+    /// Milliseconds of the store's clock.
+    pub store: i64,
+    /// Milliseconds by which the own clock is ahead.
+    pub ahead: i64,
+}
+
+impl Clocks {
+    /// The time of the store, in seconds.
+    pub fn now(self) -> i64 {
+        self.store.div_euclid(1_000)
+    }
+
+    /// A moment by the own clock, by that of the store.
+    pub fn to_store(self, own: Timestamp) -> i64 {
+        own.0.saturating_sub(self.seconds_ahead())
+    }
+
+    /// A moment by the clock of the store, by the own. Both are whole seconds and the difference is rounded: a copy is
+    /// taken for a second younger rather than for older than it is.
+    pub fn to_own(self, store: i64) -> Timestamp {
+        Timestamp(store.saturating_add(self.seconds_ahead()).saturating_add(1))
+    }
+
+    fn seconds_ahead(self) -> i64 {
+        self.ahead.saturating_add(500).div_euclid(1_000)
+    }
+}
+
+/// A version was served to a crawler.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ServedVersion {
+    /// The host, as the ledger has it.
+    pub host: String,
+    /// The name of the crawler's cache.
+    pub crawler: String,
+    /// The version.
+    pub version: [u8; 8],
+}
+
+#[derive(Serialize, Deserialize)]
+struct PublicationValue {
+    answered: Answered,
+    identities: u64,
+    tells: bool,
+    since: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    until: Option<(i64, u64)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unreported: Option<i64>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Answered {
+    Version(String),
+    Unavailable,
+    Unknown,
+    UnknownOrUnavailable,
+}
+
+#[derive(Serialize, Deserialize)]
+struct TenureValue {
+    site: String,
+    since: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    until: Option<(i64, u64)>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ObservationValue {
+    site: String,
+    since: i64,
+    seen: i64,
+    named: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cache: Option<u64>,
+}
+
+fn json(value: &impl Serialize) -> String {
+    // Of numbers and texts: this cannot fail.
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+/// The key of a publication.
+pub fn publication_key(run: &str, publication: &Publication) -> String {
+    format!("p\n{run}\n{}\n{}", publication.span.since.number, publication.site)
+}
+
+/// The key of a tenure.
+pub fn tenure_key(run: &str, tenure: &Tenure) -> String {
+    let hosts = tenure.pattern.as_ref().map(ToString::to_string).unwrap_or_default();
+    format!("t\n{run}\n{}\n{hosts}", tenure.span.since.number)
+}
+
+fn until_of(span: Span, clocks: Clocks) -> Option<(i64, u64)> {
+    span.until.map(|until| (clocks.to_store(until.at), until.number))
+}
+
+/// A publication as others are told it.
+pub fn publication_value(publication: &Publication, clocks: Clocks) -> String {
+    json(&PublicationValue {
+        answered: match publication.published {
+            Published::Version(version) => Answered::Version(version.to_string()),
+            Published::Unavailable => Answered::Unavailable,
+            Published::Unknown => Answered::Unknown,
+            Published::UnknownOrUnavailable => Answered::UnknownOrUnavailable,
+        },
+        identities: publication.identities,
+        tells: publication.tells,
+        since: clocks.to_store(publication.span.since.at),
+        until: until_of(publication.span, clocks),
+        unreported: publication.unreported_until.map(|until| clocks.to_store(until)),
+    })
+}
+
+/// A tenure as others are told it.
+pub fn tenure_value(tenure: &Tenure, clocks: Clocks) -> String {
+    let since = clocks.to_store(tenure.span.since.at);
+    json(&TenureValue { site: tenure.site.clone(), since, until: until_of(tenure.span, clocks) })
+}
+
+/// What a fact says of another instance's log: the run, and what it published, or which hosts were a site's.
+pub enum OfLog {
+    /// A publication.
+    Publication(Publication),
+    /// A tenure.
+    Tenure(Tenure),
+}
+
+fn span_of(number: u64, since: i64, until: Option<(i64, u64)>, clocks: Clocks) -> Span {
+    let until = until.map(|(at, number)| Change { number, at: clocks.to_own(at) });
+    Span { since: Change { number, at: clocks.to_own(since) }, until }
+}
+
+/// Reads a publication or a tenure, with the run that it is of. A version that cannot be read counts as unknown.
+pub fn of_log<'a>(key: &'a str, value: &str, clocks: Clocks) -> Option<(&'a str, OfLog)> {
+    let mut parts = key.splitn(4, '\n');
+    let (kind, run, number, name) = (parts.next()?, parts.next()?, parts.next()?.parse().ok()?, parts.next()?);
+    let read = match kind {
+        "p" => {
+            let value: PublicationValue = serde_json::from_str(value).ok()?;
+            OfLog::Publication(Publication {
+                site: name.to_owned(),
+                published: match value.answered {
+                    Answered::Version(id) => Version::parse(&id).map_or(Published::Unknown, Published::Version),
+                    Answered::Unavailable => Published::Unavailable,
+                    Answered::Unknown => Published::Unknown,
+                    Answered::UnknownOrUnavailable => Published::UnknownOrUnavailable,
+                },
+                identities: value.identities,
+                tells: value.tells,
+                span: span_of(number, value.since, value.until, clocks),
+                unreported_until: value.unreported.map(|until| clocks.to_own(until)),
+            })
+        }
+        "t" => {
+            let value: TenureValue = serde_json::from_str(value).ok()?;
+            let pattern = if name.is_empty() { None } else { Some(parse_host(name).ok()?) };
+            OfLog::Tenure(Tenure { pattern, site: value.site, span: span_of(number, value.since, value.until, clocks) })
+        }
+        _ => return None,
+    };
+    Some((run, read))
+}
+
+/// That a version was served.
+pub fn served(served: &ServedVersion, at: i64) -> Fact {
+    let ServedVersion { host, crawler, version } = served;
+    Fact { key: format!("s\n{host}\n{crawler}\n{}", Version(*version)), at, value: String::new() }
+}
+
+/// Reads that a version was served.
+pub fn served_of(key: &str) -> Option<ServedVersion> {
+    let mut parts = key.strip_prefix("s\n")?.splitn(3, '\n');
+    let (host, crawler, version) = (parts.next()?, parts.next()?, Version::parse(parts.next()?)?);
+    Some(ServedVersion { host: host.to_owned(), crawler: crawler.to_owned(), version: version.0 })
+}
+
+/// Since when an instance observes a host.
+pub fn observation(instance: &str, observed: &Observation, at: i64, clocks: Clocks) -> Fact {
+    let value = ObservationValue {
+        site: observed.site.clone(),
+        // Of a host that is new with crawlgate it is the beginning of time, by every clock.
+        since: if observed.since.0.0 <= 0 { observed.since.0.0 } else { clocks.to_store(observed.since.0) },
+        seen: clocks.to_store(observed.seen),
+        named: observed.named,
+        cache: observed.behind_cache,
+    };
+    Fact { key: format!("o\n{}\n{instance}", observed.host), at, value: json(&value) }
+}
+
+/// Reads since when another instance observes a host.
+pub fn observation_of(key: &str, value: &str, clocks: Clocks) -> Option<Observation> {
+    let (host, _) = key.strip_prefix("o\n")?.split_once('\n')?;
+    let value: ObservationValue = serde_json::from_str(value).ok()?;
+    let since = if value.since <= 0 { Timestamp(value.since) } else { clocks.to_own(value.since) };
+    Some(Observation {
+        host: host.to_owned(),
+        site: value.site,
+        since: AsWritten(since),
+        seen: clocks.to_own(value.seen),
+        named: value.named,
+        behind_cache: value.cache,
+    })
+}
+
+/// The key of a file.
+pub fn file_key(version: Version) -> String {
+    format!("v\n{version}")
+}
+
+/// A file.
+pub fn file(version: Version, bytes: &[u8], at: i64) -> Fact {
+    Fact { key: file_key(version), at, value: STANDARD.encode(bytes) }
+}
+
+/// Reads a file. One whose bytes are not those of its version is none.
+pub fn file_of(fact: &Fact) -> Option<(Version, Arc<[u8]>)> {
+    let version = Version::parse(fact.key.strip_prefix("v\n")?)?;
+    let bytes: Arc<[u8]> = STANDARD.decode(&fact.value).ok()?.into();
+    (Version::of(&bytes) == version).then_some((version, bytes))
+}
+
+/// That an operator says that an instance is gone.
+pub fn gone(instance: &str, at: i64) -> Fact {
+    Fact { key: format!("g\n{instance}"), at, value: String::new() }
+}
+
+/// Reads it.
+pub fn gone_of(key: &str) -> Option<&str> {
+    key.strip_prefix("g\n")
+}

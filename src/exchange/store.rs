@@ -1,0 +1,150 @@
+//! [`Store`]: the place where instances meet, as the exchange sees it. Blocking; one thread calls it.
+//!
+//! In Redis or Valkey, each below one prefix:
+//!
+//! | key | type | holds |
+//! |---|---|---|
+//! | `epoch` | string | [`Identity::epoch`]: made once with `SET NX`, never written again, without an end |
+//! | `served` | sorted set | facts without a value: the key of the fact, with [`Fact::at`] as score, by `ZADD GT` |
+//! | `facts` | hash | facts with a value: the key of the fact, and `AT VALUE` (the number, a blank, the value) |
+//! | `members` | hash | the id of an instance, and its [`Member`] as JSON |
+//! | `log` | stream | [`Entry`] as JSON in the field `e`, by `XADD` with `MAXLEN ~ 20000` |
+//!
+//! No key has a time to live: what is over is deleted by [`Batch::forget`] and [`Batch::served_before`].
+
+use super::fact::Fact;
+use super::member::Member;
+use super::position::{Identity, Position};
+use serde::{Deserialize, Serialize};
+
+/// The clock of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StoreTime {
+    /// Milliseconds since 1970, of `TIME`.
+    pub milliseconds: i64,
+}
+
+/// An entry of the log: what an instance tells, and how far it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The instance as it stood when it wrote this.
+    pub member: Member,
+    /// What is new.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<Fact>,
+    /// Whether the instance wrote more into the sets than what is in the log: others read the sets again.
+    #[serde(default)]
+    pub sets: bool,
+    /// Whether somebody waits to hear that this entry was read: then members write their next one at once.
+    #[serde(default)]
+    pub asks: bool,
+}
+
+/// What one pipeline writes, in this order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// Facts that replace what stands there. Without a value: `ZADD GT` into `served`. With one: `HSET` into `facts`.
+    pub facts: Vec<Fact>,
+    /// Facts that must not replace anything: `ZADD GT`, or `HSETNX`. Files of robots.txt, which are large and never differ
+    /// for a key; and what others wrote, when a store starts over.
+    pub if_missing: Vec<Fact>,
+    /// Keys of facts with a value that are over: `HDEL`.
+    pub forget: Vec<String>,
+    /// Facts without a value from before this time are over: `ZREMRANGEBYSCORE`.
+    pub served_before: Option<i64>,
+    /// Ids of members that are over: `HDEL` from `members`.
+    pub forget_members: Vec<String>,
+    /// Entries of members that must not replace anything (`HSETNX` into `members`), when a store starts over.
+    pub members_if_missing: Vec<Member>,
+    /// The entry that goes into the log, last of all. Its [`Entry::member`] goes into `members` (`HSET`) before. `None` for a
+    /// part of what is written when a store starts over.
+    pub entry: Option<Entry>,
+}
+
+/// What came of a [`Batch`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// The store that took it.
+    pub identity: Identity,
+    /// The place of the entry, where there was one.
+    pub position: Option<Position>,
+}
+
+/// What stands in the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogRead {
+    /// The store that was read.
+    pub identity: Identity,
+    /// The last place of the log, whether it was read or not (`last-generated-id`).
+    pub last: Position,
+    /// The entries after the position that was asked for, in order; at most 1,000. `None` where the entry at that position
+    /// is not in the log any more (or never was): the sets must be read. An entry that cannot be understood counts as one:
+    /// see [`StoreError::Newer`].
+    pub entries: Option<Vec<(Position, Entry)>>,
+}
+
+/// Everything that stands in the sets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sets {
+    /// All facts, of both kinds, except for files of robots.txt (keys that begin with `v`).
+    pub facts: Vec<Fact>,
+    /// All members.
+    pub members: Vec<Member>,
+}
+
+/// Why the store did not answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// It cannot be reached, or did not answer in time. Whether a batch was written is not known; writing it again does no
+    /// harm.
+    #[error("{0}")]
+    Away(String),
+    /// It answered, and cannot be used as it is: it evicts, is too old, refuses the password, or the prefix holds something
+    /// else. The text says what the operator can do.
+    #[error("{0}")]
+    Unusable(String),
+    /// A later crawlgate wrote something that this one cannot read.
+    #[error("{0}")]
+    Newer(String),
+}
+
+/// The place where instances meet. Each call ends within a time-out of about 2 seconds.
+pub trait Store: Send {
+    /// Which store it is, and its time, read in one step. Where there is no epoch, `founding` becomes it (`SET NX`, then
+    /// `GET`): of several instances that find an empty store at once one founds it. Called before everything else, after
+    /// each error, and every 10 seconds.
+    ///
+    /// # Errors
+    /// See [`StoreError`].
+    fn identity(&mut self, founding: &str) -> Result<(Identity, StoreTime), StoreError>;
+
+    /// Writes a batch as one pipeline, the log last: a reader of the entry finds the facts in the sets. The identity is read
+    /// in the same connection *before* the writes; where it is not `expected`, nothing is written, and the identity that was
+    /// found is returned without a position. (A connection to one server does not change its `run_id`. The pipeline is
+    /// `MULTI`, `GET epoch`, the writes, `EXEC`; where the epoch in the answer is another one, that one is returned, and no
+    /// position.)
+    ///
+    /// # Errors
+    /// [`StoreError::Away`]: a part of it may have been written.
+    fn write(&mut self, expected: &Identity, batch: &Batch) -> Result<Written, StoreError>;
+
+    /// Reads the log after a position. The identity is that of the same connection, with the epoch read in the same `MULTI`.
+    /// The entry at `after` itself must still be there (`XRANGE after after`), or the reader has missed entries.
+    ///
+    /// # Errors
+    /// See [`StoreError`].
+    fn read(&mut self, after: Position) -> Result<LogRead, StoreError>;
+
+    /// Reads all sets: `HGETALL` and the like, or in parts with `HSCAN` and `ZSCAN`. Facts that are written meanwhile may be
+    /// missing: the reader goes on with the log from a position before.
+    ///
+    /// # Errors
+    /// See [`StoreError`].
+    fn read_sets(&mut self) -> Result<Sets, StoreError>;
+
+    /// Facts of the hash `facts` by their keys (`HMGET`), as far as they are there. For files of robots.txt.
+    ///
+    /// # Errors
+    /// See [`StoreError`].
+    fn fetch(&mut self, keys: &[String]) -> Result<Vec<Fact>, StoreError>;
+}

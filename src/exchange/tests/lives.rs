@@ -1,0 +1,393 @@
+//! Random lives of three instances and a store with every trouble, against an independent model of what each crawler may
+//! have cached: no obedient crawler is accused, and each violator is caught once all is well.
+//!
+//! `EXCHANGE_LIVES=100000` plays more of them; `EXCHANGE_SEED=N` one alone.
+
+use super::Dice;
+use super::life::{Disk, HOUR, Instance, Instances, Request, Word};
+use super::simulated::Simulated;
+use crate::verdict::Kind;
+use std::collections::BTreeMap;
+
+const START: i64 = 1_000_000_000_000;
+const SECOND: i64 = 1_000;
+const GRACE: i64 = 24 * HOUR * SECOND;
+const COUNT: usize = 3;
+
+/// What an obedient crawler has cached: versions with the time at which it got them. It goes by any that is young enough.
+#[derive(Default)]
+struct Copies(Vec<(usize, i64)>);
+
+/// What happened in lives, so that it is known that they try what they are for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    /// Requests of obedient crawlers that would be called violations without the word of the others.
+    waited: u64,
+    /// Requests of obedient crawlers by a copy that is not in force where they came.
+    stale: u64,
+    /// Of those, requests that the word of the others took back.
+    taken_back: u64,
+    requests: u64,
+    violations: u64,
+}
+
+struct Life {
+    tally: Tally,
+    seed: u64,
+    dice: Dice,
+    store: Simulated,
+    now: i64,
+    instances: Instances,
+    /// What processes left that do not run.
+    disks: BTreeMap<usize, (Disk, i64)>,
+    /// Processes that are stopped by a signal until then.
+    stopped: BTreeMap<usize, i64>,
+    cut_off: BTreeMap<usize, i64>,
+    ahead: [i64; COUNT],
+    copies: [Copies; 2],
+    runs: u64,
+    target: usize,
+    /// Versions that an instance is to publish from then on.
+    rolled_out: Vec<(usize, i64, usize)>,
+    caught: Option<i64>,
+    log: Vec<String>,
+}
+
+impl Life {
+    fn new(seed: u64) -> Life {
+        let mut dice = Dice(seed);
+        let ahead = [0; COUNT].map(|_| dice.below(8_001) - 4_000);
+        let store = Simulated::new(dice.next());
+        let target = usize::try_from(dice.below(8)).expect("small");
+        let mut life = Life {
+            seed,
+            dice,
+            store,
+            now: START,
+            instances: Instances::new(),
+            disks: BTreeMap::new(),
+            stopped: BTreeMap::new(),
+            cut_off: BTreeMap::new(),
+            ahead,
+            copies: Default::default(),
+            runs: 0,
+            target,
+            rolled_out: Vec::new(),
+            caught: None,
+            tally: Tally::default(),
+            log: Vec::new(),
+        };
+        // A crawler may have any file from before.
+        life.copies[0].0.push((0, START));
+        (0..COUNT).for_each(|number| life.start(number, Disk::default()));
+        life
+    }
+
+    fn say(&mut self, what: impl FnOnce() -> String) {
+        if std::env::var_os("EXCHANGE_SEED").is_some() {
+            let line = format!("{:>12.1} {}", (self.now - START) as f64 / 1e3, what());
+            self.log.push(line);
+        }
+    }
+
+    fn start(&mut self, number: usize, disk: Disk) {
+        self.say(|| format!("start {number}"));
+        self.runs += 1;
+        let run = self.seed.wrapping_mul(1_000).wrapping_add(self.runs);
+        let instance = Instance::start(number, disk, run, self.target, (self.ahead[number], self.now));
+        self.instances.insert(number, instance);
+    }
+
+    fn is_stopped(&self, number: usize) -> bool {
+        self.stopped.get(&number).is_some_and(|until| *until > self.now)
+    }
+
+    /// All instances that run take a turn, in any order.
+    fn turns(&mut self) {
+        let now = self.now;
+        self.store.change(|inner| inner.milliseconds = now);
+        let due: Vec<usize> = self.disks.iter().filter(|(_, (_, at))| *at <= now).map(|(number, _)| *number).collect();
+        for number in due {
+            if let Some((disk, _)) = self.disks.remove(&number) {
+                self.start(number, disk);
+            }
+        }
+        for (number, at, version) in std::mem::take(&mut self.rolled_out) {
+            match self.instances.get_mut(&number) {
+                Some(instance) if at <= now => instance.wanted = version,
+                _ if at <= now => {}
+                _ => self.rolled_out.push((number, at, version)),
+            }
+        }
+        let mut numbers: Vec<usize> = self.instances.keys().copied().collect();
+        if self.dice.one_in(2) {
+            numbers.reverse();
+        }
+        for number in numbers.into_iter().filter(|number| !self.is_stopped(*number)).collect::<Vec<_>>() {
+            let is_cut_off = self.cut_off.get(&number).is_some_and(|until| *until > now);
+            let Some(instance) = self.instances.get_mut(&number) else { continue };
+            let over = instance.turn(&self.store, is_cut_off, now);
+            over.into_iter().for_each(|(request, word)| self.recorded(number, &request, word));
+        }
+    }
+
+    fn recorded(&mut self, number: usize, request: &Request, word: Word) {
+        if word != Word::Violation {
+            self.tally.taken_back += u64::from(word == Word::TakenBack && !request.is_violator);
+            return;
+        }
+        let text = self.log.join("\n");
+        assert!(
+            request.is_violator,
+            "life {}: instance {number} accuses an obedient crawler at {:.1}: {request:?}\n{text}",
+            self.seed,
+            (self.now - START) as f64 / 1e3
+        );
+        self.tally.violations += 1;
+        self.caught.get_or_insert(self.now - request.true_ms);
+    }
+
+    /// Turns of about 200 ms for so long.
+    fn pass(&mut self, milliseconds: i64) {
+        let end = self.now + milliseconds;
+        while self.now < end {
+            self.now += 150 + self.dice.below(100);
+            self.turns();
+        }
+    }
+
+    /// An instance that runs, if there is one.
+    fn any(&mut self) -> Option<usize> {
+        let running: Vec<usize> = self.instances.keys().copied().filter(|number| !self.is_stopped(*number)).collect();
+        (!running.is_empty()).then(|| *self.dice.pick(&running))
+    }
+
+    fn fetch(&mut self) {
+        let Some(number) = self.any() else { return };
+        let crawler = usize::from(self.dice.one_in(2));
+        self.fetch_from(crawler, number);
+    }
+
+    fn fetch_from(&mut self, crawler: usize, number: usize) {
+        let now = self.now;
+        let Some(instance) = self.instances.get_mut(&number) else { return };
+        if instance.speaks(now) {
+            let version = instance.serve(crawler, now);
+            self.copies[crawler].0.push((version, now));
+            self.say(|| format!("crawler {crawler} gets {version} from {number}"));
+        }
+    }
+
+    /// An obedient crawler asks for what one of its copies allows.
+    fn obey(&mut self) {
+        let (crawler, now) = (usize::from(self.dice.one_in(2)), self.now);
+        let Some(number) = self.any() else { return };
+        let copies = &mut self.copies[crawler].0;
+        copies.retain(|(_, at)| now - at <= GRACE - SECOND);
+        if copies.is_empty() {
+            return;
+        }
+        let (version, _) = *self.dice.pick(copies);
+        self.obey_by(version, crawler, number);
+    }
+
+    fn obey_by(&mut self, version: usize, crawler: usize, number: usize) {
+        let now = self.now;
+        let path = usize::try_from(self.dice.below(3)).expect("small");
+        if version >> path & 1 == 1 {
+            return;
+        }
+        let Some(instance) = self.instances.get_mut(&number) else { return };
+        let kind = instance.ask(crawler, &format!("/p{path}/"), false, now);
+        self.tally.requests += 1;
+        self.tally.waited += u64::from(kind.is_none());
+        self.tally.stale += u64::from(kind == Some(Kind::StaleCopy));
+        self.say(|| format!("crawler {crawler} asks {number} for /p{path}/ by {version}: {kind:?}"));
+    }
+
+    /// A version comes into force, a crawler gets it, and asks another instance before that one has heard of it.
+    fn race(&mut self) {
+        let (Some(first), Some(second)) = (self.any(), self.any()) else { return };
+        let (crawler, now) = (usize::from(self.dice.one_in(2)), self.now);
+        let version = usize::try_from(self.dice.below(8)).expect("small");
+        let is_cut_off = self.cut_off.get(&first).is_some_and(|until| *until > now);
+        let Some(instance) = self.instances.get_mut(&first) else { return };
+        instance.wanted = version;
+        let over = instance.turn(&self.store, is_cut_off, now);
+        let is_in_force = instance.version == version;
+        over.into_iter().for_each(|(request, word)| self.recorded(first, &request, word));
+        self.fetch_from(crawler, first);
+        if is_in_force && self.copies[crawler].0.last() == Some(&(version, now)) {
+            (0..3).for_each(|_| self.obey_by(version, crawler, second));
+        }
+    }
+
+    fn violate(&mut self) -> Option<Kind> {
+        let (now, number) = (self.now, self.any()?);
+        self.instances.get_mut(&number)?.ask(2, "/never/", true, now)
+    }
+
+    /// Keeps the host in use.
+    fn visit_all(&mut self) {
+        let (now, all) = (self.now, self.instances.keys().copied().collect::<Vec<_>>());
+        for number in all.into_iter().filter(|number| !self.is_stopped(*number)).collect::<Vec<_>>() {
+            if let Some(instance) = self.instances.get_mut(&number) {
+                instance.ask(2, "/", false, now);
+            }
+        }
+    }
+
+    fn span(&mut self) -> i64 {
+        let (most, unit) = *self.dice.pick(&[(10, SECOND), (60, SECOND), (60, 60 * SECOND), (30, HOUR * SECOND)]);
+        (1 + self.dice.below(most)) * unit
+    }
+
+    fn trouble(&mut self) {
+        let (now, span) = (self.now, self.span());
+        let number = usize::try_from(self.dice.below(COUNT as i64)).expect("small");
+        let what = self.dice.below(12);
+        self.say(|| format!("trouble {what} with {number} for {:.1}", span as f64 / 1e3));
+        match what {
+            // The file of an origin changes by itself, as one instance fetches it.
+            0 => {
+                let version = usize::try_from(self.dice.below(8)).expect("small");
+                self.rolled_out.push((number, now, version));
+            }
+            1 => {
+                self.target = usize::try_from(self.dice.below(8)).expect("small");
+                let delay = self.dice.below(20) * SECOND;
+                let target = self.target;
+                self.rolled_out = (0..COUNT).map(|number| (number, now + number as i64 * delay, target)).collect();
+            }
+            2 => self.kill(number, span),
+            3 => {
+                let is_cut_off = self.cut_off.get(&number).is_some_and(|until| *until > now);
+                if !self.is_stopped(number)
+                    && let Some(instance) = self.instances.remove(&number)
+                {
+                    let disk = instance.end(&self.store, is_cut_off, now);
+                    self.disks.insert(number, (disk, now + span.min(30 * 60 * SECOND)));
+                }
+            }
+            4 => drop(self.stopped.insert(number, now + span)),
+            5 => drop(self.cut_off.insert(number, now + span)),
+            6 => self.store.change(|inner| {
+                inner.is_away = !inner.is_away;
+                inner.loses_answers = 0;
+            }),
+            7 => self.store.change(|inner| inner.loses_answers = if inner.loses_answers == 0 { 3 } else { 0 }),
+            8 => self.store.change(super::simulated::Inner::flush),
+            9 => self.store.change(super::simulated::Inner::fail_over),
+            10 => self.store.change(super::simulated::Inner::restart_from_backup),
+            _ => self.store.change(|inner| {
+                inner.restart();
+                inner.back_up();
+            }),
+        }
+    }
+
+    /// It is killed. It comes back with its state, or as another one, while its own is gone for good.
+    fn kill(&mut self, number: usize, span: i64) {
+        let Some(instance) = self.instances.remove(&number) else { return };
+        self.stopped.remove(&number);
+        if self.instances.len() == 2 && self.dice.one_in(4) {
+            // It is gone for good, without goodbye.
+            return;
+        }
+        let at = self.now + span.min(2 * HOUR * SECOND);
+        let disk = if self.dice.one_in(3) { Disk::default() } else { instance.disk };
+        self.disks.insert(number, (disk, at));
+    }
+
+    fn play(mut self) -> (Option<i64>, i64, Tally) {
+        self.pass(3 * SECOND);
+        for _ in 0..4 {
+            for _ in 0..6 {
+                self.episode();
+            }
+            // The host is in use, and hours pass.
+            let hours = 1 + self.dice.below(12);
+            self.hours(hours * 2);
+        }
+        self.end()
+    }
+
+    fn episode(&mut self) {
+        if self.dice.one_in(2) {
+            self.trouble();
+        }
+        for _ in 0..12 {
+            match self.dice.below(8) {
+                0 | 1 => self.fetch(),
+                2..=4 => self.obey(),
+                5 => drop(self.violate()),
+                6 => self.store.change(super::simulated::Inner::replicate),
+                _ => self.race(),
+            }
+            let pause = *self.dice.pick(&[1, 200, 400, 1_500]);
+            self.pass(pause);
+        }
+    }
+
+    fn hours(&mut self, halves: i64) {
+        for _ in 0..halves {
+            self.now += 30 * 60 * SECOND - 3 * SECOND;
+            self.pass(3 * SECOND);
+            self.visit_all();
+            self.obey();
+            self.pass(SECOND);
+        }
+    }
+
+    /// All is well from now on: says how long after a violation is recorded for the first time, and how long it took to be.
+    fn end(mut self) -> (Option<i64>, i64, Tally) {
+        self.store.change(|inner| (inner.is_away, inner.loses_answers) = (false, 0));
+        self.stopped.clear();
+        self.cut_off.clear();
+        let left: Vec<(usize, Disk)> =
+            std::mem::take(&mut self.disks).into_iter().map(|(number, (disk, _))| (number, disk)).collect();
+        left.into_iter().for_each(|(number, disk)| self.start(number, disk));
+        let well = self.now;
+        self.caught = None;
+        for _ in 0..2 * 54 {
+            self.now += 30 * 60 * SECOND - 8 * SECOND;
+            self.pass(2 * SECOND);
+            self.visit_all();
+            self.pass(SECOND);
+            self.violate();
+            self.pass(5 * SECOND);
+            if let Some(took) = self.caught {
+                return (Some(self.now - well), took, self.tally);
+            }
+        }
+        (None, 0, self.tally)
+    }
+}
+
+#[test]
+fn in_random_lives_no_obedient_crawler_is_accused_and_violators_are_caught() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let (first, count) = match number("EXCHANGE_SEED") {
+        Some(seed) => (seed, 1),
+        None => (1, number("EXCHANGE_LIVES").unwrap_or(20)),
+    };
+    let (mut worst, mut slowest, mut all) = (0, 0, Tally::default());
+    for seed in first..first + count {
+        let life = Life::new(seed);
+        let (well_after, took, tally) = life.play();
+        all.requests += tally.requests;
+        all.waited += tally.waited;
+        all.taken_back += tally.taken_back;
+        all.stale += tally.stale;
+        all.violations += tally.violations;
+        let well_after = well_after.unwrap_or_else(|| panic!("life {seed}: no violator is caught in the end"));
+        (worst, slowest) = (worst.max(well_after), slowest.max(took));
+    }
+    eprintln!(
+        "{count} lives, {all:?}: caught at the latest {:.1} h after all was well, {:.1} s after the request",
+        worst as f64 / 3.6e6,
+        slowest as f64 / 1e3
+    );
+    let tried = [all.waited, all.taken_back, all.stale, all.violations];
+    assert!(count == 1 || tried.iter().all(|tried| *tried > 0), "{all:?}");
+}

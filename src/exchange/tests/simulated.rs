@@ -1,0 +1,206 @@
+//! A store in memory that can be away, slow, flushed, restored and failed over.
+
+use super::Dice;
+use crate::exchange::fact::Merged;
+use crate::exchange::{
+    Batch, Entry, Fact, Identity, LogRead, Member, Position, Sets, Store, StoreError, StoreTime, Written,
+};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+/// What stands in the store.
+#[derive(Clone, Debug, Default)]
+struct Content {
+    epoch: Option<String>,
+    served: Merged,
+    facts: BTreeMap<String, (i64, String)>,
+    members: BTreeMap<String, Member>,
+    log: Vec<(Position, Entry)>,
+    last: Position,
+}
+
+#[derive(Debug)]
+pub struct Inner {
+    content: Content,
+    run: u64,
+    pub milliseconds: i64,
+    pub is_away: bool,
+    /// One in so many writes is applied and not answered; none at 0.
+    pub loses_answers: i64,
+    /// What a replica has, and what a backup has.
+    replica: Content,
+    backup: Content,
+    dice: Dice,
+    longest_log: usize,
+}
+
+/// The store itself, as the world sees it.
+#[derive(Clone)]
+pub struct Simulated(pub Arc<Mutex<Inner>>);
+
+impl Simulated {
+    pub fn new(seed: u64) -> Simulated {
+        let inner = Inner {
+            content: Content::default(),
+            run: 1,
+            milliseconds: 0,
+            is_away: false,
+            loses_answers: 0,
+            replica: Content::default(),
+            backup: Content::default(),
+            dice: Dice(seed),
+            longest_log: 200,
+        };
+        Simulated(Arc::new(Mutex::new(inner)))
+    }
+
+    pub fn change<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> T {
+        change(&mut self.0.lock().expect("one thread"))
+    }
+}
+
+impl Inner {
+    pub fn replicate(&mut self) {
+        self.replica = self.content.clone();
+    }
+
+    pub fn back_up(&mut self) {
+        self.backup = self.content.clone();
+    }
+
+    pub fn flush(&mut self) {
+        // Ids of a stream begin anew; those of the next entries are by the clock.
+        self.content = Content::default();
+    }
+
+    pub fn restart_from_backup(&mut self) {
+        self.content = self.backup.clone();
+        self.run += 1;
+    }
+
+    pub fn restart(&mut self) {
+        self.run += 1;
+    }
+
+    pub fn fail_over(&mut self) {
+        self.content = self.replica.clone();
+        self.run += 1;
+    }
+
+    fn identity(&mut self, founding: Option<&str>) -> Identity {
+        if let Some(founding) = founding {
+            let founding = format!("{founding}@{}", self.milliseconds);
+            self.content.epoch.get_or_insert(founding);
+        }
+        Identity { run_id: self.run.to_string(), epoch: self.content.epoch.clone().unwrap_or_default() }
+    }
+
+    fn add(&mut self, fact: &Fact, replaces: bool) {
+        let Content { served, facts, .. } = &mut self.content;
+        if fact.value.is_empty() {
+            served.add(fact.clone());
+        } else if replaces {
+            facts.insert(fact.key.clone(), (fact.at, fact.value.clone()));
+        } else {
+            facts.entry(fact.key.clone()).or_insert((fact.at, fact.value.clone()));
+        }
+    }
+
+    fn write(&mut self, batch: &Batch) -> Option<Position> {
+        batch.facts.iter().for_each(|fact| self.add(fact, true));
+        batch.if_missing.iter().for_each(|fact| self.add(fact, false));
+        for key in &batch.forget {
+            self.content.facts.remove(key);
+        }
+        if let Some(before) = batch.served_before {
+            self.content.served.retain(|_, at, _| at >= before);
+        }
+        for id in &batch.forget_members {
+            self.content.members.remove(id);
+        }
+        for member in &batch.members_if_missing {
+            self.content.members.entry(member.id.clone()).or_insert_with(|| member.clone());
+        }
+        let entry = batch.entry.as_ref()?;
+        self.content.members.insert(entry.member.id.clone(), entry.member.clone());
+        let now = u64::try_from(self.milliseconds).expect("after 1970");
+        let last = self.content.last;
+        let position = if now > last.milliseconds {
+            Position { milliseconds: now, sequence: 0 }
+        } else {
+            Position { sequence: last.sequence + 1, ..last }
+        };
+        self.content.last = position;
+        self.content.log.push((position, entry.clone()));
+        if self.content.log.len() > self.longest_log {
+            self.content.log.drain(..self.longest_log / 4);
+        }
+        Some(position)
+    }
+}
+
+/// The store as an instance reaches it, which may be cut off from it.
+pub struct OnThread<'a>(pub &'a Simulated, pub bool);
+
+impl OnThread<'_> {
+    fn reach<T>(&self, ask: impl FnOnce(&mut Inner) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let mut inner = self.0.0.lock().expect("one thread");
+        if inner.is_away || self.1 {
+            return Err(StoreError::Away("connection refused".into()));
+        }
+        ask(&mut inner)
+    }
+}
+
+impl Store for OnThread<'_> {
+    fn identity(&mut self, founding: &str) -> Result<(Identity, StoreTime), StoreError> {
+        self.reach(|inner| {
+            let identity = inner.identity(Some(founding));
+            Ok((identity, StoreTime { milliseconds: inner.milliseconds }))
+        })
+    }
+
+    fn write(&mut self, expected: &Identity, batch: &Batch) -> Result<Written, StoreError> {
+        self.reach(|inner| {
+            let identity = inner.identity(None);
+            if identity != *expected {
+                return Ok(Written { identity, position: None });
+            }
+            let position = inner.write(batch);
+            let many = inner.loses_answers;
+            if many > 0 && inner.dice.one_in(many) {
+                return Err(StoreError::Away("timed out".into()));
+            }
+            Ok(Written { identity, position })
+        })
+    }
+
+    fn read(&mut self, after: Position) -> Result<LogRead, StoreError> {
+        self.reach(|inner| {
+            let identity = inner.identity(None);
+            let log = &inner.content.log;
+            let place = log.binary_search_by_key(&after, |(position, _)| *position).ok();
+            let entries = place.map(|place| log[place + 1..].iter().take(1_000).cloned().collect());
+            Ok(LogRead { identity, last: inner.content.last, entries })
+        })
+    }
+
+    fn read_sets(&mut self) -> Result<Sets, StoreError> {
+        self.reach(|inner| {
+            let Content { served, facts, members, .. } = &inner.content;
+            let valued = facts.iter().filter(|(key, _)| !key.starts_with('v'));
+            let valued = valued.map(|(key, (at, value))| Fact { key: key.clone(), at: *at, value: value.clone() });
+            Ok(Sets { facts: served.iter().chain(valued).collect(), members: members.values().cloned().collect() })
+        })
+    }
+
+    fn fetch(&mut self, keys: &[String]) -> Result<Vec<Fact>, StoreError> {
+        self.reach(|inner| {
+            let found = keys.iter().filter_map(|key| {
+                let (at, value) = inner.content.facts.get(key)?;
+                Some(Fact { key: key.clone(), at: *at, value: value.clone() })
+            });
+            Ok(found.collect())
+        })
+    }
+}

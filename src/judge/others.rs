@@ -1,0 +1,116 @@
+//! [`Others`]: what this instance owes to other instances in front of the same sites. The record of a violation waits until
+//! all of them have told what they served, and is judged once more by what came in. Two states of a record: waiting, and
+//! written. Must not know how instances talk.
+
+use super::outcome::KeptOutcome;
+use super::request::KeptRequest;
+use super::{Judged, Outcome, RequestFacts};
+use crate::exchange::{CONFIRM_WITHIN, Gauge};
+use crate::time::Timestamp;
+use crate::verdict::{Decision, HistoryBasis, Kind};
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Records that wait at most. One more is `unproven`.
+const MOST: usize = 4_096;
+
+/// A record that waits.
+pub(super) struct Waiting {
+    /// The entry of the log that every other instance must have read.
+    ticket: u64,
+    /// By the time that was lived through.
+    deadline: Duration,
+    pub request: KeptRequest,
+    pub judged: Judged,
+    pub outcome: KeptOutcome,
+}
+
+/// A record that waits no more.
+pub(super) struct Over {
+    pub is_confirmed: bool,
+    pub record: Waiting,
+}
+
+/// What became of records that waited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settled {
+    /// Violations.
+    pub confirmed: u64,
+    /// What another instance served allowed the request, or may have.
+    pub refuted: u64,
+    /// Nobody confirmed them in time.
+    pub unconfirmed: u64,
+}
+
+/// Other instances, as requests know them.
+pub struct Others {
+    gauge: Arc<Gauge>,
+    waiting: Mutex<VecDeque<Waiting>>,
+}
+
+impl Others {
+    /// With what the exchange says.
+    pub fn new(gauge: Arc<Gauge>) -> Others {
+        Others { gauge, waiting: Mutex::default() }
+    }
+
+    /// Whether this instance may not answer requests for robots.txt: the others may have published something else since they
+    /// last heard of it, and would not know what it served.
+    pub fn is_silent(&self, now: Timestamp) -> bool {
+        self.gauge.speaks_until.load(Ordering::Relaxed) <= now.0
+    }
+
+    /// How many records wait.
+    pub fn waiting(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Keeps a record until it is confirmed; says whether there was room.
+    pub(super) fn wait(&self, request: &RequestFacts<'_>, judged: &Judged, outcome: &Outcome<'_>) -> bool {
+        let mut waiting = self.lock();
+        if waiting.len() >= MOST {
+            return false;
+        }
+        waiting.push_back(Waiting {
+            ticket: self.gauge.next_entry.load(Ordering::SeqCst),
+            deadline: request.lived + CONFIRM_WITHIN,
+            request: KeptRequest::of(request),
+            judged: judged.clone(),
+            outcome: KeptOutcome::of(outcome),
+        });
+        true
+    }
+
+    /// Takes out the records that all other instances have confirmed, and those that waited for too long. `confirmed` is
+    /// the last entry of the log that all of them have read.
+    pub(super) fn take(&self, confirmed: Option<u64>, lived: Duration) -> Vec<Over> {
+        let is_confirmed = |waits: &Waiting| confirmed.is_some_and(|confirmed| waits.ticket <= confirmed);
+        let mut waiting = self.lock();
+        let all = std::mem::take(&mut *waiting);
+        let (over, rest): (VecDeque<_>, VecDeque<_>) =
+            all.into_iter().partition(|waits| is_confirmed(waits) || lived >= waits.deadline);
+        *waiting = rest;
+        over.into_iter().map(|record| Over { is_confirmed: is_confirmed(&record), record }).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Judged {
+    /// Whether the decision accuses the crawler of what depends on the robots.txt that it was served.
+    pub(super) fn accuses(&self) -> bool {
+        let decision = &self.decision;
+        decision.trap_hit || matches!(decision.kind, Kind::Violation | Kind::TooFast)
+    }
+
+    /// The same, where it is not known what other instances served.
+    pub(super) fn unproven(&self) -> Judged {
+        let decision =
+            Decision { kind: Kind::Unproven, never_fetched: false, trap_hit: false, ..self.decision.clone() };
+        Judged { decision, basis: HistoryBasis::Unknown, ..self.clone() }
+    }
+}

@@ -1,0 +1,15 @@
+//! The Valkey or Redis where several instances meet: [`SharedStore`] speaks to it for `exchange`. It blocks, and one
+//! thread has it. Must not know what the facts mean.
+//!
+//! A connection is in one of two states: there is none, or there is one to a server that was examined. Each call without one
+//! makes one and examines the server ([`examine`]); each error ends it.
+
+mod commands;
+mod connection;
+mod examine;
+mod refusal;
+mod sets;
+mod store;
+
+pub use connection::SharedStore;
+pub use refusal::Refusal;

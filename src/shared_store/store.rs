@@ -1,0 +1,168 @@
+//! What `exchange` asks of the store, as commands of Redis. `exchange::store` has the table of keys.
+
+use super::commands::{last, run};
+use super::connection::{Connected, SharedStore};
+use super::examine::MARK;
+use super::sets::{self, read_fact, write_fact};
+use crate::exchange::{Batch, Entry, Fact, Identity, LogRead, Position, Sets, Store, StoreError, StoreTime, Written};
+use redis::{Pipeline, RedisResult};
+use std::collections::HashMap;
+
+/// How many entries the log has at the least; Redis cuts whole nodes off beyond it.
+const LOG: usize = 20_000;
+/// How many entries are read at once.
+const MOST_ENTRIES: usize = 1_000;
+/// Keys that no instance has touched for so long end by themselves: 40 days, longer than facts are kept.
+const END: u64 = 40 * 86_400;
+
+/// An entry of a stream: its place, and its fields.
+type RawEntry = (String, HashMap<String, String>);
+
+impl Store for SharedStore {
+    fn identity(&mut self, founding: &str) -> Result<(Identity, StoreTime), StoreError> {
+        let keys = ["epoch", "served", "facts", "members", "log"].map(|name| self.key(name));
+        self.ask(|connected| {
+            let mut pipeline = redis::pipe();
+            pipeline.cmd("SET").arg(&keys[0]).arg(format!("{MARK}{founding}")).arg("NX");
+            for key in &keys {
+                pipeline.cmd("EXPIRE").arg(key).arg(END);
+            }
+            pipeline.cmd("GET").arg(&keys[0]).cmd("TIME");
+            let mut answers = run(&mut connected.connection, &pipeline)?.unwrap_or_default();
+            let (seconds, micros): (i64, i64) = last(&mut answers)?;
+            let epoch = last(&mut answers)?;
+            Ok((connected.identity(epoch), StoreTime { milliseconds: seconds * 1_000 + micros / 1_000 }))
+        })
+    }
+
+    fn write(&mut self, expected: &Identity, batch: &Batch) -> Result<Written, StoreError> {
+        let (epoch, pipeline) = (self.key("epoch"), self.pipeline(batch)?);
+        let has_entry = batch.entry.is_some();
+        self.ask(|connected| {
+            let mut watch = redis::pipe();
+            watch.cmd("WATCH").arg(&epoch).cmd("GET").arg(&epoch);
+            let mut answers = run(&mut connected.connection, &watch)?.unwrap_or_default();
+            let identity = connected.identity(last(&mut answers)?);
+            if identity != *expected || pipeline.is_empty() {
+                redis::cmd("UNWATCH").exec(&mut connected.connection)?;
+                return Ok(Written { identity, position: None });
+            }
+            // The epoch was written in between: the next turn says what it is.
+            let Some(mut answers) = run(&mut connected.connection, &pipeline)? else {
+                return Ok(Written { identity: connected.identity(None), position: None });
+            };
+            let position: Option<String> = if has_entry { last(&mut answers)? } else { None };
+            Ok(Written { identity, position: position.and_then(|position| position.parse().ok()) })
+        })
+    }
+
+    fn read(&mut self, after: Position) -> Result<LogRead, StoreError> {
+        let (epoch, log) = (self.key("epoch"), self.key("log"));
+        let (identity, newest, raw) = self.ask(|connected| {
+            let mut pipeline = redis::pipe();
+            pipeline.atomic().cmd("GET").arg(&epoch);
+            pipeline.cmd("XREVRANGE").arg(&log).arg("+").arg("-").arg("COUNT").arg(1);
+            pipeline.cmd("XRANGE").arg(&log).arg(after.to_string()).arg("+").arg("COUNT").arg(MOST_ENTRIES + 1);
+            let mut answers = run(&mut connected.connection, &pipeline)?.unwrap_or_default();
+            let (entries, newest): (Vec<RawEntry>, Vec<RawEntry>) = (last(&mut answers)?, last(&mut answers)?);
+            Ok((connected.identity(last(&mut answers)?), newest, entries))
+        })?;
+        let last = newest.first().map(|(place, _)| position(place)).transpose()?.unwrap_or_default();
+        let mut raw = raw.into_iter();
+        let is_there = raw.next().map(|(place, _)| position(&place)).transpose()? == Some(after);
+        let entries = is_there.then(|| raw.map(entry).collect::<Result<Vec<_>, StoreError>>()).transpose()?;
+        Ok(LogRead { identity, last, entries })
+    }
+
+    fn read_sets(&mut self) -> Result<Sets, StoreError> {
+        let (served, facts, members) = (self.key("served"), self.key("facts"), self.key("members"));
+        let (served, facts, members) = self.ask(|connected| {
+            let connection = &mut connected.connection;
+            let served: Vec<(String, f64)> = sets::scan(connection, "ZSCAN", &served, None)?;
+            let facts: Vec<(String, String)> = sets::scan(connection, "HSCAN", &facts, Some("[^v]*"))?;
+            let members: HashMap<String, String> = redis::cmd("HGETALL").arg(&members).query(connection)?;
+            Ok((served, facts, members))
+        })?;
+        // Scores are whole seconds, far below where a double loses them.
+        let served = served.into_iter().map(|(key, at)| Ok(Fact { key, at: at as i64, value: String::new() }));
+        let facts = served.chain(facts.into_iter().map(|(key, written)| read_fact(key, &written)));
+        let facts = facts.collect::<Result<_, StoreError>>()?;
+        let members = members.values().map(|written| read_json(written)).collect::<Result<_, StoreError>>()?;
+        Ok(Sets { facts, members })
+    }
+
+    fn fetch(&mut self, keys: &[String]) -> Result<Vec<Fact>, StoreError> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let facts = self.key("facts");
+        let written: Vec<Option<String>> =
+            self.ask(|connected| redis::cmd("HMGET").arg(&facts).arg(keys).query(&mut connected.connection))?;
+        let found = keys.iter().zip(written).filter_map(|(key, written)| Some((key, written?)));
+        found.map(|(key, written)| read_fact(key.clone(), &written)).collect()
+    }
+}
+
+impl SharedStore {
+    fn ask<T>(&mut self, ask: impl FnOnce(&mut Connected) -> RedisResult<T>) -> Result<T, StoreError> {
+        let url = self.url().clone();
+        self.with(|connected| ask(connected).map_err(|error| super::refusal::of_error(&error, &url)))
+    }
+
+    /// What writes a batch, all of it or nothing.
+    fn pipeline(&self, batch: &Batch) -> Result<Pipeline, StoreError> {
+        let [served, facts, members, log] = ["served", "facts", "members", "log"].map(|name| self.key(name));
+        let mut pipeline = redis::pipe();
+        pipeline.atomic();
+        for (fact, command) in
+            batch.facts.iter().map(|fact| (fact, "HSET")).chain(batch.if_missing.iter().map(|fact| (fact, "HSETNX")))
+        {
+            match fact.value.is_empty() {
+                true => pipeline.cmd("ZADD").arg(&served).arg("GT").arg(fact.at).arg(&fact.key),
+                false => pipeline.cmd(command).arg(&facts).arg(&fact.key).arg(write_fact(fact)),
+            };
+        }
+        if !batch.forget.is_empty() {
+            pipeline.cmd("HDEL").arg(&facts).arg(&batch.forget);
+        }
+        if let Some(before) = batch.served_before {
+            pipeline.cmd("ZREMRANGEBYSCORE").arg(&served).arg("-inf").arg(format!("({before}"));
+        }
+        if !batch.forget_members.is_empty() {
+            pipeline.cmd("HDEL").arg(&members).arg(&batch.forget_members);
+        }
+        for member in &batch.members_if_missing {
+            pipeline.cmd("HSETNX").arg(&members).arg(&member.id).arg(write_json(member)?);
+        }
+        if let Some(entry) = &batch.entry {
+            pipeline.cmd("HSET").arg(&members).arg(&entry.member.id).arg(write_json(&entry.member)?);
+            pipeline.cmd("XADD").arg(&log).arg("MAXLEN").arg("~").arg(LOG).arg("*").arg("e").arg(write_json(entry)?);
+        }
+        Ok(pipeline)
+    }
+}
+
+impl Connected {
+    fn identity(&self, epoch: Option<String>) -> Identity {
+        let epoch = epoch.unwrap_or_default();
+        Identity { run_id: self.server.run_id.clone(), epoch: epoch.strip_prefix(MARK).unwrap_or(&epoch).to_owned() }
+    }
+}
+
+fn position(place: &str) -> Result<Position, StoreError> {
+    place.parse().map_err(|error| StoreError::Newer(format!("{error}")))
+}
+
+fn entry((place, fields): RawEntry) -> Result<(Position, Entry), StoreError> {
+    let written = fields.get("e").map(String::as_str).unwrap_or_default();
+    Ok((position(&place)?, read_json(written)?))
+}
+
+/// Reads what an instance wrote.
+fn read_json<T: serde::de::DeserializeOwned>(written: &str) -> Result<T, StoreError> {
+    serde_json::from_str(written).map_err(|error| StoreError::Newer(sets::cannot_read(&error)))
+}
+
+fn write_json(value: &impl serde::Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|error| StoreError::Unusable(format!("cannot write a fact: {error}")))
+}

@@ -1,0 +1,107 @@
+//! What changes while other instances cannot be told: robots.txt waits, each site for itself, and everything else does not.
+
+use super::*;
+use crate::policy::Version;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+const START: Timestamp = Timestamp(1_000_000);
+
+/// Other instances, as far as they can be told.
+struct Told {
+    is_away: Arc<AtomicBool>,
+    published: Arc<AtomicUsize>,
+}
+
+impl Announce for Told {
+    fn announce(&self, _log: &PublicationLog, _files: &[(Version, Arc<[u8]>)]) -> Result<(), String> {
+        if self.is_away.load(Ordering::SeqCst) { Err("connection refused".into()) } else { Ok(()) }
+    }
+
+    fn published(&self, _log: &PublicationLog) {
+        self.published.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+struct World {
+    directory: tempfile::TempDir,
+    live: Arc<SiteManager>,
+    is_away: Arc<AtomicBool>,
+    published: Arc<AtomicUsize>,
+}
+
+fn write(directory: &Path, site: &str, rule: &str, mode: &str) {
+    let text = format!(
+        "hosts: [{site}.example]\nrobots: {{ origin: replace, groups: [{{ agents: '*', disallow: [{rule}] }}] }}\nenforcement: {{ mode: {mode} }}\n"
+    );
+    fs::write(directory.join(format!("{site}.yaml")), text).expect("written");
+}
+
+impl World {
+    fn new() -> World {
+        let directory = tempfile::tempdir().expect("a directory");
+        for site in ["one", "two"] {
+            write(directory.path(), site, "/a", "observe");
+        }
+        let (store, remembered) = StateStore::in_memory_only();
+        let options = SiteOptions {
+            policies: directory.path().to_owned(),
+            strict: false,
+            may_be_missing: false,
+            origins: KnownOrigins::default(),
+            published_proof: false,
+        };
+        let live = SiteManager::start(options, (&store, &remembered), Registry::builtin(), START);
+        let live = live.unwrap_or_else(|error| panic!("{error}"));
+        let (is_away, published) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
+        live.announce_through(Box::new(Told { is_away: is_away.clone(), published: published.clone() }));
+        World { directory, live, is_away, published }
+    }
+
+    fn write(&self, site: &str, rule: &str, mode: &str) {
+        write(self.directory.path(), site, rule, mode);
+    }
+
+    fn of(&self, site: &str) -> (Version, String) {
+        let snapshot = self.live.snapshot();
+        let entry = &snapshot.sites()[snapshot.site_named(site).expect("the site")];
+        (entry.site.robots_txt.version, format!("{:?}", entry.site.policy.enforcement.site.mode))
+    }
+}
+
+#[test]
+fn a_robots_txt_waits_and_other_sites_do_not() {
+    let world = World::new();
+    let (one, two) = (world.of("one"), world.of("two"));
+    world.write("one", "/b", "enforce");
+    world.write("two", "/a", "enforce");
+    let report = world.live.reload(START.plus(Duration::from_secs(1)));
+    assert!(report.waiting.is_some_and(|waiting| waiting.contains("the store of the exchange")));
+    assert_eq!(world.of("one"), one, "its new robots.txt waits, with its mode");
+    assert_eq!(world.of("two").0, two.0);
+    assert_ne!(world.of("two").1, two.1, "a mode waits for nothing");
+    assert_eq!(world.published.load(Ordering::SeqCst), 0);
+    assert!(!world.live.publish_deferred(START.plus(Duration::from_secs(2))));
+    world.is_away.store(false, Ordering::SeqCst);
+    assert!(world.live.publish_deferred(START.plus(Duration::from_secs(3))));
+    assert_ne!(world.of("one").0, one.0);
+    assert_eq!(world.published.load(Ordering::SeqCst), 1);
+    assert!(world.live.status(START).warnings.is_empty());
+}
+
+#[test]
+fn a_host_that_moves_waits_with_both_sites() {
+    let world = World::new();
+    let before = world.live.snapshot();
+    let text = fs::read_to_string(world.directory.path().join("two.yaml")).expect("read");
+    fs::remove_file(world.directory.path().join("two.yaml")).expect("removed");
+    fs::write(world.directory.path().join("three.yaml"), text).expect("written");
+    world.live.reload(START.plus(Duration::from_secs(1)));
+    let names =
+        |snapshot: &Snapshot| -> Vec<String> { snapshot.sites().iter().map(|entry| entry.site.name.clone()).collect() };
+    assert_eq!(names(&world.live.snapshot()), names(&before));
+    world.is_away.store(false, Ordering::SeqCst);
+    assert!(world.live.publish_deferred(START.plus(Duration::from_secs(2))));
+    assert_ne!(names(&world.live.snapshot()), names(&before));
+}

@@ -1,0 +1,402 @@
+//! [`ExchangeThread`]: the exchange of one instance, connected to what it judges by. One thread takes a turn every 200 ms; the
+//! publisher announces through it before anything comes into force. Must not know which store it is.
+//!
+//! Locks: the publisher holds its own while it announces. So a turn never asks the sites for anything while it holds that of
+//! the exchange.
+
+use super::instance::Instance;
+use super::repeated::Repeated;
+use crate::clock::Clock;
+use crate::exchange::records::ServedVersion;
+use crate::exchange::{
+    Before, Exchange, ExchangeStatus, Gauge, Identity, Me, Memory, Now, OfOthers, Outbox, Store, TURN, Totals,
+};
+use crate::history::PublicationLog;
+use crate::judge::Others;
+use crate::ledger::{Ledger, ServedCopy};
+use crate::policy::{Snapshot, Version};
+use crate::sites::{self, Announce, Publications};
+use crate::state::{ExchangeMembership, Fact, Facts, Observation, PreviousRun, Remembered, StateStore};
+use crate::time::Timestamp;
+use arc_swap::ArcSwap;
+use sha2::{Digest, Sha256};
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, UNIX_EPOCH};
+
+/// The exchange of this instance.
+pub struct ExchangeThread {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<Repeated>>,
+}
+
+struct Shared {
+    core: Mutex<Core>,
+    instance: Arc<Instance>,
+    state: StateStore,
+    others: Arc<Others>,
+    announcing: Mutex<Option<Timestamp>>,
+    confirmations: Mutex<Totals>,
+    membership: Mutex<ExchangeMembership>,
+    /// A digest of the policies of a snapshot, by its generation.
+    policies: Mutex<(u64, String)>,
+    /// What other instances publish, while a reload is being made here.
+    of_others: Mutex<Option<sites::Others>>,
+    /// How the exchange stood after the last turn: a status waits for no store.
+    status: ArcSwap<ExchangeStatus>,
+}
+
+struct Core {
+    exchange: Exchange,
+    store: Box<dyn Store>,
+}
+
+/// The store, and the name by which people know this instance.
+pub struct ExchangeOptions {
+    /// Where instances meet.
+    pub store: Box<dyn Store>,
+    /// The name of this machine.
+    pub host: String,
+}
+
+impl ExchangeThread {
+    /// Makes the instance one of several. To be called before anything is served: until the store is reached, `/robots.txt` is
+    /// answered 503, and no crawler is accused. Takes the first turn before it returns.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn start(
+        (instance, state): (Arc<Instance>, StateStore),
+        remembered: &Remembered,
+        options: ExchangeOptions,
+    ) -> io::Result<Arc<ExchangeThread>> {
+        let (before, id) = before(remembered);
+        let me = me(id, options.host, &instance);
+        let mut membership = ExchangeMembership {
+            id: me.id.clone(),
+            run: me.run.clone(),
+            store_run: String::new(),
+            store_epoch: String::new(),
+            has_left: false,
+        };
+        if let Some(Identity { run_id, epoch }) = before.identity.clone() {
+            (membership.store_run, membership.store_epoch) = (run_id, epoch);
+        }
+        let (outbox, gauge) = (Arc::new(Outbox::default()), Arc::new(Gauge::default()));
+        tell(&instance.ledger, &outbox);
+        let others = Arc::new(Others::new(gauge.clone()));
+        instance.judge.go_by(others.clone());
+        instance.recorder.go_by(others.clone());
+        // Nothing changes what is published before the threads of upkeep begin.
+        let Publications { log, files } = instance.sites.published();
+        let exchange = Exchange::new(me, before, (outbox, gauge), log, files);
+        let shared = Arc::new(Shared {
+            core: Mutex::new(Core { exchange, store: options.store }),
+            instance: instance.clone(),
+            state,
+            others,
+            announcing: Mutex::default(),
+            confirmations: Mutex::default(),
+            membership: Mutex::new(membership),
+            policies: Mutex::default(),
+            of_others: Mutex::default(),
+            status: ArcSwap::default(),
+        });
+        shared.keep_membership();
+        instance.sites.announce_through(Box::new(Announcing(Arc::downgrade(&shared))));
+        shared.turn();
+        let exchange = ExchangeThread { shared, thread: Mutex::default() };
+        exchange.resume()?;
+        Ok(Arc::new(exchange))
+    }
+
+    /// Goes on after [`ExchangeThread::stop`]: no other process took the place of this one.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn resume(&self) -> io::Result<()> {
+        let turning = self.shared.clone();
+        let work = move || {
+            turning.turn();
+            TURN
+        };
+        *lock(&self.thread) = Some(Repeated::start("exchange", work)?);
+        Ok(())
+    }
+
+    /// How the exchange stands.
+    pub fn status(&self) -> ExchangeStatus {
+        let shared = &self.shared;
+        let mut status = ExchangeStatus::clone(&shared.status.load());
+        let confirmations = *lock(&shared.confirmations);
+        status.totals.confirmed = confirmations.confirmed;
+        status.totals.refuted = confirmations.refuted;
+        status.totals.unconfirmed = confirmations.unconfirmed;
+        status.announcement_waits_since = *lock(&shared.announcing);
+        status.records_waiting = shared.others.waiting();
+        status
+    }
+
+    /// Takes an instance for gone that will not come back.
+    ///
+    /// # Errors
+    /// No other instance has this id.
+    pub fn forget(&self, id: &str) -> Result<(), String> {
+        self.shared.core().exchange.forget(id)
+    }
+
+    /// Stops without a goodbye: another process goes on in the place of this one.
+    pub fn stop(&self) {
+        if let Some(thread) = lock(&self.thread).take() {
+            thread.close();
+        }
+    }
+
+    /// Tells everything and leaves. Nothing may be served any more. After [`ExchangeThread::stop`] another process has the
+    /// place of this one, and there is nothing to say.
+    pub fn close(&self) {
+        let Some(thread) = lock(&self.thread).take() else { return };
+        thread.close();
+        let shared = &self.shared;
+        let Instance { recorder, judge, clock, .. } = &*shared.instance;
+        recorder.settle(None, Duration::MAX, judge);
+        let left = {
+            let mut core = shared.core();
+            let Core { exchange, store } = &mut *core;
+            exchange.leave(store.as_mut(), now(clock))
+        };
+        match left {
+            Ok(()) => lock(&shared.membership).has_left = true,
+            Err(error) => tracing::warn!(
+                "cannot say goodbye to the other instances: {error}; they accuse no crawler until this instance is back, or \
+                 for 25 hours (`crawlgate instances forget` ends that)"
+            ),
+        }
+        shared.keep_membership();
+    }
+}
+
+/// What the run before left, and the id of this instance.
+fn before(remembered: &Remembered) -> (Before, String) {
+    let known = remembered.facts.exchange_memberships.last().map(|(_, membership)| membership.clone());
+    let identity = known.as_ref().filter(|known| !known.store_epoch.is_empty());
+    let identity = identity.map(|known| Identity { run_id: known.store_run.clone(), epoch: known.store_epoch.clone() });
+    let previous = remembered.previous_run;
+    let is_clean = matches!(previous, PreviousRun::Clean { .. });
+    let unreported_since = match previous {
+        // The process before may still serve what it had in force.
+        _ if remembered.is_handed_over => previous.end(),
+        PreviousRun::Unknown => known.as_ref().map(|_| Timestamp(i64::MIN)),
+        previous => previous.unknown_since(),
+    };
+    let before = Before {
+        run: known.as_ref().map(|known| known.run.clone()),
+        identity,
+        has_left: is_clean && known.as_ref().is_some_and(|known| known.has_left),
+        has_observed: remembered.facts != Facts::default(),
+        unreported_since,
+    };
+    let id = known.map_or_else(|| format!("{:016x}", RandomState::new().hash_one(0)), |known| known.id);
+    (before, id)
+}
+
+fn me(id: String, host: String, instance: &Instance) -> Me {
+    let mut digest = Sha256::new();
+    for crawler in instance.judge.registry().crawlers() {
+        digest.update(crawler.id.as_bytes());
+        crawler.markers.iter().for_each(|marker| digest.update(marker.as_bytes()));
+    }
+    let run = format!("{id}.{:08x}", RandomState::new().hash_one(1) >> 32);
+    Me { id, run, host, crawlers: hexadecimal(digest) }
+}
+
+fn hexadecimal(digest: Sha256) -> String {
+    digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A digest of what the policies in force say in robots.txt.
+fn policies(snapshot: &Snapshot) -> String {
+    let mut sites: Vec<(&str, Version)> =
+        snapshot.sites().iter().map(|entry| (entry.site.name.as_str(), entry.site.robots_txt.version)).collect();
+    sites.sort_unstable_by_key(|(name, _)| *name);
+    let mut digest = Sha256::new();
+    for (name, version) in sites {
+        digest.update(name.as_bytes());
+        digest.update(version.0);
+    }
+    hexadecimal(digest)
+}
+
+fn tell(ledger: &Ledger, outbox: &Arc<Outbox>) {
+    let (served, observed) = (outbox.clone(), outbox.clone());
+    let served = move |copy: ServedCopy| {
+        let ServedCopy { host, crawler, version, at } = copy;
+        served.served(ServedVersion { host, crawler, version }, Timestamp(at));
+    };
+    ledger.tell_others(served, move |host| observed.observed(host));
+    ledger.is_in_the_dark(true);
+}
+
+fn now(clock: &Clock) -> Now {
+    let since = clock.now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Now { milliseconds: i64::try_from(since.as_millis()).unwrap_or(i64::MAX), lived: clock.moment().lived }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The ledger, as the exchange sees it.
+struct OfLedger<'a> {
+    ledger: &'a Ledger,
+    now: Timestamp,
+}
+
+impl Memory for OfLedger<'_> {
+    fn everything(&self) -> (Vec<(ServedVersion, Timestamp)>, Vec<Observation>) {
+        let (served, observed) = self.ledger.everything();
+        let served = served.into_iter().map(|copy| {
+            let ServedCopy { host, crawler, version, at } = copy;
+            (ServedVersion { host, crawler, version }, Timestamp(at))
+        });
+        (served.collect(), observed)
+    }
+
+    fn served_elsewhere(&mut self, served: ServedVersion, at: Timestamp) {
+        let ServedVersion { host, crawler, version } = served;
+        self.ledger.served_elsewhere(&ServedCopy { host, crawler, version, at: at.0 }, self.now);
+    }
+
+    fn observed_elsewhere(&mut self, observed: Observation) {
+        self.ledger.observed_elsewhere(&observed, self.now);
+    }
+
+    fn begin_anew(&mut self) {
+        self.ledger.begin_anew(self.now);
+    }
+}
+
+impl Shared {
+    fn core(&self) -> MutexGuard<'_, Core> {
+        lock(&self.core)
+    }
+
+    fn turn(&self) {
+        let Instance { sites, ledger, judge, recorder, clock, .. } = &*self.instance;
+        let asks = self.others.waiting() > 0;
+        let digest = self.policies(&sites.snapshot());
+        let (changed, settled) = {
+            let mut core = self.core();
+            let Core { exchange, store } = &mut *core;
+            exchange.set_policies(digest);
+            let mut memory = OfLedger { ledger, now: clock.moment().now };
+            exchange.turn(store.as_mut(), &|| now(clock), &mut memory, asks);
+            (exchange.others(now(clock)), exchange.settled().cloned())
+        };
+        let knows_all = self.publish_of_others(changed);
+        self.note_store(settled);
+        let moment = now(clock);
+        let (hindrance, confirmed) = {
+            let core = self.core();
+            self.show(core.exchange.status(moment));
+            (core.exchange.hindrance(moment), core.exchange.confirmed(moment))
+        };
+        ledger.is_in_the_dark(hindrance.is_some());
+        let settled = recorder.settle(confirmed.filter(|_| knows_all), moment.lived, judge);
+        let mut totals = lock(&self.confirmations);
+        totals.confirmed += settled.confirmed;
+        totals.refuted += settled.refuted;
+        totals.unconfirmed += settled.unconfirmed;
+    }
+
+    /// Goes by what other instances publish; says whether that succeeded. Otherwise a reload is being made, and the next
+    /// turn tries again.
+    fn publish_of_others(&self, changed: Option<OfOthers>) -> bool {
+        let mut waiting = lock(&self.of_others);
+        if let Some(OfOthers { logs, files }) = changed {
+            let others = waiting.get_or_insert_default();
+            others.logs = logs;
+            others.versions.extend(files);
+        }
+        let Some(others) = waiting.take() else { return true };
+        let Instance { sites, ledger, clock, .. } = &*self.instance;
+        let now = clock.moment().now;
+        match sites.others_published(others, now) {
+            Ok(()) => ledger.settle(&sites.snapshot(), now),
+            Err(others) => *waiting = Some(others),
+        }
+        waiting.is_none()
+    }
+
+    fn policies(&self, snapshot: &Snapshot) -> String {
+        let mut known = lock(&self.policies);
+        if known.1.is_empty() || known.0 != snapshot.generation {
+            *known = (snapshot.generation, policies(snapshot));
+        }
+        known.1.clone()
+    }
+
+    /// Keeps how the exchange stands, for those who ask; says when the store went away and when it came back.
+    fn show(&self, status: ExchangeStatus) {
+        let status = Arc::new(status);
+        let before = self.status.swap(status.clone());
+        match (&before.away, &status.away) {
+            (None, Some(away)) => tracing::error!(
+                "{}; crawlgate goes on by what it knows, calls no request a violation, and keeps the robots.txt in force until \
+                 the store answers",
+                away.error
+            ),
+            (Some(away), None) => tracing::info!("the store answers again; it was away since {}", away.since),
+            (None, None) | (Some(_), Some(_)) => {}
+        }
+    }
+
+    /// Remembers the store that this instance is settled in.
+    fn note_store(&self, settled: Option<Identity>) {
+        let Some(Identity { run_id, epoch }) = settled else { return };
+        let is_news = {
+            let mut membership = lock(&self.membership);
+            let is_news = (&membership.store_run, &membership.store_epoch) != (&run_id, &epoch);
+            (membership.store_run, membership.store_epoch) = (run_id, epoch);
+            is_news
+        };
+        if is_news {
+            self.keep_membership();
+        }
+    }
+
+    fn keep_membership(&self) {
+        let fact = Fact::set(self.instance.clock.moment().now, lock(&self.membership).clone());
+        if self.state.commit(vec![fact.clone()]).is_err() {
+            self.state.put([fact]);
+        }
+    }
+}
+
+/// Tells other instances before something comes into force. The sites outlive the exchange.
+struct Announcing(Weak<Shared>);
+
+impl Announce for Announcing {
+    fn announce(&self, log: &PublicationLog, files: &[(Version, Arc<[u8]>)]) -> Result<(), String> {
+        let Some(shared) = self.0.upgrade() else { return Err("this instance has left the exchange".to_owned()) };
+        let clock = &shared.instance.clock;
+        let told = {
+            let mut core = shared.core();
+            let Core { exchange, store } = &mut *core;
+            exchange.announce(store.as_mut(), now(clock), log, files)
+        };
+        let mut since = lock(&shared.announcing);
+        match &told {
+            Ok(()) => *since = None,
+            Err(_) => drop(since.get_or_insert(clock.moment().now)),
+        }
+        told
+    }
+
+    fn published(&self, log: &PublicationLog) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.core().exchange.published(log);
+        }
+    }
+}

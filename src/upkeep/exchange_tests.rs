@@ -1,0 +1,228 @@
+//! Two whole instances with their threads, before a store in memory.
+
+use super::{ExchangeOptions, ExchangeThread, Instance, JudgeParts};
+use crate::clock::Clock;
+use crate::crawlers::Registry;
+use crate::exchange::tests::simulated::{OnThread, Simulated};
+use crate::exchange::{
+    Batch, Fact, Hindrance, Identity, LogRead, Position, Sets, Store, StoreError, StoreTime, Written,
+};
+use crate::identity::Proofs;
+use crate::judge::{Judgement, Logs, Outcome, RequestFacts};
+use crate::sites::SiteOptions;
+use crate::state::StateStore;
+use crate::verdict::{Action, Kind};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
+
+/// A store whose clock is that of the machine.
+struct Live(Simulated);
+
+impl Live {
+    fn now(&self) -> OnThread<'_> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis();
+        self.0.change(|inner| inner.milliseconds = i64::try_from(now).expect("small"));
+        OnThread(&self.0, false)
+    }
+}
+
+impl Store for Live {
+    fn identity(&mut self, founding: &str) -> Result<(Identity, StoreTime), StoreError> {
+        self.now().identity(founding)
+    }
+
+    fn write(&mut self, expected: &Identity, batch: &Batch) -> Result<Written, StoreError> {
+        self.now().write(expected, batch)
+    }
+
+    fn read(&mut self, after: Position) -> Result<LogRead, StoreError> {
+        self.now().read(after)
+    }
+
+    fn read_sets(&mut self) -> Result<Sets, StoreError> {
+        self.now().read_sets()
+    }
+
+    fn fetch(&mut self, keys: &[String]) -> Result<Vec<Fact>, StoreError> {
+        self.now().fetch(keys)
+    }
+}
+
+struct One {
+    directory: tempfile::TempDir,
+    instance: Arc<Instance>,
+    exchange: Arc<ExchangeThread>,
+    state: StateStore,
+}
+
+fn write(directory: &Path, rule: &str) {
+    let text = format!(
+        "hosts: [shop.example]\nrobots: {{ origin: replace, groups: [{{ agents: '*', disallow: [/never/{rule}] }}] }}\nenforcement: {{ mode: enforce, traps: [/trap/] }}\n"
+    );
+    std::fs::write(directory.join("policies/shop.yaml"), text).expect("a policy");
+}
+
+impl One {
+    /// An instance on a host that is new with crawlgate.
+    fn start(store: &Simulated, directory: tempfile::TempDir) -> One {
+        let clock = Clock::default();
+        let of_store = clock.clone();
+        let opened = StateStore::open(Some(&directory.path().join("state")), Arc::new(move || of_store.moment()));
+        let (state, remembered) = opened.expect("no other owner");
+        let parts = JudgeParts {
+            clock,
+            state: (&state, &remembered),
+            has_state_directory: true,
+            sites: SiteOptions {
+                policies: directory.path().join("policies"),
+                strict: true,
+                may_be_missing: false,
+                origins: Default::default(),
+                published_proof: false,
+            },
+            new_hosts: vec!["shop.example".into()],
+            proofs: Arc::new(Proofs::none(Registry::builtin())),
+            logs: Logs::off(),
+            passed: None,
+        };
+        let instance = parts.open().unwrap_or_else(|error| panic!("{error}"));
+        let options = ExchangeOptions { store: Box::new(Live(store.clone())), host: "edge".into() };
+        let exchange = ExchangeThread::start((instance.clone(), state.clone()), &remembered, options);
+        One { directory, instance, exchange: exchange.expect("a thread"), state }
+    }
+
+    fn new(store: &Simulated) -> One {
+        let directory = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(directory.path().join("policies")).expect("a folder");
+        write(directory.path(), "");
+        One::start(store, directory)
+    }
+
+    /// Sends a request through, and says what was found at once.
+    fn ask(&self, target: &str) -> Judgement {
+        let Instance { judge, recorder, clock, .. } = &*self.instance;
+        let request = RequestFacts {
+            host: b"shop.example",
+            target: target.as_bytes(),
+            method: b"GET",
+            user_agent: Some(BINGBOT.as_bytes()),
+            client: "192.0.2.1".parse().ok(),
+            address_may_accuse: true,
+            signature: None,
+            has_license_token: false,
+            arrived: clock.now(),
+            lived: clock.moment().lived,
+        };
+        let judgement = judge.judge(&request);
+        if let Some(judged) = judgement.judged().filter(|judged| judged.decision.action == Action::RobotsTxt) {
+            judge.served(&request, judged, clock.now().into());
+        }
+        recorder.record(&request, &judgement, &Outcome { status: 200, ..Outcome::default() });
+        judgement
+    }
+
+    fn kind(&self, target: &str) -> Kind {
+        self.ask(target).judged().expect("a site").decision.kind
+    }
+
+    fn counted(&self, kind: &str) -> bool {
+        let series = "crawlgate_violations_total{crawler=\"bingbot\"";
+        let rendered = self.instance.metrics.render();
+        rendered.lines().any(|line| line.starts_with(series) && line.contains(&format!("kind=\"{kind}\"")))
+    }
+}
+
+fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn two_instances_confirm_each_others_violations_and_know_each_others_copies() {
+    let store = Simulated::new(1);
+    let (one, two) = (One::new(&store), One::new(&store));
+    eventually("both are members", || {
+        [&one, &two].iter().all(|each| {
+            let status = each.exchange.status();
+            status.members.len() == 2 && status.accuses_not.is_none()
+        })
+    });
+    one.ask("/robots.txt");
+    assert_eq!(two.kind("/never/1"), Kind::Violation);
+    assert!(!two.counted("violation") && !two.counted("never_fetched"), "it waits for the other");
+    eventually("the violation is recorded", || two.counted("violation"));
+    assert!(!two.counted("never_fetched"), "the other served the crawler");
+    // The other instance has the new version before this one has.
+    write(one.directory.path(), ", /new/");
+    one.instance.sites.reload(one.instance.clock.moment().now);
+    assert_eq!(one.kind("/new/1"), Kind::StaleCopy);
+    let status = one.exchange.status();
+    assert_eq!((status.totals.confirmed, status.records_waiting), (0, 0));
+}
+
+#[test]
+fn a_mark_waits_for_the_other_instances() {
+    let store = Simulated::new(1);
+    let (one, two) = (One::new(&store), One::new(&store));
+    let text = "hosts: [shop.example]\nrobots: { origin: replace, groups: [{ agents: '*', disallow: [/trap/] }] }\nenforcement: { mode: enforce, traps: [/trap/] }\n";
+    for each in [&one, &two] {
+        std::fs::write(each.directory.path().join("policies/shop.yaml"), text).expect("a policy");
+        each.instance.sites.reload(each.instance.clock.moment().now);
+    }
+    eventually("nothing else is in force", || {
+        one.exchange.status().accuses_not.is_none() && one.exchange.status().members.len() == 2
+    });
+    let marks = || one.instance.behaviours.traps.in_force(one.instance.clock.moment().lived);
+    assert_eq!(one.kind("/trap/1"), Kind::Trapped);
+    assert_eq!(marks(), 0);
+    eventually("the client is marked", || marks() == 1);
+}
+
+#[test]
+fn without_the_store_nothing_is_accused_and_robots_txt_waits() {
+    let store = Simulated::new(1);
+    store.change(|inner| inner.is_away = true);
+    let one = One::new(&store);
+    assert_eq!(one.exchange.status().accuses_not, Some(Hindrance::StoreAway));
+    assert!(one.ask("/robots.txt").judged().is_some_and(|judged| judged.is_silent));
+    assert_eq!(one.kind("/never/"), Kind::Unproven);
+    store.change(|inner| inner.is_away = false);
+    eventually("the store is reached", || one.exchange.status().accuses_not.is_none());
+    assert!(one.ask("/robots.txt").judged().is_some_and(|judged| !judged.is_silent));
+    assert_eq!(one.kind("/never/"), Kind::Violation);
+    store.change(|inner| inner.is_away = true);
+    let before = one.instance.sites.snapshot().sites()[0].site.robots_txt.version;
+    write(one.directory.path(), ", /new/");
+    let report = one.instance.sites.reload(one.instance.clock.moment().now);
+    assert!(report.waiting.is_some());
+    assert_eq!(one.instance.sites.snapshot().sites()[0].site.robots_txt.version, before);
+    assert!(one.exchange.status().announcement_waits_since.is_some());
+}
+
+#[test]
+fn an_instance_keeps_its_id_and_says_goodbye() {
+    let store = Simulated::new(1);
+    let (one, two) = (One::new(&store), One::new(&store));
+    let id = one.exchange.status().id;
+    eventually("the other is known", || two.exchange.status().members.len() == 2);
+    one.exchange.close();
+    one.state.close().expect("written");
+    eventually("the goodbye is heard", || {
+        two.exchange.status().members.iter().any(|member| member.member.id == id && member.member.has_left)
+    });
+    assert_eq!(two.exchange.status().accuses_not, None);
+    let One { directory, instance, exchange, state } = one;
+    drop((instance, exchange, state));
+    let again = One::start(&store, directory);
+    assert_eq!(again.exchange.status().id, id);
+    eventually("it is back", || {
+        two.exchange.status().members.iter().any(|member| member.member.id == id && !member.member.has_left)
+    });
+    assert!(two.exchange.forget("nobody").is_err());
+}

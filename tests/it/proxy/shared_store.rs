@@ -1,0 +1,309 @@
+//! The room `shared_store` against a real Redis: what is written is read again, and a store that cannot be used, is away or
+//! is another one says so.
+
+use crate::proxy::support::redis::RedisServer;
+use crawlgate::exchange::{Batch, Entry, Fact, Identity, Member, Position, Store, StoreError, Written};
+use crawlgate::settings::{StoreSettings, read};
+use crawlgate::shared_store::SharedStore;
+use crawlgate::yaml::Source;
+use std::time::{Duration, Instant};
+
+fn settings(store: &str) -> StoreSettings {
+    let source = Source { name: "crawlgate.yaml".into(), text: format!("store: {store}\n").into() };
+    read(&source).0.and_then(|file| file.store).expect("settings of a store")
+}
+
+fn store(server: &RedisServer) -> SharedStore {
+    SharedStore::new(settings(&format!("'{}'", server.url())))
+}
+
+fn fact(key: &str, at: i64, value: &str) -> Fact {
+    Fact { key: key.into(), at, value: value.into() }
+}
+
+fn member(id: &str) -> Member {
+    let position = Position { milliseconds: 5, sequence: 1 };
+    let json = serde_json::json!({
+        "id": id, "run": "0123456789abcdef", "schema": 1, "version": "0.1.0", "host": "edge-1", "joined": 10, "reported": 11,
+        "heard": position, "settled": null, "policies": "a", "crawlers": "b", "clock_ahead_ms": 0, "has_left": false,
+    });
+    serde_json::from_value(json).expect("a member")
+}
+
+fn batch(facts: Vec<Fact>) -> Batch {
+    let entry = Entry { member: member("aaaa"), facts: facts.clone(), sets: false, asks: false };
+    Batch { facts, entry: Some(entry), ..Batch::default() }
+}
+
+/// Writes facts; the place of their entry.
+fn write(store: &mut SharedStore, identity: &Identity, facts: Vec<Fact>) -> Position {
+    let Written { identity: took, position } = store.write(identity, &batch(facts)).expect("written");
+    assert_eq!(&took, identity);
+    position.expect("an entry")
+}
+
+#[test]
+fn facts_are_read_from_the_sets_and_from_the_log() {
+    let server = RedisServer::start();
+    let (mut one, mut other) = (store(&server), store(&server));
+    let (identity, time) = one.identity("f00d").expect("an identity");
+    // The first one founds it.
+    assert_eq!(other.identity("beef").expect("an identity").0, identity);
+    assert_eq!(identity.epoch, "f00d");
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock").as_millis();
+    assert!(now.abs_diff(time.milliseconds as u128) < 60_000);
+
+    assert_eq!(other.read(Position::default()).expect("a log").entries, None);
+    let first = write(&mut one, &identity, vec![fact("s\na", 100, ""), fact("p\nb", 7, "of a run")]);
+    let second = write(&mut one, &identity, vec![fact("s\na", 90, ""), fact("v\nc", 7, "User-agent: *")]);
+    let read = other.read(first).expect("the log");
+    assert_eq!((read.identity, read.last), (identity.clone(), second));
+    let entries = read.entries.expect("a log with the position");
+    assert_eq!(entries.iter().map(|(place, _)| *place).collect::<Vec<_>>(), [second]);
+    assert_eq!(entries[0].1.facts.len(), 2);
+
+    let mut sets = other.read_sets().expect("sets");
+    sets.facts.sort();
+    // The earlier time did not take the place of the later one, and files come by their key.
+    assert_eq!(sets.facts, [fact("p\nb", 7, "of a run"), fact("s\na", 100, "")]);
+    assert_eq!(sets.members, [member("aaaa")]);
+    let keys = ["v\nc".to_owned(), "v\nnone".to_owned()];
+    assert_eq!(other.fetch(&keys).expect("facts"), [fact("v\nc", 7, "User-agent: *")]);
+}
+
+#[test]
+fn what_stands_there_is_replaced_kept_or_removed_as_the_batch_says() {
+    let server = RedisServer::start();
+    let mut store = store(&server);
+    let (identity, _) = store.identity("f00d").expect("an identity");
+    write(&mut store, &identity, vec![fact("p\na", 1, "old"), fact("p\nb", 1, "old"), fact("s\nc", 5, "")]);
+    let changed = Batch {
+        facts: vec![fact("p\na", 2, "new"), fact("s\nd", 50, "")],
+        if_missing: vec![fact("p\nb", 2, "new"), fact("p\ne", 2, "new")],
+        forget: vec!["p\nnone".into()],
+        served_before: Some(50),
+        members_if_missing: vec![member("aaaa"), member("bbbb")],
+        forget_members: vec!["cccc".into()],
+        entry: None,
+    };
+    let written = store.write(&identity, &changed).expect("written");
+    assert_eq!(written, Written { identity, position: None });
+    let mut sets = store.read_sets().expect("sets");
+    sets.facts.sort();
+    let expected = [fact("p\na", 2, "new"), fact("p\nb", 1, "old"), fact("p\ne", 2, "new"), fact("s\nd", 50, "")];
+    assert_eq!(sets.facts, expected);
+    assert_eq!(sets.members.len(), 2);
+}
+
+#[test]
+fn large_sets_are_read_in_parts() {
+    let server = RedisServer::start();
+    let mut store = store(&server);
+    let (identity, _) = store.identity("f00d").expect("an identity");
+    for part in 0..5 {
+        let facts = (0..1_000).flat_map(|number| {
+            let number = part * 1_000 + number;
+            [fact(&format!("s\n{number}"), number, ""), fact(&format!("p\n{number}"), number, "x")]
+        });
+        store.write(&identity, &Batch { entry: None, ..batch(facts.collect()) }).expect("written");
+    }
+    let mut facts = store.read_sets().expect("sets").facts;
+    facts.sort();
+    facts.dedup();
+    assert_eq!(facts.len(), 10_000);
+}
+
+#[test]
+fn nothing_is_written_into_another_store_than_the_expected_one() {
+    let server = RedisServer::start();
+    let mut store = store(&server);
+    let (identity, _) = store.identity("f00d").expect("an identity");
+    write(&mut store, &identity, vec![fact("s\na", 1, "")]);
+    let _: () = server.command(&["FLUSHALL"]);
+    let written = store.write(&identity, &batch(vec![fact("s\nb", 1, "")])).expect("an answer");
+    assert_eq!((written.identity.epoch.as_str(), written.position), ("", None));
+    assert_eq!(server.command::<u64>(&["DBSIZE"]), 0);
+    // The same process goes on under another epoch.
+    let (founded, _) = store.identity("beef").expect("an identity");
+    assert_eq!((founded.epoch.as_str(), &founded.run_id), ("beef", &identity.run_id));
+}
+
+#[test]
+fn restarted_store_is_another_one() {
+    let mut server = RedisServer::start();
+    let mut store = store(&server);
+    let (identity, _) = store.identity("f00d").expect("an identity");
+    server.program.kill();
+    let Err(StoreError::Away(said)) = store.identity("f00d") else { panic!("nothing answers") };
+    assert!(said.contains(&server.program.address.to_string()), "{said}");
+    server.program.start_again();
+    // The test's clock of Redis is the machine's: another run_id, and the epoch is founded anew.
+    let (founded, _) = store.identity("beef").expect("an identity");
+    assert_ne!(founded.run_id, identity.run_id);
+    assert_eq!(founded.epoch, "beef");
+}
+
+#[test]
+fn paused_store_is_away_in_time_and_comes_back() {
+    let server = RedisServer::start();
+    let mut store = store(&server);
+    let (identity, _) = store.identity("f00d").expect("an identity");
+    server.pause();
+    for what in ["on the open connection", "on a new one"] {
+        let began = Instant::now();
+        let answer = store.read(Position::default());
+        assert!(matches!(answer, Err(StoreError::Away(_))), "{what}: {answer:?}");
+        assert!(began.elapsed() < Duration::from_secs(10), "{what}");
+    }
+    server.resume();
+    assert_eq!(store.identity("beef").expect("an identity").0, identity);
+}
+
+#[test]
+fn log_that_was_cut_is_told_from_an_empty_one() {
+    let server = RedisServer::start();
+    let mut store = store(&server);
+    let (identity, _) = store.identity("f00d").expect("an identity");
+    let places: Vec<Position> = (0..3).map(|_| write(&mut store, &identity, Vec::new())).collect();
+    assert_eq!(store.read(places[2]).expect("the log").entries, Some(Vec::new()));
+    let _: u64 = server.command(&["XTRIM", "crawlgate:log", "MAXLEN", "1"]);
+    let read = store.read(places[0]).expect("the log");
+    assert_eq!((read.entries, read.last), (None, places[2]));
+}
+
+#[test]
+fn entry_of_a_later_crawlgate_is_no_entry() {
+    let server = RedisServer::start();
+    let mut store = store(&server);
+    let (identity, _) = store.identity("f00d").expect("an identity");
+    let place = write(&mut store, &identity, Vec::new());
+    let _: String = server.command(&["XADD", "crawlgate:log", "*", "e", "{\"facts\":[]}"]);
+    assert!(matches!(store.read(place), Err(StoreError::Newer(_))));
+}
+
+#[test]
+fn every_key_ends_by_itself() {
+    let server = RedisServer::start();
+    let mut store = store(&server);
+    let (identity, _) = store.identity("f00d").expect("an identity");
+    write(&mut store, &identity, vec![fact("s\na", 1, ""), fact("p\nb", 1, "x")]);
+    store.identity("f00d").expect("an identity");
+    let keys: Vec<String> = server.command(&["KEYS", "*"]);
+    assert_eq!(keys.len(), 5, "{keys:?}");
+    for key in keys {
+        let rest: i64 = server.command(&["TTL", &key]);
+        assert!((32 * 86_400..=40 * 86_400).contains(&rest), "{key}: {rest}");
+    }
+}
+
+/// Why a store is not used.
+fn refusal(store: &mut SharedStore) -> String {
+    match store.identity("f00d") {
+        Err(StoreError::Unusable(said)) => said,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn store_that_deletes_keys_is_refused() {
+    for policy in ["allkeys-lru", "volatile-ttl"] {
+        let server = RedisServer::with(&["--maxmemory-policy", policy]);
+        let said = refusal(&mut store(&server));
+        assert!(said.contains(policy) && said.contains("noeviction"), "{said}");
+        // When it is mended, it is used.
+        let _: () = server.command(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+        store(&server).identity("f00d").expect("an identity");
+    }
+}
+
+#[test]
+fn keys_of_another_program_are_left_alone() {
+    for key in ["crawlgate:epoch", "crawlgate:log"] {
+        let server = RedisServer::start();
+        let _: () = server.command(&["SET", key, "mine"]);
+        let said = refusal(&mut store(&server));
+        assert!(said.contains(key) && said.contains("prefix"), "{said}");
+        assert_eq!(server.command::<String>(&["GET", key]), "mine");
+        let mut elsewhere = SharedStore::new(settings(&format!("{{ url: '{}', prefix: 'shop:' }}", server.url())));
+        elsewhere.identity("f00d").expect("another prefix");
+    }
+}
+
+#[test]
+fn full_store_says_that_it_is_full() {
+    let server = RedisServer::start();
+    let mut store = store(&server);
+    let (identity, _) = store.identity("f00d").expect("an identity");
+    let _: () = server.command(&["CONFIG", "SET", "maxmemory", "1"]);
+    let written = store.write(&identity, &batch(vec![fact("s\na", 1, "")]));
+    let Err(StoreError::Unusable(said)) = written else { panic!("{written:?}") };
+    assert!(said.contains("maxmemory"), "{said}");
+}
+
+#[test]
+fn replica_is_refused() {
+    let (primary, replica) = (RedisServer::start(), RedisServer::start());
+    let port = primary.program.address.port().to_string();
+    let _: () = replica.command(&["REPLICAOF", "127.0.0.1", &port]);
+    assert!(refusal(&mut store(&replica)).contains("replica"));
+}
+
+#[test]
+fn wrong_password_is_told_from_no_answer() {
+    let server = RedisServer::with_password("right");
+    store(&server).identity("f00d").expect("an identity");
+    let port = server.program.address.port();
+    for url in [format!("redis://:wrong@127.0.0.1:{port}"), format!("redis://127.0.0.1:{port}")] {
+        let said = refusal(&mut SharedStore::new(settings(&format!("'{url}'"))));
+        assert!(said.contains("password") && !said.contains("wrong@"), "{said}");
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("password");
+    std::fs::write(&file, "right\n").expect("a password");
+    let of_file = format!("{{ url: 'redis://127.0.0.1:{port}', password_file: '{}' }}", file.display());
+    SharedStore::new(settings(&of_file)).identity("f00d").expect("an identity");
+    std::fs::remove_file(&file).expect("a file");
+    assert!(refusal(&mut SharedStore::new(settings(&of_file))).contains(&file.display().to_string()));
+}
+
+#[test]
+fn user_of_the_documentation_may_do_what_is_needed() {
+    let server = RedisServer::start();
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/instances.md")).expect("a page");
+    let line =
+        page.lines().find_map(|line| line.trim().strip_prefix("ACL SETUSER ")).expect("the line for the access list");
+    let words: Vec<&str> = ["ACL", "SETUSER"].into_iter().chain(line.split_whitespace()).collect();
+    let _: () = server.command(&words);
+    let (user, password) = (words[2], words.iter().find_map(|word| word.strip_prefix('>')).expect("a password"));
+    let port = server.program.address.port();
+    let mut store = SharedStore::new(settings(&format!("'redis://{user}:{password}@127.0.0.1:{port}/0'")));
+    let (identity, _) = store.identity("f00d").expect("an identity");
+    let place = write(&mut store, &identity, vec![fact("s\na", 1, ""), fact("p\nb", 1, "x")]);
+    store.read(place).expect("the log");
+    store.read_sets().expect("sets");
+    store.fetch(&["p\nb".into()]).expect("facts");
+    let all = Batch {
+        if_missing: vec![fact("p\nc", 1, "x")],
+        forget: vec!["p\nb".into()],
+        served_before: Some(9),
+        members_if_missing: vec![member("bbbb")],
+        ..batch(Vec::new())
+    };
+    store.write(&identity, &all).expect("written");
+    // Nothing but the prefix is open to it.
+    let mut elsewhere = settings(&format!("'redis://{user}:{password}@127.0.0.1:{port}/0'"));
+    elsewhere.prefix = "other:".into();
+    assert!(refusal(&mut SharedStore::new(elsewhere)).contains("does not let"));
+}
+
+#[test]
+fn certificate_of_the_store_is_verified() {
+    let server = RedisServer::with_tls();
+    let with_ca = format!("{{ url: '{}', ca: '{}' }}", server.url(), server.ca());
+    SharedStore::new(settings(&with_ca)).identity("f00d").expect("an identity");
+    // Nobody of the system vouches for it; and it is for another name.
+    let of_system = store(&server).identity("f00d");
+    assert!(matches!(&of_system, Err(StoreError::Away(said)) if said.contains("ertificate")), "{of_system:?}");
+    let other_name = with_ca.replace("localhost", "127.0.0.1");
+    assert!(matches!(SharedStore::new(settings(&other_name)).identity("f00d"), Err(StoreError::Away(_))));
+}
