@@ -178,10 +178,13 @@ fn renewal_by_suggestion_names_the_certificate_that_it_replaces() {
         let id = suggested(&site, &front, from);
         site.gate.set_clock(4 * DAY);
         site.gate.wait_for_metric("crawlgate_certificate_orders_total{result=\"obtained\"}", 2.0);
-        let replaced: Vec<_> =
-            front.payloads("/order-plz").into_iter().map(|order| order["replaces"].clone()).collect();
+        let orders = front.payloads("/order-plz").into_iter();
+        let mut replaced: Vec<Value> = orders.map(|order| order["replaces"].clone()).collect();
+        // pebble refuses some nonces on purpose, and the same is sent again.
+        replaced.dedup();
         let expected = [Value::Null, Value::from(id), Value::Null];
-        assert_eq!(replaced, expected[..if accepts { 2 } else { 3 }], "accepts: {accepts}");
+        let number = if accepts { 2 } else { 3 };
+        assert_eq!((&replaced[..], pebble.orders()), (&expected[..number], number), "accepts: {accepts}");
     }
 }
 
