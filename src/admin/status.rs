@@ -197,18 +197,8 @@ impl InstanceStatus {
         if let [first, ..] = failing_lists {
             add(ProblemKind::IdentityLists, None, lists_fail(failing_lists.len(), first));
         }
-        for certificate in &certificates {
-            for message in &certificate.problems {
-                add(ProblemKind::Certificate, Some(&certificate.file.display().to_string()), message.clone());
-            }
-        }
-        for (origin, reason) in &refused_files {
-            add(ProblemKind::Certificate, Some(origin), refused_file(origin, reason));
-        }
-        for order in &orders {
-            if let Some(message) = &order.problem {
-                add(ProblemKind::Certificate, Some(&order.host), message.clone());
-            }
+        for (subject, message) in of_certificates(&certificates, &refused_files, &orders) {
+            add(ProblemKind::Certificate, Some(&subject), message);
         }
         InstanceStatus {
             policies,
@@ -244,6 +234,21 @@ fn lists_fail(lists: usize, first: &FailingList) -> String {
          that was not checked for seven days. Let it reach the servers, or name copies in `identity.lists` of \
          crawlgate.yaml; see `crawlgate crawlers --update`"
     )
+}
+
+/// Of certificates in use, of files for TLS to origins, and of orders: what each problem is about, and the problem.
+fn of_certificates(
+    certificates: &[CertificateStatus],
+    refused_files: &[(String, String)],
+    orders: &[OrderStatus],
+) -> Vec<(String, String)> {
+    let in_use = certificates.iter().flat_map(|certificate| {
+        let file = certificate.file.display().to_string();
+        certificate.problems.iter().map(move |message| (file.clone(), message.clone()))
+    });
+    let refused = refused_files.iter().map(|(origin, reason)| (origin.clone(), refused_file(origin, reason)));
+    let ordered = orders.iter().filter_map(|order| Some((order.host.clone(), order.problem.clone()?)));
+    in_use.chain(refused).chain(ordered).collect()
 }
 
 fn refused_file(origin: &str, reason: &str) -> String {

@@ -78,6 +78,7 @@ fn examples(command: &str) -> &'static [&'static str] {
             "crawlgate decide --policies policies",
             "crawlgate decide --listen unix:/run/crawlgate/decide.sock --listen 127.0.0.1:9180",
         ],
+        "instances" => &["crawlgate instances", "crawlgate instances forget ID"],
         "export" => &["crawlgate export nginx --policies policies --output /etc/nginx/crawlgate"],
         "demo" => &["crawlgate demo", "crawlgate demo --listen 127.0.0.1:0 --admin 127.0.0.1:0"],
         "check" => &[

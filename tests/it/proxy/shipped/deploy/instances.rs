@@ -82,7 +82,7 @@ fn services_of_the_composition_fit_together() {
 fn pods_of_the_overlay_meet() {
     let directory = tempfile::tempdir().expect("a directory");
     let password = directory.path().join("password");
-    std::fs::write(&password, "of the pods").expect("a password");
+    std::fs::write(&password, "of-the-pods").expect("a password");
     let container = overlay("store")["spec"]["template"]["spec"]["containers"][0].clone();
     let words = texts(&container["command"]);
     assert_eq!(words[..2], ["sh", "-c"]);
@@ -95,7 +95,7 @@ fn pods_of_the_overlay_meet() {
         shell.args(["-c", &script]);
         shell
     });
-    let store = RedisServer::of(program, "of the pods");
+    let store = RedisServer::of(program, "of-the-pods");
     let policy: String = store.command::<Vec<String>>(&["CONFIG", "GET", "maxmemory-policy"]).swap_remove(1);
     assert_eq!(policy, "noeviction");
     let file = format!("{OVERLAY}/crawlgate.yaml");
