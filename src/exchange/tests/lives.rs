@@ -301,6 +301,8 @@ impl Life {
 
     fn play(mut self) -> (Option<i64>, i64, Tally) {
         self.pass(3 * SECOND);
+        // Trouble begins when crawlers are accused.
+        self.hours(2 * 26);
         for _ in 0..4 {
             for _ in 0..6 {
                 self.episode();
