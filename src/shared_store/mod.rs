@@ -2,7 +2,7 @@
 //! thread has it. Must not know what the facts mean.
 //!
 //! A connection is in one of two states: there is none, or there is one to a server that was examined. Each call without one
-//! makes one and examines the server ([`examine`]); each error ends it.
+//! makes one and examines the server (`examine`); each error ends it.
 
 mod commands;
 mod connection;
