@@ -84,6 +84,11 @@ fn kind(gate: &Gate, agent: &str, path: &str) -> String {
     eventually("a line of the access log", || kinds().into_iter().nth(before))
 }
 
+/// The kind once the instance knows what the others did. Until then, for some tenths of a second, it is `unproven`.
+fn proven_kind(gate: &Gate, agent: &str, path: &str) -> String {
+    eventually("a kind that is not `unproven`", || Some(kind(gate, agent, path)).filter(|kind| kind != "unproven"))
+}
+
 fn robots_txt(gate: &Gate) -> String {
     gate.get(HOST, "/robots.txt", "").text().to_owned()
 }
@@ -104,7 +109,7 @@ fn visits(gates: &[Gate]) -> Vec<(String, String)> {
     let mut next = gates.iter().cycle();
     let mut ask = |agent: &str, path: &str| {
         let gate = next.next().expect("an instance");
-        (format!("{agent} {path}"), kind(gate, agent, path))
+        (format!("{agent} {path}"), proven_kind(gate, agent, path))
     };
     let mut kinds = vec![
         ask(BROWSER, "/cart/1"),
@@ -117,7 +122,7 @@ fn visits(gates: &[Gate]) -> Vec<(String, String)> {
     roll_out(gates, "/cart/, /new/");
     let mut ask = |agent: &str, path: &str| {
         let gate = next.next().expect("an instance");
-        (format!("{agent} {path}"), kind(gate, agent, path))
+        (format!("{agent} {path}"), proven_kind(gate, agent, path))
     };
     kinds.extend([
         // It may still use the copy that another instance gave it.
