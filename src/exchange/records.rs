@@ -41,10 +41,10 @@ impl Clocks {
         own.0.saturating_sub(self.seconds_ahead())
     }
 
-    /// A moment by the clock of the store, by the own. Both are whole seconds and the difference is rounded: a copy is
-    /// taken for a second younger rather than for older than it is.
+    /// A moment by the clock of the store, by the own. Both are whole seconds, both differences are rounded, and asking for
+    /// the time takes some: a copy is taken for two seconds younger rather than for older than it is.
     pub fn to_own(self, store: i64) -> Timestamp {
-        Timestamp(store.saturating_add(self.seconds_ahead()).saturating_add(1))
+        Timestamp(store.saturating_add(self.seconds_ahead()).saturating_add(2))
     }
 
     fn seconds_ahead(self) -> i64 {
