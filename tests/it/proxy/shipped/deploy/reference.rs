@@ -95,7 +95,7 @@ fn busy() -> ((Origin, TempDir), Gate) {
         "origins: [{{ hosts: [down.test], servers: [http://{down}, http://{down_too}] }}, {{ servers: http://{}, connections: 100, health: {{ path: / }} }}]",
         origin.address
     );
-    let logs = "trusted_proxies: [127.0.0.1]\nlogs: { access: access.log, events: { to: events.log, rate: 1 } }";
+    let logs = "trusted_proxies: [127.0.0.1]\nlogs: { access: access.log, events: { to: events.log, rate: 20 } }";
     let (authority, directory) = (Authority::new(), tempfile::tempdir().expect("a directory"));
     authority.certify(directory.path(), "site", &["site.test"], 2100);
     let file = |end: &str| directory.path().join(format!("site.{end}")).display().to_string();
@@ -140,6 +140,15 @@ fn busy() -> ((Origin, TempDir), Gate) {
     let mut connection = gate.connect();
     connection.send("GET / HTTP/1.1\r\n\r\n");
     assert_eq!(connection.response("GET").status, 400);
+    // Last, so that no event above is left out: a request's event may be recorded after those of the next requests.
+    eventually("a line that says how many events were left out", || {
+        let mut connection = gate.connect();
+        for _ in 0..60 {
+            connection.send(&format!("GET /cart/ HTTP/1.1\r\nHost: site.test\r\nUser-Agent: {BINGBOT}\r\n\r\n"));
+            connection.response("GET");
+        }
+        read(&gate.path("events.log")).contains("\"left_out\"").then_some(())
+    });
     ((origin, directory), gate)
 }
 
