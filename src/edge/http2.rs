@@ -5,7 +5,8 @@
 //! far as it goes, and writes at once what all of them have to say. An answer is recorded when its last octet was written.
 //!
 //! A connection takes requests, or is ending: then it has sent a GOAWAY, and ends with its last request. A stop, or `idle`
-//! without a request, moves it on. A client that floods is shown out, and all its requests end.
+//! without a request, moves it on. Whatever it ends by, its last GOAWAY names the last request that crawlgate has taken, so
+//! that the client can send later ones again elsewhere. A client that floods is shown out, and all its requests end.
 
 mod client;
 mod gather;
@@ -221,6 +222,7 @@ impl<'e, A: HttpServerApp + Send + Sync + 'static> Session<'e, A> {
             }
             match ready!(self.watch.poll(is_active, context)) {
                 Due::Goodbye => self.say_goodbye(),
+                Due::LastWord => self.say_last_word(),
                 Due::End => return Poll::Ready(Ok(())),
                 Due::Lost => return Poll::Ready(Err(End { notice: Notice::NoPong, detail: "no pong".to_owned() })),
             }
@@ -232,6 +234,13 @@ impl<'e, A: HttpServerApp + Send + Sync + 'static> Session<'e, A> {
     fn say_goodbye(&mut self) {
         self.watch.begin_to_end();
         self.connection.graceful_shutdown();
+    }
+
+    /// The client has not read the GOAWAY in time. The second one is sent without its answer: a request that is under way
+    /// is not taken, and the client can tell (RFC 9113 section 6.8).
+    fn say_last_word(&mut self) {
+        self.watch.begin_to_end();
+        self.connection.abrupt_shutdown(Reason::NO_ERROR);
     }
 
     /// Ends the connection and all its requests.

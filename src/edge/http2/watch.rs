@@ -1,8 +1,8 @@
 //! [`Watch`]: how long a connection over HTTP/2 may do nothing, by one timer. [`Resets`]: how many of its requests may end by the
 //! reset of their stream. Must not know what a request is about.
 //!
-//! Without a request the connection rests: after `idle` its client is told that it ends, and soon afterwards it does. With a
-//! request the client is asked for a sign of life every `stall`, and has as long to answer.
+//! Without a request the connection rests: after `idle` its client is told that it ends. A client that does not answer that is
+//! told which request was the last one, and soon afterwards the connection ends. With a request the client is asked for a sign of life every `stall`, and has as long to answer.
 
 use crate::edge::alarm::Alarm;
 use crate::settings::Limits;
@@ -10,7 +10,7 @@ use h2::{Ping, PingPong};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-/// How long a connection stays open after its GOAWAY when no request is open.
+/// How long a connection stays open after each GOAWAY when no request is open.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Requests of a connection that may end by a reset within [`RESET_WINDOW`]. Those that the client resets (CVE-2023-44487)
@@ -28,6 +28,8 @@ const RESET_WINDOW: Duration = Duration::from_secs(10);
 pub(super) enum Due {
     /// The client is told that the connection ends.
     Goodbye,
+    /// The client is told which request was the last one.
+    LastWord,
     /// The connection ends.
     End,
     /// The client gives no sign of life.
@@ -41,7 +43,8 @@ pub(super) struct Watch {
     pings: Option<PingPong>,
     /// Whether a ping waits for its answer.
     is_asked: bool,
-    is_ending: bool,
+    /// How often the client was told that the connection ends.
+    told: u8,
     has_requests: bool,
     has_moved: bool,
     alarm: Alarm,
@@ -56,7 +59,7 @@ impl Watch {
             stall: limits.stall,
             pings,
             is_asked: false,
-            is_ending: false,
+            told: 0,
             has_requests: false,
             has_moved: false,
             alarm,
@@ -70,17 +73,17 @@ impl Watch {
 
     /// Whether the client was told that the connection ends.
     pub(super) fn is_ending(&self) -> bool {
-        self.is_ending
+        self.told > 0
     }
 
     /// The client is told now.
     pub(super) fn begin_to_end(&mut self) {
-        self.is_ending = true;
+        self.told = self.told.saturating_add(1);
         self.has_moved = true;
     }
 
     fn patience(&self) -> Duration {
-        match (self.has_requests, self.is_ending) {
+        match (self.has_requests, self.is_ending()) {
             (true, _) => self.stall,
             (false, true) => FAREWELL,
             (false, false) => self.idle,
@@ -98,9 +101,10 @@ impl Watch {
             if !self.alarm.has_passed(context) {
                 return Poll::Pending;
             }
-            match (has_requests, self.is_ending) {
-                (false, false) => return Poll::Ready(Due::Goodbye),
-                (false, true) => return Poll::Ready(Due::End),
+            match (has_requests, self.told) {
+                (false, 0) => return Poll::Ready(Due::Goodbye),
+                (false, 1) => return Poll::Ready(Due::LastWord),
+                (false, _) => return Poll::Ready(Due::End),
                 (true, _) if self.is_asked => return Poll::Ready(Due::Lost),
                 (true, _) => {
                     self.is_asked = self.pings.as_mut().is_some_and(|pings| pings.send_ping(Ping::opaque()).is_ok());
@@ -163,8 +167,11 @@ mod tests {
         assert_eq!(began.elapsed().as_secs(), 60);
         watch.begin_to_end();
         assert!(watch.is_ending());
-        assert_eq!(poll_fn(|context| watch.poll(false, context)).await, Due::End);
+        assert_eq!(poll_fn(|context| watch.poll(false, context)).await, Due::LastWord);
         assert_eq!(began.elapsed().as_secs(), 62);
+        watch.begin_to_end();
+        assert_eq!(poll_fn(|context| watch.poll(false, context)).await, Due::End);
+        assert_eq!(began.elapsed().as_secs(), 64);
     }
 
     #[tokio::test(start_paused = true)]

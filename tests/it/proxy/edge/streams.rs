@@ -140,6 +140,19 @@ fn goodbye_comes_twice_and_the_second_names_the_last_stream() {
     client.rest();
 }
 
+/// A client that is slow to read can send a request into a connection that ends. It learns that nothing was done with it.
+#[test]
+fn client_that_does_not_answer_a_goodbye_learns_the_last_stream_all_the_same() {
+    let origin = Origin::plain();
+    let gate = Setup::before(origin.address).settings("limits: { idle: 1s }").start();
+    let mut client = asking(&gate, &SETTINGS, "/", BROWSER);
+    client.frame(HEADERS);
+    assert_eq!(client.frame(GOAWAY).payload[..4], [0x7f, 0xff, 0xff, 0xff]);
+    // It does not answer the ping.
+    assert_eq!(client.frame(GOAWAY).payload, [0, 0, 0, 1, 0, 0, 0, 0]);
+    client.rest();
+}
+
 /// An origin that says what came behind the body of its first request, and ends its response with fields.
 fn with_trailers() -> (std::net::SocketAddr, std::sync::mpsc::Receiver<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
