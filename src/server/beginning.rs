@@ -8,7 +8,7 @@ use crate::admin::control::ControlSocket;
 use crate::crawlers::Registry;
 use crate::settings::Settings;
 use crate::sites::SiteManager;
-use crate::state::StateStore;
+use crate::state::{StateError, StateStore};
 use crate::time::Timestamp;
 use crate::upgrade::{AnySocket, Inherited, ListenerName, Successor, Taken};
 use std::path::Path;
@@ -59,7 +59,10 @@ fn check(successor: &Successor, settings: &Settings) -> Result<(), ServerError> 
     let now = Timestamp::from(SystemTime::now());
     let (store, mut remembered) = StateStore::in_memory_only();
     if let Some(directory) = &settings.state {
-        remembered.facts = StateStore::check(directory, now)?;
+        remembered.facts = StateStore::check(directory, now).map_err(|error| match error {
+            StateError::Unread { file, error } => ServerError::DamagedState { file, error },
+            error => error.into(),
+        })?;
     }
     let copies = stored_copies(&remembered, now);
     SiteManager::start(policies(settings, &copies), (&store, &remembered), Registry::builtin(), now)?;

@@ -119,6 +119,17 @@ pub enum ServerError {
     /// The state directory belongs to another process.
     #[error(transparent)]
     State(#[from] StateError),
+    /// The facts of the process before cannot be taken over.
+    #[error(
+        "cannot read {file}: {error}; crawlgate does not take over. Restore a backup, or stop the service and start it \
+         again: crawlgate sets a damaged file aside then and begins an empty one (docs/state.md)"
+    )]
+    DamagedState {
+        /// The file.
+        file: String,
+        /// What the operating system or SQLite says.
+        error: String,
+    },
     /// The facts of the process before would be lost, and other ones believed.
     #[error(
         "the settings name another state directory than the running process has; crawlgate does not take over. Stop the \

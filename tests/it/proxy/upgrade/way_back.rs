@@ -2,6 +2,9 @@
 
 use crate::proxy::support::upgrade::signal;
 use crate::proxy::support::{Authority, Gate, HOST, Origin, Setup, eventually, read};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
@@ -148,6 +151,39 @@ fn disk_that_is_full() {
         eventually("it is written again", || gate.command(&["reload"]).status.success().then_some(()));
         goes_on(gate);
     }
+}
+
+/// Writes octets over the page that a table begins with, and returns what was there.
+fn overwrite_table(file: &Path, name: &str) -> (u64, Vec<u8>) {
+    let database = rusqlite::Connection::open(file).expect("opened");
+    // The running process writes as well: all of what it wrote has to be in the file itself.
+    eventually("the write-ahead log is empty", || {
+        let emptied = database.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+        emptied.is_ok_and(|is_busy| is_busy == 0).then_some(())
+    });
+    let place = "SELECT (rootpage - 1) * page_size, page_size FROM sqlite_master, pragma_page_size WHERE name = ?1";
+    let place = database.query_row(place, [name], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)));
+    let (start, size) = place.expect("the table is there");
+    let (start, mut page) = (start.cast_unsigned(), vec![0; usize::try_from(size).expect("a size")]);
+    let file = File::options().read(true).write(true).open(file).expect("opened");
+    file.read_exact_at(&mut page, start).expect("read");
+    file.write_all_at(&vec![0xff; page.len()], start).expect("written");
+    (start, page)
+}
+
+/// The running process does not look at the table any more, so it notices nothing.
+#[test]
+fn state_that_is_damaged() {
+    let origin = Origin::plain();
+    let gate = replaceable(&origin);
+    let file = gate.path("state/state.db");
+    let (start, page) = overwrite_table(&file, "versions");
+    let refused = gate.refused_upgrade(&["--unsupervised"]);
+    assert!(refused.contains("state.db: database disk image is malformed"), "{refused}");
+    assert!(!gate.log.text().contains("set it aside"), "{}", gate.log.text());
+    let mended = File::options().write(true).open(&file).expect("opened");
+    mended.write_all_at(&page, start).expect("written");
+    goes_on(gate);
 }
 
 #[test]
