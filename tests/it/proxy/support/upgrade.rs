@@ -84,6 +84,13 @@ impl Gate {
         self.next.lock().expect("nobody panics while noting").last().copied().unwrap_or_else(|| self.pid())
     }
 
+    /// How many processes there are: the one that serves, and those before that still answer.
+    pub fn living(&self) -> usize {
+        let next = self.next.lock().expect("nobody panics while noting");
+        let all = next.iter().copied().chain([self.pid()]);
+        all.filter(|pid| !is_gone(&status_of(*pid))).count()
+    }
+
     /// The next process is crawlgate.
     pub fn next_is_crawlgate(&self) {
         fs::remove_file(self.path(PROGRAM)).expect("no program");
@@ -112,8 +119,12 @@ pub fn signal(pid: u32, name: &str) {
 
 /// Waits until a process has ended.
 pub fn ended(pid: u32) {
-    let status = PathBuf::from(format!("/proc/{pid}/status"));
+    let status = status_of(pid);
     eventually("the process ends", || is_gone(&status).then_some(()));
+}
+
+fn status_of(pid: u32) -> PathBuf {
+    PathBuf::from(format!("/proc/{pid}/status"))
 }
 
 fn is_gone(status: &Path) -> bool {
