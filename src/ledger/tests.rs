@@ -1,5 +1,7 @@
 //! The ledger against the definition, computed from the whole history; against crawlers that keep to the rules; its
 //! bounds; its files.
+//!
+//! `LEDGER_LIVES=10000` plays more lives with restarts and upgrades.
 
 mod moved;
 mod network_list_health;
@@ -391,8 +393,13 @@ struct Obedient {
     copies: Vec<(usize, i64)>,
 }
 
+/// How many lives with trouble are played.
+fn lives() -> u32 {
+    std::env::var("LEDGER_LIVES").ok().and_then(|lives| lives.parse().ok()).unwrap_or(200)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(lives()))]
 
     /// Whatever happens to crawlgate: restarts, crashes, upgrades, a state that is lost, a clock that is set; and whoever
     /// else fetches in its name.
