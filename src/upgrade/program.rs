@@ -1,7 +1,7 @@
 //! [`Program`]: how this process was started, for the next one. Must not know why there is a next one.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The flag of a process that takes over from a running one.
@@ -21,11 +21,12 @@ impl Program {
     /// The system does not say which program runs.
     pub fn of_this_process() -> std::io::Result<Program> {
         let mut arguments = std::env::args_os();
-        let called = arguments.next().map(PathBuf::from).filter(|called| called.components().count() > 1);
-        let path = match called {
-            // As it was called, so that a link that leads to another version is followed.
-            Some(called) => std::path::absolute(called)?,
-            None => std::env::current_exe()?,
+        let called = arguments.next().map(PathBuf::from).unwrap_or_default();
+        // As it was called, so that a link that leads to another version is followed.
+        let path = match called.components().count() {
+            0 => std::env::current_exe()?,
+            1 => by_name(&called, &std::env::var_os("PATH").unwrap_or_default(), std::env::current_exe()?),
+            _ => std::path::absolute(called)?,
         };
         let arguments = arguments.filter(|argument| argument != SUCCESSOR_FLAG).collect();
         Ok(Program { path, arguments })
@@ -47,7 +48,39 @@ impl Program {
     }
 
     /// Where it is.
-    pub fn path(&self) -> &std::path::Path {
+    pub fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+/// Where the shell found a program that runs: the first of these directories that leads to it.
+fn by_name(name: &Path, directories: &OsStr, running: PathBuf) -> PathBuf {
+    let leads_to_it = |program: &PathBuf| program.canonicalize().is_ok_and(|program| program == running);
+    let mut named = std::env::split_paths(directories).map(|directory| directory.join(name));
+    named.find(leads_to_it).and_then(|program| std::path::absolute(program).ok()).unwrap_or(running)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn link_in_the_search_path_is_kept() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let root = directory.path().canonicalize().expect("a path");
+        let [first, versions, links] = ["first", "versions", "links"].map(|name| root.join(name));
+        for directory in [&first, &versions, &links] {
+            std::fs::create_dir(directory).expect("a directory");
+        }
+        let running = versions.join("crawlgate-1");
+        for program in [&running, &first.join("crawlgate")] {
+            std::fs::write(program, "").expect("a program");
+        }
+        symlink(&running, links.join("crawlgate")).expect("a link");
+        let directories = std::env::join_paths([&first, &root.join("none"), &links]).expect("a search path");
+        let name = Path::new("crawlgate");
+        assert_eq!(by_name(name, &directories, running.clone()), links.join("crawlgate"));
+        assert_eq!(by_name(name, OsStr::new(""), running.clone()), running);
     }
 }
