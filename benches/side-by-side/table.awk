@@ -49,10 +49,10 @@ file == 2 {
 }
 
 END {
-    all = split("pingora crawlgate-events crawlgate crawlgate-state crawlgate-evidence nginx-plain nginx-best nginx-usual nginx-return haproxy", known, " ")
-    # Two are measured on demand alone.
+    all = split("pingora crawlgate-events crawlgate crawlgate-state crawlgate-store crawlgate-evidence nginx-plain nginx-best nginx-usual nginx-return haproxy", known, " ")
+    # Some are measured on demand alone.
     for (p = 1; p <= all; p++)
-        if (known[p] !~ /-(state|evidence)$/ || known[p] in seen_proxies) proxies[++count] = known[p]
+        if (known[p] !~ /-(state|store|evidence)$/ || known[p] in seen_proxies) proxies[++count] = known[p]
     for (r = 1; r <= rules[0]; r++) {
         printf "\n### %s path rules\n\nProcessor time per request in µs, median:\n\n|", rules[r]
         for (p = 1; p <= count; p++) printf " | %s", proxies[p]

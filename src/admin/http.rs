@@ -29,17 +29,18 @@ struct Instance {
     status: InstanceStatus,
 }
 
-/// The application behind the admin listener, for Pingora's `ServerApp`.
+/// The application behind the admin listener, for Pingora's `ServerApp`; cheap to clone.
+#[derive(Clone)]
 pub struct AdminApp {
     operations: Arc<Operations>,
     access_log: AccessLog,
-    dashboard: Dashboard,
+    dashboard: Arc<Dashboard>,
 }
 
 impl AdminApp {
     /// Answers from what the operations know and the history has.
     pub fn new(operations: Arc<Operations>, access_log: AccessLog, history: HistoryReader) -> AdminApp {
-        AdminApp { dashboard: Dashboard::new(operations.clone(), history), operations, access_log }
+        AdminApp { dashboard: Arc::new(Dashboard::new(operations.clone(), history)), operations, access_log }
     }
 
     /// The answer to a request, apart from Pingora.
@@ -95,7 +96,14 @@ impl ServeHttp for AdminApp {
             .or_else(|| request.uri.authority().map(|host| host.as_str()));
         let head = request.method == Method::HEAD;
         let target = request.uri.path_and_query().map_or("/", |target| target.as_str());
-        let mut response = self.answer(&request.method, host, target);
+        let (app, method) = (self.clone(), request.method.clone());
+        let (host, target) = (host.map(str::to_owned), target.to_owned());
+        // A page may wait for the store of several instances, and the answer to `/healthz` must not wait for the page.
+        let answer = tokio::task::spawn_blocking(move || app.answer(&method, host.as_deref(), &target));
+        let mut response = answer.await.unwrap_or_else(|error| {
+            tracing::error!("cannot answer on the admin listener: {error}");
+            plain(StatusCode::INTERNAL_SERVER_ERROR, "this page failed; the log says why\n")
+        });
         // Pingora writes the body as it is given; the length is that of the answer to GET.
         let length = HeaderValue::from(response.body().len());
         response.headers_mut().insert(header::CONTENT_LENGTH, length);

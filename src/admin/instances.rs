@@ -4,7 +4,9 @@
 use crate::exchange::{
     Away, CLOCK_ACCUSES_NOT, CLOCK_WARNS, ExchangeStatus, GONE_AFTER, Hindrance, MemberStatus, SILENT_AFTER, Standing,
 };
+use crate::state::history::{Step, Told};
 use crate::telemetry::StoreGauges;
+use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// How the store and the instances in it stand.
@@ -25,7 +27,12 @@ pub struct Instances {
     pub status: Box<dyn Fn() -> ExchangeStatus + Send + Sync>,
     /// Takes an instance for gone.
     pub forget: Forget,
+    /// What the others counted.
+    pub counts: CountsOfOthers,
 }
+
+/// What other instances counted since a moment, in periods of one length; or why the store does not say.
+pub type CountsOfOthers = Box<dyn Fn(Step, Timestamp) -> Result<Vec<Told>, String> + Send + Sync>;
 
 /// Takes an instance for gone.
 pub type Forget = Box<dyn Fn(&str) -> Result<(), ForgetRefused> + Send + Sync>;

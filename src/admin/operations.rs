@@ -9,6 +9,7 @@ use crate::identity::refresh::{ListUpdate, UpdateHandle, file_name};
 use crate::ledger::{ListHealth, Mark};
 use crate::requests::{Connection, HeadFields, RequestHead, Requests};
 use crate::sites::{PauseError, PauseRequest, ReloadReport};
+use crate::state::history::{Step, Told};
 use crate::telemetry::{CertificateStatus, ListGauges, OrderStatus};
 use crate::time::Timestamp;
 use crate::upkeep::{Instance, Upkeep};
@@ -100,6 +101,11 @@ impl Operations {
     /// How the store and the instances in it stand. `None` without a store.
     pub fn instances(&self) -> Option<StoreStatus> {
         self.instances.get().map(Instances::status)
+    }
+
+    /// What the other instances counted, where there is a store: see [`Instances::counts`].
+    pub(super) fn counts_of_others(&self, step: Step, from: Timestamp) -> Option<Result<Vec<Told>, String>> {
+        self.instances.get().map(|instances| (instances.counts)(step, from))
     }
 
     /// Takes an instance for gone. `None` without a store.

@@ -9,6 +9,7 @@
 //! | `facts` | hash | facts with a value: the key of the fact, and `AT VALUE` (the number, a blank, the value) |
 //! | `members` | hash | the id of an instance, and its [`Member`] as JSON |
 //! | `log` | stream | [`Entry`] as JSON in the field `e`, by `XADD` with `MAXLEN ~ 20000` |
+//! | `counts:STEP:START` | hash | the id of an instance, and what it counted in the hour, day or week: for dashboards, beside the exchange |
 //!
 //! No key has a time to live: what is over is deleted by [`Batch::forget`] and [`Batch::served_before`].
 

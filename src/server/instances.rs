@@ -2,6 +2,7 @@
 //! settings, and [`report`] shows them to an operator.
 
 use super::ServerError;
+use super::counts_of_instances::CountsOfInstances;
 use crate::admin::{ForgetRefused, Instances, Operations};
 use crate::settings::{Settings, StoreSettings};
 use crate::shared_store::SharedStore;
@@ -26,19 +27,25 @@ pub(super) fn start(
         .map_err(ServerError::io("cannot start the thread of the exchange with other instances"))
 }
 
-/// Shows the instances in the status.
+/// Shows the instances in the status, and what they counted on the dashboard.
 pub(super) fn report(
     operations: &Operations,
     exchange: Option<&Arc<ExchangeThread>>,
-    settings: Option<&StoreSettings>,
-) {
-    let Some((exchange, store)) = exchange.zip(settings) else { return };
+    (settings, state): (Option<&StoreSettings>, &StateStore),
+) -> Result<Option<Arc<CountsOfInstances>>, ServerError> {
+    let Some((exchange, store)) = exchange.zip(settings) else { return Ok(None) };
     let (shown, forgetting) = (exchange.clone(), exchange.clone());
+    let (id, clock) = (exchange.status().id, operations.instance.clock.clone());
+    let counts = CountsOfInstances::start(store.clone(), id, state.history(), clock);
+    let counts = Arc::new(counts.map_err(ServerError::io("cannot start the thread that tells what was counted"))?);
+    let of_others = counts.clone();
     operations.set_instances(Instances {
         url: store.url.to_string(),
         status: Box::new(move || shown.status()),
         forget: Box::new(move |id| forgetting.forget(id).map_err(ForgetRefused)),
+        counts: Box::new(move |step, from| of_others.of_others(step, from)),
     });
+    Ok(Some(counts))
 }
 
 /// The name of this machine, for people.

@@ -6,6 +6,7 @@ mod authority;
 mod background;
 mod beginning;
 mod control_door;
+mod counts_of_instances;
 mod descriptors;
 mod hand_over;
 mod identity;

@@ -3,6 +3,7 @@
 
 use super::ServerError;
 use super::authority::AuthorityParts;
+use super::counts_of_instances::CountsOfInstances;
 use super::identity;
 use super::instances;
 use super::origin_robots::{self, OriginRobots};
@@ -40,6 +41,8 @@ pub struct Rooms {
     pub store: StateStore,
     /// The exchange with other instances, where there is a store for it.
     pub exchange: Option<Arc<ExchangeThread>>,
+    /// What the instances counted, for the dashboards.
+    pub counts: Option<Arc<CountsOfInstances>>,
 }
 
 impl Rooms {
@@ -86,8 +89,8 @@ impl Rooms {
         if let Some(lists) = lists {
             operations.set_lists(lists);
         }
-        instances::report(&operations, exchange.as_ref(), settings.store.as_ref());
-        Ok((Rooms { operations, instance, requests, upstreams, store, exchange }, robots))
+        let counts = instances::report(&operations, exchange.as_ref(), (settings.store.as_ref(), &store))?;
+        Ok((Rooms { operations, instance, requests, upstreams, store, exchange, counts }, robots))
     }
 
     /// Acts on signals from now on. `rotated` is called when the logs were opened again.
@@ -120,6 +123,10 @@ impl Rooms {
         self.instance.evidence.close();
         if let Err(error) = self.store.close() {
             tracing::warn!("{error}; the next start will treat this run as crashed");
+        }
+        let is_away = |exchange: &Arc<ExchangeThread>| exchange.status().away.is_some();
+        if !self.exchange.as_ref().is_some_and(is_away) {
+            self.counts.iter().for_each(|counts| counts.tell());
         }
     }
 }

@@ -6,10 +6,12 @@
 
 mod commands;
 mod connection;
+mod counts;
 mod examine;
 mod refusal;
 mod sets;
 mod store;
 
 pub use connection::SharedStore;
+pub use counts::CountsOfPeriod;
 pub use refusal::Refusal;

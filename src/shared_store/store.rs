@@ -104,7 +104,7 @@ impl Store for SharedStore {
 }
 
 impl SharedStore {
-    fn ask<T>(&mut self, ask: impl FnOnce(&mut Connected) -> RedisResult<T>) -> Result<T, StoreError> {
+    pub(super) fn ask<T>(&mut self, ask: impl FnOnce(&mut Connected) -> RedisResult<T>) -> Result<T, StoreError> {
         let url = self.url().clone();
         self.with(|connected| ask(connected).map_err(|error| super::refusal::of_error(&error, &url)))
     }

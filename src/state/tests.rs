@@ -1,8 +1,8 @@
 //! The store over real files: what the next start finds after each way to end.
 
 use super::{
-    AsWritten, Fact, LastGoodPolicy, MarkedClient, Now, Observation, OriginCopy, Pause, PauseEvent, PreviousRun,
-    Publication, Remembered, Served, ServedAs, StateError, StateStore, StoreHealth, TagChange, Version,
+    AsWritten, ExchangeMembership, Fact, LastGoodPolicy, MarkedClient, Now, Observation, OriginCopy, Pause, PauseEvent,
+    PreviousRun, Publication, Remembered, Served, ServedAs, StateError, StateStore, StoreHealth, TagChange, Version,
 };
 use crate::clock::Moment;
 use crate::policy::model::Audience;
@@ -630,6 +630,32 @@ fn file_of_a_newer_crawlgate_is_left_alone() {
     assert!(remembered.set_aside.is_none());
     let version: i64 = open().query_row("PRAGMA user_version", [], |row| row.get(0)).expect("read");
     assert_eq!(version, 99);
+}
+
+#[test]
+fn file_from_before_there_were_instances_keeps_its_facts() {
+    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
+    let (store, _) = hands.run(directory.path());
+    store
+        .commit(vec![Fact::set(Timestamp(START), policy("1")), Fact::set(Timestamp(START), served("gptbot"))])
+        .expect("kept");
+    store.close().expect("closed");
+    let file = directory.path().join("state.db");
+    let open = || rusqlite::Connection::open(&file).expect("opened");
+    open().execute_batch("DROP TABLE exchange_memberships; PRAGMA user_version = 2").expect("an older file");
+    let read = StateStore::read(directory.path(), Timestamp(START)).expect("read without being changed");
+    assert_eq!((read.last_good_policies.len(), read.exchange_memberships.len()), (1, 0));
+    let (store, remembered) = hands.run(directory.path());
+    assert_eq!((remembered.facts.last_good_policies.len(), remembered.facts.served.len()), (1, 1));
+    assert!(matches!(remembered.previous_run, PreviousRun::Clean { .. }), "{:?}", remembered.previous_run);
+    let (id, run) = ("a".to_owned(), "a.1".to_owned());
+    let (store_run, store_epoch) = (String::new(), String::new());
+    let membership = ExchangeMembership { id, run, store_run, store_epoch, has_left: false };
+    store.commit(vec![Fact::set(Timestamp(START), membership)]).expect("a place for it");
+    store.close().expect("closed");
+    let version: i64 = open().query_row("PRAGMA user_version", [], |row| row.get(0)).expect("read");
+    assert_eq!(version, 3, "a crawlgate that knows of no instances refuses it");
+    assert_eq!(hands.open(directory.path()).1.facts.exchange_memberships.len(), 1);
 }
 
 #[test]

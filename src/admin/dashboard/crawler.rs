@@ -58,7 +58,8 @@ impl Dashboard {
         let id = query.get("id").unwrap_or_default();
         let (registry, period) = (Registry::builtin(), Period::of(&query, self.now())?);
         let known = registry.crawlers().iter().find(|crawler| crawler.id == id);
-        let series = self.history.series("", id, period.from, period.step)?;
+        let (history, counted) = self.counts(&period)?;
+        let series = history.series("", id, period.from, period.step)?;
         let is_known = known.is_some() || matches!(id, "other" | "tool") || !series.is_empty();
         if id.is_empty() || !is_known {
             let problem = format!("crawlgate knows no crawler `{id}`, and the history has none in this time");
@@ -67,14 +68,14 @@ impl Dashboard {
         let mut totals = ByIdentity::default();
         series.iter().for_each(|(_, counts)| totals.add_all(counts));
         let (bars_of_all, all, name) = (period.bars(&series), totals.all(), name(id, registry));
-        let sites = self.history.sites(id, period.from, period.step)?;
-        let unlisted = if id == "other" { self.history.unlisted(period.from, NAMES)? } else { Vec::new() };
+        let sites = history.sites(id, period.from, period.step)?;
+        let unlisted = if id == "other" { history.unlisted(period.from, NAMES)? } else { Vec::new() };
         let of_outcome = |outcome: &str| -> Result<u64, PageError> {
-            let found = self.history.with_outcome(outcome, period.from)?.into_iter().find(|(crawler, _)| crawler == id);
+            let found = history.with_outcome(outcome, period.from)?.into_iter().find(|(crawler, _)| crawler == id);
             Ok(found.map_or(0, |(_, requests)| requests))
         };
         let page = CrawlerPage {
-            layout: self.layout(&name, "/crawler"),
+            layout: self.layout(&name, "/crawler").counted(counted),
             facts: known.map(facts).unwrap_or_default(),
             period: format!("{} to {} UTC", minute(period.from), minute(period.to)),
             choices: period.choices(&super::layout::crawler_link(id)),

@@ -17,6 +17,8 @@ pub struct Layout {
     pub title: String,
     pub pages: Vec<LinkedPage>,
     pub version: &'static str,
+    /// Whose counts the page shows, where there are several instances.
+    pub counted: String,
 }
 
 /// A page in the navigation.
@@ -34,7 +36,13 @@ impl Layout {
             let name = if href == "/health" && problems > 0 { format!("{name} ({problems})") } else { name.to_owned() };
             LinkedPage { href, name, is_current: href == path }
         };
-        Layout { title: title.to_owned(), pages: PAGES.map(page).into(), version: env!("CARGO_PKG_VERSION") }
+        let (version, counted) = (env!("CARGO_PKG_VERSION"), String::new());
+        Layout { title: title.to_owned(), pages: PAGES.map(page).into(), version, counted }
+    }
+
+    /// It says whose counts the page shows.
+    pub fn counted(self, counted: String) -> Layout {
+        Layout { counted, ..self }
     }
 }
 

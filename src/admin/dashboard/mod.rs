@@ -3,6 +3,7 @@
 //! prints as well. Texts from outside are escaped by the templates. Must not change anything.
 
 mod charts;
+mod counted;
 mod crawler;
 mod format;
 mod health;

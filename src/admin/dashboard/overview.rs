@@ -341,7 +341,8 @@ impl Dashboard {
     pub(super) fn overview(&self, query: &str) -> Result<String, PageError> {
         let query = Query::read(query, &["days", "all"])?;
         let period = Period::of(&query, self.now())?;
-        let overview = Overview::read(&self.history, period, Registry::builtin())?;
+        let (history, counted) = self.counts(&period)?;
+        let overview = Overview::read(&history, period, Registry::builtin())?;
         let status = self.operations.status();
         let modes: BTreeMap<String, String> =
             status.policies.sites.iter().map(|site| (site.site.clone(), site.mode.clone())).collect();
@@ -350,7 +351,7 @@ impl Dashboard {
         let shown = if query.get("all").is_some() { usize::MAX } else { SHOWN };
         let days = query.get("days").unwrap_or("30");
         let page = OverviewPage {
-            layout: Layout::new("Overview", "/", status.problems.len()),
+            layout: Layout::new("Overview", "/", status.problems.len()).counted(counted),
             view: View::new(&overview, &modes, shown, true),
             choices: period.choices("/"),
             problems: status.problems,

@@ -62,7 +62,8 @@ impl Dashboard {
         let period = Period::of(&query, self.now())?;
         let mut counts: BTreeMap<String, ByIdentity> = BTreeMap::new();
         let times = (period.from, Timestamp(i64::MAX));
-        self.history.each(name, times, period.step, |_, (crawler, identity), of_period| {
+        let (history, counted) = self.counts(&period)?;
+        history.each(name, times, period.step, |_, (crawler, identity), of_period| {
             if !matches!(crawler, "" | "none") {
                 counts.entry(crawler.to_owned()).or_default().add(identity, of_period);
             }
@@ -78,7 +79,7 @@ impl Dashboard {
         let site = entry.map(|entry| &*entry.site);
         let status = status.unwrap_or_default();
         let page = SitePage {
-            layout: self.layout(name, "/site"),
+            layout: self.layout(name, "/site").counted(counted),
             facts: facts(&status, site),
             choices: period.choices(&super::layout::site_link(name)),
             crawlers: self.on_site(name, counts),

@@ -136,7 +136,7 @@ impl Dashboard {
         let groups = self.history.sample_groups(&filter, period.from, GROUPS + 1)?;
         let samples = self.history.samples(&filter, period.from, SAMPLES)?;
         let page = ViolationsPage {
-            layout: self.layout("Violations", "/violations"),
+            layout: self.layout("Violations", "/violations").counted(self.whose_samples()),
             choices: period.choices(&samples_link(&chosen)),
             selected: chosen.iter().map(|(name, value)| (printable(value.as_bytes()), without(name))).collect(),
             groups_left_out: groups.len() > GROUPS,

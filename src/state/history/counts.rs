@@ -63,13 +63,13 @@ impl Counts {
 
     fn add_in(&mut self, column: &str, requests: u64) {
         if let Some(place) = COLUMNS.iter().position(|known| *known == column) {
-            self.0[place] += requests;
+            self.0[place] = self.0[place].saturating_add(requests);
         }
     }
 
     /// Adds all of other counts.
     pub fn add_all(&mut self, other: &Counts) {
-        self.0.iter_mut().zip(other.0).for_each(|(mine, theirs)| *mine += theirs);
+        self.0.iter_mut().zip(other.0).for_each(|(mine, theirs)| *mine = mine.saturating_add(theirs));
     }
 
     /// Takes requests out of a column.
@@ -121,6 +121,16 @@ impl Counts {
 impl serde::Serialize for Counts {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.each())
+    }
+}
+
+/// Columns that this crawlgate does not know are left out.
+impl<'de> serde::Deserialize<'de> for Counts {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Counts, D::Error> {
+        let read = BTreeMap::<String, u64>::deserialize(deserializer)?;
+        let mut counts = Counts::default();
+        read.iter().for_each(|(column, count)| counts.add_in(column, *count));
+        Ok(counts)
     }
 }
 

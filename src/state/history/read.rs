@@ -55,12 +55,20 @@ impl Memory {
     }
 }
 
+impl Memory {
+    pub(super) fn read<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, HistoryError> {
+        Ok(read(&self.0.lock().unwrap_or_else(PoisonError::into_inner).0)?)
+    }
+}
+
 /// Reads the history; cheap to clone.
 #[derive(Clone)]
 pub struct HistoryReader(Arc<Source>);
 
 enum Source {
     Memory(Arc<Memory>),
+    /// The counts of several instances in memory, and the history of this one, which has everything else.
+    Sum(Memory, HistoryReader),
     /// The file, and the connection that is kept once it was opened.
     File(PathBuf, Mutex<Option<Connection>>),
     Nothing,
@@ -116,10 +124,20 @@ impl HistoryReader {
         Ok(HistoryReader(Arc::new(Source::File(file, Mutex::new(Some(connection))))))
     }
 
-    fn with<T>(&self, nothing: T, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, HistoryError> {
+    /// One whose counts are those of a memory.
+    pub(super) fn with_counts(&self, counts: Memory) -> HistoryReader {
+        HistoryReader(Arc::new(Source::Sum(counts, self.clone())))
+    }
+
+    pub(super) fn with<T>(
+        &self,
+        nothing: T,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, HistoryError> {
         match &*self.0 {
             Source::Nothing => Ok(nothing),
-            Source::Memory(memory) => Ok(read(&memory.0.lock().unwrap_or_else(PoisonError::into_inner).0)?),
+            Source::Memory(memory) => memory.read(read),
+            Source::Sum(memory, _) => memory.read(read),
             Source::File(file, kept) => {
                 let mut kept: MutexGuard<'_, Option<Connection>> = kept.lock().unwrap_or_else(PoisonError::into_inner);
                 let connection = match kept.take() {
@@ -286,6 +304,9 @@ impl HistoryReader {
         values: Vec<Value>,
         of_row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, HistoryError> {
+        if let Source::Sum(_, own) = &*self.0 {
+            return own.rows(sql, values, of_row);
+        }
         self.with(Vec::new(), |connection| {
             let mut statement = connection.prepare(sql)?;
             statement.query_map(params_from_iter(values), of_row)?.collect()
@@ -338,7 +359,7 @@ fn open(file: &Path) -> Result<Connection, HistoryError> {
 
 /// The table of periods as it is today, also of a file that a crawlgate before identities wrote and that none has opened
 /// since.
-fn source(connection: &Connection, step: Step) -> rusqlite::Result<String> {
+pub(super) fn source(connection: &Connection, step: Step) -> rusqlite::Result<String> {
     let table = table(step);
     Ok(match tells_identities(connection)? {
         true => table.to_owned(),
@@ -369,7 +390,7 @@ fn unsigned(row: &Row<'_>, place: usize) -> rusqlite::Result<u64> {
     Ok(u64::try_from(row.get::<_, i64>(place)?).unwrap_or(0))
 }
 
-fn counts(row: &Row<'_>, first: usize) -> rusqlite::Result<Counts> {
+pub(super) fn counts(row: &Row<'_>, first: usize) -> rusqlite::Result<Counts> {
     let mut counts = Counts::default();
     for (place, count) in counts.0.iter_mut().enumerate() {
         *count = unsigned(row, first + place)?;

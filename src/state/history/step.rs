@@ -15,7 +15,8 @@ pub enum Step {
 }
 
 impl Step {
-    pub(super) const ALL: [Step; 3] = [Step::Hour, Step::Day, Step::Week];
+    /// All of them.
+    pub const ALL: [Step; 3] = [Step::Hour, Step::Day, Step::Week];
     /// 1970-01-05, in seconds since 1970-01-01.
     pub(super) const FIRST_MONDAY: i64 = 4 * DAY;
 

@@ -172,34 +172,51 @@ fn number(count: u64) -> i64 {
 
 /// Adds each count to its hour, its day and its week, for its site and for all sites.
 fn add_counts(connection: &Connection, batch: &HistoryBatch) -> rusqlite::Result<()> {
-    let places: Vec<String> = (1..=COLUMNS.len() + 4).map(|place| format!("?{place}")).collect();
-    let sums: Vec<String> = COLUMNS.iter().map(|column| format!("{column} = {column} + excluded.{column}")).collect();
-    let statement = |step: Step| {
-        connection.prepare(&format!(
-            "INSERT INTO {} VALUES ({}) ON CONFLICT DO UPDATE SET {}",
-            table(step),
-            places.join(", "),
-            sums.join(", ")
-        ))
-    };
     let mut statements = Vec::new();
     for step in Step::ALL {
-        statements.push((step, statement(step)?));
+        statements.push((step, adding(connection, step)?));
     }
     for ((hour, site, crawler, identity), counts) in &batch.counts {
-        // People are no crawler: they are in no sum of all crawlers.
-        let sums = [(site.as_str(), crawler.as_str()), ("", crawler), (site, ""), ("", "")];
-        let of_crawlers = if crawler == "none" { 2 } else { 4 };
-        for (site, crawler) in sums.into_iter().take(of_crawlers) {
-            for (step, statement) in &mut statements {
-                add(statement, step.begin(Timestamp(*hour)).0, (site, crawler, identity), counts)?;
-            }
+        for (step, statement) in &mut statements {
+            add_with_sums(statement, step.begin(Timestamp(*hour)).0, (site, crawler, identity), counts)?;
         }
     }
     Ok(())
 }
 
-fn add(
+/// Adds counts to a row of a table of periods.
+pub fn adding(connection: &Connection, step: Step) -> rusqlite::Result<Statement<'_>> {
+    let places: Vec<String> = (1..=COLUMNS.len() + 4).map(|place| format!("?{place}")).collect();
+    let sums: Vec<String> = COLUMNS.iter().map(|column| format!("{column} = {column} + excluded.{column}")).collect();
+    connection.prepare(&format!(
+        "INSERT INTO {} VALUES ({}) ON CONFLICT DO UPDATE SET {}",
+        table(step),
+        places.join(", "),
+        sums.join(", ")
+    ))
+}
+
+/// Adds the counts of a crawler on a site to its row and to the sums that it is in. Counts without a site are in the sums
+/// alone.
+pub fn add_with_sums(
+    statement: &mut Statement<'_>,
+    start: i64,
+    (site, crawler, identity): (&str, &str, &str),
+    counts: &Counts,
+) -> rusqlite::Result<()> {
+    let of_all = [("", crawler), ("", "")];
+    let of_site = [(site, crawler), (site, "")];
+    let of_site = if site.is_empty() { &[][..] } else { &of_site[..] };
+    for (site, named) in of_all.iter().chain(of_site) {
+        // People are no crawler: they are in no sum of all crawlers.
+        if !(crawler == "none" && named.is_empty()) {
+            add(statement, start, (site, named, identity), counts)?;
+        }
+    }
+    Ok(())
+}
+
+pub fn add(
     statement: &mut Statement<'_>,
     start: i64,
     (site, crawler, identity): (&str, &str, &str),

@@ -1,6 +1,12 @@
 //! Several instances in front of one site, with a real Redis: they come to the same kinds as one instance, through a rolling
 //! restart, a new policy, and the loss of the store or of an instance.
 
+mod balancer;
+mod clocks;
+mod dashboard;
+mod replays;
+mod upgrades;
+
 use crate::proxy::support::redis::RedisServer;
 use crate::proxy::support::upgrade::signal;
 use crate::proxy::support::{BINGBOT, BROWSER, GPTBOT, Gate, HOST, Origin, Setup, eventually, read};
@@ -27,27 +33,39 @@ fn setup(origin: &Origin, more: &str) -> Setup {
 /// Instances that share a Redis.
 struct Fleet {
     redis: RedisServer,
-    _origin: Origin,
+    origin: Origin,
     gates: Vec<Gate>,
 }
 
 impl Fleet {
     fn start(instances: usize) -> Fleet {
-        let (redis, origin) = (RedisServer::start(), Origin::plain());
-        let store = format!("store: '{}'", redis.url());
-        let gates = (0..instances).map(|_| setup(&origin, &store).start()).collect();
-        let fleet = Fleet { redis, _origin: origin, gates };
+        Fleet::with(instances, |setup| setup)
+    }
+
+    /// Instances that are started differently.
+    fn with(instances: usize, change: impl Fn(Setup) -> Setup) -> Fleet {
+        let mut fleet = Fleet { redis: RedisServer::start(), origin: Origin::plain(), gates: Vec::new() };
+        fleet.gates = (0..instances).map(|_| change(fleet.setup()).start()).collect();
         fleet.wait_until_all_accuse();
         fleet
     }
 
+    /// One more instance.
+    fn setup(&self) -> Setup {
+        setup(&self.origin, &format!("store: '{}'", self.redis.url()))
+    }
+
     /// Waits until every instance knows all others and calls requests violations.
     fn wait_until_all_accuse(&self) {
-        for gate in &self.gates {
+        Fleet::wait_until_these_accuse(&self.gates);
+    }
+
+    fn wait_until_these_accuse(gates: &[Gate]) {
+        for gate in gates {
             eventually("every instance reports", || {
                 let store = instances(gate);
                 let present = standings(&store).into_iter().filter(|(_, standing)| standing == "present").count();
-                (store["accuses_not"].is_null() && present == self.gates.len()).then_some(())
+                (store["accuses_not"].is_null() && present == gates.len()).then_some(())
             });
         }
     }
@@ -71,17 +89,27 @@ fn own_id(gate: &Gate) -> String {
     instances(gate)["id"].as_str().expect("an id").to_owned()
 }
 
-/// What the access log calls a request.
+/// What the access log calls the requests for a path.
+fn kinds(gate: &Gate, path: &str) -> Vec<String> {
+    let log = read(&gate.path("access.log"));
+    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let of_it = lines.filter(|line| line["target"] == path);
+    of_it.map(|line| line["kind"].as_str().expect("a kind").to_owned()).collect()
+}
+
+/// What it calls this one.
 fn kind(gate: &Gate, agent: &str, path: &str) -> String {
-    let kinds = || -> Vec<String> {
-        let log = read(&gate.path("access.log"));
-        let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let of_it = lines.filter(|line| line["target"] == path);
-        of_it.map(|line| line["kind"].as_str().expect("a kind").to_owned()).collect()
-    };
-    let before = kinds().len();
+    let before = kinds(gate, path).len();
     gate.get(HOST, path, &format!("User-Agent: {agent}\r\n"));
-    eventually("a line of the access log", || kinds().into_iter().nth(before))
+    eventually("a line of the access log", || kinds(gate, path).into_iter().nth(before))
+}
+
+/// The problems that an instance sees: their kinds, and what is said of them.
+fn problems(gate: &Gate) -> Vec<(String, String)> {
+    let status: Value = serde_json::from_slice(&gate.command(&["status", "--json"]).stdout).expect("JSON");
+    let problems = status["problems"].as_array().expect("problems").iter();
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    problems.map(|found| (text(&found["problem"]), text(&found["message"]))).collect()
 }
 
 /// The kind once the instance knows what the others did. Until then, for some tenths of a second, it is `unproven`.
@@ -193,10 +221,8 @@ fn without_the_store_nobody_is_accused_and_robots_txt_stays() {
         (reload.status.code() == Some(1)).then_some(())
     });
     assert!(!robots_txt(one).contains("/new/"));
-    let status = one.command(&["status", "--json"]);
-    let status: Value = serde_json::from_slice(&status.stdout).expect("JSON");
-    let problems = status["problems"].as_array().expect("problems");
-    assert!(problems.iter().any(|found| found["problem"] == "store"), "{problems:?}");
+    let problems = problems(one);
+    assert!(problems.iter().any(|(kind, _)| kind == "store"), "{problems:?}");
     assert!(one.metrics().contains("crawlgate_store_up 0"));
 
     fleet.redis.program.start_again();

@@ -6,6 +6,8 @@ use crawlgate::exchange::{Batch, Entry, Fact, Identity, Member, Position, Store,
 use crawlgate::settings::{StoreSettings, read};
 use crawlgate::shared_store::SharedStore;
 use crawlgate::yaml::Source;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 
 fn settings(store: &str) -> StoreSettings {
@@ -238,6 +240,50 @@ fn full_store_says_that_it_is_full() {
     let written = store.write(&identity, &batch(vec![fact("s\na", 1, "")]));
     let Err(StoreError::Unusable(said)) = written else { panic!("{written:?}") };
     assert!(said.contains("maxmemory"), "{said}");
+}
+
+/// A server of another version: it answers `INFO`, and says yes to everything else.
+fn of_version(version: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            let mut lines = BufReader::new(client.try_clone().expect("a reader")).lines().map_while(Result::ok);
+            let mut next = move || lines.next();
+            // `*N`, and N times a length and a word.
+            while let Some(words) = next().and_then(|line| line.strip_prefix('*')?.parse::<usize>().ok()) {
+                let words: Vec<String> = (0..words).filter_map(|_| next().and_then(|_| next())).collect();
+                let info = format!("redis_version:{version}\r\nrun_id:1\r\nmaxmemory_policy:noeviction\r\n");
+                let answer = match words.first().map(String::as_str) {
+                    Some("INFO") => format!("${}\r\n{info}\r\n", info.len()),
+                    _ => "+none\r\n".to_owned(),
+                };
+                if client.write_all(answer.as_bytes()).is_err() {
+                    break;
+                }
+            }
+        }
+    });
+    address
+}
+
+#[test]
+fn server_of_an_old_version_is_refused() {
+    for version in ["6.0.16", "5.0.14", "2.8.0", "", "of today"] {
+        let said = refusal(&mut SharedStore::new(settings(&format!("'redis://{}'", of_version(version)))));
+        assert!(said.contains(version) && said.contains("6.2"), "{said}");
+    }
+    for version in ["6.2.0", "7.2.4", "10.0.0"] {
+        let answer = SharedStore::new(settings(&format!("'redis://{}'", of_version(version)))).identity("f00d");
+        assert!(!format!("{answer:?}").contains("6.2 or later"), "{version}: {answer:?}");
+    }
+}
+
+#[test]
+fn node_of_a_cluster_is_refused() {
+    let server = RedisServer::with(&["--cluster-enabled", "yes"]);
+    let said = refusal(&mut store(&server));
+    assert!(said.contains("cluster") && said.contains("Name one server"), "{said}");
 }
 
 #[test]

@@ -1,0 +1,74 @@
+//! Whose counts the pages show: where several instances meet in a store, the sums of all, with a sentence that says how many
+//! they are and which is missing.
+
+use super::Dashboard;
+use super::format::minute;
+use super::period::Period;
+use crate::admin::instances::StoreStatus;
+use crate::exchange::{MemberStatus, Standing};
+use crate::state::history::{HistoryError, HistoryReader, Told};
+use crate::time::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An instance that has told nothing for so many seconds is missing. It tells every five.
+const OVERDUE: i64 = 60;
+
+impl Dashboard {
+    /// The history with the counts of all instances, and the sentence. Without a store it is this instance's, and there is
+    /// nothing to say.
+    pub(super) fn counts(&self, period: &Period) -> Result<(HistoryReader, String), HistoryError> {
+        let Some(store) = self.operations.instances() else { return Ok((self.history.clone(), String::new())) };
+        let alone = |why: &str| Ok((self.history.clone(), format!("Counts of this instance alone: {why}.")));
+        if let Some(away) = &store.exchange.away {
+            return alone(&away.error);
+        }
+        let Period { from, to, step } = *period;
+        // The summary compares with as long a time before.
+        let begin = step.begin(Timestamp(from.0 - (to.0 - from.0)));
+        let told = match self.operations.counts_of_others(step, begin).unwrap_or_else(|| Ok(Vec::new())) {
+            Ok(told) => told,
+            Err(error) => return alone(&error),
+        };
+        let says = sentence(&store, &told, period);
+        Ok((self.history.with_others(step, begin, &told)?, says))
+    }
+
+    /// Whose samples the page shows.
+    pub(super) fn whose_samples(&self) -> String {
+        match self.operations.instances() {
+            Some(_) => "Samples of this instance alone: each instance keeps its own.".to_owned(),
+            None => String::new(),
+        }
+    }
+}
+
+fn sentence(store: &StoreStatus, told: &[Told], period: &Period) -> String {
+    let mut last: BTreeMap<&str, i64> = BTreeMap::new();
+    for Told { instance, counted, .. } in told.iter().filter(|told| told.start >= period.from) {
+        let last = last.entry(instance).or_insert(counted.at);
+        *last = counted.at.max(*last);
+    }
+    let is_there = |found: &&MemberStatus| matches!(found.standing, Standing::Present | Standing::Silent);
+    let there = store.exchange.members.iter().filter(is_there).filter(|found| found.member.id != store.exchange.id);
+    let mut missing = Vec::new();
+    for MemberStatus { member, .. } in there {
+        let name = format!("{} on {}", member.id, member.host);
+        match last.get(member.id.as_str()) {
+            None => missing.push(format!("{name} has told nothing")),
+            Some(at) if period.to.0 - at > OVERDUE => {
+                missing.push(format!("{name} has told nothing since {} UTC", minute(Timestamp(*at))));
+            }
+            Some(_) => {}
+        }
+    }
+    let instances: BTreeSet<&str> = last.into_keys().collect();
+    let mut says = match instances.len() {
+        0 => "Counts of this instance: no other one has told what it counted in this time.".to_owned(),
+        others => format!("Sums of {} instances; each tells what it counted every 5 seconds.", others + 1),
+    };
+    if !missing.is_empty() {
+        says.push_str(&format!(" Missing: {}.", missing.join("; ")));
+    }
+    says.push_str(" Names of unlisted bots, and what is suspected or suspended, are of this instance alone.");
+    says
+}

@@ -1,0 +1,63 @@
+//! Clocks that differ, and policies that differ: who is accused, and what the operator sees.
+
+use super::{Fleet, instances, kind, policy, problems};
+use crate::proxy::support::{BINGBOT, Gate, eventually};
+use std::fs;
+
+/// What the page of health says of the instances.
+fn health(gate: &Gate) -> String {
+    gate.admin_page("/health")
+}
+
+fn says(gate: &Gate, said: &str) -> bool {
+    problems(gate).iter().any(|(kind, message)| kind == "instances" && message.contains(said))
+}
+
+#[test]
+fn instance_with_a_wrong_clock_accuses_nobody() {
+    let mut fleet = Fleet::start(1);
+    let wrong = fleet.setup().with_clock();
+    fs::write(wrong.policies().with_file_name("clock"), "lived 0s set 8s").expect("a clock");
+    fleet.gates.push(wrong.start());
+    let [right, wrong] = &fleet.gates[..] else { panic!("two instances") };
+    eventually("the clock is noticed", || (instances(wrong)["accuses_not"] == "clock").then_some(()));
+    assert_eq!(kind(wrong, BINGBOT, "/cart/1"), "unproven");
+    assert!(says(wrong, "ahead of") && says(wrong, "no request a violation"), "{:?}", problems(wrong));
+    let shown = |gate: &Gate| {
+        let page = health(gate);
+        let clocks = page.split("data-label=\"Clock ahead\">").skip(1);
+        clocks.filter_map(|clock| clock.split_once(" ms<")?.0.parse::<i64>().ok()).max()
+    };
+    for gate in [right, wrong] {
+        eventually("its clock is on both pages", || shown(gate).filter(|ahead| (7_000..9_000).contains(ahead)));
+    }
+    // The others go on.
+    eventually("the right one goes on", || instances(right)["accuses_not"].is_null().then_some(()));
+    assert_eq!(kind(right, BINGBOT, "/cart/2"), "violation");
+
+    // Four seconds are a warning, and times are converted.
+    fleet.gates[1].restart("TERM", |gate| {
+        gate.write_clock(0, -4);
+    });
+    fleet.wait_until_all_accuse();
+    let wrong = &fleet.gates[1];
+    assert!(says(wrong, "4.0 s ahead of"), "{:?}", problems(wrong));
+    assert_eq!(kind(wrong, BINGBOT, "/cart/3"), "violation");
+}
+
+#[test]
+fn instances_with_other_policies_are_named() {
+    let fleet = Fleet::start(2);
+    let [one, other] = &fleet.gates[..] else { panic!("two instances") };
+    assert!(!health(one).contains("other ones than here") && !says(one, "other policies"));
+    one.write_policy("shop", &policy("/cart/, /more/"));
+    for gate in [one, other] {
+        eventually("both name the other one", || says(gate, "other policies").then_some(()));
+        assert!(health(gate).contains("other ones than here"));
+    }
+    other.write_policy("shop", &policy("/cart/, /more/"));
+    for gate in [one, other] {
+        eventually("they agree", || (!says(gate, "other policies")).then_some(()));
+        assert!(!health(gate).contains("other ones than here"));
+    }
+}
