@@ -728,6 +728,9 @@ impl Exchange {
 
     /// How the exchange stands.
     pub fn status(&self, now: Now) -> ExchangeStatus {
+        // While the store is away nothing is heard of the others, and time goes on.
+        let silence = self.last_contact.filter(|_| self.away.is_some()).map(|last| now.lived.saturating_sub(last));
+        let silence = silence.map_or(0.0, |silence| silence.as_secs_f64());
         let mut members = vec![super::MemberStatus {
             member: self.member(self.told_heard, self.settled.clone()),
             standing: if self.away.is_none() { Standing::Present } else { Standing::Silent },
@@ -737,7 +740,7 @@ impl Exchange {
         }];
         members.extend(self.members.all().map(|member| super::MemberStatus {
             standing: self.standing(member),
-            lag: self.clocks.now().saturating_sub(member.reported).max(0) as f64,
+            lag: self.clocks.now().saturating_sub(member.reported).max(0) as f64 + silence,
             same_policies: member.policies == self.policies,
             same_crawlers: member.crawlers == self.me.crawlers,
             member: member.clone(),

@@ -321,6 +321,11 @@ pub fn read_table<R: Record>(
     connection: &rusqlite::Connection,
     now: Timestamp,
 ) -> rusqlite::Result<Vec<(Timestamp, R)>> {
+    // A file of an older crawlgate that is only read stays as it is.
+    let is_there = "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1";
+    if connection.query_row(is_there, [R::TABLE], |row| row.get::<_, i64>(0))? == 0 {
+        return Ok(Vec::new());
+    }
     let all = names(R::KEY.iter().chain(R::VALUES));
     let changed = R::KEY.len() + R::VALUES.len();
     let mut statement =

@@ -316,9 +316,8 @@ fn wrong_password_is_told_from_no_answer() {
 fn user_of_the_documentation_may_do_what_is_needed() {
     let server = RedisServer::start();
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/instances.md")).expect("a page");
-    let line =
-        page.lines().find_map(|line| line.trim().strip_prefix("ACL SETUSER ")).expect("the line for the access list");
-    let words: Vec<&str> = ["ACL", "SETUSER"].into_iter().chain(line.split_whitespace()).collect();
+    let line = page.lines().find_map(|line| line.trim().strip_prefix("user edge ")).expect("the user for the file");
+    let words: Vec<&str> = ["ACL", "SETUSER", "edge"].into_iter().chain(line.split_whitespace()).collect();
     let _: () = server.command(&words);
     let (user, password) = (words[2], words.iter().find_map(|word| word.strip_prefix('>')).expect("a password"));
     let port = server.program.address.port();
