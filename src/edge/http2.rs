@@ -12,6 +12,7 @@ mod client;
 mod gather;
 mod head;
 mod memory;
+mod names;
 mod stream;
 mod turn;
 mod watch;
@@ -471,7 +472,6 @@ fn expects(head: &Parts) -> bool {
 fn in_lane(head: &Parts, framing: Framing, forward: &Forward<'_>) -> LaneRequest {
     let cookies = joined_cookies(head);
     let fields = fields_of_http1(head, framing, cookies.as_deref());
-    let fields = fields.iter().map(|field| (field.name, field.value));
     let line = (head.method.as_str().as_bytes(), target(head));
     LaneRequest::of(line, fields, (framing, expects(head)), forward)
 }

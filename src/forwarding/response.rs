@@ -27,7 +27,7 @@ pub fn remove_named_by_connection(head: &mut impl Head) {
     let tokens = tokens.map(<[u8]>::trim_ascii).filter(|token| {
         // Nearly every response names this one, and nearly none has it.
         let is_absent = || token.eq_ignore_ascii_case(b"keep-alive") && !head.has(KEEP_ALIVE);
-        !KEPT.iter().any(|kept| token.eq_ignore_ascii_case(kept)) && !is_absent()
+        !is_absent() && !KEPT.iter().any(|kept| token.eq_ignore_ascii_case(kept))
     });
     let named: Vec<Vec<u8>> = tokens.map(<[u8]>::to_vec).collect();
     if !named.is_empty() {

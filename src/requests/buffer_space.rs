@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Bodies up to this length are not counted: they are in the buffers that every request has.
-const SMALL: usize = 8 * 1024;
+pub const SMALL_BODY: usize = 8 * 1024;
 /// How often the log says that there is no space.
 const PAUSE: Duration = Duration::from_secs(60);
 
@@ -64,9 +64,9 @@ impl BufferSpace {
         let length = length.and_then(|length| std::str::from_utf8(length).ok()?.trim().parse::<usize>().ok());
         let is_of_events = || head.lines(header::CONTENT_TYPE).any(|media| media.starts_with(b"text/event-stream"));
         match length {
-            Some(length) if length <= SMALL => Ok(None),
+            Some(length) if length <= SMALL_BODY => Ok(None),
             Some(length) => self.hold(length.min(most), client).map(Some),
-            None if is_of_events() => self.hold(SMALL, client).map(Some),
+            None if is_of_events() => self.hold(SMALL_BODY, client).map(Some),
             None => self.hold(most, client).map(Some),
         }
     }

@@ -36,6 +36,7 @@ mod upload;
 mod wanted;
 
 pub use admission::{Admission, Admitted, Full};
+pub use buffer_space::SMALL_BODY;
 pub use challenges::{Challenges, OwnFiles};
 pub use client::ClientConnection;
 pub use connection::{Arrival, Connection};

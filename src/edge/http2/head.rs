@@ -1,23 +1,19 @@
 //! Heads of HTTP/2 as HTTP/1.1 has them, and the other way round. Must not know where a head goes.
 
+use super::names::field_name;
 use crate::answers::{Answer, Asked};
 use crate::edge::date::date_value;
 use crate::requests::{Framing, MappedRequest};
-use bytes::BytesMut;
-use http::header::{self, HeaderName};
+use bytes::{Bytes, BytesMut};
+use http::header;
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
-use httparse::Header;
-use smallvec::SmallVec;
 
 /// Fields that most heads have room with.
 const USUAL_FIELDS: usize = 15;
 /// Octets of values that most heads have room with.
 const USUAL_VALUES: usize = 512;
-
-/// Fields of a head of HTTP/1.1.
-pub(super) type Fields<'h> = SmallVec<[Header<'h>; 32]>;
 
 /// A head as it is received.
 pub(super) fn mapped(head: &Parts) -> MappedRequest<'_> {
@@ -67,35 +63,31 @@ pub(super) fn joined_cookies(head: &Parts) -> Option<Vec<u8>> {
 }
 
 /// The fields of a request as an origin gets them: Host first, a cookie in one line, and how the body is framed.
-pub(super) fn fields_of_http1<'h>(head: &'h Parts, framing: Framing, cookies: Option<&'h [u8]>) -> Fields<'h> {
-    let mut fields = Fields::new();
-    let mut add = |name, value| fields.push(Header { name, value });
-    if let (None, Some(authority)) = (head.headers.get(header::HOST), authority(head)) {
-        add("host", authority.as_bytes());
-    }
+pub(super) fn fields_of_http1<'h>(
+    head: &'h Parts,
+    framing: Framing,
+    cookies: Option<&'h [u8]>,
+) -> impl Iterator<Item = (&'h str, &'h [u8])> {
+    let authority = authority(head).filter(|_| !head.headers.contains_key(header::HOST));
     let mut is_joined = false;
-    for (name, value) in &head.headers {
-        match (name, cookies) {
-            (&header::COOKIE, Some(cookies)) => {
-                if !std::mem::replace(&mut is_joined, true) {
-                    add("cookie", cookies);
-                }
-            }
+    let fields = head.headers.iter().filter_map(move |(name, value)| {
+        let value = value.as_bytes();
+        match (name.as_str(), cookies) {
+            ("cookie", Some(cookies)) => (!std::mem::replace(&mut is_joined, true)).then_some(("cookie", cookies)),
             // TE is for the next hop alone, and the other one for a change of the version.
-            (&header::TE, _) => {}
-            _ if name == "http2-settings" => {}
-            _ => add(name.as_str(), value.as_bytes()),
+            ("te" | "http2-settings", _) => None,
+            (name, _) => Some((name, value)),
         }
-    }
-    match framing {
-        Framing::Chunked => add("transfer-encoding", b"chunked"),
+    });
+    let framing = match framing {
+        Framing::Chunked => Some(("transfer-encoding", b"chunked".as_slice())),
         // Servers may wait for the body of a request with one of these methods, or refuse it, unless it says that there is none.
         Framing::None if may_want_length(&head.method) && !head.headers.contains_key(header::CONTENT_LENGTH) => {
-            add("content-length", b"0");
+            Some(("content-length", b"0".as_slice()))
         }
-        Framing::None | Framing::Length(_) => {}
-    }
-    fields
+        Framing::None | Framing::Length(_) => None,
+    };
+    authority.map(|authority| ("host", authority.as_bytes())).into_iter().chain(fields).chain(framing)
 }
 
 fn may_want_length(method: &Method) -> bool {
@@ -113,27 +105,31 @@ pub(super) fn head_of(answer: &Answer) -> Response<()> {
 }
 
 /// The head of a response with these fields of HTTP/1.1, but for those of its connection (RFC 9113 section 8.2.2).
-pub(super) fn head_of_http2<'h>(status: StatusCode, lines: impl Iterator<Item = (&'h str, &'h [u8])>) -> Response<()> {
+pub(super) fn head_of_http2<'h>(
+    status: StatusCode,
+    lines: impl Iterator<Item = (&'h str, &'h [u8])> + Clone,
+) -> Response<()> {
     let mut fields = HeaderMap::with_capacity(lines.size_hint().1.unwrap_or(USUAL_FIELDS) + 1);
     append(lines.filter(|(name, _)| !is_of_connection(name)), &mut fields);
     response(status, fields)
 }
 
 /// Fields that end a message (RFC 9110 section 6.5).
-pub(super) fn trailers<'h>(lines: impl Iterator<Item = (&'h str, &'h [u8])>) -> HeaderMap {
+pub(super) fn trailers<'h>(lines: impl Iterator<Item = (&'h str, &'h [u8])> + Clone) -> HeaderMap {
     let mut fields = HeaderMap::new();
     append(lines.filter(|(name, _)| !is_of_connection(name)), &mut fields);
     fields
 }
 
 /// The values share one allocation: a usual response has eight of them.
-fn append<'h>(lines: impl Iterator<Item = (&'h str, &'h [u8])>, fields: &mut HeaderMap) {
+fn append<'h>(lines: impl Iterator<Item = (&'h str, &'h [u8])> + Clone, fields: &mut HeaderMap) {
     let mut values = BytesMut::with_capacity(USUAL_VALUES);
+    lines.clone().for_each(|(_, value)| values.extend_from_slice(value));
+    let mut values: Bytes = values.freeze();
     for (name, value) in lines {
-        values.extend_from_slice(value);
-        let value = HeaderValue::from_maybe_shared(values.split().freeze());
+        let value = HeaderValue::from_maybe_shared(values.split_to(value.len()));
         // Both were read already, so neither fails.
-        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), value) {
+        if let (Some(name), Ok(value)) = (field_name(name), value) {
             fields.append(name, value);
         }
     }
@@ -174,7 +170,7 @@ mod tests {
         let cookies = joined_cookies(head);
         let fields = fields_of_http1(head, framing(head, is_over), cookies.as_deref());
         let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
-        fields.iter().map(|field| (field.name.to_owned(), text(field.value))).collect()
+        fields.map(|(name, value)| (name.to_owned(), text(value))).collect()
     }
 
     fn line(name: &str, value: &str) -> (String, String) {

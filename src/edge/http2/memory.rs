@@ -110,8 +110,8 @@ fn written(head: &Parts, framing: Framing) -> Vec<u8> {
     for part in [head.method.as_str().as_bytes(), b" ", target(head), b" HTTP/1.1\r\n"] {
         octets.extend_from_slice(part);
     }
-    for field in fields_of_http1(head, framing, cookies.as_deref()) {
-        for part in [field.name.as_bytes(), b": ", field.value, b"\r\n"] {
+    for (name, value) in fields_of_http1(head, framing, cookies.as_deref()) {
+        for part in [name.as_bytes(), b": ", value, b"\r\n"] {
             octets.extend_from_slice(part);
         }
     }

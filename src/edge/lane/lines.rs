@@ -15,22 +15,20 @@ enum Value<'b> {
 }
 
 /// Lines of a head.
+#[derive(Default)]
 pub struct Lines<'b> {
     lines: SmallVec<[(&'b str, Value<'b>); 32]>,
     added: SmallVec<[u8; 256]>,
 }
 
 impl<'b> Lines<'b> {
-    /// These fields.
-    pub(super) fn new(fields: impl Iterator<Item = (&'b str, &'b [u8])>) -> Lines<'b> {
-        let mut lines = Lines { lines: SmallVec::new(), added: SmallVec::new() };
-        // In place: they take more than a kilobyte.
-        lines.lines.extend(fields.map(|(name, value)| (name, Value::Kept(value))));
-        lines
+    /// Takes these fields. Not a constructor: lines take more than a kilobyte, which a return would copy.
+    pub(super) fn take(&mut self, fields: impl Iterator<Item = (&'b str, &'b [u8])>) {
+        self.lines.extend(fields.map(|(name, value)| (name, Value::Kept(value))));
     }
 
     /// All of them, in their order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> + Clone {
         self.lines.iter().map(|(name, value)| (*name, self.octets(value)))
     }
 
@@ -50,16 +48,28 @@ impl<'b> Lines<'b> {
             Value::Added(begin, end) => &self.added[begin..end],
         }
     }
+
+    /// Takes away the lines of a field. Most heads have none of it, and to look costs less than to go over all.
+    fn remove_named(&mut self, name: &str) {
+        if self.lines.iter().any(|(own, _)| is_named(own, name)) {
+            self.lines.retain(|(own, _)| !is_named(own, name));
+        }
+    }
+}
+
+fn is_named(own: &str, name: &str) -> bool {
+    own.len() == name.len() && own.eq_ignore_ascii_case(name)
 }
 
 impl Head for Lines<'_> {
     fn lines(&self, name: HeaderName) -> impl Iterator<Item = &[u8]> {
-        let lines = self.lines.iter().filter(move |(own, _)| own.eq_ignore_ascii_case(name.as_str()));
+        let length = name.as_str().len();
+        let lines = self.lines.iter().filter(move |(own, _)| own.len() == length && is_named(own, name.as_str()));
         lines.map(|(_, value)| self.octets(value))
     }
 
     fn set(&mut self, name: &'static str, value: &[u8]) {
-        self.lines.retain(|(own, _)| !own.eq_ignore_ascii_case(name));
+        self.remove_named(name);
         self.add(name, value);
     }
 
@@ -72,7 +82,7 @@ impl Head for Lines<'_> {
     }
 
     fn remove(&mut self, name: &HeaderName) {
-        self.lines.retain(|(own, _)| !own.eq_ignore_ascii_case(name.as_str()));
+        self.remove_named(name.as_str());
     }
 
     fn remove_if(&mut self, is_unwanted: impl Fn(&str) -> bool) {
@@ -80,9 +90,9 @@ impl Head for Lines<'_> {
     }
 }
 
-/// Whether these octets are visible ASCII and spaces, so that every field may have them.
+/// Whether these octets are visible ASCII and spaces, so that every field may have them. All are looked at, many at a time.
 fn is_plain(value: &[u8]) -> bool {
-    value.iter().all(|octet| (b' '..=b'~').contains(octet))
+    value.iter().fold(true, |is_plain, octet| is_plain & (b' '..=b'~').contains(octet))
 }
 
 #[cfg(test)]
@@ -100,14 +110,16 @@ mod tests {
 
     #[test]
     fn lines_keep_their_order_and_spelling() {
-        let lines = Lines::new(FIELDS.into_iter().filter(|(name, _)| *name != "connection"));
+        let mut lines = Lines::default();
+        lines.take(FIELDS.into_iter().filter(|(name, _)| *name != "connection"));
         assert_eq!(written(&lines), b"Host: a.example\r\nX-A: 1\r\nx-a: \xff\r\n");
         assert_eq!(lines.lines(HeaderName::from_static("x-a")).collect::<Vec<_>>(), [b"1".as_slice(), b"\xff"]);
     }
 
     #[test]
     fn lines_are_replaced_added_and_removed_whatever_their_case() {
-        let mut lines = Lines::new(FIELDS.into_iter());
+        let mut lines = Lines::default();
+        lines.take(FIELDS.into_iter());
         lines.set("x-A", b"2");
         lines.add("X-B", b"3");
         lines.add("X-B", b"4\r\nX-C: 5");

@@ -49,7 +49,8 @@ impl LaneRequest {
         forward: &Forward<'_>,
     ) -> LaneRequest {
         let is_chunked = body == Framing::Chunked;
-        let mut lines = Lines::new(fields.filter(|(name, _)| !is_for_next_hop(name)));
+        let mut lines = Lines::default();
+        lines.take(fields.filter(|(name, _)| !is_for_next_hop(name)));
         forward.write_request(&mut lines, None);
         if is_chunked {
             lines.add("Transfer-Encoding", b"chunked");

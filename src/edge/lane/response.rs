@@ -155,7 +155,7 @@ impl Seen {
 /// A length: digits and nothing else.
 fn number(value: &[u8]) -> Option<u64> {
     let is_number = !value.is_empty() && value.len() <= DIGITS && value.iter().all(u8::is_ascii_digit);
-    std::str::from_utf8(value).ok().filter(|_| is_number)?.parse().ok()
+    is_number.then(|| value.iter().fold(0, |number, digit| 10 * number + u64::from(digit - b'0')))
 }
 
 #[cfg(test)]

@@ -174,7 +174,7 @@ impl<C: Client> Exchange<'_, C> {
 
     /// Sends a 100 in the place of an origin that says nothing.
     fn tell_to_go_on(&mut self) {
-        let lines = Lines::new(std::iter::empty());
+        let lines = Lines::default();
         self.client.inform(&ClientHead { status: StatusCode::CONTINUE, reason: "Continue", lines: &lines });
         self.expectation = Expectation::Told;
         self.passage.wait = None;

@@ -10,6 +10,7 @@ use crate::edge::lane::trailers::{BadTrailers, read_trailers};
 use crate::edge::lane::wire::{because, of_client, of_origin};
 use crate::forwarding::{Head, remove_named_by_connection};
 use crate::heads::{X_ROBOTS_TAG, is_event_stream};
+use crate::requests::SMALL_BODY;
 use http::{StatusCode, header};
 use pingora_core::{Error, ErrorType, Result};
 use std::task::{Context, Poll};
@@ -66,16 +67,23 @@ impl<C: Client> Exchange<'_, C> {
                 }
                 self.expectation = Expectation::None;
             }
-            let lines = Lines::new(fields);
+            let mut lines = Lines::default();
+            lines.take(fields);
             return self.client.inform(&ClientHead { status: head.status, reason, lines: &lines });
         }
-        let mut lines = Lines::new(fields.filter(|(name, _)| !name.eq_ignore_ascii_case(header::DATE.as_str())));
+        let mut lines = Lines::default();
+        lines.take(fields.filter(|(name, _)| !name.eq_ignore_ascii_case("date")));
         let (lived, is_endless) =
             (self.ticket.arrival().lived, || lines.lines(header::CONTENT_TYPE).any(is_event_stream));
         self.attempts.answered(&self.lane.upstreams, self.status, lived, is_endless);
         remove_named_by_connection(&mut lines);
         lines.remove(&header::CONNECTION);
-        if head.framing != Framing::None {
+        let is_counted = match head.framing {
+            Framing::None => false,
+            Framing::Length(length) => length > SMALL_BODY as u64,
+            Framing::Chunked | Framing::UntilClose => true,
+        };
+        if is_counted {
             self.ticket.hold_body(&lines, AHEAD);
             if self.ticket.lacks_space() {
                 return;
