@@ -11,9 +11,8 @@ pub struct Fact {
     pub key: String,
     /// When it was so, in seconds of the store's clock.
     pub at: i64,
-    /// What is so, as JSON or plain text. Empty for a fact that says no more than its key: that a crawler was served a
-    /// version. A fact with a value has one writer: its key names the run or the instance, or the value follows from the
-    /// key.
+    /// What is so, as JSON or plain text. Empty for a fact that says no more than its key: see [`super::Event`]. A fact with
+    /// a value has one writer: its key names the run or the instance, or the value follows from the key.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub value: String,
 }

@@ -3,10 +3,12 @@
 //! or Valkey implements it, and tests have one in memory. [`Fact`]s merge by the latest, so that order and repetition do
 //! not matter. Must not know Redis, threads, requests or policies.
 
+pub mod event;
 pub mod fact;
 mod instance;
 pub mod member;
 mod members;
+mod orders;
 mod outbox;
 mod own_log;
 mod position;
@@ -15,6 +17,7 @@ pub mod store;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use event::Event;
 pub use fact::Fact;
 pub use instance::{Before, Exchange, Gauge, Me, Memory, Now, OfOthers};
 pub use member::{Member, Standing};

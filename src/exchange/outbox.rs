@@ -1,7 +1,7 @@
-//! [`Outbox`]: what waits to be told, gathered by key. Requests for robots.txt put into it, and the thread of the exchange
+//! [`Outbox`]: what waits to be told, gathered by key. Requests and operators put into it, and the thread of the exchange
 //! takes out. It holds so much at most; what it had no room for is known to be missing.
 
-use super::records::ServedVersion;
+use super::event::Event;
 use crate::state::Observation;
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
@@ -9,6 +9,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Facts that wait at most.
 const MOST: usize = 65_536;
+/// Of these, facts that clients make as many of as they have addresses. More than a turn can tell would hold up the
+/// confirmation of violations.
+const MOST_OF_CLIENTS: usize = 1_000;
 
 /// What waits.
 #[derive(Debug, Default)]
@@ -17,29 +20,35 @@ pub struct Outbox(Mutex<Waiting>);
 /// What is taken out of an [`Outbox`].
 #[derive(Debug, Default)]
 pub struct Waiting {
-    /// Versions with the last time at which they were served.
-    pub served: BTreeMap<ServedVersion, Timestamp>,
+    /// What happened, with the last time.
+    pub events: BTreeMap<Event, Timestamp>,
     /// Hosts that are observed, by name.
     pub observed: BTreeMap<String, Observation>,
-    /// Whether there was no room for something that was served.
+    /// Whether there was no room for a version that was served. Of all else others know less, and are milder for it.
     pub has_lost: bool,
+    /// How many events clients make as many of as they have addresses.
+    of_clients: usize,
 }
 
 impl Waiting {
     fn len(&self) -> usize {
-        self.served.len() + self.observed.len()
+        self.events.len() + self.observed.len()
     }
 }
 
 impl Outbox {
-    /// A version was served. Never waits for the store.
-    pub fn served(&self, served: ServedVersion, at: Timestamp) {
+    /// Something happened. Never waits for the store.
+    pub fn happened(&self, event: Event, at: Timestamp) {
         let mut waiting = self.lock();
-        if waiting.len() >= MOST && !waiting.served.contains_key(&served) {
-            waiting.has_lost = true;
-            return;
+        if !waiting.events.contains_key(&event) {
+            let is_of_clients = matches!(event, Event::Marked(_) | Event::Fetched(_));
+            if waiting.len() >= MOST || is_of_clients && waiting.of_clients >= MOST_OF_CLIENTS {
+                waiting.has_lost |= matches!(event, Event::Served(_));
+                return;
+            }
+            waiting.of_clients += usize::from(is_of_clients);
         }
-        let last = waiting.served.entry(served).or_insert(at);
+        let last = waiting.events.entry(event).or_insert(at);
         *last = at.max(*last);
     }
 
@@ -68,5 +77,28 @@ impl Outbox {
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::event::{MarkedClient, ServedVersion};
+    use super::*;
+    use std::net::IpAddr;
+
+    #[test]
+    fn clients_cannot_hold_up_what_was_served() {
+        let outbox = Outbox::default();
+        for number in 0..5_000u32 {
+            let address = IpAddr::from(number.to_be_bytes());
+            let marked = MarkedClient { site: "shop".into(), crawler: "other".into(), address, seconds: 60 };
+            outbox.happened(Event::Marked(marked), Timestamp(1));
+        }
+        let served = ServedVersion { host: "shop.example".into(), crawler: "other".into(), version: [1; 8] };
+        outbox.happened(Event::Served(served.clone()), Timestamp(2));
+        let waiting = outbox.take();
+        assert_eq!((waiting.events.len(), waiting.has_lost), (MOST_OF_CLIENTS + 1, false));
+        assert_eq!(waiting.events.get(&Event::Served(served)), Some(&Timestamp(2)));
+        assert!(outbox.is_empty());
     }
 }

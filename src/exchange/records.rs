@@ -5,10 +5,11 @@
 //! |---|---|
 //! | `p RUN NUMBER SITE` | a publication |
 //! | `t RUN NUMBER HOSTS` | the time for which hosts were a site's |
-//! | `s HOST CRAWLER VERSION` | none: the crawler was served the version, last at the time of the fact |
 //! | `o HOST INSTANCE` | since when the instance observes the host |
 //! | `v VERSION` | the file, in base64 |
 //! | `g INSTANCE` | none: an operator says that the instance is gone |
+//!
+//! Other keys without a value are in `event`.
 
 use super::fact::Fact;
 use crate::history::{Change, Publication, Published, Span, Tenure};
@@ -44,23 +45,17 @@ impl Clocks {
     /// A moment by the clock of the store, by the own. Both are whole seconds, both differences are rounded, and asking for
     /// the time takes some: a copy is taken for two seconds younger rather than for older than it is.
     pub fn to_own(self, store: i64) -> Timestamp {
-        Timestamp(store.saturating_add(self.seconds_ahead()).saturating_add(2))
+        Timestamp(self.nearest(store).0.saturating_add(2))
+    }
+
+    /// The same, as exactly as it is known.
+    pub fn nearest(self, store: i64) -> Timestamp {
+        Timestamp(store.saturating_add(self.seconds_ahead()))
     }
 
     fn seconds_ahead(self) -> i64 {
         self.ahead.saturating_add(500).div_euclid(1_000)
     }
-}
-
-/// A version was served to a crawler.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ServedVersion {
-    /// The host, as the ledger has it.
-    pub host: String,
-    /// The name of the crawler's cache.
-    pub crawler: String,
-    /// The version.
-    pub version: [u8; 8],
 }
 
 #[derive(Serialize, Deserialize)]
@@ -187,19 +182,6 @@ pub fn of_log<'a>(key: &'a str, value: &str, clocks: Clocks) -> Option<(&'a str,
         _ => return None,
     };
     Some((run, read))
-}
-
-/// That a version was served.
-pub fn served(served: &ServedVersion, at: i64) -> Fact {
-    let ServedVersion { host, crawler, version } = served;
-    Fact { key: format!("s\n{host}\n{crawler}\n{}", Version(*version)), at, value: String::new() }
-}
-
-/// Reads that a version was served.
-pub fn served_of(key: &str) -> Option<ServedVersion> {
-    let mut parts = key.strip_prefix("s\n")?.splitn(3, '\n');
-    let (host, crawler, version) = (parts.next()?, parts.next()?, Version::parse(parts.next()?)?);
-    Some(ServedVersion { host: host.to_owned(), crawler: crawler.to_owned(), version: version.0 })
 }
 
 /// Since when an instance observes a host.

@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | `epoch` | string | [`Identity::epoch`]: made once with `SET NX`, never written again, without an end |
 //! | `served` | sorted set | facts without a value: the key of the fact, with [`Fact::at`] as score, by `ZADD GT` |
+//! | `clients` | sorted set | the same for facts that clients make (`event::is_of_clients`): the [`MOST_OF_CLIENTS`] latest |
 //! | `facts` | hash | facts with a value: the key of the fact, and `AT VALUE` (the number, a blank, the value) |
 //! | `members` | hash | the id of an instance, and its [`Member`] as JSON |
 //! | `log` | stream | [`Entry`] as JSON in the field `e`, by `XADD` with `MAXLEN ~ 20000` |
@@ -17,6 +18,9 @@ use super::fact::Fact;
 use super::member::Member;
 use super::position::{Identity, Position};
 use serde::{Deserialize, Serialize};
+
+/// Facts that clients make, in the store at most. The oldest go: an instance that starts later does not hear of them.
+pub const MOST_OF_CLIENTS: usize = 65_536;
 
 /// The clock of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,14 +48,14 @@ pub struct Entry {
 /// What one pipeline writes, in this order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
-    /// Facts that replace what stands there. Without a value: `ZADD GT` into `served`. With one: `HSET` into `facts`.
+    /// Facts that replace what stands there. Without a value: `ZADD GT` into `served` or `clients`. With one: `HSET` into `facts`.
     pub facts: Vec<Fact>,
     /// Facts that must not replace anything: `ZADD GT`, or `HSETNX`. Files of robots.txt, which are large and never differ
     /// for a key; and what others wrote, when a store starts over.
     pub if_missing: Vec<Fact>,
     /// Keys of facts with a value that are over: `HDEL`.
     pub forget: Vec<String>,
-    /// Facts without a value from before this time are over: `ZREMRANGEBYSCORE`.
+    /// Facts without a value from before this time are over: `ZREMRANGEBYSCORE` of both.
     pub served_before: Option<i64>,
     /// Ids of members that are over: `HDEL` from `members`.
     pub forget_members: Vec<String>,

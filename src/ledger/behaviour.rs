@@ -2,16 +2,18 @@
 //! whether they were served the version in force. [`Behaviours`] asks the three tables; it knows no rule.
 
 use super::cached_versions::RobotsCache;
+use super::client_news::ClientNews;
 use super::clock_steps::TOLERANCE;
 use super::crawl_rate::PassedRates;
-use super::observations::{Key, key};
-use super::proven_fetches::{PassedFetches, ProvenFetch, ProvenFetches};
+use super::observations::Key;
+use super::proven_fetches::{PassedFetches, ProvenFetch, ProvenFetches, place};
 use super::{CrawlRate, RateKey, Traps};
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry, calls_itself};
 use crate::policy::site::Site;
 use crate::verdict::{Behaviour, Case, Claimant, Facts, Identity, behaviour_counts, claim_label, crawl_delay};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The memory of what clients did.
@@ -64,15 +66,6 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// The site and the host. The usual ports are one host, and may belong to different sites.
-pub fn place(site: &str, host: &[u8]) -> Option<Key> {
-    let host = key(host)?;
-    let mut place = Key::from_slice(site.as_bytes());
-    place.push(0);
-    place.extend_from_slice(&host);
-    Some(place)
-}
-
 /// Bots that no list knows are told apart by what they call themselves: one that comes from the same address as another
 /// answers for itself.
 fn name<'a>(case: &Case<'a>) -> Option<&'a str> {
@@ -115,6 +108,22 @@ impl Behaviours {
     /// What the next process has from no table.
     pub fn pass(&self, lived: Duration) -> PassedBehaviours {
         PassedBehaviours { rates: self.crawl_rates.pass(lived), fetches: self.proven_fetches.pass() }
+    }
+
+    /// From now on other instances are told of marks, of their releases and of proven fetches. To be called once.
+    pub fn tell_others(&self, tell: impl Fn(ClientNews) + Send + Sync + 'static) {
+        let tell: Arc<dyn Fn(ClientNews) + Send + Sync> = Arc::new(tell);
+        self.traps.tell_others(tell.clone());
+        self.proven_fetches.tell_others(tell);
+    }
+
+    /// Another instance tells this of a client.
+    pub fn heard(&self, news: ClientNews, moment: Moment) {
+        match news {
+            ClientNews::Marked(mark) => self.traps.marked_elsewhere(mark, moment),
+            ClientNews::Released { network, at } => self.traps.released_elsewhere(network, at, moment),
+            ClientNews::Fetched(news) => self.proven_fetches.fetched_elsewhere(&news),
+        }
     }
 
     /// The client's behaviour, this request included. `lived` is the time that the clock has lived through, which measures

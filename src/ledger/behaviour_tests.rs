@@ -93,7 +93,7 @@ fn a_clock_that_goes_back_or_a_delay_that_gets_shorter_locks_nobody_out() {
 fn each_host_has_its_own_crawl_rate_however_it_is_written() {
     let (crawl_rate, delay, now) = (CrawlRate::default(), Duration::from_secs(10), Duration::from_secs(100));
     let ask = |host: &str| {
-        let place = super::behaviour::place("shop", host.as_bytes()).expect("a host");
+        let place = super::proven_fetches::place("shop", host.as_bytes()).expect("a host");
         let party = RateKey { place, crawler: "bingbot", identity: Identity::Unverified, address: None };
         crawl_rate.ask(party, delay, now).is_none()
     };
@@ -102,7 +102,7 @@ fn each_host_has_its_own_crawl_rate_however_it_is_written() {
 }
 
 fn party<'a>(site: &str, crawler: &'a str, identity: Identity, from: &str) -> RateKey<'a> {
-    let place = super::behaviour::place(site, b"shop.example").expect("a host");
+    let place = super::proven_fetches::place(site, b"shop.example").expect("a host");
     RateKey { place, crawler, identity, address: Some(address(from)) }
 }
 
@@ -152,7 +152,7 @@ fn a_million_names_and_addresses_leave_the_table_of_paces_bounded_and_hold_the_l
     let (crawl_rate, delay) = (CrawlRate::default(), Duration::from_secs(1_000_000));
     let from = |number: u64| {
         let address = Some(IpAddr::V4(Ipv4Addr::from(number as u32)));
-        let place = super::behaviour::place("shop", b"shop.example").expect("a host");
+        let place = super::proven_fetches::place("shop", b"shop.example").expect("a host");
         RateKey { place, crawler: "bingbot", identity: Identity::Unverified, address }
     };
     for number in 0..1_000_000_u64 {

@@ -5,12 +5,14 @@
 //!   facts of the state store. `cached_versions` judges by it, and `clock_steps` notices a clock that was set.
 //! - `network_list_health` says what the lists of networks are worth.
 //! - [`Behaviours`] asks `crawl_rate`, `traps` and `proven_fetches` for one request; their tables are `bounded`.
+//!   `client_news` is what other instances are told of them.
 //!
 //! The request path reads tables under locks that are held briefly, and never waits for a file. Every table is bounded.
 //! The room knows sites, claims and addresses; it must not know how a request came, nor read a clock.
 
 mod behaviour;
 mod cached_versions;
+mod client_news;
 mod clock_steps;
 mod crawl_rate;
 mod host;
@@ -23,11 +25,12 @@ mod stored;
 mod traps;
 
 pub use behaviour::{Behaviours, PassedBehaviours, RateStep};
+pub use client_news::{ClientNews, FetchNews, Mark};
 pub use crawl_rate::{CrawlRate, RateKey, gcra};
 pub use host::Visit;
 pub use ledger::{CrawlerVisits, HostVisit, Ledger, ServedCopy};
 pub use network_list_health::{EVERY_SITE, ListHealth};
-pub use traps::{Mark, Traps};
+pub use traps::Traps;
 
 #[cfg(test)]
 mod behaviour_tests;

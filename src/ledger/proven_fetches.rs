@@ -3,6 +3,8 @@
 //! Knows hashes and moments. An upgrade passes them to the next process. Forgotten at a restart: a client without a
 //! proven fetch is held to less.
 
+use super::client_news::{ClientNews, FetchNews, Teller};
+use super::observations::{Key, key};
 use super::traps::network;
 use crate::bounded::{Bounded, Ends, Seed};
 use crate::policy::Version;
@@ -11,6 +13,7 @@ use crate::verdict::Identity;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 /// Which file it was, and under which name it was asked for.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +24,25 @@ pub struct ProvenFetch<'a> {
     pub crawler: &'a str,
     /// The version.
     pub version: Version,
+}
+
+impl ProvenFetch<'_> {
+    fn news(&self, address: Option<IpAddr>, at: Timestamp) -> Option<ClientNews> {
+        let end = self.key.iter().position(|octet| *octet == 0)?;
+        let text = |octets: &[u8]| String::from_utf8(octets.to_vec()).ok();
+        let (site, host) = (text(&self.key[..end])?, text(&self.key[end + 1..])?);
+        let (crawler, version) = (self.crawler.to_owned(), self.version);
+        Some(ClientNews::Fetched(FetchNews { site, host, crawler, version, address, at }))
+    }
+}
+
+/// The site and the host. The usual ports are one host, and may belong to different sites.
+pub fn place(site: &str, host: &[u8]) -> Option<Key> {
+    let host = key(host)?;
+    let mut place = Key::from_slice(site.as_bytes());
+    place.push(0);
+    place.extend_from_slice(&host);
+    Some(place)
 }
 
 /// When a version was served last.
@@ -46,7 +68,10 @@ pub struct PassedFetches {
 
 /// The fetches that are remembered. Where there are too many the oldest go: the client that made them is held to less.
 #[derive(Debug, Default)]
-pub struct ProvenFetches(Bounded<ServedAt>);
+pub struct ProvenFetches {
+    table: Bounded<ServedAt>,
+    others: Teller,
+}
 
 impl ProvenFetches {
     /// Goes on where another process was.
@@ -55,13 +80,13 @@ impl ProvenFetches {
         for (hash, at) in passed.fetches {
             table.insert(hash, ServedAt(Timestamp(at)), Timestamp(i64::MIN));
         }
-        ProvenFetches(table)
+        ProvenFetches { table, others: Teller::default() }
     }
 
     /// All of them, for the next process.
     pub fn pass(&self) -> PassedFetches {
-        let fetches = self.0.collect_hashed(|hash, served| Some((hash, served.0.0)));
-        PassedFetches { seed: self.0.seed(), fetches }
+        let fetches = self.table.collect_hashed(|hash, served| Some((hash, served.0.0)));
+        PassedFetches { seed: self.table.seed(), fetches }
     }
 
     /// Notes that a version was served whole.
@@ -71,14 +96,34 @@ impl ProvenFetches {
             (_, Some(address)) => Some(network(address)),
             (_, None) => return,
         };
-        self.0.insert(self.hash(fetch, proven), ServedAt(now), Timestamp(i64::MIN));
+        self.insert(fetch, proven, now);
+        self.others.tell(|| fetch.news(proven, now));
+    }
+
+    fn insert(&self, fetch: ProvenFetch<'_>, proven: Option<IpAddr>, at: Timestamp) {
+        let latest = |known: Option<&ServedAt>| -> Result<ServedAt, ()> {
+            Ok(ServedAt(known.map_or(at, |known| known.0.max(at))))
+        };
+        let _ = self.table.change(self.hash(fetch, proven), Timestamp(i64::MIN), latest);
+    }
+
+    /// Fetches are told to other instances from now on.
+    pub fn tell_others(&self, tell: Arc<dyn Fn(ClientNews) + Send + Sync>) {
+        self.others.begin(tell);
+    }
+
+    /// Another instance served a version whole.
+    pub fn fetched_elsewhere(&self, news: &FetchNews) {
+        let Some(key) = place(&news.site, news.host.as_bytes()) else { return };
+        let fetch = ProvenFetch { key: &key, crawler: &news.crawler, version: news.version };
+        self.insert(fetch, news.address.map(network), news.at);
     }
 
     /// Whether it was served, within a span of time, to a client at this address.
     pub fn within(&self, fetch: ProvenFetch<'_>, address: Option<IpAddr>, span: RangeInclusive<Timestamp>) -> bool {
         let proven = [None, address.map(network)];
         proven.into_iter().any(|proven| {
-            let at = self.0.look(self.hash(fetch, proven), |served| Some(served.0));
+            let at = self.table.look(self.hash(fetch, proven), |served| Some(served.0));
             at.is_some_and(|at| span.contains(&at))
         })
     }
@@ -86,10 +131,10 @@ impl ProvenFetches {
     /// How many are remembered.
     #[cfg(test)]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.table.len()
     }
 
     fn hash(&self, fetch: ProvenFetch<'_>, proven: Option<IpAddr>) -> u64 {
-        self.0.hash((fetch.key, fetch.crawler, fetch.version.0, proven))
+        self.table.hash((fetch.key, fetch.crawler, fetch.version.0, proven))
     }
 }

@@ -2,35 +2,18 @@
 //! a clock that is set ends no mark sooner and brings none back. The main types are [`Traps`] and [`Mark`]. This file
 //! knows sites, names and addresses; it must not know rules, nor how marks are stored.
 
+use super::client_news::{ClientNews, Mark, Teller};
 use super::clock_steps::{ClockSteps, TOLERANCE};
 use crate::bounded::{Bounded, Ends};
 use crate::clock::Moment;
 use crate::state::{AsWritten, Fact, MarkedClient, StateStore};
-use crate::time::{Timestamp, rfc3339};
+use crate::time::Timestamp;
 use ipnet::IpNet;
-use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-
-/// One mark, by the clock on the wall as it is now: for lists, and for the file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mark {
-    /// The site whose trap it was.
-    pub site: String,
-    /// Whom it said it was: the registry's id, the policy's token, or what a bot that no list knows calls itself.
-    pub crawler: String,
-    /// The address; of IPv6 the /64, since that is what one machine has.
-    pub address: IpAddr,
-    /// When it stepped in, the last time.
-    #[serde(serialize_with = "rfc3339")]
-    pub since: Timestamp,
-    /// When that is forgotten.
-    #[serde(serialize_with = "rfc3339")]
-    pub until: Timestamp,
-}
 
 /// One mark as it counts.
 #[derive(Debug)]
@@ -88,6 +71,7 @@ struct Shared {
     /// Whether the marks are not those in the store any more.
     changed: AtomicBool,
     kept: Option<Kept>,
+    others: Teller,
 }
 
 /// What the store was told.
@@ -128,12 +112,41 @@ impl Traps {
     pub fn mark(&self, site: &str, crawler: &str, address: IpAddr, moment: Moment, time: Duration) {
         let (site, crawler, address) = (site.to_owned(), crawler.to_owned(), network(address));
         let ends = moment.lived.saturating_add(time);
-        self.insert(Counted { site, crawler, address, since: moment.now, time, ends }, moment.lived);
+        let mark = Counted { site, crawler, address, since: moment.now, time, ends };
+        self.0.others.tell(|| Some(ClientNews::Marked(mark.at(moment))));
+        self.insert(mark, moment.lived);
+    }
+
+    /// Marks, and releases of marks, are told to other instances from now on.
+    pub(super) fn tell_others(&self, tell: Arc<dyn Fn(ClientNews) + Send + Sync>) {
+        self.0.others.begin(tell);
+    }
+
+    /// A client requested a trap at another instance. The mark that ends last stays.
+    pub(super) fn marked_elsewhere(&self, mark: Mark, moment: Moment) {
+        let new = Counted::remembered(mark, moment);
+        let hash = self.hash(&new);
+        let is_longer = |known: &Counted| (known.ends >= new.ends).then_some(());
+        if new.is_in_force(moment.lived) && self.0.marks.look(hash, is_longer).is_none() {
+            self.insert(new, moment.lived);
+        }
+    }
+
+    /// An operator released the marks of a network at another instance. What came later stays.
+    pub(super) fn released_elsewhere(&self, network: IpNet, at: Timestamp, moment: Moment) {
+        let network = canonical(network);
+        let gone = self.0.marks.retain(|mark| !network.contains(&mark.address) || mark.at(moment).since > at);
+        if gone > 0 {
+            self.0.changed.store(true, Ordering::Release);
+        }
+    }
+
+    fn hash(&self, mark: &Counted) -> u64 {
+        self.0.marks.hash((mark.site.as_str(), mark.crawler.as_str(), mark.address))
     }
 
     fn insert(&self, mark: Counted, lived: Duration) {
-        let marks = &self.0.marks;
-        marks.insert(marks.hash((mark.site.as_str(), mark.crawler.as_str(), mark.address)), mark, lived);
+        self.0.marks.insert(self.hash(&mark), mark, lived);
         self.0.changed.store(true, Ordering::Release);
     }
 
@@ -166,6 +179,7 @@ impl Traps {
     /// stands for all of it, as marks do.
     pub fn release(&self, whose: IpNet, moment: Moment) -> Vec<Mark> {
         let whose = canonical(whose);
+        self.0.others.tell(|| Some(ClientNews::Released { network: whose, at: moment.now }));
         let mut released = Vec::new();
         self.0.marks.retain(|mark| {
             let kept = !whose.contains(&mark.address);

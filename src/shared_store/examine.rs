@@ -14,8 +14,14 @@ const OLDEST: (u32, u32) = (6, 2);
 pub(super) const MARK: &str = "crawlgate ";
 
 /// The keys, and their types.
-const KEYS: [(&str, &str); 5] =
-    [("epoch", "string"), ("served", "zset"), ("facts", "hash"), ("members", "hash"), ("log", "stream")];
+const KEYS: [(&str, &str); 6] = [
+    ("epoch", "string"),
+    ("served", "zset"),
+    ("clients", "zset"),
+    ("facts", "hash"),
+    ("members", "hash"),
+    ("log", "stream"),
+];
 
 /// A server, as long as one connection lasts.
 pub(super) struct Server {

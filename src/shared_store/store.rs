@@ -4,6 +4,8 @@ use super::commands::{last, run};
 use super::connection::{Connected, SharedStore};
 use super::examine::MARK;
 use super::sets::{self, read_fact, write_fact};
+use crate::exchange::event::is_of_clients;
+use crate::exchange::store::MOST_OF_CLIENTS;
 use crate::exchange::{Batch, Entry, Fact, Identity, LogRead, Position, Sets, Store, StoreError, StoreTime, Written};
 use redis::{Pipeline, RedisResult};
 use std::collections::HashMap;
@@ -20,7 +22,7 @@ type RawEntry = (String, HashMap<String, String>);
 
 impl Store for SharedStore {
     fn identity(&mut self, founding: &str) -> Result<(Identity, StoreTime), StoreError> {
-        let keys = ["epoch", "served", "facts", "members", "log"].map(|name| self.key(name));
+        let keys = ["epoch", "served", "clients", "facts", "members", "log"].map(|name| self.key(name));
         self.ask(|connected| {
             let mut pipeline = redis::pipe();
             pipeline.cmd("SET").arg(&keys[0]).arg(format!("{MARK}{founding}")).arg("NX");
@@ -75,17 +77,18 @@ impl Store for SharedStore {
     }
 
     fn read_sets(&mut self) -> Result<Sets, StoreError> {
-        let (served, facts, members) = (self.key("served"), self.key("facts"), self.key("members"));
-        let (served, facts, members) = self.ask(|connected| {
+        let [served, clients, facts, members] = ["served", "clients", "facts", "members"].map(|name| self.key(name));
+        let (events, facts, members) = self.ask(|connected| {
             let connection = &mut connected.connection;
-            let served: Vec<(String, f64)> = sets::scan(connection, "ZSCAN", &served, None)?;
+            let mut events: Vec<(String, f64)> = sets::scan(connection, "ZSCAN", &served, None)?;
+            events.extend(sets::scan::<(String, f64)>(connection, "ZSCAN", &clients, None)?);
             let facts: Vec<(String, String)> = sets::scan(connection, "HSCAN", &facts, Some("[^v]*"))?;
             let members: HashMap<String, String> = redis::cmd("HGETALL").arg(&members).query(connection)?;
-            Ok((served, facts, members))
+            Ok((events, facts, members))
         })?;
         // Scores are whole seconds, far below where a double loses them.
-        let served = served.into_iter().map(|(key, at)| Ok(Fact { key, at: at as i64, value: String::new() }));
-        let facts = served.chain(facts.into_iter().map(|(key, written)| read_fact(key, &written)));
+        let events = events.into_iter().map(|(key, at)| Ok(Fact { key, at: at as i64, value: String::new() }));
+        let facts = events.chain(facts.into_iter().map(|(key, written)| read_fact(key, &written)));
         let facts = facts.collect::<Result<_, StoreError>>()?;
         let members = members.values().map(|written| read_json(written)).collect::<Result<_, StoreError>>()?;
         Ok(Sets { facts, members })
@@ -111,22 +114,33 @@ impl SharedStore {
 
     /// What writes a batch, all of it or nothing.
     fn pipeline(&self, batch: &Batch) -> Result<Pipeline, StoreError> {
-        let [served, facts, members, log] = ["served", "facts", "members", "log"].map(|name| self.key(name));
+        let [served, clients, facts, members, log] =
+            ["served", "clients", "facts", "members", "log"].map(|name| self.key(name));
         let mut pipeline = redis::pipe();
         pipeline.atomic();
         for (fact, command) in
             batch.facts.iter().map(|fact| (fact, "HSET")).chain(batch.if_missing.iter().map(|fact| (fact, "HSETNX")))
         {
             match fact.value.is_empty() {
-                true => pipeline.cmd("ZADD").arg(&served).arg("GT").arg(fact.at).arg(&fact.key),
+                true => pipeline
+                    .cmd("ZADD")
+                    .arg(if is_of_clients(&fact.key) { &clients } else { &served })
+                    .arg("GT")
+                    .arg(fact.at)
+                    .arg(&fact.key),
                 false => pipeline.cmd(command).arg(&facts).arg(&fact.key).arg(write_fact(fact)),
             };
+        }
+        if batch.facts.iter().chain(&batch.if_missing).any(|fact| is_of_clients(&fact.key)) {
+            pipeline.cmd("ZREMRANGEBYRANK").arg(&clients).arg(0).arg(-1 - MOST_OF_CLIENTS as i64);
         }
         if !batch.forget.is_empty() {
             pipeline.cmd("HDEL").arg(&facts).arg(&batch.forget);
         }
         if let Some(before) = batch.served_before {
-            pipeline.cmd("ZREMRANGEBYSCORE").arg(&served).arg("-inf").arg(format!("({before}"));
+            for events in [&served, &clients] {
+                pipeline.cmd("ZREMRANGEBYSCORE").arg(events).arg("-inf").arg(format!("({before}"));
+            }
         }
         if !batch.forget_members.is_empty() {
             pipeline.cmd("HDEL").arg(&members).arg(&batch.forget_members);

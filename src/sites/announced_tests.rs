@@ -22,6 +22,8 @@ impl Announce for Told {
     fn published(&self, _log: &PublicationLog) {
         self.published.fetch_add(1, Ordering::SeqCst);
     }
+
+    fn paused(&self, _word: &PauseWord) {}
 }
 
 struct World {
@@ -71,23 +73,55 @@ impl World {
 }
 
 #[test]
-fn a_robots_txt_waits_and_other_sites_do_not() {
+fn a_robots_txt_waits_and_modes_do_not() {
     let world = World::new();
     let (one, two) = (world.of("one"), world.of("two"));
     world.write("one", "/b", "enforce");
     world.write("two", "/a", "enforce");
     let report = world.live.reload(START.plus(Duration::from_secs(1)));
     assert!(report.waiting.is_some_and(|waiting| waiting.contains("the store of the exchange")));
-    assert_eq!(world.of("one"), one, "its new robots.txt waits, with its mode");
+    assert_eq!(world.of("one").0, one.0, "its new robots.txt waits");
+    assert_ne!(world.of("one").1, one.1, "its mode does not");
     assert_eq!(world.of("two").0, two.0);
-    assert_ne!(world.of("two").1, two.1, "a mode waits for nothing");
+    assert_ne!(world.of("two").1, two.1);
     assert_eq!(world.published.load(Ordering::SeqCst), 0);
     assert!(!world.live.publish_deferred(START.plus(Duration::from_secs(2))));
+    // Back, before it was told.
+    world.write("one", "/b", "observe");
+    world.live.reload(START.plus(Duration::from_secs(3)));
+    assert_eq!(world.of("one"), one);
     world.is_away.store(false, Ordering::SeqCst);
-    assert!(world.live.publish_deferred(START.plus(Duration::from_secs(3))));
+    assert!(world.live.publish_deferred(START.plus(Duration::from_secs(4))));
     assert_ne!(world.of("one").0, one.0);
     assert_eq!(world.published.load(Ordering::SeqCst), 1);
     assert!(world.live.status(START).warnings.is_empty());
+}
+
+#[test]
+fn tags_and_planned_pauses_wait_for_no_robots_txt() {
+    let world = World::new();
+    let before = world.of("one").0;
+    let tells = |site: &str| {
+        let snapshot = world.live.snapshot();
+        let entry = &snapshot.sites()[snapshot.site_named(site).expect("the site")];
+        let now = START.plus(Duration::from_secs(2));
+        (entry.site.tags.identities().count(), entry.tag_ages.since.len(), entry.pause(now).is_some())
+    };
+    assert_eq!(tells("one"), (0, 0, false));
+    let more =
+        "indexing: [{ paths: [/p/], tag: noindex }]\npause: { audience: everyone, until: 1970-01-12T15:00:00Z }\n";
+    for (site, rule) in [("one", "/b"), ("two", "/a")] {
+        world.write(site, rule, "observe");
+        let file = world.directory.path().join(format!("{site}.yaml"));
+        let text = fs::read_to_string(&file).expect("read") + more;
+        fs::write(file, text).expect("written");
+    }
+    let report = world.live.reload(START.plus(Duration::from_secs(1)));
+    assert!(report.sites.iter().all(|site| site.outcome == Outcome::Replaced), "{report:?}");
+    for site in ["one", "two"] {
+        assert_eq!(tells(site), (1, 1, true), "{site}");
+    }
+    assert_eq!(world.of("one").0, before);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::compiler::SiteCompiler;
 use super::default_sites::{DefaultSite, unclaimed_hosts};
 use super::memory::SiteMemory;
 use super::origins::OriginFiles;
-use super::pauses::{PauseError, PauseRequest};
+use super::pauses::{PauseError, PauseRequest, PauseWord};
 use super::policy_file::{KnownFile, LastGood, PolicyFile};
 use super::report::Outcome;
 use super::status::SiteStatus;
@@ -203,6 +203,15 @@ impl SiteCatalog {
             None => false,
         });
         Ok(resumed)
+    }
+
+    /// An operator said this of the pauses of a site at another instance. Its policy may come here later.
+    pub fn heard_of_pauses(&mut self, word: &PauseWord) {
+        match (&word.pause, self.site(&word.site).cloned()) {
+            (Some(pause), _) => self.memory.pauses.paused_elsewhere(&word.site, pause),
+            (None, Some(site)) => drop(self.memory.pauses.resume(&site, word.at)),
+            (None, None) => {}
+        }
     }
 
     fn named(&self, site: Option<&str>) -> Result<Vec<String>, PauseError> {

@@ -10,6 +10,7 @@ mod catalog;
 mod change;
 mod compiler;
 mod default_sites;
+mod held_back;
 pub mod host_owners;
 mod log_facts;
 mod memory;
@@ -27,7 +28,7 @@ mod watch;
 
 pub use default_sites::{DEFAULT_SITE, DefaultSite, asked_by, is_no_policy};
 pub use origins::{KnownOrigins, OriginRobotsStatus, PATIENCE, Served, awaited_since};
-pub use pauses::{PauseError, PauseRequest};
+pub use pauses::{PauseError, PauseRequest, PauseWord};
 pub use report::{Outcome, ReloadReport, SiteReload};
 pub use status::{ModeFor, RetireStatus, SiteStatus, Status};
 pub use watch::WatchGuard;
@@ -222,6 +223,9 @@ impl SiteManager {
         self.change(now, |changes| {
             let until = changes.catalog.pause(request, now);
             let is_new = until.is_ok();
+            if is_new {
+                changes.tell_of_pauses(request.site.as_deref(), now);
+            }
             (until, is_new)
         })
     }
@@ -234,6 +238,9 @@ impl SiteManager {
         self.change(now, |changes| {
             let resumed = changes.catalog.resume(site, now);
             let is_new = resumed.as_ref().is_ok_and(|sites| !sites.is_empty());
+            if resumed.is_ok() {
+                changes.tell_of_pauses(site, now);
+            }
             (resumed, is_new)
         })
     }
@@ -301,8 +308,9 @@ impl SiteManager {
                  would mislead the next start; they come into force after some 20 seconds at most"
             }
             Deferral::Unannounced(_) => {
-                "new policies and pauses of robots.txt wait, because the store of the exchange does not answer and the \
-                 other instances would call crawlers violators that obey what is new; they come into force once it answers"
+                "a new robots.txt, or a pause of one, waits, because the store of the exchange does not answer and the other \
+                 instances would call crawlers violators that obey what is new; it comes into force once the store answers. \
+                 Modes, tags and pauses of pages are in force"
             }
         };
         Some(waiting.to_owned())
@@ -363,6 +371,21 @@ impl SiteManager {
             Err(TryLockError::WouldBlock) => return Err(others),
         };
         changes.publisher.learn(others);
+        self.publish(&mut changes, now);
+        Ok(())
+    }
+
+    /// Operators said this of pauses at other instances. Waits for no change: gives it back while one is made.
+    ///
+    /// # Errors
+    /// A change is being made.
+    pub fn heard_of_pauses(&self, words: Vec<PauseWord>, now: Timestamp) -> Result<(), Vec<PauseWord>> {
+        let mut changes = match self.changes.try_lock() {
+            Ok(changes) => changes,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Err(words),
+        };
+        words.iter().for_each(|word| changes.catalog.heard_of_pauses(word));
         self.publish(&mut changes, now);
         Ok(())
     }
@@ -522,6 +545,15 @@ impl Changes {
         let others = state::changes(self.stored.records(), self.catalog.memory.records(), now);
         self.stored = self.catalog.memory.clone();
         self.publisher.publish(sites, pauses, others, now)
+    }
+
+    /// Tells other instances what was just said of the pauses of a site, or of all.
+    fn tell_of_pauses(&self, site: Option<&str>, now: Timestamp) {
+        let names = self.catalog.entries().map(|entry| entry.site.name.as_str());
+        let names = names.filter(|name| site.is_none_or(|site| site == *name));
+        let ended = |name: &str| PauseWord { site: name.to_owned(), at: now, pause: None };
+        let word = |name| self.catalog.memory.pauses.word(name).unwrap_or_else(|| ended(name));
+        self.publisher.tell_of_pauses(names.map(word));
     }
 
     /// What the files say of the status.

@@ -17,7 +17,6 @@ use std::time::Duration;
 
 /// What is noted of a planned pause stays for so long after its policy is gone, for a policy that comes back.
 const REMEMBERED: Duration = Duration::from_secs(31 * 86_400);
-/// How a pause of everyone is stored.
 /// Retry-After in seconds where an operator names none.
 const RETRY_AFTER: u32 = 1_800;
 
@@ -61,6 +60,17 @@ pub enum PauseError {
         /// The sites that there are.
         sites: Vec<String>,
     },
+}
+
+/// What an operator said of the pauses of a site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PauseWord {
+    /// The site.
+    pub site: String,
+    /// When.
+    pub at: Timestamp,
+    /// The pause that began then; `None` where all ended, planned ones too.
+    pub pause: Option<ActivePause>,
 }
 
 /// The site of a planned pause, and a digest of what the pause says: it is the same pause as long as it says the same.
@@ -161,6 +171,27 @@ impl Pauses {
             self.switched.insert(site, pause);
         }
         Ok(until)
+    }
+
+    /// An operator switched a pause on at another instance.
+    pub fn paused_elsewhere(&mut self, site: &str, pause: &ActivePause) {
+        let pause = Pause {
+            site: site.to_owned(),
+            event: PauseEvent::Switched,
+            plan: String::new(),
+            audience: pause.audience,
+            since: pause.from,
+            until: AsWritten(pause.until.min(pause.from.plus(REMEMBERED))),
+            retry_after: pause.retry_after,
+            robots_txt: pause.robots_txt_until.is_some(),
+        };
+        self.switched.insert(site.to_owned(), pause);
+    }
+
+    /// What an operator said of a site's pauses, if the last word was a pause that is still on.
+    pub fn word(&self, site: &str) -> Option<PauseWord> {
+        let pause = self.switched.get(site)?;
+        Some(PauseWord { site: site.to_owned(), at: pause.since, pause: Some(switched(pause)) })
     }
 
     /// Ends the pauses of a site, the planned one too; says whether one was in force.

@@ -6,12 +6,13 @@
 //! - `Published`: the catalog is in force. A commit that fails moves it to `Deferred`.
 //! - `Deferred`: what was in force stays in force, and pauses of pages begin and end at once. A commit that succeeds
 //!   moves it to `Published`; it is tried again every second, and succeeds after some 20 seconds at the latest. Where
-//!   other instances must be told first ([`Announce`]), it lasts until they can be; sites whose robots.txt stays as it is
-//!   change meanwhile.
+//!   other instances must be told first ([`Announce`]), it lasts until they can be; what is no robots.txt changes
+//!   meanwhile (`held_back`).
 
 use super::default_sites::name_in_log;
+use super::held_back::HeldBack;
 use super::log_facts::{log_records, remembered_log, remembered_versions};
-use super::pauses::Pauses;
+use super::pauses::{PauseWord, Pauses};
 use super::publication_evidence::PublicationEvidence;
 use crate::crawlers::Registry;
 use crate::evidence::Evidence;
@@ -43,6 +44,9 @@ pub trait Announce: Send {
 
     /// This comes into force now. Must not wait for anything.
     fn published(&self, log: &PublicationLog);
+
+    /// An operator said this of the pauses of a site. Must not wait for anything.
+    fn paused(&self, word: &PauseWord);
 }
 
 /// Why what is new is not in force.
@@ -80,6 +84,7 @@ pub struct Publisher {
     forget_at: Option<Timestamp>,
     next_switch: Option<Timestamp>,
     deferred: Option<Deferral>,
+    held_back: HeldBack,
     announce: Option<Box<dyn Announce>>,
     others: Vec<PublicationLog>,
     evidence: PublicationEvidence,
@@ -109,6 +114,7 @@ impl Publisher {
             forget_at: None,
             next_switch: None,
             deferred: None,
+            held_back: HeldBack::default(),
             announce: None,
             others: Vec::new(),
             evidence: PublicationEvidence::default(),
@@ -142,6 +148,13 @@ impl Publisher {
     /// From now on nothing comes into force that other instances were not told before.
     pub fn announce_through(&mut self, announce: Box<dyn Announce>) {
         self.announce = Some(announce);
+    }
+
+    /// Tells other instances what an operator said of pauses.
+    pub fn tell_of_pauses(&self, words: impl IntoIterator<Item = PauseWord>) {
+        if let Some(announce) = &self.announce {
+            words.into_iter().for_each(|word| announce.paused(&word));
+        }
     }
 
     /// Other instances published this.
@@ -185,6 +198,7 @@ impl Publisher {
                 if self.deferred.take().is_some() {
                     tracing::warn!("the new policies are in force; nothing waits any more");
                 }
+                self.held_back.clear();
                 (self.log, self.corrected) = (log, None);
                 for (version, bytes) in sites.iter().flat_map(known_versions) {
                     self.versions.insert(version, bytes.clone());
@@ -200,12 +214,8 @@ impl Publisher {
                 self.store.put(others);
                 let may_differ = matches!(error, Deferral::Unannounced(_)) && self.has_same_hosts(&sites);
                 self.defer(error);
-                let meanwhile = |before: &SiteEntry| {
-                    let new = sites.iter().find(|new| new.site.name == before.site.name);
-                    let new = new.filter(|new| may_differ && self.says_the_same(before, new, now));
-                    new.cloned().unwrap_or_else(|| before.clone().with_page_pauses(pauses.of(&before.site, now)))
-                };
-                let sites = self.entries.iter().map(meanwhile).collect();
+                let new = if may_differ { sites } else { Vec::new() };
+                let sites = self.meanwhile(&new, pauses, now);
                 self.snapshot(sites, now)
             }
         }
@@ -231,13 +241,22 @@ impl Publisher {
         sites.len() == self.entries.len() && sites.iter().all(is_known)
     }
 
-    /// Whether a site publishes what it did, so that everything else of it may change while others cannot be told.
-    fn says_the_same(&self, before: &SiteEntry, new: &SiteEntry, now: Timestamp) -> bool {
-        let said = |entry: &SiteEntry| {
-            let (version, is_unavailable) = (entry.site.robots_txt.version, entry.robots_txt.is_unavailable());
-            (version, is_unavailable, identities(self.registry, &entry.site), tells(entry, now))
+    /// What is in force while something waits: of these sites all that does not wait, and of others what was, with the
+    /// present pauses of pages.
+    fn meanwhile(&mut self, new: &[SiteEntry], pauses: &Pauses, now: Timestamp) -> Vec<SiteEntry> {
+        let (registry, entries) = (self.registry, std::mem::take(&mut self.entries));
+        let mut meanwhile = |before: &SiteEntry| {
+            let new = new.iter().find(|new| new.site.name == before.site.name)?;
+            if says_the_same(registry, before, new) {
+                return Some(new.clone());
+            }
+            let site = self.held_back.meanwhile(before, new, registry, now)?;
+            says_the_same(registry, before, &site).then(|| site.with_page_pauses(pauses.of(&new.site, now)))
         };
-        said(before) == said(new)
+        let unchanged = |before: &SiteEntry| before.clone().with_page_pauses(pauses.of(&before.site, now));
+        let sites = entries.iter().map(|before| meanwhile(before).unwrap_or_else(|| unchanged(before))).collect();
+        self.entries = entries;
+        sites
     }
 
     fn defer(&mut self, why: Deferral) {
@@ -308,6 +327,15 @@ impl Publisher {
         wanted.extend(self.others.iter().flat_map(|other| other.versions_since(since)));
         self.versions.keep_only(&wanted);
     }
+}
+
+/// Whether a site publishes what it did, so that everything else of it may change while others cannot be told.
+fn says_the_same(registry: &Registry, before: &SiteEntry, new: &SiteEntry) -> bool {
+    let said = |entry: &SiteEntry| {
+        let site = &entry.site;
+        (site.robots_txt.version, entry.robots_txt.is_unavailable(), identities(registry, site))
+    };
+    said(before) == said(new)
 }
 
 /// The version of a site, and the one that it served before crawlgate by the word of the operator.

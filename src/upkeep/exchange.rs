@@ -4,23 +4,21 @@
 //! Locks: the publisher holds its own while it announces. So a turn never asks the sites for anything while it holds that of
 //! the exchange.
 
+mod memory;
+mod who;
+
 use super::instance::Instance;
 use super::repeated::Repeated;
 use crate::clock::Clock;
-use crate::exchange::records::ServedVersion;
-use crate::exchange::{
-    Before, Exchange, ExchangeStatus, Gauge, Identity, Me, Memory, Now, OfOthers, Outbox, Store, TURN, Totals,
-};
+use crate::exchange::{Exchange, ExchangeStatus, Gauge, Identity, Now, OfOthers, Outbox, Store, TURN, Totals};
 use crate::history::PublicationLog;
 use crate::judge::Others;
-use crate::ledger::{Ledger, ServedCopy};
 use crate::policy::{Snapshot, Version};
-use crate::sites::{self, Announce, Publications};
-use crate::state::{ExchangeMembership, Fact, Facts, Observation, PreviousRun, Remembered, StateStore};
+use crate::sites::{self, Announce, PauseWord, Publications};
+use crate::state::{ExchangeMembership, Fact, Remembered, StateStore};
 use crate::time::Timestamp;
 use arc_swap::ArcSwap;
-use sha2::{Digest, Sha256};
-use std::hash::{BuildHasher, RandomState};
+use memory::OfInstance;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, UNIX_EPOCH};
@@ -43,6 +41,8 @@ struct Shared {
     policies: Mutex<(u64, String)>,
     /// What other instances publish, while a reload is being made here.
     of_others: Mutex<Option<sites::Others>>,
+    /// What operators said of pauses at other instances, until the sites have heard it.
+    pauses: Mutex<Vec<PauseWord>>,
     /// How the exchange stood after the last turn: a status waits for no store.
     status: ArcSwap<ExchangeStatus>,
 }
@@ -71,8 +71,8 @@ impl ExchangeThread {
         remembered: &Remembered,
         options: ExchangeOptions,
     ) -> io::Result<Arc<ExchangeThread>> {
-        let (before, id) = before(remembered);
-        let me = me(id, options.host, &instance);
+        let (before, id) = who::before(remembered);
+        let me = who::me(id, options.host, &instance);
         let mut membership = ExchangeMembership {
             id: me.id.clone(),
             run: me.run.clone(),
@@ -84,13 +84,13 @@ impl ExchangeThread {
             (membership.store_run, membership.store_epoch) = (run_id, epoch);
         }
         let (outbox, gauge) = (Arc::new(Outbox::default()), Arc::new(Gauge::default()));
-        tell(&instance.ledger, &outbox);
+        memory::tell(&instance, &outbox);
         let others = Arc::new(Others::new(gauge.clone()));
         instance.judge.go_by(others.clone());
         instance.recorder.go_by(others.clone());
         // Nothing changes what is published before the threads of upkeep begin.
         let Publications { log, files } = instance.sites.published();
-        let exchange = Exchange::new(me, before, (outbox, gauge), log, files);
+        let exchange = Exchange::new(me, before, (outbox.clone(), gauge), log, files);
         let shared = Arc::new(Shared {
             core: Mutex::new(Core { exchange, store: options.store }),
             instance: instance.clone(),
@@ -101,10 +101,11 @@ impl ExchangeThread {
             membership: Mutex::new(membership),
             policies: Mutex::default(),
             of_others: Mutex::default(),
+            pauses: Mutex::default(),
             status: ArcSwap::default(),
         });
         shared.keep_membership();
-        instance.sites.announce_through(Box::new(Announcing(Arc::downgrade(&shared))));
+        instance.sites.announce_through(Box::new(Announcing(Arc::downgrade(&shared), outbox)));
         shared.turn();
         let exchange = ExchangeThread { shared, thread: Mutex::default() };
         exchange.resume()?;
@@ -177,67 +178,6 @@ impl ExchangeThread {
     }
 }
 
-/// What the run before left, and the id of this instance.
-fn before(remembered: &Remembered) -> (Before, String) {
-    let known = remembered.facts.exchange_memberships.last().map(|(_, membership)| membership.clone());
-    let identity = known.as_ref().filter(|known| !known.store_epoch.is_empty());
-    let identity = identity.map(|known| Identity { run_id: known.store_run.clone(), epoch: known.store_epoch.clone() });
-    let previous = remembered.previous_run;
-    let is_clean = matches!(previous, PreviousRun::Clean { .. });
-    let unreported_since = match previous {
-        // The process before may still serve what it had in force.
-        _ if remembered.is_handed_over => previous.end(),
-        PreviousRun::Unknown => known.as_ref().map(|_| Timestamp(i64::MIN)),
-        previous => previous.unknown_since(),
-    };
-    let before = Before {
-        run: known.as_ref().map(|known| known.run.clone()),
-        identity,
-        has_left: is_clean && known.as_ref().is_some_and(|known| known.has_left),
-        has_observed: remembered.facts != Facts::default(),
-        unreported_since,
-    };
-    let id = known.map_or_else(|| format!("{:016x}", RandomState::new().hash_one(0)), |known| known.id);
-    (before, id)
-}
-
-fn me(id: String, host: String, instance: &Instance) -> Me {
-    let mut digest = Sha256::new();
-    for crawler in instance.judge.registry().crawlers() {
-        digest.update(crawler.id.as_bytes());
-        crawler.markers.iter().for_each(|marker| digest.update(marker.as_bytes()));
-    }
-    let run = format!("{id}.{:08x}", RandomState::new().hash_one(1) >> 32);
-    Me { id, run, host, crawlers: hexadecimal(digest) }
-}
-
-fn hexadecimal(digest: Sha256) -> String {
-    digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// A digest of what the policies in force say in robots.txt.
-fn policies(snapshot: &Snapshot) -> String {
-    let mut sites: Vec<(&str, Version)> =
-        snapshot.sites().iter().map(|entry| (entry.site.name.as_str(), entry.site.robots_txt.version)).collect();
-    sites.sort_unstable_by_key(|(name, _)| *name);
-    let mut digest = Sha256::new();
-    for (name, version) in sites {
-        digest.update(name.as_bytes());
-        digest.update(version.0);
-    }
-    hexadecimal(digest)
-}
-
-fn tell(ledger: &Ledger, outbox: &Arc<Outbox>) {
-    let (served, observed) = (outbox.clone(), outbox.clone());
-    let served = move |copy: ServedCopy| {
-        let ServedCopy { host, crawler, version, at } = copy;
-        served.served(ServedVersion { host, crawler, version }, Timestamp(at));
-    };
-    ledger.tell_others(served, move |host| observed.observed(host));
-    ledger.is_in_the_dark(true);
-}
-
 fn now(clock: &Clock) -> Now {
     let since = clock.now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Now { milliseconds: i64::try_from(since.as_millis()).unwrap_or(i64::MAX), lived: clock.moment().lived }
@@ -245,36 +185,6 @@ fn now(clock: &Clock) -> Now {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The ledger, as the exchange sees it.
-struct OfLedger<'a> {
-    ledger: &'a Ledger,
-    now: Timestamp,
-}
-
-impl Memory for OfLedger<'_> {
-    fn everything(&self) -> (Vec<(ServedVersion, Timestamp)>, Vec<Observation>) {
-        let (served, observed) = self.ledger.everything();
-        let served = served.into_iter().map(|copy| {
-            let ServedCopy { host, crawler, version, at } = copy;
-            (ServedVersion { host, crawler, version }, Timestamp(at))
-        });
-        (served.collect(), observed)
-    }
-
-    fn served_elsewhere(&mut self, served: ServedVersion, at: Timestamp) {
-        let ServedVersion { host, crawler, version } = served;
-        self.ledger.served_elsewhere(&ServedCopy { host, crawler, version, at: at.0 }, self.now);
-    }
-
-    fn observed_elsewhere(&mut self, observed: Observation) {
-        self.ledger.observed_elsewhere(&observed, self.now);
-    }
-
-    fn begin_anew(&mut self) {
-        self.ledger.begin_anew(self.now);
-    }
 }
 
 impl Shared {
@@ -286,14 +196,15 @@ impl Shared {
         let Instance { sites, ledger, judge, recorder, clock, .. } = &*self.instance;
         let asks = self.others.waiting() > 0;
         let digest = self.policies(&sites.snapshot());
-        let (changed, settled) = {
+        let (changed, settled, pauses) = {
             let mut core = self.core();
             let Core { exchange, store } = &mut *core;
             exchange.set_policies(digest);
-            let mut memory = OfLedger { ledger, now: clock.moment().now };
+            let mut memory = OfInstance::new(&self.instance);
             exchange.turn(store.as_mut(), &|| now(clock), &mut memory, asks);
-            (exchange.others(now(clock)), exchange.settled().cloned())
+            (exchange.others(now(clock)), exchange.settled().cloned(), memory.pauses)
         };
+        self.pause(pauses);
         let knows_all = self.publish_of_others(changed);
         self.note_store(settled);
         let moment = now(clock);
@@ -329,10 +240,21 @@ impl Shared {
         waiting.is_none()
     }
 
+    /// Goes by what operators said of pauses at other instances. While a reload is being made, the next turn tries again.
+    fn pause(&self, words: Vec<PauseWord>) {
+        let mut waiting = lock(&self.pauses);
+        waiting.extend(words);
+        if !waiting.is_empty() {
+            let now = self.instance.clock.moment().now;
+            let heard = self.instance.sites.heard_of_pauses(std::mem::take(&mut waiting), now);
+            *waiting = heard.err().unwrap_or_default();
+        }
+    }
+
     fn policies(&self, snapshot: &Snapshot) -> String {
         let mut known = lock(&self.policies);
         if known.1.is_empty() || known.0 != snapshot.generation {
-            *known = (snapshot.generation, policies(snapshot));
+            *known = (snapshot.generation, who::policies(snapshot));
         }
         known.1.clone()
     }
@@ -375,7 +297,7 @@ impl Shared {
 }
 
 /// Tells other instances before something comes into force. The sites outlive the exchange.
-struct Announcing(Weak<Shared>);
+struct Announcing(Weak<Shared>, Arc<Outbox>);
 
 impl Announce for Announcing {
     fn announce(&self, log: &PublicationLog, files: &[(Version, Arc<[u8]>)]) -> Result<(), String> {
@@ -398,5 +320,9 @@ impl Announce for Announcing {
         if let Some(shared) = self.0.upgrade() {
             shared.core().exchange.published(log);
         }
+    }
+
+    fn paused(&self, word: &PauseWord) {
+        memory::tell_of_pause(word, &self.1);
     }
 }

@@ -9,7 +9,7 @@ use crate::exchange::{
 };
 use crate::identity::Proofs;
 use crate::judge::{Judgement, Logs, Outcome, RequestFacts};
-use crate::sites::SiteOptions;
+use crate::sites::{PauseRequest, SiteOptions};
 use crate::state::StateStore;
 use crate::verdict::{Action, Kind};
 use std::path::Path;
@@ -66,8 +66,8 @@ fn write(directory: &Path, rule: &str) {
 }
 
 impl One {
-    /// An instance on a host that is new with crawlgate.
-    fn start(store: &Simulated, directory: tempfile::TempDir) -> One {
+    /// An instance on a host that is new with crawlgate, if it is among these.
+    fn start(store: &Simulated, directory: tempfile::TempDir, new_hosts: &[&str]) -> One {
         let clock = Clock::default();
         let of_store = clock.clone();
         let opened = StateStore::open(Some(&directory.path().join("state")), Arc::new(move || of_store.moment()));
@@ -83,7 +83,7 @@ impl One {
                 origins: Default::default(),
                 published_proof: false,
             },
-            new_hosts: vec!["shop.example".into()],
+            new_hosts: new_hosts.iter().map(|host| (*host).to_owned()).collect(),
             proofs: Arc::new(Proofs::none(Registry::builtin())),
             logs: Logs::off(),
             passed: None,
@@ -98,7 +98,15 @@ impl One {
         let directory = tempfile::tempdir().expect("a directory");
         std::fs::create_dir(directory.path().join("policies")).expect("a folder");
         write(directory.path(), "");
-        One::start(store, directory)
+        One::start(store, directory, &["shop.example"])
+    }
+
+    /// One by this policy, on a host that crawlers may know from before.
+    fn by(store: &Simulated, policy: &str) -> One {
+        let directory = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(directory.path().join("policies")).expect("a folder");
+        std::fs::write(directory.path().join("policies/shop.yaml"), policy).expect("a policy");
+        One::start(store, directory, &[])
     }
 
     /// Sends a request through, and says what was found at once.
@@ -166,22 +174,94 @@ fn two_instances_confirm_each_others_violations_and_know_each_others_copies() {
     assert_eq!((status.totals.confirmed, status.records_waiting), (0, 0));
 }
 
-#[test]
-fn a_mark_waits_for_the_other_instances() {
-    let store = Simulated::new(1);
-    let (one, two) = (One::new(&store), One::new(&store));
-    let text = "hosts: [shop.example]\nrobots: { origin: replace, groups: [{ agents: '*', disallow: [/trap/] }] }\nenforcement: { mode: enforce, traps: [/trap/] }\n";
+const TRAP: &str = "hosts: [shop.example]\nrobots: { origin: replace, groups: [{ agents: '*', disallow: [/trap/] }] }\nenforcement: { mode: enforce, traps: [/trap/] }\n";
+
+/// Two instances with a trap, on a host that is new with crawlgate.
+fn trapping(store: &Simulated) -> (One, One) {
+    let (one, two) = (One::new(store), One::new(store));
     for each in [&one, &two] {
-        std::fs::write(each.directory.path().join("policies/shop.yaml"), text).expect("a policy");
+        std::fs::write(each.directory.path().join("policies/shop.yaml"), TRAP).expect("a policy");
         each.instance.sites.reload(each.instance.clock.moment().now);
     }
     eventually("nothing else is in force", || {
         one.exchange.status().accuses_not.is_none() && one.exchange.status().members.len() == 2
     });
+    (one, two)
+}
+
+#[test]
+fn a_mark_waits_for_the_other_instances() {
+    let store = Simulated::new(1);
+    let (one, _two) = trapping(&store);
     let marks = || one.instance.behaviours.traps.in_force(one.instance.clock.moment().lived);
     assert_eq!(one.kind("/trap/1"), Kind::Trapped);
     assert_eq!(marks(), 0);
     eventually("the client is marked", || marks() == 1);
+}
+
+/// Two instances that know each other and accuse.
+fn pair(store: &Simulated, policy: &str) -> [One; 2] {
+    let pair = [One::by(store, policy), One::by(store, policy)];
+    eventually("both know each other", || {
+        pair.iter().all(|each| {
+            let status = each.exchange.status();
+            status.members.len() == 2 && status.accuses_not.is_none()
+        })
+    });
+    pair
+}
+
+#[test]
+fn a_mark_and_its_release_hold_on_the_other_instance() {
+    let store = Simulated::new(1);
+    let (one, two) = trapping(&store);
+    let marks = |of: &One| of.instance.behaviours.traps.in_force(of.instance.clock.moment().lived);
+    assert_eq!(one.kind("/trap/1"), Kind::Trapped);
+    eventually("the other has the mark", || marks(&two) == 1);
+    assert_eq!(two.kind("/"), Kind::Trapped, "an allowed page");
+    // One that begins later hears of it from the store.
+    let three = One::new(&store);
+    eventually("the third has the mark", || marks(&three) == 1);
+    two.instance.behaviours.traps.release("192.0.2.0/24".parse().expect("a network"), two.instance.clock.moment());
+    eventually("the first has no mark", || marks(&one) == 0);
+    eventually("the third has no mark", || marks(&three) == 0);
+    assert_eq!(marks(&two), 0);
+}
+
+#[test]
+fn a_pause_and_its_end_hold_on_the_other_instance() {
+    let store = Simulated::new(1);
+    let [one, two] = pair(&store, TRAP);
+    let paused = |of: &One| matches!(of.ask("/").judged().expect("a site").decision.action, Action::Pause { .. });
+    assert!(!paused(&two));
+    let now = || one.instance.clock.moment().now;
+    let request = PauseRequest { seconds: Some(3_600), ..PauseRequest::default() };
+    one.instance.sites.pause(&request, now()).expect("a pause");
+    eventually("the other is paused", || paused(&two));
+    // Ended where it did not begin.
+    two.instance.sites.resume(Some("shop"), now()).expect("a site");
+    eventually("the pause is over", || !paused(&one) && !paused(&two));
+    two.instance.sites.pause(&request, now()).expect("a pause");
+    eventually("it is paused again", || paused(&one));
+    // One that begins later, and the store that was lost, are told of it.
+    store.change(crate::exchange::tests::simulated::Inner::flush);
+    eventually("all is written again", || {
+        one.exchange.status().totals.started_over == 1 && one.exchange.status().accuses_not.is_none()
+    });
+    let three = One::new(&store);
+    eventually("the third is paused", || paused(&three));
+    assert!(paused(&one) && paused(&two));
+}
+
+#[test]
+fn a_fetch_from_one_instance_holds_the_client_to_the_delay_on_the_other() {
+    let store = Simulated::new(1);
+    let policy = "hosts: [shop.example]\nrobots: { origin: replace, groups: [{ agents: '*', crawl_delay: 60s, disallow: [/never/] }] }\nenforcement: { mode: enforce }\n";
+    let [one, two] = pair(&store, policy);
+    let is_slowed = || two.ask("/").judged().expect("a site").decision.slowed_for().is_some();
+    assert!(!is_slowed() && !is_slowed(), "it may go by what was there before crawlgate");
+    one.ask("/robots.txt");
+    eventually("the fetch counts", is_slowed);
 }
 
 #[test]
@@ -219,7 +299,7 @@ fn an_instance_keeps_its_id_and_says_goodbye() {
     assert_eq!(two.exchange.status().accuses_not, None);
     let One { directory, instance, exchange, state } = one;
     drop((instance, exchange, state));
-    let again = One::start(&store, directory);
+    let again = One::start(&store, directory, &["shop.example"]);
     assert_eq!(again.exchange.status().id, id);
     eventually("it is back", || {
         two.exchange.status().members.iter().any(|member| member.member.id == id && !member.member.has_left)

@@ -1,9 +1,10 @@
 //! One instance of a simulated life: the exchange, the ledger and the history of one process, without threads and files.
 
+use super::orders::OfOperators;
 use super::simulated::{OnThread, Simulated};
 use crate::clock::Moment;
 use crate::crawlers::Registry;
-use crate::exchange::records::ServedVersion;
+use crate::exchange::event::{Event, ServedVersion};
 use crate::exchange::{Before, Exchange, Gauge, Identity, Me, Memory, Now, Outbox};
 use crate::history::{Current, Horizon, PublicationLog, Published, VersionStore};
 use crate::ledger::{Ledger, ServedCopy};
@@ -47,6 +48,7 @@ pub struct Disk {
     log: PublicationLog,
     served: Vec<(ServedVersion, Timestamp)>,
     observed: Vec<Observation>,
+    orders: OfOperators,
     identity: Option<Identity>,
     run: Option<String>,
     has_left: bool,
@@ -87,6 +89,8 @@ pub struct Instance {
     pub exchange: Exchange,
     pub gauge: Arc<Gauge>,
     ledger: Arc<Ledger>,
+    /// Marks and pauses.
+    pub orders: OfOperators,
     log: PublicationLog,
     versions: VersionStore,
     others: Vec<PublicationLog>,
@@ -102,6 +106,7 @@ pub struct Instance {
 
 struct OfLedger<'a> {
     ledger: &'a Ledger,
+    orders: &'a mut OfOperators,
     now: Timestamp,
 }
 
@@ -119,12 +124,17 @@ fn everything(ledger: &Ledger) -> (Vec<(ServedVersion, Timestamp)>, Vec<Observat
 }
 
 impl Memory for OfLedger<'_> {
-    fn everything(&self) -> (Vec<(ServedVersion, Timestamp)>, Vec<Observation>) {
-        everything(self.ledger)
+    fn everything(&self) -> (Vec<(Event, Timestamp)>, Vec<Observation>) {
+        let (served, observed) = everything(self.ledger);
+        let served = served.into_iter().map(|(served, at)| (Event::Served(served), at));
+        (served.chain(self.orders.everything()).collect(), observed)
     }
 
-    fn served_elsewhere(&mut self, served: ServedVersion, at: Timestamp) {
-        self.ledger.served_elsewhere(&copy(served, at), self.now);
+    fn heard(&mut self, event: Event, at: Timestamp) {
+        match event {
+            Event::Served(served) => self.ledger.served_elsewhere(&copy(served, at), self.now),
+            event => self.orders.heard(event, at),
+        }
     }
 
     fn observed_elsewhere(&mut self, observed: Observation) {
@@ -183,12 +193,13 @@ impl Instance {
         if let Some(since) = before.unreported_since {
             ledger.may_have_been_served(&snapshot, since, now);
         }
+        disk.orders.tell(outbox.clone());
         let (served, observed) = (outbox.clone(), outbox.clone());
         ledger.tell_others(
             move |copy| {
                 let at = Timestamp(copy.at);
                 let ServedCopy { host, crawler, version, .. } = copy;
-                served.served(ServedVersion { host, crawler, version }, at);
+                served.happened(Event::Served(ServedVersion { host, crawler, version }), at);
             },
             move |host| observed.observed(host),
         );
@@ -197,6 +208,7 @@ impl Instance {
         let exchange = Exchange::new(me.clone(), before, (outbox, gauge.clone()), log.clone(), files.collect());
         (disk.run, disk.ended, disk.has_left) = (Some(me.run), false, false);
         let mut instance = Instance {
+            orders: disk.orders.clone(),
             disk,
             exchange,
             gauge,
@@ -221,7 +233,7 @@ impl Instance {
         Now { milliseconds: true_ms + self.ahead, lived }
     }
 
-    fn second(&self, true_ms: i64) -> Timestamp {
+    pub fn second(&self, true_ms: i64) -> Timestamp {
         Timestamp((true_ms + self.ahead).div_euclid(1_000))
     }
 
@@ -229,6 +241,7 @@ impl Instance {
     fn commit(&mut self, true_ms: i64) {
         (self.disk.served, self.disk.observed) = everything(&self.ledger);
         self.disk.log = self.log.clone();
+        self.disk.orders = self.orders.clone();
         self.disk.identity = self.exchange.settled().cloned().or(self.disk.identity.take());
         self.disk.committed = Some(self.second(true_ms));
         self.committed_at = true_ms;
@@ -243,9 +256,8 @@ impl Instance {
     /// A turn of the exchange; what became of the requests that waited.
     pub fn turn(&mut self, store: &Simulated, is_cut_off: bool, true_ms: i64) -> Vec<(Request, Word)> {
         let (now, second) = (self.now(true_ms), self.second(true_ms));
-        self.ledger.tick(&self.snapshot, Moment { now: second, lived: now.lived });
         let ledger = self.ledger.clone();
-        let mut memory = OfLedger { ledger: &ledger, now: second };
+        let mut memory = OfLedger { ledger: &ledger, orders: &mut self.orders, now: second };
         let asks = !self.waiting.is_empty();
         self.exchange.turn(&mut OnThread(store, is_cut_off), &|| now, &mut memory, asks);
         if let Some(others) = self.exchange.others(now) {
@@ -255,6 +267,7 @@ impl Instance {
         self.ledger.is_in_the_dark(self.exchange.hindrance(now).is_some());
         self.try_to_publish(store, is_cut_off, true_ms);
         if true_ms - self.committed_at >= 1_000 {
+            self.ledger.tick(&self.snapshot, Moment { now: second, lived: now.lived });
             self.commit(true_ms);
         }
         let confirmed = self.exchange.confirmed(now);

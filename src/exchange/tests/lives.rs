@@ -1,5 +1,6 @@
 //! Random lives of three instances and a store with every trouble, against an independent model of what each crawler may
-//! have cached: no obedient crawler is accused, and each violator is caught once all is well.
+//! have cached: no obedient crawler is accused, and each violator is caught once all is well. Then all instances have the
+//! same marks of clients and the same pause, whatever was said of them in between.
 //!
 //! `EXCHANGE_LIVES=100000` plays more of them; `EXCHANGE_SEED=N` one alone.
 
@@ -29,6 +30,9 @@ struct Tally {
     taken_back: u64,
     requests: u64,
     violations: u64,
+    /// Lives at whose end clients were marked, and the site was paused.
+    marked: u64,
+    paused: u64,
 }
 
 struct Life {
@@ -302,14 +306,14 @@ impl Life {
     fn play(mut self) -> (Option<i64>, i64, Tally) {
         self.pass(3 * SECOND);
         // Trouble begins when crawlers are accused.
-        self.hours(2 * 26);
+        self.hours(26);
         for _ in 0..4 {
             for _ in 0..6 {
                 self.episode();
             }
             // The host is in use, and hours pass.
             let hours = 1 + self.dice.below(12);
-            self.hours(hours * 2);
+            self.hours(hours);
         }
         self.end()
     }
@@ -317,6 +321,9 @@ impl Life {
     fn episode(&mut self) {
         if self.dice.one_in(2) {
             self.trouble();
+        }
+        if self.dice.one_in(2) {
+            self.order();
         }
         for _ in 0..12 {
             match self.dice.below(8) {
@@ -331,10 +338,41 @@ impl Life {
         }
     }
 
-    fn hours(&mut self, halves: i64) {
-        for _ in 0..halves {
-            self.now += 30 * 60 * SECOND - 3 * SECOND;
-            self.pass(3 * SECOND);
+    /// A client requests a trap, or an operator releases marks, pauses the site, or ends that.
+    fn order(&mut self) {
+        let (now, kind, last) = (self.now, self.dice.below(6), u8::try_from(self.dice.below(8)).expect("small"));
+        let Some(instance) = self.any().and_then(|number| self.instances.get_mut(&number)) else { return };
+        let at = instance.second(now);
+        match kind {
+            0..=2 => instance.orders.mark([192, 0, 2, last].into(), at),
+            3 => instance.orders.release(format!("192.0.2.{}/30", last & 4).parse().expect("a network"), at),
+            _ => instance.orders.pause(kind == 4, at),
+        }
+        // Clocks are converted in whole seconds: what follows at once may come in either order.
+        self.pass(5 * SECOND);
+    }
+
+    /// All instances have the same marks, and the same pause.
+    fn agree(&mut self) {
+        let mut all = self.instances.values().map(|instance| instance.orders.in_force());
+        let (marks, paused) = all.next().expect("an instance");
+        self.tally.marked += u64::from(!marks.is_empty());
+        self.tally.paused += u64::from(paused);
+        let all: Vec<_> = all.collect();
+        let same = (marks, paused);
+        assert!(
+            all.iter().all(|other| *other == same),
+            "life {}: {same:?}, others {all:?}\n{}",
+            self.seed,
+            self.log.join("\n")
+        );
+    }
+
+    /// The host is in use. While hours pass at once, members are silent; in the seconds after it they are heard again.
+    fn hours(&mut self, hours: i64) {
+        for _ in 0..hours {
+            self.now += HOUR * SECOND - 3 * SECOND;
+            self.pass(2 * SECOND);
             self.visit_all();
             self.obey();
             self.pass(SECOND);
@@ -359,6 +397,7 @@ impl Life {
             self.violate();
             self.pass(5 * SECOND);
             if let Some(took) = self.caught {
+                self.agree();
                 return (Some(self.now - well), took, self.tally);
             }
         }
@@ -382,6 +421,8 @@ fn in_random_lives_no_obedient_crawler_is_accused_and_violators_are_caught() {
         all.taken_back += tally.taken_back;
         all.stale += tally.stale;
         all.violations += tally.violations;
+        all.marked += tally.marked;
+        all.paused += tally.paused;
         let well_after = well_after.unwrap_or_else(|| panic!("life {seed}: no violator is caught in the end"));
         (worst, slowest) = (worst.max(well_after), slowest.max(took));
     }
@@ -390,6 +431,6 @@ fn in_random_lives_no_obedient_crawler_is_accused_and_violators_are_caught() {
         worst as f64 / 3.6e6,
         slowest as f64 / 1e3
     );
-    let tried = [all.waited, all.taken_back, all.stale, all.violations];
+    let tried = [all.waited, all.taken_back, all.stale, all.violations, all.marked, all.paused];
     assert!(count == 1 || tried.iter().all(|tried| *tried > 0), "{all:?}");
 }

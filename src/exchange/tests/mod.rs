@@ -3,6 +3,7 @@
 mod life;
 mod lives;
 mod merge;
+mod orders;
 pub(crate) mod simulated;
 mod two;
 

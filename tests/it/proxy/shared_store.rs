@@ -2,6 +2,7 @@
 //! is another one says so.
 
 use crate::proxy::support::redis::RedisServer;
+use crawlgate::exchange::store::MOST_OF_CLIENTS;
 use crawlgate::exchange::{Batch, Entry, Fact, Identity, Member, Position, Store, StoreError, Written};
 use crawlgate::settings::{StoreSettings, read};
 use crawlgate::shared_store::SharedStore;
@@ -116,6 +117,34 @@ fn large_sets_are_read_in_parts() {
 }
 
 #[test]
+fn facts_that_clients_make_are_kept_up_to_a_bound() {
+    let server = RedisServer::start();
+    let mut store = store(&server);
+    let identity = store.identity("f00d").expect("an identity").0;
+    let mark = |number: usize| fact(&format!("M\nshop\nother\n192.0.2.1\n{number}"), number as i64, "");
+    let all: Vec<Fact> = (0..MOST_OF_CLIENTS + 10).map(mark).collect();
+    store.write(&identity, &Batch { facts: vec![fact("w\nshop\n", 1, "")], ..Batch::default() }).expect("written");
+    for facts in all.chunks(5_000) {
+        store.write(&identity, &Batch { facts: facts.to_vec(), ..Batch::default() }).expect("written");
+    }
+    let mut facts = store.read_sets().expect("the sets").facts;
+    facts.sort();
+    facts.dedup();
+    assert_eq!(facts.len(), MOST_OF_CLIENTS + 1);
+    assert!(facts.contains(&fact("w\nshop\n", 1, "")), "what operators said stays");
+    assert!(facts.contains(&mark(10)) && !facts.contains(&mark(9)), "the oldest went");
+    // The latest time of a fact counts.
+    let late = MOST_OF_CLIENTS as i64 + 100;
+    for at in [late, 5] {
+        let again = Fact { at, ..mark(10) };
+        store.write(&identity, &Batch { facts: vec![again], ..Batch::default() }).expect("written");
+    }
+    assert!(store.read_sets().expect("the sets").facts.contains(&Fact { at: late, ..mark(10) }));
+    store.write(&identity, &Batch { served_before: Some(late), ..Batch::default() }).expect("written");
+    assert_eq!(store.read_sets().expect("the sets").facts, [Fact { at: late, ..mark(10) }], "all else is over");
+}
+
+#[test]
 fn nothing_is_written_into_another_store_than_the_expected_one() {
     let server = RedisServer::start();
     let mut store = store(&server);
@@ -188,10 +217,10 @@ fn every_key_ends_by_itself() {
     let server = RedisServer::start();
     let mut store = store(&server);
     let (identity, _) = store.identity("f00d").expect("an identity");
-    write(&mut store, &identity, vec![fact("s\na", 1, ""), fact("p\nb", 1, "x")]);
+    write(&mut store, &identity, vec![fact("s\na", 1, ""), fact("M\nc", 1, ""), fact("p\nb", 1, "x")]);
     store.identity("f00d").expect("an identity");
     let keys: Vec<String> = server.command(&["KEYS", "*"]);
-    assert_eq!(keys.len(), 5, "{keys:?}");
+    assert_eq!(keys.len(), 6, "{keys:?}");
     for key in keys {
         let rest: i64 = server.command(&["TTL", &key]);
         assert!((32 * 86_400..=40 * 86_400).contains(&rest), "{key}: {rest}");

@@ -1,0 +1,176 @@
+//! [`Event`]: something that happened at a moment, of which the last time counts. As a fact it is a key without a value. So
+//! it has any number of writers: the store keeps the latest time (`ZADD GT`), and instances merge by union. Must not know
+//! who tells it.
+//!
+//! | key | what happened |
+//! |---|---|
+//! | `s HOST CRAWLER VERSION` | the crawler was served the version |
+//! | `w SITE PAUSE` | an operator paused the site (the pause as JSON), or ended its pauses (nothing) |
+//! | `u NETWORK` | an operator released the marks of a network |
+//! | `M SITE CRAWLER ADDRESS SECONDS` | the client requested a trap, and is marked for so long |
+//! | `F SITE HOST CRAWLER VERSION ADDRESS` | a client there, or a verified crawler (no address), was served the version |
+
+use super::fact::Fact;
+use crate::policy::Version;
+use crate::policy::model::Audience;
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
+
+/// Names of clients that are longer are not told.
+const LONGEST_NAME: usize = 256;
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Event {
+    /// A crawler was served a version.
+    Served(ServedVersion),
+    /// A client requested a trap.
+    Marked(MarkedClient),
+    /// An operator released the marks of a network.
+    Released(IpNet),
+    /// It is proven for an address that a client has the version in force.
+    Fetched(ProvenFetch),
+    /// An operator paused a site, or ended its pauses.
+    Paused(PausedSite),
+}
+
+/// A version was served to a crawler.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ServedVersion {
+    /// The host, as the ledger has it.
+    pub host: String,
+    /// The name of the crawler's cache.
+    pub crawler: String,
+    /// The version.
+    pub version: [u8; 8],
+}
+
+/// A client that requested a trap.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MarkedClient {
+    /// The site of the trap.
+    pub site: String,
+    /// The claimed identity.
+    pub crawler: String,
+    /// The address; of IPv6 the /64.
+    pub address: IpAddr,
+    /// For how many seconds it is marked.
+    pub seconds: u64,
+}
+
+/// A version in force that was served whole.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ProvenFetch {
+    /// The site.
+    pub site: String,
+    /// The host.
+    pub host: String,
+    /// The name of the crawler's cache.
+    pub crawler: String,
+    /// The version.
+    pub version: [u8; 8],
+    /// The address of the client; of IPv6 the /64. `None` for a verified crawler: it counts at every address.
+    pub address: Option<IpAddr>,
+}
+
+/// What an operator said of the pauses of a site.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PausedSite {
+    /// The site.
+    pub site: String,
+    /// The pause that began then; `None` where all ended.
+    pub pause: Option<PauseTerms>,
+}
+
+/// A pause that an operator switched on.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PauseTerms {
+    /// For how many seconds.
+    pub seconds: u64,
+    /// Retry-After in seconds.
+    pub retry_after: u32,
+    /// Whether it stops people too.
+    pub everyone: bool,
+    /// Whether robots.txt is answered 503 as well.
+    pub robots_txt: bool,
+}
+
+impl PauseTerms {
+    /// Which clients it stops.
+    pub fn audience(&self) -> Audience {
+        if self.everyone { Audience::Everyone } else { Audience::Crawlers }
+    }
+}
+
+impl PausedSite {
+    /// What was said, as a text.
+    pub(super) fn said(&self) -> String {
+        // Of numbers: this cannot fail.
+        self.pause.as_ref().map(|pause| serde_json::to_string(pause).unwrap_or_default()).unwrap_or_default()
+    }
+
+    /// Reads it.
+    pub(super) fn of(site: &str, said: &str) -> Option<PausedSite> {
+        let pause = if said.is_empty() { None } else { Some(serde_json::from_str(said).ok()?) };
+        Some(PausedSite { site: site.to_owned(), pause })
+    }
+}
+
+impl Event {
+    /// As a fact. `None` where a name in it cannot stand in a key.
+    pub fn fact(&self, at: i64) -> Option<Fact> {
+        let (kind, parts) = match self {
+            Event::Served(ServedVersion { host, crawler, version }) => {
+                ("s", vec![host.clone(), crawler.clone(), Version(*version).to_string()])
+            }
+            Event::Paused(paused) => ("w", vec![paused.site.clone(), paused.said()]),
+            Event::Released(network) => ("u", vec![network.to_string()]),
+            Event::Marked(MarkedClient { site, crawler, address, seconds }) => {
+                ("M", vec![site.clone(), crawler.clone(), address.to_string(), seconds.to_string()])
+            }
+            Event::Fetched(ProvenFetch { site, host, crawler, version, address }) => {
+                let address = address.map(|address| address.to_string()).unwrap_or_default();
+                ("F", vec![site.clone(), host.clone(), crawler.clone(), Version(*version).to_string(), address])
+            }
+        };
+        let is_sound = |part: &String| part.len() <= LONGEST_NAME && !part.contains('\n');
+        let key = parts.iter().all(is_sound).then(|| format!("{kind}\n{}", parts.join("\n")))?;
+        Some(Fact { key, at, value: String::new() })
+    }
+
+    /// Reads the key of a fact. `None` where it is no event.
+    pub fn of(key: &str) -> Option<Event> {
+        let (kind, rest) = key.split_once('\n')?;
+        let parts: Vec<&str> = rest.split('\n').collect();
+        let version = |id: &str| Some(Version::parse(id)?.0);
+        Some(match (kind, parts.as_slice()) {
+            ("s", [host, crawler, id]) => {
+                let (host, crawler) = ((*host).to_owned(), (*crawler).to_owned());
+                Event::Served(ServedVersion { host, crawler, version: version(id)? })
+            }
+            ("w", [site, said]) => Event::Paused(PausedSite::of(site, said)?),
+            ("u", [network]) => Event::Released(network.parse().ok()?),
+            ("M", [site, crawler, address, seconds]) => Event::Marked(MarkedClient {
+                site: (*site).to_owned(),
+                crawler: (*crawler).to_owned(),
+                address: address.parse().ok()?,
+                seconds: seconds.parse().ok()?,
+            }),
+            ("F", [site, host, crawler, id, address]) => Event::Fetched(ProvenFetch {
+                site: (*site).to_owned(),
+                host: (*host).to_owned(),
+                crawler: (*crawler).to_owned(),
+                version: version(id)?,
+                address: if address.is_empty() { None } else { Some(address.parse().ok()?) },
+            }),
+            _ => return None,
+        })
+    }
+}
+
+/// Whether clients can make as many facts of this kind as they have addresses. Of these the store keeps so many at most,
+/// and the oldest go.
+pub fn is_of_clients(key: &str) -> bool {
+    key.starts_with(['M', 'F'])
+}

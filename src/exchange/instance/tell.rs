@@ -1,0 +1,254 @@
+//! What this instance tells the others: what waits in the outbox, what it publishes, and that it leaves.
+
+use super::turn::FACTS_EACH;
+use super::{Exchange, Now};
+use crate::exchange::event::Event;
+use crate::exchange::fact::{Fact, Merged};
+use crate::exchange::member::Member;
+use crate::exchange::outbox::Waiting;
+use crate::exchange::position::{Identity, Position};
+use crate::exchange::records;
+use crate::exchange::store::{Batch, Entry, Store, StoreError};
+use crate::exchange::{HEARTBEAT, KEPT, SCHEMA, SILENT_AFTER};
+use crate::history::PublicationLog;
+use crate::policy::Version;
+use crate::time::Timestamp;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Facts that wait while the store is away. With more, everything is written again once it is back.
+const MOST_WAITING: usize = 262_144;
+/// How often what is over is deleted.
+const PRUNE_EVERY: Duration = Duration::from_secs(3_600);
+
+impl Exchange {
+    pub(super) fn is_due(&self, now: Now) -> bool {
+        let is_heartbeat = self.last_write.is_none_or(|last| now.lived.saturating_sub(last) >= HEARTBEAT);
+        is_heartbeat
+            || self.asks
+            || self.must_answer
+            || !self.outgoing.is_empty()
+            || !self.outbox.is_empty()
+            || self.log.has_news()
+    }
+
+    pub(super) fn at(&self, own: Timestamp) -> i64 {
+        self.clocks.to_store(own).min(self.clocks.now())
+    }
+
+    /// Something that happened here, as others are told it.
+    pub(super) fn told(&mut self, event: &Event, at: i64) -> Option<Fact> {
+        let at = self.orders.said_at(event, at);
+        self.orders.add(event, at);
+        if matches!(event, Event::Released(_)) {
+            self.released_here.push((event.clone(), at));
+        }
+        event.fact(at)
+    }
+
+    pub(super) fn gather(&mut self, waiting: Waiting) {
+        for (event, at) in &waiting.events {
+            let mut at = self.at(*at);
+            if matches!(event, Event::Served(_)) {
+                // It was served since the last turn that told it, whatever a clock says that was set meanwhile.
+                at = at.max(self.reported.saturating_sub(2));
+            }
+            if let Some(fact) = self.told(event, at) {
+                self.outgoing.add(fact);
+            }
+        }
+        for observed in waiting.observed.values() {
+            let (id, clocks) = (&self.me.id, self.clocks);
+            self.outgoing.add(records::observation(id, observed, clocks.now(), clocks));
+        }
+        if waiting.has_lost {
+            let now = self.clocks.to_own(self.clocks.now());
+            self.log.was_unreported(Some(Timestamp(now.0.saturating_sub(60))), now);
+        }
+        if self.outgoing.len() > MOST_WAITING {
+            self.outgoing = Merged::default();
+            self.must_write_all = true;
+        }
+    }
+
+    pub(super) fn write(&mut self, store: &mut dyn Store, now: Now) -> Result<(), StoreError> {
+        let Some(identity) = self.settled.clone() else { return Ok(()) };
+        let number = self.gauge.next_entry.fetch_add(1, Ordering::SeqCst);
+        let waiting = self.outbox.take();
+        self.gather(waiting);
+        let changes = self.log.changes(self.clocks);
+        changes.facts.into_iter().for_each(|fact| {
+            self.outgoing.add(fact);
+        });
+        let facts = self.outgoing.take(FACTS_EACH);
+        let is_all = self.outgoing.is_empty();
+        let (heard, reported) = match is_all {
+            true => (self.heard, self.clocks.now()),
+            false => (self.told_heard, self.reported),
+        };
+        let before = std::mem::replace(&mut self.reported, reported);
+        let entry = Entry {
+            member: self.member(heard, Some(identity.clone())),
+            facts: facts.clone(),
+            sets: false,
+            asks: self.asks,
+        };
+        let mut batch = Batch { facts, forget: changes.forget, entry: Some(entry), ..Batch::default() };
+        self.prune(&mut batch, now);
+        match self.write_part(store, &identity, batch.clone()) {
+            Ok(position) => {
+                self.told_heard = heard;
+                self.written.push_back((number, position));
+                self.written.truncate(4_096);
+                self.must_answer = false;
+                self.touch(now);
+                Ok(())
+            }
+            Err(error) => {
+                self.reported = before;
+                batch.facts.into_iter().for_each(|fact| {
+                    self.outgoing.add(fact);
+                });
+                Err(error)
+            }
+        }
+    }
+
+    pub(super) fn touch(&mut self, now: Now) {
+        (self.last_contact, self.last_write) = (Some(now.lived), Some(now.lived));
+        let silent = i64::try_from(SILENT_AFTER.as_secs()).unwrap_or(i64::MAX);
+        self.gauge.speaks_until.store(now.second().0.saturating_add(silent), Ordering::SeqCst);
+    }
+
+    /// Deletes what is over, once an hour.
+    pub(super) fn prune(&mut self, batch: &mut Batch, now: Now) {
+        if self.pruned.is_some_and(|last| now.lived.saturating_sub(last) < PRUNE_EVERY) {
+            return;
+        }
+        self.pruned = Some(now.lived);
+        let kept = i64::try_from(KEPT.as_secs()).unwrap_or(i64::MAX);
+        let before = self.clocks.now().saturating_sub(kept);
+        batch.served_before = Some(before);
+        self.orders.prune(before);
+        let (facts, over) = (&mut self.facts, self.members.over(before));
+        let continued = self.members.continued(self.before.run.as_deref());
+        facts.retain(|key, _, _| {
+            let run = key.split('\n').nth(1).unwrap_or_default();
+            let goes = continued.contains(run) || over.iter().any(|id| run.starts_with(id.as_str()));
+            if goes {
+                batch.forget.push(key.to_owned());
+            }
+            !goes
+        });
+        self.members.forget(&over);
+        batch.forget_members = over;
+    }
+
+    pub(super) fn member(&self, heard: Position, settled: Option<Identity>) -> Member {
+        Member {
+            id: self.me.id.clone(),
+            run: self.me.run.clone(),
+            continues: self.before.run.clone(),
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            host: self.me.host.clone(),
+            joined: self.joined,
+            reported: self.reported,
+            heard,
+            settled,
+            policies: self.policies.clone(),
+            crawlers: self.me.crawlers.clone(),
+            clock_ahead_ms: self.clocks.ahead,
+            has_left: false,
+        }
+    }
+
+    /// Tells others what is about to come into force. Only when this succeeded may it be served.
+    ///
+    /// # Errors
+    /// The store has not taken it: the text says why.
+    pub fn announce(
+        &mut self,
+        store: &mut dyn Store,
+        now: Now,
+        log: &PublicationLog,
+        files: &[(Version, Arc<[u8]>)],
+    ) -> Result<(), String> {
+        let Some(identity) = self.settled.clone() else {
+            let why = self.away.as_ref().map_or("it was not reached yet", |away| &away.error);
+            return Err(format!("the store of the exchange does not answer: {why}"));
+        };
+        self.look_at_clocks(now);
+        let new_files = self.log.new_files(files, self.clocks.now());
+        let facts = self.log.openings(log, self.clocks);
+        self.log.try_to_tell(&facts);
+        if facts.is_empty() && new_files.is_empty() {
+            return Ok(());
+        }
+        self.gauge.next_entry.fetch_add(1, Ordering::SeqCst);
+        let member = self.member(self.told_heard, Some(identity.clone()));
+        let entry = Entry { member, facts: facts.clone(), sets: false, asks: false };
+        let batch = Batch { facts: facts.clone(), if_missing: new_files, entry: Some(entry), ..Batch::default() };
+        match self.write_part(store, &identity, batch) {
+            Ok(position) if position > self.read => {
+                self.log.were_told(facts, log, files);
+                self.touch(now);
+                Ok(())
+            }
+            Ok(_) => {
+                self.settled = None;
+                Err("the store of the exchange is another one than before".to_owned())
+            }
+            Err(error) => {
+                self.note(Err(error.clone()), now);
+                Err(error.to_string())
+            }
+        }
+    }
+
+    /// What is in force now: others are told what ended by it.
+    pub fn published(&mut self, log: &PublicationLog) {
+        self.log.is(log);
+    }
+
+    /// A digest of the policies in force.
+    pub fn set_policies(&mut self, digest: String) {
+        self.policies = digest;
+    }
+
+    /// Tells everything and leaves. Nothing may be served any more.
+    ///
+    /// # Errors
+    /// The store has not taken it.
+    pub fn leave(&mut self, store: &mut dyn Store, now: Now) -> Result<(), StoreError> {
+        let Some(identity) = self.settled.clone() else {
+            return Err(StoreError::Away("this instance is no member".to_owned()));
+        };
+        self.look_at_clocks(now);
+        self.write(store, now)?;
+        while !self.outgoing.is_empty() {
+            self.write(store, now)?;
+        }
+        let member = Member { has_left: true, ..self.member(self.heard, Some(identity.clone())) };
+        let entry = Entry { member, facts: Vec::new(), sets: false, asks: false };
+        self.write_part(store, &identity, Batch { entry: Some(entry), ..Batch::default() })?;
+        self.gauge.speaks_until.store(i64::MIN, Ordering::SeqCst);
+        self.settled = None;
+        Ok(())
+    }
+
+    /// An operator says that an instance is gone for good.
+    ///
+    /// # Errors
+    /// No other instance has this id.
+    pub fn forget(&mut self, id: &str) -> Result<(), String> {
+        if !self.members.all().any(|member| member.id == id) {
+            return Err(format!("no other instance has the id `{id}`; `crawlgate instances` lists them"));
+        }
+        let gone = records::gone(id, self.clocks.now());
+        self.others_changed |= self.facts.add(gone.clone());
+        self.outgoing.add(gone);
+        Ok(())
+    }
+}

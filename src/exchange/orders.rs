@@ -1,0 +1,82 @@
+//! [`Orders`]: what operators said at any instance. Of a site the latest word on its pauses counts, and of two in one second
+//! the greater one; of a network the latest release of its marks. So merging is commutative, associative and idempotent.
+
+use super::event::{Event, PausedSite};
+use super::fact::Fact;
+use ipnet::IpNet;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// Sites, and networks, at most. Operators speak of fewer.
+const MOST: usize = 4_096;
+/// Clocks are converted in whole seconds: what was said after another word may seem to be so much older.
+const ROUNDING: i64 = 2;
+
+/// What operators said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Orders {
+    pauses: BTreeMap<String, (i64, String)>,
+    releases: BTreeMap<String, (i64, IpNet)>,
+}
+
+impl Orders {
+    /// Adds what was said; says whether it is the latest word.
+    pub fn add(&mut self, event: &Event, at: i64) -> bool {
+        match event {
+            Event::Paused(paused) => latest(&mut self.pauses, paused.site.clone(), (at, paused.said())),
+            Event::Released(network) => latest(&mut self.releases, network.to_string(), (at, *network)),
+            Event::Served(_) | Event::Marked(_) | Event::Fetched(_) => false,
+        }
+    }
+
+    /// The time to tell of what was said here: after what is known here, if both are as good as at once. A release is for
+    /// what seems to be marked a moment later, too.
+    pub fn said_at(&self, event: &Event, at: i64) -> i64 {
+        let paused = match event {
+            Event::Paused(paused) => paused,
+            Event::Released(_) => return at.saturating_add(ROUNDING),
+            Event::Served(_) | Event::Marked(_) | Event::Fetched(_) => return at,
+        };
+        match self.pauses.get(&paused.site) {
+            Some((last, said)) if (*last - ROUNDING..=*last).contains(&at) && *said != paused.said() => last + 1,
+            _ => at,
+        }
+    }
+
+    /// The latest word on a site's pauses.
+    pub fn of(&self, site: &str) -> Option<(i64, PausedSite)> {
+        let (at, said) = self.pauses.get(site)?;
+        Some((*at, PausedSite::of(site, said)?))
+    }
+
+    /// Whether the mark of a client that requested a trap at a moment was released since.
+    pub fn are_released(&self, address: IpAddr, at: i64) -> bool {
+        self.releases.values().any(|(released, network)| *released >= at && network.contains(&address))
+    }
+
+    /// All of it, for a store that starts over.
+    pub fn facts(&self) -> impl Iterator<Item = Fact> {
+        let pauses =
+            self.pauses.iter().filter_map(|(site, (at, said))| Event::Paused(PausedSite::of(site, said)?).fact(*at));
+        pauses.chain(self.releases.values().filter_map(|(at, network)| Event::Released(*network).fact(*at)))
+    }
+
+    /// Forgets what was said before a moment.
+    pub fn prune(&mut self, before: i64) {
+        self.pauses.retain(|_, (at, _)| *at >= before);
+        self.releases.retain(|_, (at, _)| *at >= before);
+    }
+}
+
+fn latest<T: Ord + Clone>(known: &mut BTreeMap<String, (i64, T)>, key: String, new: (i64, T)) -> bool {
+    if known.get(&key).is_some_and(|known| *known >= new) {
+        return false;
+    }
+    known.insert(key, new);
+    if known.len() > MOST
+        && let Some(oldest) = known.iter().min_by_key(|(_, (at, _))| *at).map(|(key, _)| key.clone())
+    {
+        known.remove(&oldest);
+    }
+    true
+}

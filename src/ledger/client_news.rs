@@ -1,0 +1,86 @@
+//! [`ClientNews`]: what other instances in front of the same sites are told of clients, and [`Teller`], through which the
+//! tables of this room tell it. Must not know how instances talk.
+
+use crate::policy::Version;
+use crate::time::{Timestamp, rfc3339};
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+
+/// What is new of clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientNews {
+    /// One requested a trap.
+    Marked(Mark),
+    /// An operator released the marks of a network.
+    Released {
+        /// The network.
+        network: IpNet,
+        /// When.
+        at: Timestamp,
+    },
+    /// One was served the version in force, and that is proven for its address.
+    Fetched(FetchNews),
+}
+
+/// One mark, by the clock on the wall as it is now: for lists, and for the file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// The site whose trap it was.
+    pub site: String,
+    /// Whom it said it was: the registry's id, the policy's token, or what a bot that no list knows calls itself.
+    pub crawler: String,
+    /// The address; of IPv6 the /64, since that is what one machine has.
+    pub address: IpAddr,
+    /// When it stepped in, the last time.
+    #[serde(serialize_with = "rfc3339")]
+    pub since: Timestamp,
+    /// When that is forgotten.
+    #[serde(serialize_with = "rfc3339")]
+    pub until: Timestamp,
+}
+
+/// A proven fetch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FetchNews {
+    /// The site.
+    pub site: String,
+    /// The host, as the ledger has it.
+    pub host: String,
+    /// The name of the crawler's cache.
+    pub crawler: String,
+    /// The version.
+    pub version: Version,
+    /// The address; of IPv6 the /64. `None` for a verified crawler: it counts at every address.
+    pub address: Option<IpAddr>,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// Tells other instances, where there are any.
+#[derive(Clone, Default)]
+pub struct Teller(OnceLock<Arc<dyn Fn(ClientNews) + Send + Sync>>);
+
+impl fmt::Debug for Teller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Teller")
+    }
+}
+
+impl Teller {
+    /// There are other instances. To be called once.
+    pub fn begin(&self, tell: Arc<dyn Fn(ClientNews) + Send + Sync>) {
+        let _ = self.0.set(tell);
+    }
+
+    /// Tells them, if there are any.
+    pub fn tell(&self, news: impl FnOnce() -> Option<ClientNews>) {
+        if let Some(tell) = self.0.get()
+            && let Some(news) = news()
+        {
+            tell(news);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! [`HeldBack`]: sites whose new robots.txt waits until other instances are told of it. Modes, answers, planned pauses and
+//! what is said about pages wait for nothing: such a site is compiled with these of its new policy, and all else of the one
+//! in force. This file must not know why a robots.txt waits.
+
+use crate::crawlers::Registry;
+use crate::policy::model::{Enforcement, Policy};
+use crate::policy::site::TagAges;
+use crate::policy::{Site, SiteEntry, compile_with_origin};
+use crate::time::Timestamp;
+use std::sync::Arc;
+
+/// What is in force of sites that wait: the site that waits, and what was compiled meanwhile.
+#[derive(Default)]
+pub struct HeldBack(Vec<(Arc<Site>, Arc<Site>)>);
+
+impl HeldBack {
+    /// Nothing waits any more.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// A site in force, with what does not wait of its new policy. `None` where that would change its robots.txt.
+    pub fn meanwhile(
+        &mut self,
+        before: &SiteEntry,
+        new: &SiteEntry,
+        registry: &Registry,
+        now: Timestamp,
+    ) -> Option<SiteEntry> {
+        let known = self.0.iter().find(|(waits, _)| Arc::ptr_eq(waits, &new.site)).map(|(_, site)| site.clone());
+        let site = match known {
+            Some(site) => site,
+            None => {
+                let policy = Arc::new(meanwhile(&before.site.policy, &new.site.policy));
+                let site =
+                    compile_with_origin(policy, &before.site.origin_known(), registry, now).ok().map(Arc::new)?;
+                self.0.retain(|(waits, _)| waits.name != site.name);
+                self.0.push((new.site.clone(), site.clone()));
+                site
+            }
+        };
+        if site.robots_txt.version != before.site.robots_txt.version {
+            return None;
+        }
+        let tag_ages = match site.tags.identities().eq(new.site.tags.identities()) {
+            true => new.tag_ages.clone(),
+            // Crawlers are sent every page whole.
+            false => TagAges { everywhere: Some(now), ..TagAges::default() },
+        };
+        Some(SiteEntry { site, tag_ages, ..before.clone() })
+    }
+}
+
+/// The policy in force, with what does not wait of the new one. Explanations point into the text of the policy in force:
+/// they are of rules of robots.txt.
+fn meanwhile(before: &Policy, new: &Policy) -> Policy {
+    let Enforcement { grace, traps, behind_cache, .. } = before.enforcement.clone();
+    Policy {
+        indexing: new.indexing.clone(),
+        origin_tags: new.origin_tags,
+        html: new.html.clone(),
+        enforcement: Enforcement { grace, traps, behind_cache, ..new.enforcement.clone() },
+        pauses: new.pauses.clone(),
+        answers: new.answers.clone(),
+        ..before.clone()
+    }
+}

@@ -1,0 +1,137 @@
+//! What an instance knows of crawlers and pauses, as the exchange sees it: [`OfInstance`]; and what it tells. Must not wait
+//! for the sites: see `super`.
+
+use super::Instance;
+use crate::clock::Moment;
+use crate::exchange::event::{Event, MarkedClient, PauseTerms, PausedSite, ProvenFetch, ServedVersion};
+use crate::exchange::{Memory, Outbox};
+use crate::ledger::{ClientNews, FetchNews, Mark, ServedCopy};
+use crate::policy::Version;
+use crate::policy::planned_pause::DEFAULT_PAUSE;
+use crate::policy::site::ActivePause;
+use crate::sites::PauseWord;
+use crate::state::Observation;
+use crate::time::Timestamp;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The instance, as the exchange sees it.
+pub(super) struct OfInstance<'a> {
+    instance: &'a Instance,
+    moment: Moment,
+    /// What operators said of pauses at other instances.
+    pub(super) pauses: Vec<PauseWord>,
+}
+
+impl<'a> OfInstance<'a> {
+    pub(super) fn new(instance: &'a Instance) -> OfInstance<'a> {
+        OfInstance { instance, moment: instance.clock.moment(), pauses: Vec::new() }
+    }
+}
+
+impl Memory for OfInstance<'_> {
+    fn everything(&self) -> (Vec<(Event, Timestamp)>, Vec<Observation>) {
+        let (served, observed) = self.instance.ledger.everything();
+        let served = served.into_iter().map(of_copy);
+        let marks = self.instance.behaviours.traps.list(self.moment).into_iter().map(of_mark);
+        let snapshot = self.instance.sites.snapshot();
+        let paused = snapshot.sites().iter().filter_map(|entry| {
+            let pause = entry.pauses.iter().find(|pause| pause.at_run_time)?;
+            let site = entry.site.name.clone();
+            Some(of_word(&PauseWord { site, at: pause.from, pause: Some(pause.clone()) }))
+        });
+        (served.chain(marks).chain(paused).collect(), observed)
+    }
+
+    fn heard(&mut self, event: Event, at: Timestamp) {
+        let Instance { ledger, behaviours, .. } = self.instance;
+        match event {
+            Event::Served(ServedVersion { host, crawler, version }) => {
+                ledger.served_elsewhere(&ServedCopy { host, crawler, version, at: at.0 }, self.moment.now);
+            }
+            Event::Marked(MarkedClient { site, crawler, address, seconds }) => {
+                let until = at.plus(Duration::from_secs(seconds));
+                behaviours.heard(ClientNews::Marked(Mark { site, crawler, address, since: at, until }), self.moment);
+            }
+            Event::Released(network) => behaviours.heard(ClientNews::Released { network, at }, self.moment),
+            Event::Fetched(ProvenFetch { site, host, crawler, version, address }) => {
+                let news = FetchNews { site, host, crawler, version: Version(version), address, at };
+                behaviours.heard(ClientNews::Fetched(news), self.moment);
+            }
+            // A word that was said a moment ago by a clock that is a little ahead holds at once.
+            Event::Paused(paused) => self.pauses.push(to_word(paused, at.min(self.moment.now))),
+        }
+    }
+
+    fn observed_elsewhere(&mut self, observed: Observation) {
+        self.instance.ledger.observed_elsewhere(&observed, self.moment.now);
+    }
+
+    fn begin_anew(&mut self) {
+        self.instance.ledger.begin_anew(self.moment.now);
+    }
+}
+
+/// From now on what happens is told. Pauses come by the sites.
+pub(super) fn tell(instance: &Instance, outbox: &Arc<Outbox>) {
+    let (served, observed, clients) = (outbox.clone(), outbox.clone(), outbox.clone());
+    let served = move |copy| {
+        let (event, at) = of_copy(copy);
+        served.happened(event, at);
+    };
+    instance.ledger.tell_others(served, move |host| observed.observed(host));
+    instance.ledger.is_in_the_dark(true);
+    instance.behaviours.tell_others(move |news| {
+        let (event, at) = of_news(news);
+        clients.happened(event, at);
+    });
+}
+
+/// Tells what an operator said of pauses.
+pub(super) fn tell_of_pause(word: &PauseWord, outbox: &Outbox) {
+    let (event, at) = of_word(word);
+    outbox.happened(event, at);
+}
+
+fn of_copy(copy: ServedCopy) -> (Event, Timestamp) {
+    let ServedCopy { host, crawler, version, at } = copy;
+    (Event::Served(ServedVersion { host, crawler, version }), Timestamp(at))
+}
+
+fn of_mark(mark: Mark) -> (Event, Timestamp) {
+    let Mark { site, crawler, address, since, until } = mark;
+    (Event::Marked(MarkedClient { site, crawler, address, seconds: until.since(since).as_secs() }), since)
+}
+
+fn of_news(news: ClientNews) -> (Event, Timestamp) {
+    match news {
+        ClientNews::Marked(mark) => of_mark(mark),
+        ClientNews::Released { network, at } => (Event::Released(network), at),
+        ClientNews::Fetched(FetchNews { site, host, crawler, version, address, at }) => {
+            (Event::Fetched(ProvenFetch { site, host, crawler, version: version.0, address }), at)
+        }
+    }
+}
+
+fn of_word(word: &PauseWord) -> (Event, Timestamp) {
+    let terms = |pause: &ActivePause| PauseTerms {
+        seconds: pause.until.since(pause.from).as_secs(),
+        retry_after: pause.retry_after,
+        everyone: pause.audience == crate::policy::model::Audience::Everyone,
+        robots_txt: pause.robots_txt_until.is_some(),
+    };
+    (Event::Paused(PausedSite { site: word.site.clone(), pause: word.pause.as_ref().map(terms) }), word.at)
+}
+
+fn to_word(paused: PausedSite, at: Timestamp) -> PauseWord {
+    let PausedSite { site, pause } = paused;
+    let pause = pause.map(|terms| ActivePause {
+        audience: terms.audience(),
+        from: at,
+        until: at.plus(Duration::from_secs(terms.seconds)),
+        retry_after: terms.retry_after,
+        robots_txt_until: terms.robots_txt.then(|| at.plus(DEFAULT_PAUSE)),
+        at_run_time: true,
+    });
+    PauseWord { site, at, pause }
+}

@@ -1,0 +1,60 @@
+//! Which instance this is among several: its id, its run, and digests of what it goes by.
+
+use super::Instance;
+use crate::exchange::{Before, Identity, Me};
+use crate::policy::{Snapshot, Version};
+use crate::state::{Facts, PreviousRun, Remembered};
+use crate::time::Timestamp;
+use sha2::{Digest, Sha256};
+use std::hash::{BuildHasher, RandomState};
+
+/// What the run before left, and the id of this instance.
+pub(super) fn before(remembered: &Remembered) -> (Before, String) {
+    let known = remembered.facts.exchange_memberships.last().map(|(_, membership)| membership.clone());
+    let identity = known.as_ref().filter(|known| !known.store_epoch.is_empty());
+    let identity = identity.map(|known| Identity { run_id: known.store_run.clone(), epoch: known.store_epoch.clone() });
+    let previous = remembered.previous_run;
+    let is_clean = matches!(previous, PreviousRun::Clean { .. });
+    let unreported_since = match previous {
+        // The process before may still serve what it had in force.
+        _ if remembered.is_handed_over => previous.end(),
+        PreviousRun::Unknown => known.as_ref().map(|_| Timestamp(i64::MIN)),
+        previous => previous.unknown_since(),
+    };
+    let before = Before {
+        run: known.as_ref().map(|known| known.run.clone()),
+        identity,
+        has_left: is_clean && known.as_ref().is_some_and(|known| known.has_left),
+        has_observed: remembered.facts != Facts::default(),
+        unreported_since,
+    };
+    let id = known.map_or_else(|| format!("{:016x}", RandomState::new().hash_one(0)), |known| known.id);
+    (before, id)
+}
+
+pub(super) fn me(id: String, host: String, instance: &Instance) -> Me {
+    let mut digest = Sha256::new();
+    for crawler in instance.judge.registry().crawlers() {
+        digest.update(crawler.id.as_bytes());
+        crawler.markers.iter().for_each(|marker| digest.update(marker.as_bytes()));
+    }
+    let run = format!("{id}.{:08x}", RandomState::new().hash_one(1) >> 32);
+    Me { id, run, host, crawlers: hexadecimal(digest) }
+}
+
+fn hexadecimal(digest: Sha256) -> String {
+    digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A digest of what the policies in force say in robots.txt.
+pub(super) fn policies(snapshot: &Snapshot) -> String {
+    let mut sites: Vec<(&str, Version)> =
+        snapshot.sites().iter().map(|entry| (entry.site.name.as_str(), entry.site.robots_txt.version)).collect();
+    sites.sort_unstable_by_key(|(name, _)| *name);
+    let mut digest = Sha256::new();
+    for (name, version) in sites {
+        digest.update(name.as_bytes());
+        digest.update(version.0);
+    }
+    hexadecimal(digest)
+}
