@@ -3,7 +3,7 @@
 
 use super::fact::Fact;
 use super::records::{self, Clocks, OfLog};
-use crate::history::{Change, Publication, PublicationLog, Tenure};
+use crate::history::{Change, Publication, PublicationLog, Published, Tenure};
 use crate::policy::Version;
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +23,13 @@ impl Known {
             Known::Tenure(tenure) => records::tenure_value(tenure, clocks),
         };
         Fact { key: key.to_owned(), at: clocks.now(), value }
+    }
+
+    fn version(&self) -> Option<Version> {
+        match self {
+            Known::Publication(Publication { published: Published::Version(version), .. }) => Some(*version),
+            Known::Publication(_) | Known::Tenure(_) => None,
+        }
     }
 
     fn is_open(&self) -> bool {
@@ -50,8 +57,6 @@ pub struct OwnLog {
     run: String,
     log: PublicationLog,
     files: BTreeMap<Version, Arc<[u8]>>,
-    /// Versions of other instances whose bytes are known.
-    others: BTreeSet<Version>,
     told: BTreeMap<String, Known>,
     /// What others may have been told, though it never came into force.
     tried: BTreeMap<String, Known>,
@@ -76,7 +81,6 @@ impl OwnLog {
             run,
             log,
             files: files.into_iter().collect(),
-            others: BTreeSet::new(),
             told: BTreeMap::new(),
             tried: BTreeMap::new(),
             unreported: BTreeMap::new(),
@@ -107,13 +111,23 @@ impl OwnLog {
 
     /// Whether the bytes of a version are known.
     pub fn has_file(&self, version: Version) -> bool {
-        self.files.contains_key(&version) || self.others.contains(&version)
+        self.files.contains_key(&version)
     }
 
     /// The bytes of another instance's version are known.
     pub fn learn(&mut self, version: Version, bytes: Arc<[u8]>) {
         // They are told again where a store starts over.
         self.files.insert(version, bytes);
+    }
+
+    /// Forgets the bytes of versions that neither this run nor others published lately; says under which keys they were told.
+    pub fn forget_files(&mut self, others: &BTreeSet<Version>) -> Vec<String> {
+        let tried = self.tried.values().filter_map(Known::version);
+        let mut wanted = self.log.versions_since(Timestamp(i64::MIN));
+        wanted.extend(self.told.values().filter_map(Known::version).chain(tried).chain(others.iter().copied()));
+        let over: Vec<Version> = self.files.keys().filter(|version| !wanted.contains(version)).copied().collect();
+        over.iter().for_each(|version| drop(self.files.remove(version)));
+        over.into_iter().map(records::file_key).collect()
     }
 
     fn known(&self, log: &PublicationLog) -> BTreeMap<String, Known> {
@@ -204,5 +218,36 @@ impl OwnLog {
         }
         self.told = now;
         changes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::Current;
+
+    #[test]
+    fn files_that_nobody_published_lately_are_forgotten() {
+        let files: Vec<(Version, Arc<[u8]>)> = ["one", "two", "three"]
+            .map(|text| Arc::from(text.as_bytes()))
+            .map(|bytes: Arc<[u8]>| (Version::of(&bytes), bytes))
+            .into();
+        let [one, two, three] = [0, 1, 2].map(|place: usize| files[place].0);
+        let mut log = PublicationLog::default();
+        let current = Current {
+            site: "shop",
+            hosts: Vec::new(),
+            published: Published::Version(one),
+            identities: 1,
+            tells: false,
+            declared: None,
+        };
+        log.record(&[current], Timestamp(1));
+        let mut own = OwnLog::new("a.1".into(), log, files);
+        let others = BTreeSet::from([two]);
+        assert_eq!(own.forget_files(&others), [records::file_key(three)]);
+        assert_eq!(own.forget_files(&others), [""; 0]);
+        assert!(own.has_file(one) && own.has_file(two) && !own.has_file(three));
+        assert_eq!(own.forget_files(&BTreeSet::new()), [records::file_key(two)]);
     }
 }

@@ -2,8 +2,9 @@
 //! what is said about pages wait for nothing: such a site is compiled with these of its new policy, and all else of the one
 //! in force. This file must not know why a robots.txt waits.
 
+use super::pauses::Pauses;
 use crate::crawlers::Registry;
-use crate::policy::model::{Enforcement, Policy};
+use crate::policy::model::{Enforcement, HostPattern, Policy};
 use crate::policy::site::TagAges;
 use crate::policy::{Site, SiteEntry, compile_with_origin};
 use crate::time::Timestamp;
@@ -19,8 +20,30 @@ impl HeldBack {
         self.0.clear();
     }
 
-    /// A site in force, with what does not wait of its new policy. `None` where that would change its robots.txt.
+    /// What is in force while a robots.txt waits: of the new sites all that does not wait, if they have the hosts of those
+    /// before; else what was, with the present pauses of pages. `is_same` says whether two sites publish the same.
     pub fn meanwhile(
+        &mut self,
+        (before, new): (&[SiteEntry], &[SiteEntry]),
+        is_same: impl Fn(&SiteEntry, &SiteEntry) -> bool,
+        pauses: &Pauses,
+        (registry, now): (&Registry, Timestamp),
+    ) -> Vec<SiteEntry> {
+        let new = if have_same_hosts(before, new) { new } else { &[] };
+        let mut of_site = |before: &SiteEntry| {
+            let new = new.iter().find(|new| new.site.name == before.site.name)?;
+            if is_same(before, new) {
+                return Some(new.clone());
+            }
+            let entry = self.of_site(before, new, registry, now).filter(|entry| is_same(before, entry))?;
+            Some(entry.with_page_pauses(pauses.of(&new.site, now)))
+        };
+        let unchanged = |before: &SiteEntry| before.clone().with_page_pauses(pauses.of(&before.site, now));
+        before.iter().map(|before| of_site(before).unwrap_or_else(|| unchanged(before))).collect()
+    }
+
+    /// A site in force, with what does not wait of its new policy. `None` where that cannot be compiled.
+    fn of_site(
         &mut self,
         before: &SiteEntry,
         new: &SiteEntry,
@@ -39,9 +62,6 @@ impl HeldBack {
                 site
             }
         };
-        if site.robots_txt.version != before.site.robots_txt.version {
-            return None;
-        }
         let tag_ages = match site.tags.identities().eq(new.site.tags.identities()) {
             true => new.tag_ages.clone(),
             // Crawlers are sent every page whole.
@@ -49,6 +69,18 @@ impl HeldBack {
         };
         Some(SiteEntry { site, tag_ages, ..before.clone() })
     }
+}
+
+/// Whether sites have the hosts of those in force.
+fn have_same_hosts(before: &[SiteEntry], new: &[SiteEntry]) -> bool {
+    let hosts = |entry: &SiteEntry| -> Vec<HostPattern> {
+        entry.site.policy.hosts.iter().map(|host| host.value.clone()).collect()
+    };
+    let is_known = |new: &SiteEntry| {
+        let before = before.iter().find(|before| before.site.name == new.site.name);
+        before.is_some_and(|before| hosts(before) == hosts(new))
+    };
+    before.len() == new.len() && new.iter().all(is_known)
 }
 
 /// The policy in force, with what does not wait of the new one. Explanations point into the text of the policy in force:

@@ -18,7 +18,6 @@ use crate::crawlers::Registry;
 use crate::evidence::Evidence;
 use crate::history::{Current, Declared, Horizon, PublicationLog, Published, VersionStore};
 use crate::policy::host_history::{HostHistories, HostHistory};
-use crate::policy::model::HostPattern;
 use crate::policy::site::DeclaredPrevious;
 use crate::policy::{Site, SiteEntry, Snapshot, Version};
 use crate::state::{self, Fact, Remembered, StateError, StateStore};
@@ -212,10 +211,11 @@ impl Publisher {
             }
             Err(error) => {
                 self.store.put(others);
-                let may_differ = matches!(error, Deferral::Unannounced(_)) && self.has_same_hosts(&sites);
+                let new = if matches!(error, Deferral::Unannounced(_)) { sites } else { Vec::new() };
                 self.defer(error);
-                let new = if may_differ { sites } else { Vec::new() };
-                let sites = self.meanwhile(&new, pauses, now);
+                let registry = self.registry;
+                let is_same = |before: &SiteEntry, new: &SiteEntry| says_the_same(registry, before, new);
+                let sites = self.held_back.meanwhile((&self.entries, &new), is_same, pauses, (registry, now));
                 self.snapshot(sites, now)
             }
         }
@@ -227,36 +227,6 @@ impl Publisher {
         let versions: Vec<_> =
             sites.iter().flat_map(known_versions).map(|(version, bytes)| (version, bytes.clone())).collect();
         announce.announce(log, &versions).map_err(Deferral::Unannounced)
-    }
-
-    /// Whether these sites have the hosts of those in force.
-    fn has_same_hosts(&self, sites: &[SiteEntry]) -> bool {
-        let hosts = |entry: &SiteEntry| -> Vec<HostPattern> {
-            entry.site.policy.hosts.iter().map(|host| host.value.clone()).collect()
-        };
-        let is_known = |new: &SiteEntry| {
-            let before = self.entries.iter().find(|before| before.site.name == new.site.name);
-            before.is_some_and(|before| hosts(before) == hosts(new))
-        };
-        sites.len() == self.entries.len() && sites.iter().all(is_known)
-    }
-
-    /// What is in force while something waits: of these sites all that does not wait, and of others what was, with the
-    /// present pauses of pages.
-    fn meanwhile(&mut self, new: &[SiteEntry], pauses: &Pauses, now: Timestamp) -> Vec<SiteEntry> {
-        let (registry, entries) = (self.registry, std::mem::take(&mut self.entries));
-        let mut meanwhile = |before: &SiteEntry| {
-            let new = new.iter().find(|new| new.site.name == before.site.name)?;
-            if says_the_same(registry, before, new) {
-                return Some(new.clone());
-            }
-            let site = self.held_back.meanwhile(before, new, registry, now)?;
-            says_the_same(registry, before, &site).then(|| site.with_page_pauses(pauses.of(&new.site, now)))
-        };
-        let unchanged = |before: &SiteEntry| before.clone().with_page_pauses(pauses.of(&before.site, now));
-        let sites = entries.iter().map(|before| meanwhile(before).unwrap_or_else(|| unchanged(before))).collect();
-        self.entries = entries;
-        sites
     }
 
     fn defer(&mut self, why: Deferral) {
@@ -329,7 +299,7 @@ impl Publisher {
     }
 }
 
-/// Whether a site publishes what it did, so that everything else of it may change while others cannot be told.
+/// Whether a site publishes what it did.
 fn says_the_same(registry: &Registry, before: &SiteEntry, new: &SiteEntry) -> bool {
     let said = |entry: &SiteEntry| {
         let site = &entry.site;

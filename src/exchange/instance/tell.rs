@@ -7,10 +7,10 @@ use crate::exchange::fact::{Fact, Merged};
 use crate::exchange::member::Member;
 use crate::exchange::outbox::Waiting;
 use crate::exchange::position::{Identity, Position};
-use crate::exchange::records;
+use crate::exchange::records::{self, OfLog};
 use crate::exchange::store::{Batch, Entry, Store, StoreError};
 use crate::exchange::{HEARTBEAT, KEPT, SCHEMA, SILENT_AFTER};
-use crate::history::PublicationLog;
+use crate::history::{Publication, PublicationLog, Published};
 use crate::policy::Version;
 use crate::time::Timestamp;
 use std::sync::Arc;
@@ -141,6 +141,13 @@ impl Exchange {
             }
             !goes
         });
+        let published = self.facts.starting_with("p\n").filter_map(|(key, _, value)| {
+            match records::of_log(key, value, self.clocks)?.1 {
+                OfLog::Publication(Publication { published: Published::Version(version), .. }) => Some(version),
+                OfLog::Publication(_) | OfLog::Tenure(_) => None,
+            }
+        });
+        batch.forget.extend(self.log.forget_files(&published.collect()));
         self.members.forget(&over);
         batch.forget_members = over;
     }
