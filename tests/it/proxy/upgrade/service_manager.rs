@@ -60,6 +60,21 @@ fn connection_during_a_restart_waits_at_the_socket_of_the_manager() {
     assert_eq!(gate.address, address);
 }
 
+/// The manager keeps the listener through an upgrade, and passes it to the process that it starts after that.
+#[test]
+fn socket_of_the_manager_is_taken_over_in_an_upgrade() {
+    let origin = Origin::plain();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let address = listener.local_addr().expect("its address");
+    let setup = Setup::before(origin.address).listen(address).with_socket(listener, "web");
+    let mut gate = setup.replaceable().start();
+    gate.upgrade();
+    assert!(gate.ended().success());
+    assert_eq!(gate.fetch("/").status, 200);
+    gate.restart("TERM", |_| ());
+    assert_eq!((gate.fetch("/").status, gate.address), (200, address));
+}
+
 #[test]
 fn socket_that_the_settings_do_not_name_is_said() {
     let origin = Origin::plain();
