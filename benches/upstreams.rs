@@ -1,5 +1,6 @@
-//! What the choice of a server costs a request: the place at a server, the count of its answer, and the place given back; with
-//! one server and with eight. An address is chosen among in the same way whether servers are given as addresses or by name.
+//! What the choice of a server costs a request: the place at a server, and the place given back; with one server and with
+//! eight. And what the count of the server's answer costs beside it, which one server alone needs as well. An address is chosen
+//! among in the same way whether servers are given as addresses or by name.
 
 use crawlgate::clock::Clock;
 use crawlgate::crawlers::Registry;
@@ -32,27 +33,37 @@ fn choice(c: &mut Criterion) {
         ("eight servers with a bound", upstreams(8, Balance::RoundRobin, Some(100))),
     ];
     for (name, upstreams) in &cases {
-        let mut number = 0u32;
-        c.bench_function(&format!("choice: {name}"), |b| {
-            b.iter(|| {
-                number = number.wrapping_add(1);
-                let wanted = Wanted {
-                    host: b"shop.example",
-                    target: b"/page",
-                    client: Some(IpAddr::from(number.to_be_bytes())),
-                    is_crawler: false,
-                    verified: None,
-                    is_search: false,
-                    is_repeatable: true,
-                    lived: Duration::ZERO,
-                };
-                let mut attempts = Attempts::default();
-                let route = attempts.next(upstreams, &wanted).now_or_never().expect("a place is free");
-                attempts.answered(upstreams, 200, Duration::ZERO, || false);
-                black_box(route).expect("a server")
+        for is_answered in [false, true] {
+            let name = if is_answered { format!("choice and answer: {name}") } else { format!("choice: {name}") };
+            let mut number = 0u32;
+            c.bench_function(&name, |b| {
+                b.iter(|| {
+                    number = number.wrapping_add(1);
+                    request(upstreams, number, is_answered)
+                });
             });
-        });
+        }
     }
+}
+
+fn request(upstreams: &Upstreams, number: u32, is_answered: bool) {
+    let wanted = Wanted {
+        host: b"shop.example",
+        target: b"/page",
+        client: Some(IpAddr::from(number.to_be_bytes())),
+        is_crawler: false,
+        verified: None,
+        is_search: false,
+        is_repeatable: true,
+        lived: Duration::ZERO,
+    };
+    let mut attempts = Attempts::default();
+    let route = attempts.next(upstreams, &wanted).now_or_never().expect("a place is free");
+    black_box(route).expect("a server");
+    if is_answered {
+        attempts.answered(upstreams, 200, Duration::ZERO, || false);
+    }
+    black_box(&attempts);
 }
 
 criterion_group!(benches, choice);
