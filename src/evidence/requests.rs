@@ -168,7 +168,7 @@ fn allowed_before(entry: &Entry, all: &AllLogs, target: Option<&str>, counted: &
     let allowed = others.find(|(hash, _)| matches!(all.robots.judge(entry, target, &[**hash]), Rejudged::Allowed(_)));
     allowed.map(|(hash, since)| {
         format!(
-            "robots/{hash}.txt, published since {since}, allows it; crawlgate recorded that the crawler had a later one"
+            "robots/{hash}.txt, published since {since}, allows it; crawlgate recorded that the crawler could not have it any more"
         )
     })
 }

@@ -72,4 +72,26 @@ fn a_forged_key_proof_or_checkpoint_is_noticed_by_hand() {
         files.insert(list, b"192.0.2.0/24\n".to_vec());
     });
     assert!(said.contains("AssertionError"), "{said}");
+    // What the holder of the key could do after the timestamp.
+    forged(&|files| {
+        let added = lines(files, "chains/crawler.jsonl").pop().expect("an entry");
+        files.get_mut("chains/crawler.jsonl").expect("the chain").extend(added.as_bytes());
+    });
+    forged(&|files| {
+        let checkpoint = files.keys().filter(|path| path.ends_with(".json") && path.contains('/')).next_back();
+        let checkpoint = checkpoint.expect("a checkpoint").clone();
+        replace(files, &checkpoint, "\"chain\":", "\"x\":{\"head\":\"00\"},\"chain\":");
+    });
+    forged(&|files| {
+        let log = files["chains/log.jsonl"].clone();
+        files.insert("chains/site.jsonl".to_owned(), log);
+    });
+}
+
+#[test]
+fn a_target_that_was_withdrawn_is_not_judged_by_hand() {
+    let case = Case::rich();
+    let files = case.signed_anew(|files| drop(files.insert("personal.jsonl".to_owned(), Vec::new())));
+    let said = check(&files, &case.log.key.verify_key().line()).expect("the rest holds");
+    assert!(said.contains("the target was withdrawn: not judged by") && !said.contains("None disallowed"), "{said}");
 }
