@@ -24,7 +24,7 @@ const IDENTITIES: [&str; 3] = ["verified", "unverified", "impostor"];
 #[derive(Clone, Copy)]
 enum KindFilter {
     Kind(Kind),
-    /// Violations of crawlers that were never served robots.txt.
+    /// Violations of crawlers that were served no robots.txt within the time that they may use a copy.
     NeverFetched,
 }
 

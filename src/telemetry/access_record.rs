@@ -46,7 +46,7 @@ pub struct AccessRecord<'a> {
     pub doubt: Option<&'static str>,
     pub verdict: Option<&'static str>,
     pub kind: Option<&'static str>,
-    /// A violation of a crawler that was never served robots.txt here.
+    /// A violation of a crawler that was served no robots.txt here within the time that it may use a copy.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub never_fetched: bool,
     /// `Disallow: /cart/`.

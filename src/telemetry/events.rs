@@ -59,7 +59,7 @@ pub struct Event {
     pub user_agent: Option<String>,
     pub verdict: &'static str,
     pub kind: &'static str,
-    /// A violation of a crawler that was never served robots.txt here.
+    /// A violation of a crawler that was served no robots.txt here within the time that it may use a copy.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub never_fetched: bool,
     /// `Disallow: /cart/`.

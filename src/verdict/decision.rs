@@ -96,7 +96,8 @@ pub struct Decision {
     pub verdict: Verdict,
     /// What the request counts as.
     pub kind: Kind,
-    /// Whether this is a violation by a crawler that was never served robots.txt here, though it could have been.
+    /// Whether this is a violation by a crawler that was served no robots.txt here within the time that it may use a copy,
+    /// though it could have been.
     pub never_fetched: bool,
     /// The group and the rule that decided.
     pub rule: Option<RuleRef>,

@@ -50,7 +50,7 @@ pub struct Explanation {
     pub rule: Option<RuleReport>,
     pub verdict: Verdict,
     pub kind: Kind,
-    /// A violation of a crawler that was never served robots.txt here.
+    /// A violation of a crawler that was served no robots.txt here within the time that it may use a copy.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub never_fetched: bool,
     pub action: ActionReport,

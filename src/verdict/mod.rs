@@ -89,7 +89,7 @@ pub struct CachedVersions<'a> {
     pub cached: u64,
     /// Whether the crawler may have cached a version whose rules are not known any more. That counts as allowing.
     pub may_be_unknown: bool,
-    /// Whether the crawler was served any version.
+    /// Whether the crawler was served any version that it may still use.
     pub was_served: bool,
     /// Whether the crawler itself was served the version in force on this host. Never of bots that no list knows, which
     /// share a name, nor behind a cache.

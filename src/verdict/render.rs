@@ -135,7 +135,7 @@ impl Explanation {
                 "disallowed now, but a version that the crawler may have cached allows it: never refused"
             }
             Kind::Violation if self.never_fetched => {
-                "disallowed, and the crawler never fetched robots.txt here, although it could"
+                "disallowed, and the crawler did not fetch robots.txt here lately, although it could"
             }
             Kind::Violation => "disallowed by every robots.txt that the crawler may have cached",
             Kind::Unproven if self.verdict != Verdict::Disallowed => {
