@@ -78,7 +78,7 @@ fn a_forged_key_proof_or_checkpoint_is_noticed_by_hand() {
         files.get_mut("chains/crawler.jsonl").expect("the chain").extend(added.as_bytes());
     });
     forged(&|files| {
-        let checkpoint = files.keys().filter(|path| path.ends_with(".json") && path.contains('/')).next_back();
+        let checkpoint = files.keys().rfind(|path| path.ends_with(".json") && path.contains('/'));
         let checkpoint = checkpoint.expect("a checkpoint").clone();
         replace(files, &checkpoint, "\"chain\":", "\"x\":{\"head\":\"00\"},\"chain\":");
     });

@@ -127,6 +127,8 @@ fn status_of(pid: u32) -> PathBuf {
     PathBuf::from(format!("/proc/{pid}/status"))
 }
 
+/// Its locks are held until the last of its threads is gone, and its first one may be a zombie before that.
 fn is_gone(status: &Path) -> bool {
-    fs::read_to_string(status).map_or(true, |status| status.contains("State:\tZ"))
+    let threads = || fs::read_dir(status.with_file_name("task")).map_or(0, Iterator::count);
+    fs::read_to_string(status).map_or(true, |status| status.contains("State:\tZ") && threads() <= 1)
 }
