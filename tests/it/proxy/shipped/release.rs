@@ -102,8 +102,8 @@ fn files_that_users_copy_name_this_version() {
     let mut stale = Vec::new();
     for (file, beginnings) in [
         ("deploy/git/crawlgate.yml", &["crawlgate-"][..]),
-        ("deploy/kubernetes/kustomization.yaml", &["example/crawlgate:", "newTag: \""]),
-        ("docs/deploy.md", &["crawlgate_", "example/crawlgate:"]),
+        ("deploy/kubernetes/kustomization.yaml", &["/crawlgate:", "newTag: \""]),
+        ("docs/deploy.md", &["crawlgate_", "/crawlgate:"]),
     ] {
         let text = text(file);
         for beginning in beginnings {
