@@ -54,6 +54,8 @@ pub struct ResponseHead {
     pub framing: Framing,
     /// Whether the origin keeps the connection, as far as the head tells.
     pub keeps_alive: bool,
+    /// Whether its Connection field names other fields of it.
+    pub names_fields: bool,
     /// Octets of the head.
     pub length: usize,
 }
@@ -99,7 +101,8 @@ pub fn read<'b, T>(
         _ if is_head || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) => Framing::None,
         framing => framing,
     };
-    let head = ResponseHead { status, framing, keeps_alive: seen.keeps_alive(is_http10), length };
+    let (keeps_alive, names_fields) = (seen.keeps_alive(is_http10), seen.names_fields());
+    let head = ResponseHead { status, framing, keeps_alive, names_fields, length };
     Ok(Some(with_head(Parsed { head, reason: response.reason.unwrap_or_default(), fields: response.headers })))
 }
 
@@ -110,6 +113,10 @@ struct Seen {
     is_chunked: bool,
     closes: bool,
     keeps: bool,
+    /// Whether there is a Keep-Alive field.
+    has_keep_alive: bool,
+    /// Whether Connection has a token that is no option of its own.
+    names_others: bool,
 }
 
 impl Seen {
@@ -127,10 +134,15 @@ impl Seen {
                 self.is_chunked = true;
             }
             10 if is("connection") => {
-                let mut tokens = field.value.split(|octet| *octet == b',').map(<[u8]>::trim_ascii);
-                self.closes |= tokens.clone().any(|token| token.eq_ignore_ascii_case(b"close"));
-                self.keeps |= tokens.any(|token| token.eq_ignore_ascii_case(b"keep-alive"));
+                for token in field.value.split(|octet| *octet == b',').map(<[u8]>::trim_ascii) {
+                    match token.len() {
+                        5 if token.eq_ignore_ascii_case(b"close") => self.closes = true,
+                        10 if token.eq_ignore_ascii_case(b"keep-alive") => self.keeps = true,
+                        length => self.names_others |= length > 0,
+                    }
+                }
             }
+            10 if is("keep-alive") => self.has_keep_alive = true,
             _ => {}
         }
         Ok(())
@@ -149,6 +161,11 @@ impl Seen {
 
     fn keeps_alive(&self, is_http10: bool) -> bool {
         !self.closes && (self.keeps || !is_http10)
+    }
+
+    /// Nearly every response says `keep-alive`, and nearly none has a field of this name.
+    fn names_fields(&self) -> bool {
+        self.names_others || (self.keeps && self.has_keep_alive)
     }
 }
 
@@ -211,6 +228,20 @@ mod tests {
             ("HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\n\r\n", true),
         ] {
             assert_eq!(head(octets, false).unwrap().unwrap().keeps_alive, keeps_alive, "{octets:?}");
+        }
+    }
+
+    #[test]
+    fn fields_are_named_by_a_connection_field_that_says_more_than_keep_alive() {
+        for (fields, names_fields) in [
+            ("A: b\r\n", false),
+            ("Keep-Alive: timeout=5\r\n", false),
+            ("Connection: keep-alive,, close\r\n", false),
+            ("Connection: close, X-Hop\r\n", true),
+            ("Connection: Keep-Alive\r\nkeep-alive: timeout=5\r\n", true),
+        ] {
+            let head = head(&format!("HTTP/1.1 200 OK\r\n{fields}\r\n"), false).unwrap().unwrap();
+            assert_eq!(head.names_fields, names_fields, "{fields:?}");
         }
     }
 

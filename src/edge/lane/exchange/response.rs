@@ -72,12 +72,18 @@ impl<C: Client> Exchange<'_, C> {
             return self.client.inform(&ClientHead { status: head.status, reason, lines: &lines });
         }
         let mut lines = Lines::default();
-        lines.take(fields.filter(|(name, _)| !name.eq_ignore_ascii_case("date")));
+        lines.take(fields.filter(|(name, _)| match name.len() {
+            4 => !name.eq_ignore_ascii_case("date"),
+            10 if !head.names_fields => !name.eq_ignore_ascii_case("connection"),
+            _ => true,
+        }));
         let (lived, is_endless) =
             (self.ticket.arrival().lived, || lines.lines(header::CONTENT_TYPE).any(is_event_stream));
         self.attempts.answered(&self.lane.upstreams, self.status, lived, is_endless);
-        remove_named_by_connection(&mut lines);
-        lines.remove(&header::CONNECTION);
+        if head.names_fields {
+            remove_named_by_connection(&mut lines);
+            lines.remove(&header::CONNECTION);
+        }
         let is_counted = match head.framing {
             Framing::None => false,
             Framing::Length(length) => length > SMALL_BODY as u64,
