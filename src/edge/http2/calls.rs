@@ -1,0 +1,83 @@
+//! [`Calls`]: the wakes of a connection's task by h2. What requests say while they are moved on is written in the same turn of
+//! the task; but h2 wakes the task for it, and each of these wakes would be a turn of its own with nothing to do. Must not
+//! know what is done in a turn.
+//!
+//! Calls pass on or are noted. One that passes on wakes the task. One that is noted is told when noting ends.
+
+use futures_util::task::AtomicWaker;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::{Wake, Waker};
+
+/// They pass on.
+const PASS_ON: u8 = 0;
+/// They are noted, and there was none.
+const NOTE: u8 = 1;
+/// There was one.
+const CALLED: u8 = 2;
+
+/// The calls of a connection. As a waker it makes one.
+#[derive(Default)]
+pub(super) struct Calls {
+    task: AtomicWaker,
+    state: AtomicU8,
+}
+
+impl Calls {
+    /// Notes what would wake this task.
+    pub(super) fn note(&self, task: &Waker) {
+        self.task.register(task);
+        self.state.swap(NOTE, Ordering::AcqRel);
+    }
+
+    /// Passes calls on from now. Says whether one was noted.
+    pub(super) fn pass_on(&self) -> bool {
+        self.state.swap(PASS_ON, Ordering::AcqRel) == CALLED
+    }
+}
+
+impl Wake for Calls {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if self.state.swap(CALLED, Ordering::AcqRel) == PASS_ON {
+            self.task.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    #[derive(Default)]
+    struct Task(AtomicUsize);
+
+    impl Wake for Task {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn calls_wake_the_task_unless_they_are_noted() {
+        let task = Arc::new(Task::default());
+        let (waker, woken) = (Waker::from(task.clone()), || task.0.load(Ordering::SeqCst));
+        let calls = Arc::new(Calls::default());
+        let connection = Waker::from(calls.clone());
+        calls.note(&waker);
+        assert!(!calls.pass_on());
+        connection.wake_by_ref();
+        connection.wake_by_ref();
+        assert_eq!(woken(), 1, "one turn is enough for both");
+        calls.note(&waker);
+        connection.wake_by_ref();
+        assert!(calls.pass_on() && !calls.pass_on());
+        assert_eq!(woken(), 1);
+        connection.wake_by_ref();
+        assert_eq!(woken(), 2);
+    }
+}
