@@ -23,6 +23,19 @@ impl Answered {
         }
     }
 
+    /// Holds space in buffers while it waits for its client. False if there is none: then it must not wait.
+    pub(super) fn hold(&mut self, octets: usize) -> bool {
+        match self {
+            Answered::Request(ticket, _) if ticket.lacks_space() => false,
+            Answered::Request(ticket, _) => {
+                ticket.hold(octets);
+                !ticket.lacks_space()
+            }
+            // Only trusted proxies ask.
+            Answered::Question(..) => true,
+        }
+    }
+
     /// Records it. `is_sent` says whether all of it was written.
     pub(super) fn record(self, is_sent: bool) {
         let (ticket, answer) = match self {

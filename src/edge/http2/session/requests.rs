@@ -28,6 +28,8 @@ const MALFORMED: usize = 32;
 const REQUEST: usize = 24 * 1024;
 /// How often its head is in memory, at most.
 const COPIES: usize = 4;
+/// What an answer takes that waits for its client.
+const WAITING_ANSWER: usize = 8 * 1024;
 
 impl<'e, A: HttpServerApp + Send + Sync + 'static> Session<'e, A> {
     /// Answers a request, or begins to pass it on.
@@ -55,8 +57,8 @@ impl<'e, A: HttpServerApp + Send + Sync + 'static> Session<'e, A> {
         }
     }
 
-    /// Sends an answer: at once if the client has room for all of it.
-    fn answer(&mut self, mut stream: Stream, answered: Answered) {
+    /// Sends an answer: at once if the client has room for all of it. Otherwise it waits, as long as there is space for that.
+    fn answer(&mut self, mut stream: Stream, mut answered: Answered) {
         let (head, body) = (head_of(answered.answer()), answered.answer().body().clone());
         let sending = &mut stream.sending;
         if sending.head(head, body.is_empty()).is_err() {
@@ -67,9 +69,13 @@ impl<'e, A: HttpServerApp + Send + Sync + 'static> Session<'e, A> {
             length if sending.room_now(length) < length => false,
             _ => sending.send(body, true).is_ok(),
         };
-        match is_sent {
-            true => self.settle(Finished::Answered(stream, answered)),
-            false => self.begin(answer_slowly(stream, answered, self.edge.desk.limits().stall)),
+        if is_sent {
+            self.settle(Finished::Answered(stream, answered));
+        } else if answered.hold(WAITING_ANSWER) {
+            self.begin(answer_slowly(stream, answered, self.edge.desk.limits().stall));
+        } else {
+            stream.sending.reset(Reason::ENHANCE_YOUR_CALM);
+            answered.record(false);
         }
     }
 

@@ -15,6 +15,8 @@ const RST_STREAM: u8 = 3;
 const PING: u8 = 6;
 /// SETTINGS that leave no window to any stream (RFC 9113 section 6.5.2).
 const NO_WINDOW: [u8; 15] = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0];
+/// SETTINGS that give all streams a window again.
+const WINDOWS: [u8; 15] = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0xff, 0xff];
 /// WINDOW_UPDATE of 65,535 octets for the first stream.
 const WINDOW: [u8; 13] = [0, 0, 4, 8, 0, 0, 0, 0, 1, 0, 0, 0xff, 0xff];
 /// An octet more or less for nobody.
@@ -25,10 +27,14 @@ fn asking(gate: &Gate, settings: &[u8], target: &str, agent: &str) -> Connection
     let mut connection = gate.connect();
     connection.send_bytes(PREFACE);
     connection.send_bytes(settings);
+    ask(&mut connection, 1, target, agent);
+    connection
+}
+
+fn ask(connection: &mut Connection, stream: u8, target: &str, agent: &str) {
     let fields = [(":path", target), (":authority", HOST), ("user-agent", agent)];
     let lines = fields.iter().flat_map(|(name, value)| literal(name, value));
-    connection.send_headers(1, &b"\x82\x86".iter().copied().chain(lines).collect::<Vec<u8>>());
-    connection
+    connection.send_headers(stream, &b"\x82\x86".iter().copied().chain(lines).collect::<Vec<u8>>());
 }
 
 #[test]
@@ -46,6 +52,32 @@ fn answer_is_recorded_when_its_last_octet_was_written() {
     client.send_bytes(&WINDOW);
     assert!(String::from_utf8_lossy(&client.frame(DATA).payload).contains("Disallow: /x/"));
     gate.wait_for_metric(served, 1.0);
+}
+
+/// The streams of the next frames of a kind.
+fn streams_of(client: &mut Connection, kind: u8, count: usize) -> Vec<u32> {
+    let mut streams: Vec<u32> = (0..count).map(|_| client.frame(kind).stream).collect();
+    streams.sort_unstable();
+    streams
+}
+
+#[test]
+fn answers_that_wait_for_a_window_hold_no_more_than_the_share_of_their_client() {
+    let origin = Origin::plain();
+    let policy = "robots: { origin: replace, groups: [{ agents: ['*'], disallow: [/x/] }] }\n";
+    let share = "limits: { buffers_per_address: 32KiB }";
+    let gate = Setup::before(origin.address).policy("site", policy).settings(share).start();
+    let mut client = asking(&gate, &NO_WINDOW, "/robots.txt", BROWSER);
+    for stream in [3, 5, 7, 9, 11] {
+        ask(&mut client, stream, "/robots.txt", BROWSER);
+    }
+    // Each counts 8 KiB.
+    assert_eq!(streams_of(&mut client, RST_STREAM, 2), [9, 11]);
+    gate.wait_for_metric("crawlgate_buffers_bytes", 32_768.0);
+    gate.wait_for_metric("crawlgate_requests_rejected_total{reason=\"buffers\"}", 2.0);
+    client.send_bytes(&WINDOWS);
+    assert_eq!(streams_of(&mut client, DATA, 4), [1, 3, 5, 7]);
+    gate.wait_for_metric("crawlgate_buffers_bytes", 0.0);
 }
 
 #[test]
