@@ -63,7 +63,7 @@ impl Now {
 pub struct OfOthers {
     /// The log of each run.
     pub logs: Vec<PublicationLog>,
-    /// Files that were not known before.
+    /// The bytes of all versions in them, as far as they are known: whoever judges by these logs may have forgotten them.
     pub files: Vec<(Version, Arc<[u8]>)>,
 }
 
@@ -130,7 +130,6 @@ pub struct Exchange {
     members: Members,
     standings: BTreeMap<String, Standing>,
     wanted: BTreeSet<String>,
-    files: Vec<(Version, Arc<[u8]>)>,
     others_changed: bool,
     computed: Option<Duration>,
     read: Position,
@@ -183,7 +182,6 @@ impl Exchange {
             members: Members::default(),
             standings: BTreeMap::new(),
             wanted: BTreeSet::new(),
-            files: Vec::new(),
             others_changed: false,
             computed: None,
             read: Position::default(),
@@ -270,8 +268,7 @@ impl Exchange {
         is_silent.then_some(Hindrance::MemberSilent)
     }
 
-    /// What other instances publish and published, if that changed since it was last asked for or was asked for long ago: the
-    /// log of each run, and the files that are new.
+    /// What other instances publish and published, if that changed since it was last asked for or was asked for long ago.
     pub fn others(&mut self, now: Now) -> Option<OfOthers> {
         let is_due = self.computed.is_some_and(|last| now.lived.saturating_sub(last) >= COMPUTE_EVERY);
         let goes_on = is_due && self.members.all().next().is_some();
@@ -281,7 +278,10 @@ impl Exchange {
         self.computed = Some(now.lived);
         let continued = self.members.continued(self.before.run.as_deref());
         let logs = self.members.logs(&self.facts, &continued, self.clocks, |member| self.standing(member));
-        Some(OfOthers { logs, files: std::mem::take(&mut self.files) })
+        let versions: BTreeSet<Version> =
+            logs.iter().flat_map(|log: &PublicationLog| log.versions_since(Timestamp(i64::MIN))).collect();
+        let files = versions.into_iter().filter_map(|version| self.log.file(version)).collect();
+        Some(OfOthers { logs, files })
     }
 
     /// The store that this instance is settled in.

@@ -17,12 +17,12 @@ enum Known {
 }
 
 impl Known {
-    fn fact(&self, key: &str, clocks: Clocks) -> Fact {
+    fn fact(&self, key: &str, at: i64, clocks: Clocks) -> Fact {
         let value = match self {
             Known::Publication(publication) => records::publication_value(publication, clocks),
             Known::Tenure(tenure) => records::tenure_value(tenure, clocks),
         };
-        Fact { key: key.to_owned(), at: clocks.now(), value }
+        Fact { key: key.to_owned(), at, value }
     }
 
     fn version(&self) -> Option<Version> {
@@ -43,12 +43,13 @@ impl Known {
         }
     }
 
-    fn end(&mut self, at: Timestamp) {
+    /// It never was in force: it ends by the change that it began with, so that it counts for no moment.
+    fn never_was(&mut self, at: Timestamp) {
         let span = match self {
             Known::Publication(publication) => &mut publication.span,
             Known::Tenure(tenure) => &mut tenure.span,
         };
-        span.until = Some(Change { number: span.since.number.saturating_add(1), at });
+        span.until = Some(Change { number: span.since.number, at });
     }
 }
 
@@ -63,6 +64,8 @@ pub struct OwnLog {
     /// Until when which publications may have been served without a word of it.
     unreported: BTreeMap<String, Timestamp>,
     has_news: bool,
+    /// The time of what was told last.
+    told_at: i64,
 }
 
 /// What others are to be told.
@@ -85,7 +88,15 @@ impl OwnLog {
             tried: BTreeMap::new(),
             unreported: BTreeMap::new(),
             has_news: true,
+            told_at: i64::MIN,
         }
+    }
+
+    /// The time to tell something at: later than that of all that was told before. A publication may begin and end within a
+    /// second, the clock may be set back in between, and of two facts with one key the later one counts.
+    fn next_time(&mut self, clocks: Clocks) -> i64 {
+        self.told_at = clocks.now().max(self.told_at.saturating_add(1));
+        self.told_at
     }
 
     /// Until now, what was in force at a moment or later may have been served to any crawler without a word of it.
@@ -112,6 +123,11 @@ impl OwnLog {
     /// Whether the bytes of a version are known.
     pub fn has_file(&self, version: Version) -> bool {
         self.files.contains_key(&version)
+    }
+
+    /// A version with its bytes, if they are known.
+    pub fn file(&self, version: Version) -> Option<(Version, Arc<[u8]>)> {
+        Some((version, self.files.get(&version)?.clone()))
     }
 
     /// The bytes of another instance's version are known.
@@ -145,7 +161,8 @@ impl OwnLog {
     pub fn all(&mut self, clocks: Clocks) -> Vec<Fact> {
         self.told = self.known(&self.log);
         self.tried.retain(|key, _| !self.told.contains_key(key));
-        self.told.iter().map(|(key, known)| known.fact(key, clocks)).collect()
+        let at = self.next_time(clocks);
+        self.told.iter().map(|(key, known)| known.fact(key, at, clocks)).collect()
     }
 
     /// All files.
@@ -160,10 +177,11 @@ impl OwnLog {
     }
 
     /// What is about to come into force: the records of a log that others were not told.
-    pub fn openings(&self, log: &PublicationLog, clocks: Clocks) -> Vec<Fact> {
+    pub fn openings(&mut self, log: &PublicationLog, clocks: Clocks) -> Vec<Fact> {
+        let at = self.next_time(clocks);
         let open = self.known(log).into_iter().filter(|(_, known)| known.is_open());
         let new = open.filter(|(key, known)| self.told.get(key) != Some(known));
-        new.map(|(key, known)| known.fact(&key, clocks)).collect()
+        new.map(|(key, known)| known.fact(&key, at, clocks)).collect()
     }
 
     /// Others may hear of these from now on.
@@ -198,19 +216,20 @@ impl OwnLog {
             return Changes::default();
         }
         let mut changes = Changes::default();
+        let at = self.next_time(clocks);
         let now = self.known(&self.log);
         for (key, known) in &now {
             self.tried.remove(key);
             if self.told.get(key) != Some(known) {
-                changes.facts.push(known.fact(key, clocks));
+                changes.facts.push(known.fact(key, at, clocks));
             }
         }
         let before = std::mem::take(&mut self.told).into_iter().chain(std::mem::take(&mut self.tried));
         for (key, mut known) in before.filter(|(key, _)| !now.contains_key(key)) {
             if known.is_open() {
-                // It was about to come into force, and did not.
-                known.end(clocks.to_own(clocks.now()));
-                changes.facts.push(known.fact(&key, clocks));
+                // It was about to come into force, and did not. Others may not even have its file.
+                known.never_was(clocks.to_own(clocks.now()));
+                changes.facts.push(known.fact(&key, at, clocks));
             } else {
                 self.unreported.remove(&key);
                 changes.forget.push(key);
@@ -223,26 +242,112 @@ impl OwnLog {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fact::Merged;
+    use super::super::member::Standing;
+    use super::super::members::Members;
     use super::*;
-    use crate::history::Current;
+    use crate::crawlers::Registry;
+    use crate::history::{Current, Horizon, VersionStore};
+    use std::time::Duration;
 
-    #[test]
-    fn files_that_nobody_published_lately_are_forgotten() {
-        let files: Vec<(Version, Arc<[u8]>)> = ["one", "two", "three"]
-            .map(|text| Arc::from(text.as_bytes()))
-            .map(|bytes: Arc<[u8]>| (Version::of(&bytes), bytes))
-            .into();
-        let [one, two, three] = [0, 1, 2].map(|place: usize| files[place].0);
-        let mut log = PublicationLog::default();
+    fn files() -> Vec<(Version, Arc<[u8]>)> {
+        let files = ["one", "two", "three"].map(|text| Arc::from(text.as_bytes()));
+        files.map(|bytes: Arc<[u8]>| (Version::of(&bytes), bytes)).into()
+    }
+
+    /// The log of a site that publishes this from a moment on.
+    fn publishing(log: &PublicationLog, version: Version, at: i64) -> PublicationLog {
+        let mut log = log.clone();
         let current = Current {
             site: "shop",
             hosts: Vec::new(),
-            published: Published::Version(one),
+            published: Published::Version(version),
             identities: 1,
             tells: false,
             declared: None,
         };
-        log.record(&[current], Timestamp(1));
+        log.record(&[current], Timestamp(at));
+        log
+    }
+
+    fn add(told: &mut Merged, facts: impl IntoIterator<Item = Fact>) {
+        for fact in facts {
+            told.add(fact);
+        }
+    }
+
+    /// What others know of the rules that were in force, by what they were told, with the files that they have.
+    fn unknown_until(told: &Merged, files: &[(Version, Arc<[u8]>)]) -> Option<Timestamp> {
+        let mut versions = VersionStore::default();
+        files.iter().for_each(|(version, bytes)| versions.insert(*version, bytes.clone()));
+        let (clocks, here) = (Clocks { store: 9_000, ahead: 0 }, publishing(&PublicationLog::default(), files[0].0, 1));
+        let logs = Members::default().logs(told, &BTreeSet::new(), clocks, |_| Standing::Present);
+        assert_eq!(logs.len(), 1);
+        let horizon = Horizon { longest: Duration::from_secs(86_400), now: Timestamp(9) };
+        let histories = here.histories_beside(&logs, &mut versions, Registry::builtin(), horizon);
+        histories.iter().filter_map(|(_, history)| history.unknown_until).max()
+    }
+
+    #[test]
+    fn what_never_came_into_force_is_no_gap_in_what_others_know() {
+        let files = files();
+        let log = publishing(&PublicationLog::default(), files[0].0, 1);
+        let clocks = Clocks { store: 5_000, ahead: 0 };
+        let mut own = OwnLog::new("a.1".into(), log.clone(), files[..1].to_vec());
+        let mut told = Merged::default();
+        add(&mut told, own.changes(clocks).facts);
+        // The store is away when it is to be told, and then it is withdrawn: nobody has its file.
+        let tried = own.openings(&publishing(&log, files[1].0, 5), clocks);
+        assert_eq!(tried.len(), 1);
+        own.try_to_tell(&tried);
+        let withdrawn = own.changes(clocks).facts;
+        assert_eq!(withdrawn.len(), 1);
+        add(&mut told, withdrawn);
+        assert_eq!(unknown_until(&told, &files[..1]), None);
+    }
+
+    #[test]
+    fn of_what_is_told_within_a_second_the_later_counts() {
+        let files = files();
+        let log = publishing(&PublicationLog::default(), files[0].0, 1);
+        let clocks = Clocks { store: 5_000, ahead: 0 };
+        // One of the two versions has the greater id.
+        for (first, second) in [(1, 2), (2, 1)] {
+            let mut own = OwnLog::new("a.1".into(), log.clone(), files[..1].to_vec());
+            let mut all = own.changes(clocks).facts;
+            let tried = own.openings(&publishing(&log, files[first].0, 5), clocks);
+            own.try_to_tell(&tried);
+            all.extend(tried);
+            all.extend(own.changes(clocks).facts);
+            // A clock that was corrected makes no difference.
+            let clocks = Clocks { store: 3_000, ahead: 0 };
+            let next = publishing(&log, files[second].0, 5);
+            let opened = own.openings(&next, clocks);
+            own.were_told(opened.clone(), &next, &files);
+            own.is(&next);
+            all.extend(opened.clone());
+            let closed = own.changes(clocks).facts;
+            assert_eq!((opened.len(), closed.len()), (1, 1));
+            all.extend(closed);
+            let (mut told, mut backwards) = (Merged::default(), Merged::default());
+            add(&mut told, all.iter().cloned());
+            add(&mut backwards, all.iter().rev().cloned());
+            assert_eq!(told, backwards);
+            let open: Vec<&str> = told
+                .starting_with("p\n")
+                .filter(|(.., value)| !value.contains("until"))
+                .map(|(.., value)| value)
+                .collect();
+            assert_eq!(open.len(), 1);
+            assert!(open[0].contains(&files[second].0.to_string()), "{open:?}");
+        }
+    }
+
+    #[test]
+    fn files_that_nobody_published_lately_are_forgotten() {
+        let files = files();
+        let [one, two, three] = [0, 1, 2].map(|place: usize| files[place].0);
+        let log = publishing(&PublicationLog::default(), one, 1);
         let mut own = OwnLog::new("a.1".into(), log, files);
         let others = BTreeSet::from([two]);
         assert_eq!(own.forget_files(&others), [records::file_key(three)]);

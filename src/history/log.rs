@@ -46,6 +46,11 @@ impl Span {
         self.until.map_or(u64::MAX, |until| until.number)
     }
 
+    /// Whether it ended by the change that began it: it counted for no moment.
+    pub fn is_empty(&self) -> bool {
+        self.end() <= self.since.number
+    }
+
     fn moments(&mut self) -> impl Iterator<Item = &mut Timestamp> {
         std::iter::once(&mut self.since.at).chain(self.until.iter_mut().map(|until| &mut until.at))
     }

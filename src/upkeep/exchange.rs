@@ -226,9 +226,7 @@ impl Shared {
     fn publish_of_others(&self, changed: Option<OfOthers>) -> bool {
         let mut waiting = lock(&self.of_others);
         if let Some(OfOthers { logs, files }) = changed {
-            let others = waiting.get_or_insert_default();
-            others.logs = logs;
-            others.versions.extend(files);
+            *waiting = Some(sites::Others { logs, versions: files });
         }
         let Some(others) = waiting.take() else { return true };
         let Instance { sites, ledger, clock, .. } = &*self.instance;

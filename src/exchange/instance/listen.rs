@@ -34,7 +34,8 @@ impl Exchange {
                 let sets = store.read_sets()?;
                 self.take_sets(sets, memory);
             }
-            if is_end {
+            // The sets were not read in one step: what was written meanwhile is in the log.
+            if is_end && !reads_sets {
                 return Ok(true);
             }
         }
@@ -87,6 +88,7 @@ impl Exchange {
         }
         if let records::OfLog::Publication(publication) = read
             && let Published::Version(version) = publication.published
+            && !publication.span.is_empty()
             && !self.log.has_file(version)
         {
             self.wanted.insert(records::file_key(version));
@@ -131,8 +133,7 @@ impl Exchange {
         for fact in store.fetch(&keys)? {
             if let Some((version, bytes)) = records::file_of(&fact) {
                 self.wanted.remove(&fact.key);
-                self.log.learn(version, bytes.clone());
-                self.files.push((version, bytes));
+                self.log.learn(version, bytes);
                 self.others_changed = true;
             }
         }

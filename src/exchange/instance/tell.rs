@@ -13,6 +13,7 @@ use crate::exchange::{HEARTBEAT, KEPT, SCHEMA, SILENT_AFTER};
 use crate::history::{Publication, PublicationLog, Published};
 use crate::policy::Version;
 use crate::time::Timestamp;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -199,6 +200,7 @@ impl Exchange {
         let batch = Batch { facts: facts.clone(), if_missing: new_files, entry: Some(entry), ..Batch::default() };
         match self.write_part(store, &identity, batch) {
             Ok(position) if position > self.read => {
+                self.were_written(&facts);
                 self.log.were_told(facts, log, files);
                 self.touch(now);
                 Ok(())
@@ -212,6 +214,12 @@ impl Exchange {
                 Err(error.to_string())
             }
         }
+    }
+
+    /// These facts are in the store. What waited under their keys is older.
+    pub(super) fn were_written(&mut self, facts: &[Fact]) {
+        let keys: BTreeSet<&str> = facts.iter().map(|fact| fact.key.as_str()).collect();
+        self.outgoing.retain(|key, _, _| !keys.contains(key));
     }
 
     /// What is in force now: others are told what ended by it.

@@ -129,6 +129,7 @@ impl Exchange {
             let batch = Batch { facts: facts.to_vec(), entry: Some(entry), ..Batch::default() };
             position = self.write_part(store, &identity, batch)?;
         }
+        self.were_written(&own);
         (self.settled, self.has_joined, self.must_write_all) = (Some(identity), true, false);
         self.read = position;
         self.touch(now);

@@ -163,9 +163,6 @@ impl Instance {
             log.was_broken(now);
         }
         let mut versions = VersionStore::default();
-        for site in SITES.iter() {
-            versions.insert(site.robots_txt.version, site.robots_txt.body.clone());
-        }
         let before = Before {
             run: disk.run.clone(),
             identity: disk.identity.clone(),
@@ -182,6 +179,10 @@ impl Instance {
         let (outbox, gauge) = (Arc::new(Outbox::default()), Arc::new(Gauge::default()));
         let entry = SiteEntry::new(SITES[version].clone(), now);
         record(&mut log, version, now);
+        let published = log.versions_since(Timestamp(i64::MIN));
+        let files = SITES.iter().map(|site| (site.robots_txt.version, site.robots_txt.body.clone()));
+        let files: Vec<_> = files.filter(|(version, _)| published.contains(version)).collect();
+        files.iter().for_each(|(version, bytes)| versions.insert(*version, bytes.clone()));
         let snapshot = snapshot(&log, &[], &mut versions, version, now);
         let ledger =
             Ledger::in_memory(Vec::new(), &Snapshot::new(vec![entry], 0), Moment { now, lived: Duration::ZERO });
@@ -204,8 +205,7 @@ impl Instance {
             move |host| observed.observed(host),
         );
         ledger.is_in_the_dark(true);
-        let files = SITES.iter().map(|site| (site.robots_txt.version, site.robots_txt.body.clone()));
-        let exchange = Exchange::new(me.clone(), before, (outbox, gauge.clone()), log.clone(), files.collect());
+        let exchange = Exchange::new(me.clone(), before, (outbox, gauge.clone()), log.clone(), files);
         (disk.run, disk.ended, disk.has_left) = (Some(me.run), false, false);
         let mut instance = Instance {
             orders: disk.orders.clone(),
@@ -262,6 +262,7 @@ impl Instance {
         self.exchange.turn(&mut OnThread(store, is_cut_off), &|| now, &mut memory, asks);
         if let Some(others) = self.exchange.others(now) {
             self.others = others.logs;
+            others.files.into_iter().for_each(|(version, bytes)| self.versions.insert(version, bytes));
             self.rebuild(true_ms);
         }
         self.ledger.is_in_the_dark(self.exchange.hindrance(now).is_some());
@@ -301,6 +302,7 @@ impl Instance {
         let files = [(site.robots_txt.version, site.robots_txt.body.clone())];
         if self.exchange.announce(&mut OnThread(store, is_cut_off), now, &log, &files).is_ok() {
             (self.log, self.version) = (log, self.wanted);
+            self.versions.insert(site.robots_txt.version, site.robots_txt.body.clone());
             // As the state store does: before it takes effect.
             self.commit(true_ms);
             self.rebuild(true_ms);
