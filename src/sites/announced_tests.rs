@@ -1,6 +1,7 @@
 //! What changes while other instances cannot be told: robots.txt waits, each site for itself, and everything else does not.
 
 use super::*;
+use crate::clock::Moment;
 use crate::policy::Version;
 use std::fs;
 use std::path::Path;
@@ -138,4 +139,40 @@ fn a_host_that_moves_waits_with_both_sites() {
     world.is_away.store(false, Ordering::SeqCst);
     assert!(world.live.publish_deferred(START.plus(Duration::from_secs(2))));
     assert_ne!(names(&world.live.snapshot()), names(&before));
+}
+
+#[test]
+fn a_version_first_heard_of_elsewhere_is_stored_once_it_is_published() {
+    let elsewhere = World::new();
+    elsewhere.is_away.store(false, Ordering::SeqCst);
+    elsewhere.write("one", "/b", "observe");
+    elsewhere.live.reload(START);
+    let (version, _) = elsewhere.of("one");
+    let published = elsewhere.live.published();
+
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    write(directory.path(), "one", "/a", "observe");
+    let now = || Moment { now: START, lived: Duration::ZERO };
+    let (store, remembered) = StateStore::open(Some(state.path()), Arc::new(now)).expect("no other owner");
+    let options = SiteOptions {
+        policies: directory.path().to_owned(),
+        strict: false,
+        may_be_missing: false,
+        origins: KnownOrigins::default(),
+        published_proof: false,
+    };
+    let live = SiteManager::start(options, (&store, &remembered), Registry::builtin(), START);
+    let live = live.unwrap_or_else(|error| panic!("{error}"));
+    store.begin(Vec::new()).expect("begun");
+    let is_stored = || {
+        let facts = StateStore::read(state.path(), START).expect("readable");
+        facts.versions.iter().any(|(_, stored)| stored.id == version.to_string())
+    };
+    let others = Others { logs: vec![published.log], versions: published.files };
+    assert!(live.others_published(others, START).is_ok());
+    store.commit(Vec::new()).expect("committed");
+    assert!(!is_stored(), "it is another instance's");
+    write(directory.path(), "one", "/b", "observe");
+    live.reload(START.plus(Duration::from_secs(1)));
+    assert!(is_stored(), "the next start must know its rules");
 }

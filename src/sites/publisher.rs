@@ -77,6 +77,8 @@ pub struct Publisher {
     /// What the end of the previous run adds to that, until the store knows it too.
     corrected: Option<PublicationLog>,
     versions: VersionStore,
+    /// Those of them that are known from other instances alone: the store does not have them.
+    learned: BTreeSet<Version>,
     /// The sites in force, without the history of their hosts.
     entries: Vec<SiteEntry>,
     generation: u64,
@@ -108,6 +110,7 @@ impl Publisher {
             log,
             corrected: Some(corrected),
             versions: remembered_versions(&remembered.facts),
+            learned: BTreeSet::new(),
             entries: Vec::new(),
             generation: 0,
             forget_at: None,
@@ -160,7 +163,10 @@ impl Publisher {
     pub fn learn(&mut self, others: Others) {
         self.others = others.logs;
         for (version, bytes) in others.versions {
-            self.versions.insert(version, bytes);
+            if !self.versions.contains(version) {
+                self.learned.insert(version);
+                self.versions.insert(version, bytes);
+            }
         }
     }
 
@@ -200,6 +206,7 @@ impl Publisher {
                 self.held_back.clear();
                 (self.log, self.corrected) = (log, None);
                 for (version, bytes) in sites.iter().flat_map(known_versions) {
+                    self.learned.remove(&version);
                     self.versions.insert(version, bytes.clone());
                 }
                 if let Some(announce) = &self.announce {
@@ -261,7 +268,8 @@ impl Publisher {
 
     fn new_versions(&self, sites: &[SiteEntry], now: Timestamp) -> Vec<Fact> {
         let known = sites.iter().flat_map(known_versions);
-        let new = known.filter(|(version, _)| !self.versions.contains(*version));
+        let is_stored = |version| self.versions.contains(version) && !self.learned.contains(&version);
+        let new = known.filter(|(version, _)| !is_stored(*version));
         let fact = |(version, bytes): (Version, &Arc<[u8]>)| {
             Fact::set(now, state::Version { id: version.to_string(), bytes: bytes.clone() })
         };
@@ -296,6 +304,7 @@ impl Publisher {
         wanted.extend(entries.iter().map(|entry| entry.site.robots_txt.version));
         wanted.extend(self.others.iter().flat_map(|other| other.versions_since(since)));
         self.versions.keep_only(&wanted);
+        self.learned.retain(|version| wanted.contains(version));
     }
 }
 
