@@ -1,11 +1,11 @@
 //! Random lives of three processes and a real Redis, with the trouble of `exchange::tests::lives` as far as a minute has room
-//! for it: no obedient crawler is accused, and (where lives are asked for) each instance catches a violator once all is well.
+//! for it: no obedient crawler is accused, and each instance catches a violator once all is well.
 //!
 //! Time is real, so that no cached copy ends within a life, and clocks differ by up to four seconds. The model knows nothing
 //! of crawlgate but the answers to `/robots.txt`: an obedient crawler asks for what its last answer allows.
 //!
-//! `EXCHANGE_REPLAYS=100` plays more of them, six at a time; `EXCHANGE_SEED=N` one alone, and says what happens. Without them
-//! two lives are played, which ask only that nobody is accused.
+//! `EXCHANGE_REPLAYS=100` plays more of them, six at a time, from `EXCHANGE_FIRST` on; `EXCHANGE_SEED=N` one alone, and says
+//! what happens. Without them two lives are played.
 
 use super::{Fleet, instances, kind, policy, standings};
 use crate::proxy::support::redis::RedisServer;
@@ -23,6 +23,9 @@ const COUNT: usize = 3;
 const STEPS: usize = 24;
 /// Longer than an instance waits for the word of another, and than a time-out of the store.
 const LONG: Duration = Duration::from_millis(6_500);
+/// A process that was dead for longer may find that its hosts were not observed meanwhile: after a crash that is so after 20
+/// seconds without a commit.
+const UNOBSERVED: Duration = Duration::from_secs(15);
 /// Paths that policies allow and disallow.
 const PATHS: [&str; 3] = ["/a/", "/b/", "/c/"];
 /// Disallowed by every file, also by the one from before crawlgate.
@@ -84,6 +87,7 @@ struct Life<'a> {
     copies: [Option<BTreeSet<String>>; OBEDIENT.len()],
     /// The store that a process that does not run was settled in.
     remembered: [Option<String>; COUNT],
+    died: [Option<Instant>; COUNT],
     /// Observation began anew somewhere: only a day later a violator is called one.
     began_anew: bool,
     number: usize,
@@ -125,6 +129,7 @@ impl Life<'_> {
             told: [target; COUNT],
             copies: Default::default(),
             remembered: Default::default(),
+            died: [None; COUNT],
             began_anew: false,
             number: 0,
             log: Vec::new(),
@@ -200,6 +205,7 @@ impl Life<'_> {
         self.gates[place].signal("KILL");
         self.gates[place].ended();
         self.is_dead[place] = true;
+        self.died[place] = Some(Instant::now());
     }
 
     fn restart(&mut self) {
@@ -242,6 +248,7 @@ impl Life<'_> {
         self.began_anew |= found.is_none() || remembered != found;
         self.gates[place].start_again();
         self.is_dead[place] = false;
+        self.began_anew |= self.died[place].take().is_some_and(|died| died.elapsed() > UNOBSERVED);
     }
 
     fn stop(&mut self) {
@@ -344,8 +351,8 @@ impl Life<'_> {
         }
     }
 
-    /// All runs, and has the same policy.
-    fn all_is_well(&mut self) {
+    /// All runs, and is told the same policy; since when.
+    fn all_is_well(&mut self) -> Instant {
         self.say("all is well".into());
         if self.paused.take().is_some() {
             self.redis.resume();
@@ -363,14 +370,15 @@ impl Life<'_> {
             }
             self.tell(place);
         }
+        let since = Instant::now();
         Fleet::wait_until_these_accuse(&self.gates);
         for gate in &self.gates {
             assert_eq!(standings(&instances(gate)).len(), COUNT);
         }
+        since
     }
 
-    fn is_caught(&mut self) {
-        let began = Instant::now();
+    fn is_caught(&mut self, well_since: Instant) {
         for place in 0..COUNT {
             eventually("a violator is caught", || {
                 self.number += 1;
@@ -379,7 +387,7 @@ impl Life<'_> {
             });
         }
         add(&self.tally.caught);
-        let took = u64::try_from(began.elapsed().as_millis()).expect("short");
+        let took = u64::try_from(well_since.elapsed().as_millis()).expect("short");
         self.tally.slowest.fetch_max(took, Ordering::Relaxed);
     }
 
@@ -397,11 +405,9 @@ impl Life<'_> {
 
     fn live(&mut self) {
         self.steps();
-        self.all_is_well();
-        // In about one life of seventy a violator was not caught within half a minute. Nobody is accused wrongly by that, so
-        // the lives that every run of the tests plays do not ask for it.
-        if !self.began_anew && is_asked_for() {
-            self.is_caught();
+        let well_since = self.all_is_well();
+        if !self.began_anew {
+            self.is_caught(well_since);
         }
         (0..OBEDIENT.len()).for_each(|crawler| {
             self.fetch(crawler % COUNT, crawler);
@@ -415,19 +421,19 @@ impl Life<'_> {
     }
 }
 
-/// Whether somebody plays lives on purpose.
-fn is_asked_for() -> bool {
-    ["EXCHANGE_REPLAYS", "EXCHANGE_SEED"].iter().any(|name| std::env::var_os(name).is_some())
-}
-
 /// Plays a life; what happened in it, where it failed.
 fn play(seed: u64, tally: &Tally) {
     let mut life = Life::start(seed, tally);
     let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| life.live()));
     if let Err(panic) = lived {
-        eprintln!("EXCHANGE_SEED={}\n{}", life.seed, life.log.join("\n"));
-        for place in 0..COUNT {
-            eprintln!("instance {place}:\n{}", life.gates[place].log.text());
+        eprintln!("EXCHANGE_SEED={} plays this life again:\n{}", life.seed, life.log.join("\n"));
+        for (place, gate) in life.gates.iter().enumerate() {
+            let last = read(&gate.path("access.log"));
+            let last: Vec<&str> = last.lines().rev().take(3).collect();
+            eprintln!("instance {place}:\n{}\n{}", gate.log.text(), last.join("\n"));
+            for words in [&["instances"][..], &["explain", "--live", "--host", HOST, "--user-agent", VIOLATOR, NEVER]] {
+                eprintln!("{}", String::from_utf8_lossy(&gate.command(words).stdout));
+            }
         }
         std::panic::resume_unwind(panic);
     }
