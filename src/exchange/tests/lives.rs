@@ -2,12 +2,14 @@
 //! have cached: no obedient crawler is accused, and each violator is caught once all is well. Then all instances have the
 //! same marks of clients and the same pause, whatever was said of them in between.
 //!
-//! `EXCHANGE_LIVES=100000` plays more of them; `EXCHANGE_SEED=N` one alone.
+//! `EXCHANGE_LIVES=100000` plays more of them; `EXCHANGE_SEED=N` one alone, and says what happens where it fails.
+
+mod crawlers;
+mod trouble;
 
 use super::Dice;
 use super::life::{Disk, HOUR, Instance, Instances, Request, Word};
 use super::simulated::Simulated;
-use crate::verdict::Kind;
 use std::collections::BTreeMap;
 
 const START: i64 = 1_000_000_000_000;
@@ -55,6 +57,16 @@ struct Life {
     rolled_out: Vec<(usize, i64, usize)>,
     caught: Option<i64>,
     log: Vec<String>,
+}
+
+impl Drop for Life {
+    /// Says how to play it again where it failed, and what happened in it where somebody does.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("EXCHANGE_SEED={} cargo test --lib exchange::tests::lives plays this life again", self.seed);
+            eprintln!("{}", self.log.join("\n"));
+        }
+    }
 }
 
 impl Life {
@@ -140,13 +152,8 @@ impl Life {
             self.tally.taken_back += u64::from(word == Word::TakenBack && !request.is_violator);
             return;
         }
-        let text = self.log.join("\n");
-        assert!(
-            request.is_violator,
-            "life {}: instance {number} accuses an obedient crawler at {:.1}: {request:?}\n{text}",
-            self.seed,
-            (self.now - START) as f64 / 1e3
-        );
+        let at = (self.now - START) as f64 / 1e3;
+        assert!(request.is_violator, "instance {number} accuses an obedient crawler at {at:.1}: {request:?}");
         self.tally.violations += 1;
         self.caught.get_or_insert(self.now - request.true_ms);
     }
@@ -166,144 +173,7 @@ impl Life {
         (!running.is_empty()).then(|| *self.dice.pick(&running))
     }
 
-    fn fetch(&mut self) {
-        let Some(number) = self.any() else { return };
-        let crawler = usize::from(self.dice.one_in(2));
-        self.fetch_from(crawler, number);
-    }
-
-    fn fetch_from(&mut self, crawler: usize, number: usize) {
-        let now = self.now;
-        let Some(instance) = self.instances.get_mut(&number) else { return };
-        if instance.speaks(now) {
-            let version = instance.serve(crawler, now);
-            self.copies[crawler].0.push((version, now));
-            self.say(|| format!("crawler {crawler} gets {version} from {number}"));
-        }
-    }
-
-    /// An obedient crawler asks for what one of its copies allows.
-    fn obey(&mut self) {
-        let (crawler, now) = (usize::from(self.dice.one_in(2)), self.now);
-        let Some(number) = self.any() else { return };
-        let copies = &mut self.copies[crawler].0;
-        copies.retain(|(_, at)| now - at <= GRACE - SECOND);
-        if copies.is_empty() {
-            return;
-        }
-        let (version, _) = *self.dice.pick(copies);
-        self.obey_by(version, crawler, number);
-    }
-
-    fn obey_by(&mut self, version: usize, crawler: usize, number: usize) {
-        let now = self.now;
-        let path = usize::try_from(self.dice.below(3)).expect("small");
-        if version >> path & 1 == 1 {
-            return;
-        }
-        let Some(instance) = self.instances.get_mut(&number) else { return };
-        let kind = instance.ask(crawler, &format!("/p{path}/"), false, now);
-        self.tally.requests += 1;
-        self.tally.waited += u64::from(kind.is_none());
-        self.tally.stale += u64::from(kind == Some(Kind::StaleCopy));
-        self.say(|| format!("crawler {crawler} asks {number} for /p{path}/ by {version}: {kind:?}"));
-    }
-
-    /// A version comes into force, a crawler gets it, and asks another instance before that one has heard of it.
-    fn race(&mut self) {
-        let (Some(first), Some(second)) = (self.any(), self.any()) else { return };
-        let (crawler, now) = (usize::from(self.dice.one_in(2)), self.now);
-        let version = usize::try_from(self.dice.below(8)).expect("small");
-        let is_cut_off = self.cut_off.get(&first).is_some_and(|until| *until > now);
-        let Some(instance) = self.instances.get_mut(&first) else { return };
-        instance.wanted = version;
-        let over = instance.turn(&self.store, is_cut_off, now);
-        let is_in_force = instance.version == version;
-        over.into_iter().for_each(|(request, word)| self.recorded(first, &request, word));
-        self.fetch_from(crawler, first);
-        if is_in_force && self.copies[crawler].0.last() == Some(&(version, now)) {
-            (0..3).for_each(|_| self.obey_by(version, crawler, second));
-        }
-    }
-
-    fn violate(&mut self) -> Option<Kind> {
-        let (now, number) = (self.now, self.any()?);
-        self.instances.get_mut(&number)?.ask(2, "/never/", true, now)
-    }
-
-    /// Keeps the host in use.
-    fn visit_all(&mut self) {
-        let (now, all) = (self.now, self.instances.keys().copied().collect::<Vec<_>>());
-        for number in all.into_iter().filter(|number| !self.is_stopped(*number)).collect::<Vec<_>>() {
-            if let Some(instance) = self.instances.get_mut(&number) {
-                instance.ask(2, "/", false, now);
-            }
-        }
-    }
-
-    fn span(&mut self) -> i64 {
-        let (most, unit) = *self.dice.pick(&[(10, SECOND), (60, SECOND), (60, 60 * SECOND), (30, HOUR * SECOND)]);
-        (1 + self.dice.below(most)) * unit
-    }
-
-    fn trouble(&mut self) {
-        let (now, span) = (self.now, self.span());
-        let number = usize::try_from(self.dice.below(COUNT as i64)).expect("small");
-        let what = self.dice.below(12);
-        self.say(|| format!("trouble {what} with {number} for {:.1}", span as f64 / 1e3));
-        match what {
-            // The file of an origin changes by itself, as one instance fetches it.
-            0 => {
-                let version = usize::try_from(self.dice.below(8)).expect("small");
-                self.rolled_out.push((number, now, version));
-            }
-            1 => {
-                self.target = usize::try_from(self.dice.below(8)).expect("small");
-                let delay = self.dice.below(20) * SECOND;
-                let target = self.target;
-                self.rolled_out = (0..COUNT).map(|number| (number, now + number as i64 * delay, target)).collect();
-            }
-            2 => self.kill(number, span),
-            3 => {
-                let is_cut_off = self.cut_off.get(&number).is_some_and(|until| *until > now);
-                if !self.is_stopped(number)
-                    && let Some(instance) = self.instances.remove(&number)
-                {
-                    let disk = instance.end(&self.store, is_cut_off, now);
-                    self.disks.insert(number, (disk, now + span.min(30 * 60 * SECOND)));
-                }
-            }
-            4 => drop(self.stopped.insert(number, now + span)),
-            5 => drop(self.cut_off.insert(number, now + span)),
-            6 => self.store.change(|inner| {
-                inner.is_away = !inner.is_away;
-                inner.loses_answers = 0;
-            }),
-            7 => self.store.change(|inner| inner.loses_answers = if inner.loses_answers == 0 { 3 } else { 0 }),
-            8 => self.store.change(super::simulated::Inner::flush),
-            9 => self.store.change(super::simulated::Inner::fail_over),
-            10 => self.store.change(super::simulated::Inner::restart_from_backup),
-            _ => self.store.change(|inner| {
-                inner.restart();
-                inner.back_up();
-            }),
-        }
-    }
-
-    /// It is killed. It comes back with its state, or as another one, while its own is gone for good.
-    fn kill(&mut self, number: usize, span: i64) {
-        let Some(instance) = self.instances.remove(&number) else { return };
-        self.stopped.remove(&number);
-        if self.instances.len() == 2 && self.dice.one_in(4) {
-            // It is gone for good, without goodbye.
-            return;
-        }
-        let at = self.now + span.min(2 * HOUR * SECOND);
-        let disk = if self.dice.one_in(3) { Disk::default() } else { instance.disk };
-        self.disks.insert(number, (disk, at));
-    }
-
-    fn play(mut self) -> (Option<i64>, i64, Tally) {
+    fn play(mut self) -> (i64, i64, Tally) {
         self.pass(3 * SECOND);
         // Trouble begins when crawlers are accused.
         self.hours(26);
@@ -338,20 +208,6 @@ impl Life {
         }
     }
 
-    /// A client requests a trap, or an operator releases marks, pauses the site, or ends that.
-    fn order(&mut self) {
-        let (now, kind, last) = (self.now, self.dice.below(6), u8::try_from(self.dice.below(8)).expect("small"));
-        let Some(instance) = self.any().and_then(|number| self.instances.get_mut(&number)) else { return };
-        let at = instance.second(now);
-        match kind {
-            0..=2 => instance.orders.mark([192, 0, 2, last].into(), at),
-            3 => instance.orders.release(format!("192.0.2.{}/30", last & 4).parse().expect("a network"), at),
-            _ => instance.orders.pause(kind == 4, at),
-        }
-        // Clocks are converted in whole seconds: what follows at once may come in either order.
-        self.pass(5 * SECOND);
-    }
-
     /// All instances have the same marks, and the same pause.
     fn agree(&mut self) {
         let mut all = self.instances.values().map(|instance| instance.orders.in_force());
@@ -360,12 +216,7 @@ impl Life {
         self.tally.paused += u64::from(paused);
         let all: Vec<_> = all.collect();
         let same = (marks, paused);
-        assert!(
-            all.iter().all(|other| *other == same),
-            "life {}: {same:?}, others {all:?}\n{}",
-            self.seed,
-            self.log.join("\n")
-        );
+        assert!(all.iter().all(|other| *other == same), "{same:?}, others {all:?}");
     }
 
     /// The host is in use. While hours pass at once, members are silent; in the seconds after it they are heard again.
@@ -380,7 +231,7 @@ impl Life {
     }
 
     /// All is well from now on: says how long after a violation is recorded for the first time, and how long it took to be.
-    fn end(mut self) -> (Option<i64>, i64, Tally) {
+    fn end(mut self) -> (i64, i64, Tally) {
         self.store.change(|inner| (inner.is_away, inner.loses_answers) = (false, 0));
         self.stopped.clear();
         self.cut_off.clear();
@@ -398,10 +249,10 @@ impl Life {
             self.pass(5 * SECOND);
             if let Some(took) = self.caught {
                 self.agree();
-                return (Some(self.now - well), took, self.tally);
+                return (self.now - well, took, self.tally);
             }
         }
-        (None, 0, self.tally)
+        panic!("no violator is caught in the end")
     }
 }
 
@@ -423,7 +274,6 @@ fn in_random_lives_no_obedient_crawler_is_accused_and_violators_are_caught() {
         all.violations += tally.violations;
         all.marked += tally.marked;
         all.paused += tally.paused;
-        let well_after = well_after.unwrap_or_else(|| panic!("life {seed}: no violator is caught in the end"));
         (worst, slowest) = (worst.max(well_after), slowest.max(took));
     }
     eprintln!(
