@@ -147,8 +147,15 @@ pub fn hindrance(hindrance: Hindrance) -> &'static str {
     }
 }
 
+/// How an instance stands. While the store is away, how another one stood when it was last heard of.
+pub fn stands(found: &MemberStatus, exchange: &ExchangeStatus) -> String {
+    let word = standing(found.standing);
+    let is_heard_of = exchange.away.is_none() || found.member.id == exchange.id;
+    if is_heard_of { word.to_owned() } else { format!("was {word}") }
+}
+
 /// How an instance stands, in a word.
-pub fn standing(standing: Standing) -> &'static str {
+fn standing(standing: Standing) -> &'static str {
     match standing {
         Standing::Present => "present",
         Standing::Silent => "silent",

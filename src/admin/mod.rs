@@ -16,7 +16,7 @@ mod upgrade;
 
 pub use self::http::AdminApp;
 pub use crawlers::{CrawlerIdentity, ProofHealth};
-pub use instances::{Forget, ForgetRefused, Instances, StoreStatus, hindrance, standing};
+pub use instances::{Forget, ForgetRefused, Instances, StoreStatus, hindrance, stands};
 pub use operations::{LiveAnswer, LiveQuestion, Operations};
 pub use status::{CertificatesStatus, InstanceStatus, Problem, ProblemKind};
 pub use upgrade::{Upgrade, UpgradeRefused, UpgradeReport, UpgradeRequest};

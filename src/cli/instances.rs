@@ -2,7 +2,7 @@
 
 use super::{Failure, control, print_json};
 use crate::admin::control::{Request, Response};
-use crate::admin::{StoreStatus, hindrance, standing};
+use crate::admin::{StoreStatus, hindrance, stands};
 use crate::exchange::{MemberStatus, Standing};
 use std::io::{self, Write};
 
@@ -73,6 +73,7 @@ pub(super) fn print(out: &mut impl Write, StoreStatus { url, exchange }: &StoreS
     writeln!(out, "instances in {url}")?;
     if let Some(away) = &exchange.away {
         writeln!(out, "  the store is away since {}: {}", away.since, away.error)?;
+        writeln!(out, "  nothing is known of the other instances since then; the list says how they stood")?;
     }
     if let Some(why) = exchange.accuses_not {
         writeln!(out, "  no request is called a violation: {}", hindrance(why))?;
@@ -90,10 +91,11 @@ pub(super) fn print(out: &mut impl Write, StoreStatus { url, exchange }: &StoreS
     }
     let mut members: Vec<&MemberStatus> = exchange.members.iter().collect();
     members.sort_by_key(|found| (found.standing != Standing::Present, &found.member.host, &found.member.id));
-    for MemberStatus { member, standing: stands, lag, same_policies, same_crawlers } in members {
+    for found in members {
+        let MemberStatus { member, standing, lag, same_policies, same_crawlers } = found;
         let own = if member.id == exchange.id { " (this one)" } else { "" };
         let differs = match (same_policies, same_crawlers) {
-            _ if *stands != Standing::Present => "",
+            _ if *standing != Standing::Present => "",
             (true, true) => "",
             (false, _) => ", other policies",
             (true, false) => ", other names of crawlers",
@@ -102,7 +104,7 @@ pub(super) fn print(out: &mut impl Write, StoreStatus { url, exchange }: &StoreS
             out,
             "  {}  {}  {}{own}, reported {lag:.1} s ago, policies {}{differs}, crawlgate {}",
             member.id,
-            standing(*stands),
+            stands(found, exchange),
             member.host,
             member.policies,
             member.version

@@ -142,6 +142,8 @@ pub struct Exchange {
     measured: Option<(i64, Duration)>,
     clocks: Clocks,
     last_contact: Option<Duration>,
+    /// The same moment by the store's clock.
+    last_contact_at: i64,
     last_write: Option<Duration>,
     pruned: Option<Duration>,
     /// Entries with their places, until every member has heard them.
@@ -193,6 +195,7 @@ impl Exchange {
             measured: None,
             clocks: Clocks::default(),
             last_contact: None,
+            last_contact_at: 0,
             last_write: None,
             pruned: None,
             written: VecDeque::new(),
@@ -207,7 +210,11 @@ impl Exchange {
     }
 
     fn standing(&self, member: &Member) -> Standing {
-        let (now, gone_after) = (self.clocks.now(), i64::try_from(GONE_AFTER.as_secs()).unwrap_or(i64::MAX));
+        self.standing_at(member, self.clocks.now())
+    }
+
+    fn standing_at(&self, member: &Member, now: i64) -> Standing {
+        let gone_after = i64::try_from(GONE_AFTER.as_secs()).unwrap_or(i64::MAX);
         let key = records::gone(&member.id, 0).key;
         let forgotten = self.facts.starting_with(&key).next().filter(|(known, ..)| *known == key);
         let silent_after = i64::try_from(CONFIRM_WITHIN.as_secs()).unwrap_or(i64::MAX);
@@ -291,9 +298,10 @@ impl Exchange {
 
     /// How the exchange stands.
     pub fn status(&self, now: Now) -> ExchangeStatus {
-        // While the store is away nothing is heard of the others, and time goes on.
+        // While the store is away nothing is heard of the others: they stand as they did, and time goes on.
         let silence = self.last_contact.filter(|_| self.away.is_some()).map(|last| now.lived.saturating_sub(last));
         let silence = silence.map_or(0.0, |silence| silence.as_secs_f64());
+        let heard_until = if self.away.is_some() { self.last_contact_at } else { self.clocks.now() };
         let mut members = vec![super::MemberStatus {
             member: self.member(self.told_heard, self.settled.clone()),
             standing: if self.away.is_none() { Standing::Present } else { Standing::Silent },
@@ -302,8 +310,8 @@ impl Exchange {
             same_crawlers: true,
         }];
         members.extend(self.members.all().map(|member| super::MemberStatus {
-            standing: self.standing(member),
-            lag: self.clocks.now().saturating_sub(member.reported).max(0) as f64 + silence,
+            standing: self.standing_at(member, heard_until),
+            lag: heard_until.saturating_sub(member.reported).max(0) as f64 + silence,
             same_policies: member.policies == self.policies,
             same_crawlers: member.crawlers == self.me.crawlers,
             member: member.clone(),

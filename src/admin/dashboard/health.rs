@@ -3,10 +3,10 @@
 use super::format::{minute, thousands};
 use super::layout::{Layout, site_link};
 use super::{Dashboard, PageError};
-use crate::admin::instances::{StoreStatus, hindrance, standing};
+use crate::admin::instances::{StoreStatus, hindrance, stands};
 use crate::admin::query::Query;
 use crate::admin::status::Problem;
-use crate::exchange::{MemberStatus, Standing};
+use crate::exchange::{ExchangeStatus, MemberStatus, Standing};
 use crate::identity::{ListFailure, ListIndex};
 use crate::ledger::{EVERY_SITE, ListHealth};
 use crate::sites::SiteStatus;
@@ -78,7 +78,7 @@ struct StoreHealth {
 struct InstanceHealth {
     id: String,
     host: String,
-    standing: &'static str,
+    standing: String,
     is_good: bool,
     reported: String,
     policies: String,
@@ -231,21 +231,20 @@ impl StoreHealth {
             url: url.clone(),
             is_up: exchange.away.is_none(),
             state,
-            members: members.into_iter().map(|found| InstanceHealth::new(found, &exchange.id)).collect(),
+            members: members.into_iter().map(|found| InstanceHealth::new(found, exchange)).collect(),
         }
     }
 }
 
 impl InstanceHealth {
-    fn new(
-        MemberStatus { member, standing: stands, lag, same_policies, same_crawlers }: &MemberStatus,
-        own: &str,
-    ) -> Self {
+    fn new(found: &MemberStatus, exchange: &ExchangeStatus) -> Self {
+        let MemberStatus { member, standing, lag, same_policies, same_crawlers } = found;
         InstanceHealth {
-            id: if member.id == own { format!("{} (this one)", member.id) } else { member.id.clone() },
+            id: if member.id == exchange.id { format!("{} (this one)", member.id) } else { member.id.clone() },
             host: member.host.clone(),
-            standing: standing(*stands),
-            is_good: *stands != Standing::Silent && (*same_policies && *same_crawlers || *stands != Standing::Present),
+            standing: stands(found, exchange),
+            is_good: *standing != Standing::Silent
+                && (*same_policies && *same_crawlers || *standing != Standing::Present),
             reported: format!("{lag:.1} s ago"),
             policies: format!("{}{}", member.policies, if *same_policies { "" } else { ", other ones than here" }),
             clock: format!("{} ms", member.clock_ahead_ms),

@@ -118,6 +118,7 @@ impl Exchange {
 
     pub(super) fn touch(&mut self, now: Now) {
         (self.last_contact, self.last_write) = (Some(now.lived), Some(now.lived));
+        self.last_contact_at = self.clocks.now();
         let silent = i64::try_from(SILENT_AFTER.as_secs()).unwrap_or(i64::MAX);
         self.gauge.speaks_until.store(now.second().0.saturating_add(silent), Ordering::SeqCst);
     }

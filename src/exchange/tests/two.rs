@@ -2,6 +2,7 @@
 
 use super::life::{Disk, Instance, Request, Word};
 use super::simulated::Simulated;
+use crate::exchange::Standing;
 use crate::verdict::Kind;
 
 const START: i64 = 1_000_000_000_000;
@@ -109,6 +110,19 @@ fn nothing_is_recorded_while_the_store_is_away() {
     world.pass(10_000);
     assert_eq!(world.recorded.iter().map(|(_, word)| *word).collect::<Vec<_>>(), [Word::Late]);
     assert_eq!(world.instances[0].ask(0, "/never/", true, world.now), Some(Kind::Unproven));
+}
+
+#[test]
+fn while_the_store_is_away_others_stand_as_they_did() {
+    let mut world = World::observed();
+    world.store.change(|inner| inner.is_away = true);
+    // Whoever tries to announce looks at the clock.
+    world.instances[0].wanted = 1;
+    world.pass(60_000);
+    let status = world.instances[0].exchange.status(world.instances[0].now(world.now));
+    let other = status.members.iter().find(|found| found.member.id != status.id).expect("the other one");
+    assert_eq!(other.standing, Standing::Present);
+    assert!((58.0..63.0).contains(&other.lag), "{}", other.lag);
 }
 
 #[test]

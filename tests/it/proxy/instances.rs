@@ -224,6 +224,10 @@ fn without_the_store_nobody_is_accused_and_robots_txt_stays() {
     let problems = problems(one);
     assert!(problems.iter().any(|(kind, _)| kind == "store"), "{problems:?}");
     assert!(one.metrics().contains("crawlgate_store_up 0"));
+    let (list, other) = (one.command(&["instances"]), own_id(&fleet.gates[1]));
+    let list = String::from_utf8_lossy(&list.stdout);
+    let line = list.lines().find(|line| line.contains(&other)).unwrap_or_else(|| panic!("{list}"));
+    assert!(line.contains("was present"), "{list}");
 
     fleet.redis.program.start_again();
     eventually("the new robots.txt", || robots_txt(&fleet.gates[0]).contains("/new/").then_some(()));
