@@ -301,7 +301,9 @@ impl Running for Upgrades {
         if may_have_served {
             // What it has published and served is in no table of this process.
             self.store.distrust();
-            self.instance.ledger.begin_anew(self.instance.clock.moment().now);
+            let now = self.instance.clock.moment().now;
+            self.instance.sites.history_was_broken(now);
+            self.instance.ledger.begin_anew(now);
         }
     }
 }

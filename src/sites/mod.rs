@@ -343,6 +343,12 @@ impl SiteManager {
         });
     }
 
+    /// Something else may have been published until now, and what the operator says of the time before crawlgate does not
+    /// cover that. Blocking: it compiles these sites.
+    pub fn history_was_broken(&self, now: Timestamp) {
+        self.history_was_shifted(0, now);
+    }
+
     /// For how long after a site is gone a crawler may use what it published.
     pub fn longest_cached(&self) -> Duration {
         longest_cached(self.snapshot().sites(), Registry::builtin())

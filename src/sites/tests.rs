@@ -179,6 +179,18 @@ fn since_when_a_version_is_in_force_survives_a_restart() {
 }
 
 #[test]
+fn after_a_break_the_word_on_the_time_before_counts_no_more() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    write(directory.path(), "before.txt", "User-agent: *\nDisallow: /one\n");
+    let text = "hosts: [a.example]\nrobots: { origin: replace, previous: before.txt }\n";
+    write(directory.path(), "a.yaml", text);
+    let live = start(directory.path(), Some(state.path()), 50);
+    assert!(history(&live).is_declared);
+    live.history_was_broken(Timestamp(60));
+    assert!(!history(&live).is_declared);
+}
+
+#[test]
 fn switched_pause_outranks_the_file_and_survives_a_restart() {
     let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
     let planned = "pause: { from: 1970-01-01T00:10:00Z, until: 1970-01-01T00:20:00Z, retry_after: 1m }\n";

@@ -196,14 +196,17 @@ impl Shared {
         let Instance { sites, ledger, judge, recorder, clock, .. } = &*self.instance;
         let asks = self.others.waiting() > 0;
         let digest = self.policies(&sites.snapshot());
-        let (changed, settled, pauses) = {
+        let (changed, settled, pauses, begins_anew) = {
             let mut core = self.core();
             let Core { exchange, store } = &mut *core;
             exchange.set_policies(digest);
             let mut memory = OfInstance::new(&self.instance);
             exchange.turn(store.as_mut(), &|| now(clock), &mut memory, asks);
-            (exchange.others(now(clock)), exchange.settled().cloned(), memory.pauses)
+            (exchange.others(now(clock)), exchange.settled().cloned(), memory.pauses, memory.begins_anew)
         };
+        if begins_anew {
+            sites.history_was_broken(clock.moment().now);
+        }
         self.pause(pauses);
         let knows_all = self.publish_of_others(changed);
         self.note_store(settled);

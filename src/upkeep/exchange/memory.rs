@@ -21,11 +21,13 @@ pub(super) struct OfInstance<'a> {
     moment: Moment,
     /// What operators said of pauses at other instances.
     pub(super) pauses: Vec<PauseWord>,
+    /// Whether what was served lately is not known.
+    pub(super) begins_anew: bool,
 }
 
 impl<'a> OfInstance<'a> {
     pub(super) fn new(instance: &'a Instance) -> OfInstance<'a> {
-        OfInstance { instance, moment: instance.clock.moment(), pauses: Vec::new() }
+        OfInstance { instance, moment: instance.clock.moment(), pauses: Vec::new(), begins_anew: false }
     }
 }
 
@@ -69,6 +71,7 @@ impl Memory for OfInstance<'_> {
 
     fn begin_anew(&mut self) {
         self.instance.ledger.begin_anew(self.moment.now);
+        self.begins_anew = true;
     }
 }
 
