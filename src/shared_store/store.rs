@@ -15,7 +15,12 @@ const LOG: usize = 20_000;
 /// How many entries are read at once.
 const MOST_ENTRIES: usize = 1_000;
 /// Keys that no instance has touched for so long end by themselves: 40 days, longer than facts are kept.
-const END: u64 = 40 * 86_400;
+const END: i64 = 40 * 86_400;
+/// The end of a key is put off when so much of the time is over. Each time touches the key, which ends a transaction that
+/// watches it: another instance's announcement of a robots.txt, for one.
+const PUT_OFF_AFTER: i64 = 86_400;
+/// How often a transaction is tried that ended because the epoch was touched.
+const TRIES: usize = 4;
 
 /// An entry of a stream: its place, and its fields.
 type RawEntry = (String, HashMap<String, String>);
@@ -27,12 +32,23 @@ impl Store for SharedStore {
             let mut pipeline = redis::pipe();
             pipeline.cmd("SET").arg(&keys[0]).arg(format!("{MARK}{founding}")).arg("NX");
             for key in &keys {
-                pipeline.cmd("EXPIRE").arg(key).arg(END);
+                pipeline.cmd("TTL").arg(key);
             }
             pipeline.cmd("GET").arg(&keys[0]).cmd("TIME");
             let mut answers = run(&mut connected.connection, &pipeline)?.unwrap_or_default();
             let (seconds, micros): (i64, i64) = last(&mut answers)?;
             let epoch = last(&mut answers)?;
+            let mut put_off = redis::pipe();
+            for key in keys.iter().rev() {
+                // It is -1 for a key without an end, and -2 for one that is not there.
+                let left: i64 = last(&mut answers)?;
+                if left == -1 || (0..END - PUT_OFF_AFTER).contains(&left) {
+                    put_off.cmd("EXPIRE").arg(key).arg(END);
+                }
+            }
+            if !put_off.is_empty() {
+                run(&mut connected.connection, &put_off)?;
+            }
             Ok((connected.identity(epoch), StoreTime { milliseconds: seconds * 1_000 + micros / 1_000 }))
         })
     }
@@ -41,20 +57,23 @@ impl Store for SharedStore {
         let (epoch, pipeline) = (self.key("epoch"), self.pipeline(batch)?);
         let has_entry = batch.entry.is_some();
         self.ask(|connected| {
-            let mut watch = redis::pipe();
-            watch.cmd("WATCH").arg(&epoch).cmd("GET").arg(&epoch);
-            let mut answers = run(&mut connected.connection, &watch)?.unwrap_or_default();
-            let identity = connected.identity(last(&mut answers)?);
-            if identity != *expected || pipeline.is_empty() {
-                redis::cmd("UNWATCH").exec(&mut connected.connection)?;
-                return Ok(Written { identity, position: None });
+            for _ in 0..TRIES {
+                let mut watch = redis::pipe();
+                watch.cmd("WATCH").arg(&epoch).cmd("GET").arg(&epoch);
+                let mut answers = run(&mut connected.connection, &watch)?.unwrap_or_default();
+                let identity = connected.identity(last(&mut answers)?);
+                if identity != *expected || pipeline.is_empty() {
+                    redis::cmd("UNWATCH").exec(&mut connected.connection)?;
+                    return Ok(Written { identity, position: None });
+                }
+                // Otherwise the epoch was touched in between, and may be the same.
+                if let Some(mut answers) = run(&mut connected.connection, &pipeline)? {
+                    let position: Option<String> = if has_entry { last(&mut answers)? } else { None };
+                    return Ok(Written { identity, position: position.and_then(|position| position.parse().ok()) });
+                }
             }
-            // The epoch was written in between: the next turn says what it is.
-            let Some(mut answers) = run(&mut connected.connection, &pipeline)? else {
-                return Ok(Written { identity: connected.identity(None), position: None });
-            };
-            let position: Option<String> = if has_entry { last(&mut answers)? } else { None };
-            Ok(Written { identity, position: position.and_then(|position| position.parse().ok()) })
+            // The next turn says what it is.
+            Ok(Written { identity: connected.identity(None), position: None })
         })
     }
 

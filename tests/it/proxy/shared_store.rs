@@ -9,6 +9,7 @@ use crawlgate::shared_store::SharedStore;
 use crawlgate::yaml::Source;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 fn settings(store: &str) -> StoreSettings {
@@ -157,6 +158,32 @@ fn nothing_is_written_into_another_store_than_the_expected_one() {
     // The same process goes on under another epoch.
     let (founded, _) = store.identity("beef").expect("an identity");
     assert_eq!((founded.epoch.as_str(), &founded.run_id), ("beef", &identity.run_id));
+}
+
+#[test]
+fn instance_that_asks_which_store_it_is_ends_no_transaction_of_another() {
+    let server = RedisServer::start();
+    let (mut one, mut other) = (store(&server), store(&server));
+    let (identity, _) = one.identity("f00d").expect("an identity");
+    write(&mut one, &identity, Vec::new());
+    one.identity("f00d").expect("an identity");
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                assert_eq!(other.identity("beef").expect("an identity").0, identity);
+            }
+        });
+        for at in 0..300 {
+            let Written { identity: took, position } =
+                one.write(&identity, &batch(vec![fact("s\na", at, "")])).expect("written");
+            if took != identity || position.is_none() {
+                is_over.store(true, Ordering::Relaxed);
+                panic!("write {at} was not done: {took:?}");
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
 }
 
 #[test]
