@@ -150,6 +150,8 @@ impl<'e, C: Client> Exchange<'e, C> {
         self.tags.clear();
         tags.for_each(|tag| self.tags.extend(tag.iter().chain(b"\n")));
         self.client.answer(&answer);
+        // A client without a window may take its time, and the answer takes the place of what the origin sent.
+        self.response = Incoming::default();
         match self.flush().await {
             Ok(()) => {
                 (self.status, self.body_octets) = (status, answer.body().len() as u64);
