@@ -286,7 +286,7 @@ pub struct Gate {
     pub log: Log,
     pub setup: Setup,
     /// Processes that serve in its place.
-    next: Mutex<Vec<u32>>,
+    next: Mutex<Vec<upgrade::Process>>,
 }
 
 impl Gate {
@@ -389,7 +389,7 @@ impl Gate {
 
 impl Drop for Gate {
     fn drop(&mut self) {
-        self.next.lock().expect("nobody panics while noting").drain(..).for_each(|pid| upgrade::signal(pid, "KILL"));
+        self.next.lock().expect("nobody panics while noting").iter().for_each(upgrade::Process::kill);
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -2,9 +2,9 @@
 
 use super::{Gate, Setup, eventually};
 use serde_json::Value;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{Read, Seek};
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// The name of the program in the directory of a test.
@@ -62,7 +62,7 @@ impl Gate {
     pub fn noted(&self, said: &Output) -> Option<u32> {
         let report: Value = serde_json::from_slice(&said.stdout).ok()?;
         let pid = u32::try_from(report["pid"].as_u64()?).ok()?;
-        self.next.lock().expect("nobody panics while noting").push(pid);
+        self.next.lock().expect("nobody panics while noting").extend(Process::of(pid));
         Some(pid)
     }
 
@@ -81,14 +81,15 @@ impl Gate {
 
     /// The process that serves.
     pub fn serving(&self) -> u32 {
-        self.next.lock().expect("nobody panics while noting").last().copied().unwrap_or_else(|| self.pid())
+        let next = self.next.lock().expect("nobody panics while noting");
+        next.last().map_or_else(|| self.pid(), |process| process.pid)
     }
 
     /// How many processes there are: the one that serves, and those before that still answer.
     pub fn living(&self) -> usize {
         let next = self.next.lock().expect("nobody panics while noting");
-        let all = next.iter().copied().chain([self.pid()]);
-        all.filter(|pid| !is_gone(&status_of(*pid))).count()
+        let first = Process::of(self.pid());
+        next.iter().chain(&first).filter(|process| !process.is_gone()).count()
     }
 
     /// The next process is crawlgate.
@@ -119,16 +120,33 @@ pub fn signal(pid: u32, name: &str) {
 
 /// Waits until a process has ended.
 pub fn ended(pid: u32) {
-    let status = status_of(pid);
-    eventually("the process ends", || is_gone(&status).then_some(()));
+    let Some(process) = Process::of(pid) else { return };
+    eventually("the process ends", || process.is_gone().then_some(()));
 }
 
-fn status_of(pid: u32) -> PathBuf {
-    PathBuf::from(format!("/proc/{pid}/status"))
+/// A process that is no child of the test. Its number may be another one's once it has ended, so its file in `/proc` is held
+/// open: that stays its own.
+pub struct Process {
+    pid: u32,
+    status: File,
 }
 
-/// Its locks are held until the last of its threads is gone, and its first one may be a zombie before that.
-fn is_gone(status: &Path) -> bool {
-    let threads = || fs::read_dir(status.with_file_name("task")).map_or(0, Iterator::count);
-    fs::read_to_string(status).map_or(true, |status| status.contains("State:\tZ") && threads() <= 1)
+impl Process {
+    fn of(pid: u32) -> Option<Process> {
+        Some(Process { pid, status: File::open(format!("/proc/{pid}/status")).ok()? })
+    }
+
+    /// Its locks are held until the last of its threads is gone, and its first one may be a zombie before that.
+    fn is_gone(&self) -> bool {
+        let mut text = String::new();
+        let read = (&self.status).rewind().and_then(|()| (&self.status).read_to_string(&mut text));
+        let threads = || fs::read_dir(format!("/proc/{}/task", self.pid)).map_or(0, Iterator::count);
+        read.is_err() || text.contains("State:\tZ") && threads() <= 1
+    }
+
+    pub fn kill(&self) {
+        if !self.is_gone() {
+            signal(self.pid, "KILL");
+        }
+    }
 }
