@@ -2,7 +2,8 @@
 //! have cached: no obedient crawler is accused, and each violator is caught once all is well. Then all instances have the
 //! same marks of clients and the same pause, whatever was said of them in between.
 //!
-//! `EXCHANGE_LIVES=100000` plays more of them; `EXCHANGE_SEED=N` one alone, and says what happens where it fails.
+//! `EXCHANGE_LIVES=100000` plays more of them, from `EXCHANGE_FIRST=N` on; `EXCHANGE_SEED=N` one alone, and says what happens
+//! where it fails.
 
 mod crawlers;
 mod trouble;
@@ -261,7 +262,7 @@ fn in_random_lives_no_obedient_crawler_is_accused_and_violators_are_caught() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let (first, count) = match number("EXCHANGE_SEED") {
         Some(seed) => (seed, 1),
-        None => (1, number("EXCHANGE_LIVES").unwrap_or(20)),
+        None => (number("EXCHANGE_FIRST").unwrap_or(1), number("EXCHANGE_LIVES").unwrap_or(20)),
     };
     let (mut worst, mut slowest, mut all) = (0, 0, Tally::default());
     for seed in first..first + count {
