@@ -41,6 +41,18 @@ fn write(directory: &Path, site: &str, rule: &str, mode: &str) {
     fs::write(directory.join(format!("{site}.yaml")), text).expect("written");
 }
 
+fn started(policies: &Path, (store, remembered): (&StateStore, &Remembered)) -> Arc<SiteManager> {
+    let options = SiteOptions {
+        policies: policies.to_owned(),
+        strict: false,
+        may_be_missing: false,
+        origins: KnownOrigins::default(),
+        published_proof: false,
+    };
+    let live = SiteManager::start(options, (store, remembered), Registry::builtin(), START);
+    live.unwrap_or_else(|error| panic!("{error}"))
+}
+
 impl World {
     fn new() -> World {
         let directory = tempfile::tempdir().expect("a directory");
@@ -48,15 +60,7 @@ impl World {
             write(directory.path(), site, "/a", "observe");
         }
         let (store, remembered) = StateStore::in_memory_only();
-        let options = SiteOptions {
-            policies: directory.path().to_owned(),
-            strict: false,
-            may_be_missing: false,
-            origins: KnownOrigins::default(),
-            published_proof: false,
-        };
-        let live = SiteManager::start(options, (&store, &remembered), Registry::builtin(), START);
-        let live = live.unwrap_or_else(|error| panic!("{error}"));
+        let live = started(directory.path(), (&store, &remembered));
         let (is_away, published) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
         live.announce_through(Box::new(Told { is_away: is_away.clone(), published: published.clone() }));
         World { directory, live, is_away, published }
@@ -154,15 +158,7 @@ fn a_version_first_heard_of_elsewhere_is_stored_once_it_is_published() {
     write(directory.path(), "one", "/a", "observe");
     let now = || Moment { now: START, lived: Duration::ZERO };
     let (store, remembered) = StateStore::open(Some(state.path()), Arc::new(now)).expect("no other owner");
-    let options = SiteOptions {
-        policies: directory.path().to_owned(),
-        strict: false,
-        may_be_missing: false,
-        origins: KnownOrigins::default(),
-        published_proof: false,
-    };
-    let live = SiteManager::start(options, (&store, &remembered), Registry::builtin(), START);
-    let live = live.unwrap_or_else(|error| panic!("{error}"));
+    let live = started(directory.path(), (&store, &remembered));
     store.begin(Vec::new()).expect("begun");
     let is_stored = || {
         let facts = StateStore::read(state.path(), START).expect("readable");
