@@ -1,11 +1,10 @@
 //! The overview of a full history, and the page: 50 sites and 300 crawlers with as many days as are kept of so many, and
 //! 400 days of 5 sites. What the page of violations reads of all samples that are kept.
 
-use crawlgate::admin::dashboard::{Overview, Period, report_page};
-use crawlgate::clock::Moment;
-use crawlgate::crawlers::Registry;
-use crawlgate::state::StateStore;
-use crawlgate::state::history::{Counts, HistoryBatch, HistoryReader, Sample, SampleFilter};
+use crawlgate::internals::admin::dashboard::{Overview, Period, report_page};
+use crawlgate::internals::clock::Moment;
+use crawlgate::internals::state::StateStore;
+use crawlgate::internals::state::history::{Counts, HistoryBatch, HistoryReader, Sample, SampleFilter};
 use crawlgate::time::Timestamp;
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -63,7 +62,6 @@ fn filled(directory: &std::path::Path, sites: usize, days: i64) -> HistoryReader
 }
 
 fn overview(criterion: &mut Criterion) {
-    let registry = Registry::builtin();
     for (sites, days, shown) in [(50, 35, [30, 400]), (5, 400, [30, 400])] {
         let directory = tempfile::tempdir().expect("a directory");
         let history = filled(directory.path(), sites, days);
@@ -72,7 +70,7 @@ fn overview(criterion: &mut Criterion) {
             let period = Period::days(period, NOW);
             criterion.bench_function(&name, |bencher| {
                 bencher.iter(|| {
-                    let overview = Overview::read(&history, period, registry).expect("an overview");
+                    let overview = Overview::read(&history, period).expect("an overview");
                     black_box(report_page(&overview).expect("a page"))
                 });
             });

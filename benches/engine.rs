@@ -1,12 +1,12 @@
 //! What the engine costs: judging, identification, tags, compiling. `cargo bench --no-default-features`.
 
 use crawlgate::crawlers::Registry;
-use crawlgate::policy::model::OriginTags;
-use crawlgate::policy::site::{Sent, combine};
-use crawlgate::policy::{Site, SiteEntry, Snapshot};
-use crawlgate::robots::TargetScratch;
+use crawlgate::internals::policy::model::OriginTags;
+use crawlgate::internals::policy::site::{Sent, combine};
+use crawlgate::internals::policy::{Site, SiteEntry, Snapshot};
+use crawlgate::internals::robots::TargetScratch;
+use crawlgate::internals::verdict::{CachedVersions, Facts, Identity, Scratch, decide, load};
 use crawlgate::time::Timestamp;
-use crawlgate::verdict::{CachedVersions, Facts, Identity, Scratch, decide, load};
 use crawlgate::yaml::Source;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use http::{HeaderMap, HeaderName, HeaderValue};

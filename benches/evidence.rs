@@ -4,10 +4,10 @@
 //! `cargo bench --bench evidence -- --entries 10000000` writes a log of ten million entries into a temporary directory
 //! (about 10 GB) and exports a case of 1,000. `--keep DIR` keeps the log there and uses it again.
 
-use crawlgate::evidence::{
+use crawlgate::internals::evidence::{
     Bounds, CaseSpan, ChainName, Evidence, Hash, OpenLog, Record, open_existing, time_text, write_case,
 };
-use crawlgate::settings::AddressDetail;
+use crawlgate::internals::settings::AddressDetail;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -3,9 +3,9 @@
 //! `cargo bench --no-default-features --bench history`.
 
 use crawlgate::crawlers::Registry;
-use crawlgate::history::{Current, Horizon, PublicationLog, Published, VersionStore};
-use crawlgate::policy::model::HostPattern;
-use crawlgate::policy::{HostHistories, Version};
+use crawlgate::internals::policy::model::HostPattern;
+use crawlgate::internals::policy::{HostHistories, Version};
+use crawlgate::internals::publications::{Current, Horizon, PublicationLog, Published, VersionStore};
 use crawlgate::time::Timestamp;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use std::hint::black_box;

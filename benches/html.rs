@@ -1,8 +1,8 @@
 //! What rewriting a page costs beside passing it on: a page of a megabyte in pieces as they come from a socket.
 //! `cargo bench --no-default-features --features html --bench html`.
 
-use crawlgate::html::{Marks, Page};
 use crawlgate::indexing::{Tags, parse_lines};
+use crawlgate::internals::html::{Marks, Page};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::fmt::Write;
 use std::hint::black_box;

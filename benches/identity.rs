@@ -2,10 +2,10 @@
 //! has seen before.
 
 use crawlgate::crawlers::{Claim, Registry};
-use crawlgate::identity::{Claimed, NetworkTable, Proofs, Uses};
-use crawlgate::state::StateStore;
+use crawlgate::internals::identity::{Claimed, NetworkTable, Proofs, Uses};
+use crawlgate::internals::state::StateStore;
+use crawlgate::internals::verdict::Identity;
 use crawlgate::time::Timestamp;
-use crawlgate::verdict::Identity;
 use criterion::{Criterion, criterion_group, criterion_main};
 use ipnet::IpNet;
 use std::hint::black_box;
@@ -66,7 +66,7 @@ fn flood(c: &mut Criterion) {
             black_box(finding)
         });
     });
-    println!("addresses in the table after the flood: {}", proofs.names.len());
+    println!("addresses in the table after the flood: {}", proofs.names.count());
 }
 
 criterion_group!(benches, table, flood);

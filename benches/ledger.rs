@@ -1,12 +1,16 @@
 //! What the ledger adds to a request: what a crawler may hold, looked up on hosts that many crawlers visit; and what a
 //! person's request pays for it. `cargo bench --bench ledger`.
 
-use crawlgate::clock::Clock;
 use crawlgate::crawlers::Registry;
-use crawlgate::ledger::Ledger;
-use crawlgate::policy::{HostHistories, HostHistory, ParsedVersion, Site, SiteEntry, Snapshot, SupersededVersion};
+use crawlgate::internals::clock::Clock;
+use crawlgate::internals::ledger::Ledger;
+use crawlgate::internals::policy::{
+    HostHistories, HostHistory, ParsedVersion, Site, SiteEntry, Snapshot, SupersededVersion,
+};
+use crawlgate::internals::verdict::{
+    Behaviour, CachedVersions, Case, Claimant, Facts, Identity, Scratch, decide_for, load,
+};
 use crawlgate::time::Timestamp;
-use crawlgate::verdict::{Behaviour, CachedVersions, Case, Claimant, Facts, Identity, Scratch, decide_for, load};
 use crawlgate::yaml::Source;
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -87,7 +91,7 @@ fn requests(criterion: &mut Criterion) {
                 let facts = black_box(&facts);
                 let claimant = Claimant::of(&snapshot, registry, facts).expect("a site has the host");
                 let (cached_versions, visit) = ledger.look(registry, claimant, facts.host, moment);
-                ledger.visited(claimant.entry, facts.host, visit, moment.now);
+                ledger.note_request(claimant.entry, facts.host, visit, moment.now);
                 let case = Case { registry, facts: *facts, claimant, cached_versions };
                 decide_for(&case, Behaviour::default(), &mut scratch)
             });
@@ -96,7 +100,7 @@ fn requests(criterion: &mut Criterion) {
         group.bench_function(format!("{name}, the ledger alone"), |bencher| {
             bencher.iter(|| {
                 let (cached_versions, visit) = ledger.look(registry, claimant, black_box(b"host-77.example"), moment);
-                ledger.visited(claimant.entry, b"host-77.example", visit, moment.now);
+                ledger.note_request(claimant.entry, b"host-77.example", visit, moment.now);
                 cached_versions
             });
         });

@@ -5,7 +5,8 @@
 //! each question. texting_robots reads it for one agent, and robotxt too; both then answer any number of questions.
 //! Ours reads it for all agents and prepares the rules of a group when first asked.
 
-use crawlgate::robots::{Dialect, File, Pattern, Reading, Rule, RuleSet, TargetScratch};
+use crawlgate::internals::robots::{RuleSet, TargetScratch};
+use crawlgate::robots::{Dialect, File, Pattern, Reading, Rule};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fmt::Write;

@@ -2,11 +2,11 @@
 //! eight. And what the count of the server's answer costs beside it, which one server alone needs as well. An address is chosen
 //! among in the same way whether servers are given as addresses or by name.
 
-use crawlgate::clock::Clock;
 use crawlgate::crawlers::Registry;
-use crawlgate::settings::{Balance, OriginSettings, PlaceSettings, ServerAddress};
-use crawlgate::telemetry::{Events, Metrics};
-use crawlgate::upstreams::{Attempts, Upstreams, Wanted};
+use crawlgate::internals::clock::Clock;
+use crawlgate::internals::settings::{Balance, OriginSettings, PlaceSettings, ServerAddress};
+use crawlgate::internals::telemetry::{Events, Metrics};
+use crawlgate::internals::upstreams::{Attempts, Upstreams, Wanted};
 use criterion::{Criterion, criterion_group, criterion_main};
 use futures_util::FutureExt;
 use std::hint::black_box;

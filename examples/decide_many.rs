@@ -2,9 +2,9 @@
 //! so what one costs: `decide_many KIND N`. Without arguments it prints the kinds.
 
 use crawlgate::crawlers::Registry;
-use crawlgate::policy::{SiteEntry, Snapshot};
+use crawlgate::internals::policy::{SiteEntry, Snapshot};
+use crawlgate::internals::verdict::{CachedVersions, Facts, Identity, Scratch, decide, load};
 use crawlgate::time::Timestamp;
-use crawlgate::verdict::{CachedVersions, Facts, Identity, Scratch, decide, load};
 use crawlgate::yaml::Source;
 use std::fmt::Write;
 use std::hint::black_box;

@@ -9,12 +9,12 @@
 //! The words in capitals after DIRECTORY are addresses with ports. The configurations name their files relative to
 //! DIRECTORY. What cannot be said in them as the policy says it is refused, and not left out.
 //!
-//! `crawlgate::export` writes what crawlers and paths are concerned with, as `crawlgate export` does. This file adds the
+//! `crawlgate::internals::export` writes what crawlers and paths are concerned with, as `crawlgate export` does. This file adds the
 //! frames. The configurations do less than crawlgate: `Rules::left_out` lists what.
 
 use crawlgate::crawlers::{Purpose, Registry};
-use crawlgate::export::{Files, Rules, Style, haproxy_part, nginx_parts};
-use crawlgate::verdict::load;
+use crawlgate::internals::export::{Files, Rules, Style, haproxy_part, nginx_parts};
+use crawlgate::internals::verdict::load;
 use crawlgate::yaml::Source;
 use std::fmt::Write as _;
 use std::fs;
@@ -99,7 +99,7 @@ fn read(file: &str) -> Result<Rules, String> {
     if rules.pause.as_ref().is_some_and(|(_, is_for_all)| *is_for_all) {
         return Err("only a pause for crawlers is compared".into());
     }
-    let is_typed = |tag: &crawlgate::export::TagRule| {
+    let is_typed = |tag: &crawlgate::internals::export::TagRule| {
         let when = &tag.when;
         let is_by_type = when.paths.is_empty() && when.status.is_empty() && tag.unless.is_none();
         is_by_type && !when.types.is_empty() && tag.lines.len() == 1

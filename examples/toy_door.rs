@@ -5,16 +5,18 @@
 //! echo 'GET shop.example /private/ GPTBot/1.2' | cargo run --example toy_door -- examples/axum-policies
 //! ```
 
-use crawlgate::clock::Clock;
 use crawlgate::crawlers::Registry;
-use crawlgate::forwarding::Peer;
-use crawlgate::identity::Proofs;
-use crawlgate::judge::Logs;
-use crawlgate::policy::origin::OriginFile;
-use crawlgate::requests::{Connection, EndedBy, HeadFields, Next, RequestHead, RequestSettings, Requests, Sent};
-use crawlgate::sites::{KnownOrigins, SiteOptions};
-use crawlgate::state::StateStore;
-use crawlgate::upkeep::JudgeParts;
+use crawlgate::internals::clock::Clock;
+use crawlgate::internals::forwarding::Peer;
+use crawlgate::internals::identity::Proofs;
+use crawlgate::internals::judge::Logs;
+use crawlgate::internals::policy::origin::OriginFile;
+use crawlgate::internals::requests::{
+    Connection, EndedBy, HeadFields, Next, RequestHead, RequestSettings, Requests, Sent,
+};
+use crawlgate::internals::sites::{KnownOrigins, SiteOptions};
+use crawlgate::internals::state::StateStore;
+use crawlgate::internals::upkeep::JudgeParts;
 use http::HeaderMap;
 use std::borrow::Cow;
 use std::io::{self, BufRead};
@@ -25,20 +27,9 @@ use std::sync::Arc;
 struct Line<'a>([&'a [u8]; 4]);
 
 impl RequestHead for Line<'_> {
-    fn method(&self) -> &[u8] {
-        self.0[0]
-    }
-    fn host(&self) -> &[u8] {
-        self.0[1]
-    }
-    fn target(&self) -> &[u8] {
-        self.0[2]
-    }
-    fn http(&self) -> &'static str {
-        "line"
-    }
     fn fields(&self) -> HeadFields<'_> {
-        HeadFields { user_agent: Some(self.0[3]), ..HeadFields::default() }
+        let [method, host, target, user_agent] = self.0;
+        HeadFields { method, host, target, http: "line", user_agent: Some(user_agent), ..HeadFields::default() }
     }
     fn forwarded_for(&self) -> impl DoubleEndedIterator<Item = &[u8]> {
         std::iter::empty()
@@ -63,7 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (judge, recorder) = (gate.judge.clone(), gate.recorder.clone());
     let requests = Requests::new(judge, recorder, gate.clock.clone(), RequestSettings::default());
 
-    let connection = Connection::from(Peer { address: None, is_trusted: false, is_tls: false });
+    let connection = Connection::from(Peer::default());
     for line in io::stdin().lock().lines() {
         let line = line?;
         let mut words = line.splitn(4, ' ').map(str::as_bytes);

@@ -1,13 +1,12 @@
-//! A table by hash that holds so much at the most: what is remembered of single crawlers and addresses. Where it is
-//! full, what is over goes, and where that is not enough, what is over the soonest.
-//!
-//! Knows hashes and when an entry is over; knows nothing of what the entries are.
+//! [`Bounded`]: a hash table with a maximum number of entries, for what is remembered of single crawlers and addresses. When
+//! the table is full, entries whose time is over are removed first, then those whose time ends soonest.
 
+use crate::locks::lock;
 use ahash::RandomState;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// Parts of a table with a lock each.
 pub const SHARDS: usize = 16;
@@ -164,11 +163,6 @@ impl<V: Ends> Bounded<V> {
     fn shard(&self, hash: u64) -> MutexGuard<'_, Shard<V>> {
         lock(&self.shards[(hash >> 32) as usize % SHARDS])
     }
-}
-
-// What a panic could leave behind is an entry more or less: better a table than none.
-fn lock<V>(shard: &Mutex<Shard<V>>) -> MutexGuard<'_, Shard<V>> {
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Makes room for one more where there is none, and says how many went. An eighth at least, so that it is not done for

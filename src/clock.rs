@@ -1,14 +1,15 @@
 //! The clock of the running server. A [`Moment`] has two measures: the wall clock, and the time that crawlgate lived
-//! through. They differ when the clock is set or the machine sleeps. Must not know requests or policies.
+//! through. They differ when the clock is set or the machine sleeps.
 //!
 //! A clock file may shift both (`crawlgate run --clock`), so that tests see a day pass. `server` refuses it unless every
 //! listener is on loopback.
 
+use crate::locks::lock;
+use crate::threads::spawn;
 use crate::time::Timestamp;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 /// How often a clock file is read.
@@ -54,14 +55,9 @@ pub struct Moment {
     pub lived: Duration,
 }
 
-/// Seconds on top of the machine's own.
-#[derive(Debug, Default)]
-struct Shift {
-    /// On both measures: as if so much time had passed.
-    lived: AtomicI64,
-    /// On the wall clock alone: as if it had been set.
-    set: AtomicI64,
-}
+/// Seconds on top of the machine's own: on both measures, as if so much time had passed, and on the wall clock alone, as if
+/// it had been set.
+type Shift = Mutex<(i64, i64)>;
 
 impl Default for Clock {
     fn default() -> Clock {
@@ -77,19 +73,20 @@ impl Clock {
     /// The file cannot be read or understood.
     pub fn following(file: &Path) -> Result<Clock, ClockError> {
         let shift = Arc::new(Shift::default());
-        shift.read(file)?;
+        read(file, &shift)?;
         let (followed, file): (_, PathBuf) = (Arc::downgrade(&shift), file.to_owned());
         let follow = move || {
             while let Some(shift) = followed.upgrade() {
                 // A file that is being written is read whole the next time.
-                if let Ok(true) = shift.read(&file) {
-                    tracing::warn!(lived = shift.lived(), set = shift.set(), "the developer's clock was moved");
+                if let Ok(true) = read(&file, &shift) {
+                    let (lived, set) = *lock(&shift);
+                    tracing::warn!(lived, set, "the developer's clock was moved");
                 }
                 drop(shift);
                 std::thread::sleep(LOOK);
             }
         };
-        std::thread::Builder::new().name("clock".into()).spawn(follow).map_err(ClockError::Thread)?;
+        spawn("clock", follow).map_err(ClockError::Thread)?;
         Ok(Clock { began: Instant::now(), before: Duration::ZERO, shift: Some(shift) })
     }
 
@@ -101,15 +98,14 @@ impl Clock {
 
     /// What time it is.
     pub fn now(&self) -> SystemTime {
-        shifted(self.shift.as_deref().map_or(0, Shift::wall))
+        self.read(self.began).0
     }
 
     /// What time it is, and how much time was lived through until an instant that is about now.
     pub fn read(&self, until: Instant) -> (SystemTime, Duration) {
         let lived = self.before.saturating_add(until.saturating_duration_since(self.began));
         let Some(shift) = &self.shift else { return (SystemTime::now(), lived) };
-        // The shift is read once: both measures must know of the same day.
-        let (more, set) = (shift.lived(), shift.set());
+        let (more, set) = *lock(shift);
         (shifted(more + set), lived.saturating_add(Duration::from_secs(u64::try_from(more).unwrap_or(0))))
     }
 
@@ -125,31 +121,12 @@ fn shifted(seconds: i64) -> SystemTime {
     if seconds < 0 { now.checked_sub(by) } else { now.checked_add(by) }.unwrap_or(now)
 }
 
-impl Shift {
-    fn wall(&self) -> i64 {
-        self.lived() + self.set()
-    }
-
-    fn lived(&self) -> i64 {
-        self.lived.load(Ordering::Acquire)
-    }
-
-    fn set(&self) -> i64 {
-        self.set.load(Ordering::Acquire)
-    }
-
-    /// Reads the file. Returns whether the shift changed.
-    fn read(&self, file: &Path) -> Result<bool, ClockError> {
-        let name = || file.display().to_string();
-        let text = fs::read_to_string(file).map_err(|source| ClockError::Read { file: name(), source })?;
-        let (lived, set) = parse(&text).ok_or_else(|| ClockError::Malformed { file: name() })?;
-        if (lived, set) == (self.lived(), self.set()) {
-            return Ok(false);
-        }
-        self.lived.store(lived, Ordering::Release);
-        self.set.store(set, Ordering::Release);
-        Ok(true)
-    }
+/// Reads a clock file. Returns whether the shift changed.
+fn read(file: &Path, shift: &Shift) -> Result<bool, ClockError> {
+    let name = || file.display().to_string();
+    let text = fs::read_to_string(file).map_err(|source| ClockError::Read { file: name(), source })?;
+    let new = parse(&text).ok_or_else(|| ClockError::Malformed { file: name() })?;
+    Ok(std::mem::replace(&mut *lock(shift), new) != new)
 }
 
 /// `lived 25h set -2h`, in seconds.

@@ -1,6 +1,6 @@
-//! Questions to DNS. [`Dns`] asks for proof: an answer is definite or it is none, and a timeout, SERVFAIL or a refusal says
-//! nothing about an address. [`addresses_of_host`] finds a server as other programs find it, with `/etc/hosts`. Nothing is
-//! cached here, because each answer is to be a new one. Must not know crawlers, nor who asks.
+//! Questions to DNS. [`Dns`] asks for proof: a timeout, SERVFAIL or a refusal says nothing about an address.
+//! [`addresses_of_host`] finds a server as other programs find it, with `/etc/hosts`. Nothing is cached here, because each
+//! answer is to be a new one.
 
 use hickory_resolver::config::{
     ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
@@ -25,15 +25,6 @@ const NO_TTL: Duration = Duration::ZERO;
 /// How long addresses count that do not come from DNS.
 const UNTIMED: Duration = Duration::from_secs(30);
 
-/// A name server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NameServer {
-    /// Those of the system: `/etc/resolv.conf`.
-    System,
-    /// This one.
-    At(SocketAddr),
-}
-
 /// What DNS said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DnsAnswer<T> {
@@ -49,19 +40,12 @@ pub enum DnsAnswer<T> {
 pub struct Dns(TokioResolver);
 
 impl Dns {
-    /// That asks these servers.
+    /// That asks these servers; without any, those of the system (`/etc/resolv.conf`).
     ///
     /// # Errors
     /// The system's configuration cannot be read.
-    pub fn new(servers: &[NameServer]) -> Result<Dns, NetError> {
-        let named: Vec<NameServerConfig> = servers
-            .iter()
-            .filter_map(|server| match server {
-                NameServer::At(address) => Some(name_server(*address)),
-                NameServer::System => None,
-            })
-            .collect();
-        resolver(named).map(Dns)
+    pub fn new(servers: &[SocketAddr]) -> Result<Dns, NetError> {
+        resolver(servers).map(Dns)
     }
 
     /// The names of an address.
@@ -76,15 +60,10 @@ impl Dns {
     /// The addresses of a name, of the same kind as `like`.
     pub async fn addresses_of(&self, name: &str, like: IpAddr) -> DnsAnswer<IpAddr> {
         let kind = if like.is_ipv4() { RecordType::A } else { RecordType::AAAA };
-        let record = |data: &RData| match data {
-            RData::A(address) => Some(IpAddr::V4(address.0)),
-            RData::AAAA(address) => Some(IpAddr::V6(address.0)),
-            _ => None,
-        };
         match Name::from_utf8(name) {
             Ok(mut name) => {
                 name.set_fqdn(true);
-                self.ask(name, kind, record).await
+                self.ask(name, kind, RData::ip_addr).await
             }
             // A name that cannot be asked for leads nowhere.
             Err(_) => DnsAnswer::Nothing(NO_TTL),
@@ -149,7 +128,7 @@ pub async fn addresses_of_host(host: &str, servers: &[SocketAddr]) -> Result<Hos
     if let Some(addresses) = in_hosts_file(host) {
         return Ok(HostAddresses { addresses, ttl: UNTIMED });
     }
-    match asked(host, servers.iter().copied().map(name_server).collect()).await {
+    match asked(host, servers).await {
         Err(_) if servers.is_empty() => of_system(host).await,
         result => result,
     }
@@ -174,36 +153,34 @@ fn in_hosts_file(host: &str) -> Option<Vec<IpAddr>> {
     (!addresses.is_empty()).then_some(addresses)
 }
 
-async fn asked(host: &str, servers: Vec<NameServerConfig>) -> Result<HostAddresses, HostLookupError> {
+async fn asked(host: &str, servers: &[SocketAddr]) -> Result<HostAddresses, HostLookupError> {
     let mut name = Name::from_utf8(host).map_err(NetError::from)?;
     // Search domains are those of the system's configuration.
     name.set_fqdn(!servers.is_empty());
     let resolver = resolver(servers)?;
     let lookup = tokio::time::timeout(TIME, resolver.lookup_ip(name)).await.map_err(|_| HostLookupError::Time)?;
     let found = lookup?;
-    let addresses: Vec<IpAddr> = found.iter().collect();
     let ttl = found.as_lookup().answers().iter().map(|answer| answer.ttl).min().unwrap_or_default();
-    match addresses.is_empty() {
-        true => Err(HostLookupError::NoAddress),
-        false => Ok(HostAddresses { addresses, ttl: Duration::from_secs(ttl.into()) }),
-    }
+    at_least_one(found.iter().collect(), Duration::from_secs(ttl.into()))
+}
+
+fn at_least_one(addresses: Vec<IpAddr>, ttl: Duration) -> Result<HostAddresses, HostLookupError> {
+    if addresses.is_empty() { Err(HostLookupError::NoAddress) } else { Ok(HostAddresses { addresses, ttl }) }
 }
 
 /// The system's resolver may hang for minutes.
 async fn of_system(host: &str) -> Result<HostAddresses, HostLookupError> {
     let lookup = tokio::time::timeout(TIME, tokio::net::lookup_host((host, 0))).await;
-    let addresses: Vec<IpAddr> = lookup.map_err(|_| HostLookupError::Time)??.map(|address| address.ip()).collect();
-    match addresses.is_empty() {
-        true => Err(HostLookupError::NoAddress),
-        false => Ok(HostAddresses { addresses, ttl: UNTIMED }),
-    }
+    let found = lookup.map_err(|_| HostLookupError::Time)??;
+    at_least_one(found.map(|address| address.ip()).collect(), UNTIMED)
 }
 
 /// That asks these servers; without any, those of the system.
-fn resolver(servers: Vec<NameServerConfig>) -> Result<TokioResolver, NetError> {
+fn resolver(servers: &[SocketAddr]) -> Result<TokioResolver, NetError> {
     let mut builder = if servers.is_empty() {
         TokioResolver::builder_tokio()?
     } else {
+        let servers = servers.iter().copied().map(name_server).collect();
         let config = ResolverConfig::from_parts(None, Vec::new(), servers);
         Resolver::builder_with_config(config, TokioRuntimeProvider::default())
     };

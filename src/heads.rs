@@ -1,5 +1,5 @@
 //! Heads of requests and responses as every door reads them: the host, the target in origin form, the content type, the
-//! licence token; the type that a response most likely has; ids of requests and traces. Knows `http::HeaderMap` and octets; must not know Pingora, nor what anything is read for.
+//! licence token; the type that a response most likely has; ids of requests and traces.
 
 mod likely_type;
 mod trace;
@@ -7,23 +7,13 @@ mod trace;
 pub use likely_type::likely_type;
 pub use trace::{is_request_id, trace_id};
 
-use crate::indexing::octets;
-use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
+use http::{HeaderName, HeaderValue, Version};
 use std::borrow::Cow;
 
 /// The user agent of crawlgate's own requests.
 pub const OWN_AGENT: &str = concat!("crawlgate/", env!("CARGO_PKG_VERSION"));
 /// The field that policies are attached by.
 pub const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
-
-/// The host that a request asks for: the Host field, else the authority of its target (`:authority` in HTTP/2). Empty
-/// in some HTTP/1.0 requests.
-pub fn host<'a>(headers: &'a HeaderMap, authority: Option<&'a str>) -> &'a [u8] {
-    match headers.get(header::HOST) {
-        Some(host) => host.as_bytes().trim_ascii(),
-        None => authority.unwrap_or_default().as_bytes(),
-    }
-}
 
 /// Whether this is a host with or without a port, in the characters of RFC 3986 section 3.2.2. Without escapes, which no
 /// client sends and not every server decodes, and without empty labels, as in every name of DNS: a dot may end it.
@@ -96,27 +86,16 @@ pub fn origin_form(target: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// The content type of a response, which should be one. Of several lines each crawler and browser takes another one:
-/// they are joined, as lines of one field are (RFC 9110 section 5.3).
-pub fn content_types(headers: &HeaderMap) -> Option<Cow<'_, [u8]>> {
-    joined(headers.get_all(header::CONTENT_TYPE).iter().map(HeaderValue::as_bytes))
-}
-
 /// Whether a content type is that of server-sent events, which go on until the client leaves.
 pub fn is_event_stream(content_type: &[u8]) -> bool {
     let kind = content_type.split(|octet| *octet == b';').next().unwrap_or_default();
     kind.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
 }
 
-/// Lines of one field as one line.
+/// Lines of one field as one line (RFC 9110 section 5.3). Of several content types each crawler and browser takes another one.
 pub fn joined<'a>(mut lines: impl Iterator<Item = &'a [u8]>) -> Option<Cow<'a, [u8]>> {
     let first = Cow::Borrowed(lines.next()?);
     Some(lines.fold(first, |joined, line| Cow::Owned([&joined, b", ".as_slice(), line].concat())))
-}
-
-/// Whether a request carries a licence token. The token is not looked into.
-pub fn has_license_token(headers: &HeaderMap) -> bool {
-    headers.get_all(header::AUTHORIZATION).iter().any(|line| is_license_token(line.as_bytes()))
 }
 
 /// Whether this value of Authorization is a licence token: `License TOKEN`, the scheme in any case (RFC 9110 section
@@ -146,20 +125,10 @@ impl<'a> SignatureFields<'a> {
     }
 }
 
-/// The signature of a request (RFC 9421), if it has one. Each field is taken from one line.
-pub fn signature<'a>(headers: &'a HeaderMap) -> Option<SignatureFields<'a>> {
-    const INPUT: HeaderName = HeaderName::from_static("signature-input");
-    let text = |value: &'a HeaderValue| value.to_str().unwrap_or_default();
-    // Nearly every request goes without.
-    let input = headers.get(&INPUT)?;
-    let field = |name: &str| headers.get(name).map(text).unwrap_or_default();
-    SignatureFields { input: text(input), signature: field("signature"), agent: field("signature-agent") }.if_present()
-}
-
 /// Lines of X-Robots-Tag as field values, one each. They are never folded into one: a scope would swallow the lines
 /// that follow it.
 pub fn tag_values(lines: &[String]) -> impl Iterator<Item = HeaderValue> {
-    lines.iter().filter_map(|line| match HeaderValue::from_bytes(&octets(line)) {
+    lines.iter().filter_map(|line| match HeaderValue::from_bytes(line.as_bytes()) {
         Ok(value) => Some(value),
         Err(_) => {
             tracing::warn!(%line, "a tag cannot be written as a field value; the response goes without it");
@@ -199,41 +168,22 @@ mod tests {
     }
 
     #[test]
-    fn host_field_outranks_authority() {
-        let mut headers = HeaderMap::new();
-        assert_eq!(host(&headers, None), b"");
-        assert_eq!(host(&headers, Some("b.example")), b"b.example");
-        headers.insert(header::HOST, HeaderValue::from_static(" a.example:80 "));
-        assert_eq!(host(&headers, Some("b.example")), b"a.example:80");
-    }
-
-    #[test]
     fn several_content_types_are_joined() {
-        let mut headers = HeaderMap::new();
-        assert_eq!(content_types(&headers), None);
-        headers.append(header::CONTENT_TYPE, HeaderValue::from_static("text/html"));
-        assert!(matches!(content_types(&headers), Some(Cow::Borrowed(b"text/html"))));
-        headers.append(header::CONTENT_TYPE, HeaderValue::from_static("image/png"));
-        assert_eq!(content_types(&headers).as_deref(), Some(b"text/html, image/png".as_slice()));
+        let joined = |lines: &[&'static str]| joined(lines.iter().map(|line| line.as_bytes()));
+        assert_eq!(joined(&[]), None);
+        assert!(matches!(joined(&["text/html"]), Some(Cow::Borrowed(b"text/html"))));
+        assert_eq!(joined(&["text/html", "image/png"]).as_deref(), Some(b"text/html, image/png".as_slice()));
     }
 
     #[test]
     fn license_token_is_seen_in_any_case() {
-        let has = |lines: &[&'static str]| {
-            let mut headers = HeaderMap::new();
-            for line in lines {
-                headers.append(header::AUTHORIZATION, HeaderValue::from_static(line));
-            }
-            has_license_token(&headers)
-        };
+        let has = |line: &str| is_license_token(line.as_bytes());
         for line in ["License abc", "license abc", "LICENSE   a.b.c==", " License abc "] {
-            assert!(has(&[line]), "{line:?}");
+            assert!(has(line), "{line:?}");
         }
         for line in ["License", "License ", "Licensed abc", "Bearer abc", "Basic TGljZW5zZQ==", "", "License\tabc"] {
-            assert!(!has(&[line]), "{line:?}");
+            assert!(!has(line), "{line:?}");
         }
-        assert!(has(&["Basic abc", "License abc"]));
-        assert!(!has(&[]));
     }
 
     #[test]

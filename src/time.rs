@@ -3,17 +3,16 @@
 
 mod zone;
 
-pub use zone::{Recurrence, Zone};
+pub(crate) use zone::{Recurrence, Zone};
 
-use serde::de::{self, Visitor};
-use serde::{Deserialize, Deserializer, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Whole seconds since 1970-01-01T00:00:00Z. Written as such where only crawlgate reads; what people and their programs
-/// read has [`rfc3339`]. Either is understood.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
-#[serde(transparent)]
+/// Whole seconds since 1970-01-01T00:00:00Z. Written as such where only crawlgate reads, and as RFC 3339 where people and
+/// their programs read. Either is understood.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "Spelling")]
 pub struct Timestamp(pub i64);
 
 /// 9999-12-31T23:59:59Z.
@@ -52,7 +51,7 @@ impl Timestamp {
     }
 
     /// Its day in UTC: `2026-11-22`.
-    pub fn day(self) -> String {
+    pub(crate) fn day(self) -> String {
         self.to_string().chars().take(10).collect()
     }
 
@@ -82,7 +81,10 @@ impl From<SystemTime> for Timestamp {
 ///
 /// # Errors
 /// Those of the serializer.
-pub fn rfc3339<M: Copy + Into<Option<Timestamp>>, S: Serializer>(moment: &M, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn rfc3339<M: Copy + Into<Option<Timestamp>>, S: Serializer>(
+    moment: &M,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     let moment: Option<Timestamp> = (*moment).into();
     match moment {
         Some(moment) => serializer.collect_str(&moment),
@@ -90,33 +92,27 @@ pub fn rfc3339<M: Copy + Into<Option<Timestamp>>, S: Serializer>(moment: &M, ser
     }
 }
 
-impl<'de> Deserialize<'de> for Timestamp {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
-        struct Moment;
-        impl Visitor<'_> for Moment {
-            type Value = Timestamp;
+/// A moment in either spelling.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "seconds since 1970, or a moment as in RFC 3339, were expected")]
+enum Spelling {
+    Seconds(i64),
+    Text(String),
+}
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("seconds since 1970, or a moment as in RFC 3339")
-            }
+impl TryFrom<Spelling> for Timestamp {
+    type Error = String;
 
-            fn visit_i64<E: de::Error>(self, seconds: i64) -> Result<Timestamp, E> {
-                Ok(Timestamp(seconds))
-            }
-
-            fn visit_u64<E: de::Error>(self, seconds: u64) -> Result<Timestamp, E> {
-                i64::try_from(seconds).map(Timestamp).map_err(|_| E::custom("too many seconds"))
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Timestamp, E> {
+    fn try_from(spelling: Spelling) -> Result<Timestamp, String> {
+        match spelling {
+            Spelling::Seconds(seconds) => Ok(Timestamp(seconds)),
+            Spelling::Text(text) => {
                 // As a moment is displayed that RFC 3339 has no words for.
                 let seconds = || text.strip_prefix('@')?.parse().ok().map(Timestamp);
-                Timestamp::parse(text)
-                    .or_else(seconds)
-                    .ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+                let moment = Timestamp::parse(&text).or_else(seconds);
+                moment.ok_or_else(|| format!("`{text}` is no moment as in RFC 3339"))
             }
         }
-        deserializer.deserialize_any(Moment)
     }
 }
 

@@ -11,6 +11,8 @@ pub struct Case {
     pub body: Vec<u8>,
     /// Whether a trailer follows over HTTP/2.
     pub has_trailers: bool,
+    /// Whether the head says over HTTP/2 that one may follow.
+    pub announces_trailers: bool,
     /// Whether the request may be sent to an origin that perhaps has it already.
     pub may_repeat: bool,
     /// Whether the body of the request is malformed.
@@ -179,6 +181,7 @@ impl Case {
         let expects = fields.iter().any(|field| field.starts_with(b"Expect:"));
         let fits_lane =
             if is_http2 { !expects || !body.data.is_empty() || body.has_trailers } else { fits_lane(&fields) };
+        let announces_trailers = is_http2 && fields.iter().any(|field| field.starts_with(b"Trailer:"));
         for field in fields {
             request.extend(field);
             request.extend(b"\r\n");
@@ -193,6 +196,7 @@ impl Case {
             is_http2,
             body: body.data,
             has_trailers: body.has_trailers,
+            announces_trailers,
             may_repeat,
             is_malformed,
             fits_lane,

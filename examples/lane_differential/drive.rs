@@ -56,8 +56,9 @@ impl Origin {
     }
 
     /// The request that it got in this case: the request line, the field lines in their alphabetical order, and the body. Only
-    /// the lane passes Trailer on, and a body in chunks that is empty. Each request has an id of its own.
-    fn take(&self, number: u64) -> Option<Vec<Vec<u8>>> {
+    /// the lane passes Trailer on, and a body in chunks that is empty, and it frames a body anew that may have trailers. Each
+    /// request has an id of its own.
+    fn take(&self, number: u64, may_have_trailers: bool) -> Option<Vec<Vec<u8>>> {
         let (head, body) = self.received.lock().unwrap_or_else(PoisonError::into_inner).remove(&number)?;
         let mut lines: Vec<Vec<u8>> =
             head.split(|octet| *octet == b'\n').map(|line| line.trim_ascii_end().to_vec()).collect();
@@ -65,6 +66,7 @@ impl Origin {
             |line: &[u8], name: &[u8]| line.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name));
         lines.retain(|line| !line.is_empty() && !is(line, b"Trailer:"));
         lines.retain(|line| !body.is_empty() || !is(line, b"Transfer-Encoding:"));
+        lines.retain(|line| !may_have_trailers || !is(line, b"Content-Length:") && !is(line, b"Transfer-Encoding:"));
         for line in &mut lines {
             if is(line, REQUEST_ID) {
                 line.truncate(REQUEST_ID.len());
@@ -351,7 +353,8 @@ impl Pair {
             let took = |(took, seen): (Duration, Seen)| format!("after {took:?}: {seen}");
             return Err(difference(number, case, &took(lane), &took(pingora)));
         }
-        let [from_lane, from_pingora] = self.origins.each_ref().map(|origin| origin.take(number));
+        let [from_lane, from_pingora] =
+            self.origins.each_ref().map(|origin| origin.take(number, case.announces_trailers));
         if case.is_malformed {
             return self.malformed(number, case, (lane, from_lane), (pingora, from_pingora));
         }

@@ -104,11 +104,11 @@ async fn read(response: ResponseFuture, seen: &mut Seen) -> Result<(), h2::Error
         let _ = body.flow_control().release_capacity(piece.len());
         seen.body.extend(piece);
     }
-    // Pingora passes no trailers on.
     Ok(())
 }
 
 fn lines(fields: &HeaderMap) -> Vec<Vec<u8>> {
-    let lines = fields.iter().filter(|(name, _)| *name != "date");
+    // Only the lane passes trailers on, and the field that names them.
+    let lines = fields.iter().filter(|(name, _)| *name != "date" && *name != "trailer");
     lines.map(|(name, value)| [name.as_str().as_bytes(), b": ", value.as_bytes()].concat()).collect()
 }

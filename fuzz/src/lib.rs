@@ -3,16 +3,15 @@
 //!
 //! Each check compares the engine with something written apart from it: a naive search, a second reading, the input.
 
-use crawlgate::crawlers::{Claim, Registry, SiteMarkers, read_list};
-use crawlgate::indexing::{Scope, octets, parse_lines};
-use crawlgate::logs::{FormatString, Line, LineFormat};
-use crawlgate::policy::{Site, SiteEntry, Snapshot};
-use crawlgate::robots::{
-    Bound, Dialect, File, FileVerdict, Key, LITERAL_STAR, LineEnd, Pattern, Reading, Rule, RuleSet, TargetScratch,
-    path_of_url,
-};
+use crawlgate::crawlers::{Claim, Registry};
+use crawlgate::indexing::{Scope, parse_lines};
+use crawlgate::internals::crawlers::{SiteMarkers, read_list};
+use crawlgate::internals::logs::{FormatString, Line, LineFormat};
+use crawlgate::internals::policy::{Site, SiteEntry, Snapshot};
+use crawlgate::internals::robots::{LITERAL_STAR, RuleSet, TargetScratch, path_of_url};
+use crawlgate::internals::verdict::{CachedVersions, Facts, Identity, Scratch, decide, load};
+use crawlgate::robots::{Bound, Dialect, File, FileVerdict, Key, LineEnd, Pattern, Reading, Rule};
 use crawlgate::time::Timestamp;
-use crawlgate::verdict::{CachedVersions, Facts, Identity, Scratch, decide, load};
 use crawlgate::yaml::Source;
 
 /// Questions asked about one file: enough to meet its rules, few enough to be quick.
@@ -320,11 +319,10 @@ pub fn tags(data: &[u8]) {
     let data = &data[..data.len().min(2_048)];
     let read = parse_lines(data.split(|octet| *octet == b'\n'));
     let sent = read.lines();
-    let on_the_wire: Vec<_> = sent.iter().map(|line| octets(line)).collect();
-    for line in &on_the_wire {
-        assert!(!line.iter().any(u8::is_ascii_control), "{line:?}");
+    for line in &sent {
+        assert!(!line.contains(|sign: char| sign.is_ascii_control()), "{line:?}");
     }
-    let again = parse_lines(on_the_wire.iter().map(AsRef::as_ref));
+    let again = parse_lines(sent.iter().map(String::as_bytes));
     assert_eq!(again, read, "sent as {sent:?}");
     assert_eq!(read.is_empty(), sent.is_empty());
     let names = read.iter().map(|(scope, _)| match scope {
@@ -368,7 +366,7 @@ pub fn user_agent(data: &[u8]) {
 /// Any bytes as a robots.txt that is imported: the policy is accepted, and what it serves gives the verdicts of the file
 /// to every token that is not said to be left out.
 pub fn import(data: &[u8]) {
-    use crawlgate::policy::import::{ImportOptions, LeftOut, import};
+    use crawlgate::internals::policy::import::{ImportOptions, LeftOut, import};
     let file = File::parse(data);
     let options = ImportOptions { host: None, purposes: data.len() % 2 == 1 };
     let imported = import(&file, &options, Registry::builtin());
@@ -406,7 +404,7 @@ const PAGE: usize = 2_000;
 /// the same in whatever pieces, and but for metas of its own, what is written into it can be taken out again.
 #[cfg(feature = "html")]
 pub fn html(data: &[u8]) {
-    use crawlgate::html::{Marks, Outcome, Page};
+    use crawlgate::internals::html::{Marks, Outcome, Page};
     use std::sync::Arc;
     const METAS: [&str; 2] =
         ["<meta name=\"robots\" content=\"noindex\">", "<meta name=\"examplebot\" content=\"nofollow\">"];
@@ -495,9 +493,9 @@ pub fn log_line(data: &[u8]) {
 /// and where it ends does not depend on the pieces that it comes in.
 #[cfg(feature = "proxy")]
 pub fn head(data: &[u8]) {
-    use crawlgate::edge::{MOST_FIELDS, Request, Scanner};
-    use crawlgate::requests::Framing;
-    use crawlgate::settings::Limits;
+    use crawlgate::internals::edge::{MOST_FIELDS, Request, Scanner};
+    use crawlgate::internals::requests::Framing;
+    use crawlgate::internals::settings::Limits;
     let limits = Limits { target: 256, headers: 1_024, fields: 16, ..Limits::DEFAULT };
     let whole = Scanner::new(&limits).scan(data);
     let mut scanner = Scanner::new(&limits);
@@ -510,7 +508,7 @@ pub fn head(data: &[u8]) {
     };
     let head = &data[place];
     let mut room = [httparse::EMPTY_HEADER; MOST_FIELDS];
-    let Ok((request, fields)) = Request::read(head, &mut room, &limits) else { return };
+    let Ok(request) = Request::read(head, &mut room, &limits) else { return };
     assert_eq!(singly, whole);
     assert!(head.ends_with(b"\r\n\r\n") && !head.contains(&0));
     let lines: Vec<&[u8]> =
@@ -518,8 +516,8 @@ pub fn head(data: &[u8]) {
     let (line, rest) = lines.split_first().expect("a request line");
     let words: Vec<&[u8]> = line.split(|octet| *octet == b' ').collect();
     let version: &[u8] = if request.is_http10 { b"HTTP/1.0" } else { b"HTTP/1.1" };
-    assert_eq!(words, [request.method, request.target, version]);
-    assert_eq!(fields.len(), rest.len());
+    assert_eq!(words, [request.fields.method, request.fields.target, version]);
+    assert_eq!(request.lines.len(), rest.len());
     let of = |name: &str| -> Vec<&[u8]> {
         let pairs = rest.iter().filter_map(|line| {
             let colon = line.iter().position(|octet| *octet == b':')?;
@@ -529,8 +527,8 @@ pub fn head(data: &[u8]) {
     };
     let hosts = of("host");
     assert!(hosts.len() <= 1 && (request.is_http10 || hosts.len() == 1));
-    assert_eq!(hosts.first().copied().unwrap_or_default(), request.host);
-    assert!(!request.host.iter().any(|octet| octet.is_ascii_whitespace() || b"/@,?#\\".contains(octet)));
+    assert_eq!(hosts.first().copied().unwrap_or_default(), request.fields.host);
+    assert!(!request.fields.host.iter().any(|octet| octet.is_ascii_whitespace() || b"/@,?#\\".contains(octet)));
     match (of("content-length").as_slice(), of("transfer-encoding").as_slice()) {
         ([], []) => assert_eq!(request.framing, Framing::None),
         ([length], []) => {
@@ -548,7 +546,7 @@ pub fn head(data: &[u8]) {
 /// Any octets as a body in chunks: it ends in the same place in whatever pieces, and is what a plain reader reads.
 #[cfg(feature = "proxy")]
 pub fn chunks(data: &[u8]) {
-    use crawlgate::edge::Chunks;
+    use crawlgate::internals::edge::Chunks;
     let mut together = Chunks::default();
     let whole = together.read(data).map(|count| (count, together.is_over()));
     let mut chunks = Chunks::default();
@@ -581,7 +579,7 @@ pub fn chunks(data: &[u8]) {
 /// Any octets as what follows the last chunk of a body: no field of a head comes through, and what comes through was there.
 #[cfg(feature = "proxy")]
 pub fn trailers(data: &[u8]) {
-    use crawlgate::edge::{Chunks, read_trailers};
+    use crawlgate::internals::edge::{Chunks, read_trailers};
     let mut body = Chunks::of_response();
     let octets = [b"0\r\n", data].concat();
     let Ok(count) = body.read(&octets) else { return };
@@ -616,7 +614,7 @@ pub fn trailers(data: &[u8]) {
 /// it waits for the client.
 #[cfg(feature = "proxy")]
 pub fn incoming(data: &[u8]) {
-    use crawlgate::edge::Incoming;
+    use crawlgate::internals::edge::Incoming;
     let Some((cut, octets)) = data.split_first() else { return };
     let (whole, pieces) = (read_incoming(&[octets], 0), octets.chunks(1 + usize::from(cut % 32)).collect::<Vec<_>>());
     let in_pieces = read_incoming(&pieces, usize::from(cut / 32));
@@ -659,7 +657,7 @@ pub fn incoming(data: &[u8]) {
 /// Any octets as headers of the PROXY protocol: one that is taken says what was written.
 #[cfg(feature = "proxy")]
 pub fn proxy_header(data: &[u8]) {
-    use crawlgate::edge::{parse_binary, parse_line};
+    use crawlgate::internals::edge::{parse_binary, parse_line};
     if let Ok(Some(client)) = parse_line(data) {
         let text = std::str::from_utf8(data).expect("text");
         let words: Vec<&str> = text.trim_end().split(' ').collect();
@@ -686,7 +684,7 @@ pub fn proxy_header(data: &[u8]) {
 pub fn key_directory(data: &[u8]) {
     use base64::Engine as _;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-    use crawlgate::identity::{read_keys, thumbprint};
+    use crawlgate::internals::identity::{read_keys, thumbprint};
     let Ok(keys) = read_keys(data) else { return };
     assert!((1..=64).contains(&keys.len()));
     let mut written = Vec::new();
@@ -721,8 +719,8 @@ pub fn key_directory(data: &[u8]) {
 pub fn signature(data: &[u8]) {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
-    use crawlgate::heads::SignatureFields;
-    use crawlgate::identity::{PublicKey, SignatureSays, Signed, verify};
+    use crawlgate::internals::heads::SignatureFields;
+    use crawlgate::internals::identity::{PublicKey, SignatureSays, Signed, verify};
     use ring::signature::{Ed25519KeyPair, KeyPair as _};
     const NOW: i64 = 1_800_000_000;
     const ORIGIN: &str = "https://agent.example";
@@ -785,7 +783,7 @@ fn plain_base(host: &str, target: &str, agent: &str, params: &str) -> Option<Str
 /// Any octets as an origin's response: its head ends in one place, and a plain reader of lines sees the same end of its body.
 #[cfg(feature = "proxy")]
 pub fn lane(data: &[u8]) {
-    use crawlgate::edge::{ResponseFraming, read_response};
+    use crawlgate::internals::edge::{ResponseFraming, read_response};
     let read = |octets: &[u8], is_head| read_response(octets, is_head, |parsed| parsed.head);
     let Ok(Some(head)) = read(data, false) else { return };
     assert_eq!(read(&data[..head.length], false), Ok(Some(head)), "what follows is no part of it");
@@ -823,7 +821,7 @@ const CASE_KEY: &str = include_str!("../evidence.vkey");
 /// noticed, and in files that the chains cover without the manifest too.
 #[cfg(feature = "proxy")]
 pub fn evidence_case(data: &[u8]) {
-    use crawlgate::evidence::{VerifyKey, verify};
+    use crawlgate::internals::evidence::{VerifyKey, verify};
     let key = [VerifyKey::parse(CASE_KEY).expect("the key of the seeds")];
     let replaced = data.split(|octet| *octet == b'\n').next().and_then(|path| {
         let (header, content) = file_of(CASE, path)?;
@@ -893,7 +891,7 @@ fn resized(header: &[u8], size: usize) -> Vec<u8> {
 /// or follow.
 #[cfg(feature = "proxy")]
 pub fn timestamp(data: &[u8]) {
-    use crawlgate::evidence::read_stamp;
+    use crawlgate::internals::evidence::read_stamp;
     let Some(stamp) = read_stamp(data) else { return };
     let hash = stamp.hash.0;
     let places: Vec<usize> = (0..data.len()).filter(|place| data[*place..].starts_with(&hash)).collect();

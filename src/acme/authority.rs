@@ -2,21 +2,21 @@
 //! every URL is https, and no redirect is followed. It keeps the Retry-After that the crate drops.
 
 use super::failure::cut;
+use crate::download::{client, octets};
+use crate::locks::lock;
 use bytes::Bytes;
 use http::header::{RETRY_AFTER, USER_AGENT};
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body::Body;
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
 use std::future::{Future, poll_fn};
-use std::io::Read;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 use ureq::Agent;
-use ureq::tls::{RootCerts, TlsConfig};
 
 /// A chain of certificates has some KiB.
-const LARGEST: u64 = 512 * 1024;
+const LARGEST: usize = 512 * 1024;
 const CONNECT: Duration = Duration::from_secs(10);
 /// The limit for a request with its answer.
 const TIME: Duration = Duration::from_secs(30);
@@ -28,66 +28,40 @@ const LIMITED: &[u8] = br#"{"type":"urn:ietf:params:acme:error:rateLimited","det
 
 /// A client with bounds.
 #[derive(Clone)]
-pub(super) struct BoundedHttp {
+pub struct BoundedHttp {
     agent: Agent,
     retry_after: Arc<Mutex<Option<Duration>>>,
 }
 
-/// Why an authority cannot be asked, beside what ureq says.
-#[derive(Debug, thiserror::Error)]
-enum RequestError {
-    #[error("{0}")]
-    Request(#[from] Box<ureq::Error>),
-    #[error("its answer broke off: {0}")]
-    Body(#[from] std::io::Error),
-    #[error("its answer has more than {LARGEST} bytes")]
-    TooLarge,
-    #[error("it names a URL that is not https")]
-    NotEncrypted,
-    #[error("it answers {0} {1}")]
-    Status(StatusCode, String),
-    #[error("the request was given up")]
-    GivenUp,
-}
-
 impl BoundedHttp {
-    pub(super) fn new() -> BoundedHttp {
-        let agent = Agent::new_with_config(
-            Agent::config_builder()
-                .http_status_as_error(false)
-                .max_redirects(0)
-                .max_redirects_will_error(false)
-                .https_only(true)
-                .timeout_global(Some(TIME))
-                .timeout_connect(Some(CONNECT))
-                .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build())
-                .build(),
-        );
-        BoundedHttp { agent, retry_after: Arc::default() }
+    pub fn new() -> BoundedHttp {
+        let config = client(TIME).https_only(true).timeout_connect(Some(CONNECT)).build();
+        BoundedHttp { agent: Agent::new_with_config(config), retry_after: Arc::default() }
     }
 
     /// What the last answer with a failure said about the next attempt.
-    pub(super) fn retry_after(&self) -> Option<Duration> {
-        *self.retry_after.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn retry_after(&self) -> Option<Duration> {
+        *lock(&self.retry_after)
     }
 
-    fn call(&self, request: Request<Vec<u8>>) -> Result<Response<Bytes>, RequestError> {
+    /// An error says why the authority cannot be asked.
+    fn call(&self, request: Request<Vec<u8>>) -> Result<Response<Bytes>, Box<dyn std::error::Error + Send + Sync>> {
         if request.uri().scheme_str() != Some("https") {
-            return Err(RequestError::NotEncrypted);
+            return Err("it names a URL that is not https".into());
         }
-        let response = self.agent.run(request).map_err(Box::new)?;
+        let response = self.agent.run(request)?;
         let (head, body) = response.into_parts();
-        let mut octets = Vec::new();
-        body.into_reader().take(LARGEST + 1).read_to_end(&mut octets)?;
-        if octets.len() as u64 > LARGEST {
-            return Err(RequestError::TooLarge);
+        let mut octets = octets(body, LARGEST).map_err(|error| format!("its answer broke off: {error}"))?;
+        if octets.len() > LARGEST {
+            return Err(format!("its answer has more than {LARGEST} bytes").into());
         }
         let failed = head.status.is_client_error() || head.status.is_server_error();
         let after = failed.then(|| head.headers.get(RETRY_AFTER).and_then(duration)).flatten();
-        *self.retry_after.lock().unwrap_or_else(PoisonError::into_inner) = after;
+        *lock(&self.retry_after) = after;
         // The crate reads a failure from the document alone, which may be another server's, or none.
         if head.status.is_server_error() {
-            return Err(RequestError::Status(head.status, cut(&String::from_utf8_lossy(&octets))));
+            let text = cut(&String::from_utf8_lossy(&octets));
+            return Err(format!("it answers {} {text}", head.status).into());
         }
         if head.status == StatusCode::TOO_MANY_REQUESTS && !String::from_utf8_lossy(&octets).contains("rateLimited") {
             octets = LIMITED.into();
@@ -105,9 +79,9 @@ impl HttpClient for BoundedHttp {
         Box::pin(async move {
             let (mut head, body) = request.into_parts();
             head.headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
-            let request = Request::from_parts(head, octets(body).await);
+            let request = Request::from_parts(head, sent(body).await);
             let answer = tokio::task::spawn_blocking(move || client.call(request)).await;
-            let answer = answer.unwrap_or(Err(RequestError::GivenUp)).map_err(|error| Error::Other(error.into()))?;
+            let answer = answer.unwrap_or_else(|_| Err("the request was given up".into())).map_err(Error::Other)?;
             let (parts, body) = answer.into_parts();
             Ok(BytesResponse { parts, body: Box::new(body) })
         })
@@ -115,7 +89,7 @@ impl HttpClient for BoundedHttp {
 }
 
 /// The octets of a request, which are all there.
-async fn octets(mut body: BodyWrapper<Bytes>) -> Vec<u8> {
+async fn sent(mut body: BodyWrapper<Bytes>) -> Vec<u8> {
     let mut octets = Vec::new();
     while let Some(Ok(frame)) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
         if let Ok(data) = frame.into_data() {

@@ -18,7 +18,7 @@ const MOST_CERTIFICATES: usize = 10;
 
 /// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum CertificateError {
+pub enum CertificateError {
     /// It is no chain of certificates with a key in PEM.
     #[error("it cannot be read")]
     Unreadable,
@@ -35,24 +35,24 @@ pub(super) enum CertificateError {
 
 /// A certificate of a host, with its key.
 #[derive(Debug)]
-pub(super) struct IssuedCertificate {
+pub struct IssuedCertificate {
     /// Its only host.
-    pub(super) host: String,
+    pub host: String,
     /// What rustls serves.
-    pub(super) key: Arc<CertifiedKey>,
-    pub(super) not_before: Timestamp,
-    pub(super) not_after: Timestamp,
+    pub key: Arc<CertifiedKey>,
+    pub not_before: Timestamp,
+    pub not_after: Timestamp,
     /// How the authority names it when it suggests a renewal (RFC 9773 section 4.1).
-    pub(super) id: Option<CertificateIdentifier<'static>>,
+    pub id: Option<CertificateIdentifier<'static>>,
     /// Where it is stored.
-    pub(super) file: PathBuf,
+    pub file: PathBuf,
     /// When crawlgate got it; `None`: before the start.
-    pub(super) obtained: Option<Timestamp>,
+    pub obtained: Option<Timestamp>,
 }
 
 impl IssuedCertificate {
     /// Reads a private key and a chain, both in PEM.
-    pub(super) fn read(host: &str, pem: &str, file: PathBuf) -> Result<IssuedCertificate, CertificateError> {
+    pub fn read(host: &str, pem: &str, file: PathBuf) -> Result<IssuedCertificate, CertificateError> {
         let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(pem.as_bytes())
             .take(MOST_CERTIFICATES)
             .collect::<Result<_, _>>()
@@ -76,7 +76,7 @@ impl IssuedCertificate {
     }
 
     /// Refuses one that has expired.
-    pub(super) fn valid_at(self, now: Timestamp) -> Result<IssuedCertificate, CertificateError> {
+    pub fn valid_at(self, now: Timestamp) -> Result<IssuedCertificate, CertificateError> {
         match now > self.not_after {
             true => Err(CertificateError::Expired(self.not_after.to_http_date())),
             false => Ok(self),
@@ -84,7 +84,7 @@ impl IssuedCertificate {
     }
 
     /// From its beginning to its end.
-    pub(super) fn lifetime(&self) -> Duration {
+    pub fn lifetime(&self) -> Duration {
         self.not_after.since(self.not_before)
     }
 }

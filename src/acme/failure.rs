@@ -1,4 +1,4 @@
-//! Why a host got no certificate: [`OrderError`], and the [`FailureKind`] that says how long to wait.
+//! Why a host got no certificate: [`OrderError`]. Its [`FailureKind`] says how long the next attempt waits.
 
 use super::certificate::CertificateError;
 use instant_acme::{Error, Problem};
@@ -13,14 +13,14 @@ const LONGEST: usize = 500;
 /// A file of the state directory cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {source}", path.display())]
-pub(super) struct StorageError {
-    pub(super) path: PathBuf,
-    pub(super) source: io::Error,
+pub struct StorageError {
+    pub path: PathBuf,
+    pub source: io::Error,
 }
 
 /// Why a host got no certificate.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum OrderError {
+pub enum OrderError {
     /// The host leads to another server, or nowhere.
     #[error("{0}")]
     Elsewhere(String),
@@ -53,7 +53,7 @@ pub(super) enum OrderError {
 /// What kind of failure it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum FailureKind {
+pub enum FailureKind {
     /// The name leads elsewhere: nothing was ordered.
     Elsewhere,
     /// The authority does not answer as it should.
@@ -71,37 +71,34 @@ const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(86_400);
 
 impl FailureKind {
-    /// Its name in the metrics.
-    pub(super) fn name(self) -> &'static str {
+    /// Its name in the metrics, and the pauses after the first failure in a row and after many.
+    fn described(self) -> (&'static str, Duration, Duration) {
         match self {
-            FailureKind::Elsewhere => "elsewhere",
-            FailureKind::Away => "away",
-            FailureKind::Refused => "refused",
-            FailureKind::Limited => "limited",
-            FailureKind::Own => "own",
+            FailureKind::Elsewhere => ("elsewhere", MINUTE, 10 * MINUTE),
+            FailureKind::Away => ("away", MINUTE, HOUR),
+            FailureKind::Refused => ("refused", 20 * MINUTE, DAY),
+            FailureKind::Limited => ("limited", HOUR, DAY),
+            FailureKind::Own => ("own", MINUTE, HOUR),
         }
+    }
+
+    /// Its name in the metrics.
+    pub fn name(self) -> &'static str {
+        self.described().0
     }
 
     /// The pause after so many failures in a row. A refusal counts against the limits of an authority (Let's Encrypt: five an
     /// hour for a host), a question for crawlgate's own token against none.
-    pub(super) fn pause(self, times: u32, retry_after: Option<Duration>) -> Duration {
-        let (first, most) = match self {
-            FailureKind::Elsewhere => (MINUTE, 10 * MINUTE),
-            FailureKind::Away | FailureKind::Own => (MINUTE, HOUR),
-            FailureKind::Refused => (20 * MINUTE, DAY),
-            FailureKind::Limited => (HOUR, DAY),
-        };
+    pub fn pause(self, times: u32, retry_after: Option<Duration>) -> Duration {
+        let (_, first, most) = self.described();
         let doubled = first.saturating_mul(1_u32 << times.saturating_sub(1).min(16)).min(most);
-        match retry_after {
-            // An authority may not keep a host waiting for ever.
-            Some(after) => after.clamp(MINUTE / 6, 7 * DAY),
-            None => doubled,
-        }
+        // An authority may not keep a host waiting for ever.
+        retry_after.map_or(doubled, |after| after.clamp(MINUTE / 6, 7 * DAY))
     }
 }
 
 impl OrderError {
-    pub(super) fn kind(&self) -> FailureKind {
+    pub fn kind(&self) -> FailureKind {
         match self {
             OrderError::Elsewhere(_) => FailureKind::Elsewhere,
             OrderError::Away(_) => FailureKind::Away,
@@ -137,7 +134,7 @@ fn of_problem(problem: &Problem) -> OrderError {
 }
 
 /// A problem for people: what the authority says of it, and of each host.
-pub(super) fn text(problem: &Problem) -> String {
+pub fn text(problem: &Problem) -> String {
     let details = problem.subproblems.iter().filter_map(|problem| problem.detail.as_deref());
     let details: Vec<&str> = problem.detail.as_deref().into_iter().chain(details).collect();
     match details.is_empty() {
@@ -147,7 +144,7 @@ pub(super) fn text(problem: &Problem) -> String {
 }
 
 /// On one line, and not longer than a reader has patience for.
-pub(super) fn cut(text: &str) -> String {
+pub fn cut(text: &str) -> String {
     let text: String = text.chars().take(LONGEST).map(|sign| if sign.is_control() { ' ' } else { sign }).collect();
     text.trim().to_owned()
 }

@@ -2,6 +2,8 @@
 //! authority has now. A handshake loads one pointer.
 
 use super::certificate::IssuedCertificate;
+use super::progress::ChallengeKind;
+use crate::locks::lock;
 use arc_swap::ArcSwap;
 use rcgen::{CertificateParams, CustomExtension, DistinguishedName, KeyPair};
 use rustls::crypto::ring::sign::any_ecdsa_type;
@@ -10,7 +12,7 @@ use rustls::sign::CertifiedKey;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The protocol of handshakes that prove a host to an authority (RFC 8737 section 6.2).
 pub const ALPN: &[u8] = b"acme-tls/1";
@@ -19,17 +21,21 @@ pub const ALPN: &[u8] = b"acme-tls/1";
 #[derive(Debug, Default)]
 pub struct Issued {
     by_host: ArcSwap<BTreeMap<String, Arc<IssuedCertificate>>>,
-    open: Mutex<OpenQuestions>,
+    open: Mutex<HashMap<Challenge, ChallengeAnswer>>,
     /// Hosts that are to get a certificate and have none, with whether a client was told so.
     missing: Mutex<BTreeMap<String, bool>>,
 }
 
-#[derive(Debug, Default)]
-struct OpenQuestions {
-    /// By token.
-    files: HashMap<String, String>,
-    /// By host, with the proof that each certificate is made from.
-    handshakes: HashMap<String, (Arc<CertifiedKey>, String)>,
+/// The token of a file, or the host of a handshake.
+type Challenge = (ChallengeKind, String);
+
+/// What proves a host to an authority.
+#[derive(Debug)]
+struct ChallengeAnswer {
+    /// The content of the file, or what the certificate is made from.
+    proof: String,
+    /// The certificate for a handshake.
+    key: Option<Arc<CertifiedKey>>,
 }
 
 /// The open questions of an authority, for the next process: it may be the one that is asked.
@@ -44,12 +50,7 @@ pub struct PassedQuestions {
 /// Answers a question as long as it lives.
 pub(super) struct Answering {
     issued: Arc<Issued>,
-    question: Question,
-}
-
-enum Question {
-    File(String),
-    Handshake(String),
+    question: Challenge,
 }
 
 impl Issued {
@@ -75,37 +76,41 @@ impl Issued {
 
     /// The content of the file that an authority asks for by its token (RFC 8555 section 8.3).
     pub fn file(&self, token: &str) -> Option<String> {
-        self.questions().files.get(token).cloned()
+        self.questions().get(&(ChallengeKind::Http, token.to_owned())).map(|answer| answer.proof.clone())
     }
 
     /// The certificate for a handshake of an authority (RFC 8737 section 3).
     pub fn handshake(&self, host: &str) -> Option<Arc<CertifiedKey>> {
-        self.questions().handshakes.get(host).map(|(key, _)| key.clone())
+        self.questions().get(&(ChallengeKind::TlsAlpn, host.to_owned()))?.key.clone()
     }
 
     /// The questions that are answered now.
     pub fn pass(&self) -> PassedQuestions {
-        let questions = self.questions();
-        let files = questions.files.iter().map(|(token, content)| (token.clone(), content.clone())).collect();
-        let handshakes = questions.handshakes.iter().map(|(host, (_, proof))| (host.clone(), proof.clone())).collect();
-        PassedQuestions { files, handshakes }
+        let mut passed = PassedQuestions::default();
+        for ((kind, name), answer) in &*self.questions() {
+            let PassedQuestions { files, handshakes } = &mut passed;
+            let of_kind = if *kind == ChallengeKind::Http { files } else { handshakes };
+            of_kind.push((name.clone(), answer.proof.clone()));
+        }
+        passed
     }
 
     /// Answers these questions as well, until an order that goes on answers the same ones and ends. They are few, and good
     /// for one order each.
     pub fn answer_passed(&self, passed: PassedQuestions) {
-        let key = |(host, proof): (String, String)| {
-            challenge_key(&host, proof.as_bytes()).ok().map(|key| (host, (key, proof)))
-        };
-        let handshakes: Vec<_> = passed.handshakes.into_iter().filter_map(key).collect();
-        let mut questions = self.questions();
-        questions.files.extend(passed.files);
-        questions.handshakes.extend(handshakes);
+        let PassedQuestions { files, handshakes } = passed;
+        for (kind, of_kind) in [(ChallengeKind::Http, files), (ChallengeKind::TlsAlpn, handshakes)] {
+            for (name, proof) in of_kind {
+                if let Ok(answer) = ChallengeAnswer::new(kind, &name, proof) {
+                    self.questions().insert((kind, name), answer);
+                }
+            }
+        }
     }
 
     /// Says in the log that a client wants a certificate which is still to come: once for each host.
     pub fn note_missing(&self, host: &str) {
-        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut missing = lock(&self.missing);
         if let Some(told @ false) = missing.get_mut(host) {
             *told = true;
             tracing::warn!(
@@ -132,13 +137,13 @@ impl Issued {
             after.insert(certificate.host.clone(), certificate.clone());
             after
         });
-        self.missing.lock().unwrap_or_else(PoisonError::into_inner).remove(&certificate.host);
+        lock(&self.missing).remove(&certificate.host);
     }
 
     /// Names the hosts that are to get a certificate. Returns those that had one before they were named, or have none, and
     /// were not named before.
     pub(super) fn expect(&self, hosts: &BTreeSet<String>) -> Vec<String> {
-        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut missing = lock(&self.missing);
         missing.retain(|host, _| hosts.contains(host));
         let new: Vec<String> =
             hosts.iter().filter(|host| !self.has(host) && !missing.contains_key(*host)).cloned().collect();
@@ -146,36 +151,38 @@ impl Issued {
         new
     }
 
-    /// Answers the question for a file until the value is dropped.
-    pub(super) fn answer_file(self: &Arc<Issued>, token: &str, content: String) -> Answering {
-        self.questions().files.insert(token.to_owned(), content);
-        Answering { issued: self.clone(), question: Question::File(token.to_owned()) }
-    }
-
-    /// Answers handshakes of an authority with a certificate that has the hash of this proof, until the first value is
-    /// dropped.
-    pub(super) fn answer_handshake(
+    /// Answers a question with a proof until the first value is dropped. The second one is the certificate that a handshake
+    /// is answered with. `name` is the token of a file, or the host of a handshake.
+    pub(super) fn answer(
         self: &Arc<Issued>,
-        host: &str,
+        kind: ChallengeKind,
+        name: &str,
         proof: String,
-    ) -> Result<(Answering, Arc<CertifiedKey>), rcgen::Error> {
-        let key = challenge_key(host, proof.as_bytes())?;
-        self.questions().handshakes.insert(host.to_owned(), (key.clone(), proof));
-        Ok((Answering { issued: self.clone(), question: Question::Handshake(host.to_owned()) }, key))
+    ) -> Result<(Answering, Option<Arc<CertifiedKey>>), rcgen::Error> {
+        let answer = ChallengeAnswer::new(kind, name, proof)?;
+        let (key, question) = (answer.key.clone(), (kind, name.to_owned()));
+        self.questions().insert(question.clone(), answer);
+        Ok((Answering { issued: self.clone(), question }, key))
     }
 
-    fn questions(&self) -> MutexGuard<'_, OpenQuestions> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn questions(&self) -> MutexGuard<'_, HashMap<Challenge, ChallengeAnswer>> {
+        lock(&self.open)
+    }
+}
+
+impl ChallengeAnswer {
+    fn new(kind: ChallengeKind, name: &str, proof: String) -> Result<ChallengeAnswer, rcgen::Error> {
+        let key = match kind {
+            ChallengeKind::Http => None,
+            ChallengeKind::TlsAlpn => Some(challenge_key(name, proof.as_bytes())?),
+        };
+        Ok(ChallengeAnswer { proof, key })
     }
 }
 
 impl Drop for Answering {
     fn drop(&mut self) {
-        let mut questions = self.issued.questions();
-        match &self.question {
-            Question::File(token) => drop(questions.files.remove(token)),
-            Question::Handshake(host) => drop(questions.handshakes.remove(host)),
-        }
+        self.issued.questions().remove(&self.question);
     }
 }
 

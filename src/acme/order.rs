@@ -1,12 +1,9 @@
-//! One order at the authority, from wherever it stands to the certificate: [`finish`]. Must not know when a certificate is
-//! due, nor what becomes of a failure.
+//! One order at the authority, from wherever it stands to the certificate: [`finish`].
 
 use super::failure::{self, OrderError};
 use super::issued::{Answering, Issued};
 use super::progress::{ChallengeKind, RunningOrder};
-use instant_acme::{
-    AuthorizationStatus, ChallengeStatus, ChallengeType, KeyAuthorization, Order, OrderStatus, RetryPolicy,
-};
+use instant_acme::{AuthorizationStatus, ChallengeStatus, ChallengeType, Order, OrderStatus, RetryPolicy};
 use rcgen::{CertificateParams, DistinguishedName, KeyPair};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +13,7 @@ const PATIENCE: RetryPolicy =
     RetryPolicy::new().initial_delay(Duration::from_millis(250)).backoff(1.5).timeout(Duration::from_secs(180));
 
 /// Brings an order to its end; the private key and the chain, both in PEM.
-pub(super) async fn finish(
+pub async fn finish(
     order: &mut Order,
     running: &RunningOrder,
     host: &str,
@@ -63,33 +60,21 @@ async fn answer(
             AuthorizationStatus::Valid => continue,
             _ => return Err(OrderError::Refused("an earlier check of this order failed".into())),
         }
-        let kind_of_authority = match kind {
-            ChallengeKind::Http => ChallengeType::Http01,
-            ChallengeKind::TlsAlpn => ChallengeType::TlsAlpn01,
-        };
         let mut challenge = authorization
-            .challenge(kind_of_authority)
+            .challenge(match kind {
+                ChallengeKind::Http => ChallengeType::Http01,
+                ChallengeKind::TlsAlpn => ChallengeType::TlsAlpn01,
+            })
             .ok_or_else(|| OrderError::Refused("the authority does not offer this challenge".into()))?;
-        answering.push(prepare(&challenge.token, &challenge.key_authorization(), kind, host, issued)?);
+        let proof = challenge.key_authorization().as_str().to_owned();
+        let name = if kind == ChallengeKind::Http { &challenge.token } else { host };
+        answering.push(issued.answer(kind, name, proof)?.0);
         // Of an order that goes on, the authority may be told already.
         if challenge.status == ChallengeStatus::Pending {
             challenge.set_ready().await?;
         }
     }
     Ok(answering)
-}
-
-fn prepare(
-    token: &str,
-    proof: &KeyAuthorization,
-    kind: ChallengeKind,
-    host: &str,
-    issued: &Arc<Issued>,
-) -> Result<Answering, OrderError> {
-    Ok(match kind {
-        ChallengeKind::Http => issued.answer_file(token, proof.as_str().to_owned()),
-        ChallengeKind::TlsAlpn => issued.answer_handshake(host, proof.as_str().to_owned())?.0,
-    })
 }
 
 /// What the authority says against the host; the order itself does not say it.

@@ -1,40 +1,41 @@
-//! [`Progress`]: what outlasts a restart of one host's way to a certificate: the running order, the pause after a failure, and
+//! [`Progress`]: what outlasts a restart while one host gets a certificate: the running order, the pause after a failure, and
 //! the window that the authority suggests for a renewal.
 
 use super::failure::{FailureKind, OrderError};
+use crate::telemetry::FailedOrder;
 use crate::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// How a host stands.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Progress {
+pub struct Progress {
     /// The order that runs.
     #[serde(default)]
-    pub(super) order: Option<RunningOrder>,
+    pub order: Option<RunningOrder>,
     /// The failure of the last attempt.
     #[serde(default)]
-    pub(super) failure: Option<Failure>,
+    pub failure: Option<Failure>,
     /// What the authority suggests for the certificate in use.
     #[serde(default)]
-    pub(super) suggestion: Option<Suggestion>,
+    pub suggestion: Option<Suggestion>,
 }
 
 /// An order at the authority.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct RunningOrder {
+pub struct RunningOrder {
     /// Its URL.
-    pub(super) url: String,
+    pub url: String,
     /// The private key of the certificate to be, in PEM.
-    pub(super) key: String,
+    pub key: String,
     /// How the authority checks.
-    pub(super) challenge: ChallengeKind,
+    pub challenge: ChallengeKind,
 }
 
 /// How an authority checks that a host is the operator's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum ChallengeKind {
+pub enum ChallengeKind {
     /// It asks for a file on port 80.
     Http,
     /// It shakes hands on port 443.
@@ -43,45 +44,40 @@ pub(super) enum ChallengeKind {
 
 /// A failed attempt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Failure {
-    pub(super) kind: FailureKind,
-    /// For people.
-    pub(super) reason: String,
-    #[serde(serialize_with = "rfc3339")]
-    pub(super) at: Timestamp,
-    /// Attempts in a row that failed.
-    pub(super) times: u32,
-    /// The next attempt.
-    #[serde(serialize_with = "rfc3339")]
-    pub(super) next: Timestamp,
+pub struct Failure {
+    pub kind: FailureKind,
+    #[serde(flatten)]
+    pub failed: FailedOrder,
 }
 
 /// When the authority suggests to renew a certificate (RFC 9773).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Suggestion {
+pub struct Suggestion {
     /// The certificate that it is for, as the authority names it.
-    pub(super) certificate: String,
+    pub certificate: String,
     /// The window; none where the authority makes no suggestion.
-    pub(super) window: Option<(i64, i64)>,
+    pub window: Option<(i64, i64)>,
     /// When to ask again.
     #[serde(serialize_with = "rfc3339")]
-    pub(super) next: Timestamp,
+    pub next: Timestamp,
 }
 
 impl Progress {
     /// Notes a failed attempt, and until when to pause.
-    pub(super) fn fail(&mut self, error: &OrderError, retry_after: Option<Duration>, now: Timestamp) -> &Failure {
+    pub fn fail(&mut self, error: &OrderError, retry_after: Option<Duration>, now: Timestamp) -> &FailedOrder {
         let kind = error.kind();
-        let before = self.failure.as_ref().filter(|failure| failure.kind == kind).map_or(0, |failure| failure.times);
+        let before =
+            self.failure.as_ref().filter(|failure| failure.kind == kind).map_or(0, |failure| failure.failed.times);
         let times = before.saturating_add(1);
         let next = now.plus(kind.pause(times, retry_after));
-        self.failure.insert(Failure { kind, reason: error.to_string(), at: now, times, next })
+        let failed = FailedOrder { at: now, reason: error.to_string(), times, next };
+        &self.failure.insert(Failure { kind, failed }).failed
     }
 
     /// Whether it waits after a failure.
-    pub(super) fn is_paused(&self, now: Timestamp) -> bool {
+    pub fn is_paused(&self, now: Timestamp) -> bool {
         // A clock that was set back must not make a pause longer than it can be.
-        self.failure.as_ref().is_some_and(|failure| failure.at <= now && now < failure.next)
+        self.failure.as_ref().is_some_and(|Failure { failed, .. }| failed.at <= now && now < failed.next)
     }
 }
 

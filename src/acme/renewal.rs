@@ -14,7 +14,7 @@ const ASK_MOST: Duration = Duration::from_secs(86_400);
 const KEPT: Duration = Duration::from_secs(86_400);
 
 /// When the certificate is to be renewed.
-pub(super) fn due(certificate: &IssuedCertificate, suggestion: Option<&Suggestion>) -> Timestamp {
+pub fn due(certificate: &IssuedCertificate, suggestion: Option<&Suggestion>) -> Timestamp {
     let two_thirds = certificate.not_before.plus(certificate.lifetime() * 2 / 3);
     let window =
         suggestion.filter(|suggestion| is_for(suggestion, certificate)).and_then(|suggestion| suggestion.window);
@@ -34,7 +34,7 @@ pub(super) fn due(certificate: &IssuedCertificate, suggestion: Option<&Suggestio
 }
 
 /// Whether the authority is to be asked for a suggestion.
-pub(super) fn is_to_be_asked(certificate: &IssuedCertificate, known: Option<&Suggestion>, now: Timestamp) -> bool {
+pub fn is_to_be_asked(certificate: &IssuedCertificate, known: Option<&Suggestion>, now: Timestamp) -> bool {
     certificate.id.is_some()
         && known.filter(|known| is_for(known, certificate)).is_none_or(|known| {
             // A clock that was set back.
@@ -43,7 +43,7 @@ pub(super) fn is_to_be_asked(certificate: &IssuedCertificate, known: Option<&Sug
 }
 
 /// A suggestion for a certificate, or that there is none, and when to ask again.
-pub(super) fn suggestion(
+pub fn suggestion(
     certificate: &IssuedCertificate,
     window: Option<(i64, i64)>,
     again: Option<Duration>,

@@ -1,8 +1,8 @@
 //! How each host stands, for an operator.
 
 use super::certificate::IssuedCertificate;
-use super::keeper::{Acme, Host};
 use super::renewal;
+use super::scheduler::{Acme, Host};
 use crate::telemetry::{CertificateStatus, FailedOrder, OrderStatus};
 use crate::time::Timestamp;
 
@@ -24,12 +24,7 @@ impl Acme {
     fn order(&self, name: &str, host: &Host, now: Timestamp) -> OrderStatus {
         let certificate = self.shared.issued.get(name);
         let renewal = certificate.as_ref().map(|found| renewal::due(found, host.progress.suggestion.as_ref()));
-        let failed = host.progress.failure.as_ref().map(|failure| FailedOrder {
-            at: failure.at,
-            reason: failure.reason.clone(),
-            times: failure.times,
-            next: failure.next,
-        });
+        let failed = host.progress.failure.as_ref().map(|failure| failure.failed.clone());
         let problem = failed.as_ref().and_then(|failed| match (&certificate, renewal) {
             (Some(certificate), Some(renewal)) => {
                 // Two thirds of its life are over, and a tenth of the rest, too.

@@ -15,22 +15,22 @@ const LARGEST: u64 = 1024 * 1024;
 
 /// The account at the authority.
 #[derive(Serialize, Deserialize)]
-pub(super) struct StoredAccount {
+pub struct StoredAccount {
     /// The address that the authority was told.
-    pub(super) email: Option<String>,
+    pub email: Option<String>,
     /// Its URL and its key.
-    pub(super) credentials: serde_json::Value,
+    pub credentials: serde_json::Value,
 }
 
 /// The files of one authority.
 #[derive(Clone, Debug)]
-pub(super) struct Storage {
+pub struct Storage {
     directory: PathBuf,
 }
 
 impl Storage {
     /// Those of the authority with this directory. Another authority's certificates are none of its.
-    pub(super) fn new(state: &Path, authority: &str) -> Storage {
+    pub fn new(state: &Path, authority: &str) -> Storage {
         let name = authority.strip_prefix("https://").unwrap_or(authority);
         let fits = |sign: char| if sign.is_ascii_alphanumeric() || sign == '.' { sign } else { '-' };
         let name: String = name.trim_end_matches('/').chars().take(100).map(fits).collect();
@@ -38,48 +38,48 @@ impl Storage {
     }
 
     /// Makes the directory.
-    pub(super) fn prepare(&self) -> Result<(), StorageError> {
+    pub fn prepare(&self) -> Result<(), StorageError> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.directory);
         made.map_err(|source| StorageError { path: self.directory.clone(), source })
     }
 
     /// The account; `None` where there is none, or one that cannot be used.
-    pub(super) fn account(&self) -> Result<Option<StoredAccount>, StorageError> {
+    pub fn account(&self) -> Result<Option<StoredAccount>, StorageError> {
         let text = self.read("account.json")?;
         Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
     }
 
-    pub(super) fn write_account(&self, account: &StoredAccount) -> Result<(), StorageError> {
+    pub fn write_account(&self, account: &StoredAccount) -> Result<(), StorageError> {
         self.write_json("account.json", account)
     }
 
     /// Forgets the account: the authority does not know it.
-    pub(super) fn remove_account(&self) {
+    pub fn remove_account(&self) {
         let _ = std::fs::remove_file(self.directory.join("account.json"));
     }
 
     /// How a host stands. A file that cannot be used is as good as none.
-    pub(super) fn progress(&self, host: &str) -> Progress {
+    pub fn progress(&self, host: &str) -> Progress {
         let text = self.read(&format!("{host}.json")).ok().flatten();
         text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
     }
 
-    pub(super) fn write_progress(&self, host: &str, progress: &Progress) -> Result<(), StorageError> {
+    pub fn write_progress(&self, host: &str, progress: &Progress) -> Result<(), StorageError> {
         self.write_json(&format!("{host}.json"), progress)
     }
 
     /// The file with the certificate of a host.
-    pub(super) fn certificate_file(&self, host: &str) -> PathBuf {
+    pub fn certificate_file(&self, host: &str) -> PathBuf {
         self.directory.join(format!("{host}.pem"))
     }
 
     /// Stores a key and a chain, both in PEM.
-    pub(super) fn write_certificate(&self, host: &str, pem: &str) -> Result<(), StorageError> {
+    pub fn write_certificate(&self, host: &str, pem: &str) -> Result<(), StorageError> {
         self.write(&format!("{host}.pem"), pem.as_bytes())
     }
 
     /// All certificates that are stored. One that cannot be used is said, and is ordered again.
-    pub(super) fn certificates(&self) -> Vec<IssuedCertificate> {
+    pub fn certificates(&self) -> Vec<IssuedCertificate> {
         let entries = std::fs::read_dir(&self.directory).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         let certificates = names.filter_map(|name| {

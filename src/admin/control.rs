@@ -1,22 +1,26 @@
 //! The control socket: a Unix socket that only its owner can open. A request is one line of JSON, and so is its answer.
 
 use super::{
-    CrawlerIdentity, InstanceStatus, LiveAnswer, LiveQuestion, Operations, StoreStatus, UpgradeReport, UpgradeRequest,
+    CrawlerIdentity, InstanceStatus, LiveAnswer, LiveQuestion, Operations, Refusal, StoreStatus, UpgradeReport,
+    UpgradeRequest,
 };
 use crate::identity::refresh::ListUpdate;
 use crate::ledger::Mark;
+use crate::locks::lock;
 use crate::sites::{PauseRequest, ReloadReport};
 use crate::state::{Locking, ProcessLock};
+use crate::threads::spawn;
 use crate::time::Timestamp;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// A request is short; an answer holds the findings of all sites.
@@ -110,7 +114,8 @@ pub enum ControlError {
         /// The socket.
         path: String,
         /// What the system says.
-        error: std::io::Error,
+        #[source]
+        error: io::Error,
     },
     /// Another process serves the socket already.
     #[error(
@@ -130,8 +135,15 @@ pub enum ControlError {
         /// The socket.
         path: String,
         /// What the system says.
-        error: std::io::Error,
+        #[source]
+        error: io::Error,
     },
+}
+
+impl ControlError {
+    fn io(path: &Path, error: io::Error) -> ControlError {
+        ControlError::Io { path: path.display().to_string(), error }
+    }
 }
 
 /// What follows the name of a socket in the name of the file that its owner locks.
@@ -161,23 +173,14 @@ struct Answering<'u>(&'u Unanswered);
 
 impl Unanswered {
     fn begin(&self) -> Answering<'_> {
-        *self.count() += 1;
+        *lock(&self.count) += 1;
         Answering(self)
-    }
-
-    fn count(&self) -> MutexGuard<'_, usize> {
-        self.count.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until there are none.
-    fn none(&self, limit: Duration) {
-        drop(self.changed.wait_timeout_while(self.count(), limit, |count| *count > 0));
     }
 }
 
 impl Drop for Answering<'_> {
     fn drop(&mut self) {
-        *self.0.count() -= 1;
+        *lock(&self.0.count) -= 1;
         self.0.changed.notify_all();
     }
 }
@@ -188,18 +191,16 @@ impl ControlSocket {
     /// # Errors
     /// Another process listens there, something else than a socket is there, or the place cannot be written.
     pub fn bind(path: &Path) -> Result<ControlSocket, ControlError> {
-        let name = path.display().to_string();
-        let failed = |error: std::io::Error| ControlError::Io { path: name.clone(), error };
+        let failed = |error| ControlError::io(path, error);
         // A name that was mistyped: a policy is not to be replaced by a socket.
         if std::fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.file_type().is_socket()) {
-            let error =
-                std::io::Error::new(std::io::ErrorKind::AlreadyExists, "a file that is not a socket has this name");
+            let error = io::Error::new(io::ErrorKind::AlreadyExists, "a file that is not a socket has this name");
             return Err(failed(error));
         }
         std::fs::create_dir_all(directory_of(path)).map_err(failed)?;
         let lock = own(path)?;
         if UnixStream::connect(path).is_ok() {
-            return Err(ControlError::AlreadyRunning { path: name, pid: None });
+            return Err(ControlError::AlreadyRunning { path: path.display().to_string(), pid: None });
         }
         ControlSocket::place(path, lock)
     }
@@ -210,13 +211,13 @@ impl ControlSocket {
     /// The place cannot be written.
     pub fn take_over(path: &Path, lock: Option<OwnedFd>) -> Result<ControlSocket, ControlError> {
         let lock = lock.map(ProcessLock::passed).transpose();
-        let lock = lock.map_err(|error| ControlError::Io { path: path.display().to_string(), error })?;
+        let lock = lock.map_err(|error| ControlError::io(path, error))?;
         ControlSocket::place(path, lock)
     }
 
     /// Clients that connect to the name find the new socket from one moment to the next.
     fn place(path: &Path, lock: Option<ProcessLock>) -> Result<ControlSocket, ControlError> {
-        let failed = |error: std::io::Error| ControlError::Io { path: path.display().to_string(), error };
+        let failed = |error| ControlError::io(path, error);
         let directory = directory_of(path);
         // Between bind and chmod every user could connect. So the socket is bound in a directory that only the owner can
         // enter, and moved to its place afterwards.
@@ -239,10 +240,10 @@ impl ControlSocket {
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn serve(self: Arc<ControlSocket>, operations: Arc<Operations>) -> std::io::Result<()> {
+    pub fn serve(self: Arc<ControlSocket>, operations: Arc<Operations>) -> io::Result<()> {
         for number in 0..8 {
             let (socket, operations) = (self.clone(), operations.clone());
-            std::thread::Builder::new().name(format!("control-{number}")).spawn(move || {
+            spawn(&format!("control-{number}"), move || {
                 loop {
                     match socket.listener.accept() {
                         Ok((stream, _)) => {
@@ -253,7 +254,7 @@ impl ControlSocket {
                         // Out of descriptors, say. Trying again at once would only take processor time.
                         Err(error) => {
                             tracing::warn!(%error, "the control socket cannot accept a connection; retrying in a second");
-                            std::thread::park_timeout(Duration::from_secs(1));
+                            thread::park_timeout(Duration::from_secs(1));
                         }
                     }
                 }
@@ -266,28 +267,25 @@ impl ControlSocket {
     ///
     /// # Errors
     /// There are no descriptors left.
-    pub fn share_lock(&self) -> std::io::Result<Option<OwnedFd>> {
-        self.lock().as_ref().map(ProcessLock::share).transpose()
+    pub fn share_lock(&self) -> io::Result<Option<OwnedFd>> {
+        lock(&self.lock).as_ref().map(ProcessLock::share).transpose()
     }
 
     /// The process that got the lock serves the socket's name from now on.
     pub fn pass_on(&self) {
-        self.lock().iter_mut().for_each(ProcessLock::pass_on);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<ProcessLock>> {
-        self.lock.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.lock).iter_mut().for_each(ProcessLock::pass_on);
     }
 
     /// Removes the socket's name, so that no client finds it any more. A socket of another process under this name stays.
     pub fn remove(&self) {
         // An upgrade ends this process, and its client is still to be told.
-        self.unanswered.none(LAST_ANSWERS);
+        let count = lock(&self.unanswered.count);
+        drop(self.unanswered.changed.wait_timeout_while(count, LAST_ANSWERS, |count| *count > 0));
         if self.identity.is_some() && identity(&self.path) == self.identity {
             let _ = std::fs::remove_file(&self.path);
         }
         // The file stays: if it were removed, two processes could lock two files of its name.
-        let _ = self.lock().as_ref().map(ProcessLock::release);
+        let _ = lock(&self.lock).as_ref().map(ProcessLock::release);
     }
 }
 
@@ -320,16 +318,12 @@ impl Drop for ControlSocket {
     }
 }
 
-fn answer(mut stream: &UnixStream, operations: &Operations, unanswered: &Unanswered) -> std::io::Result<()> {
+fn answer(mut stream: &UnixStream, operations: &Operations, unanswered: &Unanswered) -> io::Result<()> {
     let line = read_line(stream)?;
     let _answering = unanswered.begin();
-    let response = match line {
-        Some(line) => match serde_json::from_slice(&line) {
-            Ok(request) => perform(&request, operations),
-            Err(error) => Response::Refused { error: format!("invalid request: {error}") },
-        },
-        None => Response::Refused { error: format!("the request is longer than {MAX_REQUEST} bytes") },
-    };
+    let request = line.ok_or_else(|| format!("the request is longer than {MAX_REQUEST} bytes").into());
+    let response = request.and_then(|line| perform(&line, operations));
+    let response = response.unwrap_or_else(|error| Response::Refused { error: error.to_string() });
     let mut bytes = serde_json::to_vec(&response)?;
     bytes.push(b'\n');
     stream.set_write_timeout(Some(CLIENT_TIME))?;
@@ -338,19 +332,19 @@ fn answer(mut stream: &UnixStream, operations: &Operations, unanswered: &Unanswe
 
 /// Reads up to the end of the line or of the stream; `None` when that is too far. One deadline for the whole line: a
 /// timeout of each read would let a client go on for ever.
-fn read_line(mut stream: &UnixStream) -> std::io::Result<Option<Vec<u8>>> {
+fn read_line(mut stream: &UnixStream) -> io::Result<Option<Vec<u8>>> {
     let end = Instant::now() + CLIENT_TIME;
     let mut line = Vec::new();
     let mut buffer = [0; 4096];
     loop {
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(std::io::ErrorKind::TimedOut.into());
+            return Err(io::ErrorKind::TimedOut.into());
         }
         stream.set_read_timeout(Some(left))?;
         let count = match stream.read(&mut buffer) {
             Ok(count) => count,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         };
         let read = &buffer[..count];
@@ -363,48 +357,31 @@ fn read_line(mut stream: &UnixStream) -> std::io::Result<Option<Vec<u8>>> {
     }
 }
 
-fn perform(request: &Request, operations: &Operations) -> Response {
+fn perform(line: &[u8], operations: &Operations) -> Result<Response, Refusal> {
     let warnings = || operations.instance.sites.storing_problems();
-    let refused = |error: crate::sites::PauseError| Response::Refused { error: error.to_string() };
-    match request {
+    let instances = || operations.instances().map(|store| Response::Instances(Box::new(store))).ok_or(NO_STORE);
+    let request = serde_json::from_slice(line).map_err(|error| format!("invalid request: {error}"))?;
+    Ok(match request {
         Request::Status => Response::Status(Box::new(operations.status())),
         Request::Reload => Response::Reloaded(operations.reload()),
-        Request::Pause(request) => {
-            operations.pause(request).map_or_else(refused, |until| Response::Paused { until, warnings: warnings() })
+        Request::Pause(request) => Response::Paused { until: operations.pause(&request)?, warnings: warnings() },
+        Request::Resume { site } => {
+            Response::Resumed { sites: operations.resume(site.as_deref())?, warnings: warnings() }
         }
         Request::Traps => Response::Marks { marks: operations.marks() },
-        Request::Release { address, prefix_length } => match IpNet::new(*address, *prefix_length) {
-            Ok(network) => Response::Released { marks: operations.release(network) },
-            Err(error) => Response::Refused { error: error.to_string() },
-        },
-        Request::Explain(question) => Response::Explained(operations.explain(question)),
-        Request::Identities => Response::Identities { crawlers: operations.identities() },
-        Request::Instances => instances(operations),
-        Request::Forget { instance } => match operations.forget(instance) {
-            Some(Err(refused)) => Response::Refused { error: refused.to_string() },
-            Some(Ok(())) | None => instances(operations),
-        },
-        Request::Upgrade(request) => match operations.upgrade(*request) {
-            Some(Ok(report)) => Response::Upgraded(report),
-            Some(Err(refused)) => Response::Refused { error: refused.to_string() },
-            None => Response::Refused { error: NO_UPGRADE.to_owned() },
-        },
-        Request::UpdateLists => match operations.update_lists() {
-            Some(lists) => Response::ListsUpdated { lists },
-            None => Response::Refused { error: NO_UPDATE.to_owned() },
-        },
-        Request::Resume { site } => {
-            let resumed = operations.resume(site.as_deref());
-            resumed.map_or_else(refused, |sites| Response::Resumed { sites, warnings: warnings() })
+        Request::Release { address, prefix_length } => {
+            Response::Released { marks: operations.release(IpNet::new(address, prefix_length)?) }
         }
-    }
-}
-
-fn instances(operations: &Operations) -> Response {
-    match operations.instances() {
-        Some(store) => Response::Instances(Box::new(store)),
-        None => Response::Refused { error: NO_STORE.to_owned() },
-    }
+        Request::Explain(question) => Response::Explained(operations.explain(&question)),
+        Request::Identities => Response::Identities { crawlers: operations.identities() },
+        Request::Instances => instances()?,
+        Request::Forget { instance } => {
+            operations.forget(&instance).transpose()?;
+            instances()?
+        }
+        Request::Upgrade(request) => Response::Upgraded(operations.upgrade(request).ok_or(NO_UPGRADE)??),
+        Request::UpdateLists => Response::ListsUpdated { lists: operations.update_lists().ok_or(NO_UPDATE)? },
+    })
 }
 
 /// Asks a running crawlgate.
@@ -412,12 +389,12 @@ fn instances(operations: &Operations) -> Response {
 /// # Errors
 /// No process listens, or the answer cannot be read.
 pub fn call(path: &Path, request: &Request) -> Result<Response, ControlError> {
-    let name = path.display().to_string();
-    let stream = UnixStream::connect(path).map_err(|error| ControlError::NotRunning { path: name.clone(), error })?;
-    exchange(&stream, request).map_err(|error| ControlError::Io { path: name, error })
+    let not_running = |error| ControlError::NotRunning { path: path.display().to_string(), error };
+    let stream = UnixStream::connect(path).map_err(not_running)?;
+    exchange(&stream, request).map_err(|error| ControlError::io(path, error))
 }
 
-fn exchange(mut stream: &UnixStream, request: &Request) -> std::io::Result<Response> {
+fn exchange(mut stream: &UnixStream, request: &Request) -> io::Result<Response> {
     stream.set_read_timeout(Some(SERVER_TIME))?;
     stream.set_write_timeout(Some(CLIENT_TIME))?;
     let mut bytes = serde_json::to_vec(request)?;

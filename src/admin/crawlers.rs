@@ -1,16 +1,16 @@
 //! What the read API says of crawlers: their requests, and the latest requests against the rules.
 
-use super::query::{Mistake, Query, QueryError};
+use super::query::{Query, QueryError};
 use super::{Operations, names};
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry};
-use crate::ledger::{CrawlerVisits, EVERY_SITE, Ledger, ListHealth};
+use crate::ledger::{CrawlerCopies, EVERY_SITE, Ledger, ListHealth};
 use crate::policy::Snapshot;
 use crate::policy::site::CrawlerRules;
 use crate::telemetry::{CrawlerCounts, Event, Events, IdentityCounts};
 use crate::time::{Timestamp, rfc3339};
-use crate::verdict::{Claimant, Kind, claim_label, claim_of};
-use serde::{Deserialize, Serialize, Serializer};
+use crate::verdict::{Claimant, claim_label, claim_of};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -20,65 +20,18 @@ const MAX_HOSTS: usize = 50;
 const LISTED: usize = 100;
 /// What `identity` of the violations may select.
 const IDENTITIES: [&str; 3] = ["verified", "unverified", "impostor"];
-/// What `kind` of the violations may select.
-#[derive(Clone, Copy)]
-enum KindFilter {
-    Kind(Kind),
-    /// Violations of crawlers that were served no robots.txt within the time that they may use a copy.
-    NeverFetched,
-}
-
-impl KindFilter {
-    const ALL: [KindFilter; 9] = [
-        KindFilter::Kind(Kind::Violation),
-        KindFilter::NeverFetched,
-        KindFilter::Kind(Kind::Unproven),
-        KindFilter::Kind(Kind::Ambiguous),
-        KindFilter::Kind(Kind::NotBound),
-        KindFilter::Kind(Kind::Impostor),
-        KindFilter::Kind(Kind::Trapped),
-        KindFilter::Kind(Kind::TooFast),
-        KindFilter::Kind(Kind::Unverified),
-    ];
-
-    fn name(self) -> &'static str {
-        match self {
-            KindFilter::Kind(kind) => kind.name(),
-            KindFilter::NeverFetched => "never_fetched",
-        }
-    }
-
-    /// The filter of a query, if it has one.
-    fn read(query: &Query<'_>) -> Result<Option<KindFilter>, QueryError> {
-        let Some(value) = query.get("kind") else { return Ok(None) };
-        match KindFilter::ALL.into_iter().find(|filter| filter.name() == value) {
-            Some(filter) => Ok(Some(filter)),
-            None => {
-                let expected = KindFilter::ALL.map(KindFilter::name).join(", ");
-                Err(Mistake::UnknownValue { name: "kind", value: value.to_owned(), expected }.into())
-            }
-        }
-    }
-
-    fn selects(self, event: &Event) -> bool {
-        match self {
-            KindFilter::Kind(kind) => event.kind == kind.name(),
-            KindFilter::NeverFetched => event.never_fetched,
-        }
-    }
-}
+/// What `kind` of the violations may select; `never_fetched` are violations of crawlers that were served no robots.txt within
+/// the time that they may use a copy.
+const KINDS: [&str; 9] =
+    ["violation", NEVER_FETCHED, "unproven", "ambiguous", "not_bound", "impostor", "trapped", "too_fast", "unverified"];
+const NEVER_FETCHED: &str = "never_fetched";
 
 /// The answer to `/api/violations`.
 #[derive(Serialize)]
 pub struct Violations {
-    #[serde(serialize_with = "each")]
-    violations: Vec<Arc<Event>>,
+    violations: Vec<Event>,
     /// Events since the start that were not recorded, because there were too many.
     left_out: u64,
-}
-
-fn each<S: Serializer>(events: &[Arc<Event>], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(events.iter().map(|event| &**event))
 }
 
 /// The answer to `/api/crawlers`.
@@ -172,21 +125,17 @@ struct CrawlRateOfCrawler {
 /// The query has mistakes.
 pub fn violations(operations: &Operations, query: &str) -> Result<Violations, QueryError> {
     let query = Query::read(query, &["site", "crawler", "kind", "identity", "limit"])?;
-    let kind = KindFilter::read(&query)?;
-    if let Some(value) = query.get("identity").filter(|value| !IDENTITIES.contains(value)) {
-        let (value, expected) = (value.to_owned(), IDENTITIES.join(", "));
-        return Err(Mistake::UnknownValue { name: "identity", value, expected }.into());
-    }
+    let (kind, identity) = (query.one_of("kind", &KINDS)?, query.one_of("identity", &IDENTITIES)?);
     let limit = query.number("limit", 1..=Events::KEPT)?.unwrap_or(LISTED);
     let is_selected = |event: &Arc<Event>| {
         query.selects("site", &event.site)
             && query.selects("crawler", &event.crawler)
-            && query.selects("identity", event.identity)
-            && kind.is_none_or(|kind| kind.selects(event))
+            && identity.is_none_or(|identity| event.identity == identity)
+            && kind.is_none_or(|kind| event.kind == kind || (kind == NEVER_FETCHED && event.never_fetched))
     };
     let events = operations.instance.events.recent();
     names::check(&query, operations, &events, &operations.instance.metrics.by_crawler())?;
-    let events = events.into_iter().filter(is_selected).take(limit);
+    let events = events.into_iter().filter(is_selected).take(limit).map(Arc::unwrap_or_clone);
     Ok(Violations { violations: events.collect(), left_out: operations.instance.events.left_out() })
 }
 
@@ -200,12 +149,12 @@ pub fn crawlers(operations: &Operations, query: &str) -> Result<Crawlers, QueryE
     names::check(&query, operations, &operations.instance.events.recent(), &counts)?;
     let (snapshot, registry) = (operations.instance.sites.snapshot(), Registry::builtin());
     let marks = marks(operations, &snapshot, registry);
-    let visits: BTreeMap<&str, Vec<CrawlerVisits>> = snapshot
+    let visits: BTreeMap<&str, Vec<CrawlerCopies>> = snapshot
         .sites()
         .iter()
         .map(|entry| entry.site.name.as_str())
         .filter(|site| query.selects("site", site))
-        .map(|site| (site, operations.instance.ledger.visits(site)))
+        .map(|site| (site, operations.instance.ledger.copies(site)))
         .collect();
     add_seen_before(&mut counts, &visits, &snapshot, registry);
     counts.sort_by(|one, other| (&one.site, &one.crawler).cmp(&(&other.site, &other.crawler)));
@@ -218,12 +167,12 @@ pub fn crawlers(operations: &Operations, query: &str) -> Result<Crawlers, QueryE
         let claim = claim_of(&counts.crawler, registry, entry.map(|entry| &*entry.site));
         let visits = visits.get(counts.site.as_str()).map_or(&[][..], Vec::as_slice);
         let asked = (&*operations.instance.ledger, &*snapshot, registry);
-        let holds = site.map(|site| held(asked, site, claim, visits, moment));
+        let holds = site.map(|site| held(asked, site, claim, visits, moment)).unwrap_or_default();
         let rules = entry.map(|entry| entry.site.crawler_rules(claim));
         let is_its = |list: &&ListHealth| (&list.site, &list.crawler) == (&counts.site, &counts.crawler);
         let networks = list_health.iter().find(is_its).map(ProofHealth::of);
         let trapped = marks.get(&(counts.site.clone(), counts.crawler.clone())).copied().unwrap_or_default();
-        CrawlerOnSite { networks, trapped, ..CrawlerOnSite::of(counts, rules, holds.unwrap_or_default()) }
+        CrawlerOnSite { networks, trapped, ..CrawlerOnSite::of(counts, rules, holds) }
     });
     let identities = operations.identities().into_iter().filter(|found| query.selects("crawler", &found.crawler));
     Ok(Crawlers { crawlers: crawlers.collect(), identities: identities.collect() })
@@ -295,7 +244,7 @@ fn marks(operations: &Operations, snapshot: &Snapshot, registry: &Registry) -> B
 /// Adds crawlers that came before a restart, and not since.
 fn add_seen_before(
     counts: &mut Vec<CrawlerCounts>,
-    visits: &BTreeMap<&str, Vec<CrawlerVisits>>,
+    visits: &BTreeMap<&str, Vec<CrawlerCopies>>,
     snapshot: &Snapshot,
     registry: &Registry,
 ) {
@@ -317,15 +266,15 @@ fn held(
     (ledger, snapshot, registry): (&Ledger, &Snapshot, &Registry),
     site: usize,
     claim: Claim,
-    visits: &[CrawlerVisits],
+    visits: &[CrawlerCopies],
     moment: Moment,
 ) -> Vec<HeldOnHost> {
     let entry = &snapshot.sites()[site];
     let name = Ledger::name(registry, entry, claim);
-    let last = |visits: &CrawlerVisits| visits.versions.iter().map(|visit| visit.at).max();
-    let mut hosts: Vec<&CrawlerVisits> = visits.iter().filter(|visits| visits.crawler == name).collect();
+    let last = |visits: &CrawlerCopies| visits.versions.iter().map(|visit| visit.at).max();
+    let mut hosts: Vec<&CrawlerCopies> = visits.iter().filter(|visits| visits.crawler == name).collect();
     hosts.sort_by_key(|visits| std::cmp::Reverse(last(visits)));
-    let host = |visits: &CrawlerVisits| {
+    let host = |visits: &CrawlerCopies| {
         let host = visits.host.as_bytes();
         let claimant = Claimant { site, entry, history: snapshot.history(host), claim };
         let cached_versions = ledger.look(registry, claimant, host, moment).0;

@@ -3,7 +3,7 @@
 //! A page on the internet can make a browser ask for any address, this one included, under a name of its own (DNS
 //! rebinding): only addresses and the names of this machine are answered.
 
-use super::dashboard::{Dashboard, Page, PageError};
+use super::dashboard::{Dashboard, PageError};
 use super::query::{Query, QueryError};
 use super::{InstanceStatus, Operations, crawlers};
 use crate::state::history::HistoryReader;
@@ -60,12 +60,9 @@ impl AdminApp {
             "/readyz" => plain(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
             "/metrics" => {
                 self.operations.refresh();
-                self.operations.instance.metrics.access_log_dropped(self.access_log.dropped());
-                typed(
-                    StatusCode::OK,
-                    "text/plain; version=0.0.4; charset=utf-8",
-                    self.operations.instance.metrics.render().into(),
-                )
+                let metrics = &self.operations.instance.metrics;
+                metrics.raise(&metrics.access_log_dropped, self.access_log.dropped());
+                typed(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", metrics.render().into())
             }
             "/api/status" => answer(Query::read(query, &[]).map(|_| Instance {
                 version: env!("CARGO_PKG_VERSION"),
@@ -133,24 +130,23 @@ fn answer(value: Result<impl Serialize, QueryError>) -> Response<Vec<u8>> {
     }
 }
 
-fn page_or_problem(page: Result<Page, PageError>) -> Response<Vec<u8>> {
-    let problem = match page {
-        Ok(page) => {
-            let mut response = typed(StatusCode::OK, page.content_type, page.body.into());
-            let headers = response.headers_mut();
-            headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(PAGE_POLICY));
-            headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-            return response;
-        }
-        Err(problem) => problem,
+fn page_or_problem(page: Result<(&'static str, String), PageError>) -> Response<Vec<u8>> {
+    let status = match &page {
+        Ok(_) => StatusCode::OK,
+        Err(PageError::Query(_)) => StatusCode::BAD_REQUEST,
+        Err(PageError::Unknown(_)) => StatusCode::NOT_FOUND,
+        Err(PageError::History(_)) => StatusCode::SERVICE_UNAVAILABLE,
+        Err(PageError::Template(_)) => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    let status = match problem {
-        PageError::Query(_) => StatusCode::BAD_REQUEST,
-        PageError::Unknown(_) => StatusCode::NOT_FOUND,
-        PageError::History(_) => StatusCode::SERVICE_UNAVAILABLE,
-        PageError::Template(_) => StatusCode::INTERNAL_SERVER_ERROR,
+    let (content_type, body) = match page {
+        Ok(page) => page,
+        Err(problem) => return plain(status, &format!("{}\n", problem.to_string().trim_end())),
     };
-    plain(status, &format!("{}\n", problem.to_string().trim_end()))
+    let mut response = typed(status, content_type, body.into());
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(PAGE_POLICY));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    response
 }
 
 fn json(value: &impl Serialize) -> Response<Vec<u8>> {

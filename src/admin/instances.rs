@@ -1,11 +1,11 @@
 //! The other instances of crawlgate, and the store where they meet: [`StoreStatus`], for the commands `status` and
-//! `instances`, the dashboard and the metrics. Must not know how facts are exchanged.
+//! `instances`, the dashboard and the metrics. [`Instances`] is how the operations ask the exchange.
 
 use crate::exchange::{
     Away, CLOCK_ACCUSES_NOT, CLOCK_WARNS, ExchangeStatus, GONE_AFTER, Hindrance, MemberStatus, SILENT_AFTER, Standing,
 };
 use crate::state::history::{Step, Told};
-use crate::telemetry::StoreGauges;
+use crate::telemetry::Metrics;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -34,13 +34,8 @@ pub struct Instances {
 /// What other instances counted since a moment, in periods of one length; or why the store does not say.
 pub type CountsOfOthers = Box<dyn Fn(Step, Timestamp) -> Result<Vec<Told>, String> + Send + Sync>;
 
-/// Takes an instance for gone.
-pub type Forget = Box<dyn Fn(&str) -> Result<(), ForgetRefused> + Send + Sync>;
-
-/// An instance is not taken for gone.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ForgetRefused(pub String);
+/// Takes an instance for gone, or says why it does not.
+pub type Forget = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 
 impl Instances {
     /// How they stand.
@@ -52,7 +47,13 @@ impl Instances {
 impl StoreStatus {
     /// Why the store cannot be reached or used.
     pub(super) fn problem(&self) -> Option<String> {
-        self.exchange.away.as_ref().map(is_away)
+        let withheld = self.exchange.withholds_robots_txt_since;
+        self.exchange.away.as_ref().map(|away| is_away(away, withheld))
+    }
+
+    /// Whether the store, another instance or the clock needs a person.
+    pub fn has_problems(&self) -> bool {
+        self.problem().is_some() || !self.problems_of_instances().is_empty()
     }
 
     /// What else needs a person: another instance, or the clock.
@@ -64,38 +65,53 @@ impl StoreStatus {
         clock.into_iter().chain(others).collect()
     }
 
-    /// What the metrics show.
-    pub(super) fn gauges(&self) -> StoreGauges {
-        let ExchangeStatus { members, totals, .. } = &self.exchange;
+    /// Brings the metrics up to date.
+    pub(super) fn set_gauges(&self, metrics: &Metrics) {
+        let (store, ExchangeStatus { members, totals, .. }) = (metrics.store(), &self.exchange);
         let standing = |wanted| members.iter().filter(|member| member.standing == wanted).count();
         let present = || members.iter().filter(|member| member.standing == Standing::Present);
-        StoreGauges {
-            is_up: self.exchange.away.is_none(),
-            present: standing(Standing::Present),
-            silent: standing(Standing::Silent),
-            differing: present().filter(|member| !member.same_policies).count(),
-            lag: present().map(|member| member.lag).fold(0.0, f64::max),
-            clock_ahead_ms: self.exchange.clock_ahead_ms.unwrap_or(0),
-            accuses: self.exchange.accuses_not.is_none(),
-            facts_waiting: self.exchange.facts_waiting,
-            records_waiting: self.exchange.records_waiting,
-            written: totals.facts_written,
-            read: totals.facts_read,
-            confirmed: totals.confirmed,
-            refuted: totals.refuted,
-            unconfirmed: totals.unconfirmed,
-            failures: totals.failures,
-            started_over: totals.started_over,
+        store.up.set(self.exchange.away.is_none().into());
+        store.differing.set(present().filter(|member| !member.same_policies).count() as i64);
+        store.lag.set(present().map(|member| member.lag).fold(0.0, f64::max));
+        store.clock_ahead.set(self.exchange.clock_ahead_ms.unwrap_or(0) as f64 / 1_000.0);
+        store.accuses.set(self.exchange.accuses_not.is_none().into());
+        for (gauges, label, count) in [
+            (&store.instances, "present", standing(Standing::Present)),
+            (&store.instances, "silent", standing(Standing::Silent)),
+            (&store.waiting, "facts", self.exchange.facts_waiting),
+            (&store.waiting, "records", self.exchange.records_waiting),
+        ] {
+            gauges.with_label_values(&[label]).set(count as i64);
         }
+        for (counters, label, count) in [
+            (&store.facts, "written", totals.facts_written),
+            (&store.facts, "read", totals.facts_read),
+            (&store.confirmations, "confirmed", totals.confirmed),
+            (&store.confirmations, "refuted", totals.refuted),
+            (&store.confirmations, "unconfirmed", totals.unconfirmed),
+        ] {
+            metrics.raise(&counters.with_label_values(&[label]), count);
+        }
+        metrics.raise(&store.failures, totals.failures);
+        metrics.raise(&store.started_over, totals.started_over);
     }
 }
 
-fn is_away(Away { since, error }: &Away) -> String {
+fn is_away(Away { since, error, .. }: &Away, withheld: Option<Timestamp>) -> String {
+    let robots_txt = match withheld {
+        Some(since) => format!(
+            "/robots.txt is answered with 503 since {since}, and crawlers may fetch nothing while it is: other instances may \
+             have published something else, and would not know what was served here. Let crawlgate reach the store"
+        ),
+        None => format!(
+            "The robots.txt in force stays, and changes of it wait. {} hours after crawlgate last reached the store, \
+             /robots.txt is answered with 503",
+            SILENT_AFTER.as_secs() / 3_600
+        ),
+    };
     format!(
-        "{error} (since {since}). crawlgate answers requests by what it knows, calls no request a violation, and keeps the \
-         robots.txt in force: changes of it wait. {} hours after it last reached the store it answers /robots.txt with 503. \
-         If the store is gone for good, start crawlgate without `store`",
-        SILENT_AFTER.as_secs() / 3_600
+        "{error} (since {since}). crawlgate answers requests by what it knows, and calls no request a violation. \
+         {robots_txt}. If the store is gone for good, start crawlgate without `store`"
     )
 }
 
@@ -138,8 +154,9 @@ fn of_member(MemberStatus { member, standing, lag, same_policies, same_crawlers 
 }
 
 /// Why no request is called a violation, for a person.
-pub fn hindrance(hindrance: Hindrance) -> &'static str {
+pub fn hindrance(hindrance: Hindrance, away: Option<&Away>) -> &'static str {
     match hindrance {
+        Hindrance::StoreAway if away.is_some_and(|away| away.is_refused) => "crawlgate does not use the store",
         Hindrance::StoreAway => "the store does not answer",
         Hindrance::StartingOver => "the store lost facts, and not every instance has written its own again",
         Hindrance::Clock => "the clock is too far from the store's",
@@ -149,17 +166,21 @@ pub fn hindrance(hindrance: Hindrance) -> &'static str {
 
 /// How an instance stands. While the store is away, how another one stood when it was last heard of.
 pub fn stands(found: &MemberStatus, exchange: &ExchangeStatus) -> String {
-    let word = standing(found.standing);
-    let is_heard_of = exchange.away.is_none() || found.member.id == exchange.id;
-    if is_heard_of { word.to_owned() } else { format!("was {word}") }
-}
-
-/// How an instance stands, in a word.
-fn standing(standing: Standing) -> &'static str {
-    match standing {
+    let word = match found.standing {
         Standing::Present => "present",
         Standing::Silent => "silent",
         Standing::Left => "left",
         Standing::Gone => "gone",
+    };
+    match &exchange.away {
+        None => word.to_owned(),
+        Some(_) if found.member.id == exchange.id => "without the store".to_owned(),
+        Some(_) => format!("was {word}"),
     }
+}
+
+/// How long ago an instance last reported.
+pub fn reported(MemberStatus { member, lag, .. }: &MemberStatus) -> String {
+    // An instance joins before it reports anything.
+    if member.joined == 0 { "never reported".to_owned() } else { format!("reported {lag:.1} s ago") }
 }

@@ -1,7 +1,5 @@
-//! The operator's side: the read-only HTTP listener, and the control socket of the command line.
-//!
-//! [`Operations`] is what both do; `server.rs` does the same on SIGHUP and when files change. Knows no request of the
-//! site.
+//! The operator's side: the read-only HTTP listener, and the control socket of the command line. Both call
+//! [`Operations`], as `server` does on SIGHUP and when files change.
 
 pub mod control;
 mod crawlers;
@@ -15,11 +13,14 @@ mod status;
 mod upgrade;
 
 pub use self::http::AdminApp;
-pub use crawlers::{CrawlerIdentity, ProofHealth};
-pub use instances::{Forget, ForgetRefused, Instances, StoreStatus, hindrance, stands};
+pub use crawlers::CrawlerIdentity;
+pub use instances::{Instances, StoreStatus, hindrance, reported, stands};
 pub use operations::{LiveAnswer, LiveQuestion, Operations};
-pub use status::{CertificatesStatus, InstanceStatus, Problem, ProblemKind};
-pub use upgrade::{Upgrade, UpgradeRefused, UpgradeReport, UpgradeRequest};
+pub use status::{InstanceStatus, runs_on};
+pub use upgrade::{UpgradeReport, UpgradeRequest};
+
+/// Why the running crawlgate does not do what an operator asks.
+pub type Refusal = Box<dyn std::error::Error + Send + Sync>;
 
 #[cfg(test)]
 mod tests;

@@ -1,16 +1,18 @@
 //! What an operator can do, with its traces in metrics and logs.
 
-use super::instances::{ForgetRefused, Instances, StoreStatus};
-use super::status::{self, CertificatesStatus, FailingList, InstanceStatus, ProblemKind};
-use super::upgrade::{Upgrade, UpgradeRefused, UpgradeReport, UpgradeRequest};
+use super::Refusal;
+use super::instances::{Instances, StoreStatus};
+use super::status::{self, InstanceStatus, ProblemKind};
+use super::upgrade::{Upgrade, UpgradeReport, UpgradeRequest};
 use crate::clock::Moment;
 use crate::forwarding::Peer;
 use crate::identity::refresh::{ListUpdate, UpdateHandle, file_name};
 use crate::ledger::{ListHealth, Mark};
+use crate::locks::lock;
 use crate::requests::{Connection, HeadFields, RequestHead, Requests};
 use crate::sites::{PauseError, PauseRequest, ReloadReport};
 use crate::state::history::{Step, Told};
-use crate::telemetry::{CertificateStatus, ListGauges, OrderStatus};
+use crate::telemetry::{CertificateStatus, OrderStatus};
 use crate::time::Timestamp;
 use crate::upkeep::{Instance, Upkeep};
 use crate::upstreams::Upstreams;
@@ -22,8 +24,9 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
+use strum::VariantArray;
 
 /// Says how the certificates of the listeners are at a moment.
 pub type CertificatesSource = Box<dyn Fn(Timestamp) -> Vec<CertificateStatus> + Send + Sync>;
@@ -41,17 +44,17 @@ pub struct Operations {
     started: Instant,
     upkeep: Arc<Upkeep>,
     /// Updates the published lists, where this crawlgate does.
-    lists: OnceLock<UpdateHandle>,
+    pub lists: OnceLock<UpdateHandle>,
     /// Says how the certificates of the listeners are, where there are any.
-    certificates: OnceLock<CertificatesSource>,
+    pub certificates: OnceLock<CertificatesSource>,
     /// Says how the hosts stand that crawlgate gets certificates for.
-    orders: OnceLock<OrdersSource>,
+    pub orders: OnceLock<OrdersSource>,
     /// The control socket, where there is one.
     control: OnceLock<PathBuf>,
     /// The store where several instances meet, where there is one.
-    instances: OnceLock<Instances>,
+    pub instances: OnceLock<Instances>,
     /// Hands over to the next process, where that is possible.
-    upgrade: OnceLock<Upgrade>,
+    pub upgrade: OnceLock<Upgrade>,
     /// What was said of the setup: once is enough.
     warned: Mutex<Vec<ProblemKind>>,
 }
@@ -78,26 +81,6 @@ impl Operations {
         Arc::new(operations)
     }
 
-    /// Says how published lists are updated. Once.
-    pub fn set_lists(&self, lists: UpdateHandle) {
-        let _ = self.lists.set(lists);
-    }
-
-    /// Says where the state of the certificates is read. Once.
-    pub fn set_certificates(&self, source: CertificatesSource) {
-        let _ = self.certificates.set(source);
-    }
-
-    /// Says where the state of orders is read. Once.
-    pub fn set_orders(&self, source: OrdersSource) {
-        let _ = self.orders.set(source);
-    }
-
-    /// Says where other instances are asked for. Once.
-    pub fn set_instances(&self, instances: Instances) {
-        let _ = self.instances.set(instances);
-    }
-
     /// How the store and the instances in it stand. `None` without a store.
     pub fn instances(&self) -> Option<StoreStatus> {
         self.instances.get().map(Instances::status)
@@ -109,20 +92,15 @@ impl Operations {
     }
 
     /// Takes an instance for gone. `None` without a store.
-    pub fn forget(&self, instance: &str) -> Option<Result<(), ForgetRefused>> {
+    pub fn forget(&self, instance: &str) -> Option<Result<(), String>> {
         self.instances.get().map(|instances| (instances.forget)(instance))
-    }
-
-    /// Says how this process hands over to the next one. Once.
-    pub fn set_upgrade(&self, upgrade: Upgrade) {
-        let _ = self.upgrade.set(upgrade);
     }
 
     /// Hands over to the next process. `None` where this crawlgate cannot.
     ///
     /// # Errors
     /// This process goes on.
-    pub fn upgrade(&self, request: UpgradeRequest) -> Option<Result<UpgradeReport, UpgradeRefused>> {
+    pub fn upgrade(&self, request: UpgradeRequest) -> Option<Result<UpgradeReport, Refusal>> {
         self.upgrade.get().map(|upgrade| upgrade(request))
     }
 
@@ -195,23 +173,29 @@ impl Operations {
     /// How the running crawlgate does.
     pub fn status(&self) -> InstanceStatus {
         let (lived, now) = (self.moment().lived, self.now());
-        let failing_lists = FailingList::all(&self.instance.proofs.lists, now);
-        let certificates = CertificatesStatus {
-            in_use: self.certificates.get().map(|of| of(now)).unwrap_or_default(),
+        let (policies, upstreams) = (self.upkeep.status(), self.upstreams.status(lived));
+        let mut status = InstanceStatus {
+            policies,
+            problems: Vec::new(),
+            origins: upstreams.servers,
+            queues: upstreams.queues,
+            without_origin: upstreams.without_origin,
+            traffic: self.instance.traffic.status(lived),
+            certificates: self.certificates.get().map(|of| of(now)).unwrap_or_default(),
             orders: self.orders.get().map(|of| of()).unwrap_or_default(),
+            store: self.instances(),
         };
-        let (sites, upstreams) = (self.upkeep.status(), self.upstreams.status(lived));
-        InstanceStatus::new(sites, upstreams, self.instance.traffic.status(lived), certificates, &failing_lists)
-            .with_store(self.instances())
+        status.find_problems(&upstreams.refused_files, &status::failing_lists(&self.instance.proofs.lists, now));
+        status
     }
 
     /// Says once of each what is wrong with the setup. Other problems are logged where they are noticed.
     pub fn warn_of_setup(&self) {
-        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
-        for found in status::of_setup(&self.instance.traffic.status(self.moment().lived)) {
-            if !warned.contains(&found.problem) {
-                tracing::warn!(problem = found.problem.name(), "{}", found.message);
-                warned.push(found.problem);
+        let mut warned = lock(&self.warned);
+        for (problem, message) in status::of_setup(&self.instance.traffic.status(self.moment().lived)) {
+            if !warned.contains(&problem) {
+                tracing::warn!(problem = problem.name(), "{message}");
+                warned.push(problem);
             }
         }
     }
@@ -259,32 +243,32 @@ impl Operations {
     pub fn refresh(&self) {
         let InstanceStatus { policies: status, problems, store, .. } = self.status();
         if let Some(store) = store {
-            self.instance.metrics.set_store(&store.gauges());
+            store.set_gauges(&self.instance.metrics);
         }
-        for kind in ProblemKind::ALL {
-            self.instance.metrics.problems(kind.name(), problems.iter().filter(|found| found.problem == kind).count());
+        for kind in ProblemKind::VARIANTS {
+            let count = problems.iter().filter(|found| found.problem == *kind).count();
+            self.instance.metrics.problems.with_label_values(&[kind.name()]).set(count as i64);
         }
         self.upkeep.set_gauges(&status);
         self.upstreams.set_gauges();
         self.refresh_proofs();
         let origins = status.sites.iter().filter_map(|site| {
             let robots = site.origin_robots.as_ref()?;
-            Some((site.site.clone(), robots.state.name(), robots.last_success.map(|moment| moment.0)))
+            Some((site.site.as_str(), robots.state.name(), robots.last_success.map(|moment| moment.0)))
         });
-        self.instance.metrics.set_origin_robots(&origins.collect::<Vec<_>>());
+        self.instance.metrics.set_origin_robots(origins);
     }
-}
 
-impl Operations {
     fn refresh_proofs(&self) {
         let (metrics, proofs) = (&self.instance.metrics, &self.instance.proofs);
-        let lists = proofs.lists.all().filter_map(|(list, url)| {
-            let known = proofs.lists.get(list)?;
-            let networks = known.entries();
-            Some(ListGauges { list: file_name(url).to_owned(), networks, checked: known.checked.0 })
-        });
-        metrics.set_lists(&lists.collect::<Vec<_>>());
-        metrics.set_reverse_dns(proofs.names.len(), proofs.left_out());
+        for (list, url) in proofs.lists.all() {
+            if let Some(known) = proofs.lists.get(list) {
+                metrics.proofs.networks.with_label_values(&[file_name(url)]).set(known.entries() as i64);
+                metrics.proofs.checked.with_label_values(&[file_name(url)]).set(known.copy.checked.0);
+            }
+        }
+        metrics.proofs.addresses.set(proofs.names.count() as i64);
+        metrics.raise(&metrics.proofs.left_out, proofs.left_out());
     }
 }
 
@@ -306,24 +290,15 @@ pub struct LiveQuestion {
 }
 
 impl RequestHead for LiveQuestion {
-    fn method(&self) -> &[u8] {
-        b"GET"
-    }
-
-    fn target(&self) -> &[u8] {
-        self.target.as_bytes()
-    }
-
-    fn host(&self) -> &[u8] {
-        self.host.as_bytes()
-    }
-
-    fn http(&self) -> &'static str {
-        "1.1"
-    }
-
     fn fields(&self) -> HeadFields<'_> {
-        HeadFields { user_agent: Some(self.user_agent.as_bytes()), ..HeadFields::default() }
+        HeadFields {
+            method: b"GET",
+            target: self.target.as_bytes(),
+            host: self.host.as_bytes(),
+            http: "1.1",
+            user_agent: Some(self.user_agent.as_bytes()),
+            ..HeadFields::default()
+        }
     }
 
     fn forwarded_for(&self) -> impl DoubleEndedIterator<Item = &[u8]> {

@@ -1,9 +1,8 @@
 //! The query of a request to the read API. The main types are [`Query`], the parameters of a request, and [`QueryError`],
 //! the mistakes in it. An unknown parameter or value is refused, because the answer to another question would mislead.
-//! This file must not know what the parameters mean.
 
 use crate::logs::printable;
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::fmt;
 use std::ops::RangeInclusive;
 
@@ -84,6 +83,20 @@ impl<'q> Query<'q> {
     /// Whether the query selects this value: it does not have the parameter, or has it with this value.
     pub fn selects(&self, name: &str, value: &str) -> bool {
         self.get(name).is_none_or(|wanted| wanted == value)
+    }
+
+    /// The value of a parameter that has to be one of these.
+    ///
+    /// # Errors
+    /// The value is another one.
+    pub fn one_of<S: Borrow<str>>(&self, name: &'static str, expected: &[S]) -> Result<Option<&str>, QueryError> {
+        match self.get(name) {
+            Some(value) if !expected.iter().any(|known| known.borrow() == value) => {
+                let expected = expected.join(", ");
+                Err(Mistake::UnknownValue { name, value: value.to_owned(), expected }.into())
+            }
+            value => Ok(value),
+        }
     }
 
     /// The number that a parameter gives.

@@ -1,5 +1,5 @@
 //! How the running crawlgate does: [`InstanceStatus`], for the command `status`, the read API and the metrics. A
-//! [`Problem`] in it is something that needs a person. Must not know how it is shown.
+//! [`Problem`] in it is something that needs a person.
 
 use super::instances::StoreStatus;
 use crate::identity::{ListFailure, PublishedLists};
@@ -7,10 +7,11 @@ use crate::policy::origin::OriginCopyState;
 use crate::sites::{SiteStatus, Status};
 use crate::telemetry::{CertificateStatus, OrderStatus, TrafficStatus};
 use crate::time::Timestamp;
-use crate::upstreams::{OriginStatus, QueueStatus, UpstreamsStatus, WithoutOriginStatus};
+use crate::upstreams::{OriginStatus, QueueStatus, WithoutOriginStatus};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::time::Duration;
+use strum::{IntoStaticStr, VariantArray};
 
 /// Above this share of requests the operator has to look at hosts without an origin: one in 20.
 const TOLERATED: u64 = 20;
@@ -18,24 +19,13 @@ const TOLERATED: u64 = 20;
 /// So long a list may fail before the operator has to look at it: a list is fetched once a day.
 const LIST_MAY_FAIL: Duration = Duration::from_secs(86_400);
 
-/// A published list that fails for longer than it may.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FailingList {
-    /// Where it is published.
-    pub url: String,
-    /// Why, and since when.
-    pub failure: ListFailure,
-}
-
-impl FailingList {
-    /// All of them, those that fail longest first.
-    pub fn all(lists: &PublishedLists, now: Timestamp) -> Vec<FailingList> {
-        let failures = lists.failures().into_iter().filter(|(_, failure)| now.since(failure.since) > LIST_MAY_FAIL);
-        let mut failing: Vec<FailingList> =
-            failures.map(|(list, failure)| FailingList { url: lists.url(list).to_owned(), failure }).collect();
-        failing.sort_by_key(|list| list.failure.since);
-        failing
-    }
+/// The published lists that fail for longer than they may, those that fail longest first: where they are published, why,
+/// and since when.
+pub(super) fn failing_lists(lists: &PublishedLists, now: Timestamp) -> Vec<(String, ListFailure)> {
+    let failures = lists.failures().into_iter().filter(|(_, failure)| now.since(failure.since) > LIST_MAY_FAIL);
+    let mut failing: Vec<_> = failures.map(|(list, failure)| (lists.url(list).to_owned(), failure)).collect();
+    failing.sort_by_key(|(_, failure)| failure.since);
+    failing
 }
 
 /// How the running crawlgate does.
@@ -65,15 +55,6 @@ pub struct InstanceStatus {
     pub store: Option<StoreStatus>,
 }
 
-/// The certificates of the listeners, and those to be.
-#[derive(Default)]
-pub struct CertificatesStatus {
-    /// In use.
-    pub in_use: Vec<CertificateStatus>,
-    /// The hosts that crawlgate gets one for by itself.
-    pub orders: Vec<OrderStatus>,
-}
-
 /// Something that needs a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
@@ -87,8 +68,9 @@ pub struct Problem {
 }
 
 /// What needs a person.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum ProblemKind {
     /// A warning about the policy directory, the state directory or a log.
     Warning,
@@ -120,114 +102,58 @@ pub enum ProblemKind {
 }
 
 impl ProblemKind {
-    /// All of them.
-    pub const ALL: [ProblemKind; 13] = [
-        ProblemKind::Warning,
-        ProblemKind::PolicyRejected,
-        ProblemKind::OriginFailing,
-        ProblemKind::SearchTurnedAway,
-        ProblemKind::NoOrigin,
-        ProblemKind::UnclaimedHosts,
-        ProblemKind::UndeclaredProxy,
-        ProblemKind::OriginRobots,
-        ProblemKind::IdentitySuspended,
-        ProblemKind::IdentityLists,
-        ProblemKind::Certificate,
-        ProblemKind::Store,
-        ProblemKind::Instances,
-    ];
-
     /// Its name in the status and the metrics.
     pub fn name(self) -> &'static str {
-        match self {
-            ProblemKind::Warning => "warning",
-            ProblemKind::PolicyRejected => "policy_rejected",
-            ProblemKind::OriginFailing => "origin_failing",
-            ProblemKind::SearchTurnedAway => "search_turned_away",
-            ProblemKind::NoOrigin => "no_origin",
-            ProblemKind::UnclaimedHosts => "unclaimed_hosts",
-            ProblemKind::UndeclaredProxy => "undeclared_proxy",
-            ProblemKind::OriginRobots => "origin_robots",
-            ProblemKind::IdentitySuspended => "identity_suspended",
-            ProblemKind::IdentityLists => "identity_lists",
-            ProblemKind::Certificate => "certificate",
-            ProblemKind::Store => "store",
-            ProblemKind::Instances => "instances",
-        }
+        self.into()
     }
 }
 
 impl InstanceStatus {
     /// Finds the problems in what the rooms say.
-    pub fn new(
-        policies: Status,
-        UpstreamsStatus { servers: origins, queues, without_origin, refused_files }: UpstreamsStatus,
-        traffic: TrafficStatus,
-        CertificatesStatus { in_use: certificates, orders }: CertificatesStatus,
-        failing_lists: &[FailingList],
-    ) -> InstanceStatus {
+    pub(super) fn find_problems(
+        &mut self,
+        refused_files: &[(String, String)],
+        failing_lists: &[(String, ListFailure)],
+    ) {
         let mut problems = Vec::new();
         let mut add = |problem, subject: Option<&String>, message| {
             problems.push(Problem { problem, subject: subject.cloned(), message });
         };
-        for warning in &policies.warnings {
+        for warning in &self.policies.warnings {
             add(ProblemKind::Warning, None, warning.clone());
         }
-        for origin in &origins {
-            if let Some(message) = origin.problem() {
-                add(ProblemKind::OriginFailing, Some(&origin.origin), message);
-            }
+        for (origin, message) in self.origins.iter().filter_map(|origin| Some((origin, origin.problem()?))) {
+            add(ProblemKind::OriginFailing, Some(&origin.origin), message);
         }
-        for queue in &queues {
-            if let Some(message) = queue.problem() {
-                add(ProblemKind::SearchTurnedAway, Some(&queue.origin), message);
-            }
+        for (queue, message) in self.queues.iter().filter_map(|queue| Some((queue, queue.problem()?))) {
+            add(ProblemKind::SearchTurnedAway, Some(&queue.origin), message);
         }
-        if without_origin.requests * TOLERATED > traffic.requests {
-            add(ProblemKind::NoOrigin, None, no_origin(&without_origin));
+        if self.without_origin.requests * TOLERATED > self.traffic.requests {
+            add(ProblemKind::NoOrigin, None, no_origin(&self.without_origin));
         }
-        for Problem { problem, message, .. } in of_setup(&traffic) {
+        for (problem, message) in of_setup(&self.traffic) {
             add(problem, None, message);
         }
-        for site in &policies.sites {
+        for site in &self.policies.sites {
             for (problem, message) in of_site(site) {
                 add(problem, Some(&site.site), message);
             }
         }
-        if let [first, ..] = failing_lists {
-            add(ProblemKind::IdentityLists, None, lists_fail(failing_lists.len(), first));
+        if let [(url, failure), ..] = failing_lists {
+            add(ProblemKind::IdentityLists, None, lists_fail(failing_lists.len(), url, failure));
         }
-        for (subject, message) in of_certificates(&certificates, &refused_files, &orders) {
+        for (subject, message) in of_certificates(&self.certificates, refused_files, &self.orders) {
             add(ProblemKind::Certificate, Some(&subject), message);
         }
-        InstanceStatus {
-            policies,
-            problems,
-            origins,
-            queues,
-            without_origin,
-            traffic,
-            certificates,
-            orders,
-            store: None,
+        if let Some(store) = &self.store {
+            store.problem().into_iter().for_each(|message| add(ProblemKind::Store, None, message));
+            store.problems_of_instances().into_iter().for_each(|message| add(ProblemKind::Instances, None, message));
         }
+        self.problems = problems;
     }
 }
 
-impl InstanceStatus {
-    /// Adds how the store and the instances in it stand.
-    pub(super) fn with_store(mut self, store: Option<StoreStatus>) -> InstanceStatus {
-        let found = |problem| move |message| Problem { problem, subject: None, message };
-        self.problems.extend(store.iter().filter_map(StoreStatus::problem).map(found(ProblemKind::Store)));
-        let instances = store.iter().flat_map(StoreStatus::problems_of_instances);
-        self.problems.extend(instances.map(found(ProblemKind::Instances)));
-        self.store = store;
-        self
-    }
-}
-
-fn lists_fail(lists: usize, first: &FailingList) -> String {
-    let FailingList { url, failure: ListFailure { since, reason } } = first;
+fn lists_fail(lists: usize, url: &str, ListFailure { since, reason }: &ListFailure) -> String {
     format!(
         "published lists that cannot be read, or are not believed, for more than a day: {lists}. The first is {url}, \
          since {since}: {reason}. crawlgate goes by the former lists, and calls nobody an impostor by a list \
@@ -268,16 +194,11 @@ fn no_origin(without_origin: &WithoutOriginStatus) -> String {
 }
 
 /// What the requests say is wrong with the setup.
-pub(super) fn of_setup(traffic: &TrafficStatus) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    let mut add = |problem, message| problems.push(Problem { problem, subject: None, message });
-    if traffic.is_mostly_unclaimed() {
-        add(ProblemKind::UnclaimedHosts, unclaimed_hosts(traffic));
-    }
-    if traffic.is_mostly_from_undeclared_proxies() {
-        add(ProblemKind::UndeclaredProxy, undeclared_proxy(traffic));
-    }
-    problems
+pub(super) fn of_setup(traffic: &TrafficStatus) -> Vec<(ProblemKind, String)> {
+    let unclaimed = traffic.is_mostly_unclaimed().then(|| (ProblemKind::UnclaimedHosts, unclaimed_hosts(traffic)));
+    let undeclared = traffic.is_mostly_from_undeclared_proxies();
+    let undeclared = undeclared.then(|| (ProblemKind::UndeclaredProxy, undeclared_proxy(traffic)));
+    unclaimed.into_iter().chain(undeclared).collect()
 }
 
 fn unclaimed_hosts(traffic: &TrafficStatus) -> String {
@@ -313,16 +234,20 @@ fn counted(hosts: &[(String, u64)]) -> String {
     named.join(", ")
 }
 
+/// What a site runs on while its policy file is rejected.
+pub fn runs_on(site: &SiteStatus) -> &'static str {
+    match (site.in_force, site.last_good_copy) {
+        (false, _) => "no policy is in force",
+        (true, true) => "the site runs on its last good copy",
+        (true, false) => "the last good policy stays in force",
+    }
+}
+
 fn of_site(site: &SiteStatus) -> Vec<(ProblemKind, String)> {
     let (name, mut problems) = (&site.site, Vec::new());
     // A directory that cannot be read is one warning, and not a problem of each site.
     if !site.reload_ok && !site.findings.is_empty() {
-        let meanwhile = match (site.in_force, site.last_good_copy) {
-            (false, _) => "no policy is in force",
-            (true, true) => "the site runs on its last good copy",
-            (true, false) => "the last good policy stays in force",
-        };
-        let message = format!("{name}: the policy file is rejected; {meanwhile}. See `crawlgate check`");
+        let message = format!("{name}: the policy file is rejected; {}. See `crawlgate check`", runs_on(site));
         problems.push((ProblemKind::PolicyRejected, message));
     }
     let robots = site.origin_robots.as_ref();

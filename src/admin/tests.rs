@@ -4,7 +4,7 @@ use crate::crawlers::Registry;
 use crate::judge::Logs;
 use crate::ledger::Ledger;
 use crate::requests::{RequestSettings, Requests};
-use crate::sites::{Outcome, PauseRequest, SiteManager, SiteOptions};
+use crate::sites::{PauseRequest, ReloadOutcome, SiteManager, SiteOptions};
 use crate::state::StateStore;
 use crate::state::history::HistoryReader;
 use crate::telemetry::AccessLog;
@@ -120,7 +120,7 @@ fn the_control_socket_serves_its_owner_alone() {
     assert_eq!(status.policies.sites[0].site, "shop");
     std::fs::write(directory.path().join("shop.yaml"), "robots: { origin: both }\n").expect("a policy");
     let Ok(Response::Reloaded(report)) = call(&path, &Request::Reload) else { panic!("a report") };
-    assert_eq!(report.sites[0].outcome, Outcome::Kept);
+    assert_eq!(report.sites[0].outcome, ReloadOutcome::Kept);
     assert!(report.sites[0].findings[0].contains("shop.yaml:1:19: error["), "{report:?}");
     let pause = PauseRequest { site: Some("shop".into()), ..PauseRequest::default() };
     assert!(matches!(call(&path, &Request::Pause(pause)), Ok(Response::Paused { .. })));

@@ -1,7 +1,7 @@
-//! What `crawlgate upgrade` asks the running process, and what it is told. Must not know how processes hand over.
+//! What `crawlgate upgrade` asks the running process, and what this process answers.
 
+use super::Refusal;
 use serde::{Deserialize, Serialize};
-use std::error::Error;
 
 /// How to hand over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,17 +25,5 @@ pub struct UpgradeReport {
     pub milliseconds: u64,
 }
 
-/// Why the running process goes on.
-#[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub struct UpgradeRefused(Box<dyn Error + Send + Sync>);
-
-impl UpgradeRefused {
-    /// For this reason.
-    pub fn new(reason: impl Error + Send + Sync + 'static) -> UpgradeRefused {
-        UpgradeRefused(Box::new(reason))
-    }
-}
-
-/// Hands over to the next process.
-pub type Upgrade = Box<dyn Fn(UpgradeRequest) -> Result<UpgradeReport, UpgradeRefused> + Send + Sync>;
+/// Hands over to the next process, or says why the running process goes on.
+pub type Upgrade = Box<dyn Fn(UpgradeRequest) -> Result<UpgradeReport, Refusal> + Send + Sync>;

@@ -1,7 +1,10 @@
 //! [`Answer`]: a complete response that crawlgate makes itself. Its head lines are prepared: what many answers share is
-//! made once, as octets for HTTP/1.1 and as fields for every other way. Knows HTTP; must not know why it is sent.
+//! made once, as octets for HTTP/1.1 and as fields for every other version.
 
 use super::field::Field;
+use crate::heads::tag_values;
+use crate::policy::SiteEntry;
+use crate::verdict::Decision;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode};
 use smallvec::SmallVec;
@@ -44,6 +47,21 @@ impl Answer {
         Answer { status, shared: Arc::new(lines), own: SmallVec::new(), body, closes: false }
     }
 
+    /// An answer that no cache keeps.
+    pub(super) fn uncached(
+        status: StatusCode,
+        content_type: &'static str,
+        more: Option<(Field, HeaderValue)>,
+        body: Bytes,
+    ) -> Answer {
+        let fields = [
+            (Field::ContentType, HeaderValue::from_static(content_type)),
+            (Field::ContentLength, body.len().into()),
+            (Field::CacheControl, HeaderValue::from_static("no-store")),
+        ];
+        Answer::new(status, fields.into_iter().chain(more), body)
+    }
+
     /// With a line more.
     pub fn with(mut self, field: Field, value: HeaderValue) -> Answer {
         self.own.push((field, value));
@@ -55,6 +73,15 @@ impl Answer {
         match HeaderValue::from_bytes(request_id) {
             Ok(id) => self.with(Field::RequestId, id),
             Err(_) => self,
+        }
+    }
+
+    /// With the lines of X-Robots-Tag that the policy has for the path, and for the status and type of the answer.
+    pub(super) fn with_tags(self, entry: &SiteEntry, decision: &Decision) -> Answer {
+        let content_type = self.values(Field::ContentType).next().map(HeaderValue::as_bytes);
+        match entry.site.tags.tags(&decision.path_rules, self.status.as_u16(), content_type) {
+            Some(tags) => tag_values(&tags.lines).fold(self, |answer, line| answer.with(Field::XRobotsTag, line)),
+            None => self,
         }
     }
 
@@ -92,9 +119,9 @@ impl Answer {
         self.shared.fields.iter().chain(&self.own).map(|(field, value)| (*field, value))
     }
 
-    /// The first line of this field.
-    pub fn field(&self, wanted: Field) -> Option<&HeaderValue> {
-        self.fields().find(|(field, _)| *field == wanted).map(|(_, value)| value)
+    /// The lines of this field.
+    pub fn values(&self, wanted: Field) -> impl Iterator<Item = &HeaderValue> {
+        self.fields().filter(move |(field, _)| *field == wanted).map(|(_, value)| value)
     }
 
     /// Writes the whole answer as HTTP/1.1. `date` is the value of Date; `keeps_alive` says whether the connection goes

@@ -1,4 +1,4 @@
-//! Whether a copy that the client has is still good (RFC 9110 section 13).
+//! Whether a copy that the client has is still good (RFC 9110 section 13): by its entity tag, else by its date.
 
 use crate::time::Timestamp;
 use http::{HeaderMap, header};

@@ -1,17 +1,17 @@
-//! Answers that no policy asks for: to a request that is none, to a wrong method, and in place of an origin that does
-//! not answer. Those to a request that is none are made once per form.
+//! Answers that no policy asks for: to a request that crawlgate rejects before it is judged ([`rejection`]), to an authority
+//! ([`challenge`]), to a request that is led to https ([`redirect`]), and in place of an origin that does not answer
+//! ([`failure`], [`full`], [`no_origin`]). Those to rejected requests are made once per form.
 
 use super::answer::Answer;
 use super::field::Field;
 use super::negotiate::{Form, form};
 use super::page::{Page, Reader};
 use super::ruling::Asked;
-use super::tags::with_tags;
 use crate::policy::SiteEntry;
 use crate::policy::site::PageTemplate;
 use crate::verdict::Decision;
-use http::{HeaderMap, HeaderValue, StatusCode};
-use std::sync::LazyLock;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use std::sync::OnceLock;
 
 /// Why a request is rejected before it is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub enum Rejection {
     NoHost,
     /// TRACE shows a client the fields that proxies added to its request; CONNECT is for other proxies.
     Method,
+    /// A method other than GET and HEAD, for what can only be read.
+    ReadOnly,
     /// The target is longer than the settings let it be.
     TargetTooLong,
     /// The header fields are larger than the settings let them be.
@@ -49,63 +51,87 @@ const BUSY_RETRY: u32 = 10;
 /// One answer in each form, in the order of [`Form::ALL`].
 type Forms = [Answer; 3];
 
-static NO_HOST: LazyLock<Forms> =
-    LazyLock::new(|| rejected(StatusCode::BAD_REQUEST, "no_host", "The request does not say which host it is for."));
-static TARGET_TOO_LONG: LazyLock<Forms> =
-    LazyLock::new(|| rejected(StatusCode::URI_TOO_LONG, "target_too_long", "The URL is too long."));
-static HEADERS_TOO_LARGE: LazyLock<Forms> = LazyLock::new(|| {
-    let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-    rejected(status, "headers_too_large", "The header fields are too large.")
-});
-static TIMEOUT: LazyLock<Forms> =
-    LazyLock::new(|| rejected(StatusCode::REQUEST_TIMEOUT, "request_timeout", "The request did not arrive in time."));
-static BODY_TOO_LARGE: LazyLock<Forms> = LazyLock::new(|| {
-    rejected(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", "The body of the request is too large.")
-});
-static NOT_ENCRYPTED: LazyLock<Forms> =
-    LazyLock::new(|| rejected(StatusCode::BAD_REQUEST, "not_encrypted", "This port speaks https only."));
-static BUSY: LazyLock<Forms> = LazyLock::new(|| {
-    let page = Page::new(
-        StatusCode::SERVICE_UNAVAILABLE,
-        "busy",
-        "There are too many connections or requests. Try again soon.",
-    );
-    let page = Page { retry_after: Some(BUSY_RETRY), ..page };
-    Form::ALL.map(|form| page.answer(form).closing())
-});
-static UNTRUSTED: LazyLock<Forms> = LazyLock::new(|| {
-    let message =
-        "This peer may not ask for decisions: `decisions.trusted` of crawlgate's settings names those that may.";
-    rejected(StatusCode::SERVICE_UNAVAILABLE, "untrusted", message)
-});
-static UNREADABLE: LazyLock<Forms> = LazyLock::new(|| {
-    let message = "The request cannot be read, so it is refused.";
-    // nginx is told by the field that crawlgate refuses.
-    rejected(StatusCode::FORBIDDEN, "unreadable", message).map(|answer| answer.with(Field::Status, 403.into()))
-});
-static METHOD: LazyLock<Forms> = LazyLock::new(|| wrong_method("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH"));
-static NOT_TO_BE_WRITTEN: LazyLock<Forms> = LazyLock::new(|| wrong_method("GET, HEAD"));
-static BAD_REQUEST: LazyLock<Forms> = LazyLock::new(|| {
-    let page = failure_page(StatusCode::BAD_REQUEST);
-    Form::ALL.map(|form| page.answer(form).closing())
-});
+/// The answers to rejected requests, in the order of [`Rejection`].
+static REJECTIONS: [OnceLock<Forms>; Rejection::Unreadable as usize + 1] =
+    [const { OnceLock::new() }; Rejection::Unreadable as usize + 1];
+
+impl Rejection {
+    fn answer(self, headers: &HeaderMap) -> Answer {
+        REJECTIONS[self as usize].get_or_init(|| self.forms())[form(headers) as usize].clone()
+    }
+
+    fn forms(self) -> Forms {
+        let bad_request = StatusCode::BAD_REQUEST;
+        let page = match self {
+            Rejection::Method => return wrong_method("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH"),
+            Rejection::ReadOnly => return wrong_method("GET, HEAD"),
+            Rejection::Malformed => failure_page(bad_request),
+            Rejection::NoHost => Page::new(bad_request, "no_host", "The request does not say which host it is for."),
+            Rejection::NotEncrypted => Page::new(bad_request, "not_encrypted", "This port speaks https only."),
+            Rejection::TargetTooLong => Page::new(StatusCode::URI_TOO_LONG, "target_too_long", "The URL is too long."),
+            Rejection::HeadersTooLarge => Page::new(
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                "headers_too_large",
+                "The header fields are too large.",
+            ),
+            Rejection::Timeout => {
+                Page::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", "The request did not arrive in time.")
+            }
+            Rejection::BodyTooLarge => {
+                Page::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", "The body of the request is too large.")
+            }
+            Rejection::Busy => Page {
+                retry_after: Some(BUSY_RETRY),
+                ..Page::new(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "busy",
+                    "There are too many connections or requests. Try again soon.",
+                )
+            },
+            Rejection::Untrusted => Page::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "untrusted",
+                "This peer may not ask for decisions: `decisions.trusted` of crawlgate's settings names those that may.",
+            ),
+            Rejection::Unreadable => {
+                Page::new(StatusCode::FORBIDDEN, "unreadable", "The request cannot be read, so it is refused.")
+            }
+        };
+        let forms = Form::ALL.map(|form| page.answer(form).closing());
+        match self {
+            // nginx is told by the field that crawlgate refuses.
+            Rejection::Unreadable => forms.map(|answer| answer.with(Field::Status, 403.into())),
+            _ => forms,
+        }
+    }
+}
 
 /// The answer to a request that is rejected before it is judged.
 pub fn rejection(rejection: Rejection, asked: &Asked<'_>) -> Answer {
-    let forms = match rejection {
-        Rejection::NoHost => &NO_HOST,
-        Rejection::TargetTooLong => &TARGET_TOO_LONG,
-        Rejection::HeadersTooLarge => &HEADERS_TOO_LARGE,
-        Rejection::Method => &METHOD,
-        Rejection::Malformed => &BAD_REQUEST,
-        Rejection::Timeout => &TIMEOUT,
-        Rejection::BodyTooLarge => &BODY_TOO_LARGE,
-        Rejection::NotEncrypted => &NOT_ENCRYPTED,
-        Rejection::Busy => &BUSY,
-        Rejection::Untrusted => &UNTRUSTED,
-        Rejection::Unreadable => &UNREADABLE,
+    rejection.answer(asked.headers).in_reply_to(asked.method)
+}
+
+/// The answer to an authority that asks for the proof that a host is the operator's: the file, or that there is none.
+pub fn challenge(file: Option<Vec<u8>>, asked: &Asked<'_>) -> Answer {
+    let answer = match file {
+        Some(file) => Answer::uncached(StatusCode::OK, "text/plain", None, file.into()),
+        None => {
+            Page::new(StatusCode::NOT_FOUND, "no_challenge", "There is no such challenge.").answer(form(asked.headers))
+        }
     };
-    choose(forms, asked.headers).in_reply_to(asked.method)
+    answer.in_reply_to(asked.method)
+}
+
+/// The answer of a listener that only leads to another one: to this URL for good. A request with a body is repeated with its
+/// method (308); for GET and HEAD 301 says the same, and every client knows it. `None` where the URL cannot be a field value.
+pub fn redirect(location: &[u8], asked: &Asked<'_>) -> Option<Answer> {
+    let value = HeaderValue::from_bytes(location).ok()?;
+    let status = match *asked.method {
+        Method::GET | Method::HEAD => StatusCode::MOVED_PERMANENTLY,
+        _ => StatusCode::PERMANENT_REDIRECT,
+    };
+    let page = Page::new(status, "moved", "This site is served over https.");
+    Some(page.answer(form(asked.headers)).with(Field::Location, value).in_reply_to(asked.method))
 }
 
 /// A request that the origin did not answer.
@@ -123,9 +149,9 @@ pub struct Unanswered<'a> {
 pub fn failure(status: u16, unanswered: &Unanswered<'_>) -> Answer {
     let headers = unanswered.asked.headers;
     let answer = match status {
-        408 => choose(&TIMEOUT, headers),
-        413 => choose(&BODY_TOO_LARGE, headers),
-        503 => choose(&BUSY, headers),
+        408 => Rejection::Timeout.answer(headers),
+        413 => Rejection::BodyTooLarge.answer(headers),
+        503 => Rejection::Busy.answer(headers),
         other => {
             let status = StatusCode::from_u16(other).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             let own = unanswered.own_page().filter(|_| matches!(other, 502 | 504));
@@ -170,25 +196,11 @@ impl<'a> Unanswered<'a> {
 
     fn finish(&self, answer: Answer) -> Answer {
         let answer = match self.judged {
-            Some((decision, entry)) => with_tags(answer, entry, decision),
+            Some((decision, entry)) => answer.with_tags(entry, decision),
             None => answer,
         };
         answer.named(self.request_id).in_reply_to(self.asked.method)
     }
-}
-
-/// The answer to a method other than GET and HEAD, for what can only be read.
-pub(super) fn only_to_be_read(headers: &HeaderMap) -> Answer {
-    choose(&NOT_TO_BE_WRITTEN, headers)
-}
-
-fn choose(forms: &Forms, headers: &HeaderMap) -> Answer {
-    forms[form(headers) as usize].clone()
-}
-
-fn rejected(status: StatusCode, error: &'static str, message: &'static str) -> Forms {
-    let page = Page::new(status, error, message);
-    Form::ALL.map(|form| page.answer(form).closing())
 }
 
 fn wrong_method(allowed: &'static str) -> Forms {

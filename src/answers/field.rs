@@ -37,72 +37,49 @@ pub enum Field {
     XRobotsTag,
 }
 
+/// The name of each field as it is written in HTTP/1.1, and for `http`; in the order of [`Field`].
+static NAMES: [(&str, HeaderName); Field::XRobotsTag as usize + 1] = [
+    ("Allow", header::ALLOW),
+    ("Cache-Control", header::CACHE_CONTROL),
+    ("Content-Length", header::CONTENT_LENGTH),
+    ("Content-Signal", HeaderName::from_static("content-signal")),
+    ("Content-Type", header::CONTENT_TYPE),
+    ("Content-Usage", HeaderName::from_static("content-usage")),
+    ("Crawlgate-Decision", HeaderName::from_static("crawlgate-decision")),
+    ("ETag", header::ETAG),
+    ("Last-Modified", header::LAST_MODIFIED),
+    ("Link", header::LINK),
+    ("Location", header::LOCATION),
+    ("X-Request-Id", HeaderName::from_static("x-request-id")),
+    ("Retry-After", header::RETRY_AFTER),
+    ("Server", header::SERVER),
+    ("Crawlgate-Status", HeaderName::from_static("crawlgate-status")),
+    ("Strict-Transport-Security", header::STRICT_TRANSPORT_SECURITY),
+    ("Crawlgate-Tags-Html", HeaderName::from_static("crawlgate-tags-html")),
+    ("Crawlgate-Tags-Image", HeaderName::from_static("crawlgate-tags-image")),
+    ("Crawlgate-Tags-Other", HeaderName::from_static("crawlgate-tags-other")),
+    ("Crawlgate-Tags-Pdf", HeaderName::from_static("crawlgate-tags-pdf")),
+    ("Crawlgate-Tags-Video", HeaderName::from_static("crawlgate-tags-video")),
+    ("tdm-policy", HeaderName::from_static("tdm-policy")),
+    ("tdm-reservation", HeaderName::from_static("tdm-reservation")),
+    ("WWW-Authenticate", header::WWW_AUTHENTICATE),
+    ("X-Robots-Tag", X_ROBOTS_TAG),
+];
+
 impl Field {
     /// Its name as it is written in HTTP/1.1.
-    pub const fn written(self) -> &'static str {
-        match self {
-            Field::Allow => "Allow",
-            Field::CacheControl => "Cache-Control",
-            Field::ContentLength => "Content-Length",
-            Field::ContentSignal => "Content-Signal",
-            Field::ContentType => "Content-Type",
-            Field::ContentUsage => "Content-Usage",
-            Field::Decision => "Crawlgate-Decision",
-            Field::ETag => "ETag",
-            Field::LastModified => "Last-Modified",
-            Field::Link => "Link",
-            Field::Location => "Location",
-            Field::RequestId => "X-Request-Id",
-            Field::RetryAfter => "Retry-After",
-            Field::Server => "Server",
-            Field::Status => "Crawlgate-Status",
-            Field::StrictTransportSecurity => "Strict-Transport-Security",
-            Field::TagsHtml => "Crawlgate-Tags-Html",
-            Field::TagsImage => "Crawlgate-Tags-Image",
-            Field::TagsOther => "Crawlgate-Tags-Other",
-            Field::TagsPdf => "Crawlgate-Tags-Pdf",
-            Field::TagsVideo => "Crawlgate-Tags-Video",
-            Field::TdmPolicy => "tdm-policy",
-            Field::TdmReservation => "tdm-reservation",
-            Field::WwwAuthenticate => "WWW-Authenticate",
-            Field::XRobotsTag => "X-Robots-Tag",
-        }
+    pub fn written(self) -> &'static str {
+        NAMES[self as usize].0
+    }
+
+    /// Its name for `http`.
+    pub fn name(self) -> HeaderName {
+        NAMES[self as usize].1.clone()
     }
 
     /// The field of a signal, by the name that its draft spells.
     pub(super) fn of_signal(name: &str) -> Option<Field> {
         let signals = [Field::ContentSignal, Field::ContentUsage, Field::Link, Field::TdmReservation, Field::TdmPolicy];
         signals.into_iter().find(|field| field.written() == name)
-    }
-
-    /// Its name for `http`.
-    pub fn name(self) -> HeaderName {
-        match self {
-            Field::Allow => header::ALLOW,
-            Field::CacheControl => header::CACHE_CONTROL,
-            Field::ContentLength => header::CONTENT_LENGTH,
-            Field::ContentSignal => HeaderName::from_static("content-signal"),
-            Field::ContentType => header::CONTENT_TYPE,
-            Field::ContentUsage => HeaderName::from_static("content-usage"),
-            Field::Decision => HeaderName::from_static("crawlgate-decision"),
-            Field::ETag => header::ETAG,
-            Field::LastModified => header::LAST_MODIFIED,
-            Field::Link => header::LINK,
-            Field::Location => header::LOCATION,
-            Field::RequestId => HeaderName::from_static("x-request-id"),
-            Field::RetryAfter => header::RETRY_AFTER,
-            Field::Server => header::SERVER,
-            Field::Status => HeaderName::from_static("crawlgate-status"),
-            Field::StrictTransportSecurity => header::STRICT_TRANSPORT_SECURITY,
-            Field::TagsHtml => HeaderName::from_static("crawlgate-tags-html"),
-            Field::TagsImage => HeaderName::from_static("crawlgate-tags-image"),
-            Field::TagsOther => HeaderName::from_static("crawlgate-tags-other"),
-            Field::TagsPdf => HeaderName::from_static("crawlgate-tags-pdf"),
-            Field::TagsVideo => HeaderName::from_static("crawlgate-tags-video"),
-            Field::TdmPolicy => HeaderName::from_static("tdm-policy"),
-            Field::TdmReservation => HeaderName::from_static("tdm-reservation"),
-            Field::WwwAuthenticate => header::WWW_AUTHENTICATE,
-            Field::XRobotsTag => X_ROBOTS_TAG,
-        }
     }
 }

@@ -6,9 +6,7 @@ use super::field::Field;
 use super::negotiate::Form;
 use crate::policy::site::{PagePart, PageTemplate};
 use bytes::Bytes;
-use http::{HeaderValue, StatusCode};
-
-const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+use http::StatusCode;
 
 /// What the body of an answer says.
 pub(super) struct Page<'a> {
@@ -58,13 +56,8 @@ impl Page<'_> {
 
     /// The answer with a body that the caller wrote.
     pub(super) fn answer_with(&self, form: Form, body: Bytes) -> Answer {
-        let fields = [
-            (Field::ContentType, HeaderValue::from_static(form.content_type())),
-            (Field::ContentLength, body.len().into()),
-            (Field::CacheControl, NO_STORE),
-        ];
         let retry_after = self.retry_after.map(|seconds| (Field::RetryAfter, seconds.into()));
-        Answer::new(self.status, fields.into_iter().chain(retry_after), body)
+        Answer::uncached(self.status, form.content_type(), retry_after, body)
     }
 
     fn render(&self, form: Form) -> String {

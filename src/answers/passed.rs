@@ -1,9 +1,9 @@
 //! Answers to a proxy that asks whether a request may pass: yes, with the fields that the proxy adds to its response; no, in
-//! the one form that nginx understands; and what is wrong with the question. Must not know how a proxy asks.
+//! the one form that nginx understands; and what is wrong with the question.
 
 use super::answer::Answer;
 use super::field::Field;
-use crate::heads::tag_values;
+use crate::heads::{joined, tag_values};
 use crate::policy::SiteEntry;
 use crate::policy::site::TagLines;
 use crate::verdict::Decision;
@@ -35,17 +35,14 @@ pub fn passed(judged: Option<(&Decision, &SiteEntry)>, content_type: &str) -> An
     for (name, value) in entry.site.signals.fields(decision.signals) {
         let field = Field::of_signal(name);
         // A policy puts no control character there.
-        if let (Some(field), Ok(value)) = (field, HeaderValue::from_str(&value)) {
+        if let (Some(field), Ok(value)) = (field, HeaderValue::from_str(value)) {
             answer = answer.with(field, value);
         }
     }
     if decision.path_rules.is_empty() {
         return answer;
     }
-    let tags = |media: &str| {
-        let tags = entry.site.tags.tags(&decision.path_rules, OK, Some(media.as_bytes()))?;
-        joined(&tags)
-    };
+    let tags = |media: &str| in_one_line(&*entry.site.tags.tags(&decision.path_rules, OK, Some(media.as_bytes()))?);
     if let Some(line) = tags(content_type) {
         answer = answer.with(Field::XRobotsTag, line);
     }
@@ -60,15 +57,9 @@ pub fn passed(judged: Option<(&Decision, &SiteEntry)>, content_type: &str) -> An
 }
 
 /// All lines in one. The lines for every crawler stand first, so that no crawler's name is read as theirs.
-fn joined(tags: &TagLines) -> Option<HeaderValue> {
-    let mut lines = tag_values(&tags.lines);
-    let first = lines.next()?;
-    let rest: Vec<HeaderValue> = lines.collect();
-    if rest.is_empty() {
-        return Some(first);
-    }
-    let lines: Vec<&[u8]> = std::iter::once(&first).chain(&rest).map(HeaderValue::as_bytes).collect();
-    HeaderValue::from_bytes(&lines.join(b", ".as_slice())).ok()
+fn in_one_line(tags: &TagLines) -> Option<HeaderValue> {
+    let lines: Vec<HeaderValue> = tag_values(&tags.lines).collect();
+    HeaderValue::from_bytes(&joined(lines.iter().map(HeaderValue::as_bytes))?).ok()
 }
 
 /// The request may not pass, for nginx: `auth_request` knows 403 alone. `Crawlgate-Status` says that crawlgate refuses, and
@@ -112,12 +103,7 @@ pub fn led_back(method: &Method) -> Answer {
 
 fn said(status: StatusCode, message: &str, method: &Method) -> Answer {
     let body = Bytes::from(format!("{message}\n"));
-    let fields = [
-        (Field::ContentType, HeaderValue::from_static("text/plain; charset=utf-8")),
-        (Field::ContentLength, body.len().into()),
-        (Field::CacheControl, HeaderValue::from_static("no-store")),
-    ];
-    Answer::new(status, fields, body).in_reply_to(method)
+    Answer::uncached(status, "text/plain; charset=utf-8", None, body).in_reply_to(method)
 }
 
 #[cfg(test)]
@@ -134,7 +120,7 @@ mod tests {
         }
         let lines = TagLines { lines: tags.lines(), tags: tags.clone(), origin_tags: None };
         assert!(lines.lines.len() > 2);
-        let line = joined(&lines).expect("a line");
+        let line = in_one_line(&lines).expect("a line");
         assert_eq!(parse_lines([line.as_bytes()]), tags);
     }
 }

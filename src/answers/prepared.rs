@@ -4,17 +4,16 @@
 
 use super::answer::Answer;
 use super::conditional::{not_modified, same_entity};
-use super::errors::only_to_be_read;
+use super::errors::{Rejection, rejection};
 use super::field::Field;
 use super::negotiate::{Form, form};
 use super::refusal;
 use super::ruling::{Asked, Ruling};
 use super::served_file::FileAnswers;
-use super::tags::with_tags;
 use crate::crawlers::Claim;
 use crate::policy::Snapshot;
 use crate::policy::site::{self, RobotsTxtAnswer, ServedFile, SiteEntry};
-use crate::verdict::{Action, Decision, Kind};
+use crate::verdict::{Action, Kind};
 use arc_swap::ArcSwap;
 use http::Method;
 use std::collections::HashMap;
@@ -48,14 +47,8 @@ struct SiteFiles {
     tdmrep: OnceLock<FileAnswers>,
 }
 
-/// Everything that a refusal depends on.
-#[derive(PartialEq, Eq, Hash)]
-struct RefusalKey {
-    site: usize,
-    what: Refused,
-    claim: Claim,
-    form: Form,
-}
+/// Everything that a refusal depends on: the site by its place, what is refused to which claimant, and the form.
+type RefusalKey = (usize, Refused, Claim, Form);
 
 /// What is refused.
 #[derive(PartialEq, Eq, Hash)]
@@ -82,13 +75,13 @@ impl Answers {
                 self.refused(place, entry.site.answers.get(usize::from(place))?, ruling, form(asked.headers))
             }
         };
-        Some(with_tags(answer, entry, decision).in_reply_to(asked.method))
+        Some(answer.with_tags(entry, decision).in_reply_to(asked.method))
     }
 
     fn robots_txt(&self, ruling: &Ruling<'_>, asked: &Asked<'_>) -> Answer {
         let Ruling { entry, now, .. } = *ruling;
         if !only_reads(asked.method) {
-            return only_to_be_read(asked.headers);
+            return rejection(Rejection::ReadOnly, asked);
         }
         if ruling.is_silent {
             return refusal::awaited(AWAITED_RETRY, form(asked.headers));
@@ -108,7 +101,7 @@ impl Answers {
     /// The file of TDMRep: for everybody, as robots.txt is.
     fn tdmrep(&self, ruling: &Ruling<'_>, file: &ServedFile, asked: &Asked<'_>) -> Answer {
         if !only_reads(asked.method) {
-            return only_to_be_read(asked.headers);
+            return rejection(Rejection::ReadOnly, asked);
         }
         let is_fresh = same_entity(asked.headers, &file.etag);
         let prepared = self.prepared(ruling.snapshot);
@@ -116,15 +109,12 @@ impl Answers {
     }
 
     fn refused(&self, place: u16, answer: &site::Answer, ruling: &Ruling<'_>, form: Form) -> Answer {
-        let Decision { action, rule, .. } = *ruling.decision;
+        let rule = ruling.decision.rule;
         let what = Refused::Crawler {
             answer: place,
             rule: rule.map(|rule| (rule.group, rule.rule)),
             kind: refusal::kind(ruling.decision),
-            retry_after: match action {
-                Action::Slow { retry_after, .. } => Some(retry_after),
-                _ => None,
-            },
+            retry_after: refusal::slowed_for(ruling.decision),
         };
         self.kept(what, ruling, form, || refusal::refused(answer, ruling, form))
     }
@@ -135,7 +125,7 @@ impl Answers {
 
     /// A refusal that was made before, or that is made and kept.
     fn kept(&self, what: Refused, ruling: &Ruling<'_>, form: Form, make: impl FnOnce() -> Answer) -> Answer {
-        let key = RefusalKey { site: ruling.decision.site, what, claim: ruling.decision.claim, form };
+        let key = (ruling.decision.site, what, ruling.decision.claim, form);
         let prepared = self.prepared(ruling.snapshot);
         if let Some(kept) = prepared.refusals.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return kept.clone();

@@ -7,7 +7,7 @@ use super::negotiate::Form;
 use super::page::{Page, Reader};
 use super::ruling::Ruling;
 use crate::crawlers::Claim;
-use crate::policy::site::{self, PageTemplate};
+use crate::policy::site;
 use crate::robots::seconds;
 use crate::verdict::{Action, Decision, Kind, crawler_name, rule_line};
 use bytes::Bytes;
@@ -18,70 +18,31 @@ const CHALLENGE: HeaderValue = HeaderValue::from_static(
     "License error=\"invalid_request\", error_description=\"Access to this resource requires a valid license\"",
 );
 
-/// Why a crawler is refused.
-struct Reason {
-    crawler: String,
-    rule: Option<String>,
-    group: Option<String>,
-    kind: Kind,
-    /// In seconds, where it is not the policy that says it.
-    retry_after: Option<u32>,
-}
-
-impl Reason {
-    fn new(ruling: &Ruling<'_>) -> Reason {
-        let Ruling { registry, entry, decision, .. } = *ruling;
-        let group = decision.rule.and_then(|rule| entry.site.document.groups.get(usize::from(rule.group)));
-        let rule = decision.rule.and_then(|rule| group?.rules.get(usize::try_from(rule.rule?).ok()?));
-        let kind = kind(decision);
-        let written = match kind {
-            Kind::TooFast => {
-                group.and_then(|group| group.crawl_delay).map(|delay| format!("Crawl-delay: {}", seconds(delay)))
-            }
-            // No rule is the reason.
-            Kind::Impostor | Kind::Unverified => None,
-            Kind::Trapped => rule.filter(|rule| !rule.allow).map(rule_line),
-            _ => rule.map(rule_line),
-        };
-        Reason {
-            crawler: crawler_name(registry, entry, decision.claim),
-            group: group.filter(|_| written.is_some()).map(|group| group.agents.join(", ")),
-            rule: written,
-            kind,
-            retry_after: match decision.action {
-                Action::Slow { retry_after, .. } => Some(retry_after),
-                _ => None,
-            },
+/// The word for programs, and the sentence for people.
+fn words(kind: Kind, crawler: &str, retry_after: Option<u32>) -> (&'static str, String) {
+    match kind {
+        Kind::Ambiguous => (
+            "disallowed_by_robots_txt",
+            format!("The rules of this site do not let {crawler} fetch the path that this URL resolves to."),
+        ),
+        Kind::TooFast => (
+            "too_fast",
+            format!(
+                "{crawler} fetches faster than the rules of this site let it. Try again in {} seconds.",
+                retry_after.unwrap_or(1)
+            ),
+        ),
+        Kind::Impostor => ("impostor", format!("This address is not one of {crawler}.")),
+        Kind::Trapped => (
+            "trapped",
+            "From this address a URL was asked for that robots.txt closes to every crawler. Try again later."
+                .to_owned(),
+        ),
+        Kind::Unverified => {
+            let again = retry_after.map(|seconds| format!(" Try again in {seconds} seconds.")).unwrap_or_default();
+            ("unverified", format!("This site only answers {crawler} where it proves who it is.{again}"))
         }
-    }
-
-    /// The word for programs, and the sentence for people.
-    fn words(&self, retry_after: Option<u32>) -> (&'static str, String) {
-        let crawler = &self.crawler;
-        match self.kind {
-            Kind::Ambiguous => (
-                "disallowed_by_robots_txt",
-                format!("The rules of this site do not let {crawler} fetch the path that this URL resolves to."),
-            ),
-            Kind::TooFast => (
-                "too_fast",
-                format!(
-                    "{crawler} fetches faster than the rules of this site let it. Try again in {} seconds.",
-                    retry_after.unwrap_or(1)
-                ),
-            ),
-            Kind::Impostor => ("impostor", format!("This address is not one of {crawler}.")),
-            Kind::Trapped => (
-                "trapped",
-                "From this address a URL was asked for that robots.txt closes to every crawler. Try again later."
-                    .to_owned(),
-            ),
-            Kind::Unverified => {
-                let again = retry_after.map(|seconds| format!(" Try again in {seconds} seconds.")).unwrap_or_default();
-                ("unverified", format!("This site only answers {crawler} where it proves who it is.{again}"))
-            }
-            _ => ("disallowed_by_robots_txt", format!("The rules of this site do not let {crawler} fetch this URL.")),
-        }
+        _ => ("disallowed_by_robots_txt", format!("The rules of this site do not let {crawler} fetch this URL.")),
     }
 }
 
@@ -90,21 +51,38 @@ pub(super) fn kind(decision: &Decision) -> Kind {
     if matches!(decision.action, Action::Slow { .. }) { Kind::TooFast } else { decision.kind }
 }
 
-/// The answer to a crawler that is held to the rules.
-pub(super) fn refused(answer: &site::Answer, ruling: &Ruling<'_>, form: Form) -> Answer {
-    let reason = Reason::new(ruling);
-    explained(answer, &reason, ruling.entry.site.pages.refusal.as_deref(), form)
+/// How long a request that came too soon has to wait, where it is refused for that.
+pub(super) fn slowed_for(decision: &Decision) -> Option<u32> {
+    match decision.action {
+        Action::Slow { retry_after, .. } => Some(retry_after),
+        _ => None,
+    }
 }
 
-fn explained(answer: &site::Answer, reason: &Reason, own: Option<&PageTemplate>, form: Form) -> Answer {
-    let retry_after = reason.retry_after.or(answer.retry_after);
-    let (error, message) = reason.words(retry_after);
+/// The answer to a crawler that is held to the rules.
+pub(super) fn refused(answer: &site::Answer, ruling: &Ruling<'_>, form: Form) -> Answer {
+    let Ruling { registry, entry, decision, .. } = *ruling;
+    let (crawler, kind) = (crawler_name(registry, entry, decision.claim), kind(decision));
+    let group = decision.rule.and_then(|rule| entry.site.document.groups.get(usize::from(rule.group)));
+    let rule = decision.rule.and_then(|rule| group?.rules.get(usize::try_from(rule.rule?).ok()?));
+    let rule = match kind {
+        Kind::TooFast => {
+            group.and_then(|group| group.crawl_delay).map(|delay| format!("Crawl-delay: {}", seconds(delay)))
+        }
+        // No rule is the reason.
+        Kind::Impostor | Kind::Unverified => None,
+        Kind::Trapped => rule.filter(|rule| !rule.allow).map(rule_line),
+        _ => rule.map(rule_line),
+    };
+    let agents = group.filter(|_| rule.is_some()).map(|group| group.agents.join(", "));
+    let retry_after = slowed_for(decision).or(answer.retry_after);
+    let (error, message) = words(kind, &crawler, retry_after);
     let page = Page {
-        crawler: Some(&reason.crawler),
-        rule: reason.rule.as_deref(),
-        group: reason.group.as_deref(),
+        crawler: Some(&crawler),
+        rule: rule.as_deref(),
+        group: agents.as_deref(),
         retry_after,
-        own,
+        own: entry.site.pages.refusal.as_deref(),
         ..Page::new(status(answer.status), error, message)
     };
     match &answer.body {

@@ -26,7 +26,8 @@ impl FileAnswers {
         };
         let content =
             [(Field::ContentType, HeaderValue::from_static(content_type)), (Field::ContentLength, body.len().into())];
-        let bytes = Bytes::from_owner(SharedBody(body));
+        // The bytes of the snapshot are sent without being copied.
+        let bytes = Bytes::from_owner(body);
         FileAnswers {
             whole: Answer::new(StatusCode::OK, validators().chain(content), bytes),
             not_modified: Answer::new(StatusCode::NOT_MODIFIED, validators(), Bytes::new()),
@@ -36,14 +37,5 @@ impl FileAnswers {
     /// The answer to a client whose copy is still good, or is not.
     pub(super) fn answer(&self, is_fresh: bool) -> Answer {
         if is_fresh { self.not_modified.clone() } else { self.whole.clone() }
-    }
-}
-
-/// The bytes of the snapshot, sent without being copied.
-struct SharedBody(Arc<[u8]>);
-
-impl AsRef<[u8]> for SharedBody {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
     }
 }

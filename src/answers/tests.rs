@@ -82,7 +82,7 @@ fn octets(answer: &Answer) -> String {
 }
 
 fn value(answer: &Answer, field: Field) -> &str {
-    answer.field(field).map_or("", |value| value.to_str().unwrap())
+    answer.values(field).next().map_or("", |value| value.to_str().unwrap())
 }
 
 fn body(answer: &Answer) -> &str {

@@ -1,16 +1,10 @@
-//! Who broke the rules, in the words that the table and the page share: [`accusations`], and [`remarks`] on what the
-//! identities rest on. A user agent is a claim, so verified crawlers, unverified clients and suspected impostors are
-//! never added up under one name. Must not know where the words are shown.
+//! The clients that broke the rules, in the words that the table and the page share: [`accusations`], and [`remarks`] on
+//! the proof of identities. A user agent is a claim, so verified crawlers, unverified clients and suspected impostors are
+//! never added up under one name.
 
-use super::numbers::plural;
 use super::report::{Crawler, Report};
 use super::tally::ClientIdentity;
-
-/// Requests that are certainly against the rules, and who sent them.
-pub(super) struct Accusation {
-    pub requests: u64,
-    pub text: String,
-}
+use crate::numbers::{plural, thousands};
 
 /// The heading of the accusations.
 pub(super) fn title(report: &Report) -> &'static str {
@@ -20,14 +14,13 @@ pub(super) fn title(report: &Report) -> &'static str {
     }
 }
 
-/// One for each crawler and identity with certain requests: verified crawlers first, then unverified clients, then
+/// Requests that are certainly against the rules, and who sent them: one for each crawler and identity, verified crawlers first, then unverified clients, then
 /// suspected impostors, then bots that claim no known name.
-pub(super) fn accusations(report: &Report) -> Vec<Accusation> {
+pub(super) fn accusations(report: &Report) -> Vec<(u64, String)> {
     let is_accused = |crawler: &&Crawler| crawler.judged && crawler.counts.certain > 0;
     let mut accused: Vec<&Crawler> = report.crawlers.iter().filter(is_accused).collect();
     accused.sort_by_key(|crawler| (crawler.identity.is_none(), crawler.identity, u64::MAX - crawler.counts.certain));
-    let accusation = |crawler: &Crawler| Accusation { requests: crawler.counts.certain, text: text(report, crawler) };
-    accused.into_iter().map(accusation).collect()
+    accused.into_iter().map(|crawler| (crawler.counts.certain, text(report, crawler))).collect()
 }
 
 fn text(report: &Report, crawler: &Crawler) -> String {
@@ -45,7 +38,7 @@ fn text(report: &Report, crawler: &Crawler) -> String {
     };
     match report.crawlers.iter().find(is_kept) {
         Some(verified) => {
-            let requests = plural(verified.counts.requests, "verified request");
+            let requests = plural(thousands(verified.counts.requests), "verified request");
             format!("{claim}. {name} itself broke no rule: {requests}")
         }
         None => claim,
@@ -78,7 +71,7 @@ pub(super) fn remarks(report: &Report) -> Vec<String> {
             let checked = lists.checked.map_or_else(String::new, |at| format!(", last checked {at}"));
             remarks.push(format!(
                 "Verified requests came from the networks that the crawler's operator publishes ({}{checked}).",
-                plural(lists.known as u64, "list")
+                plural(thousands(lists.known), "list")
             ));
             if lists.fresh < lists.known {
                 remarks.push(format!(

@@ -1,5 +1,5 @@
-//! Logs as chunks of whole lines: [`Input`] names one, [`Opened`] reads it, unpacking gzip and zstd by what the file begins
-//! with. Knows no lines beyond where they end.
+//! Logs as chunks of whole lines: [`Input`] names a log, [`Opened`] reads it. The first octets of the file say whether it is
+//! packed with gzip or zstd.
 
 use crate::logs::printable;
 use std::fs::{self, File};

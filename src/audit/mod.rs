@@ -1,13 +1,11 @@
 //! Access logs in, compliance report out: which crawlers fetched what robots.txt disallowed, by which rules, and what
 //! enforcement would have done. [`Rules`] says what was in force when, [`audit`] reads [`Input`]s on several cores, and
-//! [`Report`] is the result, printed by `table` or `page`. Must not know the command line. Memory stays the same with any
-//! number of lines: top lists are bounded [`sketch`]es, and caches are emptied when they are full.
+//! [`Report`] is the result, printed by `table` or `page`. Memory does not grow with the number of lines: top lists are
+//! bounded [`sketch`]es, and caches are emptied when they are full.
 
 mod accused;
 mod input;
 mod networks;
-mod numbers;
-mod options;
 mod page;
 mod pool;
 mod report;
@@ -19,10 +17,9 @@ mod worker;
 
 pub use input::{Input, each_line};
 pub use networks::PublishedNetworks;
-pub use numbers::{size, thousands};
-pub use options::Options;
 pub use page::page;
-pub use pool::{AuditError, Progress, audit};
+pub use pool::{ReadSoFar, audit};
 pub use report::Report;
-pub use rules::{PublishedFile, Rules, RulesError};
+pub use rules::{PublishedFile, Rules};
 pub use table::table;
+pub use worker::Options;

@@ -1,5 +1,5 @@
 //! What published networks say of the addresses in a log: [`PublishedNetworks`]. They raise a suspicion and prove no
-//! impostor: reverse DNS is not asked, and the lists may be younger than the log. Must not know where the lists come from.
+//! impostor: reverse DNS is not asked, and the lists may be younger than the log.
 
 use crate::crawlers::CrawlerIndex;
 use crate::identity::{KnownList, KnownMeans, ListsSay, Means, PublishedLists, is_directory};
@@ -47,7 +47,7 @@ impl PublishedNetworks {
         for list in self.known() {
             known += 1;
             fresh += usize::from(list.is_fresh(self.now));
-            checked = checked.max(Some(list.checked));
+            checked = checked.max(Some(list.copy.checked));
         }
         ListsUsed { known, fresh, checked }
     }

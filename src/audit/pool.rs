@@ -1,23 +1,22 @@
-//! The run: one thread reads the logs, workers judge, and their tallies become one [`Report`]. Knows neither lines nor
-//! rules.
+//! The run of an audit: one thread reads the logs, workers judge, and their tallies become one [`Report`].
 
 use super::input::Input;
-use super::options::Options;
 use super::report::{Damaged, Files, Report};
 use super::rules::Rules;
 use super::tally::Tally;
-use super::worker::{Chunk, Worker};
+use super::worker::{Chunk, Options, Worker};
 use crate::crawlers::Registry;
+use crate::locks::lock;
 use std::io;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 /// How far a run is.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress {
+pub struct ReadSoFar {
     /// Octets taken from the logs as they are stored.
     pub taken: u64,
     /// All of them, where that is known.
@@ -43,7 +42,7 @@ pub fn audit(
     rules: &Rules,
     registry: &'static Registry,
     options: &Options,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(ReadSoFar),
 ) -> Result<Report, AuditError> {
     let mut size = Some(0);
     for input in inputs {
@@ -61,7 +60,9 @@ pub fn audit(
         };
         let handles: Vec<_> = (0..workers).map(|_| work()).collect();
         let read = inputs.iter().enumerate().try_for_each(|(index, input)| reading.input(index, input));
-        let damaged = reading.end();
+        // No more chunks follow: the workers end.
+        let Reading { damaged, sender, .. } = reading;
+        drop(sender);
         let mut tally = Tally::default();
         for handle in handles {
             tally.merge(handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
@@ -78,7 +79,7 @@ struct Reading<'a> {
     taken: Arc<AtomicU64>,
     lines: u64,
     damaged: Vec<Damaged>,
-    progress: &'a mut dyn FnMut(Progress),
+    progress: &'a mut dyn FnMut(ReadSoFar),
 }
 
 impl Reading<'_> {
@@ -95,22 +96,17 @@ impl Reading<'_> {
             first_line += lines;
             self.lines += lines;
             let taken = self.taken.load(Ordering::Relaxed);
-            (self.progress)(Progress { taken, size: self.size, lines: self.lines });
+            (self.progress)(ReadSoFar { taken, size: self.size, lines: self.lines });
         }
         let damaged = |error: io::Error| Damaged { file: input.name(), error: error.to_string() };
         self.damaged.extend(opened.damage.map(damaged));
         Ok(())
     }
-
-    /// No more chunks follow: the workers end.
-    fn end(self) -> Vec<Damaged> {
-        self.damaged
-    }
 }
 
 fn work(mut worker: Worker<'_>, chunks: &Mutex<Receiver<Chunk>>) -> Tally {
     loop {
-        let next = chunks.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let next = lock(chunks).recv();
         match next {
             Ok(chunk) => worker.read(&chunk),
             Err(_) => return worker.tally,

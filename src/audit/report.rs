@@ -3,7 +3,7 @@
 use super::networks::{ListsUsed, PublishedNetworks};
 use super::rules::Rules;
 use super::sketch::{Counted, Sketch};
-use super::tally::{ClientIdentity, Counts, Row, Rows, RuleKey, Tally};
+use super::tally::{ClientIdentity, Counts, DayCounts, Row, Rows, RuleKey, Tally};
 use crate::crawlers::{CrawlerIndex, Purpose, Registry};
 use crate::logs::printable;
 use crate::policy::Site;
@@ -132,6 +132,16 @@ pub struct Crawler {
 }
 
 impl Crawler {
+    /// What tables call its identity.
+    pub(super) fn identity_name(&self) -> &'static str {
+        self.identity.map_or("", ClientIdentity::name)
+    }
+
+    /// Requests that enforcement would have blocked.
+    pub(super) fn would_block(&self) -> u64 {
+        self.would.get("block").copied().unwrap_or(0)
+    }
+
     /// The days of its first and its last disallowed request; empty where there was none.
     pub(super) fn days(&self) -> String {
         match (self.first_disallowed.map(Timestamp::day), self.last_disallowed.map(Timestamp::day)) {
@@ -175,12 +185,8 @@ pub struct Unlisted {
 #[allow(missing_docs)]
 pub struct Day {
     pub day: String,
-    pub requests: u64,
-    pub crawlers: u64,
-    pub disallowed: u64,
-    pub certain: u64,
-    /// Those of `certain` by clients that use a crawler's name, of which nothing is proven or that are suspected.
-    pub certain_claimed: u64,
+    #[serde(flatten)]
+    pub counts: DayCounts,
 }
 
 /// The logs by their index, and those that break off.
@@ -207,14 +213,7 @@ impl Report {
             line: example.line,
             text: example.text,
         });
-        let days = tally.days.iter().map(|(day, counts)| Day {
-            day: Timestamp(day * 86_400).day(),
-            requests: counts.requests,
-            crawlers: counts.crawlers,
-            disallowed: counts.disallowed,
-            certain: counts.certain,
-            certain_claimed: counts.certain_claimed,
-        });
+        let days = tally.days.iter().map(|(day, counts)| Day { day: Timestamp(day * 86_400).day(), counts: *counts });
         Report {
             lines: tally.lines,
             unreadable: tally.unreadable,
@@ -223,14 +222,14 @@ impl Report {
             no_request: tally.no_request,
             no_user_agent: tally.no_user_agent,
             other_hosts: tally.other_hosts,
-            from: tally.from,
-            to: tally.to,
+            from: tally.span.first,
+            to: tally.span.last,
             by_policies: rules.are_policies(),
             disallowed: crawlers.iter().map(|crawler| crawler.counts.disallowed).sum(),
             certain: crawlers.iter().map(|crawler| crawler.counts.certain).sum(),
             identities: Identities::of(&crawlers),
             lists: networks.map(PublishedNetworks::used),
-            policy_networks: rules.entries().any(|entry| entry.site.lists_addresses()),
+            policy_networks: rules.entries().any(|entry| !entry.site.networks.is_empty()),
             people: People { requests: tally.people, bytes: tally.people_bytes },
             crawlers,
             rules: all.into_iter().take(TOP).collect(),
@@ -256,6 +255,11 @@ impl Identities {
             counts.certain += crawler.counts.certain;
         }
         all
+    }
+
+    /// Certain requests of all of them.
+    pub fn certain(&self) -> u64 {
+        self.verified.certain + self.unverified.certain + self.suspected_impostor.certain
     }
 }
 
@@ -298,8 +302,8 @@ fn crawler(
         purpose: known.map(|crawler| crawler.purpose),
         judged: row.judged,
         counts: row.counts,
-        first_disallowed: row.first,
-        last_disallowed: row.last,
+        first_disallowed: row.span.first,
+        last_disallowed: row.span.last,
         identity,
         rules: rule_counts(&row.rules, sites),
         would,

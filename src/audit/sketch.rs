@@ -1,7 +1,7 @@
 //! The most frequent keys of a stream, in bounded memory: [`Sketch`] is the Space-Saving algorithm (Metwally, Agrawal, El
 //! Abbadi 2005). A count is never too low, and too high by at most its error, which is stated.
 
-use ahash::AHashMap;
+use ahash::{AHashMap, AHashSet};
 
 /// Keys that are kept.
 const KEPT: usize = 512;
@@ -54,42 +54,41 @@ impl Sketch {
         if self.keys.len() < KEPT { 0 } else { self.counts.iter().min().copied().unwrap_or(0) }
     }
 
+    /// The count of a key with its error, which is the count where the key is not kept.
+    fn get(&self, key: &[u8], floor: u64) -> (u64, u64) {
+        self.places.get(key).map_or((floor, floor), |&place| (self.counts[place], self.errors[place]))
+    }
+
     /// Adds the counts of another stream. What only one of them kept may have been seen by the other as often as its
     /// lowest count.
     pub fn merge(&mut self, other: Sketch) {
-        let (own_floor, their_floor) = (self.floor(), other.floor());
-        let mut all: Vec<Counted> = Vec::with_capacity(self.keys.len() + other.keys.len());
-        for mut counted in std::mem::take(self).into_counted() {
-            let place = other.places.get(&counted.key);
-            counted.count += place.map_or(their_floor, |&place| other.counts[place]);
-            counted.error += place.map_or(their_floor, |&place| other.errors[place]);
-            all.push(counted);
-        }
-        let known: ahash::AHashSet<Box<[u8]>> = all.iter().map(|counted| counted.key.clone()).collect();
-        for mut counted in other.into_counted().filter(|counted| !known.contains(&counted.key)) {
-            counted.count += own_floor;
-            counted.error += own_floor;
-            all.push(counted);
-        }
-        all.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.key.cmp(&b.key)));
-        for counted in all.into_iter().take(KEPT) {
+        let own = std::mem::take(self);
+        let (own_floor, their_floor) = (own.floor(), other.floor());
+        let keys: AHashSet<&[u8]> = own.keys.iter().chain(&other.keys).map(|key| &**key).collect();
+        let sum = |key: &[u8]| {
+            let ((own, own_error), (their, their_error)) = (own.get(key, own_floor), other.get(key, their_floor));
+            Counted { key: key.into(), count: own + their, error: own_error + their_error }
+        };
+        for counted in sorted(keys.into_iter().map(sum)).into_iter().take(KEPT) {
             self.insert(counted.key, counted.count, counted.error);
         }
-    }
-
-    fn into_counted(self) -> impl Iterator<Item = Counted> {
-        let counts = self.counts.into_iter().zip(self.errors);
-        self.keys.into_iter().zip(counts).map(|(key, (count, error))| Counted { key, count, error })
     }
 
     /// The most frequent keys, the first the most frequent. Where so much of a count may be error that the key may be
     /// none of them, it is left out.
     pub fn top(self, number: usize) -> Vec<Counted> {
-        let mut all: Vec<Counted> = self.into_counted().filter(|counted| counted.error * 2 < counted.count).collect();
-        all.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.key.cmp(&b.key)));
-        all.truncate(number);
-        all
+        let counts = self.counts.into_iter().zip(self.errors);
+        let all = self.keys.into_iter().zip(counts).map(|(key, (count, error))| Counted { key, count, error });
+        let mut top = sorted(all.filter(|counted| counted.error * 2 < counted.count));
+        top.truncate(number);
+        top
     }
+}
+
+fn sorted(all: impl Iterator<Item = Counted>) -> Vec<Counted> {
+    let mut all: Vec<Counted> = all.collect();
+    all.sort_unstable_by(|a, b| b.count.cmp(&a.count).then_with(|| a.key.cmp(&b.key)));
+    all
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! A report as text for a terminal.
 
 use super::accused::{accusations, nothing_proven, remarks, title};
-use super::numbers::{plural, size, thousands};
 use super::report::{Crawler, Report, RuleCount, Top, Unlisted};
-use super::tally::ClientIdentity;
+use crate::numbers::{plural, size, thousands};
 use std::io::{self, Write};
 
 /// Crawlers and other entries that are shown; JSON has all.
@@ -31,7 +30,7 @@ pub fn table(out: &mut impl Write, report: &Report) -> io::Result<()> {
         writeln!(
             out,
             "\n{} could not be read (--log-format describes other formats), like",
-            plural(report.unreadable, "line")
+            plural(thousands(report.unreadable), "line")
         )?;
         for example in &report.examples {
             writeln!(out, "  {}:{}: {}", example.file, example.line, example.text)?;
@@ -45,7 +44,7 @@ fn damaged(out: &mut impl Write, report: &Report) -> io::Result<()> {
 }
 
 fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    write!(out, "{}", plural(report.lines, "line"))?;
+    write!(out, "{}", plural(thousands(report.lines), "line"))?;
     if let (Some(from), Some(to)) = (report.from, report.to) {
         write!(out, " from {from} to {to}")?;
     }
@@ -57,10 +56,10 @@ fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
         (report.people.requests, "request", "of people"),
     ] {
         if number > 0 {
-            writeln!(out, "{} {text}", plural(number, word))?;
+            writeln!(out, "{} {text}", plural(thousands(number), word))?;
         }
     }
-    let requests = plural(report.disallowed, "request");
+    let requests = plural(thousands(report.disallowed), "request");
     if report.by_policies {
         return writeln!(
             out,
@@ -79,18 +78,18 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
     if !judged.is_empty() {
         let titles =
             ["requests", "robots.txt", "disallowed", "certain", "stale", "unproven", "not bound", "would block"];
-        let width = judged.iter().take(SHOWN).map(|crawler| crawler.id.len()).max().unwrap_or(0).max("crawler".len());
-        let identity = |crawler: &Crawler| crawler.identity.map_or("", ClientIdentity::name);
-        let named =
-            judged.iter().take(SHOWN).map(|crawler| identity(crawler).len()).max().unwrap_or(0).max("identity".len());
+        let widest = |of: fn(&Crawler) -> &str, title: &str| {
+            judged.iter().take(SHOWN).map(|crawler| of(crawler).len()).max().unwrap_or(0).max(title.len())
+        };
+        let (width, named) =
+            (widest(|crawler| &crawler.id, "crawler"), widest(|crawler| crawler.identity_name(), "identity"));
         write!(out, "\n{:<width$}  {:<named$}", "crawler", "identity")?;
         for title in titles {
             write!(out, "  {title:>11}")?;
         }
         writeln!(out, "  {:>9}  {:>9}  first and last disallowed", "sent", "disallowed")?;
         for crawler in judged.iter().take(SHOWN) {
-            write!(out, "{:<width$}  {:<named$}", crawler.id, identity(crawler))?;
-            let would = crawler.would.get("block").copied().unwrap_or(0);
+            write!(out, "{:<width$}  {:<named$}", crawler.id, crawler.identity_name())?;
             for number in [
                 crawler.counts.requests,
                 crawler.counts.robots_txt,
@@ -99,7 +98,7 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
                 crawler.counts.stale,
                 crawler.counts.unproven,
                 crawler.counts.not_bound,
-                would,
+                crawler.would_block(),
             ] {
                 write!(out, "  {:>11}", thousands(number))?;
             }
@@ -114,13 +113,13 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
         }
     }
     if !others.is_empty() {
-        let requests = others.iter().map(|crawler| crawler.counts.requests).sum();
+        let requests: u64 = others.iter().map(|crawler| crawler.counts.requests).sum();
         let names: Vec<&str> = others.iter().take(SHOWN_OF_LISTS).map(|crawler| crawler.id.as_str()).collect();
         let more = if others.len() > names.len() { ", ..." } else { "" };
         writeln!(
             out,
             "\n{} of tools that robots.txt does not concern: {}{more}",
-            plural(requests, "request"),
+            plural(thousands(requests), "request"),
             names.join(", ")
         )?;
     }
@@ -132,8 +131,8 @@ fn accused(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let accused = accusations(report);
     if !accused.is_empty() {
         writeln!(out, "\n{} (certain requests)", title(report))?;
-        for accusation in accused.iter().take(SHOWN_OF_LISTS) {
-            writeln!(out, "{:>12}  {}", thousands(accusation.requests), accusation.text)?;
+        for (requests, text) in accused.iter().take(SHOWN_OF_LISTS) {
+            writeln!(out, "{:>12}  {text}", thousands(requests))?;
         }
         if let Some(more) = accused.len().checked_sub(SHOWN_OF_LISTS).filter(|more| *more > 0) {
             writeln!(out, "and {more} more in the table of crawlers")?;
@@ -155,7 +154,7 @@ fn top(top: &Top) -> (u64, String) {
 
 fn unlisted(unlisted: &Unlisted) -> (u64, String) {
     let (_, text) = top(&unlisted.top);
-    (unlisted.disallowed, format!("{text}, of {}", plural(unlisted.top.count, "request")))
+    (unlisted.disallowed, format!("{text}, of {}", plural(thousands(unlisted.top.count), "request")))
 }
 
 fn list(out: &mut impl Write, title: &str, entries: impl Iterator<Item = (u64, String)>) -> io::Result<()> {

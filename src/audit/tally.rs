@@ -1,13 +1,15 @@
-//! What one worker has counted: [`Tally`], and a [`Row`] for each crawler. Tallies of several workers are merged in the
-//! end. Knows no lines and no rules, only decisions about them.
+//! What one worker has counted: [`Tally`], and a [`Row`] for each crawler. The tallies of several workers are merged in the
+//! end.
 
 use super::sketch::Sketch;
 use crate::logs::printable;
 use crate::time::Timestamp;
 use crate::verdict::{Action, Decision, Kind, Verdict};
 use ahash::AHashMap;
+use derive_more::AddAssign;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use strum::{IntoStaticStr, VariantArray};
 
 /// Lines that cannot be read and are shown.
 pub const EXAMPLES: usize = 3;
@@ -30,7 +32,7 @@ pub struct Example {
 pub type RuleKey = (usize, u16, u32);
 
 /// The requests of one crawler in numbers, and the octets that it was sent.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(AddAssign, Clone, Copy, Debug, Default, Serialize)]
 pub struct Counts {
     pub requests: u64,
     pub robots_txt: u64,
@@ -47,35 +49,47 @@ pub struct Counts {
 
 /// Who sent a request under a crawler's name, as far as the networks say that its operator publishes or the policy
 /// lists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "lowercase")]
 pub enum ClientIdentity {
     /// The crawler: the address is in its networks.
     Verified,
     /// Nothing is proven.
     Unverified,
     /// Another client, it seems: the address is outside of the networks.
+    #[strum(serialize = "suspected impostor")]
     SuspectedImpostor,
 }
 
 impl ClientIdentity {
-    /// All of them, in the order of tables.
-    pub const ALL: [ClientIdentity; 3] =
-        [ClientIdentity::Verified, ClientIdentity::Unverified, ClientIdentity::SuspectedImpostor];
-
     /// What tables call it.
     pub fn name(self) -> &'static str {
-        match self {
-            ClientIdentity::Verified => "verified",
-            ClientIdentity::Unverified => "unverified",
-            ClientIdentity::SuspectedImpostor => "suspected impostor",
-        }
+        self.into()
     }
 }
 
 /// Whether a client uses a crawler's name and is not proven to be it. Bots that claim no known name accuse themselves.
 pub fn is_only_claimed(identity: Option<ClientIdentity>) -> bool {
     matches!(identity, Some(ClientIdentity::Unverified | ClientIdentity::SuspectedImpostor))
+}
+
+/// When the first and the last of some requests were; the lines of a log are in any order.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Span {
+    pub first: Option<Timestamp>,
+    pub last: Option<Timestamp>,
+}
+
+impl Span {
+    fn at(time: Timestamp) -> Span {
+        Span { first: Some(time), last: Some(time) }
+    }
+
+    fn add(&mut self, other: Span) {
+        self.first = self.first.into_iter().chain(other.first).min();
+        self.last = self.last.max(other.last);
+    }
 }
 
 /// The requests under one crawler's name by one sort of clients.
@@ -86,26 +100,25 @@ pub struct Row {
     /// By the name of the action.
     pub would: BTreeMap<&'static str, u64>,
     pub rules: AHashMap<RuleKey, u64>,
-    /// When its first and its last disallowed requests were; the lines of a log are in any order.
-    pub first: Option<Timestamp>,
-    pub last: Option<Timestamp>,
+    /// Its disallowed requests.
+    pub span: Span,
     /// Whether its requests are judged: tools that no rule names are not.
     pub judged: bool,
 }
 
 /// The requests under one crawler's name. Clients that claim no name that could be proven have a row of their own.
 #[derive(Clone, Debug, Default)]
-pub struct Rows([Row; ClientIdentity::ALL.len() + 1]);
+pub struct Rows([Row; ClientIdentity::VARIANTS.len() + 1]);
 
 impl Rows {
     /// The row of these clients.
     pub fn of(&mut self, identity: Option<ClientIdentity>) -> &mut Row {
-        &mut self.0[identity.map_or(ClientIdentity::ALL.len(), |identity| identity as usize)]
+        &mut self.0[identity.map_or(ClientIdentity::VARIANTS.len(), |identity| identity as usize)]
     }
 
     /// Those with requests.
     pub fn all(&self) -> impl Iterator<Item = (Option<ClientIdentity>, &Row)> {
-        let identities = ClientIdentity::ALL.map(Some).into_iter().chain([None]);
+        let identities = ClientIdentity::VARIANTS.iter().copied().map(Some).chain([None]);
         identities.zip(&self.0).filter(|(_, row)| row.counts.requests > 0)
     }
 
@@ -115,8 +128,8 @@ impl Rows {
 }
 
 /// The requests of one day.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Day {
+#[derive(AddAssign, Clone, Copy, Debug, Default, Serialize)]
+pub struct DayCounts {
     pub requests: u64,
     pub crawlers: u64,
     pub disallowed: u64,
@@ -136,10 +149,9 @@ pub struct Tally {
     pub other_hosts: u64,
     pub people: u64,
     pub people_bytes: u64,
-    pub from: Option<Timestamp>,
-    pub to: Option<Timestamp>,
+    pub span: Span,
     /// By days since 1970.
-    pub days: BTreeMap<i64, Day>,
+    pub days: BTreeMap<i64, DayCounts>,
     /// By the crawler's label.
     pub rows: AHashMap<Box<str>, Rows>,
     pub urls: Sketch,
@@ -166,7 +178,7 @@ impl Row {
         }
         self.counts.disallowed += 1;
         self.counts.bytes_disallowed += bytes;
-        self.span(Some(time), Some(time));
+        self.span.add(Span::at(time));
         match decision.kind {
             Kind::StaleCopy => self.counts.stale += 1,
             Kind::Unproven => self.counts.unproven += 1,
@@ -181,24 +193,9 @@ impl Row {
         (true, is_certain)
     }
 
-    fn span(&mut self, first: Option<Timestamp>, last: Option<Timestamp>) {
-        self.first = self.first.into_iter().chain(first).min();
-        self.last = self.last.max(last);
-    }
-
     fn merge(&mut self, other: Row) {
-        self.counts.requests += other.counts.requests;
-        self.counts.robots_txt += other.counts.robots_txt;
-        self.counts.disallowed += other.counts.disallowed;
-        self.counts.certain += other.counts.certain;
-        self.counts.stale += other.counts.stale;
-        self.counts.unproven += other.counts.unproven;
-        self.counts.not_bound += other.counts.not_bound;
-        self.counts.exempt += other.counts.exempt;
-        self.counts.ambiguous += other.counts.ambiguous;
-        self.counts.bytes += other.counts.bytes;
-        self.counts.bytes_disallowed += other.counts.bytes_disallowed;
-        self.span(other.first, other.last);
+        self.counts += other.counts;
+        self.span.add(other.span);
         self.judged |= other.judged;
         for (name, number) in other.would {
             *self.would.entry(name).or_default() += number;
@@ -219,9 +216,8 @@ fn is_refusal(action: Action) -> bool {
 
 impl Tally {
     /// Takes note of a request's time, and returns its day; `None` where there are too many days already.
-    pub fn day(&mut self, time: Timestamp) -> Option<&mut Day> {
-        self.from = Some(self.from.map_or(time, |from| from.min(time)));
-        self.to = Some(self.to.map_or(time, |to| to.max(time)));
+    pub fn day(&mut self, time: Timestamp) -> Option<&mut DayCounts> {
+        self.span.add(Span::at(time));
         let day = time.0.div_euclid(86_400);
         if self.days.len() >= DAYS && !self.days.contains_key(&day) {
             return None;
@@ -254,15 +250,9 @@ impl Tally {
         self.other_hosts += other.other_hosts;
         self.people += other.people;
         self.people_bytes += other.people_bytes;
-        self.from = self.from.into_iter().chain(other.from).min();
-        self.to = self.to.into_iter().chain(other.to).max();
+        self.span.add(other.span);
         for (day, counts) in other.days {
-            let own = self.days.entry(day).or_default();
-            own.requests += counts.requests;
-            own.crawlers += counts.crawlers;
-            own.disallowed += counts.disallowed;
-            own.certain += counts.certain;
-            own.certain_claimed += counts.certain_claimed;
+            *self.days.entry(day).or_default() += counts;
         }
         for (label, row) in other.rows {
             self.rows.entry(label).or_default().merge(row);

@@ -1,8 +1,7 @@
-//! A worker reads chunks of lines, judges each request and counts: [`Worker`]. Crawlers are told from user agents once:
-//! a log holds few different ones. Knows no files and no threads.
+//! A worker reads chunks of lines, judges each request and counts: [`Worker`]. It identifies each user agent once, because a
+//! log holds few different ones.
 
 use super::networks::{PublishedNetworks, address_of};
-use super::options::Options;
 use super::rules::{Found, Rules};
 use super::tally::{ClientIdentity, Rows, Tally, is_only_claimed};
 use crate::crawlers::{Claim, Purpose, Registry, calls_itself};
@@ -13,6 +12,17 @@ use crate::policy::{HostHistory, Site};
 use crate::verdict::{Behaviour, Case, Claimant, Facts, Identity, Scratch, claim_label, decide_for, is_public};
 use ahash::AHashMap;
 use std::time::Duration;
+
+/// How the logs of an audit are read.
+#[derive(Default)]
+pub struct Options {
+    /// The form of the lines.
+    pub format: LineFormat,
+    /// Judge only requests to this host. Lines without a host are taken to be for it.
+    pub host: Option<String>,
+    /// What operators publish, where it is at hand.
+    pub networks: Option<PublishedNetworks>,
+}
 
 /// User agents whose claim is remembered, of all entries together; then all are forgotten.
 const REMEMBERED: usize = 20_000;
@@ -36,11 +46,8 @@ pub struct Chunk {
 /// What a worker needs and has counted.
 pub struct Worker<'a> {
     rules: &'a Rules,
-    format: &'a LineFormat,
     registry: &'static Registry,
-    /// Only requests to this host count.
-    host: Option<&'a [u8]>,
-    networks: Option<&'a PublishedNetworks>,
+    options: &'a Options,
     /// By entry and user agent.
     claims: Vec<AHashMap<Box<[u8]>, Claim>>,
     remembered: usize,
@@ -55,10 +62,8 @@ impl<'a> Worker<'a> {
     pub fn new(rules: &'a Rules, registry: &'static Registry, options: &'a Options) -> Self {
         Worker {
             rules,
-            format: &options.format,
             registry,
-            host: options.host.as_deref().map(str::as_bytes),
-            networks: options.networks.as_ref(),
+            options,
             claims: rules.entries().map(|_| AHashMap::new()).collect(),
             remembered: 0,
             scratch: Scratch::default(),
@@ -80,7 +85,7 @@ impl<'a> Worker<'a> {
                 continue;
             }
             self.tally.lines += 1;
-            match self.format.read(text) {
+            match self.options.format.read(text) {
                 Some(Line::Request(record)) => self.request(&record),
                 Some(Line::NoRequest) => self.tally.no_request += 1,
                 None => self.tally.unreadable(chunk.input, line, text),
@@ -90,13 +95,11 @@ impl<'a> Worker<'a> {
 
     fn request(&mut self, record: &Record<'_>) {
         let rules = self.rules;
-        let host = record.host.as_deref().or(self.host);
-        let is_other = |wanted: &[u8]| !record.host.as_deref().is_none_or(|host| is_host(host, wanted));
-        let found = match self.host.is_some_and(is_other) {
-            true => None,
-            false => rules.find(host, record.time),
-        };
-        let Some(found) = found else {
+        let wanted = self.options.host.as_deref().map(str::as_bytes);
+        let host = record.host.as_deref().or(wanted);
+        let both = record.host.as_deref().zip(wanted);
+        let is_meant = both.is_none_or(|(host, wanted)| name_and_port(host).0.eq_ignore_ascii_case(wanted));
+        let Some(found) = is_meant.then(|| rules.find(host, record.time)).flatten() else {
             self.tally.other_hosts += 1;
             return;
         };
@@ -159,7 +162,7 @@ impl<'a> Worker<'a> {
             rows.insert(label.into(), Rows::default());
         }
         let Some(rows) = rows.get_mut(label) else { return };
-        let identity = identity(claim, record.client.as_deref(), (self.registry, site), self.networks);
+        let identity = identity(claim, record.client.as_deref(), (self.registry, site), self.options.networks.as_ref());
         let is_claimed = is_only_claimed(identity);
         let row = rows.of(identity);
         let (is_disallowed, is_certain) = row.add(found.index, &decision, (record.time, record.bytes));
@@ -209,7 +212,7 @@ fn identity(
         Claim::Known(_) | Claim::Other | Claim::Tool | Claim::Nobody => return None,
     };
     let address = client.and_then(address_of);
-    let by_policy = address.and_then(|address| site.holds_address(claim, address));
+    let by_policy = address.and_then(|address| site.networks.hold(claim, address));
     let published = crawler.zip(networks).and_then(|(crawler, networks)| {
         let means = networks.of(crawler)?;
         Some(networks.say(means, address))
@@ -220,8 +223,4 @@ fn identity(
         (Some(false), _) if address.is_some_and(is_public) => ClientIdentity::SuspectedImpostor,
         _ => ClientIdentity::Unverified,
     })
-}
-
-fn is_host(host: &[u8], wanted: &[u8]) -> bool {
-    name_and_port(host).0.eq_ignore_ascii_case(wanted)
 }

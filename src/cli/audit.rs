@@ -1,18 +1,19 @@
 //! `audit`: what crawlers did by the access logs of any server.
 
 use super::origin_copy::OriginFrom;
-use super::{Failure, networks, policies, print_json, tester};
-use crate::audit::{self, Input, Options, Progress, PublishedFile, Report, Rules, thousands};
+use super::progress::Progress;
+use super::tester::RobotsTxt;
+use super::{Failure, cannot, networks, policies, show, tester};
+use crate::audit::{self, Input, Options, PublishedFile, ReadSoFar, Report, Rules};
 use crate::crawlers::Registry;
-use crate::logs::{FormatString, LineFormat, printable};
+use crate::logs::{FormatString, LineFormat};
+use crate::numbers::thousands;
 use crate::policy::{SiteEntry, Snapshot};
-use crate::robots::File;
 use crate::settings::ListSettings;
 use crate::time::Timestamp;
 use clap::ValueEnum;
-use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Report from access logs which crawlers fetched what robots.txt disallows
 #[derive(Debug, clap::Args)]
@@ -83,19 +84,15 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let networks = networks::read(arguments.lists.as_ref(), arguments.origin.state(), registry)?;
     let options = Options { format, host: arguments.host.clone(), networks };
-    let mut bar = ProgressBar::new();
-    let report = audit::audit(&inputs, &rules, registry, &options, &mut |progress| bar.show(progress));
-    bar.clear();
-    let report = report.map_err(|error| Failure::CouldNot(error.to_string()))?;
+    let mut progress = Progress::new();
+    let report =
+        audit::audit(&inputs, &rules, registry, &options, &mut |read| progress.tell(|seconds| line(read, seconds)));
+    progress.say(|_| String::new());
+    let report = report?;
     if let Some(path) = &arguments.html {
-        std::fs::write(path, audit::page(&report)).map_err(|error| {
-            Failure::CouldNot(format!("cannot write {}: {error}", printable(path.as_os_str().as_encoded_bytes())))
-        })?;
+        std::fs::write(path, audit::page(&report)?).map_err(cannot("write", path))?;
     }
-    match arguments.json {
-        true => print_json(&report)?,
-        false => audit::table(&mut io::stdout().lock(), &report)?,
-    }
+    show(arguments.json, &report, audit::table)?;
     result(&report, arguments.fail_on)
 }
 
@@ -105,29 +102,30 @@ fn result(report: &Report, fail_on: Option<FailOn>) -> Result<(), Failure> {
         return Err(Failure::CouldNot(format!("{message} The report lacks what comes after; unpack the log again")));
     }
     if report.lines > 0 && report.unreadable == report.lines {
-        let problem = "none of the lines could be read; describe them with --log-format, like nginx's log_format";
-        return Err(Failure::CouldNot(problem.into()));
+        return unreadable();
     }
-    let found = match fail_on {
-        None => 0,
-        Some(FailOn::Violation) => report.certain,
-        Some(FailOn::Disallowed) => report.disallowed,
-    };
-    let Some(kind) = fail_on.filter(|_| found > 0) else { return Ok(()) };
-    let found = thousands(found);
-    Err(Failure::Found(match kind {
-        FailOn::Violation => {
-            let of = &report.identities;
-            let named = [of.verified, of.unverified, of.suspected_impostor].map(|counts| counts.certain);
-            let unlisted = thousands(report.certain - named.iter().sum::<u64>());
-            let [verified, unverified, impostors] = named.map(thousands);
-            format!(
-                "{found} disallowed requests are certain ({verified} of verified crawlers, {unverified} of unverified \
-                 ones, {impostors} of suspected impostors, {unlisted} of unlisted bots), and --fail-on violation is set"
-            )
+    let of = &report.identities;
+    Err(Failure::Found(match fail_on {
+        Some(FailOn::Violation) if report.certain > 0 => format!(
+            "{} disallowed requests are certain ({} of verified crawlers, {} of unverified ones, {} of suspected \
+             impostors, {} of unlisted bots), and --fail-on violation is set",
+            thousands(report.certain),
+            thousands(of.verified.certain),
+            thousands(of.unverified.certain),
+            thousands(of.suspected_impostor.certain),
+            thousands(report.certain - of.certain())
+        ),
+        Some(FailOn::Disallowed) if report.disallowed > 0 => {
+            format!("{} requests are disallowed, and --fail-on disallowed is set", thousands(report.disallowed))
         }
-        FailOn::Disallowed => format!("{found} requests are disallowed, and --fail-on disallowed is set"),
+        _ => return Ok(()),
     }))
+}
+
+/// No line of the logs could be read.
+pub(super) fn unreadable() -> Result<(), Failure> {
+    let problem = "none of the lines could be read; describe them with --log-format, like nginx's log_format";
+    Err(Failure::CouldNot(problem.into()))
 }
 
 pub(super) fn input(log: &std::path::Path) -> Input {
@@ -135,13 +133,9 @@ pub(super) fn input(log: &std::path::Path) -> Input {
 }
 
 pub(super) fn format(format: Option<&str>) -> Result<LineFormat, Failure> {
-    match format {
-        None => Ok(LineFormat::Detect),
-        Some(format) => match FormatString::parse(format) {
-            Ok(pattern) => Ok(LineFormat::FormatString(pattern)),
-            Err(error) => Err(Failure::Usage(format!("--log-format: {error}"))),
-        },
-    }
+    let Some(format) = format else { return Ok(LineFormat::Detect) };
+    let pattern = FormatString::parse(format).map_err(|error| Failure::Usage(format!("--log-format: {error}")))?;
+    Ok(LineFormat::FormatString(pattern))
 }
 
 fn rules(arguments: &Arguments, registry: &'static Registry) -> Result<Rules, Failure> {
@@ -185,67 +179,22 @@ fn published(given: &str) -> Result<PublishedFile, Failure> {
     if source == "-" {
         return Err(Failure::Usage("--robots takes a file or a URL; standard input is for logs".into()));
     }
-    match tester::read(source)? {
-        tester::Source::File { name, bytes, .. } => {
-            tester::warn_unless_robots_txt(&name, &File::parse(&*bytes));
-            Ok(PublishedFile { name, bytes, since })
-        }
-        // A site without the file has no rules (RFC 9309 section 2.3.1.3).
-        tester::Source::Status { allowed: true, .. } => {
-            Ok(PublishedFile { name: source.to_owned(), bytes: Vec::new(), since })
-        }
-        tester::Source::Status { status, allowed: false } => {
-            Err(Failure::CouldNot(format!("{source} answered {status}; there is no file to judge by")))
-        }
-    }
-}
-
-/// One line on standard error, on a terminal only.
-struct ProgressBar {
-    is_shown: bool,
-    began: Instant,
-    last: Option<Instant>,
-}
-
-impl ProgressBar {
-    fn new() -> ProgressBar {
-        ProgressBar { is_shown: io::stderr().is_terminal(), began: Instant::now(), last: None }
-    }
-
-    fn show(&mut self, progress: Progress) {
-        let now = Instant::now();
-        let is_due = self.last.is_none_or(|last| now - last > Duration::from_millis(200));
-        if !self.is_shown || !is_due {
-            return;
-        }
-        self.last = Some(now);
-        let _ = write!(io::stderr(), "\r\x1b[K{}", line(progress, now - self.began));
-    }
-
-    fn clear(&self) {
-        if self.last.is_some() {
-            let _ = write!(io::stderr(), "\r\x1b[K");
-        }
-    }
+    let RobotsTxt { name, bytes, .. } = tester::rules(source, "judge by")?;
+    Ok(PublishedFile { name, bytes, since })
 }
 
 /// How far it is, how fast it goes, and how long it will take.
-fn line(progress: Progress, took: Duration) -> String {
-    let seconds = took.as_secs_f64().max(0.001);
-    let rate = (progress.lines as f64 / seconds) as u64;
-    let lines = format!("{} lines, {} a second", thousands(progress.lines), thousands(rate));
-    let Some(size) = progress.size.filter(|size| *size > 0) else { return lines };
-    let part = (progress.taken as f64 / size as f64).clamp(0.001, 1.0);
+fn line(read: ReadSoFar, seconds: f64) -> String {
+    let rate = (read.lines as f64 / seconds) as u64;
+    let lines = format!("{} lines, {} a second", thousands(read.lines), thousands(rate));
+    let Some(size) = read.size.filter(|size| *size > 0) else { return lines };
+    let part = (read.taken as f64 / size as f64).clamp(0.001, 1.0);
     let done = (part * 20.0) as usize;
-    let left = Duration::from_secs_f64(seconds / part - seconds).as_secs();
+    let left = (seconds / part - seconds) as u64;
     format!("[{}{}] {:>3.0} %  {lines}, {left} s left", "#".repeat(done), " ".repeat(20 - done), part * 100.0)
 }
 
 /// A duration as in policies.
-pub(super) fn duration(written: &str) -> Result<Duration, NoDuration> {
-    crate::yaml::parse_duration(written).ok_or(NoDuration)
+pub(super) fn duration(written: &str) -> Result<Duration, &'static str> {
+    crate::yaml::parse_duration(written).ok_or("not a duration like 24h or 30m")
 }
-
-#[derive(Debug, thiserror::Error)]
-#[error("not a duration like 24h or 30m")]
-pub(super) struct NoDuration;

@@ -9,19 +9,21 @@ mod text;
 use super::origin_copy::{self, OriginCopies};
 use super::policies::{self, Loaded};
 use super::server_flags::{self, ReadSettings};
-use super::tester::{self, read};
-use super::{Failure, certificates, print_json};
+use super::tester::{self, RobotsTxt};
+use super::{Failure, fine, now, print_json};
 use crate::crawlers::{Claim, Registry};
-use crate::edge::CertificateProblem;
+use crate::edge::{CertificateProblem, Certificates};
+use crate::numbers::plural;
 use crate::policy::Site;
 use crate::policy::lint::{FileLints, allow_published_proof, lint_file};
 use crate::policy::model::{EnforcementFields, Mode};
 use crate::robots::File;
-use crate::settings::IdentitySettings;
+use crate::settings::SettingsFile;
 use crate::yaml::{Diagnostic, Diagnostics, Severity, Source, Span};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Check policies, run their tests and show their robots.txt; or lint any robots.txt
 #[derive(Debug, clap::Args)]
@@ -77,23 +79,20 @@ struct Checked {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let checked = check(arguments)?;
-    let mut out = io::stdout().lock();
+    let (mut out, notes) = (io::stdout().lock(), arguments.notes);
     match if arguments.json { Format::Json } else { arguments.format } {
-        Format::Text if arguments.quiet => text::print_findings(&mut out, &checked, arguments.notes)?,
-        Format::Text => text::print(&mut out, &checked, arguments.notes)?,
+        Format::Text if arguments.quiet => text::print_findings(&mut out, &checked, notes)?,
+        Format::Text => text::print(&mut out, &checked, notes)?,
         Format::Json => print_json(&json::report(&checked))?,
         Format::Github => {
-            github::print(&mut out, &checked, arguments.notes)?;
+            github::print(&mut out, &checked, notes)?;
             writeln!(out, "{}", text::summary(&checked))?;
         }
-        Format::Sarif => print_json(&sarif::log(&checked, arguments.notes))?,
+        Format::Sarif => print_json(&sarif::log(&checked, notes))?,
     }
     let refused = checked.loaded.iter().any(|file| file.site.is_none());
     let Counts { errors, warnings, .. } = checked.counts;
-    if refused || errors > 0 || (arguments.deny_warnings && warnings > 0) {
-        return Err(Failure::Findings);
-    }
-    Ok(())
+    fine(!refused && errors == 0 && (warnings == 0 || !arguments.deny_warnings))
 }
 
 fn check(arguments: &Arguments) -> Result<Checked, Failure> {
@@ -105,12 +104,12 @@ fn check(arguments: &Arguments) -> Result<Checked, Failure> {
     let (mut settings, mut certificates) = (None, Vec::new());
     if let Some(path) = &arguments.config {
         let ReadSettings { source, diagnostics, file } = server_flags::read_settings(path)?;
-        if file.as_ref().and_then(|file| file.identity.as_ref()).is_some_and(IdentitySettings::proves) {
+        if file.as_ref().is_some_and(|file| file.identity.proves()) {
             for Loaded { site, diagnostics, .. } in &mut loaded {
                 site.iter().for_each(|site| allow_published_proof(site, Registry::builtin(), diagnostics));
             }
         }
-        certificates = file.as_ref().map(certificates::problems).unwrap_or_default();
+        certificates = file.as_ref().map(certificate_problems).unwrap_or_default();
         settings = Some((source, diagnostics));
     }
     let mut checked = Checked { found, loaded, settings, certificates, origins, counts: Counts::default() };
@@ -122,11 +121,29 @@ fn check(arguments: &Arguments) -> Result<Checked, Failure> {
 }
 
 impl Checked {
+    /// The findings that are listed, with their files. `--json` lists all.
+    fn listed(&self, notes: bool) -> impl Iterator<Item = (&Source, &Diagnostic)> {
+        let all = self.files().flat_map(|(source, found)| found.items.iter().map(move |finding| (source, finding)));
+        all.filter(move |(_, finding)| notes || finding.severity != Severity::Note)
+    }
+
     /// All files that were read, with what was found in them.
     fn files(&self) -> impl Iterator<Item = (&Source, &Diagnostics)> {
         let settings = self.settings.iter().map(|(source, diagnostics)| (source, diagnostics));
         let found = self.found.iter().map(|lints| (&lints.source, &lints.diagnostics));
         settings.chain(found).chain(self.loaded.iter().map(|file| (&file.source, &file.diagnostics)))
+    }
+}
+
+/// What is wrong with the certificates that a settings file names.
+fn certificate_problems(file: &SettingsFile) -> Vec<CertificateProblem> {
+    match Certificates::open(&file.listen, &Arc::default()) {
+        Ok((certificates, _)) => {
+            let mut problems = certificates.problems(now());
+            problems.extend(certificates.uncovered(file.origins.iter().flat_map(|origin| &origin.hosts)));
+            problems
+        }
+        Err(error) => vec![CertificateProblem { is_error: true, text: error.to_string() }],
     }
 }
 
@@ -139,15 +156,9 @@ pub(super) fn is_robots_txt(path: &Path) -> bool {
 
 fn lint(path: &Path) -> Result<FileLints, Failure> {
     let given = path.to_string_lossy();
-    match read(&given)? {
-        tester::Source::File { name, bytes, server } => {
-            let host = tester::host_of(&given);
-            Ok(lint_file(&name, &File::parse(bytes), host.as_deref(), server.as_deref(), Registry::builtin()))
-        }
-        tester::Source::Status { status, .. } => {
-            Err(Failure::CouldNot(format!("{given} answered {status}; there is no file to check")))
-        }
-    }
+    let RobotsTxt { name, bytes, server } = tester::file(&given, "check")?;
+    let host = tester::host_of(&given);
+    Ok(lint_file(&name, &File::parse(bytes), host.as_deref(), server.as_deref(), Registry::builtin()))
 }
 
 /// Findings by their weight, those that are not listed included.
@@ -183,15 +194,6 @@ impl Counts {
         let notes: Vec<String> = notes.into_iter().map(|(id, number)| format!("{number} {id}")).collect();
         format!("{} ({}); --notes shows them", plural(self.notes(), "note"), notes.join(", "))
     }
-}
-
-fn plural(number: usize, word: &str) -> String {
-    format!("{number} {word}{}", if number == 1 { "" } else { "s" })
-}
-
-/// Whether a finding is listed. `--json` lists all.
-fn is_shown(finding: &Diagnostic, notes: bool) -> bool {
-    notes || finding.severity != Severity::Note
 }
 
 /// What a finding says beyond its message: what stands beside the marked places, and what to do.

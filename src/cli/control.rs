@@ -23,7 +23,7 @@ impl Socket {
 
     /// Asks. A refusal is a finding: the running crawlgate understood the request and cannot do it.
     pub fn ask(&self, request: &Request) -> Result<Response, Failure> {
-        match call(&self.path()?, request).map_err(|error| Failure::CouldNot(error.to_string()))? {
+        match call(&self.path()?, request)? {
             Response::Refused { error } => Err(Failure::Found(error)),
             response => Ok(response),
         }
@@ -38,6 +38,6 @@ pub fn warn(warnings: &[String]) {
 }
 
 /// The answer does not fit the question: another version of crawlgate is running.
-pub fn unexpected() -> Failure {
-    Failure::CouldNot("the running crawlgate gave an unexpected answer; it may be another version".into())
+pub fn unexpected<T>() -> Result<T, Failure> {
+    Err(Failure::CouldNot("the running crawlgate gave an unexpected answer; it may be another version".into()))
 }

@@ -41,9 +41,9 @@ impl Claimed {
     }
 }
 
-/// One answer.
+/// The answer to one line.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct IdentifiedLine<'a> {
     user_agent: &'a str,
     claim: Claimed,
     /// The id of a crawler of the registry.
@@ -65,12 +65,17 @@ pub fn identify(registry: &Registry, json: bool) -> Result<(), Failure> {
         let (word, kind) = crawler.map_or(claimed.word(), |crawler| (crawler.id.as_str(), crawler.purpose.name()));
         let named = crawler.and_then(|crawler| marker_in(crawler, &line)).map(|marker| format!("it names `{marker}`"));
         let why = named.as_deref().unwrap_or(reason.text());
-        let user_agent = String::from_utf8_lossy(&line);
         if json {
             let named_by = matches!(claimed, Claimed::Other | Claimed::Tool).then(|| calls_itself(&line)).flatten();
-            let crawler = crawler.map(|crawler| crawler.id.as_str());
-            let answer = Answer { user_agent: &user_agent, claim: claimed, crawler, kind, why, calls_itself: named_by };
-            serde_json::to_writer(&mut out, &answer)?;
+            let identified = IdentifiedLine {
+                user_agent: &String::from_utf8_lossy(&line),
+                claim: claimed,
+                crawler: crawler.map(|crawler| crawler.id.as_str()),
+                kind,
+                why,
+                calls_itself: named_by,
+            };
+            serde_json::to_writer(&mut out, &identified)?;
             writeln!(out)?;
         } else {
             writeln!(out, "{word}\t{kind}\t{why}\t{}", printable(&line))?;

@@ -2,20 +2,20 @@
 //! running crawlgate, and what it found. Looks where the server would look; decides nothing itself.
 
 use super::control::Socket;
-use super::{Failure, control, now, print_json, server_flags};
+use super::{Failure, control, fine, now, server_flags, show};
 use crate::admin::CrawlerIdentity;
 use crate::admin::control::{Request, Response};
 use crate::crawlers::{Claim, Crawler, CrawlerIndex, Registry};
-use crate::dns::{Dns, NameServer};
+use crate::dns::Dns;
 use crate::identity::refresh::{ListUpdate, UpdateResult, update as update_list};
 use crate::identity::verify::{Confirmation, Step, confirm};
 use crate::identity::{Claimed, ListIndex, Proofs, Uses};
 use crate::settings::{IdentitySettings, ListSettings};
-use crate::state::{Facts, StateStore};
+use crate::state::{StateStore, StoredFacts};
 use crate::time::Timestamp;
 use crate::verdict::{Identity, is_public};
 use serde::Serialize;
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -26,29 +26,27 @@ const LATER: Duration = Duration::from_secs(600);
 /// Where to look: as the settings file says, or without one at what is published. Who types that allows the requests.
 pub fn settings(file: Option<&Path>) -> Result<IdentitySettings, Failure> {
     match file.map(server_flags::settings_file).transpose()? {
-        Some(file) => Ok(file.identity.unwrap_or_default()),
+        Some(file) => Ok(file.identity),
         None => Ok(IdentitySettings { outgoing: true, ..IdentitySettings::default() }),
     }
 }
 
 /// Shows who the requests under each crawler's name, or under this one's, were found to be.
 pub fn live(control: &Socket, of: Option<&Crawler>, json: bool) -> Result<(), Failure> {
-    let mut crawlers = match control.ask(&Request::Identities)? {
-        Response::Identities { crawlers } => crawlers,
-        _ => return Err(control::unexpected()),
+    let Response::Identities { mut crawlers } = control.ask(&Request::Identities)? else {
+        return control::unexpected();
     };
     crawlers.retain(|found| of.is_none_or(|of| of.id == found.crawler));
-    if json {
-        return print_json(&crawlers);
-    }
-    let mut out = std::io::stdout().lock();
+    show(json, crawlers.as_slice(), identities)
+}
+
+fn identities(out: &mut impl Write, crawlers: &[CrawlerIdentity]) -> io::Result<()> {
     if crawlers.is_empty() {
-        writeln!(out, "no request of a crawler since the start")?;
-        return Ok(());
+        return writeln!(out, "no request of a crawler since the start");
     }
     let width = crawlers.iter().map(|found| found.crawler.len()).max().unwrap_or_default().max(7);
     writeln!(out, "{:<width$}  VERIFIED  UNVERIFIED  IMPOSTORS  LAST VERIFIED BY WHAT IS PUBLISHED", "CRAWLER")?;
-    for CrawlerIdentity { crawler, requests, published } in &crawlers {
+    for CrawlerIdentity { crawler, requests, published } in crawlers {
         let of = |outcome: &str| requests.get(outcome).copied().unwrap_or_default();
         let verified = published.as_ref().and_then(|published| published.last_verified);
         let verified = verified.map_or_else(|| "-".to_owned(), |moment| moment.to_string());
@@ -70,10 +68,10 @@ pub fn live(control: &Socket, of: Option<&Crawler>, json: bool) -> Result<(), Fa
     Ok(())
 }
 
-/// What came of it.
+/// What the lists and reverse DNS say of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Outcome {
+enum ProofResult {
     Verified,
     Impostor,
     /// Reverse DNS has to say the same again, ten minutes later.
@@ -81,30 +79,16 @@ enum Outcome {
     Unverified,
 }
 
-impl Outcome {
+impl ProofResult {
     fn sentence(self) -> &'static str {
         match self {
-            Outcome::Verified => "verified: the address is the crawler's",
-            Outcome::Impostor => "impostor: the address is not the crawler's",
-            Outcome::ImpostorIfRepeated => {
+            ProofResult::Verified => "verified: the address is the crawler's",
+            ProofResult::Impostor => "impostor: the address is not the crawler's",
+            ProofResult::ImpostorIfRepeated => {
                 "unverified: the address is not the crawler's if reverse DNS says the same again in ten minutes"
             }
-            Outcome::Unverified => "unverified: nothing proves or refutes it",
+            ProofResult::Unverified => "unverified: nothing proves or refutes it",
         }
-    }
-}
-
-#[derive(Serialize)]
-struct StepReport {
-    asked: String,
-    said: String,
-    milliseconds: u64,
-}
-
-impl From<Step> for StepReport {
-    fn from(step: Step) -> StepReport {
-        let milliseconds = u64::try_from(step.took.as_millis()).unwrap_or(u64::MAX);
-        StepReport { asked: step.asked, said: step.said, milliseconds }
     }
 }
 
@@ -112,9 +96,9 @@ impl From<Step> for StepReport {
 struct Verification<'a> {
     crawler: &'a str,
     address: IpAddr,
-    outcome: Outcome,
+    outcome: ProofResult,
     proof: &'static str,
-    steps: Vec<StepReport>,
+    steps: Vec<Step>,
 }
 
 /// Looks an address up as a crawler's. An address that is not verified is a finding.
@@ -128,7 +112,7 @@ pub fn verify(
     let store = StateStore::in_memory_only().0;
     let proofs = Proofs::new(
         registry,
-        &Facts::default(),
+        &StoredFacts::default(),
         &store,
         Uses { lists: true, signatures: false },
         Some(Box::new(|_| true)),
@@ -159,32 +143,27 @@ pub fn verify(
     };
     let found = repeat(now);
     let outcome = match found.identity {
-        Identity::Verified => Outcome::Verified,
-        Identity::Impostor => Outcome::Impostor,
-        _ if repeat(later).identity == Identity::Impostor => Outcome::ImpostorIfRepeated,
-        _ => Outcome::Unverified,
+        Identity::Verified => ProofResult::Verified,
+        Identity::Impostor => ProofResult::Impostor,
+        _ if repeat(later).identity == Identity::Impostor => ProofResult::ImpostorIfRepeated,
+        _ => ProofResult::Unverified,
     };
     let crawler = registry.get(crawler);
     let proof = found.proof.name();
     let verification = Verification { crawler: &crawler.id, address, outcome, proof, steps };
-    if json {
-        print_json(&verification)?
-    } else {
-        print(&crawler.name, &verification)?
-    }
-    if outcome == Outcome::Verified { Ok(()) } else { Err(Failure::Findings) }
+    show(json, &verification, |out, verification| print(out, &crawler.name, verification))?;
+    fine(outcome == ProofResult::Verified)
 }
 
-fn print(name: &str, verification: &Verification<'_>) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
+fn print(out: &mut impl Write, name: &str, verification: &Verification<'_>) -> io::Result<()> {
     writeln!(out, "{name} from {}", verification.address)?;
     if verification.steps.is_empty() {
         writeln!(out, "  its operator publishes neither networks nor host names that crawlgate can read")?;
     }
-    for StepReport { asked, said, milliseconds } in &verification.steps {
+    for Step { asked, said, milliseconds } in &verification.steps {
         writeln!(out, "  {asked}: {said} ({milliseconds} ms)")?;
     }
-    Ok(writeln!(out, "{}", verification.outcome.sentence())?)
+    writeln!(out, "{}", verification.outcome.sentence())
 }
 
 fn ask_lists(
@@ -193,7 +172,7 @@ fn ask_lists(
     address: IpAddr,
     identity: &IdentitySettings,
     now: Timestamp,
-) -> Vec<StepReport> {
+) -> Vec<Step> {
     let from = &identity.lists;
     let lists = proofs.means.get(crawler).map(|means| means.lists.as_slice()).unwrap_or_default();
     let wanted = lists.iter().filter(|_| *from != ListSettings::Off);
@@ -212,60 +191,53 @@ fn ask_lists(
             },
             (None, None) => "the directory of `identity.lists` has no file for it".to_owned(),
         };
-        Step { asked: update.url, said, took: began.elapsed() }.into()
+        Step::new(update.url, said, began)
     };
     wanted.map(step).collect()
 }
 
 /// A step that the settings do not allow.
-fn not_asked(asked: String) -> StepReport {
+fn not_asked(asked: String) -> Step {
     let said = "not asked: `identity.outgoing` of the settings is no".to_owned();
-    StepReport { asked, said, milliseconds: 0 }
+    Step { asked, said, milliseconds: 0 }
 }
 
 fn ask_dns(
     proofs: &Proofs,
     address: IpAddr,
     resolvers: &[SocketAddr],
-    steps: &mut Vec<StepReport>,
+    steps: &mut Vec<Step>,
 ) -> Result<Confirmation, Failure> {
     let could_not = |error: &dyn std::fmt::Display| Failure::CouldNot(format!("cannot ask DNS: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| could_not(&error))?;
-    let servers: Vec<NameServer> = resolvers.iter().copied().map(NameServer::At).collect();
     runtime.block_on(async {
-        let dns = Dns::new(&servers).map_err(|error| could_not(&error))?;
+        let dns = Dns::new(resolvers).map_err(|error| could_not(&error))?;
         let is_wanted = |name: &str| proofs.means.is_host_of_any(name);
-        Ok(confirm(&dns, address, &is_wanted, &mut |step| steps.push(step.into())).await)
+        Ok(confirm(&dns, address, &is_wanted, &mut |step| steps.push(step)).await)
     })
 }
 
 /// Has the running crawlgate fetch its lists, and says what changed. Lists that could not be had are a finding.
 pub fn update(socket: &Socket, json: bool) -> Result<(), Failure> {
-    let Response::ListsUpdated { lists } = socket.ask(&Request::UpdateLists)? else {
-        return Err(control::unexpected());
-    };
-    if json {
-        print_json(&lists)?;
-    } else {
-        let mut out = std::io::stdout().lock();
-        let (absent, lists): (Vec<_>, Vec<_>) =
-            lists.iter().partition(|list: &&ListUpdate| list.result == UpdateResult::Absent);
-        lists.iter().try_for_each(|list| writeln!(out, "{}", line(list)))?;
-        if !absent.is_empty() {
-            writeln!(out, "{} other lists have no copy where `identity.lists` points", absent.len())?;
+    let Response::ListsUpdated { lists } = socket.ask(&Request::UpdateLists)? else { return control::unexpected() };
+    show(json, &lists, |out, lists| {
+        let (absent, there): (Vec<_>, Vec<_>) = lists.iter().partition(|list| list.result == UpdateResult::Absent);
+        there.into_iter().try_for_each(|list| writeln!(out, "{}", line(list)))?;
+        match absent.len() {
+            0 => Ok(()),
+            absent => writeln!(out, "{absent} other lists have no copy where `identity.lists` points"),
         }
-    }
-    if lists.iter().any(|list| list.result.is_failure()) { Err(Failure::Findings) } else { Ok(()) }
+    })?;
+    fine(!lists.iter().any(|list| list.result.is_failure()))
 }
 
 fn line(list: &ListUpdate) -> String {
     let ListUpdate { url, networks, added, removed, .. } = list;
     let error = list.error.as_deref().unwrap_or_default();
-    let former = if *networks == 0 {
-        "there is no former one".to_owned()
-    } else {
-        format!("the former one has {networks} entries")
+    let former = match networks {
+        0 => "there is no former one".to_owned(),
+        _ => format!("the former one has {networks} entries"),
     };
     match list.result {
         UpdateResult::Changed => {

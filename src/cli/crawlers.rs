@@ -1,7 +1,7 @@
 //! `crawlers`: the registry, one record of it, or the crawler that a user agent claims to be.
 
 use super::crawler_lines::Claimed;
-use super::{Failure, control, crawler_lines, crawler_proof, now, print_json};
+use super::{Failure, control, crawler_lines, crawler_proof, now, show};
 use crate::crawlers::{Binds, Claim, Crawler, CrawlerIndex, Purpose, Registry};
 use crate::time::{Timestamp, rfc3339};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -83,7 +83,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     if let Some(name) = &arguments.name {
         let crawler = registry.get(named(registry, name)?);
-        return if arguments.json { print_json(crawler) } else { Ok(record(&mut io::stdout().lock(), crawler)?) };
+        return show(arguments.json, crawler, record);
     }
     let listed: Vec<&Crawler> = registry
         .crawlers()
@@ -94,7 +94,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         let limit = Duration::from_secs(u64::from(days) * 86_400);
         return stale(&listed, limit, now(), arguments.json);
     }
-    if arguments.json { print_json(&listed) } else { Ok(table(&mut io::stdout().lock(), &listed)?) }
+    show(arguments.json, listed.as_slice(), table)
 }
 
 /// The crawler with this id, name or token.
@@ -131,16 +131,13 @@ fn stale(crawlers: &[&Crawler], limit: Duration, now: Timestamp, json: bool) -> 
         .collect();
     // The oldest first; what has no date after them.
     found.sort_by_key(|stale| (stale.read.is_none(), stale.read));
-    if json {
-        return print_json(&found);
-    }
-    let mut out = io::stdout().lock();
-    let width = found.iter().map(|stale| stale.id.len()).max().unwrap_or(0);
-    for stale in &found {
-        let read = stale.read.map_or("no date".to_owned(), |read| read.to_string()[..10].to_owned());
-        writeln!(out, "{:<width$}  {read:<10}  {}  {}", stale.id, stale.source, stale.documentation.unwrap_or("-"))?;
-    }
-    Ok(())
+    show(json, &found, |out, found| {
+        let width = found.iter().map(|stale| stale.id.len()).max().unwrap_or(0);
+        found.iter().try_for_each(|Stale { id, read, source, documentation }| {
+            let read = read.map_or("no date".to_owned(), Timestamp::day);
+            writeln!(out, "{id:<width$}  {read:<10}  {source}  {}", documentation.unwrap_or("-"))
+        })
+    })
 }
 
 /// The last date that a source names: `2026-10-03`, `2026-10`, `2026`.
@@ -166,22 +163,17 @@ struct Identified<'a> {
 fn identify(registry: &Registry, user_agent: &str, json: bool) -> Result<(), Failure> {
     let (claim, reason) = registry.explain(user_agent.as_bytes());
     let crawler = if let Claim::Known(index) = claim { Some(registry.get(index)) } else { None };
-    let (claim, why) = (Claimed::from(claim), reason.text());
-    if json {
-        return print_json(&Identified { claim, why, crawler });
-    }
-    let mut out = io::stdout().lock();
-    match (claim, crawler) {
-        (_, Some(crawler)) => record(&mut out, crawler)?,
-        (Claimed::Nobody, None) => writeln!(out, "nobody: a person's browser or app; {why}")?,
+    let identified = Identified { claim: Claimed::from(claim), why: reason.text(), crawler };
+    show(json, &identified, |out, Identified { claim, why, crawler }| match (claim, crawler) {
+        (_, Some(crawler)) => record(out, crawler),
+        (Claimed::Nobody, None) => writeln!(out, "nobody: a person's browser or app; {why}"),
         (Claimed::Tool, None) => writeln!(
             out,
             "tool: a program that is not in the registry and does not call itself a bot; {why}; judged only where the \
              policy names `tool` or the program's token"
-        )?,
-        (_, None) => writeln!(out, "other: a bot that is not in the registry; {why}")?,
-    }
-    Ok(())
+        ),
+        (_, None) => writeln!(out, "other: a bot that is not in the registry; {why}"),
+    })
 }
 
 fn table(out: &mut impl Write, crawlers: &[&Crawler]) -> io::Result<()> {
@@ -194,21 +186,10 @@ fn table(out: &mut impl Write, crawlers: &[&Crawler]) -> io::Result<()> {
         .collect();
     let head = ["ID", "TOKEN", "PURPOSE", "OPERATOR"];
     let width = |column: usize| rows.iter().chain([&head]).map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths = [width(0), width(1), width(2)];
-    for row in std::iter::once(&head).chain(&rows) {
-        writeln!(
-            out,
-            "{:<a$}  {:<b$}  {:<c$}  {}",
-            row[0],
-            row[1],
-            row[2],
-            row[3],
-            a = widths[0],
-            b = widths[1],
-            c = widths[2]
-        )?;
-    }
-    Ok(())
+    let (a, b, c) = (width(0), width(1), width(2));
+    std::iter::once(&head).chain(&rows).try_for_each(|[id, token, purpose, operator]| {
+        writeln!(out, "{id:<a$}  {token:<b$}  {purpose:<c$}  {operator}")
+    })
 }
 
 fn record(out: &mut impl Write, crawler: &Crawler) -> io::Result<()> {

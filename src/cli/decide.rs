@@ -3,7 +3,7 @@
 use super::Failure;
 use super::run::{network, serve, settled};
 use super::server_flags::ServerFlags;
-use crate::settings::{DecisionAddress, DecisionSettings, ServerAddress, SettingsFile};
+use crate::settings::{DecisionSettings, ListenAddress, ServerAddress, SettingsFile};
 use crate::telemetry::start_tracing;
 use ipnet::IpNet;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 pub struct Arguments {
     /// The address to answer on, or `unix:PATH` [default: 127.0.0.1:9180]; may be repeated
     #[arg(long, value_name = "ADDR")]
-    listen: Vec<DecisionAddress>,
+    listen: Vec<ListenAddress>,
     /// A network of proxies that may ask [default: this machine]; may be repeated
     #[arg(long, value_name = "CIDR", value_parser = network)]
     trusted: Vec<IpNet>,
@@ -34,7 +34,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     file.listen.clear();
     let mut decisions = file.decisions.take().flatten().unwrap_or_else(|| {
         let local = SocketAddr::from(([127, 0, 0, 1], 9180));
-        DecisionSettings::local(vec![DecisionAddress::Tcp(local)])
+        DecisionSettings::local(vec![ListenAddress::Tcp(local)])
     });
     if !arguments.listen.is_empty() {
         decisions.listen.clone_from(&arguments.listen);

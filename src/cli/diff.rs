@@ -2,13 +2,12 @@
 
 use super::check::is_robots_txt;
 use super::origin_copy::{OriginCopies, OriginFrom};
-use super::{Failure, audit, policies, print_json, say, tester};
+use super::{Failure, audit, cannot, fine, policies, say, show, tester};
 use crate::audit::{PublishedFile, Rules, each_line};
 use crate::crawlers::Registry;
 use crate::diff::{Basis, Comparison, Difference, Side, markdown, text};
 use crate::logs::Line;
 use crate::policy::{SiteEntry, Snapshot};
-use crate::robots::File;
 use crate::sites::policy_directory;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -70,13 +69,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let of_old = old.snapshot.sites().iter().filter(named_twice);
     origins.say_assumptions(new.snapshot.sites().iter().chain(of_old).map(|entry| &*entry.site));
     let difference = compare(arguments, &old, &new, registry)?;
-    let mut out = std::io::stdout().lock();
-    match if arguments.json { Format::Json } else { arguments.format } {
-        Format::Text => out.write_all(text(&difference).as_bytes())?,
-        Format::Json => print_json(&difference)?,
-        Format::Markdown => out.write_all(markdown(&difference).as_bytes())?,
-    }
-    if difference.changed { Err(Failure::Findings) } else { Ok(()) }
+    let text = match arguments.format {
+        Format::Markdown => markdown(&difference),
+        Format::Text | Format::Json => text(&difference),
+    };
+    let is_json = arguments.json || arguments.format == Format::Json;
+    show(is_json, &difference, |out, _| out.write_all(text.as_bytes()))?;
+    fine(!difference.changed)
 }
 
 fn compare(arguments: &Arguments, old: &Side, new: &Side, registry: &'static Registry) -> Result<Difference, Failure> {
@@ -97,20 +96,9 @@ fn compare(arguments: &Arguments, old: &Side, new: &Side, registry: &'static Reg
 fn side(path: &Path, origins: &OriginCopies) -> Result<Side, Failure> {
     let (name, is_one_file) = (path.display().to_string(), !path.is_dir());
     if is_robots_txt(path) {
-        let bytes = match tester::read(&name)? {
-            tester::Source::File { bytes, .. } => {
-                tester::warn_unless_robots_txt(&name, &File::parse(&*bytes));
-                bytes
-            }
-            // A site without the file has no rules (RFC 9309 section 2.3.1.3).
-            tester::Source::Status { allowed: true, .. } => Vec::new(),
-            tester::Source::Status { status, allowed: false } => {
-                return Err(Failure::CouldNot(format!("{name} answered {status}; there is no file to compare")));
-            }
-        };
+        let bytes = tester::rules(&name, "compare")?.bytes;
         let file = PublishedFile { name: name.clone(), bytes, since: None };
-        let rules = Rules::published(vec![file], Duration::ZERO, Registry::builtin())
-            .map_err(|error| Failure::CouldNot(error.to_string()))?;
+        let rules = Rules::published(vec![file], Duration::ZERO, Registry::builtin())?;
         let snapshot = Snapshot::new(rules.entries().cloned().collect(), 0);
         return Ok(Side { name, snapshot, is_one_file });
     }
@@ -148,7 +136,7 @@ fn urls(path: &Path, comparison: &mut Comparison<'_>) -> Result<(), Failure> {
             (None, false) => wrong = wrong.take().or(Some((number, line.to_owned()))),
         }
     });
-    read.map_err(|error| could_not_read(path, &error))?;
+    read.map_err(cannot("read", path))?;
     match wrong {
         Some((number, line)) => {
             let problem = format!("{}:{number}: `{line}` is neither a path nor a URL", path.display());
@@ -174,11 +162,10 @@ fn log(arguments: &Arguments, comparison: &mut Comparison<'_>) -> Result<(), Fai
             Some(Line::NoRequest) => {}
             None => unreadable += 1,
         });
-        lines.map_err(|error| could_not_read(path, &error))?;
+        lines.map_err(cannot("read", path))?;
     }
     if unreadable > 0 && read == 0 {
-        let problem = "none of the lines could be read; describe them with --log-format, like nginx's log_format";
-        return Err(Failure::CouldNot(problem.into()));
+        return audit::unreadable();
     }
     for (count, what) in [(unreadable, "could not be read"), (without_agent, "have no user agent")] {
         if count > 0 {
@@ -186,8 +173,4 @@ fn log(arguments: &Arguments, comparison: &mut Comparison<'_>) -> Result<(), Fai
         }
     }
     Ok(())
-}
-
-fn could_not_read(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::CouldNot(format!("cannot read {}: {error}", path.display()))
 }

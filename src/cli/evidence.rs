@@ -1,14 +1,17 @@
 //! `evidence`: cases for third parties out of the evidence log, and their check. The crawlgate of the state directory may be
 //! running.
 
-use super::{Failure, places, print_json, say};
+use super::places::StateDirectory;
+use super::{Failure, cannot, fine, places, say, show, write_new};
 use crate::evidence::{
     CaseFindings, CaseSpan, Findings, VerifyKey, cover, forget, open_existing, read_joined, rotate_key, stamp, status,
     verify, verify_stamps, write_case,
 };
+use crate::numbers::size;
 use crate::time::Timestamp;
 use clap::Subcommand;
-use std::io::Write;
+use std::error::Error;
+use std::io::{self, Write};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -94,16 +97,14 @@ struct Forget {
     /// Of entries before this moment: a date or RFC 3339
     #[arg(long, value_name = "TIME", value_parser = moment)]
     before: Option<Timestamp>,
-    /// The state directory
-    #[arg(long, value_name = "DIR")]
-    state: Option<PathBuf>,
+    #[command(flatten)]
+    state: StateDirectory,
 }
 
 #[derive(Debug, clap::Args)]
 struct RotateKey {
-    /// The state directory
-    #[arg(long, value_name = "DIR")]
-    state: Option<PathBuf>,
+    #[command(flatten)]
+    state: StateDirectory,
 }
 
 #[derive(Debug, clap::Args)]
@@ -111,25 +112,17 @@ struct Status {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// The state directory
-    #[arg(long, value_name = "DIR")]
-    state: Option<PathBuf>,
+    #[command(flatten)]
+    state: StateDirectory,
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("write a date or a moment, like 2026-11-23 or 2026-11-23T06:00:00Z")]
-struct NoMoment;
-
-fn moment(text: &str) -> Result<Timestamp, NoMoment> {
-    Timestamp::parse(text).filter(|moment| moment.0 >= 0).ok_or(NoMoment)
+fn moment(text: &str) -> Result<Timestamp, &'static str> {
+    let moment = Timestamp::parse(text).filter(|moment| moment.0 >= 0);
+    moment.ok_or("write a date or a moment, like 2026-11-23 or 2026-11-23T06:00:00Z")
 }
 
 fn system_time(moment: Timestamp) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(moment.0.unsigned_abs())
-}
-
-fn could_not(error: impl std::fmt::Display) -> Failure {
-    Failure::CouldNot(error.to_string())
 }
 
 /// Runs the command.
@@ -155,13 +148,13 @@ fn run_export(arguments: &Export) -> Result<(), Failure> {
         return Err(Failure::Usage("--from is not before --to".into()));
     }
     let directories = match arguments.state.as_slice() {
-        [] => vec![places::state_or_default(None)?],
+        [] => vec![places::state_or_failure()?],
         given => given.to_vec(),
     };
     let mut logs = Vec::new();
     for directory in &directories {
-        let mut log = open_existing(directory).map_err(could_not)?;
-        cover(&mut log, &span, now).map_err(could_not)?;
+        let mut log = open_existing(directory)?;
+        cover(&mut log, &span, now)?;
         if let Err(error) = stamp(&mut log, now) {
             say(&format!("a checkpoint has no timestamp: {error}; the case is written without it"));
         }
@@ -169,17 +162,12 @@ fn run_export(arguments: &Export) -> Result<(), Failure> {
     }
     let mut joined = Vec::new();
     for file in &arguments.join {
-        let said = |error: String| Failure::CouldNot(format!("--join {}: {error}", file.display()));
-        let archive = std::fs::read(file).map_err(|error| said(error.to_string()))?;
-        joined.extend(read_joined(&archive).map_err(|error| said(error.to_string()))?);
+        let read = || -> Result<_, Box<dyn Error>> { Ok(read_joined(&std::fs::read(file)?)?) };
+        let read = read().map_err(|error| Failure::CouldNot(format!("--join {}: {error}", file.display())));
+        joined.extend(read?);
     }
-    let (archive, findings) = write_case(&mut logs, joined, &span, now).map_err(could_not)?;
-    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(&arguments.output);
-    let written = file
-        .as_mut()
-        .map_err(|error| error.to_string())
-        .and_then(|file| file.write_all(&archive).and_then(|()| file.sync_all()).map_err(|error| error.to_string()));
-    written.map_err(|error| Failure::CouldNot(format!("cannot write {}: {error}", arguments.output.display())))?;
+    let (archive, findings) = write_case(&mut logs, joined, &span, now)?;
+    write_new(&arguments.output, &archive)?;
     say(&format!(
         "{}: {} requests, {} copies of robots.txt",
         arguments.output.display(),
@@ -206,35 +194,26 @@ fn key_of(given: &str) -> Result<VerifyKey, Failure> {
 
 fn run_verify(arguments: &Verify) -> Result<(), Failure> {
     let keys = arguments.key.iter().map(|key| key_of(key)).collect::<Result<Vec<_>, _>>()?;
-    let archive = std::fs::read(&arguments.file)
-        .map_err(|error| Failure::CouldNot(format!("cannot read {}: {error}", arguments.file.display())))?;
+    let archive = std::fs::read(&arguments.file).map_err(cannot("read", &arguments.file))?;
     let mut findings = verify(&archive, &keys);
     if let Some(authorities) = &arguments.tsa_ca {
         if let Err(error) = std::fs::File::open(authorities) {
             return Err(Failure::Usage(format!("--tsa-ca {}: {error}", authorities.display())));
         }
-        findings = verify_stamps(&archive, authorities, findings).map_err(could_not)?;
+        findings = verify_stamps(&archive, authorities, findings)?;
     }
-    if arguments.json {
-        print_json(&findings)?;
-    } else {
-        show(&findings)?;
-    }
-    if findings.faults.is_empty() { Ok(()) } else { Err(Failure::Findings) }
+    show(arguments.json, &findings, show_case)?;
+    fine(findings.faults.is_empty())
 }
 
-fn show(case: &CaseFindings) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
+fn show_case(out: &mut impl Write, case: &CaseFindings) -> io::Result<()> {
     let held = if case.faults.is_empty() { "Every check holds." } else { "The case does NOT hold." };
     writeln!(out, "{held}")?;
-    show_list(&mut out, "What does not hold:", &case.faults)?;
-    for findings in &case.logs {
-        show_log(&mut out, findings)?;
-    }
-    Ok(())
+    show_list(out, "What does not hold:", &case.faults)?;
+    case.logs.iter().try_for_each(|findings| show_log(out, findings))
 }
 
-fn show_list(out: &mut impl Write, heading: &str, items: &[String]) -> std::io::Result<()> {
+fn show_list(out: &mut impl Write, heading: &str, items: &[String]) -> io::Result<()> {
     if items.is_empty() {
         return Ok(());
     }
@@ -242,7 +221,7 @@ fn show_list(out: &mut impl Write, heading: &str, items: &[String]) -> std::io::
     items.iter().try_for_each(|item| writeln!(out, "- {item}"))
 }
 
-fn show_log(out: &mut impl Write, findings: &Findings) -> std::io::Result<()> {
+fn show_log(out: &mut impl Write, findings: &Findings) -> io::Result<()> {
     let Findings { site, crawler, from, to, log, .. } = findings;
     writeln!(out, "\n{crawler:?} on {site:?}, from {from} to {to}, by the log {log}")?;
     show_list(out, "What was checked and holds:", &findings.holds)?;
@@ -279,9 +258,9 @@ fn show_log(out: &mut impl Write, findings: &Findings) -> std::io::Result<()> {
 }
 
 fn run_forget(arguments: &Forget) -> Result<(), Failure> {
-    let mut log = open_existing(&places::state_or_default(arguments.state.as_deref())?).map_err(could_not)?;
+    let mut log = open_existing(&arguments.state.path()?)?;
     let before = arguments.before.map(system_time);
-    let forgotten = forget(&mut log, arguments.address, before, SystemTime::now()).map_err(could_not)?;
+    let forgotten = forget(&mut log, arguments.address, before, SystemTime::now())?;
     say(&format!(
         "{forgotten} personal values were deleted; backups and cases that were exported before still have them"
     ));
@@ -289,38 +268,27 @@ fn run_forget(arguments: &Forget) -> Result<(), Failure> {
 }
 
 fn run_rotate_key(arguments: &RotateKey) -> Result<(), Failure> {
-    let directory = places::state_or_default(arguments.state.as_deref())?;
-    let mut log = open_existing(&directory).map_err(could_not)?;
-    let key = rotate_key(&directory, &mut log, SystemTime::now()).map_err(could_not)?;
+    let directory = arguments.state.path()?;
+    let mut log = open_existing(&directory)?;
+    let key = rotate_key(&directory, &mut log, SystemTime::now())?;
     say("the log has a new key; publish it beside the old one, which stays good for what it signed");
-    writeln!(std::io::stdout(), "{}", key.line())?;
-    Ok(())
+    Ok(writeln!(io::stdout(), "{}", key.line())?)
 }
 
 fn run_status(arguments: &Status) -> Result<(), Failure> {
-    let log = open_existing(&places::state_or_default(arguments.state.as_deref())?).map_err(could_not)?;
-    let status = status(&log).map_err(could_not)?;
-    if arguments.json {
-        return print_json(&status);
-    }
-    let mut out = std::io::stdout().lock();
-    writeln!(
-        out,
-        "key: {}\ncomplete until: {}\nsize: {}",
-        status.key,
-        status.complete_until,
-        crate::audit::size(status.octets)
-    )?;
-    if let Some((number, time)) = &status.last_checkpoint {
-        writeln!(out, "last checkpoint: {number} of {time}")?;
-    }
-    for chain in &status.chains {
-        let name = match (chain.site.as_str(), chain.crawler.as_str()) {
-            ("", _) => "the log itself".to_owned(),
-            (site, "") => format!("publications of {site}"),
-            (site, crawler) => format!("{crawler} on {site}"),
-        };
-        writeln!(out, "{name}: {} entries, the last of {}", chain.entries, chain.last)?;
-    }
-    Ok(())
+    let log = open_existing(&arguments.state.path()?)?;
+    show(arguments.json, &status(&log)?, |out, status| {
+        writeln!(out, "key: {}\ncomplete until: {}\nsize: {}", status.key, status.complete_until, size(status.octets))?;
+        if let Some((number, time)) = &status.last_checkpoint {
+            writeln!(out, "last checkpoint: {number} of {time}")?;
+        }
+        status.chains.iter().try_for_each(|chain| {
+            let name = match (chain.site.as_str(), chain.crawler.as_str()) {
+                ("", _) => "the log itself".to_owned(),
+                (site, "") => format!("publications of {site}"),
+                (site, crawler) => format!("{crawler} on {site}"),
+            };
+            writeln!(out, "{name}: {} entries, the last of {}", chain.entries, chain.last)
+        })
+    })
 }

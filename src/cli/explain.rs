@@ -1,6 +1,6 @@
 //! `explain`: why a request is treated as it is.
 
-use super::{Failure, control, now, origin_copy, policies, print_json};
+use super::{Failure, cannot, control, fine, now, origin_copy, policies, print_json, show};
 use crate::admin::LiveQuestion;
 use crate::admin::control::{Request, Response};
 use crate::crawlers::Registry;
@@ -116,7 +116,7 @@ fn print(arguments: &Arguments, explanation: &Explanation, snapshot: &Snapshot) 
     let claimed = explanation.site.is_some();
     if arguments.json {
         print_json(explanation)?;
-        return if claimed { Ok(()) } else { Err(Failure::Findings) };
+        return fine(claimed);
     }
     let mut out = std::io::stdout().lock();
     let colour = super::colour(&out);
@@ -137,7 +137,7 @@ fn print(arguments: &Arguments, explanation: &Explanation, snapshot: &Snapshot) 
 /// The earlier robots.txt that `--held` names, if it names a file.
 fn superseded(held: Option<&str>, registry: &Registry, now: Timestamp) -> Result<Option<SupersededVersion>, Failure> {
     let Some(file) = held.filter(|held| !matches!(*held, "none" | "current")) else { return Ok(None) };
-    let text = std::fs::read(file).map_err(|error| Failure::CouldNot(format!("cannot read {file}: {error}")))?;
+    let text = std::fs::read(file).map_err(cannot("read", file.as_ref()))?;
     Ok(Some(SupersededVersion {
         parsed: Arc::new(ParsedVersion::read(text.into(), registry)),
         since: now,
@@ -146,7 +146,6 @@ fn superseded(held: Option<&str>, registry: &Registry, now: Timestamp) -> Result
 }
 
 fn ask_the_running_one(arguments: &Arguments) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
     let question = LiveQuestion {
         host: arguments.host.clone(),
         target: arguments.target.clone(),
@@ -155,18 +154,11 @@ fn ask_the_running_one(arguments: &Arguments) -> Result<(), Failure> {
         content_type: arguments.content_type.clone(),
         status: arguments.status,
         origin_tags: arguments.origin_tags.clone(),
-        colour: !arguments.json && super::colour(&out),
+        colour: !arguments.json && super::colour(&std::io::stdout()),
     };
-    match arguments.control.ask(&Request::Explain(question))? {
-        Response::Explained(answer) => {
-            if arguments.json {
-                serde_json::to_writer_pretty(&mut out, &answer.explanation)?;
-                writeln!(out)?;
-            } else {
-                out.write_all(answer.text.as_bytes())?;
-            }
-            if answer.explanation["site"].is_null() { Err(Failure::Findings) } else { Ok(()) }
-        }
-        _ => Err(control::unexpected()),
-    }
+    let Response::Explained(answer) = arguments.control.ask(&Request::Explain(question))? else {
+        return control::unexpected();
+    };
+    show(arguments.json, &answer.explanation, |out, _| out.write_all(answer.text.as_bytes()))?;
+    fine(!answer.explanation["site"].is_null())
 }

@@ -1,6 +1,6 @@
 //! `export`: a policy as native configuration of another server.
 
-use super::{Failure, origin_copy, policies, say};
+use super::{Failure, cannot, origin_copy, policies, say};
 use crate::crawlers::Registry;
 use crate::export::{Rules, Server, export};
 use std::fs;
@@ -67,8 +67,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let rules = Rules::of(site, Registry::builtin());
     for (name, bytes) in export(&rules, server, &directory.display().to_string()) {
         let file = directory.join(name);
-        fs::write(&file, bytes)
-            .map_err(|error| Failure::CouldNot(format!("cannot write {}: {error}", file.display())))?;
+        fs::write(&file, bytes).map_err(cannot("write", &file))?;
         writeln!(out, "{}", file.display())?;
     }
     for left_out in &rules.left_out {

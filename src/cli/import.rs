@@ -1,7 +1,7 @@
 //! `import`: writes the policy of an existing robots.txt.
 
-use super::tester::{Source, host_of, read};
-use super::{Failure, say};
+use super::tester::{RobotsTxt, file, host_of};
+use super::{Failure, say, write_new};
 use crate::crawlers::Registry;
 use crate::policy::decode::parse_host;
 use crate::policy::import::{ImportOptions, import};
@@ -30,21 +30,12 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let host = host(arguments)?;
-    let (name, bytes) = match read(&arguments.file)? {
-        Source::File { name, bytes, .. } => (name, bytes),
-        Source::Status { status, .. } => {
-            return Err(Failure::CouldNot(format!("{} answered {status}; there is no file to import", arguments.file)));
-        }
-    };
+    let RobotsTxt { name, bytes, .. } = file(&arguments.file, "import")?;
     let options = ImportOptions { host: host.as_deref(), purposes: arguments.purposes };
     let imported = import(&File::parse(bytes), &options, Registry::builtin());
     match &arguments.output {
         Some(path) => {
-            // Never over an existing policy.
-            let created = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
-            created
-                .and_then(|mut file| file.write_all(imported.text.as_bytes()))
-                .map_err(|error| Failure::CouldNot(format!("cannot write {}: {error}", path.display())))?;
+            write_new(path, imported.text.as_bytes())?;
             say(&format!("wrote {}; check it with `crawlgate check {}`", path.display(), path.display()));
         }
         None => std::io::stdout().lock().write_all(imported.text.as_bytes())?,

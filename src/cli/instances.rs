@@ -1,16 +1,17 @@
 //! `instances`: the instances of crawlgate that meet in one store, and one of them taken for gone.
 
-use super::{Failure, control, print_json};
+use super::{Failure, control, fine, show};
 use crate::admin::control::{Request, Response};
-use crate::admin::{StoreStatus, hindrance, stands};
-use crate::exchange::{MemberStatus, Standing};
+use crate::admin::{StoreStatus, hindrance, reported, stands};
+use crate::exchange::{BegunAnew, MemberStatus, Standing};
+use serde_json::json;
 use std::io::{self, Write};
 
 /// List the instances that share a store, or forget one that will not come back
 #[derive(Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
-    after_help = "Exit codes: 0 fine, 1 an instance does not report or there is no store, 3 no crawlgate answers."
+    after_help = "Exit codes: 0 fine, 1 the store, an instance or the clock needs a person, or there is no store, 3 no crawlgate answers."
 )]
 pub struct Arguments {
     #[command(subcommand)]
@@ -46,37 +47,36 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         None => (Request::Instances, &arguments.output),
         Some(Forget::Forget { instance, output }) => (Request::Forget { instance: instance.clone() }, output),
     };
-    let store = match output.control.ask(&request)? {
-        Response::Instances(store) => store,
-        _ => return Err(control::unexpected()),
-    };
+    let Response::Instances(store) = output.control.ask(&request)? else { return control::unexpected() };
     if let Some(Forget::Forget { instance, .. }) = &arguments.command {
         // The list is that of before: an instance counts as gone from the next turn of the exchange on.
-        return match output.json {
-            true => print_json(&serde_json::json!({ "forgotten": instance })),
-            false => Ok(writeln!(io::stdout(), "instance {instance} counts as gone")?),
-        };
+        return show(output.json, &json!({ "forgotten": instance }), |out, _| {
+            writeln!(out, "instance {instance} counts as gone")
+        });
     }
-    match output.json {
-        true => print_json(&store)?,
-        false => print(&mut io::stdout().lock(), &store)?,
-    }
-    let is_silent = |member: &MemberStatus| member.standing == Standing::Silent;
-    if store.exchange.away.is_some() || store.exchange.members.iter().any(is_silent) {
-        return Err(Failure::Findings);
-    }
-    Ok(())
+    show(output.json, &*store, print)?;
+    fine(!store.has_problems())
 }
 
 /// The store and the instances in it.
 pub(super) fn print(out: &mut impl Write, StoreStatus { url, exchange }: &StoreStatus) -> io::Result<()> {
     writeln!(out, "instances in {url}")?;
     if let Some(away) = &exchange.away {
-        writeln!(out, "  the store is away since {}: {}", away.since, away.error)?;
-        writeln!(out, "  nothing is known of the other instances since then; the list says how they stood")?;
+        let word = if away.is_refused { "not used" } else { "away" };
+        writeln!(out, "  the store is {word} since {}: {}", away.since, away.error)?;
+        if exchange.members.len() > 1 {
+            writeln!(out, "  nothing is known of the other instances since then; the list says how they stood")?;
+        }
+    }
+    if let Some(since) = exchange.withholds_robots_txt_since {
+        writeln!(out, "  /robots.txt is answered with 503 since {since}")?;
     }
     if let Some(why) = exchange.accuses_not {
-        writeln!(out, "  no request is called a violation: {}", hindrance(why))?;
+        writeln!(out, "  no request is called a violation: {}", hindrance(why, exchange.away.as_ref()))?;
+    }
+    if let Some(BegunAnew { at, until }) = exchange.begun_anew {
+        writeln!(out, "  observation began anew at {at}: the store is not the one that this instance used before")?;
+        writeln!(out, "  until {until} at the latest, no request is a violation that a copy from before may allow")?;
     }
     if let Some(since) = exchange.announcement_waits_since {
         writeln!(out, "  a change of robots.txt waits for the store since {since}")?;
@@ -92,20 +92,20 @@ pub(super) fn print(out: &mut impl Write, StoreStatus { url, exchange }: &StoreS
     let mut members: Vec<&MemberStatus> = exchange.members.iter().collect();
     members.sort_by_key(|found| (found.standing != Standing::Present, &found.member.host, &found.member.id));
     for found in members {
-        let MemberStatus { member, standing, lag, same_policies, same_crawlers } = found;
+        let MemberStatus { member, standing, same_policies, same_crawlers, .. } = found;
         let own = if member.id == exchange.id { " (this one)" } else { "" };
-        let differs = match (same_policies, same_crawlers) {
-            _ if *standing != Standing::Present => "",
-            (true, true) => "",
-            (false, _) => ", other policies",
-            (true, false) => ", other names of crawlers",
+        let differs = match (standing, same_policies, same_crawlers) {
+            (Standing::Present, false, _) => ", other policies",
+            (Standing::Present, true, false) => ", other names of crawlers",
+            _ => "",
         };
         writeln!(
             out,
-            "  {}  {}  {}{own}, reported {lag:.1} s ago, policies {}{differs}, crawlgate {}",
+            "  {}  {}  {}{own}, {}, policies {}{differs}, crawlgate {}",
             member.id,
             stands(found, exchange),
             member.host,
+            reported(found),
             member.policies,
             member.version
         )?;

@@ -46,80 +46,73 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("RUST_LOG", "The level of log messages on standard error: RUST_LOG=debug."),
 ];
 
-/// Commands of `evidence`.
-const EVIDENCE: &[&str] = &[
+/// Commands to begin with.
+const FIRST: &[&str] = &[
+    "crawlgate demo",
+    "crawlgate check policies",
+    "crawlgate run --origin http://127.0.0.1:3000 --listen 0.0.0.0:80",
+    "crawlgate explain --host shop.example --user-agent GPTBot /cart/",
+    "crawlgate pause --site shop --for 2h",
+];
+
+/// Commands of the pages, which their second word names.
+const EXAMPLES: &[&str] = &[
+    "crawlgate run --origin http://127.0.0.1:3000",
+    "crawlgate run --config /etc/crawlgate/crawlgate.yaml --strict",
+    "crawlgate decide --policies policies",
+    "crawlgate decide --listen unix:/run/crawlgate/decide.sock --listen 127.0.0.1:9180",
+    "crawlgate instances",
+    "crawlgate instances forget ID",
+    "crawlgate export nginx --policies policies --output /etc/nginx/crawlgate",
+    "crawlgate demo",
+    "crawlgate demo --listen 127.0.0.1:0 --admin 127.0.0.1:0",
+    "crawlgate check",
+    "crawlgate check policies/shop.yaml --deny-warnings",
+    "crawlgate check --format github policies",
+    "crawlgate render --host shop.example --policies policies",
+    "crawlgate explain --host shop.example --user-agent GPTBot /cart/",
+    "crawlgate explain --host shop.example --user-agent Googlebot --type application/pdf --json /report.pdf",
+    "crawlgate tester robots.txt --agent Googlebot --agent GPTBot /cart/ '/search?q=a'",
+    "crawlgate tester robots.txt --agent Googlebot-Image --literal /images/",
+    "crawlgate tester https://shop.example --agent Bingbot https://shop.example/cart/",
+    "crawlgate import https://shop.example -o policies/shop.yaml",
+    "crawlgate import robots.txt --purposes",
+    "crawlgate audit --robots robots.txt access.log access.log.1.gz",
+    "crawlgate audit --policies policies --html report.html access.log",
+    "crawlgate diff old.txt robots.txt",
+    "crawlgate diff ../main/policies policies --format markdown",
+    "crawlgate diff robots.txt policies/shop.yaml --log access.log",
+    "crawlgate crawlers --purpose training",
+    "crawlgate crawlers GPTBot",
+    "crawlgate pause --site shop --for 2h --retry-after 30m",
+    "crawlgate pause --everyone --for 10m",
+    "crawlgate resume --site shop",
+    "crawlgate reload --json",
+    "crawlgate upgrade",
+    "crawlgate upgrade --now",
+    "crawlgate status",
+    "crawlgate status --control /run/crawlgate/control.sock",
+    "crawlgate report",
+    "crawlgate report --since 30d --html report.html",
+    "crawlgate state backup /var/backups/crawlgate.db",
     "crawlgate evidence status",
     "crawlgate evidence export --site shop --crawler gptbot --from 2026-11-01 --to 2026-12-01 -o case.tar",
     "crawlgate evidence verify case.tar --key log.vkey",
     "crawlgate evidence forget --address 203.0.113.9",
+    "crawlgate traps",
+    "crawlgate traps --release 203.0.113.9",
+    "crawlgate schema > policies/policy.schema.json",
+    "crawlgate schema settings",
+    "crawlgate completions bash",
+    "crawlgate man --dir /usr/local/share/man/man1",
 ];
 
-/// Commands of `audit`.
-const AUDIT: &[&str] = &[
-    "crawlgate audit --robots robots.txt access.log access.log.1.gz",
-    "crawlgate audit --policies policies --html report.html access.log",
-];
-
-/// Commands to begin with. A test reads each of them as the command line would.
-fn examples(command: &str) -> &'static [&'static str] {
-    match command {
-        "crawlgate" => &[
-            "crawlgate demo",
-            "crawlgate check policies",
-            "crawlgate run --origin http://127.0.0.1:3000 --listen 0.0.0.0:80",
-            "crawlgate explain --host shop.example --user-agent GPTBot /cart/",
-            "crawlgate pause --site shop --for 2h",
-        ],
-        "run" => &[
-            "crawlgate run --origin http://127.0.0.1:3000",
-            "crawlgate run --config /etc/crawlgate/crawlgate.yaml --strict",
-        ],
-        "decide" => &[
-            "crawlgate decide --policies policies",
-            "crawlgate decide --listen unix:/run/crawlgate/decide.sock --listen 127.0.0.1:9180",
-        ],
-        "instances" => &["crawlgate instances", "crawlgate instances forget ID"],
-        "export" => &["crawlgate export nginx --policies policies --output /etc/nginx/crawlgate"],
-        "demo" => &["crawlgate demo", "crawlgate demo --listen 127.0.0.1:0 --admin 127.0.0.1:0"],
-        "check" => &[
-            "crawlgate check",
-            "crawlgate check policies/shop.yaml --deny-warnings",
-            "crawlgate check --format github policies",
-        ],
-        "render" => &["crawlgate render --host shop.example --policies policies"],
-        "explain" => &[
-            "crawlgate explain --host shop.example --user-agent GPTBot /cart/",
-            "crawlgate explain --host shop.example --user-agent Googlebot --type application/pdf --json /report.pdf",
-        ],
-        "tester" => &[
-            "crawlgate tester robots.txt --agent Googlebot --agent GPTBot /cart/ '/search?q=a'",
-            "crawlgate tester robots.txt --agent Googlebot-Image --literal /images/",
-            "crawlgate tester https://shop.example --agent Bingbot https://shop.example/cart/",
-        ],
-        "import" => {
-            &["crawlgate import https://shop.example -o policies/shop.yaml", "crawlgate import robots.txt --purposes"]
-        }
-        "audit" => AUDIT,
-        "diff" => &[
-            "crawlgate diff old.txt robots.txt",
-            "crawlgate diff ../main/policies policies --format markdown",
-            "crawlgate diff robots.txt policies/shop.yaml --log access.log",
-        ],
-        "crawlers" => &["crawlgate crawlers --purpose training", "crawlgate crawlers GPTBot"],
-        "pause" => &["crawlgate pause --site shop --for 2h --retry-after 30m", "crawlgate pause --everyone --for 10m"],
-        "resume" => &["crawlgate resume --site shop"],
-        "reload" => &["crawlgate reload --json"],
-        "upgrade" => &["crawlgate upgrade", "crawlgate upgrade --now"],
-        "status" => &["crawlgate status", "crawlgate status --control /run/crawlgate/control.sock"],
-        "report" => &["crawlgate report", "crawlgate report --since 30d --html report.html"],
-        "state" => &["crawlgate state backup /var/backups/crawlgate.db"],
-        "evidence" => EVIDENCE,
-        "traps" => &["crawlgate traps", "crawlgate traps --release 203.0.113.9"],
-        "schema" => &["crawlgate schema > policies/policy.schema.json", "crawlgate schema settings"],
-        "completions" => &["crawlgate completions bash"],
-        "man" => &["crawlgate man --dir /usr/local/share/man/man1"],
-        _ => &[],
+/// The commands on the page of a command. A test reads each of them as the command line would.
+fn examples(command: &str) -> Vec<&'static str> {
+    if command == "crawlgate" {
+        return FIRST.to_vec();
     }
+    EXAMPLES.iter().copied().filter(|example| example.split(' ').nth(1) == Some(command)).collect()
 }
 
 /// Runs the command.
@@ -177,7 +170,7 @@ fn page(command: &Command) -> io::Result<Vec<u8>> {
         roff.control("SH", ["EXAMPLES"]);
         roff.control("EX", []);
         for example in examples {
-            roff.text([roman(*example)]);
+            roff.text([roman(example)]);
         }
         roff.control("EE", []);
     }
@@ -205,19 +198,19 @@ fn tell_action(roff: &mut Roff, action: &Command) {
     roff.control("SH", [action.get_name().to_uppercase().as_str()]);
     roff.text([roman(text(action.get_about()))]);
     for argument in action.get_arguments().filter(|argument| !argument.is_hide_set()) {
-        roff.control("TP", []);
-        roff.text([bold(argument.to_string())]);
-        roff.text([roman(text(argument.get_help()))]);
+        item(roff, argument.to_string(), text(argument.get_help()));
     }
 }
 
 fn list(roff: &mut Roff, heading: &str, items: &[(&str, &str)]) {
     roff.control("SH", [heading]);
-    for (name, meaning) in items {
-        roff.control("TP", []);
-        roff.text([bold(*name)]);
-        roff.text([roman(*meaning)]);
-    }
+    items.iter().for_each(|(name, meaning)| item(roff, *name, *meaning));
+}
+
+fn item(roff: &mut Roff, name: impl Into<String>, meaning: impl Into<String>) {
+    roff.control("TP", []);
+    roff.text([bold(name)]);
+    roff.text([roman(meaning)]);
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 //! Results go to standard output, messages to standard error.
 
 mod audit;
-mod certificates;
 mod check;
 mod completions;
 mod control;
@@ -24,6 +23,7 @@ mod origin_copy;
 mod pause;
 mod places;
 mod policies;
+mod progress;
 mod reload;
 mod render;
 mod report;
@@ -37,8 +37,13 @@ mod tester;
 mod traps;
 mod upgrade;
 
+use crate::logs::printable;
 use clap::{Parser, Subcommand};
-use std::io::{self, IsTerminal, Write};
+use serde::Serialize;
+use std::error::Error;
+use std::fs;
+use std::io::{self, IsTerminal, StdoutLock, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// A reverse proxy for crawlers: it publishes one policy as robots.txt and X-Robots-Tag, enforces it, and counts violations
@@ -95,19 +100,31 @@ enum Failure {
     ClosedPipe,
 }
 
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Failure {
-        match error.kind() {
-            io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
+/// What a file, the network or the running crawlgate says.
+impl<E: Error + 'static> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        let error: &(dyn Error + 'static) = &error;
+        let kind = match error.downcast_ref::<serde_json::Error>() {
+            Some(error) => error.io_error_kind(),
+            None => error.downcast_ref().map(io::Error::kind),
+        };
+        match kind {
+            Some(io::ErrorKind::BrokenPipe) => Failure::ClosedPipe,
             _ => Failure::CouldNot(error.to_string()),
         }
     }
 }
 
-impl From<serde_json::Error> for Failure {
-    fn from(error: serde_json::Error) -> Failure {
-        Failure::from(io::Error::from(error))
-    }
+/// The failure to `read`, `write` or `create` a file.
+fn cannot(act: &'static str, path: &Path) -> impl Fn(io::Error) -> Failure {
+    move |error| Failure::CouldNot(format!("cannot {act} {}: {error}", printable(path.as_os_str().as_encoded_bytes())))
+}
+
+/// Writes a file that must not be there yet.
+fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let created = fs::OpenOptions::new().write(true).create_new(true).open(path);
+    let written = created.and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
+    written.map_err(cannot("write", path))
 }
 
 /// Runs the command that the arguments name.
@@ -171,11 +188,27 @@ fn colour(stream: &impl IsTerminal) -> bool {
 }
 
 /// Prints JSON and a newline.
-fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
+fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    show(true, value, |_, _| Ok(()))
+}
+
+/// Prints a result, as JSON for a program or as text for a person.
+fn show<T: Serialize + ?Sized>(
+    json: bool,
+    value: &T,
+    text: impl FnOnce(&mut StdoutLock<'static>, &T) -> io::Result<()>,
+) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
+    if !json {
+        return Ok(text(&mut out, value)?);
+    }
     serde_json::to_writer_pretty(&mut out, value)?;
-    writeln!(out)?;
-    Ok(())
+    Ok(writeln!(out)?)
+}
+
+/// The result of a command that printed what it found.
+fn fine(is_fine: bool) -> Result<(), Failure> {
+    if is_fine { Ok(()) } else { Err(Failure::Findings) }
 }
 
 /// The current time. The engine has no clock; commands pass it in.

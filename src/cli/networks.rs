@@ -1,5 +1,5 @@
-//! The published networks of crawlers for commands that read old requests: [`read`] takes them from where the operator
-//! says, or from what a crawlgate stored. Must not know requests.
+//! The published networks of crawlers for commands that read old requests. [`read`] takes them from where the operator
+//! says, or from what a crawlgate stored.
 
 use super::{Failure, now, places, say};
 use crate::audit::PublishedNetworks;
@@ -7,7 +7,7 @@ use crate::crawlers::Registry;
 use crate::identity::refresh::{ListUpdate, UpdateResult, file_name, update_all};
 use crate::identity::{KnownMeans, ListIndex, PublishedLists, is_directory};
 use crate::settings::ListSettings;
-use crate::state::{Facts, StateError, StateStore};
+use crate::state::{StateError, StateStore, StoredFacts};
 use std::path::Path;
 
 /// The networks from where `--lists` says, else from the state directory. `None` where there are none.
@@ -19,7 +19,7 @@ pub(super) fn read(
     match (lists, state) {
         (Some(ListSettings::Off), _) => Ok(None),
         (Some(from), _) => take(from, registry).map(Some),
-        (None, Some(directory)) => stored(directory, registry).map_err(|error| Failure::CouldNot(error.to_string())),
+        (None, Some(directory)) => Ok(stored(directory, registry)?),
         (None, None) => {
             let Some(directory) = places::state() else { return Ok(None) };
             Ok(stored(&directory, registry).unwrap_or_else(|error| {
@@ -37,7 +37,7 @@ fn stored(directory: &Path, registry: &Registry) -> Result<Option<PublishedNetwo
     Ok(PublishedNetworks::new(means, lists, now()))
 }
 
-fn lists(registry: &Registry, facts: &Facts) -> (KnownMeans, PublishedLists) {
+fn lists(registry: &Registry, facts: &StoredFacts) -> (KnownMeans, PublishedLists) {
     let means = KnownMeans::of(registry);
     let lists = PublishedLists::new(&means, &facts.network_lists, StateStore::in_memory_only().0);
     (means, lists)
@@ -45,7 +45,7 @@ fn lists(registry: &Registry, facts: &Facts) -> (KnownMeans, PublishedLists) {
 
 /// Takes all lists from their operators, a mirror or a directory. Those that cannot be had are named.
 fn take(from: &ListSettings, registry: &Registry) -> Result<PublishedNetworks, Failure> {
-    let (means, lists) = lists(registry, &Facts::default());
+    let (means, lists) = lists(registry, &StoredFacts::default());
     let wanted: Vec<ListIndex> = lists.all().filter(|(_, url)| !is_directory(url)).map(|(list, _)| list).collect();
     let updates = update_all(&lists, &wanted, from, now());
     let updates: Vec<ListUpdate> = updates.into_iter().filter_map(|(_, update)| update).collect();

@@ -1,8 +1,8 @@
-//! The origin's own robots.txt for the offline commands: [`OriginFrom`] is the options, [`OriginCopies`] what they name, a
-//! file or the stored copies of a state directory. The commands print what they assume without either. Must not know
-//! where the server stores its copies.
+//! The origin's own robots.txt for the commands that ask no running crawlgate. [`OriginFrom`] is the options;
+//! [`OriginCopies`] is what they name, a file or the stored copies of a state directory. Without either the commands print
+//! what they assume.
 
-use super::{Failure, now, say};
+use super::{Failure, cannot, now, say};
 use crate::origin::robots::StoredCopies;
 use crate::policy::Site;
 use crate::policy::origin::{Origin, OriginFile};
@@ -44,23 +44,17 @@ impl OriginFrom {
 
     /// Reads it.
     pub fn read(&self) -> Result<OriginCopies, Failure> {
-        let file = match &self.origin_robots {
-            None => None,
-            Some(path) => {
-                let bytes = fs::read(path)
-                    .map_err(|error| Failure::CouldNot(format!("cannot read {}: {error}", path.display())))?;
-                Some(Arc::new(OriginFile::new(path.display().to_string(), bytes)))
-            }
+        let file = |path: &PathBuf| -> Result<_, Failure> {
+            let bytes = fs::read(path).map_err(cannot("read", path))?;
+            Ok(Arc::new(OriginFile::new(path.display().to_string(), bytes)))
         };
+        let file = self.origin_robots.as_ref().map(file).transpose()?;
         if let Some(state) = self.state.as_deref().filter(|state| !state.is_dir()) {
             return Err(Failure::CouldNot(format!("{} is not a directory", state.display())));
         }
         let stored = match self.state.as_deref() {
             None => StoredCopies::default(),
-            Some(state) => {
-                let facts = StateStore::read(state, now()).map_err(|error| Failure::CouldNot(error.to_string()))?;
-                StoredCopies::read(&facts.origin_copies, now())
-            }
+            Some(state) => StoredCopies::read(&StateStore::read(state, now())?.origin_copies, now()),
         };
         let known = known_origins(&stored);
         Ok(OriginCopies { given: file.is_some() || self.state.is_some(), file, known })

@@ -33,17 +33,9 @@ pub struct Arguments {
     control: control::Socket,
 }
 
-#[derive(Debug, thiserror::Error)]
-enum DurationError {
-    #[error("a duration is at least one second")]
-    TooShort,
-    #[error("write `30s`, `45m`, `2h` or `1h30m`")]
-    Unreadable,
-}
-
-fn duration(written: &str) -> Result<Duration, DurationError> {
-    let duration = parse_duration(written).ok_or(DurationError::Unreadable)?;
-    if duration.as_secs() > 0 { Ok(duration) } else { Err(DurationError::TooShort) }
+fn duration(written: &str) -> Result<Duration, &'static str> {
+    let duration = parse_duration(written).ok_or("write `30s`, `45m`, `2h` or `1h30m`")?;
+    if duration.as_secs() > 0 { Ok(duration) } else { Err("a duration is at least one second") }
 }
 
 /// Runs the command.
@@ -56,13 +48,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         robots_txt: arguments.robots_txt,
         long: arguments.long,
     });
-    match arguments.control.ask(&request)? {
-        Response::Paused { until, warnings } => {
-            control::warn(&warnings);
-            let site = arguments.site.as_deref().unwrap_or("every site");
-            let whom = if arguments.everyone { "everyone" } else { "crawlers" };
-            Ok(writeln!(std::io::stdout(), "{site} is paused for {whom} until {until}; `crawlgate resume` ends it")?)
-        }
-        _ => Err(control::unexpected()),
-    }
+    let Response::Paused { until, warnings } = arguments.control.ask(&request)? else { return control::unexpected() };
+    control::warn(&warnings);
+    let site = arguments.site.as_deref().unwrap_or("every site");
+    let whom = if arguments.everyone { "everyone" } else { "crawlers" };
+    Ok(writeln!(std::io::stdout(), "{site} is paused for {whom} until {until}; `crawlgate resume` ends it")?)
 }

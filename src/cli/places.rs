@@ -7,21 +7,31 @@ use std::path::{Path, PathBuf};
 
 /// The state directory: systemd's `STATE_DIRECTORY`, `/var/lib/crawlgate` where it was made, the user's own.
 pub fn state() -> Option<PathBuf> {
-    if let Some(directory) = variable("STATE_DIRECTORY") {
-        return Some(directory);
-    }
     let system = Path::new("/var/lib/crawlgate");
-    if system.is_dir() {
-        return Some(system.to_owned());
-    }
-    variable("XDG_STATE_HOME")
-        .or_else(|| variable("HOME").map(|home| home.join(".local/state")))
-        .map(|home| home.join("crawlgate"))
+    let home = || variable("XDG_STATE_HOME").or_else(|| Some(variable("HOME")?.join(".local/state")));
+    variable("STATE_DIRECTORY")
+        .or_else(|| system.is_dir().then(|| system.to_owned()))
+        .or_else(|| Some(home()?.join("crawlgate")))
 }
 
-/// The state directory that a command was given, else the default one.
-pub fn state_or_default(given: Option<&Path>) -> Result<PathBuf, Failure> {
-    given.map(Path::to_owned).or_else(state).ok_or_else(|| {
+/// The state directory that a command reads.
+#[derive(Debug, clap::Args)]
+pub struct StateDirectory {
+    /// The state directory
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+}
+
+impl StateDirectory {
+    /// The one that was given, else the default one.
+    pub fn path(&self) -> Result<PathBuf, Failure> {
+        self.state.clone().map_or_else(state_or_failure, Ok)
+    }
+}
+
+/// The default state directory, where there is one.
+pub fn state_or_failure() -> Result<PathBuf, Failure> {
+    state().ok_or_else(|| {
         Failure::Usage("the default state directory is not known here; name one with --state DIR".into())
     })
 }
@@ -38,21 +48,18 @@ pub fn control_to_ask() -> Option<PathBuf> {
 }
 
 /// Every place where a socket may be, nearest first. A service and its administrator have different
-/// environments, so the claimants look in all of them.
+/// environments, so the commands look in all of them.
 fn controls() -> Vec<PathBuf> {
-    let mut places = Vec::new();
-    if let Some(directory) = variable("RUNTIME_DIRECTORY") {
-        places.push(directory.join("control.sock"));
-    }
-    if let Some(directory) = variable("XDG_RUNTIME_DIR").filter(|directory| directory.is_dir()) {
-        places.push(directory.join("crawlgate.sock"));
-    }
     let system = Path::new("/run/crawlgate");
-    if system.is_dir() {
-        places.push(system.join("control.sock"));
-    }
-    places.extend(state().map(|state| state.join("control.sock")));
-    places
+    let places = [
+        variable("RUNTIME_DIRECTORY").map(|directory| directory.join("control.sock")),
+        variable("XDG_RUNTIME_DIR")
+            .filter(|directory| directory.is_dir())
+            .map(|directory| directory.join("crawlgate.sock")),
+        system.is_dir().then(|| system.join("control.sock")),
+        state().map(|state| state.join("control.sock")),
+    ];
+    places.into_iter().flatten().collect()
 }
 
 /// A directory from the environment; the XDG specification says to pass over relative ones.

@@ -2,7 +2,7 @@
 //! other.
 
 use super::origin_copy::OriginCopies;
-use super::{Failure, say};
+use super::{Failure, cannot, say};
 use crate::crawlers::Registry;
 use crate::policy::planned_pause::planned_pauses;
 use crate::policy::{IncludedFiles, Site, SiteEntry, Snapshot};
@@ -24,12 +24,19 @@ pub struct Loaded {
     pub diagnostics: Diagnostics,
 }
 
+impl Loaded {
+    fn new(name: String, source: Source, surroundings: Surroundings<'_>) -> Loaded {
+        let (site, diagnostics) = verdict::load_with(&name, &source, surroundings, Registry::builtin(), super::now());
+        Loaded { name, source, site, diagnostics }
+    }
+}
+
 /// Loads files and the policies directly inside directories, in the order of their names, with what is known of their
 /// origins, and holds them against each other.
 pub fn load(paths: &[PathBuf], origins: &OriginCopies) -> Result<Vec<Loaded>, Failure> {
     let mut files = Vec::new();
     for path in paths {
-        let kind = fs::metadata(path).map_err(|error| could_not_read(path, &error))?;
+        let kind = fs::metadata(path).map_err(cannot("read", path))?;
         if kind.is_dir() { files.extend(directory(path)?) } else { files.push(path.clone()) }
     }
     if files.is_empty() {
@@ -48,11 +55,7 @@ pub fn load(paths: &[PathBuf], origins: &OriginCopies) -> Result<Vec<Loaded>, Fa
 }
 
 fn directory(path: &Path) -> Result<Vec<PathBuf>, Failure> {
-    policy_directory::policy_files(path).map_err(|error| could_not_read(path, &error))
-}
-
-fn could_not_read(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::CouldNot(format!("cannot read {}: {error}", path.display()))
+    policy_directory::policy_files(path).map_err(cannot("read", path))
 }
 
 /// A file as text. That it is too large or not UTF-8 is a finding about the file, not a failure to read it.
@@ -62,7 +65,7 @@ pub fn read_source(path: &Path) -> Result<(Source, Diagnostics), Failure> {
         Err(unreadable) => unreadable,
     };
     if let Unread::Io(_) | Unread::NotAFile = unreadable.why {
-        return Err(Failure::CouldNot(unreadable.to_string()));
+        return Err(unreadable.into());
     }
     let source = Source { name: path.display().to_string().into(), text: "".into() };
     Ok((source, Diagnostics { items: vec![unreadable.diagnostic()] }))
@@ -75,11 +78,10 @@ fn site_name(path: &Path) -> String {
 fn file(path: &Path, surroundings: Surroundings<'_>) -> Result<Loaded, Failure> {
     let name = site_name(path);
     let (source, diagnostics) = read_source(path)?;
-    let (site, diagnostics) = match diagnostics.has_errors() {
-        true => (None, diagnostics),
-        false => verdict::load_with(&name, &source, surroundings, Registry::builtin(), super::now()),
-    };
-    Ok(Loaded { name, source, site, diagnostics })
+    Ok(match diagnostics.has_errors() {
+        true => Loaded { name, source, site: None, diagnostics },
+        false => Loaded::new(name, source, surroundings),
+    })
 }
 
 /// Two sites may share neither a name nor a host: the later of two such files is rejected.
@@ -149,10 +151,8 @@ fn default_sites(directory: &Path, origins: &OriginCopies) -> Vec<Loaded> {
         return Vec::new();
     }
     let loaded = |site: crate::sites::DefaultSite| {
-        let (name, source) = (site.name.clone(), site.source());
-        let surroundings = Surroundings { origin: &origins.of(&name), files: &IncludedFiles::default() };
-        let (site, diagnostics) = verdict::load_with(&name, &source, surroundings, Registry::builtin(), super::now());
-        Loaded { name, source, site, diagnostics }
+        let surroundings = Surroundings { origin: &origins.of(&site.name), files: &IncludedFiles::default() };
+        Loaded::new(site.name.clone(), site.source(), surroundings)
     };
     origins.sites_without_policy().into_iter().map(loaded).collect()
 }

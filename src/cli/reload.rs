@@ -1,8 +1,8 @@
 //! `reload`: the running crawlgate reads its policies again.
 
-use super::{Failure, control, print_json};
+use super::{Failure, control, fine, show};
 use crate::admin::control::{Request, Response};
-use crate::sites::{Outcome, ReloadReport};
+use crate::sites::{ReloadOutcome, ReloadReport};
 use std::io::{self, Write};
 
 /// Make the running crawlgate read its policies again, and print the result for each site
@@ -17,20 +17,12 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let report = match arguments.control.ask(&Request::Reload)? {
-        Response::Reloaded(report) => report,
-        _ => return Err(control::unexpected()),
-    };
-    if arguments.json {
-        print_json(&report)?;
-    } else {
-        print(&report)?;
-    }
-    if report.is_whole() { Ok(()) } else { Err(Failure::Findings) }
+    let Response::Reloaded(report) = arguments.control.ask(&Request::Reload)? else { return control::unexpected() };
+    show(arguments.json, &report, print)?;
+    fine(report.is_whole())
 }
 
-fn print(report: &ReloadReport) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+fn print(out: &mut impl Write, report: &ReloadReport) -> io::Result<()> {
     if let Some(problem) = &report.problem {
         writeln!(out, "nothing was reloaded: {problem}")?;
     }
@@ -39,12 +31,12 @@ fn print(report: &ReloadReport) -> io::Result<()> {
     }
     for site in &report.sites {
         let outcome = match site.outcome {
-            Outcome::Added => "added",
-            Outcome::Unchanged => "unchanged",
-            Outcome::Replaced => "replaced",
-            Outcome::Kept => "rejected; the last good policy stays in force",
-            Outcome::Refused => "rejected; there is no last good policy, so none is in force",
-            Outcome::Removed => "removed",
+            ReloadOutcome::Added => "added",
+            ReloadOutcome::Unchanged => "unchanged",
+            ReloadOutcome::Replaced => "replaced",
+            ReloadOutcome::Kept => "rejected; the last good policy stays in force",
+            ReloadOutcome::Refused => "rejected; there is no last good policy, so none is in force",
+            ReloadOutcome::Removed => "removed",
         };
         writeln!(out, "{}: {outcome}", site.site)?;
         for finding in &site.findings {

@@ -32,8 +32,5 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         (true, Some(file)) => &file.body,
         (true, None) => return Err(Failure::Found(format!("the policy of {} has no `tdm`", arguments.host))),
     };
-    let mut out = std::io::stdout().lock();
-    out.write_all(body)?;
-    out.flush()?;
-    Ok(())
+    Ok(std::io::stdout().lock().write_all(body)?)
 }

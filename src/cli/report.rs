@@ -1,9 +1,9 @@
 //! `report`: what crawlers did, from the history in a state directory. The crawlgate of that directory may be running.
 
-use super::{Failure, now, print_json};
+use super::places::StateDirectory;
+use super::{Failure, cannot, now, show};
 use crate::admin::dashboard::{Overview, Period, report_page};
-use crate::crawlers::Registry;
-use crate::state::history::{HistoryError, HistoryReader};
+use crate::state::history::HistoryReader;
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,9 +15,8 @@ pub struct Arguments {
     /// How far back at least: whole days from midnight UTC on, or hours (up to 7 days) from the full hour on
     #[arg(long, value_name = "DURATION", default_value = "7d", value_parser = super::audit::duration)]
     since: Duration,
-    /// The state directory
-    #[arg(long, value_name = "DIR")]
-    state: Option<PathBuf>,
+    #[command(flatten)]
+    state: StateDirectory,
     /// Write one HTML page into this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -45,7 +44,7 @@ const MOST: Duration = Duration::from_secs(400 * 86_400);
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let directory = super::places::state_or_default(arguments.state.as_deref())?;
+    let directory = arguments.state.path()?;
     if arguments.since < HOUR || arguments.since > MOST {
         let days = MOST.as_secs() / 86_400;
         return Err(Failure::Usage(format!(
@@ -53,20 +52,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         )));
     }
     let period = Period::since(arguments.since, now());
-    let could_not = |error: HistoryError| Failure::CouldNot(error.to_string());
-    let history = HistoryReader::open(&directory).map_err(could_not)?;
-    let overview = Overview::read(&history, period, Registry::builtin()).map_err(could_not)?;
+    let overview = Overview::read(&HistoryReader::open(&directory)?, period)?;
     if let Some(path) = &arguments.html {
-        let page = report_page(&overview).map_err(|error| Failure::CouldNot(error.to_string()))?;
-        std::fs::write(path, page)
-            .map_err(|error| Failure::CouldNot(format!("cannot write {}: {error}", path.display())))?;
+        std::fs::write(path, report_page(&overview)?).map_err(cannot("write", path))?;
     }
-    if arguments.json {
-        return print_json(&overview);
-    }
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "history in {}", directory.display())?;
-    Ok(print(&mut out, &overview)?)
+    show(arguments.json, &overview, |out, overview| {
+        writeln!(out, "history in {}", directory.display())?;
+        print(out, overview)
+    })
 }
 
 fn print(out: &mut impl Write, overview: &Overview) -> std::io::Result<()> {
@@ -92,17 +85,15 @@ fn print(out: &mut impl Write, overview: &Overview) -> std::io::Result<()> {
 
 /// A paragraph of lines that a terminal shows whole.
 fn wrapped(out: &mut impl Write, text: &str) -> std::io::Result<()> {
-    let mut length = 0;
+    let mut line = String::new();
     for word in text.split(' ') {
-        let width = word.chars().count();
-        match length {
-            0 => write!(out, "{word}")?,
-            length if length + 1 + width > WIDTH => write!(out, "\n{word}")?,
-            _ => write!(out, " {word}")?,
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            writeln!(out, "{line}")?;
+            line.clear();
         }
-        length = if length == 0 || length + 1 + width > WIDTH { width } else { length + 1 + width };
+        line.extend([if line.is_empty() { "" } else { " " }, word]);
     }
-    writeln!(out)
+    writeln!(out, "{line}")
 }
 
 fn crawlers(out: &mut impl Write, overview: &Overview) -> std::io::Result<()> {

@@ -16,12 +16,11 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    match arguments.control.ask(&Request::Resume { site: arguments.site.clone() })? {
-        Response::Resumed { sites, .. } if sites.is_empty() => Ok(writeln!(std::io::stdout(), "nothing was paused")?),
-        Response::Resumed { sites, warnings } => {
-            control::warn(&warnings);
-            Ok(writeln!(std::io::stdout(), "resumed: {}", sites.join(", "))?)
-        }
-        _ => Err(control::unexpected()),
+    let request = Request::Resume { site: arguments.site.clone() };
+    let Response::Resumed { sites, warnings } = arguments.control.ask(&request)? else { return control::unexpected() };
+    if sites.is_empty() {
+        return Ok(writeln!(std::io::stdout(), "nothing was paused")?);
     }
+    control::warn(&warnings);
+    Ok(writeln!(std::io::stdout(), "resumed: {}", sites.join(", "))?)
 }

@@ -1,7 +1,7 @@
 //! `run`: the proxy.
 
 use super::server_flags::ServerFlags;
-use super::{Failure, places};
+use super::{Failure, cannot, places};
 use crate::crawlers::read_network;
 use crate::server::{self, Beginning, Bound, ServerError};
 use crate::settings::{Defaults, ListenSettings, ServerAddress, Settings, SettingsFile};
@@ -34,12 +34,8 @@ pub struct Arguments {
     server: ServerFlags,
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("write a network, like 10.0.0.0/8, or an address")]
-pub(super) struct NoNetwork;
-
-pub(super) fn network(written: &str) -> Result<IpNet, NoNetwork> {
-    read_network(written).ok_or(NoNetwork)
+pub(super) fn network(written: &str) -> Result<IpNet, &'static str> {
+    read_network(written).ok_or("write a network, like 10.0.0.0/8, or an address")
 }
 
 /// Runs the command.
@@ -87,15 +83,11 @@ pub fn serve(settings: Settings, beginning: Beginning, more: impl FnOnce(&Bound)
     });
     outcome.map_err(|error| match error {
         ServerError::Policies(StartError::Policies(findings)) => Failure::Found(findings),
-        other => Failure::CouldNot(other.to_string()),
+        other => other.into(),
     })
 }
 
 /// Creates the default directory of the control socket. Only its owner may enter: a client of the socket can pause sites.
 fn private_directory(path: &Path) -> Result<(), Failure> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(|error| Failure::CouldNot(format!("cannot create {}: {error}", path.display())))
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(cannot("create", path))
 }

@@ -2,10 +2,11 @@
 
 use super::{Failure, policies, say};
 use crate::server::Beginning;
-use crate::settings::{self, AccessDestination, OriginSettings, ServerAddress, SettingsFile};
+use crate::settings::{self, LogDestination, OriginSettings, ServerAddress, SettingsFile};
 use crate::upgrade::Successor;
 use crate::upstreams::ServerTls;
 use crate::yaml::{Diagnostic, Diagnostics, Source};
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -44,13 +45,9 @@ pub struct ServerFlags {
     successor: bool,
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("write two ports, like 5002,5001")]
-struct NoPorts;
-
-fn two_ports(written: &str) -> Result<(u16, u16), NoPorts> {
-    let (http, tls) = written.split_once(',').ok_or(NoPorts)?;
-    http.parse().ok().zip(tls.parse().ok()).ok_or(NoPorts)
+fn two_ports(written: &str) -> Result<(u16, u16), &'static str> {
+    let ports = written.split_once(',').and_then(|(http, tls)| http.parse().ok().zip(tls.parse().ok()));
+    ports.ok_or("write two ports, like 5002,5001")
 }
 
 impl ServerFlags {
@@ -59,8 +56,7 @@ impl ServerFlags {
         if !self.successor {
             return Ok(Beginning::Replaceable);
         }
-        let successor = Successor::greeted().map_err(|error| Failure::CouldNot(error.to_string()))?;
-        Ok(Beginning::Next(Box::new(successor)))
+        Ok(Beginning::Next(Box::new(Successor::greeted()?)))
     }
 
     /// The settings file; empty where none is named.
@@ -77,8 +73,8 @@ impl ServerFlags {
             control: self.control.clone().map(|said| said.0),
             state: self.state.clone().map(|said| said.0),
             access: self.access_log.as_ref().map(|path| match path.as_os_str() == "-" {
-                true => AccessDestination::Stdout,
-                false => AccessDestination::File(path.clone()),
+                true => LogDestination::Stdout,
+                false => LogDestination::File(path.clone()),
             }),
             strict: self.strict.then_some(true),
             ..SettingsFile::default()
@@ -90,19 +86,11 @@ impl ServerFlags {
 #[derive(Clone, Debug)]
 struct OrOff<T>(Option<T>);
 
-#[derive(Debug, thiserror::Error)]
-enum OrOffError<E: std::error::Error> {
-    #[error("the value is empty")]
-    Empty,
-    #[error(transparent)]
-    Value(E),
-}
-
-fn or_off<T: FromStr<Err: std::error::Error>>(written: &str) -> Result<OrOff<T>, OrOffError<T::Err>> {
+fn or_off<T: FromStr<Err: Display>>(written: &str) -> Result<OrOff<T>, String> {
     match written {
         "off" => Ok(OrOff(None)),
-        "" => Err(OrOffError::Empty),
-        written => written.parse().map(|value| OrOff(Some(value))).map_err(OrOffError::Value),
+        "" => Err("the value is empty".to_owned()),
+        written => written.parse().map(|value| OrOff(Some(value))).map_err(|error| format!("{error}")),
     }
 }
 

@@ -1,7 +1,8 @@
 //! `state`: a backup of the state directory. The crawlgate of that directory may be running.
 
-use super::{Failure, places, say};
-use crate::audit::size;
+use super::places::StateDirectory;
+use super::{Failure, say};
+use crate::numbers::size;
 use crate::state::back_up;
 use clap::ValueEnum;
 use std::path::PathBuf;
@@ -14,9 +15,8 @@ pub struct Arguments {
     action: Action,
     /// The copy, a new file
     file: PathBuf,
-    /// The state directory
-    #[arg(long, value_name = "DIR")]
-    state: Option<PathBuf>,
+    #[command(flatten)]
+    state: StateDirectory,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -37,8 +37,8 @@ Exit codes: 0 fine, 2 wrong usage, 3 the state cannot be read, or the file canno
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let Action::Backup = arguments.action;
-    let directory = places::state_or_default(arguments.state.as_deref())?;
-    let octets = back_up(&directory, &arguments.file).map_err(|error| Failure::CouldNot(error.to_string()))?;
+    let directory = arguments.state.path()?;
+    let octets = back_up(&directory, &arguments.file)?;
     say(&format!("{}: {} from {}", arguments.file.display(), size(octets), directory.display()));
     Ok(())
 }

@@ -1,8 +1,9 @@
 //! `status`: the sites, origins and problems of the running crawlgate.
 
-use super::{Failure, control, instances, print_json};
-use crate::admin::InstanceStatus;
+use super::{Failure, control, fine, instances, show};
 use crate::admin::control::{Request, Response};
+use crate::admin::{self, InstanceStatus};
+use crate::numbers::plural;
 use crate::policy::origin::OriginCopyState;
 use crate::sites::{OriginRobotsStatus, Served, SiteStatus};
 use crate::telemetry::{CertificateStatus, OrderStatus};
@@ -27,37 +28,30 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let status = match arguments.control.ask(&Request::Status)? {
-        Response::Status(status) => status,
-        _ => return Err(control::unexpected()),
-    };
-    if arguments.json {
-        print_json(&status)?
-    } else {
-        print(&arguments.control.path()?, &status)?
-    }
-    if status.problems.is_empty() || arguments.alive { Ok(()) } else { Err(Failure::Findings) }
+    let Response::Status(status) = arguments.control.ask(&Request::Status)? else { return control::unexpected() };
+    let asked = arguments.control.path()?;
+    show(arguments.json, &*status, |out, status| print(out, &asked, status))?;
+    fine(status.problems.is_empty() || arguments.alive)
 }
 
-fn print(asked: &Path, status: &InstanceStatus) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+fn print(out: &mut impl Write, asked: &Path, status: &InstanceStatus) -> io::Result<()> {
     writeln!(out, "crawlgate at {}", asked.display())?;
     let (generation, read) = (status.policies.generation, status.policies.last_reload);
     writeln!(out, "policies last read {read} (generation {generation})")?;
     for found in &status.problems {
         writeln!(out, "\nproblem ({}): {}", found.problem.name(), found.message)?;
     }
-    print_sites(&mut out, &status.policies.sites)?;
+    print_sites(out, &status.policies.sites)?;
     if let Some(store) = &status.store {
         writeln!(out)?;
-        instances::print(&mut out, store)?;
+        instances::print(out, store)?;
     }
     writeln!(out, "\norigins, in the last five minutes")?;
     for origin in &status.origins {
-        print_origin(&mut out, origin)?;
+        print_origin(out, origin)?;
     }
     for queue in &status.queues {
-        print_queue(&mut out, queue)?;
+        print_queue(out, queue)?;
     }
     for (host, requests) in &status.without_origin.hosts {
         writeln!(out, "  no origin for {host}\n    requests: {requests}")?;
@@ -66,13 +60,13 @@ fn print(asked: &Path, status: &InstanceStatus) -> io::Result<()> {
         writeln!(out, "\ncertificates")?;
     }
     for certificate in &status.certificates {
-        print_certificate(&mut out, certificate)?;
+        print_certificate(out, certificate)?;
     }
     if !status.orders.is_empty() {
         writeln!(out, "\ncertificates that crawlgate gets by itself")?;
     }
     for order in &status.orders {
-        print_order(&mut out, order)?;
+        print_order(out, order)?;
     }
     Ok(())
 }
@@ -80,10 +74,8 @@ fn print(asked: &Path, status: &InstanceStatus) -> io::Result<()> {
 /// Of a host that crawlgate gets a certificate for: when it is renewed, and why there is none.
 fn print_order(out: &mut impl Write, order: &OrderStatus) -> io::Result<()> {
     let OrderStatus { host, renewal, failed, .. } = order;
-    match renewal {
-        Some(renewal) => writeln!(out, "  {host}\n    renewal:     {renewal}")?,
-        None => writeln!(out, "  {host}\n    renewal:     there is no certificate yet")?,
-    }
+    let renewal = renewal.map_or("there is no certificate yet".to_owned(), |renewal| renewal.to_string());
+    writeln!(out, "  {host}\n    renewal:     {renewal}")?;
     match failed {
         Some(failed) => {
             writeln!(out, "    failed:      at {}: {}\n    next:        {}", failed.at, failed.reason, failed.next)
@@ -101,10 +93,8 @@ fn print_certificate(out: &mut impl Write, certificate: &CertificateStatus) -> i
         0.. => writeln!(out, "    valid until: {not_after} ({days_left} days)")?,
         _ => writeln!(out, "    expired:     {not_after}")?,
     }
-    match renewed {
-        Some(moment) => writeln!(out, "    renewed:     {moment}")?,
-        None => writeln!(out, "    renewed:     not since the start")?,
-    }
+    let renewed = renewed.map_or("not since the start".to_owned(), |moment| moment.to_string());
+    writeln!(out, "    renewed:     {renewed}")?;
     match refused {
         Some(refused) => writeln!(out, "    refused:     a renewal at {}: {}", refused.at, refused.reason),
         None => Ok(()),
@@ -114,17 +104,14 @@ fn print_certificate(out: &mut impl Write, certificate: &CertificateStatus) -> i
 fn print_sites(out: &mut impl Write, sites: &[SiteStatus]) -> io::Result<()> {
     for site in sites {
         writeln!(out, "\n{}", site.site)?;
+        let mut runs_on = String::new();
         if site.in_force {
             print_policy(out, site)?;
+            runs_on = format!("; {}", admin::runs_on(site));
         } else {
             writeln!(out, "  no policy is in force")?;
         }
         if !site.reload_ok {
-            let runs_on = match (site.in_force, site.last_good_copy) {
-                (false, _) => "",
-                (true, true) => "; the site runs on its last good copy",
-                (true, false) => "; the last good policy stays in force",
-            };
             writeln!(out, "  rejected    the policy file has errors{runs_on}")?;
         }
         for finding in &site.findings {
@@ -175,9 +162,7 @@ fn print_policy(out: &mut impl Write, site: &SiteStatus) -> io::Result<()> {
     }
     writeln!(out, "  robots.txt  version {}, in force since {}", site.version, site.since)?;
     if site.held_versions > 0 {
-        let (versions, may) = (site.held_versions, "may still be cached");
-        let plural = if versions == 1 { "" } else { "s" };
-        writeln!(out, "  cached      {versions} superseded version{plural} {may}")?;
+        writeln!(out, "  cached      {} may still be cached", plural(site.held_versions, "superseded version"))?;
     }
     writeln!(out, "  search      {}", front_page(site))?;
     for crawler in &site.suspended {

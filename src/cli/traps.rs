@@ -1,6 +1,6 @@
 //! `traps`: lists the marked clients, and releases them.
 
-use super::{Failure, control, print_json};
+use super::{Failure, control, show};
 use crate::admin::control::{Request, Response};
 use crate::ledger::Mark;
 use ipnet::IpNet;
@@ -32,25 +32,19 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Some(network) => Request::Release { address: network.addr(), prefix_length: network.prefix_len() },
         None => Request::Traps,
     };
-    let (marks, released) = match arguments.control.ask(&request)? {
-        Response::Marks { marks } => (marks, false),
-        Response::Released { marks } => (marks, true),
-        _ => return Err(control::unexpected()),
+    let (Response::Marks { marks } | Response::Released { marks }) = arguments.control.ask(&request)? else {
+        return control::unexpected();
     };
-    if released && marks.is_empty() {
+    let before = if arguments.release.is_some() { "released: " } else { "" };
+    if arguments.release.is_some() && marks.is_empty() {
         return Err(Failure::Found("no client is marked there".into()));
     }
-    if arguments.json {
-        return print_json(&marks);
-    }
-    let mut out = std::io::stdout().lock();
-    if marks.is_empty() {
-        return Ok(writeln!(out, "no client is marked")?);
-    }
-    for mark in &marks {
-        writeln!(out, "{}{}", if released { "released: " } else { "" }, line(mark))?;
-    }
-    Ok(())
+    show(arguments.json, &marks, |out, marks| {
+        if marks.is_empty() {
+            writeln!(out, "no client is marked")?;
+        }
+        marks.iter().try_for_each(|mark| writeln!(out, "{before}{}", line(mark)))
+    })
 }
 
 fn line(mark: &Mark) -> String {

@@ -1,9 +1,9 @@
 //! `upgrade`: another process takes the place of the running crawlgate, and no request fails.
 
-use super::{Failure, control, print_json};
-use crate::admin::UpgradeRequest;
+use super::{Failure, control, show};
 use crate::admin::control::{Request, Response};
-use std::io::{self, Write};
+use crate::admin::{UpgradeReport, UpgradeRequest};
+use std::io::Write;
 
 /// Replace the running crawlgate by another process: another binary or other settings, without a lost request
 #[derive(Debug, clap::Args)]
@@ -28,19 +28,11 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let request = UpgradeRequest { now: arguments.now, unsupervised: arguments.unsupervised };
-    let report = match arguments.control.ask(&Request::Upgrade(request))? {
-        Response::Upgraded(report) => report,
-        _ => return Err(control::unexpected()),
+    let Response::Upgraded(report) = arguments.control.ask(&Request::Upgrade(request))? else {
+        return control::unexpected();
     };
-    if arguments.json {
-        return print_json(&report);
-    }
-    writeln!(
-        io::stdout().lock(),
-        "process {} serves in place of process {}, which answers its last requests ({} ms)",
-        report.pid,
-        report.before,
-        report.milliseconds
-    )?;
-    Ok(())
+    show(arguments.json, &report, |out, UpgradeReport { before, pid, milliseconds }| {
+        let last = format!("process {before}, which answers its last requests ({milliseconds} ms)");
+        writeln!(out, "process {pid} serves in place of {last}")
+    })
 }

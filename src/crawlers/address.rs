@@ -1,5 +1,5 @@
-//! Addresses inside user agents: pages, hosts and mail addresses. The words of an address are names of others and say
-//! nothing of the client. This file knows user agents as bytes and must not know what a word means.
+//! Addresses inside user agents: pages, hosts and mail addresses. The words of an address are names of other things, so
+//! they say nothing about the client. The entry points are [`is_in_address`] and [`words_outside_addresses`].
 
 use super::octets::{begins_with, is_token_byte};
 
@@ -51,7 +51,7 @@ pub fn ends_host(text: &[u8]) -> bool {
     DOMAINS.contains(&&text[..text.len().min(1 + name)])
 }
 
-/// Whether a mail host begins here. The `10.0.4.1853` of `Ecosia ios@10.0.4.1853` is none: a top-level domain has no
+/// Whether a mail host begins here. The `10.0.4.1853` of `Ecosia ios@10.0.4.1853` does not count: a top-level domain has no
 /// digits.
 pub fn is_mail_host(text: &[u8]) -> bool {
     let end = text.iter().position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'.' && *byte != b'-');

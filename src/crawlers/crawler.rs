@@ -1,15 +1,33 @@
-//! The record of a crawler: what its operator documents. Knows nothing of where records are kept.
+//! [`Crawler`]: the record of a crawler in the registry, with what its operator documents. [`Purpose`] says what a
+//! crawler is for, [`Binds`] which rules of a robots.txt it follows.
 
 use std::time::Duration;
+use strum::{EnumString, IntoStaticStr, VariantNames};
 
 /// Place in [`crate::crawlers::Registry::crawlers`]. Stable while the program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CrawlerIndex(pub u16);
 
 /// What a crawler is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    serde::Serialize,
+    serde::Deserialize,
+    EnumString,
+    IntoStaticStr,
+    VariantNames,
+)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
+#[strum(serialize_all = "lowercase")]
+#[non_exhaustive]
 pub enum Purpose {
     Search,
     Training,
@@ -44,25 +62,12 @@ impl Purpose {
 
     /// Its name in policies, metrics and reports.
     pub fn name(self) -> &'static str {
-        match self {
-            Purpose::Search => "search",
-            Purpose::Training => "training",
-            Purpose::Assistant => "assistant",
-            Purpose::Archive => "archive",
-            Purpose::Seo => "seo",
-            Purpose::Preview => "preview",
-            Purpose::Monitoring => "monitoring",
-            Purpose::Feed => "feed",
-            Purpose::Advertising => "advertising",
-            Purpose::Security => "security",
-            Purpose::Tool => "tool",
-            Purpose::Other => "other",
-        }
+        self.into()
     }
 
     /// The purpose of this name.
     pub fn from_name(name: &str) -> Option<Purpose> {
-        Purpose::ALL.into_iter().find(|purpose| purpose.name() == name)
+        name.parse().ok()
     }
 }
 
@@ -80,8 +85,18 @@ pub enum Binds {
     Unknown,
 }
 
+impl Crawler {
+    /// Whether this is its first token, id or name, without regard to case. A token that it shares with others is not its
+    /// own.
+    pub fn is_called(&self, name: &str) -> bool {
+        let token = self.tokens.first().into_iter();
+        token.chain([&self.id, &self.name]).any(|known| known.eq_ignore_ascii_case(name))
+    }
+}
+
 /// One record of the registry.
 #[derive(Clone, Debug, serde::Serialize)]
+#[non_exhaustive]
 pub struct Crawler {
     /// Stable identifier, the label in metrics.
     pub id: String,

@@ -1,7 +1,7 @@
-//! What a user agent that is in no list says of itself: [`declared`]. A string with the shape of a browser or of an app is
-//! a person's unless it says otherwise, and there the rules are strict: phones are called `Spider 8`, `M bot 51` and
+//! What a user agent that is in no list says about itself: [`declared`]. A string with the shape of a browser or an app
+//! is a person's unless it says otherwise. The rules there are strict: phones are called `Spider 8`, `M bot 51` and
 //! `POWER BOT`, and a person who is taken for a bot may be refused. Any other string is a program's: a bot's if it says
-//! so, or else a tool's. This file knows user agents as bytes and must not know the registry.
+//! so, otherwise a tool's.
 
 use super::Claim;
 use super::address::{ends_host, host_end, is_mail_host, words_outside_addresses};
@@ -56,7 +56,7 @@ pub fn declared(text: &[u8], words: Words) -> Claim {
 
 /// Why a user agent is taken for what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum ClaimReason {
     /// A marker of the registry stands in it.
     Listed,
     /// One of its words ends in bot, crawler, spider or scraper.
@@ -79,39 +79,39 @@ pub enum Reason {
     App,
 }
 
-impl Reason {
+impl ClaimReason {
     /// The reason in a few words.
     pub fn text(self) -> &'static str {
         match self {
-            Reason::Listed => "a marker of the registry stands in it",
-            Reason::BotsName => "a word of it is a bot's name",
-            Reason::Contact => "it names a page, a host or a mail address",
-            Reason::Introduction => "it says `compatible; Name` as bots do",
-            Reason::Empty => "it is empty",
-            Reason::ToolsName => "it names a program that tests, watches or renders pages",
-            Reason::Addition => "a program added itself to a browser's string",
-            Reason::NoShape => "it names neither a browser nor a system that people use",
-            Reason::Browser => "it is a browser's string",
-            Reason::App => "it names a system that people use",
+            ClaimReason::Listed => "a marker of the registry stands in it",
+            ClaimReason::BotsName => "a word of it is a bot's name",
+            ClaimReason::Contact => "it names a page, a host or a mail address",
+            ClaimReason::Introduction => "it says `compatible; Name` as bots do",
+            ClaimReason::Empty => "it is empty",
+            ClaimReason::ToolsName => "it names a program that tests, watches or renders pages",
+            ClaimReason::Addition => "a program added itself to a browser's string",
+            ClaimReason::NoShape => "it names neither a browser nor a system that people use",
+            ClaimReason::Browser => "it is a browser's string",
+            ClaimReason::App => "it names a system that people use",
         }
     }
 }
 
 /// Why a user agent with these words is taken for what it is.
-pub fn reason(text: &[u8], words: Words, claim: Claim) -> Reason {
+pub fn reason(text: &[u8], words: Words, claim: Claim) -> ClaimReason {
     match claim {
-        Claim::Known(_) | Claim::Token(_) => Reason::Listed,
-        Claim::Other if words_outside_addresses(text).any(|(_, word)| names_bot(word)) => Reason::BotsName,
+        Claim::Known(_) | Claim::Token(_) => ClaimReason::Listed,
+        Claim::Other if words_outside_addresses(text).any(|(_, word)| names_bot(word)) => ClaimReason::BotsName,
         Claim::Other if names_contact(text) || names_host(text, ends_host) || names_host_of_bot(text) => {
-            Reason::Contact
+            ClaimReason::Contact
         }
-        Claim::Other => Reason::Introduction,
-        Claim::Tool if text.trim_ascii().is_empty() => Reason::Empty,
-        Claim::Tool if words.names_tool => Reason::ToolsName,
-        Claim::Tool if words.shape == Shape::None => Reason::NoShape,
-        Claim::Tool => Reason::Addition,
-        Claim::Nobody if words.shape == Shape::Browser => Reason::Browser,
-        Claim::Nobody => Reason::App,
+        Claim::Other => ClaimReason::Introduction,
+        Claim::Tool if text.trim_ascii().is_empty() => ClaimReason::Empty,
+        Claim::Tool if words.names_tool => ClaimReason::ToolsName,
+        Claim::Tool if words.shape == Shape::None => ClaimReason::NoShape,
+        Claim::Tool => ClaimReason::Addition,
+        Claim::Nobody if words.shape == Shape::Browser => ClaimReason::Browser,
+        Claim::Nobody => ClaimReason::App,
     }
 }
 

@@ -1,12 +1,10 @@
-//! Finds the markers of crawlers in a user agent: without regard to case, on token boundaries, without allocation. The
-//! main types are [`Markers`], those of the registry, and [`SiteMarkers`], those that a site's policy adds.
-//!
-//! This file knows user agents as bytes and must not know requests. A substring test would take people for crawlers (a
-//! CUBOT phone, the Spider 8, ViewSonic) and libraries for the crawlers that they name.
+//! Finds the markers of crawlers in a user agent: without regard to case, on token boundaries, without allocation.
+//! [`Markers`] are those of the registry, [`SiteMarkers`] those that a site's policy adds. A substring test would take
+//! people for crawlers (a CUBOT phone, the Spider 8, ViewSonic) and libraries for the crawlers that they name.
 
 use super::Claim;
 use super::crawler::{Crawler, CrawlerIndex, Purpose};
-use super::declared::{self, Reason, names_another_program};
+use super::declared::{self, ClaimReason, names_another_program};
 use super::octets::is_token_byte;
 use super::shape::{
     BROWSERS_BEGINNING, Shapes, device_of_plain_browser, ends_like_tool_or_bot, says_only_browser, tool_names,
@@ -108,7 +106,7 @@ impl Markers {
         self.index.most_at_one_place()
     }
 
-    /// Whom a user agent claims to be, by the markers and by the tokens of a site.
+    /// The crawler that a user agent claims to be, by the markers and by the tokens of a site.
     pub fn identify(&self, user_agent: &[u8], tokens: Option<&SiteMarkers>) -> Claim {
         let mut text = &user_agent[..user_agent.len().min(MAX_READ)];
         let mut found = self.found(text);
@@ -129,7 +127,7 @@ impl Markers {
     }
 
     /// The same by the markers alone, and why.
-    pub fn explain(&self, user_agent: &[u8]) -> (Claim, Reason) {
+    pub fn explain(&self, user_agent: &[u8]) -> (Claim, ClaimReason) {
         let text = &user_agent[..user_agent.len().min(MAX_READ)];
         let claim = self.identify(text, None);
         (claim, declared::reason(text, self.shapes.of(text), claim))
@@ -199,7 +197,7 @@ fn preview_of_messages(text: &[u8], messages: [Option<usize>; 2]) -> Option<usiz
 #[derive(Clone, Debug, Default)]
 pub struct SiteMarkers {
     tokens: Vec<String>,
-    /// Whom each marker means.
+    /// The claim that each marker means.
     claims: Vec<Claim>,
     /// Tokens of this index and later ones are of the origin's file, which is not checked.
     unchecked: usize,
@@ -233,7 +231,18 @@ impl SiteMarkers {
         &self.tokens
     }
 
-    /// Whom the longest marker that stands in a user agent means, and its length.
+    /// The token of this index.
+    pub fn token(&self, index: u16) -> Option<&str> {
+        self.tokens.get(usize::from(index)).map(String::as_str)
+    }
+
+    /// The claim of a token, which is found without regard to case.
+    pub fn named(&self, token: &str) -> Option<Claim> {
+        let index = self.tokens.iter().position(|known| known.eq_ignore_ascii_case(token))?;
+        u16::try_from(index).ok().map(Claim::Token)
+    }
+
+    /// The claim that the longest marker in a user agent means, and the length of the marker.
     fn find(&self, text: &[u8]) -> Option<(Claim, usize)> {
         let mut best: Option<(Claim, usize)> = None;
         // Found when first asked for: few strings have a token.

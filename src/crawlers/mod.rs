@@ -1,14 +1,13 @@
-//! The registry of known crawlers, and the identity that a user agent claims. Proving a claim is another room's work.
-//!
-//! This room knows no policy and no request.
+//! The registry of known crawlers, and the identity that a user agent claims. [`Registry`] holds the records and
+//! identifies user agents; [`Claim`] is the result. The room `identity` proves claims.
 
 mod address;
 mod browsers;
 mod crawler;
 mod declared;
-mod identify;
+pub(crate) mod identify;
 mod network;
-mod network_list;
+pub(crate) mod network_list;
 mod octets;
 mod records;
 mod registry;
@@ -16,22 +15,23 @@ mod shape;
 mod shape_words;
 mod words;
 
-pub use browsers::{browsers, lookalikes, stands_in_browsers};
 pub use crawler::{Binds, Crawler, CrawlerIndex, Purpose};
-pub use declared::{Reason, calls_itself};
-pub use identify::SiteMarkers;
-pub use network::{read_network, read_networks};
-pub use network_list::{ListError, MAX_LIST_BYTES, read_list};
 pub use registry::Registry;
 
-/// Whom a user agent claims to be.
+pub(crate) use browsers::{browsers, lookalikes, stands_in_browsers};
+pub(crate) use declared::calls_itself;
+pub(crate) use identify::SiteMarkers;
+pub(crate) use network::{read_network, read_networks};
+pub(crate) use network_list::{ListError, MAX_LIST_BYTES, read_list};
+
+/// The crawler that a user agent claims to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Claim {
     /// A person's browser or app, or nothing that says it is a crawler.
     Nobody,
     /// A crawler or tool of the registry.
     Known(CrawlerIndex),
-    /// A token that only the site's policy names, by its index in the site's [`SiteMarkers`].
+    /// A token that only the site's policy names, by its index among the site's.
     Token(u16),
     /// Says that it is a bot, and is in no list.
     Other,

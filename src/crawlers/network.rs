@@ -1,4 +1,4 @@
-//! Networks as people write them: one by [`read_network`], a list in a file by [`read_networks`]. Knows no file.
+//! Networks as people write them: [`read_network`] reads one, [`read_networks`] a list in a file.
 
 use crate::yaml::{Decoder, Node};
 use ipnet::{IpNet, Ipv4Net};
@@ -23,22 +23,10 @@ pub fn read_network(written: &str) -> Option<IpNet> {
 }
 
 /// The networks that a file lists.
-pub fn read_networks(node: &Node, decoder: &mut Decoder<'_>) -> Vec<IpNet> {
-    let mut networks = Vec::new();
-    for written in decoder.texts(node, "a list of networks, like 10.20.0.0/16") {
-        match read_network(&written.value) {
-            Some(network) => networks.push(network),
-            None => {
-                let message = format!("`{}` is neither a network nor an address", written.value);
-                decoder.error("bad-network", written.span, message).help = Some(
-                    "write `10.20.0.0/16`, `2001:db8::/32` or a single address; of IPv4 within IPv6 `::ffff:` at least \
-                     /96"
-                        .into(),
-                );
-            }
-        }
-    }
-    networks
+pub fn read_networks(decoder: &mut Decoder, node: &Node) -> Vec<IpNet> {
+    let help = "write `10.20.0.0/16`, `2001:db8::/32` or a single address; of IPv4 within IPv6 `::ffff:` at least /96";
+    let mistake = ("bad-network", "is neither a network nor an address", help);
+    decoder.all_parsed(node, "a list of networks, like 10.20.0.0/16", read_network, mistake)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Published lists of networks, read: [`read_list`]. Operators publish JSON with `prefixes`, JSON of shapes of their own, plain
-//! lines, geofeeds (RFC 8805), or pages with JSON in them. Text in, networks out; must not know where a list comes from, nor whose it is.
+//! Reads published lists of networks: [`read_list`]. Operators publish JSON with `prefixes`, JSON of other shapes,
+//! plain lines, geofeeds (RFC 8805), or pages with JSON in them.
 
 use super::network::read_network;
 use ipnet::IpNet;

@@ -1,7 +1,7 @@
-//! `registry.yaml` into records. Knows the file's fields; knows no user agent.
+//! Reads `registry.yaml` into [`Crawler`] records.
 
-use super::crawler::{Binds, Crawler, Purpose};
-use crate::yaml::{Decoder, Diagnostics, Document, Fields, Node, Source, Value};
+use super::crawler::{Binds, Crawler};
+use crate::yaml::{Diagnostics, Fields, Source, Value};
 use std::time::Duration;
 
 /// Reads all records.
@@ -9,73 +9,63 @@ use std::time::Duration;
 /// # Errors
 /// Everything that is wrong with the file.
 pub fn read(source: &Source) -> Result<Vec<Crawler>, Diagnostics> {
-    let mut diagnostics = Diagnostics::default();
-    let document = Document::parse(source, &mut diagnostics);
-    let mut crawlers = Vec::new();
-    if let Some(Node { value: Value::Sequence(items), .. }) = document.and_then(|document| document.root) {
-        let mut decoder = Decoder { diagnostics: &mut diagnostics };
-        crawlers = items.iter().filter_map(|item| record(item, &mut decoder)).collect();
-    }
-    if diagnostics.has_errors() { Err(diagnostics) } else { Ok(crawlers) }
+    let (crawlers, diagnostics) = crate::yaml::read(source, |decoder, root| {
+        let list = root.filter(|root| matches!(root.value, Value::Sequence(_)));
+        Some(list.map(|list| decoder.maps(list, ["a list of records", "a record"], record)).unwrap_or_default())
+    });
+    crawlers.ok_or(diagnostics)
 }
 
-fn record(node: &Node, decoder: &mut Decoder<'_>) -> Option<Crawler> {
-    let mut fields = decoder.fields(node, "a record")?;
-    let purposes = Purpose::ALL.map(|purpose| (purpose.name(), purpose));
+fn record(fields: &mut Fields<'_>) -> Option<Crawler> {
     let binds = [("star", Binds::Star), ("named", Binds::Named), ("never", Binds::Never), ("unknown", Binds::Unknown)];
-    let crawler = Crawler {
-        id: required(&mut fields, "id", decoder)?,
-        name: required(&mut fields, "name", decoder)?,
-        operator: required(&mut fields, "operator", decoder)?,
-        purpose: fields.take("purpose").and_then(|node| decoder.word(node, &purposes, "a purpose"))?,
-        tokens: texts(&mut fields, "tokens", decoder),
-        products: texts(&mut fields, "products", decoder),
-        markers: markers(&mut fields, decoder),
-        must_not_match: texts(&mut fields, "must_not_match", decoder),
-        user_agent: text(&mut fields, "ua", decoder),
-        binds: fields.take("binds").and_then(|node| decoder.word(node, &binds, "what binds it"))?,
-        crawl_delay: match text(&mut fields, "crawl_delay", decoder).as_deref() {
+    Some(Crawler {
+        id: required(fields, "id")?,
+        name: required(fields, "name")?,
+        operator: required(fields, "operator")?,
+        purpose: fields.variant("purpose", "a purpose")?,
+        tokens: texts(fields, "tokens"),
+        products: texts(fields, "products"),
+        markers: markers(fields),
+        must_not_match: texts(fields, "must_not_match"),
+        user_agent: text(fields, "ua"),
+        binds: fields.word("binds", &binds, "what binds it")?,
+        crawl_delay: match text(fields, "crawl_delay").as_deref() {
             Some("yes") => Some(true),
             Some("no") => Some(false),
             _ => None,
         },
-        robots_cache: text(&mut fields, "robots_cache", decoder).as_deref().and_then(caching_time),
-        shares_cache: text(&mut fields, "shares_cache", decoder),
-        rdns: texts(&mut fields, "rdns", decoder),
-        asn: texts(&mut fields, "asn", decoder),
-        ips: texts(&mut fields, "ips", decoder),
-        signs: text(&mut fields, "signs", decoder).filter(|signs| signs != "none" && signs != "not applicable"),
-        doc: text(&mut fields, "doc", decoder),
-        source: required(&mut fields, "source", decoder)?,
-        note: text(&mut fields, "note", decoder),
-    };
-    fields.finish(decoder);
-    Some(crawler)
+        robots_cache: text(fields, "robots_cache").as_deref().and_then(caching_time),
+        shares_cache: text(fields, "shares_cache"),
+        rdns: texts(fields, "rdns"),
+        asn: texts(fields, "asn"),
+        ips: texts(fields, "ips"),
+        signs: text(fields, "signs").filter(|signs| signs != "none" && signs != "not applicable"),
+        doc: text(fields, "doc"),
+        source: required(fields, "source")?,
+        note: text(fields, "note"),
+    })
 }
 
-fn required(fields: &mut Fields<'_>, name: &'static str, decoder: &mut Decoder<'_>) -> Option<String> {
-    let found = text(fields, name, decoder);
-    if found.is_none() {
-        decoder.error("missing-field", fields.span(), format!("this record has no `{name}`"));
-    }
-    found
+fn required(fields: &mut Fields<'_>, name: &'static str) -> Option<String> {
+    let node = fields.required(name, &format!("this record has no `{name}`"), None)?;
+    fields.decoder.text(node, "text").map(str::to_owned)
 }
 
-fn text(fields: &mut Fields<'_>, name: &'static str, decoder: &mut Decoder<'_>) -> Option<String> {
-    fields.take(name).and_then(|node| decoder.text(node, "text")).map(str::to_owned)
+fn text(fields: &mut Fields<'_>, name: &'static str) -> Option<String> {
+    fields.text(name, "text").map(|text| text.value)
 }
 
-fn texts(fields: &mut Fields<'_>, name: &'static str, decoder: &mut Decoder<'_>) -> Vec<String> {
-    let listed = fields.take(name).map(|node| decoder.texts(node, "a list of texts")).unwrap_or_default();
+fn texts(fields: &mut Fields<'_>, name: &'static str) -> Vec<String> {
+    let listed = fields.get_or_default(name, |decoder, node| decoder.texts(node, "a list of texts"));
     listed.into_iter().map(|located| located.value).collect()
 }
 
 /// A shorter marker stands in too many strings.
-fn markers(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> Vec<String> {
-    let listed = fields.take("marks").map(|node| decoder.texts(node, "a list of texts")).unwrap_or_default();
+fn markers(fields: &mut Fields<'_>) -> Vec<String> {
+    let listed = fields.get_or_default("marks", |decoder, node| decoder.texts(node, "a list of texts"));
     for marker in listed.iter().filter(|marker| marker.value.trim_start_matches(['=', '^']).len() < 3) {
         let message = "a mark needs at least three characters, or it stands in too many strings";
-        decoder.error("short-mark", marker.span, message);
+        fields.decoder.error("short-mark", marker.span, message);
     }
     listed.into_iter().map(|located| located.value).collect()
 }

@@ -1,7 +1,7 @@
 //! The registry: what is known of each crawler, with the source and date of each fact, read from `registry.yaml`.
 
 use super::crawler::{Crawler, CrawlerIndex};
-use super::declared::Reason;
+use super::declared::ClaimReason;
 use super::identify::{Markers, SiteMarkers};
 use super::{Claim, records};
 use crate::yaml::{Diagnostics, Source};
@@ -68,25 +68,26 @@ impl Registry {
 
     /// The cache in which a crawler keeps robots.txt (its own id when it shares none), and how long it is documented to
     /// keep it there; zero when nothing is said.
-    pub fn robots_cache(&self, index: CrawlerIndex) -> (&str, Duration) {
+    pub(crate) fn robots_cache(&self, index: CrawlerIndex) -> (&str, Duration) {
         let crawler = self.get(index);
         let kept = self.kept.get(usize::from(index.0)).copied().unwrap_or_default();
         (crawler.shares_cache.as_deref().unwrap_or(&crawler.id), kept)
     }
 
     /// The longest that any crawler is documented to keep a robots.txt.
-    pub fn longest_robots_cache(&self) -> Duration {
+    pub(crate) fn longest_robots_cache(&self) -> Duration {
         self.kept.iter().max().copied().unwrap_or_default()
     }
 
     /// The record with this id, name or first token, without regard to case.
     pub fn find(&self, name: &str) -> Option<CrawlerIndex> {
-        let matches = |crawler: &Crawler| {
-            let token = crawler.tokens.first().is_some_and(|token| token.eq_ignore_ascii_case(name));
-            token || crawler.id.eq_ignore_ascii_case(name) || crawler.name.eq_ignore_ascii_case(name)
-        };
-        let index = self.crawlers.iter().position(matches)?;
+        let index = self.crawlers.iter().position(|crawler| crawler.is_called(name))?;
         u16::try_from(index).ok().map(CrawlerIndex)
+    }
+
+    /// Whether a name is the product token of a crawler, without regard to case.
+    pub fn has_token(&self, name: &str) -> bool {
+        self.crawlers.iter().flat_map(|crawler| &crawler.tokens).any(|token| token.eq_ignore_ascii_case(name))
     }
 
     /// Product tokens with blanks in them, which a parser of robots.txt must know to read whole.
@@ -95,7 +96,7 @@ impl Registry {
         tokens.map(String::as_str).filter(|token| token.contains(' ')).collect()
     }
 
-    /// Whom a user agent claims to be: [`Claim::Known`], [`Claim::Other`] or [`Claim::Nobody`]. Does not allocate.
+    /// The crawler that a user agent claims to be: [`Claim::Known`], [`Claim::Other`] or [`Claim::Nobody`]. Does not allocate.
     ///
     /// ```
     /// use crawlgate::crawlers::{Claim, Registry};
@@ -108,11 +109,12 @@ impl Registry {
     }
 
     /// The same, and why.
-    pub fn explain(&self, user_agent: &[u8]) -> (Claim, Reason) {
+    pub(crate) fn explain(&self, user_agent: &[u8]) -> (Claim, ClaimReason) {
         self.markers.explain(user_agent)
     }
 
     /// The same, with the tokens that a site's policy names and the registry does not know.
+    #[doc(hidden)]
     pub fn identify_with(&self, user_agent: &[u8], tokens: &SiteMarkers) -> Claim {
         self.markers.identify(user_agent, Some(tokens))
     }

@@ -1,6 +1,5 @@
-//! The shape of a user agent that is in no list: [`Shapes::of`] says whether it is a browser's, a known kind of app's, or
-//! neither. What has neither shape is a program. The words are those of `shape_words.rs`. This file knows user agents as
-//! bytes and must not know the registry.
+//! The shape of a user agent that is in no list: [`Shapes::of`] says whether it is a browser's, a known kind of app's,
+//! or neither. A string with neither shape is a program's. The words are those of `shape_words.rs`.
 
 use super::address::{is_in_address, words_outside_addresses};
 use super::octets::{contains, ends_with, is_token_byte};

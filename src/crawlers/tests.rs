@@ -1,3 +1,4 @@
+use super::declared::ClaimReason;
 use super::*;
 use proptest::prelude::*;
 use std::collections::HashSet;
@@ -552,17 +553,17 @@ fn a_marker_in_the_beginning_of_browsers_is_found() {
 fn every_answer_has_its_reason() {
     let chrome = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/91.0 Safari/537.36";
     for (text, reason) in [
-        ("GPTBot/1.2".to_owned(), Reason::Listed),
-        ("ExampleBot/1.0".to_owned(), Reason::BotsName),
-        ("Fetcher/1.0 (+http://fetcher.example/)".to_owned(), Reason::Contact),
-        (format!("{chrome} (example.com)"), Reason::Contact),
-        ("Mozilla/5.0 (compatible; Fetcher/1.0)".to_owned(), Reason::Introduction),
-        (String::new(), Reason::Empty),
-        (format!("{chrome} Playwright/1.40"), Reason::ToolsName),
-        (format!("{chrome} LinkChecker/1.0"), Reason::Addition),
-        ("Fetcher/1.0".to_owned(), Reason::NoShape),
-        (chrome.to_owned(), Reason::Browser),
-        ("MyApp/12 CFNetwork/1408.0.4 Darwin/22.5.0".to_owned(), Reason::App),
+        ("GPTBot/1.2".to_owned(), ClaimReason::Listed),
+        ("ExampleBot/1.0".to_owned(), ClaimReason::BotsName),
+        ("Fetcher/1.0 (+http://fetcher.example/)".to_owned(), ClaimReason::Contact),
+        (format!("{chrome} (example.com)"), ClaimReason::Contact),
+        ("Mozilla/5.0 (compatible; Fetcher/1.0)".to_owned(), ClaimReason::Introduction),
+        (String::new(), ClaimReason::Empty),
+        (format!("{chrome} Playwright/1.40"), ClaimReason::ToolsName),
+        (format!("{chrome} LinkChecker/1.0"), ClaimReason::Addition),
+        ("Fetcher/1.0".to_owned(), ClaimReason::NoShape),
+        (chrome.to_owned(), ClaimReason::Browser),
+        ("MyApp/12 CFNetwork/1408.0.4 Darwin/22.5.0".to_owned(), ClaimReason::App),
     ] {
         let (claim, found) = registry().explain(text.as_bytes());
         assert_eq!((claim, found), (registry().identify(text.as_bytes()), reason), "{text}");

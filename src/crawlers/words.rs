@@ -1,5 +1,5 @@
 //! Finds which of a few hundred fixed markers stand in a user agent, by looking only where a word begins. The main type
-//! is [`WordIndex`]. This file knows bytes and must know neither crawlers nor what a marker means.
+//! is [`WordIndex`].
 //!
 //! Measured for a browser, an iPhone, bingbot, GPTBot: this search 173/187/231/168 ns, aho-corasick 209/251/301/239 ns.
 

@@ -1,11 +1,10 @@
-//! The decision service: nginx, Caddy, Traefik, Envoy or HAProxy asks about each of its requests, and crawlgate says whether
-//! the request may pass and which fields the response gets. [`Decisions`] answers behind the edge. It records decisions, and each
-//! robots.txt that it serves. Must not know how a connection is read, nor what a proxy does with an answer.
+//! The decision service: nginx, Caddy, Traefik, Envoy or HAProxy asks about each of its requests, and crawlgate says
+//! whether the request may pass and which fields the response gets. [`Decisions`] answers behind the edge. It records
+//! decisions, and each robots.txt that it serves.
 //!
 //! `question` reads the original request out of the fields of each proxy, `service` answers.
 
 mod question;
 mod service;
 
-pub use question::{Protocol, Question, QuestionError};
 pub use service::Decisions;

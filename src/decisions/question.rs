@@ -1,5 +1,5 @@
-//! [`Question`]: the request that a proxy asks about, read from the path and the fields by which each proxy passes it on.
-//! [`Protocol`] lists the ways. Borrows the head; must not know the judge's answer.
+//! [`Question`]: the request that a proxy asks about, read from the path and the fields by which each proxy passes it
+//! on. [`Protocol`] lists the ways. Borrows the head.
 
 use crate::forwarding::{Peer, client_address};
 use crate::heads::is_host;
@@ -56,7 +56,7 @@ pub enum QuestionError {
     /// A field has a value that cannot be its.
     #[error("the field {0} has no path in it")]
     NoPath(&'static str),
-    /// The host that the proxy routes by is missing, or it is none. A name with other octets would be that of no site, and
+    /// The host that the proxy routes by is missing, or is not a host. A name with other octets would be that of no site, and
     /// the request would pass.
     #[error("the field {0} has no host in it")]
     NoHost(&'static str),

@@ -8,7 +8,7 @@ use crate::answers::{
 };
 use crate::heads::{OWN_AGENT, likely_type};
 use crate::policy::SiteEntry;
-use crate::requests::{EndedBy, Next, Received, Requests, Respond, Responded, Sent};
+use crate::requests::{EndedBy, Next, Received, Requests, Respond, Responded};
 use crate::verdict::{Action, Decision};
 use http::{HeaderValue, header};
 use ipnet::IpNet;
@@ -51,18 +51,16 @@ impl Decisions {
             None => own,
         };
         match (question.protocol, own) {
-            (Protocol::File, Some(own)) => own,
             (Protocol::File, None) => {
                 not_here("crawlgate has no policy for this host: serve the file of the origin", request.method)
             }
-            (Protocol::Answer, Some(own)) => own,
             // What was refused a moment ago would pass now.
             (Protocol::Answer, None) => {
                 rejection(Rejection::Busy, &Asked { method: request.method, headers: request.headers })
             }
             (Protocol::Nginx, Some(own)) => referred(&own),
             (Protocol::Envoy, Some(own)) => retry_later(own),
-            (Protocol::ForwardAuth, Some(own)) => own,
+            (Protocol::File | Protocol::Answer | Protocol::ForwardAuth, Some(own)) => own,
             (_, None) => passed(judged, likely_type(question.target)),
         }
     }
@@ -90,18 +88,19 @@ impl Respond for Decisions {
                         misasked(&error.to_string(), request.method)
                     }
                 };
-                return Responded { answer, ticket: None };
+                return Responded { answer, ticket: None, recorded: None };
             }
         };
         let is_own = |agent: &HeaderValue| agent.as_bytes() == OWN_AGENT.as_bytes();
         if question.protocol == Protocol::File && request.headers.get(header::USER_AGENT).is_some_and(is_own) {
-            return Responded { answer: led_back(request.method), ticket: None };
+            return Responded { answer: led_back(request.method), ticket: None, recorded: None };
         }
         let (head, connection) = (question.head(request), question.connection());
         if question.protocol == Protocol::Answer {
             // The question before this one was recorded.
             let (own, action) = self.requests.look(&head, &connection, request.arrival);
-            return Responded { answer: self.answer(&question, request, (None, action), own), ticket: None };
+            let answer = self.answer(&question, request, (None, action), own);
+            return Responded { answer, ticket: None, recorded: None };
         }
         let (ticket, next) = self.requests.receive(&head, &connection, request.arrival);
         let own = match next {
@@ -111,26 +110,14 @@ impl Respond for Decisions {
         let judged = ticket.judged();
         let action = judged.map(|(decision, _)| decision.action);
         let answer = self.answer(&question, request, (judged, action), own);
-        Responded { answer, ticket: Some(ticket) }
-    }
-
-    fn written(&self, Responded { answer, ticket }: Responded, is_whole: bool) {
-        let Some(ticket) = ticket else { return };
-        let said = answer.field(Field::Status).and_then(|status| status.to_str().ok()?.parse().ok());
-        // What the proxy's client gets of a request that passes, its origin says.
-        let is_known = said.is_some() || answer.field(Field::Decision).is_none();
-        let status = said.unwrap_or(if is_known { answer.status().as_u16() } else { 0 });
-        let tags = answer.fields().filter(|(field, _)| *field == Field::XRobotsTag);
-        ticket.finish(&Sent {
-            status: if is_whole { status } else { 0 },
-            tags: tags.map(|(_, value)| HeaderValue::as_bytes(value)).collect(),
-            octets: if is_whole { answer.body().len() as u64 } else { 0 },
-            ended_by: match (is_whole, is_known) {
-                (false, _) => EndedBy::Client,
-                (true, false) => EndedBy::Unknown,
-                (true, true) => EndedBy::Complete,
-            },
-        });
+        let said = answer.values(Field::Status).next().and_then(|status| status.to_str().ok()?.parse().ok());
+        let recorded = match (said, answer.values(Field::Decision).next()) {
+            (Some(status), _) => (status, EndedBy::Complete),
+            // What the proxy's client gets of a request that passes, its origin says.
+            (None, Some(_)) => (0, EndedBy::Unknown),
+            (None, None) => (answer.status().as_u16(), EndedBy::Complete),
+        };
+        Responded { answer, ticket: Some(ticket), recorded: Some(recorded) }
     }
 }
 

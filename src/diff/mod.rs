@@ -1,6 +1,6 @@
 //! Two sets of rules compared: which crawlers get another verdict or another answer, and which pages another tag.
 //! [`Comparison`] compares two [`Side`]s on URLs that it finds from the patterns, or on URLs and requests that it is
-//! given; [`Difference`] is the result. Must not know files, the command line or a running server.
+//! given; [`Difference`] is the result.
 
 mod comparison;
 mod crawlers;
@@ -97,10 +97,36 @@ pub struct AccessChange {
     pub old: Ruling,
     /// After.
     pub new: Ruling,
-    /// The shortest URL for which it changes.
+    /// Where it changes.
+    #[serde(flatten)]
+    pub found: Occurrences,
+}
+
+/// The URLs or requests for which something changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Occurrences {
+    /// The shortest URL.
     pub url: String,
-    /// URLs or requests for which it changes.
+    /// URLs, or requests of crawlers.
     pub count: u64,
+    /// Requests of people and tools: tags are not for them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub others: u64,
+    /// The number of the URL or request that was counted last.
+    #[serde(skip)]
+    last: u64,
+}
+
+impl Occurrences {
+    /// A URL counts once, however many crawlers it is about.
+    fn add(&mut self, number: u64, url: &str, is_crawler: bool) {
+        let counted = if is_crawler { &mut self.count } else { &mut self.others };
+        *counted += u64::from(self.last != number);
+        self.last = number;
+        if self.url.is_empty() || (url.len(), url) < (self.url.len(), self.url.as_str()) {
+            self.url = url.to_owned();
+        }
+    }
 }
 
 /// What a change of access is for crawlers.
@@ -163,6 +189,17 @@ impl Ruling {
 /// Pages get other header lines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ResponseChange {
+    /// The lines.
+    #[serde(flatten)]
+    pub lines: HeaderChange,
+    /// Where they change.
+    #[serde(flatten)]
+    pub found: Occurrences,
+}
+
+/// Header lines that differ.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct HeaderChange {
     /// `X-Robots-Tag`, or `signals` for the lines about the use of the content.
     pub field: &'static str,
     /// Before.
@@ -173,13 +210,6 @@ pub struct ResponseChange {
     pub content_type: String,
     /// The status of the response.
     pub status: u16,
-    /// The shortest URL for which it changes.
-    pub url: String,
-    /// URLs or requests of crawlers for which it changes.
-    pub count: u64,
-    /// Requests of people and tools for which it changes: tags are not for them.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub others: u64,
 }
 
 /// Something that changes whatever the URL is.

@@ -1,5 +1,5 @@
 //! Which site of one side is compared with which site of the other: those that have a host in common. [`pairs`] finds
-//! them. Knows hosts only.
+//! them.
 
 use super::Side;
 use crate::policy::SiteEntry;
@@ -7,40 +7,30 @@ use std::collections::BTreeSet;
 
 /// Two sites that have hosts in common; one of them may be missing.
 #[derive(Clone, Debug)]
-pub struct Pair<'a> {
+pub struct Pair {
     /// The hosts, as policies write them.
     pub hosts: Vec<String>,
-    /// The site of the old side.
-    pub old: Option<&'a SiteEntry>,
-    /// The site of the new side.
-    pub new: Option<&'a SiteEntry>,
+    /// The places of the old and of the new site in their snapshots.
+    pub sites: [Option<usize>; 2],
 }
 
 /// What stands for every host that no policy names.
 const EVERY_OTHER: &str = "every other host";
 
 /// All pairs, in the order of their hosts.
-pub fn pairs<'a>(old: &'a Side, new: &'a Side) -> Vec<Pair<'a>> {
-    if let ([one], [other], true) = (old.snapshot.sites(), new.snapshot.sites(), old.is_one_file && new.is_one_file) {
-        let hosts = if new.snapshot.sites()[0].site.policy.hosts.is_empty() { hosts_of(one) } else { hosts_of(other) };
-        return vec![Pair { hosts, old: Some(one), new: Some(other) }];
+pub fn pairs(sides: [&Side; 2]) -> Vec<Pair> {
+    if let [([old], true), ([new], true)] = sides.map(|side| (side.snapshot.sites(), side.is_one_file)) {
+        let hosts = hosts_of(if new.site.policy.hosts.is_empty() { old } else { new });
+        return vec![Pair { hosts, sites: [Some(0); 2] }];
     }
-    let sites = || old.snapshot.sites().iter().chain(new.snapshot.sites());
-    let hosts: BTreeSet<String> = sites().flat_map(hosts_of).collect();
-    let mut pairs: Vec<Pair<'a>> = Vec::new();
+    let hosts: BTreeSet<String> = sides.iter().flat_map(|side| side.snapshot.sites()).flat_map(hosts_of).collect();
+    let mut pairs: Vec<Pair> = Vec::new();
     for host in hosts {
         let asked = asked_by(&host);
-        let (one, other) = (site_for(old, &asked), site_for(new, &asked));
-        let is_same = |known: &&mut Pair<'a>| {
-            let same = |a: Option<&SiteEntry>, b: Option<&SiteEntry>| match (a, b) {
-                (Some(a), Some(b)) => std::ptr::eq(a, b),
-                (a, b) => a.is_none() && b.is_none(),
-            };
-            same(known.old, one) && same(known.new, other)
-        };
-        match pairs.iter_mut().find(is_same) {
+        let sites = sides.map(|side| side.snapshot.site_for_host(asked.as_bytes()));
+        match pairs.iter_mut().find(|known| known.sites == sites) {
             Some(known) => known.hosts.push(host),
-            None => pairs.push(Pair { hosts: vec![host], old: one, new: other }),
+            None => pairs.push(Pair { hosts: vec![host], sites }),
         }
     }
     pairs
@@ -61,8 +51,4 @@ fn asked_by(pattern: &str) -> String {
         None if pattern == EVERY_OTHER => String::new(),
         None => pattern.to_owned(),
     }
-}
-
-fn site_for<'a>(side: &'a Side, host: &str) -> Option<&'a SiteEntry> {
-    side.snapshot.sites().get(side.snapshot.site_for_host(host.as_bytes())?)
 }

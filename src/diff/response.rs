@@ -1,9 +1,9 @@
 //! What two sites say about the same page: X-Robots-Tag and the lines about the use of the content, for each type and
 //! status that a condition of either policy asks for. The entry is [`differences`].
 
-use super::ResponseChange;
+use super::HeaderChange;
 use crate::policy::Site;
-use crate::policy::model::{Conditions, Policy, StatusCondition};
+use crate::policy::model::{Conditions, StatusCondition};
 use crate::verdict::Decision;
 use std::collections::BTreeSet;
 
@@ -16,8 +16,8 @@ const PAGE: &str = "text/html";
 
 impl Kinds {
     /// Types as they are written, with an example for `image/*`; and statuses.
-    pub fn of(old: &Policy, new: &Policy) -> Kinds {
-        let rules = || old.indexing.iter().chain(&new.indexing);
+    pub fn of(sites: [&Site; 2]) -> Kinds {
+        let rules = || sites.into_iter().flat_map(|site| &site.policy.indexing);
         let conditions = || rules().flat_map(|rule| std::iter::once(&rule.when).chain(&rule.unless));
         let types = conditions().flat_map(types).chain([PAGE.to_owned()]);
         let types: BTreeSet<String> = types.collect();
@@ -47,12 +47,12 @@ fn statuses(conditions: &Conditions) -> impl Iterator<Item = u16> {
 pub type Decided<'a> = (&'a Site, &'a Decision);
 
 /// The lines that differ for one page. A difference that every type has is reported for pages only.
-pub fn differences(old: Decided<'_>, new: Decided<'_>, kinds: &Kinds) -> Vec<ResponseChange> {
-    let mut found: Vec<ResponseChange> = signals(old, new).into_iter().collect();
+pub fn differences(sides: [Decided<'_>; 2], kinds: &Kinds) -> Vec<HeaderChange> {
+    let mut found: Vec<HeaderChange> = signals(sides).into_iter().collect();
     let page = std::iter::once((PAGE, 200));
     let others = kinds.0.iter().map(|(kind, status)| (kind.as_str(), *status)).filter(|kind| *kind != (PAGE, 200));
     for (kind, status) in page.chain(others) {
-        let [one, other] = [old, new].map(|decided| tags(decided, status, kind.as_bytes()));
+        let [one, other] = sides.map(|decided| tags(decided, status, kind.as_bytes()));
         let is_known = found.iter().any(|known| (&known.old, &known.new) == (&one, &other));
         if one != other && !is_known {
             found.push(change("X-Robots-Tag", (one, other), kind, status));
@@ -63,9 +63,9 @@ pub fn differences(old: Decided<'_>, new: Decided<'_>, kinds: &Kinds) -> Vec<Res
 
 /// The lines that differ for a response of this status and type. A difference that pages have, too, counts as theirs, and
 /// one that every status has as that of a 200.
-pub fn differences_of(old: Decided<'_>, new: Decided<'_>, (status, media): (u16, &[u8])) -> Vec<ResponseChange> {
-    let mut found: Vec<ResponseChange> = signals(old, new).into_iter().collect();
-    let said = |status: u16, media: &[u8]| [old, new].map(|decided| tags(decided, status, media));
+pub fn differences_of(sides: [Decided<'_>; 2], (status, media): (u16, &[u8])) -> Vec<HeaderChange> {
+    let mut found: Vec<HeaderChange> = signals(sides).into_iter().collect();
+    let said = |status: u16, media: &[u8]| sides.map(|decided| tags(decided, status, media));
     let [one, other] = said(status, media);
     if one != other {
         let end = media.iter().position(|octet| *octet == b';').unwrap_or(media.len());
@@ -78,8 +78,8 @@ pub fn differences_of(old: Decided<'_>, new: Decided<'_>, (status, media): (u16,
     found
 }
 
-fn signals(old: Decided<'_>, new: Decided<'_>) -> Option<ResponseChange> {
-    let [one, other] = [old, new].map(|(site, decision)| {
+fn signals(sides: [Decided<'_>; 2]) -> Option<HeaderChange> {
+    let [one, other] = sides.map(|(site, decision)| {
         let fields = site.signals.fields(decision.signals);
         fields.map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>()
     });
@@ -91,6 +91,6 @@ fn tags((site, decision): Decided<'_>, status: u16, media: &[u8]) -> Vec<String>
     lines.map(|lines| lines.lines.clone()).unwrap_or_default()
 }
 
-fn change(field: &'static str, (old, new): (Vec<String>, Vec<String>), media: &str, status: u16) -> ResponseChange {
-    ResponseChange { field, old, new, content_type: media.to_owned(), status, url: String::new(), count: 0, others: 0 }
+fn change(field: &'static str, (old, new): (Vec<String>, Vec<String>), media: &str, status: u16) -> HeaderChange {
+    HeaderChange { field, old, new, content_type: media.to_owned(), status }
 }

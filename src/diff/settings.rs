@@ -9,15 +9,12 @@ use crate::policy::site::{Binding, CrawlerRules};
 use crate::robots::{Extension, seconds};
 use std::time::Duration;
 
-/// What is there on neither side.
-const NONE: &str = "none";
-
 /// Everything that differs: what is about crawlers first.
-pub fn settings(old: &Site, new: &Site, classes: &Classes) -> Vec<SettingChange> {
+pub fn settings(sites: [&Site; 2], classes: &Classes) -> Vec<SettingChange> {
     let mut found: Vec<SettingChange> = Vec::new();
     for class in &classes.0 {
-        let pairs = of_crawler(&class.old, old).into_iter().zip(of_crawler(&class.new, new));
-        for ((setting, old), (_, new)) in pairs.filter(|((_, old), (_, new))| old != new) {
+        let said = std::array::from_fn(|side| of_crawler(&class.rules[side], sites[side]));
+        for (setting, old, new) in differing(said) {
             let is_same = |known: &&mut SettingChange| (known.setting, &known.old, &known.new) == (setting, &old, &new);
             match found.iter_mut().find(is_same) {
                 Some(known) => known.crawlers.extend(class.crawlers.iter().cloned()),
@@ -26,16 +23,21 @@ pub fn settings(old: &Site, new: &Site, classes: &Classes) -> Vec<SettingChange>
         }
     }
     found.iter_mut().for_each(|change| change.crawlers.sort());
-    let pairs = of_site(old).into_iter().zip(of_site(new)).filter(|((_, old), (_, new))| old != new);
-    found.extend(pairs.map(|((setting, old), (_, new))| SettingChange { setting, old, new, crawlers: Vec::new() }));
+    let of_site = differing(sites.map(of_site));
+    found.extend(of_site.map(|(setting, old, new)| SettingChange { setting, old, new, crawlers: Vec::new() }));
     found
 }
 
+/// The settings that are not the same on both sides.
+fn differing<const N: usize>(
+    [old, new]: [[(&'static str, String); N]; 2],
+) -> impl Iterator<Item = (&'static str, String, String)> {
+    let pairs = old.into_iter().zip(new).map(|((setting, old), (_, new))| (setting, old, new));
+    pairs.filter(|(_, old, new)| old != new)
+}
+
 fn of_crawler(rules: &CrawlerRules, site: &Site) -> [(&'static str, String); 10] {
-    let status = |index: u16| {
-        let answer = site.answers.get(usize::from(index));
-        answer.map_or_else(|| NONE.to_owned(), |answer| answer.status.to_string())
-    };
+    let status = |index: u16| or_none(site.answers.get(usize::from(index)).map(|answer| answer.status.to_string()));
     let yes = |is_so: bool| if is_so { "yes" } else { "no" }.to_owned();
     let unverified = match rules.unverified {
         Unverified::AsClaimed => "as claimed",
@@ -44,7 +46,7 @@ fn of_crawler(rules: &CrawlerRules, site: &Site) -> [(&'static str, String); 10]
     };
     [
         ("mode", rules.mode.name().to_owned()),
-        ("crawl_delay", rules.crawl_delay.map_or_else(|| NONE.to_owned(), |delay| format!("{} s", seconds(delay)))),
+        ("crawl_delay", or_none(rules.crawl_delay.map(|delay| format!("{} s", seconds(delay))))),
         ("unverified", unverified.to_owned()),
         ("exempt", yes(rules.exempt)),
         ("unlisted bot", yes(rules.unlisted)),
@@ -68,7 +70,7 @@ fn of_site(site: &Site) -> [(&'static str, String); 8] {
         ("sitemaps", list(&site.document.sitemaps)),
         ("robots.txt Cache-Control", site.robots_txt.cache_control.clone()),
         ("grace", span(site.grace)),
-        ("behind_cache", site.behind_cache.map_or_else(|| NONE.to_owned(), span)),
+        ("behind_cache", or_none(site.behind_cache.map(span))),
         ("origin_tags", origin_tags.to_owned()),
         ("pause", list(&policy.pauses.iter().map(pause).collect::<Vec<_>>())),
         ("html", html(&policy.html)),
@@ -76,8 +78,12 @@ fn of_site(site: &Site) -> [(&'static str, String); 8] {
     ]
 }
 
+fn or_none(value: Option<String>) -> String {
+    value.unwrap_or_else(|| "none".to_owned())
+}
+
 fn list(lines: &[String]) -> String {
-    if lines.is_empty() { NONE.to_owned() } else { lines.join(", ") }
+    or_none((!lines.is_empty()).then(|| lines.join(", ")))
 }
 
 fn written(lines: &[Extension]) -> Vec<String> {
@@ -115,7 +121,7 @@ fn html(html: &HtmlPolicy) -> String {
             said.push(format!("{name} {}", values(list)));
         }
     }
-    if said.is_empty() { NONE.to_owned() } else { said.join("; ") }
+    or_none((!said.is_empty()).then(|| said.join("; ")))
 }
 
 /// A duration in the largest unit that has no rest.

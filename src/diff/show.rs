@@ -1,8 +1,11 @@
 //! A [`Difference`] for people: [`text`] for a terminal, [`markdown`] for a pull request. URLs and lines of robots.txt
 //! come from files of any origin and are escaped.
 
-use super::{AccessChange, Basis, Difference, Effect, ResponseChange, Ruling, SettingChange, SiteDifference};
+use super::{
+    AccessChange, Basis, Difference, Effect, HeaderChange, Occurrences, Ruling, SettingChange, SiteDifference,
+};
 use crate::logs::printable;
+use crate::numbers::plural;
 use std::collections::BTreeSet;
 use std::fmt::{self, Write};
 
@@ -39,16 +42,16 @@ fn write_text(out: &mut String, difference: &Difference) -> fmt::Result {
                 writeln!(out, "\n  {}", names(&change.crawlers, site.crawlers))?;
                 before = Some(&change.crawlers);
             }
-            writeln!(out, "    {}{}", plain(&change.url), times(change.count, difference.basis))?;
-            writeln!(out, "      before  {}", plain(&ruling(&change.old)))?;
-            writeln!(out, "      now     {}", plain(&ruling(&change.new)))?;
+            writeln!(out, "    {}{}", plain(&change.found.url), times(change.found.count, difference.basis))?;
+            let said = |said| plain(&ruling(said, |rule| format!("  by `{rule}`"), str::to_owned));
+            writeln!(out, "      before  {}\n      now     {}", said(&change.old), said(&change.new))?;
         }
         left_out(out, "\n  ", site.access.len().saturating_sub(ROWS))?;
         for change in site.responses.iter().take(ROWS) {
-            writeln!(out, "\n  {}", heading(change))?;
-            writeln!(out, "    {}{}", plain(&change.url), times_of(change, difference.basis))?;
-            writeln!(out, "      before  {}", plain(&lines(&change.old)))?;
-            writeln!(out, "      now     {}", plain(&lines(&change.new)))?;
+            writeln!(out, "\n  {}", heading(&change.lines))?;
+            writeln!(out, "    {}{}", plain(&change.found.url), times_of(&change.found, difference.basis))?;
+            writeln!(out, "      before  {}", plain(&lines(&change.lines.old)))?;
+            writeln!(out, "      now     {}", plain(&lines(&change.lines.new)))?;
         }
         left_out(out, "\n  ", site.responses.len().saturating_sub(ROWS))?;
         if !site.settings.is_empty() {
@@ -84,9 +87,9 @@ fn write_markdown(out: &mut String, difference: &Difference) -> fmt::Result {
             table(out, &heading, &changes, |change| access_row(change, site, difference.basis))?;
         }
         table(out, "| header | URL | before | now |\n|---|---|---|---|", &site.responses, |change| {
-            let url = format!("{}{}", code(&change.url), times_of(change, difference.basis));
-            let (old, new) = (code(&lines(&change.old)), code(&lines(&change.new)));
-            format!("| {} | {url} | {old} | {new} |", cell(&heading(change)))
+            let url = format!("{}{}", code(&change.found.url), times_of(&change.found, difference.basis));
+            let (old, new) = (code(&lines(&change.lines.old)), code(&lines(&change.lines.new)));
+            format!("| {} | {url} | {old} | {new} |", cell(&heading(&change.lines)))
         })?;
         table(out, "| setting | before | now |\n|---|---|---|", &site.settings, |change| {
             let setting = format!("{}{}", change.setting, of_crawlers(change, site));
@@ -140,13 +143,9 @@ fn sites_and_effects(site: &SiteDifference) -> String {
 }
 
 fn access_row(change: &AccessChange, site: &SiteDifference, basis: Basis) -> String {
-    let said = |ruling: &Ruling| {
-        let rule = ruling.rule.as_deref().map(|rule| format!(" by {}", code(rule))).unwrap_or_default();
-        let source = ruling.source.as_deref().map(|source| format!(" ({})", cell(source))).unwrap_or_default();
-        format!("{}{rule}{source}", answer(ruling))
-    };
+    let said = |said| ruling(said, |rule| format!(" by {}", code(rule)), cell);
     let crawlers = cell(&names(&change.crawlers, site.crawlers));
-    let url = format!("{}{}", code(&change.url), times(change.count, basis));
+    let url = format!("{}{}", code(&change.found.url), times(change.found.count, basis));
     format!("| {crawlers} | {url} | {} | {} |", said(&change.old), said(&change.new))
 }
 
@@ -159,9 +158,9 @@ fn sides(site: &SiteDifference) -> String {
     format!("{} -> {}", name(&site.old), name(&site.new))
 }
 
-fn ruling(ruling: &Ruling) -> String {
-    let rule = ruling.rule.as_deref().map(|rule| format!("  by `{rule}`")).unwrap_or_default();
-    let source = ruling.source.as_deref().map(|source| format!(" ({source})")).unwrap_or_default();
+fn ruling(ruling: &Ruling, by: fn(&str) -> String, source: fn(&str) -> String) -> String {
+    let rule = ruling.rule.as_deref().map(by).unwrap_or_default();
+    let source = ruling.source.as_deref().map(|place| format!(" ({})", source(place))).unwrap_or_default();
     format!("{}{rule}{source}", answer(ruling))
 }
 
@@ -180,7 +179,7 @@ fn answer(ruling: &Ruling) -> String {
     }
 }
 
-fn heading(change: &ResponseChange) -> String {
+fn heading(change: &HeaderChange) -> String {
     match (change.field, change.content_type.as_str(), change.status) {
         (field, "text/html", 200) => field.to_owned(),
         (field, kind, 200) => format!("{field} of {kind}"),
@@ -203,20 +202,19 @@ fn of_crawlers(change: &SettingChange, site: &SiteDifference) -> String {
 fn times(count: u64, basis: Basis) -> String {
     match basis {
         Basis::Patterns => String::new(),
-        Basis::Urls => format!("  ({count} URL{})", if count == 1 { "" } else { "s" }),
-        Basis::Log => format!("  ({count} request{})", if count == 1 { "" } else { "s" }),
+        Basis::Urls => format!("  ({})", plural(count, "URL")),
+        Basis::Log => format!("  ({})", plural(count, "request")),
     }
 }
 
 /// The same of tags, which people get as well.
-fn times_of(change: &ResponseChange, basis: Basis) -> String {
+fn times_of(found: &Occurrences, basis: Basis) -> String {
     match basis {
         Basis::Log => {
-            let requests = if change.count == 1 { "request" } else { "requests" };
-            let others = if change.others > 0 { format!(", {} of others", change.others) } else { String::new() };
-            format!("  ({} {requests} of crawlers{others})", change.count)
+            let others = if found.others > 0 { format!(", {} of others", found.others) } else { String::new() };
+            format!("  ({} of crawlers{others})", plural(found.count, "request"))
         }
-        Basis::Patterns | Basis::Urls => times(change.count, basis),
+        Basis::Patterns | Basis::Urls => times(found.count, basis),
     }
 }
 

@@ -19,11 +19,11 @@ pub struct Witnesses {
 }
 
 /// The URLs that tell two sites apart.
-pub fn witnesses(old: &Site, new: &Site) -> Witnesses {
+pub fn witnesses(sites: [&Site; 2]) -> Witnesses {
     let mut found = Witnesses::default();
     found.targets.insert("/".into());
     let mut budget = MAX_PAIRS;
-    for (old, new) in [(of_robots(old), of_robots(new)), (of_responses(&old.policy), of_responses(&new.policy))] {
+    for [old, new] in [sites.map(of_robots), sites.map(|site| of_responses(&site.policy))] {
         found.add(&old, &new, &mut budget);
     }
     found.is_cut = budget == 0;

@@ -1,53 +1,44 @@
-//! [`Answered`]: an answer of crawlgate's own from when it is given until it is recorded, in either version of HTTP. Must not know
-//! how it is written.
+//! An answer of crawlgate's own from when it is given until it is recorded, in either version of HTTP: [`hold`] and
+//! [`record`].
 
-use crate::answers::{Answer, Field};
-use crate::requests::{EndedBy, Respond, Responded, Sent, Ticket};
+use crate::answers::Field;
+use crate::requests::{EndedBy, Responded, Sent};
 use http::HeaderValue;
-use std::sync::Arc;
+use pingora_core::ErrorType;
 
-/// An answer that was given.
-pub(super) enum Answered {
-    /// To a request that was received.
-    Request(Ticket, Answer),
-    /// By a door that answers by itself.
-    Question(Arc<dyn Respond>, Responded),
+/// How much of an answer was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// Nothing.
+    Nothing,
+    /// Its head, and so many octets of its body.
+    Begun(u64),
+    /// All of it.
+    Whole,
 }
 
-impl Answered {
-    /// The answer.
-    pub(super) fn answer(&self) -> &Answer {
-        match self {
-            Answered::Request(_, answer) => answer,
-            Answered::Question(_, responded) => &responded.answer,
-        }
+/// Holds space in buffers while an answer waits for its client. False if there is none: then it must not wait.
+pub(super) fn hold(responded: &mut Responded, octets: usize) -> bool {
+    // Only trusted proxies ask for decisions.
+    let Some(ticket) = responded.ticket.as_mut().filter(|_| responded.recorded.is_none()) else { return true };
+    if !ticket.lacks_space() {
+        ticket.hold(octets);
     }
+    !ticket.lacks_space()
+}
 
-    /// Holds space in buffers while it waits for its client. False if there is none: then it must not wait.
-    pub(super) fn hold(&mut self, octets: usize) -> bool {
-        match self {
-            Answered::Request(ticket, _) if ticket.lacks_space() => false,
-            Answered::Request(ticket, _) => {
-                ticket.hold(octets);
-                !ticket.lacks_space()
-            }
-            // Only trusted proxies ask.
-            Answered::Question(..) => true,
-        }
-    }
-
-    /// Records it. `is_sent` says whether all of it was written.
-    pub(super) fn record(self, is_sent: bool) {
-        let (ticket, answer) = match self {
-            Answered::Request(ticket, answer) => (ticket, answer),
-            Answered::Question(door, responded) => return door.written(responded, is_sent),
-        };
-        let tags = answer.fields().filter(|(field, _)| is_sent && *field == Field::XRobotsTag);
-        ticket.finish(&Sent {
-            status: if is_sent { answer.status().as_u16() } else { 0 },
-            tags: tags.map(|(_, value)| HeaderValue::as_bytes(value)).collect(),
-            octets: if is_sent { answer.body().len() as u64 } else { 0 },
-            ended_by: if is_sent { EndedBy::Complete } else { EndedBy::Client },
-        });
-    }
+/// Records an answer. A client that was sent the head has its status and its tags, whatever it takes of the body. A
+/// decision counts only when the proxy has all of it.
+pub(super) fn record(responded: Responded, extent: Extent) {
+    let Responded { answer, ticket, recorded } = responded;
+    let Some(ticket) = ticket else { return };
+    let status = answer.status().as_u16();
+    let (octets, (status, ended_by)) = match (extent, recorded) {
+        // A ticket that is dropped is recorded as one whose client left.
+        (Extent::Nothing, _) | (Extent::Begun(_), Some(_)) => return,
+        (Extent::Begun(octets), None) => (octets, (status, EndedBy::Error(ErrorType::WriteError.as_str()))),
+        (Extent::Whole, recorded) => (answer.body().len() as u64, recorded.unwrap_or((status, EndedBy::Complete))),
+    };
+    let tags = answer.values(Field::XRobotsTag).map(HeaderValue::as_bytes).collect();
+    ticket.finish(&Sent { status, tags, octets, ended_by });
 }

@@ -1,9 +1,10 @@
 //! [`Buffered`]: a stream of octets that gathers what is written until it is flushed, so that a head and its body leave
-//! in one system call. Octets can be seen before they are read. Must not know what the octets mean.
+//! in one system call. Octets can be seen before they are read.
 //!
 //! Pingora's own stream has buffers only when Pingora itself listens, and these take 64 KiB of every idle connection
 //! (Pingora 0.9.1). This one holds memory only while there is something to hold.
 
+use super::buffers::Buffer;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -12,7 +13,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// How many octets are gathered: a head and a small body. A write that does not fit leaves at once, with what waits.
-const GATHERED: usize = 8 * 1024;
+pub(super) const GATHERED: usize = 16 * 1024;
 /// Octets read ahead at a time: a record of TLS.
 const READ: usize = 16 * 1024;
 
@@ -22,17 +23,29 @@ pub(super) struct Buffered<S> {
     stream: S,
     /// Octets that were seen and not yet read. Holds memory only until they are read.
     seen: Vec<u8>,
-    /// Octets that the stream has not taken yet. Holds no memory until something is written.
-    waiting: Vec<u8>,
+    /// Octets that the stream has not taken yet, from `written` on. Holds memory only until they are written.
+    waiting: Buffer,
+    written: usize,
+    is_unflushed: bool,
 }
 
 impl<S> Buffered<S> {
     pub(super) fn new(stream: S) -> Buffered<S> {
-        Buffered { stream, seen: Vec::new(), waiting: Vec::new() }
+        Buffered { stream, seen: Vec::new(), waiting: Buffer::default(), written: 0, is_unflushed: false }
     }
 
     pub(super) fn inner(&self) -> &S {
         &self.stream
+    }
+
+    /// Gathers what is added here.
+    pub(super) fn gather(&mut self) -> &mut Vec<u8> {
+        self.waiting.filled()
+    }
+
+    /// How many octets wait to be written.
+    pub(super) fn gathered(&self) -> usize {
+        self.waiting.len() - self.written
     }
 
     /// What was seen and not yet read.
@@ -127,68 +140,61 @@ impl<S: AsyncRead + Unpin> AsyncRead for Buffered<S> {
 
 impl<S: AsyncWrite + Unpin> Buffered<S> {
     /// Writes what waits.
-    fn poll_waiting(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while !self.waiting.is_empty() {
-            let written = ready!(Pin::new(&mut self.stream).poll_write(context, &self.waiting))?;
-            if written == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-            }
-            self.waiting.drain(..written);
+    pub(super) fn poll_gathered(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.gathered() > 0 {
+            ready!(self.poll_write_through(&[], context))?;
         }
         Poll::Ready(Ok(()))
     }
 
-    /// Writes what waits, and then some of these octets, or of both. Nothing is gathered. Ready with how many were written.
-    pub(super) fn poll_write_both(
-        &mut self,
-        first: &[u8],
-        second: &[u8],
-        context: &mut Context<'_>,
-    ) -> Poll<io::Result<usize>> {
-        ready!(self.poll_waiting(context))?;
-        let stream = Pin::new(&mut self.stream);
-        let polled = match (first, second) {
+    /// Writes some of what waits, and then of these octets. Ready with how many of these were taken.
+    fn poll_write_through(&mut self, octets: &[u8], context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let (stream, waiting) = (Pin::new(&mut self.stream), &self.waiting[self.written..]);
+        let polled = match (waiting, octets) {
             ([], octets) | (octets, []) => stream.poll_write(context, octets),
-            (first, second) => stream.poll_write_vectored(context, &[IoSlice::new(first), IoSlice::new(second)]),
+            (waiting, octets) => stream.poll_write_vectored(context, &[IoSlice::new(waiting), IoSlice::new(octets)]),
         };
-        match ready!(polled)? {
-            0 => Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-            count => Poll::Ready(Ok(count)),
+        let (count, length) = (ready!(polled)?, waiting.len());
+        if count == 0 {
+            return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
         }
+        self.is_unflushed = true;
+        if count < length {
+            self.written += count;
+            return Poll::Ready(Ok(0));
+        }
+        self.waiting.release();
+        self.written = 0;
+        Poll::Ready(Ok(count - length))
     }
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Buffered<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        if this.waiting.len() + octets.len() <= GATHERED {
-            this.waiting.extend_from_slice(octets);
-            return Poll::Ready(Ok(octets.len()));
-        }
-        while !this.waiting.is_empty() {
-            let both = [IoSlice::new(&this.waiting), IoSlice::new(octets)];
-            let written = ready!(Pin::new(&mut this.stream).poll_write_vectored(context, &both))?;
-            if written == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-            }
-            let of_waiting = written.min(this.waiting.len());
-            this.waiting.drain(..of_waiting);
-            if written > of_waiting {
-                return Poll::Ready(Ok(written - of_waiting));
+        while this.gathered() + octets.len() > GATHERED {
+            let count = ready!(this.poll_write_through(octets, context))?;
+            if count > 0 {
+                return Poll::Ready(Ok(count));
             }
         }
-        Pin::new(&mut this.stream).poll_write(context, octets)
+        this.gather().extend_from_slice(octets);
+        Poll::Ready(Ok(octets.len()))
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        ready!(this.poll_waiting(context))?;
-        Pin::new(&mut this.stream).poll_flush(context)
+        ready!(this.poll_gathered(context))?;
+        if this.is_unflushed {
+            ready!(Pin::new(&mut this.stream).poll_flush(context))?;
+            this.is_unflushed = false;
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        ready!(this.poll_waiting(context))?;
+        ready!(this.poll_gathered(context))?;
         Pin::new(&mut this.stream).poll_shutdown(context)
     }
 }

@@ -1,5 +1,7 @@
 //! [`Chunks`]: finds the end of a body in chunks (RFC 9112 section 7.1), so that no octet after it is taken for a part of
-//! it. Reads strictly: a body that two readers could frame differently is an error. Must not know connections.
+//! it. A body that two readers could frame differently is an error. [`Rest`]: what is to come of a body, however it is framed.
+
+use crate::requests::Framing;
 
 /// Octets of chunk extensions and trailers that a body may have in all. Clients hardly send them, and origins hardly read them.
 const ASIDE: usize = 8 * 1024;
@@ -7,13 +9,15 @@ const ASIDE: usize = 8 * 1024;
 const DIGITS: u8 = 12;
 
 /// A body that two readers could frame differently.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("malformed chunk")]
 pub struct BadChunk;
 
 /// What the next octet belongs to. Each state leads to the one below it; `DataEnd` leads back to `Size`, and the last
 /// chunk from `SizeEnd` to `TrailerStart`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
+    #[default]
     Size,
     Extension,
     SizeEnd,
@@ -28,7 +32,7 @@ enum State {
 }
 
 /// A body on its way.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Chunks {
     state: State,
     /// Octets of the chunk's data that are still to come.
@@ -39,12 +43,6 @@ pub struct Chunks {
     trailers: Vec<u8>,
     /// Whether spaces may follow a size, as some origins send them.
     allows_padding: bool,
-}
-
-impl Default for Chunks {
-    fn default() -> Chunks {
-        Chunks { state: State::Size, left: 0, digits: 0, aside: 0, trailers: Vec::new(), allows_padding: false }
-    }
 }
 
 impl Chunks {
@@ -136,6 +134,59 @@ impl Chunks {
     fn set_aside(&mut self, state: State) -> Result<State, BadChunk> {
         self.aside += 1;
         if self.aside > ASIDE { Err(BadChunk) } else { Ok(state) }
+    }
+}
+
+/// What is still to come of a body.
+#[derive(Debug)]
+pub(super) enum Rest {
+    /// So many octets.
+    Length(u64),
+    Chunked(Chunks),
+    /// Everything up to the end of the connection.
+    UntilClose,
+}
+
+impl From<Framing> for Rest {
+    fn from(framing: Framing) -> Rest {
+        match framing {
+            Framing::None => Rest::Length(0),
+            Framing::Length(length) => Rest::Length(length),
+            Framing::Chunked => Rest::Chunked(Chunks::default()),
+        }
+    }
+}
+
+impl Rest {
+    /// Whether nothing is.
+    pub(super) fn is_over(&self) -> bool {
+        match self {
+            Rest::Length(left) => *left == 0,
+            Rest::Chunked(chunks) => chunks.is_over(),
+            Rest::UntilClose => false,
+        }
+    }
+
+    /// The first piece of data in these octets, which may be empty, and how many octets were read to its end.
+    pub(super) fn piece<'o>(&mut self, octets: &'o [u8]) -> Result<(&'o [u8], usize), BadChunk> {
+        let count = match self {
+            Rest::Length(left) => {
+                let count = usize::try_from(*left).map_or(octets.len(), |left| left.min(octets.len()));
+                *left -= count as u64;
+                count
+            }
+            Rest::Chunked(chunks) => return chunks.piece(octets),
+            Rest::UntilClose => octets.len(),
+        };
+        Ok((&octets[..count], count))
+    }
+
+    /// The lines behind the last chunk.
+    pub(super) fn trailers(&self) -> &[u8] {
+        match self {
+            Rest::Chunked(chunks) => chunks.trailers(),
+            Rest::Length(_) | Rest::UntilClose => b"",
+        }
     }
 }
 

@@ -1,10 +1,10 @@
 //! A client's connection as the edge has it and as Pingora sees it: [`Connection`]. Pingora is given one request at a time
-//! and not an octet more, so that octets after a request are never lost and never taken for a part of it. A client that
-//! takes nothing of what is written is given up. Must not know what a request is about.
+//! and not an octet more, so that octets after a request are never lost and never taken for a part of it. The connection to
+//! a client that takes nothing of what is written is closed.
 
-use super::alarm::Alarm;
 use super::buffered::Buffered;
-use super::chunks::{BadChunk, Chunks};
+use super::chunks::{BadChunk, Rest};
+use super::timer::{Stall, Timer};
 use super::transport::Transport;
 use crate::requests::ClientConnection;
 use crate::requests::Framing;
@@ -20,7 +20,6 @@ use pingora_http::ResponseHeader;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -32,36 +31,28 @@ use tokio::time::Instant;
 /// Octets of further requests that are read while one is answered. The rest waits in the socket.
 const READ_AHEAD: usize = 64 * 1024;
 
-/// What Pingora may read. `Head` leads to `Length`, `Chunked` or `Over`, these to `Over`; a switch of protocols leads from
-/// `Over` to `Everything`. A connection begins with `Everything`, and each request of HTTP/1 with `Head`.
+/// What is read of a request that is answered without it, while the connection is being closed. A connection that is closed
+/// while the client still sends is reset, and the client may lose the answer.
+pub(super) const LINGERING: usize = 1024 * 1024;
+/// How long that may take.
+pub(super) const LINGER_LIMIT: Duration = Duration::from_secs(2);
+
+/// What Pingora may read. A connection begins with `Everything`, and each request of HTTP/1 with `Head`, which leads to
+/// `Body`. A switch of protocols leads from the end of the body to `Everything`.
 #[derive(Debug)]
 enum Gate {
     /// All octets: HTTP/2, or another protocol.
     Everything,
     /// So many octets of the head, and then the body.
     Head { left: usize, body: Framing },
-    /// So many octets of the body.
-    Length(u64),
-    /// The body, up to its last chunk.
-    Chunked(Chunks),
-    /// Nothing: the request is over.
-    Over,
-}
-
-impl Gate {
-    fn of(body: Framing) -> Gate {
-        match body {
-            Framing::None => Gate::Over,
-            Framing::Length(length) => Gate::Length(length),
-            Framing::Chunked => Gate::Chunked(Chunks::default()),
-        }
-    }
+    /// What is to come of the body.
+    Body(Rest),
 }
 
 /// A client's connection.
 #[derive(Debug)]
 pub(super) struct Connection {
-    stream: Buffered<Transport>,
+    pub(super) stream: Buffered<Transport>,
     gate: Gate,
     /// What the doors share.
     pub(super) client: Arc<ClientConnection>,
@@ -69,11 +60,11 @@ pub(super) struct Connection {
     address: Option<SocketAddr>,
     /// Where the connection is counted, if it is.
     pub(super) counted: Option<Arc<OpenConnection>>,
-    /// What reading waits for.
-    deadline: Alarm,
-    /// How long the client may take nothing, and since when it does.
-    stall: Duration,
-    stalled: Option<Alarm>,
+    /// Until when is waited for what is read ahead.
+    deadline: Instant,
+    /// Of everything that is read.
+    pub(super) timer: Timer,
+    stall: Stall,
 }
 
 impl Connection {
@@ -91,9 +82,9 @@ impl Connection {
             client: Arc::new(client),
             address,
             counted: counted.map(Arc::new),
-            deadline: Alarm::new(),
-            stall,
-            stalled: None,
+            deadline: Instant::now(),
+            timer: Timer::default(),
+            stall: Stall::new(stall),
         }
     }
 
@@ -106,23 +97,15 @@ impl Connection {
 
     /// How long what is read next may take.
     pub(super) fn set_deadline(&mut self, after: Duration) {
-        self.deadline.set(after);
-    }
-
-    /// The same until this moment.
-    pub(super) fn set_deadline_at(&mut self, moment: Instant) {
-        self.deadline.set_at(moment);
-    }
-
-    /// What was read ahead.
-    pub(super) fn seen(&self) -> &[u8] {
-        self.stream.seen()
+        self.deadline = Instant::now() + after;
     }
 
     /// Reads ahead until the deadline; 0 is the end of the connection.
     pub(super) async fn see(&mut self) -> io::Result<usize> {
         poll_fn(|context| match self.stream.poll_see(context) {
-            Poll::Pending if self.deadline.has_passed(context) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending if self.timer.has_passed(self.deadline, context) => {
+                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+            }
             polled => polled,
         })
         .await
@@ -131,35 +114,12 @@ impl Connection {
     /// Whether the connection begins with these octets, which stay where they are.
     pub(super) async fn begins_with(&mut self, beginning: &[u8]) -> io::Result<bool> {
         poll_fn(|context| match self.stream.poll_begins_with(beginning, context) {
-            Poll::Pending if self.deadline.has_passed(context) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending if self.timer.has_passed(self.deadline, context) => {
+                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+            }
             polled => polled,
         })
         .await
-    }
-
-    /// Takes a head out of what was seen.
-    pub(super) fn take(&mut self, head: Range<usize>) -> Vec<u8> {
-        self.stream.take(head)
-    }
-
-    /// Throws the first octets of what was seen away.
-    pub(super) fn discard(&mut self, count: usize) {
-        self.stream.discard(count);
-    }
-
-    /// Reads ahead. Ready with the number of octets; 0 is the end of the connection.
-    pub(super) fn poll_see(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        self.stream.poll_see(context)
-    }
-
-    /// Reads at most `most` octets that were not seen yet, and says how many.
-    pub(super) fn poll_read_unseen(
-        &mut self,
-        most: usize,
-        buffer: &mut ReadBuf<'_>,
-        context: &mut Context<'_>,
-    ) -> Poll<io::Result<usize>> {
-        self.stream.poll_read_unseen(most, context, buffer)
     }
 
     /// Opens the gate for one request: this head, and a body that is framed so.
@@ -170,12 +130,13 @@ impl Connection {
 
     /// Whether the request that the gate was opened for is over, to its last octet.
     pub(super) fn is_request_over(&self) -> bool {
-        matches!(self.gate, Gate::Over) && !self.client.has_switched_protocol()
+        matches!(&self.gate, Gate::Body(rest) if rest.is_over()) && !self.client.has_switched_protocol()
     }
 
     fn poll_body(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match &mut self.gate {
-            Gate::Length(left) => {
+        let Gate::Body(rest) = &mut self.gate else { return Poll::Ready(Ok(())) };
+        match rest {
+            Rest::Length(left) => {
                 let limit = usize::try_from(*left).unwrap_or(usize::MAX);
                 let count = if self.stream.seen().is_empty() {
                     ready!(self.stream.poll_read_unseen(limit, context, buffer))?
@@ -183,11 +144,8 @@ impl Connection {
                     self.stream.read_seen(limit, buffer)
                 };
                 *left -= count as u64;
-                if *left == 0 {
-                    self.gate = Gate::Over;
-                }
             }
-            Gate::Chunked(chunks) => {
+            Rest::Chunked(chunks) => {
                 if self.stream.seen().is_empty() && ready!(self.stream.poll_see(context))? == 0 {
                     return Poll::Ready(Ok(()));
                 }
@@ -195,29 +153,16 @@ impl Connection {
                 let count = chunks.read(&seen[..seen.len().min(buffer.remaining())]);
                 let count = count.map_err(|BadChunk| io::Error::from(io::ErrorKind::InvalidData))?;
                 self.stream.read_seen(count, buffer);
-                if chunks.is_over() {
-                    self.gate = Gate::Over;
-                }
             }
-            Gate::Everything | Gate::Head { .. } | Gate::Over => {}
+            Rest::UntilClose => {}
         }
         Poll::Ready(Ok(()))
     }
 
-    /// Writes some of these octets and then of others, past what is gathered. Ready with how many were written.
-    pub(super) fn poll_write_both(
-        &mut self,
-        first: &[u8],
-        second: &[u8],
-        context: &mut Context<'_>,
-    ) -> Poll<io::Result<usize>> {
-        let polled = self.stream.poll_write_both(first, second, context);
+    /// Writes what was gathered.
+    pub(super) fn poll_gathered(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = self.stream.poll_gathered(context);
         self.watch(polled, context)
-    }
-
-    /// Whether the deadline has passed. If not, the task is woken when it has.
-    pub(super) fn has_deadline_passed(&mut self, context: &mut Context<'_>) -> bool {
-        self.deadline.has_passed(context)
     }
 
     /// Reads ahead while a request is answered. Ready only when the client is gone: then nothing more of it is waiting.
@@ -230,20 +175,30 @@ impl Connection {
         Poll::Pending
     }
 
+    /// Ends a connection to a client that may still be sending. Octets of a body are thrown away, and never read as a request.
+    pub(super) async fn linger(&mut self, most: usize) {
+        if AsyncWriteExt::shutdown(self).await.is_err() {
+            return;
+        }
+        self.set_deadline(LINGER_LIMIT);
+        let mut left = most;
+        loop {
+            let seen = self.stream.seen().len();
+            self.stream.discard(seen);
+            match left.checked_sub(seen) {
+                Some(rest) => left = rest,
+                None => return,
+            }
+            if !matches!(self.see().await, Ok(1..)) {
+                return;
+            }
+        }
+    }
+
     /// Gives up a client that takes nothing.
     fn watch<T>(&mut self, polled: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
-        if polled.is_ready() {
-            self.stalled = None;
+        if !self.stall.is_over(&polled, context) {
             return polled;
-        }
-        let stall = self.stall;
-        let alarm = self.stalled.get_or_insert_with(|| {
-            let mut alarm = Alarm::new();
-            alarm.set(stall);
-            alarm
-        });
-        if !alarm.has_passed(context) {
-            return Poll::Pending;
         }
         self.client.give_up();
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
@@ -253,7 +208,8 @@ impl Connection {
 impl AsyncRead for Connection {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        if matches!(this.gate, Gate::Over) && this.client.has_switched_protocol() {
+        let is_over = matches!(&this.gate, Gate::Body(rest) if rest.is_over());
+        if is_over && this.client.has_switched_protocol() {
             this.gate = Gate::Everything;
         }
         match &mut this.gate {
@@ -261,12 +217,12 @@ impl AsyncRead for Connection {
             Gate::Head { left, body } => {
                 *left -= this.stream.read_seen(*left, buffer);
                 if *left == 0 {
-                    this.gate = Gate::of(*body);
+                    this.gate = Gate::Body((*body).into());
                 }
                 Poll::Ready(Ok(()))
             }
-            Gate::Length(_) | Gate::Chunked(_) => this.poll_body(context, buffer),
-            Gate::Over => this.poll_client_gone(context),
+            Gate::Body(_) if is_over => this.poll_client_gone(context),
+            Gate::Body(_) => this.poll_body(context, buffer),
         }
     }
 }

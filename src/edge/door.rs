@@ -1,75 +1,91 @@
-//! [`Edge`]: what all listeners of the proxy share. [`Door`]: one of them.
+//! [`Edge`]: what all listeners of the proxy share. [`Door`]: one listener.
 
-use super::desk::Desk;
+use super::close_log::CloseLog;
 use super::lane::Lane;
-use super::notices::Notices;
 use super::tls::TlsListener;
 use crate::forwarding::is_trusted;
-use crate::requests::{Admission, Admitted, Full, Redirect};
+use crate::requests::{Admission, Redirect, Requests, Respond};
+use crate::settings::Limits;
 use crate::telemetry::Metrics;
-use async_trait::async_trait;
 use pingora_core::apps::{HttpServerApp, ReusedHttpStream};
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::server::ShutdownWatch;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 
+/// What Pingora gives back when it is done with a request.
+type Reused<'a> = Pin<Box<dyn Future<Output = Option<ReusedHttpStream>> + Send + 'a>>;
+
+/// An application of Pingora's that gets requests one by one.
+pub trait App: Send + Sync {
+    /// Serves a request.
+    fn process<'a>(&'a self, session: ServerSession, stop: &'a ShutdownWatch) -> Reused<'a>;
+}
+
+impl<A: HttpServerApp + Send + Sync + 'static> App for Arc<A> {
+    fn process<'a>(&'a self, session: ServerSession, stop: &'a ShutdownWatch) -> Reused<'a> {
+        self.process_new_http(session, stop)
+    }
+}
+
 /// What all listeners share.
-pub struct Edge<A> {
-    pub(super) app: Arc<A>,
-    pub(super) desk: Desk,
+pub struct Edge {
+    /// The sequence that every request goes through.
+    pub(super) requests: Arc<Requests>,
+    /// Gets what is not answered here and does not fit the lane.
+    pub(super) app: Option<Box<dyn App>>,
+    /// Without it no request takes the lane.
     pub(super) lane: Option<Lane>,
-    pub(super) notices: Notices,
+    /// Answers every request, in its place. Then only trusted proxies may connect.
+    pub(super) responder: Option<Arc<dyn Respond>>,
+    pub(super) close_log: CloseLog,
     pub(super) admission: Arc<Admission>,
     pub(super) metrics: Arc<Metrics>,
 }
 
-impl<A> Edge<A> {
-    /// In front of an application: what is not answered at the desk and does not fit the lane goes there.
-    pub fn new(app: Arc<A>, desk: Desk, lane: Option<Lane>) -> Edge<A> {
-        let metrics = desk.requests.metrics().clone();
+impl Edge {
+    /// In front of an application: what is not answered here and does not fit the lane goes there.
+    pub fn new(requests: Arc<Requests>, app: Box<dyn App>, lane: Option<Lane>) -> Edge {
+        Edge { app: Some(app), lane, ..Edge::bare(requests) }
+    }
+
+    /// In front of a service that answers every request by itself. Then only trusted proxies may connect.
+    pub fn answering(requests: Arc<Requests>, responder: Arc<dyn Respond>) -> Edge {
+        Edge { responder: Some(responder), ..Edge::bare(requests) }
+    }
+
+    fn bare(requests: Arc<Requests>) -> Edge {
+        let (metrics, limits) = (requests.metrics().clone(), requests.settings().limits);
         Edge {
-            admission: Admission::new(desk.limits().connections, desk.limits().connections_per_address),
-            notices: Notices::new(metrics.clone()),
-            app,
-            desk: Desk { has_lane: lane.is_some(), ..desk },
-            lane,
+            admission: Admission::new(limits.connections, limits.connections_per_address),
+            close_log: CloseLog::new(metrics.clone()),
+            requests,
+            app: None,
+            lane: None,
+            responder: None,
             metrics,
         }
     }
 
-    /// Counts a connection of this client. A proxy that is trusted speaks for many clients.
-    pub(super) fn admit(&self, admitted: &mut Admitted, client: IpAddr) -> Result<(), Full> {
-        if is_trusted(client, &self.desk.requests.settings().trusted_proxies) {
-            Ok(())
-        } else {
-            admitted.admit_address(client)
-        }
+    /// Bounds on heads and connections.
+    pub(super) fn limits(&self) -> &Limits {
+        &self.requests.settings().limits
+    }
+
+    pub(super) fn trusts(&self, peer: IpAddr) -> bool {
+        is_trusted(peer, &self.requests.settings().trusted_proxies)
     }
 }
 
 /// One listener.
-pub struct Door<A> {
+pub struct Door {
     /// What all listeners share.
-    pub edge: Arc<Edge<A>>,
+    pub edge: Arc<Edge>,
     /// TLS; clear text without it.
     pub tls: Option<TlsListener>,
     /// Whether each connection begins with a header of the PROXY protocol.
     pub proxy_protocol: bool,
     /// Whether requests are led to https.
     pub redirect: Option<Redirect>,
-}
-
-/// The application behind a door that answers every request by itself: no request goes there.
-pub struct NoApp;
-
-#[async_trait]
-impl HttpServerApp for NoApp {
-    async fn process_new_http(
-        self: &Arc<Self>,
-        _session: ServerSession,
-        _stop: &ShutdownWatch,
-    ) -> Option<ReusedHttpStream> {
-        None
-    }
 }

@@ -1,33 +1,31 @@
 //! HTTP/2 on a connection, by ALPN or from the first octet on ("prior knowledge", RFC 9113 section 3.3), on the `h2` crate.
-//! The main function is [`serve`]. Must not know what a request is about.
+//! The main function is [`serve`].
 //!
 //! One task drives a connection and all its requests, in turns: it takes the requests that have come, moves each one on as
 //! far as it goes, and writes at once what all of them have to say. An answer is recorded when its last octet was written.
 //!
 //! A connection takes requests, or is ending: then it has sent a GOAWAY, and ends with its last request. A stop, or `idle`
 //! without a request, moves it on. Whatever it ends by, its last GOAWAY names the last request that crawlgate has taken, so
-//! that the client can send later ones again elsewhere. A client that floods is shown out, and all its requests end.
+//! that the client can send later ones again elsewhere. The connection of a client that floods ends with all its requests.
 
 mod calls;
 mod client;
-mod gather;
 mod head;
 mod memory;
 mod names;
+mod output;
 mod session;
 mod stream;
 mod watch;
 
-use super::connection::Connection;
-use super::door::Door;
-use super::linger::{LINGERING, linger};
-use super::notices::Reason as Notice;
+use super::close_log::CloseReason;
+use super::connection::{Connection, LINGERING};
+use super::door::Edge;
 use crate::settings::Limits;
-use gather::gather;
 use h2::server;
-use pingora_core::apps::HttpServerApp;
+use output::Output;
 use pingora_core::server::ShutdownWatch;
-use session::{End, Session};
+use session::Session;
 use tokio::time::timeout;
 use watch::RESETS;
 
@@ -39,10 +37,13 @@ const CONNECTION_WINDOW: u32 = 1024 * 1024;
 /// Octets of a response that wait for the client. The rest waits at the origin.
 const SEND_BUFFER: usize = 64 * 1024;
 
+/// Octets of a list of fields beyond the head that is taken: HTTP/2 counts 32 more for each field (RFC 9113 section 10.5.1),
+/// and a cookie may come in hundreds of pieces.
+const FIELDS: usize = 32 * 512;
+
 fn builder(limits: &Limits) -> server::Builder {
-    // HTTP/2 counts 32 more octets for each field. What is longer still, h2 refuses by itself, with neither a body nor a
-    // line in the log.
-    let list = limits.headers.saturating_add(limits.target).saturating_mul(4);
+    // What is longer still, h2 refuses by itself, with neither a body nor a line in the log. Of trailers it drops the rest.
+    let list = limits.headers.saturating_add(limits.target).saturating_add(FIELDS);
     let mut builder = server::Builder::new();
     builder
         .max_header_list_size(u32::try_from(list).unwrap_or(u32::MAX))
@@ -56,29 +57,25 @@ fn builder(limits: &Limits) -> server::Builder {
 }
 
 /// Serves a connection to its end: the client closes it, `limits.idle` passes without a request, or the server leaves.
-pub(super) async fn serve<A>(door: &Door<A>, connection: Box<Connection>, stop: ShutdownWatch)
-where
-    A: HttpServerApp + Send + Sync + 'static,
-{
-    let edge = &*door.edge;
+pub(super) async fn serve(edge: &Edge, connection: Box<Connection>, stop: ShutdownWatch) {
     let (client, counted) = (connection.client.clone(), connection.counted.clone());
     let address = client.peer.address;
-    let (io, output) = gather(connection);
-    let limits = edge.desk.limits();
-    let handshake = output.flushing(builder(limits).handshake(io));
+    let output = Output::new(connection);
+    let limits = edge.limits();
+    let handshake = output.flushing(builder(limits).handshake(output.clone()));
     let connection = match timeout(limits.handshake, handshake).await {
         Ok(Ok(connection)) => connection,
-        Ok(Err(error)) => return edge.notices.closed(Notice::Http2, address, &error),
-        Err(late) => return edge.notices.closed(Notice::HandshakeTimeout, address, &late),
+        Ok(Err(error)) => return edge.close_log.note(CloseReason::Http2, address, &error),
+        Err(late) => return edge.close_log.note(CloseReason::HandshakeTimeout, address, &late),
     };
     let mut session = Session::new(edge, stop, (client, counted), (connection, output));
     let end = session.run().await;
     let connection = session.finish().await;
-    if let Err(End { notice, detail }) = end {
+    if let Err((reason, detail)) = end {
         // At once: a client that floods would go on.
-        return edge.notices.closed(notice, address, &detail);
+        return edge.close_log.note(reason, address, &detail);
     }
     if let Some(mut connection) = connection.filter(|connection| !connection.client.is_given_up()) {
-        linger(&mut connection, LINGERING).await;
+        connection.linger(LINGERING).await;
     }
 }

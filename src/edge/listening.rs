@@ -1,6 +1,5 @@
 //! Listeners in place of Pingora's: [`Listening`]. They are bound before anything starts, so that a busy port fails at once
-//! (Pingora tries 30 times, a second apart) and port 0 works. A stop knows how many connections are left. Must not know
-//! what is served.
+//! (Pingora tries 30 times, a second apart) and port 0 works. A stop knows how many connections are left.
 
 use super::open::{Counted, Open};
 use super::pulse::Pulse;
@@ -11,6 +10,7 @@ use pingora_core::services::Service;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,10 +27,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 #[async_trait]
 pub trait Serve: Send + Sync + 'static {
     /// Serves a connection to its end.
-    async fn serve(&self, stream: TcpStream, peer: SocketAddr, stops: Stops);
-
-    /// Serves a connection of a socket in the file system, whose permissions have let it in.
-    async fn serve_unix(&self, stream: UnixStream, stops: Stops);
+    async fn serve(&self, socket: ClientSocket, stops: Stops);
 
     /// A connection could not be accepted.
     fn accept_failed(&self, error: &io::Error) {
@@ -76,6 +73,7 @@ pub struct Listening {
 pub type Share = Vec<(BoundListener, Arc<dyn Serve>)>;
 
 /// A listener that is bound.
+#[derive(Debug)]
 pub enum BoundListener {
     /// At an address.
     Tcp(std::net::TcpListener),
@@ -92,15 +90,26 @@ impl BoundListener {
     }
 }
 
+impl AsFd for BoundListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            BoundListener::Tcp(listener) => listener.as_fd(),
+            BoundListener::Unix(listener) => listener.as_fd(),
+        }
+    }
+}
+
 /// A listener of a worker's runtime.
 enum Listener {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
 
-/// A connection.
-enum Accepted {
+/// The socket of a connection.
+pub enum ClientSocket {
+    /// With the address of the other end.
     Tcp(TcpStream, SocketAddr),
+    /// In the file system, whose permissions have let the other end in.
     Unix(UnixStream),
 }
 
@@ -112,10 +121,10 @@ impl Listener {
         }
     }
 
-    async fn accept(&self) -> io::Result<Accepted> {
+    async fn accept(&self) -> io::Result<ClientSocket> {
         match self {
-            Listener::Tcp(listener) => listener.accept().await.map(|(stream, peer)| Accepted::Tcp(stream, peer)),
-            Listener::Unix(listener) => listener.accept().await.map(|(stream, _)| Accepted::Unix(stream)),
+            Listener::Tcp(listener) => listener.accept().await.map(|(stream, peer)| ClientSocket::Tcp(stream, peer)),
+            Listener::Unix(listener) => listener.accept().await.map(|(stream, _)| ClientSocket::Unix(stream)),
         }
     }
 }
@@ -223,17 +232,14 @@ async fn accept(
     }
 }
 
-async fn serve(behind: Arc<dyn Serve>, accepted: Accepted, stops: Stops, _open: Counted) {
-    match accepted {
-        Accepted::Tcp(stream, peer) => {
-            // A connection gathers writes already. What is flushed must leave at once.
-            if let Err(error) = stream.set_nodelay(true) {
-                tracing::debug!(%error, "cannot set TCP_NODELAY on a connection");
-            }
-            behind.serve(stream, peer, stops).await;
-        }
-        Accepted::Unix(stream) => behind.serve_unix(stream, stops).await,
+async fn serve(behind: Arc<dyn Serve>, socket: ClientSocket, stops: Stops, _open: Counted) {
+    // A connection gathers writes already. What is flushed must leave at once.
+    if let ClientSocket::Tcp(stream, _) = &socket
+        && let Err(error) = stream.set_nodelay(true)
+    {
+        tracing::debug!(%error, "cannot set TCP_NODELAY on a connection");
     }
+    behind.serve(socket, stops).await;
 }
 
 /// Whether the client left before it was accepted. Nothing is wrong with the listener then.

@@ -3,16 +3,11 @@
 use tokio::sync::watch;
 
 /// The count: each open thing has a receiver of a channel that nothing is sent on.
+#[derive(Default)]
 pub struct Open(watch::Sender<()>);
 
 /// An open connection or accept loop, until it is dropped.
 pub type Counted = watch::Receiver<()>;
-
-impl Default for Open {
-    fn default() -> Open {
-        Open(watch::Sender::new(()))
-    }
-}
 
 impl Open {
     /// Counts one more.

@@ -1,6 +1,5 @@
 //! The PROXY protocol, versions 1 and 2 (haproxy.org/download/3.0/doc/proxy-protocol.txt): the first octets of a
-//! connection by which a proxy says for which client it speaks. Reads exactly the header, and not an octet more. Must not
-//! know which peers are trusted.
+//! connection by which a proxy says for which client it speaks. crawlgate reads the header and not an octet more.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -14,7 +13,7 @@ const LONGEST_LINE: usize = 107;
 /// The longest rest of version 2 that is read: addresses, and what proxies add about certificates.
 const LONGEST_REST: usize = 4 * 1024;
 
-/// A header that is none.
+/// Why there is no header.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyHeaderError {
     /// The connection does not begin with one.
@@ -31,7 +30,7 @@ pub enum ProxyHeaderError {
 /// Reads a header: the client that it names; `None` where the proxy speaks for itself, or for a client without an address.
 ///
 /// # Errors
-/// There is none, or the connection broke.
+/// The connection does not begin with a header, or broke.
 pub async fn read(stream: &mut TcpStream) -> Result<Option<SocketAddr>, ProxyHeaderError> {
     let mut first = [0; 1];
     if stream.peek(&mut first).await? == 0 {
@@ -82,7 +81,7 @@ async fn read_binary(stream: &mut TcpStream) -> Result<Option<SocketAddr>, Proxy
 /// A header of version 1 with its line's end.
 ///
 /// # Errors
-/// It is none.
+/// The octets are not such a header.
 pub fn parse_line(line: &[u8]) -> Result<Option<SocketAddr>, ProxyHeaderError> {
     let line = std::str::from_utf8(line).ok().and_then(|line| line.strip_suffix("\r\n"));
     let line = line.and_then(|line| line.strip_prefix("PROXY ")).ok_or(ProxyHeaderError::Missing)?;
@@ -108,7 +107,7 @@ pub fn parse_line(line: &[u8]) -> Result<Option<SocketAddr>, ProxyHeaderError> {
 /// A header of version 2 after its signature: version and command, family and transport, and the rest.
 ///
 /// # Errors
-/// It is none.
+/// The octets are not such a header.
 pub fn parse_binary(command: u8, family: u8, rest: &[u8]) -> Result<Option<SocketAddr>, ProxyHeaderError> {
     match command {
         // LOCAL: the rest says nothing.
@@ -116,23 +115,17 @@ pub fn parse_binary(command: u8, family: u8, rest: &[u8]) -> Result<Option<Socke
         0x21 => {}
         _ => return Err(ProxyHeaderError::Malformed),
     }
-    match family {
+    let (address, ports) = match family {
         // TCP or UDP over IPv4: two addresses of 4 octets, two ports.
-        0x11 | 0x12 => match rest {
-            [a, b, c, d, _, _, _, _, high, low, _, _, ..] => {
-                Ok(Some(SocketAddr::new(IpAddr::from([*a, *b, *c, *d]), u16::from_be_bytes([*high, *low]))))
-            }
-            _ => Err(ProxyHeaderError::Malformed),
-        },
+        0x11 | 0x12 => (rest.first_chunk::<4>().map(|address| IpAddr::from(*address)), rest.get(8..12)),
         // Over IPv6: two addresses of 16 octets, two ports.
-        0x21 | 0x22 => match (rest.first_chunk::<16>(), rest.get(32..34), rest.len()) {
-            (Some(address), Some([high, low]), 36..) => {
-                Ok(Some(SocketAddr::new(IpAddr::from(*address), u16::from_be_bytes([*high, *low]))))
-            }
-            _ => Err(ProxyHeaderError::Malformed),
-        },
+        0x21 | 0x22 => (rest.first_chunk::<16>().map(|address| IpAddr::from(*address)), rest.get(32..36)),
         // Unspecified, and Unix sockets.
-        0x00 | 0x31 | 0x32 => Ok(None),
+        0x00 | 0x31 | 0x32 => return Ok(None),
+        _ => return Err(ProxyHeaderError::Malformed),
+    };
+    match (address, ports) {
+        (Some(address), Some([high, low, ..])) => Ok(Some(SocketAddr::new(address, u16::from_be_bytes([*high, *low])))),
         _ => Err(ProxyHeaderError::Malformed),
     }
 }

@@ -1,21 +1,17 @@
 //! [`Pulse`]: whether every worker still moves its connections on. Each worker's runtime answers a question; one whose
-//! thread is stuck does not. Nothing happens between questions. Must not know who asks.
+//! thread is stuck does not. Nothing happens between questions.
 
+use crate::locks::lock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use tokio::sync::watch;
 
 /// The question, and what each worker answered last.
+#[derive(Default)]
 pub struct Pulse {
     asked: watch::Sender<u64>,
     /// Those of workers that could not be started, or have ended, are gone.
     answers: Mutex<Vec<Weak<AtomicU64>>>,
-}
-
-impl Default for Pulse {
-    fn default() -> Pulse {
-        Pulse { asked: watch::Sender::new(0), answers: Mutex::default() }
-    }
 }
 
 impl Pulse {
@@ -27,7 +23,7 @@ impl Pulse {
     /// Whether all workers answered the last question.
     pub fn is_answered(&self) -> bool {
         let asked = *self.asked.borrow();
-        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let answers = lock(&self.answers);
         answers.iter().filter_map(Weak::upgrade).all(|answer| answer.load(Ordering::Relaxed) == asked)
     }
 
@@ -35,7 +31,7 @@ impl Pulse {
     pub(super) fn answer(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut asked = self.asked.subscribe();
         let answer = Arc::new(AtomicU64::new(*asked.borrow()));
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&answer));
+        lock(&self.answers).push(Arc::downgrade(&answer));
         async move {
             // An error means that nobody asks any more.
             while asked.changed().await.is_ok() {

@@ -1,5 +1,5 @@
-//! [`Scanner`]: finds the end of a request's head while it arrives, and refuses what can be refused before the end: line
-//! ends without a carriage return, folded lines, more than the limits allow. Must not know what a line says.
+//! [`Scanner`]: finds the end of a request's head while it arrives, and refuses what can be refused before the end:
+//! line ends without a carriage return, folded lines, more than the limits allow.
 
 use crate::requests::Mistake;
 use crate::settings::Limits;

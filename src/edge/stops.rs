@@ -1,4 +1,4 @@
-//! [`Stops`]: how the connections of listeners end. Must not know why.
+//! [`Stops`]: how the connections of listeners end.
 
 use pingora_core::server::ShutdownWatch;
 use tokio::sync::watch;

@@ -18,6 +18,22 @@ pub(super) enum Transport {
     Memory(DuplexStream),
 }
 
+/// Octets in both directions.
+trait Duplex: AsyncRead + AsyncWrite + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Duplex for S {}
+
+impl Transport {
+    fn stream(self: Pin<&mut Self>) -> Pin<&mut dyn Duplex> {
+        match self.get_mut() {
+            Transport::Plain(stream) => Pin::new(stream),
+            Transport::Unix(stream) => Pin::new(stream),
+            Transport::Tls(stream) => Pin::new(stream),
+            Transport::Memory(stream) => Pin::new(stream),
+        }
+    }
+}
+
 impl AsRawFd for Transport {
     fn as_raw_fd(&self) -> RawFd {
         match self {
@@ -32,23 +48,13 @@ impl AsRawFd for Transport {
 
 impl AsyncRead for Transport {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Transport::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
-            Transport::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
-            Transport::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
-            Transport::Memory(stream) => Pin::new(stream).poll_read(context, buffer),
-        }
+        self.stream().poll_read(context, buffer)
     }
 }
 
 impl AsyncWrite for Transport {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Transport::Plain(stream) => Pin::new(stream).poll_write(context, octets),
-            Transport::Unix(stream) => Pin::new(stream).poll_write(context, octets),
-            Transport::Tls(stream) => Pin::new(stream).poll_write(context, octets),
-            Transport::Memory(stream) => Pin::new(stream).poll_write(context, octets),
-        }
+        self.stream().poll_write(context, octets)
     }
 
     fn poll_write_vectored(
@@ -56,29 +62,14 @@ impl AsyncWrite for Transport {
         context: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Transport::Plain(stream) => Pin::new(stream).poll_write_vectored(context, parts),
-            Transport::Unix(stream) => Pin::new(stream).poll_write_vectored(context, parts),
-            Transport::Tls(stream) => Pin::new(stream).poll_write_vectored(context, parts),
-            Transport::Memory(stream) => Pin::new(stream).poll_write_vectored(context, parts),
-        }
+        self.stream().poll_write_vectored(context, parts)
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Transport::Plain(stream) => Pin::new(stream).poll_flush(context),
-            Transport::Unix(stream) => Pin::new(stream).poll_flush(context),
-            Transport::Tls(stream) => Pin::new(stream).poll_flush(context),
-            Transport::Memory(stream) => Pin::new(stream).poll_flush(context),
-        }
+        self.stream().poll_flush(context)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Transport::Plain(stream) => Pin::new(stream).poll_shutdown(context),
-            Transport::Unix(stream) => Pin::new(stream).poll_shutdown(context),
-            Transport::Tls(stream) => Pin::new(stream).poll_shutdown(context),
-            Transport::Memory(stream) => Pin::new(stream).poll_shutdown(context),
-        }
+        self.stream().poll_shutdown(context)
     }
 }

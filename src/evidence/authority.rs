@@ -1,10 +1,6 @@
 //! Authorities for timestamps: [`stamp`] asks for those that checkpoints lack. Blocks its thread. Redirects are not followed.
 
-use super::canonical::Hash;
-use super::database::DatabaseError;
-use super::entry::time_text;
-use super::opening::OpenLog;
-use super::timestamp;
+use super::{DatabaseError, Hash, OpenLog, time_text, timestamp};
 use std::io::Read;
 use std::time::{Duration, SystemTime};
 use ureq::tls::{RootCerts, TlsConfig};
@@ -22,28 +18,28 @@ pub enum StampError {
     /// The log cannot be read or written.
     #[error("cannot use the evidence log: {0}")]
     Database(#[from] DatabaseError),
-    /// The authority cannot be asked.
+    /// An authority gives none.
     #[error("{url}: {source}")]
-    Unreachable {
+    Authority {
         /// The authority.
         url: String,
         /// Why.
-        source: Box<ureq::Error>,
+        source: AskError,
     },
+}
+
+/// What came of asking an authority.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// It cannot be asked.
+    #[error(transparent)]
+    Unreachable(#[from] Box<ureq::Error>),
     /// The answer broke off.
-    #[error("{url}: the answer broke off: {source}")]
-    Broken {
-        /// The authority.
-        url: String,
-        /// Why.
-        source: std::io::Error,
-    },
+    #[error("the answer broke off: {0}")]
+    Broken(#[from] std::io::Error),
     /// The answer is no timestamp of what was asked.
-    #[error("{url}: the answer is no timestamp of the checkpoint")]
-    NoStamp {
-        /// The authority.
-        url: String,
-    },
+    #[error("the answer is no timestamp of the checkpoint")]
+    NoStamp,
 }
 
 /// Gets the timestamps that checkpoints of the last days lack. Each authority is asked until it fails once.
@@ -59,16 +55,16 @@ pub fn stamp(log: &mut OpenLog, now: SystemTime) -> Result<(), StampError> {
         }
         match ask(&url, Hash::of(&[note.as_bytes()])) {
             Ok(response) => log.database.write(|log| log.keep_timestamp(number, &url, &response))?,
-            Err(error) => {
-                failed.push(url);
-                first = first.and(Err(error));
+            Err(source) => {
+                failed.push(url.clone());
+                first = first.and(Err(StampError::Authority { url, source }));
             }
         }
     }
     first
 }
 
-fn ask(url: &str, hash: Hash) -> Result<Vec<u8>, StampError> {
+fn ask(url: &str, hash: Hash) -> Result<Vec<u8>, AskError> {
     let agent = ureq::Agent::new_with_config(
         ureq::Agent::config_builder()
             .max_redirects(0)
@@ -79,11 +75,9 @@ fn ask(url: &str, hash: Hash) -> Result<Vec<u8>, StampError> {
             .build(),
     );
     let request = agent.post(url).header("content-type", "application/timestamp-query");
-    let answer = request.send(timestamp::request(hash).as_slice());
-    let answer = answer.map_err(|source| StampError::Unreachable { url: url.to_owned(), source: Box::new(source) })?;
+    let answer = request.send(timestamp::request(hash).as_slice()).map_err(Box::new)?;
     let mut response = Vec::new();
-    let read = answer.into_body().into_reader().take(LARGEST).read_to_end(&mut response);
-    read.map_err(|source| StampError::Broken { url: url.to_owned(), source })?;
+    answer.into_body().into_reader().take(LARGEST).read_to_end(&mut response)?;
     let is_of_it = timestamp::read(&response).is_some_and(|stamp| stamp.hash == hash);
-    if is_of_it { Ok(response) } else { Err(StampError::NoStamp { url: url.to_owned() }) }
+    if is_of_it { Ok(response) } else { Err(AskError::NoStamp) }
 }

@@ -1,12 +1,15 @@
 //! JSON in the one spelling that hashes are made of: keys sorted, no blanks, whole numbers, as RFC 8785 writes them. The main
-//! types are [`Hash`] and the functions [`canonical`] and [`read_canonical`]. Must not know what the values are for.
+//! items are [`Hash`], [`canonical`] and [`read_canonical`].
 
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-/// A SHA-256 sum.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A SHA-256 sum. It is written as hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Hash(pub [u8; 32]);
 
 impl Hash {
@@ -20,6 +23,11 @@ impl Hash {
         Hash(digest.finalize().into())
     }
 
+    /// Its first 16 hexadecimal digits.
+    pub fn short(&self) -> String {
+        hex(&self.0[..8])
+    }
+
     /// Reads 64 lower-case hexadecimal digits.
     pub fn parse(text: &str) -> Option<Hash> {
         Some(Hash(parse_hex(text)?.try_into().ok()?))
@@ -28,6 +36,20 @@ impl Hash {
     /// Reads 32 octets.
     pub fn from_octets(octets: &[u8]) -> Option<Hash> {
         Some(Hash(octets.try_into().ok()?))
+    }
+}
+
+impl TryFrom<String> for Hash {
+    type Error = NotCanonical;
+
+    fn try_from(text: String) -> Result<Hash, NotCanonical> {
+        Hash::parse(&text).ok_or(NotCanonical)
+    }
+}
+
+impl From<Hash> for String {
+    fn from(hash: Hash) -> String {
+        hex(&hash.0)
     }
 }
 
@@ -47,30 +69,28 @@ const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 /// Octets as lower-case hexadecimal digits.
 pub fn hex(octets: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * octets.len());
-    for octet in octets {
-        text.push(char::from(DIGITS[usize::from(octet >> 4)]));
-        text.push(char::from(DIGITS[usize::from(octet & 0xf)]));
-    }
-    text
+    let digits = octets.iter().flat_map(|octet| [octet >> 4, octet & 0xf]);
+    digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
 }
 
 /// Reads what [`hex`] writes. Upper-case digits are another spelling, so they are refused.
 pub fn parse_hex(text: &str) -> Option<Vec<u8>> {
-    let value = |digit: u8| match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
-    };
+    let value = |digit: &u8| DIGITS.iter().position(|known| known == digit);
     let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
-    pairs.iter().map(|[high, low]| Some(value(*high)? << 4 | value(*low)?)).collect()
+    pairs.iter().map(|[high, low]| Some((value(high)? << 4 | value(low)?) as u8)).collect()
 }
 
 /// The one spelling of a value.
-pub fn canonical(value: &Value) -> String {
+pub fn canonical(value: &impl Serialize) -> String {
     let mut text = String::new();
-    write(value, &mut text);
+    // Of numbers, texts, lists and maps with names as keys: this cannot fail.
+    write(&serde_json::to_value(value).unwrap_or_default(), &mut text);
     text
+}
+
+/// The one spelling of a value, as a line.
+pub fn canonical_line(value: &impl Serialize) -> String {
+    canonical(value) + "\n"
 }
 
 fn write(value: &Value, text: &mut String) {
@@ -112,15 +132,18 @@ pub struct NotCanonical;
 /// Reads what [`canonical`] writes, and nothing else. So two texts never stand for one value.
 ///
 /// # Errors
-/// The text is no JSON, or another spelling of it.
-pub fn read_canonical(text: &str) -> Result<Value, NotCanonical> {
+/// The text is no JSON, another spelling of it, or another value.
+pub fn read_canonical<T: DeserializeOwned>(text: &str) -> Result<T, NotCanonical> {
     let value: Value = serde_json::from_str(text).map_err(|_| NotCanonical)?;
-    if canonical(&value) == text { Ok(value) } else { Err(NotCanonical) }
+    if canonical(&value) != text {
+        return Err(NotCanonical);
+    }
+    serde_json::from_value(value).map_err(|_| NotCanonical)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Hash, canonical, read_canonical};
+    use super::{Hash, Value, canonical, read_canonical};
     use serde_json::json;
 
     #[test]
@@ -131,9 +154,9 @@ mod tests {
 
     #[test]
     fn another_spelling_is_refused() {
-        assert!(read_canonical("{\"a\":1}").is_ok());
+        assert!(read_canonical::<Value>("{\"a\":1}").is_ok());
         for other in ["{\"a\": 1}", "{\"a\":1,\"a\":1}", "{\"b\":1,\"a\":1}", "\"\\u0041\"", "1 ", ""] {
-            assert!(read_canonical(other).is_err(), "{other}");
+            assert!(read_canonical::<Value>(other).is_err(), "{other}");
         }
     }
 

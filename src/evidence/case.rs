@@ -1,19 +1,15 @@
 //! A case: what the log says of one crawler on one site in a span of time, as files. [`export`] takes it from the log. It holds
 //! whole spans of three chains, so nothing can be left out of their middle unnoticed.
 
-use super::canonical::{Hash, canonical, hex};
-use super::checkpoint::Head;
-use super::database::{Chain, DatabaseError, EvidenceDatabase};
-use super::documents::{CHAINS, Document, named_proof};
-use super::entry::{ChainName, Entry, time_text};
-use super::keys::Keys;
-use super::merkle;
-use super::opening::OpenLog;
-use super::proofs;
-use super::tar::Files;
-use serde_json::{Value, json};
+use super::canonical::canonical_line;
+use super::database::PersonalValue;
+use super::{
+    CHAINS, Chain, ChainName, DatabaseError, Document, Entry, EvidenceDatabase, Files, Hash, Head, HeadProof, Keys,
+    OpenLog, PersonalLine, Rows, hex, merkle, named_proof, proofs, time_text,
+};
+use serde_json::json;
 use std::collections::BTreeSet;
-use std::fmt::Write;
+use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
 /// Entries that a case may have.
@@ -21,7 +17,7 @@ const MOST_ENTRIES: u64 = 500_000;
 /// So many entries before the span are taken to reach the robots.txt that the crawler was served before it.
 const MOST_BEFORE: u64 = 10_000;
 /// No crawler uses a copy for longer: publications from so long before are part of a case.
-pub const LONGEST_COPY: Duration = Duration::from_secs(32 * 86_400);
+const LONGEST_COPY: Duration = Duration::from_secs(32 * 86_400);
 
 /// What a case is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,9 +39,9 @@ impl CaseSpan {
     }
 
     /// Since when a case has each of them.
-    fn beginnings(&self) -> [SystemTime; 3] {
-        let published_since = self.from.checked_sub(LONGEST_COPY).unwrap_or(SystemTime::UNIX_EPOCH);
-        [self.from, published_since, published_since]
+    pub fn beginnings(from: SystemTime) -> [String; 3] {
+        let published_since = from.checked_sub(LONGEST_COPY).unwrap_or(SystemTime::UNIX_EPOCH);
+        [from, published_since, published_since].map(time_text)
     }
 }
 
@@ -68,7 +64,7 @@ pub enum ExportError {
     /// There is too much.
     #[error("the case would have more than {MOST_ENTRIES} entries; choose a shorter time with --from and --to")]
     TooLarge,
-    /// A checkpoint in the log is none.
+    /// A checkpoint in the log cannot be read.
     #[error("the evidence log is damaged: checkpoint {0} cannot be read")]
     Checkpoint(u64),
     /// The notes about changes of the key do not fit together.
@@ -99,32 +95,34 @@ pub fn export(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<Exp
     let mut files = Files::new();
     let mut put = |path: &str, bytes: Vec<u8>| files.insert(path.to_owned(), bytes);
     let (mut named, mut personal) = (Named::default(), String::new());
-    for ((path, name), (chain, numbers)) in CHAINS.iter().zip(&names).zip(&spans) {
-        put(path, chain_text(database, *chain, numbers.clone(), &mut named)?.into_bytes());
-        write_personal(database, name, (*chain, numbers.clone()), &mut personal)?;
+    for ((path, name), span) in CHAINS.iter().zip(&names).zip(&spans) {
+        put(path, chain_text(database, span, &mut named)?.into_bytes());
+        personal.push_str(&personal_text(database, name, span)?);
     }
     let (chain, numbers) = &spans[0];
-    let earlier = proofs::earlier(database, *chain, named.proofs.range(..numbers.start), &mut named.documents)?;
-    for number in &earlier.numbers {
-        write_personal(database, &names[0], (*chain, *number..number + 1), &mut personal)?;
+    let earlier: Vec<u64> = named.proofs.range(..numbers.start).copied().collect();
+    let mut proofs = String::new();
+    for number in earlier {
+        let span = (*chain, number..number + 1);
+        proofs.push_str(&chain_text(database, &span, &mut named)?);
+        personal.push_str(&personal_text(database, &names[0], &span)?);
     }
-    put(proofs::FILE, earlier.text.into_bytes());
+    put(proofs::FILE, proofs.into_bytes());
     put("personal.jsonl", personal.into_bytes());
     let about = json!({
         "crawler": span.crawler, "site": span.site, "from": time_text(span.from), "to": time_text(span.to),
         "log": key.name(), "made": time_text(now), "software": concat!("crawlgate ", env!("CARGO_PKG_VERSION")),
         "format": 1,
     });
-    put("case.json", format!("{}\n", canonical(&about)).into_bytes());
+    put("case.json", canonical_line(&about).into_bytes());
     put("key.vkey", format!("{}\n", key.line()).into_bytes());
     put("key.pem", key.pem().into_bytes());
     for (number, note) in (1..).zip(database.key_notes()?) {
         put(&format!("keys/{number:06}.note"), note.into_bytes());
     }
     for (number, note) in checkpoints {
-        let heads = database.heads(number)?;
-        let paths = format!("{}\n", canonical(&paths(&heads, &names)));
-        put(&format!("checkpoints/{number:06}.json"), paths.into_bytes());
+        let proofs = canonical_line(&head_proofs(&database.heads(number)?, &names));
+        put(&format!("checkpoints/{number:06}.json"), proofs.into_bytes());
         put(&format!("checkpoints/{number:06}.note"), note.into_bytes());
         for (place, (_, response)) in database.timestamps(number)?.into_iter().enumerate() {
             put(&format!("timestamps/{number:06}-{place}.tsr"), response);
@@ -144,16 +142,14 @@ pub fn nothing(database: &EvidenceDatabase, span: &CaseSpan) -> ExportError {
         Ok(known) => known,
         Err(error) => return error.into(),
     };
-    let known: BTreeSet<String> = known
-        .into_iter()
-        .filter(|chain| !chain.head.chain.crawler.is_empty())
-        .map(|chain| format!("{} on {}", chain.head.chain.crawler, chain.head.chain.site))
-        .collect();
+    let names = known.into_iter().map(|chain| chain.head.chain).filter(|name| !name.crawler.is_empty());
+    let known: BTreeSet<String> = names.map(|name| format!("{} on {}", name.crawler, name.site)).collect();
     let known = if known.is_empty() { "nothing".to_owned() } else { Vec::from_iter(known).join(", ") };
     ExportError::Nothing { crawler: span.crawler.clone(), site: span.site.clone(), known }
 }
 
-/// The checkpoints of a span, the last of which is not before its end. It is made now if there is none.
+/// The checkpoints of a span. The last one is not from before the end of the span: if the log has no such checkpoint, it is made
+/// now.
 ///
 /// # Errors
 /// The log cannot be read or written.
@@ -180,17 +176,17 @@ fn lacks_beginning(
     span: &CaseSpan,
     names: &[ChainName; 3],
 ) -> Result<bool, DatabaseError> {
-    for (name, since) in names.iter().zip(span.beginnings()) {
+    for (name, since) in names.iter().zip(CaseSpan::beginnings(span.from)) {
         let Some(chain) = database.chain(name)? else { continue };
-        if chain.first > 0 && database.first_since(chain.id, &time_text(since))? == Some(chain.first) {
+        if chain.first > 0 && database.first_since(chain.id, &since)? == Some(chain.first) {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-/// The part of each chain that a case has: row and numbers. A chain that is not there yet has none.
-type Spans = [(i64, std::ops::Range<u64>); 3];
+/// The part of a chain that a case has: row and numbers. A chain that is not there yet has none.
+type Part = (i64, Range<u64>);
 
 /// The parts, and whether the crawler did anything in this time. Each part begins with an entry from before its time, if the log
 /// has one: so it shows that its beginning was not cut off.
@@ -199,13 +195,15 @@ fn spans(
     span: &CaseSpan,
     names: &[ChainName; 3],
     heads: &[Head],
-) -> Result<(Spans, bool), ExportError> {
+) -> Result<([Part; 3], bool), ExportError> {
     let (mut found, mut has_crawler) = ([(0, 0..0), (0, 0..0), (0, 0..0)], false);
-    for (place, (kind, since)) in ["served", "published", "start"].into_iter().zip(span.beginnings()).enumerate() {
+    for (place, (kind, since)) in
+        ["served", "published", "start"].into_iter().zip(CaseSpan::beginnings(span.from)).enumerate()
+    {
         let head = heads.iter().find(|head| head.chain == names[place]);
         let (Some(head), Some(chain)) = (head, database.chain(&names[place])?) else { continue };
         let Chain { id, first, .. } = chain;
-        let begins = database.first_since(id, &time_text(since))?.unwrap_or(head.entries).min(head.entries);
+        let begins = database.first_since(id, &since)?.unwrap_or(head.entries).min(head.entries);
         if place == 0 {
             has_crawler =
                 begins < head.entries && database.first_since(id, &time_text(span.to))?.is_none_or(|end| end > begins);
@@ -226,51 +224,36 @@ struct Named {
     proofs: BTreeSet<u64>,
 }
 
-/// The lines of a span of a chain; `named` gets what they name.
-fn chain_text(
-    database: &EvidenceDatabase,
-    chain: i64,
-    numbers: std::ops::Range<u64>,
-    named: &mut Named,
-) -> Result<String, DatabaseError> {
+/// The lines of a part of a chain; `named` gets what they name.
+fn chain_text(database: &EvidenceDatabase, part: &Part, named: &mut Named) -> Result<String, DatabaseError> {
     let mut text = String::new();
-    database.lines::<DatabaseError>(chain, numbers, |line| {
+    database.lines(part.0, part.1.clone(), |line| {
         if let Some(entry) = Entry::read(line) {
             named.documents.extend(Document::all_of(&entry));
             named.proofs.extend(named_proof(&entry).map(|(number, _)| number));
         }
         text.push_str(line);
         text.push('\n');
-        Ok(())
     })?;
     Ok(text)
 }
 
-/// The personal values of a span of a chain, a line each.
-fn write_personal(
-    database: &EvidenceDatabase,
-    name: &ChainName,
-    (chain, numbers): (i64, std::ops::Range<u64>),
-    text: &mut String,
-) -> Result<(), DatabaseError> {
-    for value in database.personal(chain, numbers)? {
-        let (number, field, salt) = (value.number, value.name, hex(&value.salt));
-        let line = json!({"chain": name.value(), "name": field, "number": number, "salt": salt, "value": value.value});
-        let _ = writeln!(text, "{}", canonical(&line));
-    }
-    Ok(())
+/// The personal values of a part of a chain, a line each.
+fn personal_text(database: &EvidenceDatabase, chain: &ChainName, part: &Part) -> Result<String, DatabaseError> {
+    let values = database.personal(part.0, part.1.clone())?.into_iter();
+    let line = |PersonalValue { number, name, salt, value }| {
+        canonical_line(&PersonalLine { chain: chain.clone(), number, name, salt: hex(&salt), value })
+    };
+    Ok(values.map(line).collect())
 }
 
 /// The paths that prove the heads of some chains.
-fn paths(heads: &[Head], names: &[ChainName]) -> Value {
+fn head_proofs(heads: &[Head], names: &[ChainName]) -> Vec<HeadProof> {
     let leaves: Vec<Hash> = heads.iter().map(Head::leaf).collect();
     let of = |name: &ChainName| {
         let place = heads.iter().position(|head| head.chain == *name)?;
-        let path: Vec<String> = merkle::path(&leaves, place).iter().map(Hash::to_string).collect();
-        let Head { entries, hash, .. } = &heads[place];
-        Some(json!({
-            "chain": name.value(), "entries": entries, "head": hash.to_string(), "place": place, "path": path,
-        }))
+        let Head { chain, entries, hash: head } = heads[place].clone();
+        Some(HeadProof { chain, entries, head, place, path: merkle::path(&leaves, place) })
     };
-    Value::from(names.iter().filter_map(of).collect::<Vec<_>>())
+    names.iter().filter_map(of).collect()
 }

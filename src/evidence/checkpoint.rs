@@ -1,35 +1,44 @@
 //! [`Checkpoint`]: the heads of all chains at a moment, as C2SP `tlog-checkpoint` writes it: origin, number of leaves, root. Three
 //! lines follow: its number, the hash of the checkpoint before it, and its time. Each leaf is the [`Head`] of a chain.
 
-use super::canonical::{Hash, canonical};
-use super::entry::ChainName;
-use super::merkle;
+use super::{ChainName, Hash, canonical, merkle};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 
 /// The head of a chain.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Head {
     /// The chain.
     pub chain: ChainName,
     /// How many entries it has had.
     pub entries: u64,
     /// The hash of the last one.
+    #[serde(rename = "head")]
     pub hash: Hash,
 }
 
 impl Head {
-    /// The octets of the leaf.
-    pub fn text(&self) -> String {
-        let Head { chain, entries, hash } = self;
-        canonical(&json!({"chain": chain.value(), "entries": entries, "head": hash.to_string()}))
-    }
-
     /// The leaf.
     pub fn leaf(&self) -> Hash {
-        merkle::leaf(self.text().as_bytes())
+        merkle::leaf(canonical(self).as_bytes())
     }
+}
+
+/// A head with the path that proves it, as it stands in a case.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeadProof {
+    /// See [`Head::chain`].
+    pub chain: ChainName,
+    /// See [`Head::entries`].
+    pub entries: u64,
+    /// See [`Head::hash`].
+    pub head: Hash,
+    /// The place of the leaf.
+    pub place: usize,
+    /// The path to the root.
+    pub path: Vec<Hash>,
 }
 
 /// What is signed.

@@ -1,10 +1,8 @@
 //! What commands do with the log beside exports: [`rotate_key`], [`forget`] and [`status`]. The running crawlgate may write it meanwhile.
 
-use super::database::{DatabaseError, Record};
-use super::entry::{ChainName, time_text};
 use super::keys::change_note;
-use super::note::{NoteError, VerifyKey};
-use super::opening::{OpenLog, read_key, write_next_key};
+use super::opening::write_next_key;
+use super::{Chain, ChainName, DatabaseError, Head, NoteError, OpenLog, Rows, VerifyKey, read_key, time_text};
 use serde::Serialize;
 use serde_json::json;
 use std::net::IpAddr;
@@ -37,9 +35,7 @@ pub fn rotate_key(directory: &Path, log: &mut OpenLog, now: SystemTime) -> Resul
     log.database.write(|writing| {
         let from = writing.checkpoint(&log.key, &moment)? + 1;
         writing.change_key(&key.line(), |number| change_note((number, from), &log.key, &fresh, &moment))?;
-        let data = json!({"key": key.line(), "from": from}).as_object().cloned().unwrap_or_default();
-        writing.append(&ChainName::of_log(), Record { kind: "key", data, ..Record::default() }, &moment)?;
-        Ok(())
+        writing.note("key", json!({"key": key.line(), "from": from}), &moment)
     })?;
     log.key = read_key(directory, key.name(), Some(&key.line())).unwrap_or(fresh);
     Ok(key)
@@ -65,10 +61,7 @@ pub fn forget(
         after = *last;
         forgotten += log.database.write(|writing| {
             let forgotten = writing.forget(&entries)?;
-            let data = json!({"reason": "withdrawn", "entries": forgotten});
-            let data = data.as_object().cloned().unwrap_or_default();
-            let record = Record { kind: "gap", data, ..Record::default() };
-            writing.append(&ChainName::of_log(), record, &time_text(now))?;
+            writing.note("gap", json!({"reason": "withdrawn", "entries": forgotten}), &time_text(now))?;
             Ok(forgotten)
         })?;
     }
@@ -111,24 +104,17 @@ pub struct ChainStatus {
 /// # Errors
 /// The log cannot be read.
 pub fn status(log: &OpenLog) -> Result<LogStatus, DatabaseError> {
-    let mut chains: Vec<ChainStatus> = log
-        .database
-        .chains()?
-        .into_iter()
-        .map(|chain| ChainStatus {
-            site: chain.head.chain.site,
-            crawler: chain.head.chain.crawler,
-            entries: chain.head.entries,
-            first: chain.first,
-            last: chain.time,
-        })
-        .collect();
-    chains.sort_by(|one, other| (&one.site, &one.crawler).cmp(&(&other.site, &other.crawler)));
+    let mut chains = log.database.chains()?;
+    chains.sort_by(|one, other| one.head.chain.cmp(&other.head.chain));
+    let chains = chains.into_iter().map(|Chain { first, head, time: last, .. }| {
+        let Head { chain: ChainName { site, crawler }, entries, .. } = head;
+        ChainStatus { site, crawler, entries, first, last }
+    });
     Ok(LogStatus {
         key: log.key.verify_key().line(),
         complete_until: log.state.committed.clone(),
         octets: log.database.octets()?,
         last_checkpoint: log.database.last_checkpoint()?.map(|(number, time, _)| (number, time)),
-        chains,
+        chains: chains.collect(),
     })
 }

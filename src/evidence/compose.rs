@@ -2,15 +2,12 @@
 //! opened; of another machine, the case that was exported there is taken whole ([`read_joined`]): a log is never copied, because
 //! the copy would sign other checkpoints than the log itself.
 
-use super::case::{CaseSpan, ExportError, export, nothing};
-use super::examine::examine;
-use super::findings::CaseFindings;
-use super::manifest;
-use super::note::VerifyKey;
-use super::opening::OpenLog;
-use super::parts::{REPORT, Stray, join, split};
-use super::report;
-use super::tar::{self, Files, NotAnArchive};
+use super::case::{export, nothing};
+use super::parts::{REPORT, join};
+use super::{
+    CaseFindings, CaseSpan, ExportError, Files, NotAnArchive, OpenLog, Stray, VerifyKey, examine, manifest,
+    named_twice, report, split, tar,
+};
 use std::time::SystemTime;
 
 /// Why there is no case.
@@ -39,7 +36,8 @@ pub struct Joined {
     key: VerifyKey,
 }
 
-/// The logs of a case that was exported elsewhere. Their keys are taken from the case: whoever verifies it has their own.
+/// The logs of a case that was exported elsewhere. Their keys are taken from the case. A third party that verifies the case uses
+/// the keys that it got from the operator.
 ///
 /// # Errors
 /// The file is no case.
@@ -88,16 +86,16 @@ pub fn write_case(
 
 /// Different logs of one crawler on one site.
 fn are_of_one_case(findings: &CaseFindings) -> Result<(), ComposeError> {
-    for (place, log) in findings.logs.iter().enumerate() {
-        let first = &findings.logs[0];
+    let Some(first) = findings.logs.first() else { return Ok(()) };
+    for log in &findings.logs {
         if (&log.site, &log.crawler) != (&first.site, &first.crawler) {
             let other =
                 format!("one is about {} on {}, one about {} on {}", first.crawler, first.site, log.crawler, log.site);
             return Err(ComposeError::Other(other));
         }
-        if findings.logs[..place].iter().any(|before| before.log == log.log) {
-            return Err(ComposeError::Other(format!("the log {} is there twice", log.log)));
-        }
     }
-    Ok(())
+    match named_twice(&findings.logs) {
+        Some(log) => Err(ComposeError::Other(format!("the log {log} is there twice"))),
+        None => Ok(()),
+    }
 }

@@ -1,25 +1,22 @@
 //! The file `evidence.db`: chains, entries, personal values, documents and checkpoints. The main type is [`EvidenceDatabase`]. A
-//! transaction reads the heads of the chains that it writes, so the running crawlgate and a command may both write. Must not
-//! know threads.
+//! transaction reads the heads of the chains that it writes, so the running crawlgate and a command may both write.
 
 mod deletion;
 mod rows;
 mod writing;
 
-use super::canonical::Hash;
-use super::checkpoint::Head;
-use super::entry::ChainName;
-use super::personal::NoRandom;
-use rows::{chain, chains, changed_key, last_checkpoint};
-use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, params};
+use super::{ChainName, Hash, Head, NoRandom};
+use rows::{all, first};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
 use std::fs;
+use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
 #[cfg(test)]
 pub use deletion::Deletion;
-pub use rows::Chain;
+pub use rows::{Chain, Rows};
 pub use writing::{Appended, ProofRecord, Record, Writing};
 
 /// The name of the file.
@@ -73,9 +70,9 @@ pub struct LogState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunEnd {
     /// It stopped.
-    Stopped,
+    Stopped = 1,
     /// Another process took its place.
-    HandedOver,
+    HandedOver = 2,
 }
 
 impl RunEnd {
@@ -104,6 +101,12 @@ pub struct PersonalValue {
 /// The open file.
 pub struct EvidenceDatabase {
     connection: Connection,
+}
+
+impl Rows for EvidenceDatabase {
+    fn connection(&self) -> &Connection {
+        &self.connection
+    }
 }
 
 impl EvidenceDatabase {
@@ -141,15 +144,14 @@ impl EvidenceDatabase {
     /// # Errors
     /// The file cannot be read.
     pub fn state(&self) -> Result<Option<LogState>, DatabaseError> {
-        let row = self.connection.query_row("SELECT id, runs, committed, clean FROM log", [], |row| {
+        first(&self.connection, "SELECT id, runs, committed, clean FROM log", [], |row| {
             let end = match row.get(3)? {
                 0u8 => None,
                 1 => Some(RunEnd::Stopped),
                 _ => Some(RunEnd::HandedOver),
             };
             Ok(LogState { id: row.get(0)?, runs: row.get(1)?, committed: row.get(2)?, end })
-        });
-        Ok(row.optional()?)
+        })
     }
 
     /// One transaction.
@@ -161,7 +163,7 @@ impl EvidenceDatabase {
         work: impl FnOnce(&Writing<'_>) -> Result<T, DatabaseError>,
     ) -> Result<T, DatabaseError> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let done = work(&Writing::new(&transaction))?;
+        let done = work(&Writing(&transaction))?;
         transaction.commit()?;
         Ok(done)
     }
@@ -176,29 +178,13 @@ impl EvidenceDatabase {
         Ok(used * number("PRAGMA page_size")?)
     }
 
-    /// A chain.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn chain(&self, name: &ChainName) -> Result<Option<Chain>, DatabaseError> {
-        chain(&self.connection, name)
-    }
-
-    /// All chains.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn chains(&self) -> Result<Vec<Chain>, DatabaseError> {
-        chains(&self.connection)
-    }
-
     /// The number of the first entry of a chain at or after a moment, if there is one.
     ///
     /// # Errors
     /// The file cannot be read.
     pub fn first_since(&self, chain: i64, time: &str) -> Result<Option<u64>, DatabaseError> {
         let query = "SELECT number FROM entries WHERE chain = ?1 AND time >= ?2 ORDER BY time, number LIMIT 1";
-        Ok(self.connection.query_row(query, params![chain, time], |row| row.get(0)).optional()?)
+        first(&self.connection, query, params![chain, time], |row| row.get(0))
     }
 
     /// The last entry of a kind before a number.
@@ -207,25 +193,19 @@ impl EvidenceDatabase {
     /// The file cannot be read.
     pub fn last_before(&self, chain: i64, kind: &str, number: u64) -> Result<Option<u64>, DatabaseError> {
         let query = "SELECT max(number) FROM entries WHERE chain = ?1 AND kind = ?2 AND number < ?3";
-        Ok(self.connection.query_row(query, params![chain, kind, number], |row| row.get(0))?)
+        Ok(first(&self.connection, query, params![chain, kind, number], |row| row.get(0))?.flatten())
     }
 
     /// Lines of a chain, from one number up to another one, which is not among them.
     ///
     /// # Errors
-    /// The file cannot be read, or reading a line failed.
-    pub fn lines<E: From<DatabaseError>>(
-        &self,
-        chain: i64,
-        span: std::ops::Range<u64>,
-        mut each: impl FnMut(&str) -> Result<(), E>,
-    ) -> Result<(), E> {
+    /// The file cannot be read.
+    pub fn lines(&self, chain: i64, span: Range<u64>, mut each: impl FnMut(&str)) -> Result<(), DatabaseError> {
         let query = "SELECT line FROM entries WHERE chain = ?1 AND number >= ?2 AND number < ?3 ORDER BY number";
-        let mut statement = self.connection.prepare(query).map_err(DatabaseError::from)?;
-        let mut rows = statement.query(params![chain, span.start, span.end]).map_err(DatabaseError::from)?;
-        while let Some(row) = rows.next().map_err(DatabaseError::from)? {
-            let line: String = row.get(0).map_err(DatabaseError::from)?;
-            each(&line)?;
+        let mut statement = self.connection.prepare(query)?;
+        let mut rows = statement.query(params![chain, span.start, span.end])?;
+        while let Some(row) = rows.next()? {
+            each(&row.get::<_, String>(0)?);
         }
         Ok(())
     }
@@ -234,14 +214,12 @@ impl EvidenceDatabase {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn personal(&self, chain: i64, span: std::ops::Range<u64>) -> Result<Vec<PersonalValue>, DatabaseError> {
+    pub fn personal(&self, chain: i64, span: Range<u64>) -> Result<Vec<PersonalValue>, DatabaseError> {
         let query = "SELECT number, name, salt, value FROM personal WHERE chain = ?1 AND number >= ?2 AND number < ?3 \
                      ORDER BY number, name";
-        let mut statement = self.connection.prepare(query)?;
-        let rows = statement.query_map(params![chain, span.start, span.end], |row| {
+        all(&self.connection, query, params![chain, span.start, span.end], |row| {
             Ok(PersonalValue { number: row.get(0)?, name: row.get(1)?, salt: row.get(2)?, value: row.get(3)? })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        })
     }
 
     /// A document.
@@ -250,7 +228,7 @@ impl EvidenceDatabase {
     /// The file cannot be read.
     pub fn document(&self, hash: Hash) -> Result<Option<Vec<u8>>, DatabaseError> {
         let query = "SELECT bytes FROM documents WHERE sha256 = ?1";
-        Ok(self.connection.query_row(query, [hash.0.as_slice()], |row| row.get(0)).optional()?)
+        first(&self.connection, query, [hash.0], |row| row.get(0))
     }
 
     /// The signed notes of the checkpoints that were made in a span of time, the last one before it and the first one after
@@ -262,17 +240,7 @@ impl EvidenceDatabase {
         let query = "SELECT number, note FROM checkpoints WHERE number >= coalesce((SELECT max(number) FROM checkpoints WHERE \
                      time < ?1), 0) AND number <= coalesce((SELECT min(number) FROM checkpoints WHERE time >= ?2), (SELECT \
                      max(number) FROM checkpoints)) ORDER BY number";
-        let mut statement = self.connection.prepare(query)?;
-        let rows = statement.query_map([from, to], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(rows.collect::<Result<_, _>>()?)
-    }
-
-    /// The last checkpoint: its number, its time, its signed note.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn last_checkpoint(&self) -> Result<Option<(u64, String, String)>, DatabaseError> {
-        last_checkpoint(&self.connection)
+        all(&self.connection, query, [from, to], |row| row.try_into())
     }
 
     /// The notes about changes of the key.
@@ -280,17 +248,7 @@ impl EvidenceDatabase {
     /// # Errors
     /// The file cannot be read.
     pub fn key_notes(&self) -> Result<Vec<String>, DatabaseError> {
-        let mut statement = self.connection.prepare("SELECT note FROM keys ORDER BY number")?;
-        let rows = statement.query_map([], |row| row.get(0))?;
-        Ok(rows.collect::<Result<_, _>>()?)
-    }
-
-    /// The public key that signs now, if the key was ever changed.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn changed_key(&self) -> Result<Option<String>, DatabaseError> {
-        changed_key(&self.connection)
+        all(&self.connection, "SELECT note FROM keys ORDER BY number", [], |row| row.get(0))
     }
 
     /// The heads that a checkpoint covers, in their order.
@@ -300,18 +258,10 @@ impl EvidenceDatabase {
     pub fn heads(&self, checkpoint: u64) -> Result<Vec<Head>, DatabaseError> {
         let query = "SELECT site, crawler, heads.entries, hash FROM heads JOIN chains ON chains.id = heads.chain WHERE \
                      checkpoint = ?1 ORDER BY place";
-        let mut statement = self.connection.prepare(query)?;
-        let rows = statement.query_map([checkpoint], |row| {
+        all(&self.connection, query, [checkpoint], |row| {
             let chain = ChainName { site: row.get(0)?, crawler: row.get(1)? };
-            Ok((chain, row.get(2)?, row.get::<_, Vec<u8>>(3)?))
-        })?;
-        let mut heads = Vec::new();
-        for row in rows {
-            let (chain, entries, hash) = row?;
-            let hash = Hash::from_octets(&hash).ok_or(DatabaseError::Damaged("a head has no hash"))?;
-            heads.push(Head { chain, entries, hash });
-        }
-        Ok(heads)
+            Ok(Head { chain, entries: row.get(2)?, hash: Hash(row.get(3)?) })
+        })
     }
 
     /// Timestamps of a checkpoint, by their authority.
@@ -320,9 +270,7 @@ impl EvidenceDatabase {
     /// The file cannot be read.
     pub fn timestamps(&self, checkpoint: u64) -> Result<Vec<(String, Vec<u8>)>, DatabaseError> {
         let query = "SELECT authority, response FROM timestamps WHERE checkpoint = ?1 ORDER BY authority";
-        let mut statement = self.connection.prepare(query)?;
-        let rows = statement.query_map([checkpoint], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        all(&self.connection, query, [checkpoint], |row| row.try_into())
     }
 
     /// Checkpoints since a moment that lack the timestamp of an authority: number, note, authority.
@@ -332,9 +280,7 @@ impl EvidenceDatabase {
     pub fn unstamped(&self, since: &str) -> Result<Vec<(u64, String, String)>, DatabaseError> {
         let query = "SELECT number, note, url FROM checkpoints JOIN authorities WHERE time >= ?1 AND NOT EXISTS (SELECT 1 FROM \
                      timestamps WHERE checkpoint = number AND authority = url) ORDER BY number DESC, url";
-        let mut statement = self.connection.prepare(query)?;
-        let rows = statement.query_map([since], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        all(&self.connection, query, [since], |row| row.try_into())
     }
 
     /// Empties the write-ahead log, so that what was deleted is in no file.

@@ -1,7 +1,6 @@
-//! What entries name: robots.txt files, lists and proofs, and where these stand in a case. Must not know where they are kept.
+//! What entries name: robots.txt files, lists and proofs, and where these stand in a case.
 
-use super::canonical::Hash;
-use super::entry::Entry;
+use super::{Entry, Hash};
 use serde_json::Value;
 
 /// The files of the three chains.
@@ -41,9 +40,8 @@ pub fn named_documents(entry: &Entry) -> Vec<Hash> {
 
 /// The lists that a proof names: where each is published, and its SHA-256.
 pub fn named_lists(entry: &Entry) -> Vec<(&str, Hash)> {
-    let lists = entry.data.get("lists").and_then(Value::as_array);
-    let named = |list: &'_ Value| Hash::parse(list.get("sha256")?.as_str()?);
-    let lists = lists.into_iter().flatten();
+    let lists = entry.data.get("lists").and_then(Value::as_array).into_iter().flatten();
+    let named = |list: &Value| Hash::parse(list.get("sha256")?.as_str()?);
     lists.filter_map(|list| Some((list.get("source")?.as_str()?, named(list)?))).collect()
 }
 

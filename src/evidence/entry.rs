@@ -1,13 +1,15 @@
 //! [`Entry`]: one line of a chain, and [`read_chain`], which reads a span of a chain and finds what was changed. A line is
-//! canonical JSON; its SHA-256 stands in the next line as `previous`. Must not know where lines are kept.
+//! canonical JSON; its SHA-256 stands in the next line as `previous`.
 
-use super::canonical::{Hash, canonical};
-use serde_json::{Map, Value, json};
+use super::{Hash, canonical};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 /// Which chain.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ChainName {
     /// The site; empty for the chain of the log itself.
     pub site: String,
@@ -18,27 +20,22 @@ pub struct ChainName {
 impl ChainName {
     /// The chain that says when crawlgate ran, and what the log lacks.
     pub fn of_log() -> ChainName {
-        ChainName { site: String::new(), crawler: String::new() }
+        ChainName::default()
     }
 
     /// The publications of a site.
     pub fn of_site(site: &str) -> ChainName {
-        ChainName { site: site.to_owned(), crawler: String::new() }
+        ChainName::of_crawler(site, "")
     }
 
     /// What a crawler did on a site.
     pub fn of_crawler(site: &str, crawler: &str) -> ChainName {
         ChainName { site: site.to_owned(), crawler: crawler.to_owned() }
     }
-
-    /// As it stands in entries and proofs.
-    pub fn value(&self) -> Value {
-        json!({"crawler": self.crawler, "site": self.site})
-    }
 }
 
 /// One entry.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// Its chain.
     pub chain: ChainName,
@@ -61,44 +58,29 @@ pub struct Entry {
 impl Entry {
     /// The line.
     pub fn line(&self) -> String {
-        let personal: Map<String, Value> =
-            self.personal.iter().map(|(name, hash)| (name.clone(), hash.to_string().into())).collect();
-        canonical(&json!({
-            "chain": self.chain.value(),
-            "data": self.data,
-            "kind": self.kind,
-            "log": self.log,
-            "number": self.number,
-            "personal": personal,
-            "previous": self.previous.to_string(),
-            "time": self.time,
-        }))
+        canonical(self)
     }
 
     /// Reads a line. Only the line that [`Entry::line`] writes is one.
     pub fn read(line: &str) -> Option<Entry> {
-        let value: Value = serde_json::from_str(line).ok()?;
-        let text = |value: &Value, name: &str| value.get(name)?.as_str().map(str::to_owned);
-        let chain = value.get("chain")?;
-        let commitments = value.get("personal")?.as_object()?.iter();
-        let personal = commitments.map(|(name, hash)| Some((name.clone(), Hash::parse(hash.as_str()?)?)));
-        let entry = Entry {
-            chain: ChainName { site: text(chain, "site")?, crawler: text(chain, "crawler")? },
-            log: text(&value, "log")?,
-            number: value.get("number")?.as_u64()?,
-            previous: Hash::parse(value.get("previous")?.as_str()?)?,
-            time: text(&value, "time").filter(|time| is_time(time))?,
-            kind: text(&value, "kind")?,
-            data: value.get("data")?.as_object()?.clone(),
-            personal: personal.collect::<Option<_>>()?,
-        };
+        let entry: Entry = serde_json::from_str(line).ok()?;
         // Another spelling, or a field that this version does not know, would be lost here.
-        (entry.line() == line).then_some(entry)
+        (parse_time(&entry.time).is_some() && entry.line() == line).then_some(entry)
     }
 
     /// A text of what it says.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.data.get(name)?.as_str()
+    }
+
+    /// The same, empty where there is none.
+    pub fn said(&self, name: &str) -> String {
+        self.text(name).unwrap_or_default().to_owned()
+    }
+
+    /// A number of what it says, 0 where there is none.
+    pub fn number_of(&self, name: &str) -> u64 {
+        self.data.get(name).and_then(Value::as_u64).unwrap_or_default()
     }
 
     /// A list of texts of what it says.
@@ -118,14 +100,10 @@ pub fn time_text(time: SystemTime) -> String {
     chrono::DateTime::<chrono::Utc>::from(time).to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
 }
 
-/// Whether this is a moment as entries write it.
-fn is_time(text: &str) -> bool {
-    let shape = b"dddd-dd-ddTdd:dd:dd.dddZ";
-    text.len() == shape.len()
-        && text.bytes().zip(shape).all(|(octet, wanted)| match wanted {
-            b'd' => octet.is_ascii_digit(),
-            other => octet == *other,
-        })
+/// Reads a moment as entries write it.
+pub fn parse_time(text: &str) -> Option<SystemTime> {
+    let time = SystemTime::from(chrono::DateTime::parse_from_rfc3339(text).ok()?);
+    (time_text(time) == text).then_some(time)
 }
 
 /// An entry with the hash of its line.
@@ -199,6 +177,7 @@ pub fn read_chain(text: &str) -> Result<Vec<Link>, ChainFault> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use serde_json::json;
 
     /// A chain of so many entries as a text.
     fn chain(entries: u64) -> String {

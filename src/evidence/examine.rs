@@ -1,25 +1,17 @@
-//! The check of the logs of a case: [`examine`] needs their files and public keys, and nothing else. Each fault is a sentence. A
-//! forged manifest helps nobody: every check stands on a signed checkpoint.
+//! The check of the logs of a case: [`examine`] needs their files and public keys, and nothing else. Each fault is a sentence.
+//! No check rests on the manifest: each rests on a signed checkpoint.
 
-use super::beginnings::{Covered, check_beginnings};
-use super::canonical::{Hash, canonical, parse_hex, read_canonical};
-use super::case::CaseSpan;
-use super::checkpoint::{Checkpoint, Head};
-use super::documents::{CHAINS, Document};
-use super::entry::{ChainName, Entry, Link, hash_of, read_chain};
-use super::findings::Findings;
-use super::judging::RobotsFiles;
-use super::keys::{Keys, KeysFault};
-use super::merkle;
-use super::note::VerifyKey;
+use super::canonical::{parse_hex, read_canonical};
+use super::entry::{parse_time, read_chain};
+use super::keys::KeysFault;
 use super::openssl::UNCHECKED;
-use super::personal::{Personal, PersonalKey, commitment};
-use super::proofs;
 use super::requests::{AllLogs, tell};
-use super::tar::Files;
-use super::timestamp;
-use serde_json::Value;
-use std::collections::BTreeMap;
+use super::{
+    CHAINS, CaseSpan, ChainName, Checkpoint, Document, Entry, Files, Findings, Hash, Head, HeadProof, Keys, Link,
+    Personal, PersonalLine, RobotsFiles, VerifyKey, commitment, hash_of, merkle, proofs, timestamp,
+};
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A checkpoint of the case, with the heads that it proves.
 struct Proven {
@@ -28,6 +20,7 @@ struct Proven {
 }
 
 /// A log of a case whose structure was checked.
+#[derive(Default)]
 struct Checked {
     chains: [Vec<Link>; 3],
     /// Proofs that are older than the span.
@@ -54,13 +47,7 @@ pub fn examine(logs: &[(&Files, &VerifyKey)]) -> Vec<Findings> {
 /// Checks the structure of a log: keys, hashes, numbers, times, and that all files are those that entries name.
 fn check(files: &Files, key: &VerifyKey) -> Checked {
     let mut findings = Findings::default();
-    let nothing = |findings| Checked {
-        chains: [Vec::new(), Vec::new(), Vec::new()],
-        earlier: Vec::new(),
-        personal: Personal::new(),
-        robots: BTreeMap::new(),
-        findings,
-    };
+    let nothing = |findings| Checked { findings, ..Checked::default() };
     let Some(about) = about(files) else {
         findings.faults.push("case.json cannot be read".into());
         return nothing(findings);
@@ -85,7 +72,7 @@ fn check(files: &Files, key: &VerifyKey) -> Checked {
     for ((chain, name), file) in chains.iter().zip(&names).zip(CHAINS) {
         check_heads(chain, name, &checkpoints, file, &mut findings);
     }
-    check_beginnings(&chains, &covered(&checkpoints, &names), &mut findings);
+    check_beginnings(&chains, &names, &checkpoints, &mut findings);
     timestamps(files, &checkpoints, &mut findings);
     let earlier = proofs::read_earlier(files, &chains[0], &mut findings);
     let entries = || chains.iter().flatten().chain(&earlier);
@@ -122,9 +109,8 @@ pub fn keys(files: &Files, trusted: &VerifyKey) -> Result<Keys, KeysFault> {
     Keys::read(trusted, notes.map(|(_, note)| std::str::from_utf8(note).unwrap_or_default()))
 }
 
-fn about(files: &Files) -> Option<Value> {
-    let text = std::str::from_utf8(files.get("case.json")?).ok()?;
-    read_canonical(text.strip_suffix('\n')?).ok()
+fn about(files: &Files) -> Option<Map<String, Value>> {
+    read_canonical(text_of(files, "case.json")?.strip_suffix('\n')?).ok()
 }
 
 fn text_of<'f>(files: &'f Files, path: &str) -> Option<&'f str> {
@@ -133,7 +119,7 @@ fn text_of<'f>(files: &'f Files, path: &str) -> Option<&'f str> {
 
 /// The chains of the case. One with a fault is empty.
 fn chains(files: &Files, names: &[ChainName; 3], key: &VerifyKey, findings: &mut Findings) -> [Vec<Link>; 3] {
-    let mut chains = [Vec::new(), Vec::new(), Vec::new()];
+    let mut chains = <[Vec<Link>; 3]>::default();
     for ((file, name), chain) in CHAINS.iter().zip(names).zip(&mut chains) {
         let Some(text) = text_of(files, file) else {
             findings.faults.push(format!("{file} is missing or no text"));
@@ -205,10 +191,12 @@ fn checkpoint(files: &Files, file: &str, names: &[ChainName; 3], keys: &Keys) ->
         return Err("it is another checkpoint");
     }
     let proofs = text_of(files, &file.replace(".note", ".json")).and_then(|text| text.strip_suffix('\n'));
-    let proofs = proofs.and_then(|text| read_canonical(text).ok()).ok_or("its proofs cannot be read")?;
+    let proofs: Option<Vec<Value>> = proofs.and_then(|text| read_canonical(text).ok());
     let mut heads = Vec::new();
-    for proof in proofs.as_array().ok_or("its proofs cannot be read")? {
-        let (head, place, path) = proof_of(proof).ok_or("a proof cannot be read")?;
+    for proof in proofs.ok_or("its proofs cannot be read")? {
+        let proof = serde_json::from_value(proof).map_err(|_| "a proof cannot be read")?;
+        let HeadProof { chain, entries, head: hash, place, path } = proof;
+        let head = Head { chain, entries, hash };
         if merkle::root_by_path(head.leaf(), place, checkpoint.leaves, &path) != Some(checkpoint.root) {
             return Err("a proof does not lead to its root");
         }
@@ -218,20 +206,6 @@ fn checkpoint(files: &Files, file: &str, names: &[ChainName; 3], keys: &Keys) ->
         heads.push(head);
     }
     Ok((Proven { checkpoint, heads }, hash_of(note)))
-}
-
-fn proof_of(proof: &Value) -> Option<(Head, usize, Vec<Hash>)> {
-    let chain = proof.get("chain")?;
-    let text = |value: &Value, name: &str| value.get(name)?.as_str().map(str::to_owned);
-    let head = Head {
-        chain: ChainName { site: text(chain, "site")?, crawler: text(chain, "crawler")? },
-        entries: proof.get("entries")?.as_u64()?,
-        hash: Hash::parse(proof.get("head")?.as_str()?)?,
-    };
-    let path: Option<Vec<Hash>> =
-        proof.get("path")?.as_array()?.iter().map(|hash| Hash::parse(hash.as_str()?)).collect();
-    let fields = proof.as_object()?.len();
-    (fields == 5).then_some((head, usize::try_from(proof.get("place")?.as_u64()?).ok()?, path?))
 }
 
 /// Whether a chain is the one that the checkpoints cover: it ends with the last one's head, and no entry says that it was
@@ -279,22 +253,50 @@ fn check_heads(chain: &[Link], name: &ChainName, checkpoints: &[Proven], file: &
     }
 }
 
-/// How much of each chain the checkpoints cover.
-fn covered<'c>(checkpoints: &'c [Proven], names: &[ChainName; 3]) -> Vec<Covered<'c>> {
-    let heads = checkpoints.iter().flat_map(|proven| proven.heads.iter().map(|head| (&proven.checkpoint.time, head)));
-    let covered = heads.filter_map(|(time, Head { chain, entries, .. })| {
-        let place = names.iter().position(|name| name == chain)?;
-        Some(Covered { file: CHAINS[place], time, entries: *entries })
-    });
-    covered.collect()
+/// Checks that each chain has all entries since the beginning of its time. The hashes tie each entry to the one before it, and the
+/// last checkpoint covers the end; the beginning could be cut off, with a publication in it that allowed everything. Entries that
+/// the log deleted for their age, by its own word, cannot be in a case.
+fn check_beginnings(chains: &[Vec<Link>; 3], names: &[ChainName; 3], checkpoints: &[Proven], findings: &mut Findings) {
+    let Some(beginnings) = parse_time(&findings.from).map(CaseSpan::beginnings) else {
+        return findings.faults.push("case.json does not say from which time on".into());
+    };
+    let deleted_before = chains[2].iter().filter_map(deleted_before).max();
+    for (((chain, name), file), since) in chains.iter().zip(names).zip(CHAINS).zip(&beginnings) {
+        let Some(first) = chain.first().map(|link| &link.entry) else { continue };
+        let is_covered = |Proven { checkpoint, heads }: &Proven| {
+            checkpoint.time < *since && heads.iter().any(|head| head.chain == *name && head.entries >= first.number)
+        };
+        if first.number == 0 || first.time < *since || checkpoints.iter().any(is_covered) {
+            continue;
+        }
+        let missing = format!("{file} lacks {} entries from before {}", first.number, first.time);
+        match deleted_before {
+            Some(before) => findings.unknown.push(format!(
+                "{missing}: the log deleted those from before {before} for their age; whether later ones were left out"
+            )),
+            None => findings.faults.push(format!(
+                "{missing}: entries since {since} were left out, and the log does not say that it deleted any"
+            )),
+        }
+    }
+}
+
+/// Up to which moment the log deleted entries, by this one.
+fn deleted_before(link: &Link) -> Option<&str> {
+    let is_deletion = link.entry.kind == "gap" && link.entry.text("reason") == Some("too_old");
+    link.entry.text("before").filter(|_| is_deletion)
 }
 
 /// The timestamps. Their signatures are for openssl to check.
 fn timestamps(files: &Files, checkpoints: &[Proven], findings: &mut Findings) {
-    if files.keys().any(|file| file.starts_with("timestamps/")) {
+    let stamps: Vec<_> = files.iter().filter(|(file, _)| file.starts_with("timestamps/")).collect();
+    if !stamps.is_empty() {
         findings.unknown.push(UNCHECKED.to_owned());
+    } else if !checkpoints.is_empty() {
+        let alone = "no checkpoint of the case has a timestamp of an authority: the key alone says when";
+        findings.unknown.push(alone.to_owned());
     }
-    for (file, response) in files.iter().filter(|(file, _)| file.starts_with("timestamps/")) {
+    for (file, response) in stamps {
         let note = file.get(11..17).map(|number| format!("checkpoints/{number}.note")).unwrap_or_default();
         let hash = files.get(&note).map(|note| Hash::of(&[note]));
         match timestamp::read(response).filter(|stamp| Some(stamp.hash) == hash) {
@@ -303,11 +305,6 @@ fn timestamps(files: &Files, checkpoints: &[Proven], findings: &mut Findings) {
                 .holds
                 .push(format!("{file} is a timestamp of {note}, and says that it existed at {}", stamp.shown())),
         }
-    }
-    if !checkpoints.is_empty() && !files.keys().any(|file| file.starts_with("timestamps/")) {
-        findings
-            .unknown
-            .push("no checkpoint of the case has a timestamp of an authority: the key alone says when".into());
     }
 }
 
@@ -321,12 +318,14 @@ fn personal<'a>(files: &Files, entries: impl Iterator<Item = &'a Link>, findings
         findings.faults.push("personal.jsonl is missing or cut off".into());
     }
     for (place, line) in lines.unwrap_or_default().split_terminator('\n').enumerate() {
-        let known = personal_value(line).filter(|(key, salt, value)| {
-            let entry = entries.get(&(&key.0, key.1));
-            entry.and_then(|entry| entry.personal.get(&key.2)) == Some(&commitment(salt, value))
+        let known = read_canonical::<PersonalLine>(line).ok().filter(|known| {
+            let salt = parse_hex(&known.salt).filter(|salt| salt.len() == 16);
+            let committed =
+                entries.get(&(&known.chain, known.number)).and_then(|entry| entry.personal.get(&known.name));
+            committed.is_some() && committed.copied() == salt.map(|salt| commitment(&salt, &known.value))
         });
         match known {
-            Some((key, _, value)) => drop(values.insert(key, value)),
+            Some(PersonalLine { chain, number, name, value, .. }) => drop(values.insert((chain, number, name), value)),
             None => findings.faults.push(format!("personal.jsonl: line {} is not the value of its entry", place + 1)),
         }
     }
@@ -336,20 +335,6 @@ fn personal<'a>(files: &Files, entries: impl Iterator<Item = &'a Link>, findings
         findings.holds.push(format!("{} personal values are those that their entries were made with", values.len()));
     }
     values
-}
-
-fn personal_value(line: &str) -> Option<(PersonalKey, Vec<u8>, String)> {
-    let value: Value = serde_json::from_str(line).ok()?;
-    let text = |value: &Value, name: &str| value.get(name)?.as_str().map(str::to_owned);
-    let chain = value.get("chain")?;
-    let chain = ChainName { site: text(chain, "site")?, crawler: text(chain, "crawler")? };
-    let salt = parse_hex(&text(&value, "salt")?).filter(|salt| salt.len() == 16)?;
-    let known = ((chain, value.get("number")?.as_u64()?, text(&value, "name")?), salt, text(&value, "value")?);
-    let again = serde_json::json!({
-        "chain": known.0.0.value(), "name": known.0.2, "number": known.0.1,
-        "salt": super::canonical::hex(&known.1), "value": known.2,
-    });
-    (canonical(&again) == line).then_some(known)
 }
 
 /// The robots.txt files and lists, each under the name of its hash. All that an entry names are there.
@@ -369,7 +354,7 @@ fn documents<'a>(
         }
     }
     let named = entries.flat_map(|link| Document::all_of(&link.entry)).map(|document| document.path());
-    let missing: std::collections::BTreeSet<String> = named.filter(|path| !files.contains_key(path)).collect();
+    let missing: BTreeSet<String> = named.filter(|path| !files.contains_key(path)).collect();
     for path in &missing {
         findings.faults.push(format!("{path} is missing: an entry names it"));
     }

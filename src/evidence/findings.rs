@@ -1,4 +1,4 @@
-//! [`Findings`]: what the check of a case found, for a report and for a program. Must not know how it is found.
+//! [`Findings`]: what the check of a case found, for a report and for a program.
 
 use serde::Serialize;
 
@@ -28,6 +28,12 @@ impl CaseFindings {
     }
 }
 
+/// The name of a log that is there twice.
+pub fn named_twice(logs: &[Findings]) -> Option<&str> {
+    let is_twice = |(place, log): &(usize, &Findings)| logs[..*place].iter().any(|before| before.log == log.log);
+    logs.iter().enumerate().find(is_twice).map(|(_, log)| log.log.as_str())
+}
+
 /// What was found in a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Findings {
@@ -52,7 +58,7 @@ pub struct Findings {
     /// When the site published which robots.txt.
     pub published: Vec<PublishedVersion>,
     /// When the crawler was served which robots.txt.
-    pub served: Vec<ServedCopy>,
+    pub served: Vec<ServedFile>,
     /// The requests against the rules that were recorded in this time.
     pub requests: Vec<RequestFinding>,
     /// What proves who the clients were.
@@ -91,7 +97,7 @@ pub struct PublishedVersion {
 
 /// A copy that the crawler was served.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct ServedCopy {
+pub struct ServedFile {
     /// When.
     pub time: String,
     /// The host.

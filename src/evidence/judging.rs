@@ -1,8 +1,6 @@
-//! Requests of a case judged again, by the robots.txt files in it alone. The main type is [`RobotsFiles`]. Must not know where the
-//! files come from.
+//! Requests of a case judged again, by the robots.txt files in it alone. The main type is [`RobotsFiles`].
 
-use super::canonical::Hash;
-use super::entry::Entry;
+use super::{Entry, Hash};
 use crate::robots::{Bound, Dialect, File, Reading};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -67,18 +65,15 @@ impl RobotsFiles {
     /// A robots.txt, read for a crawler of these names.
     fn read(&self, version: Hash, tokens: &[&str]) -> Option<Rc<Reading>> {
         let bytes = self.files.get(&version)?;
-        let spaced: Vec<String> = tokens.iter().filter(|token| token.contains(' ')).map(ToString::to_string).collect();
+        let spaced: Vec<&str> = tokens.iter().filter(|token| token.contains(' ')).copied().collect();
+        let key = (version, spaced.iter().map(ToString::to_string).collect());
         let mut read = self.read.borrow_mut();
         if read.len() >= MOST_READ {
             read.clear();
         }
-        Some(read.entry((version, spaced)).or_insert_with_key(|(_, spaced)| Rc::new(read_for(bytes, spaced))).clone())
+        let reading = || Rc::new(Reading::new(&File::parse(bytes.as_slice()), Dialect::Rfc9309, &spaced));
+        Some(read.entry(key).or_insert_with(reading).clone())
     }
-}
-
-fn read_for(robots_txt: &[u8], spaced: &[String]) -> Reading {
-    let spaced: Vec<&str> = spaced.iter().map(String::as_str).collect();
-    Reading::new(&File::parse(robots_txt), Dialect::Rfc9309, &spaced)
 }
 
 /// Whether a robots.txt lets a crawler of these names fetch the target. The crawler obeys the first name that has a group.
@@ -94,12 +89,13 @@ fn allows(reading: &Reading, tokens: &[&str], binds: &str, target: &str) -> bool
 
 #[cfg(test)]
 mod tests {
-    use super::read_for;
+    use super::*;
 
     #[test]
     fn the_first_name_with_a_group_is_obeyed() {
         let file = b"User-agent: *\nDisallow: /\n\nUser-agent: GPTBot\nDisallow: /private/\n";
-        let allows = |tokens: &[&str], binds, target| super::allows(&read_for(file, &[]), tokens, binds, target);
+        let reading = Reading::new(&File::parse(file.as_slice()), Dialect::Rfc9309, &[]);
+        let allows = |tokens: &[&str], binds, target| super::allows(&reading, tokens, binds, target);
         assert!(allows(&["GPTBot", "gptbot"], "star", "/a"));
         assert!(!allows(&["GPTBot"], "star", "/private/a?b"));
         assert!(!allows(&["OtherBot"], "unknown", "/a"));

@@ -1,16 +1,16 @@
 //! The keys of a log, one after the other: [`Keys`]. Each new key has the name of the log, and a note that the old and the new
-//! key signed says from which checkpoint on it signs. Who trusts one of the keys may trust all.
+//! key signed says from which checkpoint on it signs. A third party that trusts one of the keys may trust
+//! all of them.
 
-use super::checkpoint::Checkpoint;
-use super::note::{SigningKey, VerifyKey};
+use super::{Checkpoint, SigningKey, VerifyKey};
 
 /// Why notes about keys cannot be believed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeysFault {
-    /// A note is none, or both keys did not sign it, or it does not follow the one before it.
+    /// A text is no note, the two keys did not sign it, or it does not follow the note before it.
     #[error("the change of the key number {0} was not signed by both keys, or does not follow the one before")]
     Change(u64),
-    /// The key is none of them.
+    /// The trusted key is not a key of the log.
     #[error("the key that was given is none of the log: {0}")]
     Other(String),
 }

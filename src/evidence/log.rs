@@ -1,15 +1,15 @@
 //! [`Evidence`]: the handle that records go through. It is off, on, or failed at its opening; then records are counted and
 //! dropped. A record costs a short lock and no waiting.
 
-use super::database::{DatabaseError, Record};
-use super::entry::ChainName;
-use super::opening::{OpenError, open};
-use super::shared::Shared;
-use super::writer::{Bounds, HandOver, Writer};
+use super::opening::open;
+use super::writer::{HandOver, Writer};
+use super::{Bounds, ChainName, DatabaseError, OpenError, Record, Shared};
+use crate::locks::lock;
 use crate::settings::AddressDetail;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
@@ -40,8 +40,7 @@ impl Evidence {
     /// [`Evidence::problem`] says why.
     pub fn open(directory: &Path, bounds: Bounds, addresses: AddressDetail, authorities: &[String]) -> Evidence {
         let shared = Arc::<Shared>::default();
-        let thread =
-            start(directory, &shared, bounds, authorities).map_err(|why| shared.failed(0, &why.to_string())).ok();
+        let thread = start(directory, &shared, bounds, authorities).map_err(|why| shared.failed(0, &why)).ok();
         let is_open = thread.is_some();
         let place = (directory.to_owned(), bounds, authorities.to_vec());
         Evidence(Some(Arc::new(Handle { shared, addresses, is_open, place, thread: Mutex::new(thread) })))
@@ -63,23 +62,25 @@ impl Evidence {
         let second = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs());
         if !handle.is_open {
             handle.shared.lose(1);
-        } else if handle.shared.queue().admits(site, crawler, second) {
+        } else if lock(&handle.shared.queue).admits(site, crawler, second) {
             let record = make();
-            handle.shared.queue().add(ChainName::of_crawler(site, crawler), record);
+            lock(&handle.shared.queue).add(ChainName::of_crawler(site, crawler), record);
         }
     }
 
     /// Records what a site published.
     pub fn published(&self, site: &str, record: Record) {
         if let Some(handle) = self.0.as_ref().filter(|handle| handle.is_open) {
-            handle.shared.queue().add(ChainName::of_site(site), record);
+            lock(&handle.shared.queue).add(ChainName::of_site(site), record);
         }
     }
 
     /// Why evidence is being lost, where it is.
     pub fn problem(&self) -> Option<String> {
         let handle = self.0.as_ref()?;
-        let Some(problem) = handle.shared.problem() else { return handle.shared.stamp_problem() };
+        let Some(problem) = lock(&handle.shared.problem).clone() else {
+            return lock(&handle.shared.stamp_problem).clone();
+        };
         let lost = self.lost();
         Some(format!(
             "evidence cannot be written: {problem}; requests are served, and {lost} entries are missing since the start. \
@@ -90,31 +91,31 @@ impl Evidence {
     /// Says why checkpoints get no timestamps, or that they do.
     pub fn set_stamp_problem(&self, problem: Option<String>) {
         if let Some(handle) = &self.0 {
-            handle.shared.set_stamp_problem(problem);
+            *lock(&handle.shared.stamp_problem) = problem;
         }
     }
 
     /// Entries that were written since the start.
     pub fn entries(&self) -> u64 {
-        self.0.as_ref().map_or(0, |handle| handle.shared.entries())
+        self.0.as_ref().map_or(0, |handle| handle.shared.entries.load(Ordering::Relaxed))
     }
 
     /// Entries that were left out since the start.
     pub fn lost(&self) -> u64 {
-        self.0.as_ref().map_or(0, |handle| handle.shared.lost())
+        self.0.as_ref().map_or(0, |handle| handle.shared.lost.load(Ordering::Relaxed))
     }
 
     /// Another process writes the log from now on. What this one still records is written beside it.
     pub fn hand_over(&self) {
         let Some(handle) = &self.0 else { return };
-        let mut thread = handle.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut thread = lock(&handle.thread);
         let Some((told, former)) = thread.take() else { return };
         // A thread that panicked hears nothing, and has said so.
         let _ = told.send(HandOver);
         let Ok(writer) = former.join() else { return };
         match spawn(writer) {
             Ok(former) => *thread = Some(former),
-            Err(why) => handle.shared.failed(0, &why.to_string()),
+            Err(why) => handle.shared.failed(0, &why),
         }
     }
 
@@ -124,15 +125,15 @@ impl Evidence {
         self.close();
         let (directory, bounds, authorities) = &handle.place;
         match start(directory, &handle.shared, *bounds, authorities) {
-            Ok(thread) => *handle.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread),
-            Err(why) => handle.shared.failed(0, &why.to_string()),
+            Ok(thread) => *lock(&handle.thread) = Some(thread),
+            Err(why) => handle.shared.failed(0, &why),
         }
     }
 
     /// Writes the end of the run, with a checkpoint. Nothing is written after it.
     pub fn close(&self) {
         let Some(handle) = &self.0 else { return };
-        let thread = handle.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = lock(&handle.thread).take();
         if let Some((alive, thread)) = thread {
             drop(alive);
             // A thread that panicked has said so.

@@ -1,8 +1,6 @@
 //! The manifest of a case: a signed note whose text is what `sha256sum` writes, one line for each file.
 
-use super::canonical::Hash;
-use super::note::{SigningKey, VerifyKey};
-use super::tar::Files;
+use super::{Files, Hash, SigningKey, VerifyKey};
 
 /// The name of the manifest in the case.
 pub const FILE: &str = "manifest.txt";

@@ -1,7 +1,7 @@
 //! A Merkle tree as RFC 6962 section 2.1 hashes it: the root over the heads of all chains, and the path that proves one head
 //! without showing the others.
 
-use super::canonical::Hash;
+use super::Hash;
 
 /// The hash of a leaf.
 pub fn leaf(data: &[u8]) -> Hash {

@@ -6,12 +6,9 @@
 //!   into `database`.
 //! - A case is a part of the log as one file: `case` takes it from a log, `compose` puts logs together,
 //!   `verify` checks it, `report` shows it.
-//!
-//! The room must not know requests or policies: the rooms above say what happened.
 
 #[cfg(feature = "proxy")]
 mod authority;
-mod beginnings;
 mod canonical;
 mod case;
 mod checkpoint;
@@ -34,7 +31,7 @@ mod parts;
 mod personal;
 mod proofs;
 mod queue;
-mod report;
+pub(crate) mod report;
 mod requests;
 mod shared;
 mod tar;
@@ -46,18 +43,34 @@ mod writer;
 mod tests;
 
 #[cfg(feature = "proxy")]
-pub use authority::{StampError, stamp};
+pub use authority::stamp;
 pub use canonical::Hash;
+use canonical::{canonical, hex};
 pub use case::{CaseSpan, ExportError, cover};
-pub use commands::{ChainStatus, LogStatus, RotateError, forget, rotate_key, status};
-pub use compose::{ComposeError, read_joined, write_case};
+use checkpoint::{Checkpoint, Head, HeadProof};
+pub use commands::{forget, rotate_key, status};
+pub use compose::{read_joined, write_case};
+use database::{Chain, EvidenceDatabase, Rows, Writing};
 pub use database::{DatabaseError, ProofRecord, Record};
+use documents::{CHAINS, Document, named_proof};
 pub use entry::{ChainName, time_text};
-pub use findings::{CaseFindings, Findings, ProofFinding, PublishedVersion, RequestFinding, ServedCopy};
+use entry::{Entry, Link, hash_of};
+use examine::examine;
+use findings::named_twice;
+pub use findings::{CaseFindings, Findings, ProofFinding, PublishedVersion, RequestFinding, ServedFile};
+use judging::RobotsFiles;
+use keys::Keys;
 pub use log::Evidence;
 pub use note::{NoteError, SigningKey, VerifyKey};
+use opening::read_key;
 pub use opening::{OpenError, OpenLog, open_existing};
-pub use openssl::{StampCheckError, verify_stamps};
-pub use timestamp::{Stamp, read as read_stamp};
+pub use openssl::verify_stamps;
+use parts::{Stray, split};
+use personal::{NoRandom, Personal, PersonalLine, commitment, value_of};
+use queue::Batch;
+use shared::Shared;
+use tar::{Files, NotAnArchive};
+#[cfg(feature = "internals")]
+pub use timestamp::read as read_stamp;
 pub use verify::verify;
 pub use writer::Bounds;

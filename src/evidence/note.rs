@@ -1,7 +1,7 @@
 //! Signed notes, as C2SP `signed-note` writes them, with Ed25519: [`SigningKey`] signs, [`VerifyKey`] checks. A key is one line
-//! of text: `NAME+HASH+BASE64`. Must not know what is signed.
+//! of text: `NAME+HASH+BASE64`.
 
-use super::canonical::{Hash, hex};
+use super::{Hash, hex};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use ring::rand::{SecureRandom, SystemRandom};
@@ -42,13 +42,7 @@ impl VerifyKey {
     /// # Errors
     /// It is no key with Ed25519.
     pub fn parse(line: &str) -> Result<VerifyKey, NoteError> {
-        let mut parts = line.trim().splitn(3, '+');
-        let (Some(name), Some(hash), Some(key)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err(NoteError::NoKey);
-        };
-        let key = BASE64.decode(key).map_err(|_| NoteError::NoKey)?;
-        let Some((&ALGORITHM, octets)) = key.split_first() else { return Err(NoteError::NoKey) };
-        let octets: [u8; 32] = octets.try_into().map_err(|_| NoteError::NoKey)?;
+        let (name, hash, octets) = parts_of_key(line.trim()).ok_or(NoteError::NoKey)?;
         let key = VerifyKey { name: name.to_owned(), octets };
         if name.is_empty() || hex(&key.hash()) != hash { Err(NoteError::NoKey) } else { Ok(key) }
     }
@@ -60,8 +54,12 @@ impl VerifyKey {
 
     /// The line.
     pub fn line(&self) -> String {
-        let key = [&[ALGORITHM], self.octets.as_slice()].concat();
-        format!("{}+{}+{}", self.name, hex(&self.hash()), BASE64.encode(key))
+        self.line_of(&self.octets)
+    }
+
+    /// A line with the name and the hash of this key.
+    fn line_of(&self, octets: &[u8]) -> String {
+        format!("{}+{}+{}", self.name, hex(&self.hash()), BASE64.encode([&[ALGORITHM], octets].concat()))
     }
 
     /// The key as PEM, for openssl.
@@ -92,6 +90,16 @@ impl VerifyKey {
     }
 }
 
+/// Name, hash and octets of the line of a key.
+fn parts_of_key(line: &str) -> Option<(&str, &str, [u8; 32])> {
+    let (name, rest) = line.split_once('+')?;
+    let (hash, key) = rest.split_once('+')?;
+    match BASE64.decode(key).ok()?.split_first()? {
+        (&ALGORITHM, octets) => Some((name, hash, octets.try_into().ok()?)),
+        _ => None,
+    }
+}
+
 /// Text and signatures of a note. The text ends with its newline.
 fn parts(note: &str) -> Option<(&str, &str)> {
     let at = note.rfind("\n\n")?;
@@ -118,7 +126,7 @@ impl SigningKey {
         SystemRandom::new().fill(&mut seed).map_err(|_| NoteError::NoRandom)?;
         let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| NoteError::NoKey)?;
         let hash = Hash::of(&[pair.public_key().as_ref()]);
-        Ok(SigningKey { name: format!("crawlgate-evidence-{}", hex(&hash.0[..8])), seed, pair })
+        Ok(SigningKey { name: format!("crawlgate-evidence-{}", hash.short()), seed, pair })
     }
 
     /// A new key with the name of this one.
@@ -134,14 +142,8 @@ impl SigningKey {
     /// # Errors
     /// It is no private key.
     pub fn parse(line: &str) -> Result<SigningKey, NoteError> {
-        let rest = line.trim().strip_prefix("PRIVATE+KEY+").ok_or(NoteError::NoKey)?;
-        let mut parts = rest.splitn(3, '+');
-        let (Some(name), Some(hash), Some(key)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err(NoteError::NoKey);
-        };
-        let key = BASE64.decode(key).map_err(|_| NoteError::NoKey)?;
-        let Some((&ALGORITHM, seed)) = key.split_first() else { return Err(NoteError::NoKey) };
-        let seed: [u8; 32] = seed.try_into().map_err(|_| NoteError::NoKey)?;
+        let key = line.trim().strip_prefix("PRIVATE+KEY+").and_then(parts_of_key);
+        let (name, hash, seed) = key.ok_or(NoteError::NoKey)?;
         let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| NoteError::NoKey)?;
         let key = SigningKey { name: name.to_owned(), seed, pair };
         if hex(&key.verify_key().hash()) == hash { Ok(key) } else { Err(NoteError::NoKey) }
@@ -149,8 +151,7 @@ impl SigningKey {
 
     /// The private key as one line, in the form that Go's `note` package reads.
     pub fn line(&self) -> String {
-        let key = [&[ALGORITHM], self.seed.as_slice()].concat();
-        format!("PRIVATE+KEY+{}+{}+{}", self.name, hex(&self.verify_key().hash()), BASE64.encode(key))
+        format!("PRIVATE+KEY+{}", self.verify_key().line_of(&self.seed))
     }
 
     /// The public key.

@@ -1,9 +1,8 @@
 //! Opening the log in its directory: the database, the key, and a file that counts the processes that wrote the log. Where these
 //! do not fit together (a restored backup, a lost key, a damaged file), the files are set aside and a new log begins.
 
-use super::database::{DatabaseError, EvidenceDatabase, FILE, LogState};
-use super::entry::time_text;
-use super::note::{NoteError, SigningKey};
+use super::database::{FILE, LogState};
+use super::{DatabaseError, EvidenceDatabase, NoteError, Rows, SigningKey, time_text};
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -65,7 +64,7 @@ pub struct OpenLog {
 pub fn open(directory: &Path, now: SystemTime) -> Result<OpenLog, OpenError> {
     let (file, key_file) = (directory.join(FILE), directory.join(KEY));
     let failed = |source| OpenError::Database { file: file.clone(), source };
-    let because = match look(directory) {
+    let begun_anew = match look(directory) {
         Ok(Found::Whole(found)) => return Ok(*found),
         Ok(Found::Nothing) => None,
         Ok(Found::Unfit(because)) => Some(because),
@@ -77,10 +76,9 @@ pub fn open(directory: &Path, now: SystemTime) -> Result<OpenLog, OpenError> {
     write_private(&key_file, &format!("{}\n", key.line()))
         .map_err(|source| OpenError::File { file: key_file.clone(), source })?;
     let mut database = EvidenceDatabase::open(directory, true).map_err(failed)?;
-    let begin = time_text(now);
-    database.write(|log| log.begin_log(key.verify_key().name(), &begin)).map_err(failed)?;
-    let state = database.state().map_err(failed)?.ok_or(DatabaseError::NoLog).map_err(failed)?;
-    Ok(OpenLog { database, key, state, begun_anew: because })
+    database.write(|log| log.begin_log(key.verify_key().name(), &time_text(now))).map_err(failed)?;
+    drop(database);
+    Ok(OpenLog { begun_anew, ..open_existing(directory)? })
 }
 
 /// Opens a log that is there, for a command.
@@ -94,7 +92,7 @@ pub fn open_existing(directory: &Path) -> Result<OpenLog, OpenError> {
         return Err(failed(DatabaseError::NoLog));
     }
     let database = EvidenceDatabase::open(directory, false).map_err(failed)?;
-    let state = database.state().map_err(failed)?.ok_or(DatabaseError::NoLog).map_err(failed)?;
+    let state = database.state().and_then(|state| state.ok_or(DatabaseError::NoLog)).map_err(failed)?;
     let text = fs::read_to_string(&key_file).map_err(|source| OpenError::File { file: key_file.clone(), source })?;
     SigningKey::parse(&text).map_err(|source| OpenError::Key { file: key_file, source })?;
     let changed = database.changed_key().map_err(failed)?;
@@ -163,15 +161,9 @@ fn is_damaged(error: &rusqlite::Error) -> bool {
 /// Renames the files of the log that is there.
 fn set_aside(directory: &Path, now: SystemTime) -> io::Result<()> {
     let suffix = time_text(now).replace([':', '.'], "-");
-    for name in [
-        FILE.to_owned(),
-        format!("{FILE}-wal"),
-        format!("{FILE}-shm"),
-        KEY.to_owned(),
-        NEXT_KEY.to_owned(),
-        RUNS.to_owned(),
-    ] {
-        match fs::rename(directory.join(&name), directory.join(format!("{name}.former-{suffix}"))) {
+    let (journal, memory) = (format!("{FILE}-wal"), format!("{FILE}-shm"));
+    for name in [FILE, &journal, &memory, KEY, NEXT_KEY, RUNS] {
+        match fs::rename(directory.join(name), directory.join(format!("{name}.former-{suffix}"))) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }

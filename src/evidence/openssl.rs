@@ -1,10 +1,6 @@
-//! The signatures of timestamps: [`verify_stamps`] runs the program `openssl`, which third parties use too. Must not know what a
-//! case is about.
+//! The signatures of timestamps: [`verify_stamps`] runs the program `openssl`, which third parties use too.
 
-use super::findings::{CaseFindings, Findings};
-use super::parts::{Stray, split};
-use super::tar::{self, Files, NotAnArchive};
-use super::timestamp;
+use super::{CaseFindings, Files, Findings, NotAnArchive, Stray, split, tar, timestamp};
 use std::path::Path;
 use std::process::Command;
 use std::{fs, io};
@@ -67,7 +63,9 @@ fn verify_log(files: &Files, authorities: &Path, findings: &mut Findings) -> Res
         let mut command = Command::new("openssl");
         command.args(["ts", "-verify", "-data"]).arg(&note).arg("-in").arg(&response);
         command.arg("-CAfile").arg(authorities);
-        command.args(stamp.seconds().map(|seconds| format!("-attime={seconds}")).iter().flat_map(|at| at.split('=')));
+        if let Some(seconds) = stamp.seconds() {
+            command.arg("-attime").arg(seconds.to_string());
+        }
         let done = command.output().map_err(StampCheckError::NoProgram)?;
         if done.status.success() {
             findings.holds.push(format!("{file} is signed by an authority of --tsa-ca, says openssl"));

@@ -1,7 +1,7 @@
 //! The logs of a case. A case of one log has its files at the top. A case of several logs has those of each below `logs/1/`,
-//! `logs/2/` and so on, each complete by itself, and one report beside them. Must not know what the files say.
+//! `logs/2/` and so on, each complete by itself, and one report beside them.
 
-use super::tar::Files;
+use super::Files;
 
 /// The report beside several logs, and in each.
 pub const REPORT: &str = "report.html";

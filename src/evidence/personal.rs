@@ -1,9 +1,9 @@
 //! Personal values: an entry has the SHA-256 of a fresh salt and the value; salt and value stand beside. Once these are
 //! deleted, the entry still verifies, and no one can find the value by trying: the salt has 128 bits.
 
-use super::canonical::Hash;
-use super::entry::ChainName;
+use super::{ChainName, Entry, Hash};
 use ring::rand::{SecureRandom, SystemRandom};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Which value: the chain, the number of the entry, and the name of the value.
@@ -11,6 +11,27 @@ pub type PersonalKey = (ChainName, u64, String);
 
 /// Values of a case.
 pub type Personal = BTreeMap<PersonalKey, String>;
+
+/// A value of an entry.
+pub fn value_of<'p>(personal: &'p Personal, entry: &Entry, name: &str) -> Option<&'p str> {
+    personal.get(&(entry.chain.clone(), entry.number, name.to_owned())).map(String::as_str)
+}
+
+/// A value as a line of a case.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PersonalLine {
+    /// The chain.
+    pub chain: ChainName,
+    /// The number of the entry.
+    pub number: u64,
+    /// The name of the value.
+    pub name: String,
+    /// The salt in hexadecimal digits.
+    pub salt: String,
+    /// The value.
+    pub value: String,
+}
 
 /// The salt of a value.
 pub type Salt = [u8; 16];

@@ -1,13 +1,12 @@
-//! `proof` entries: what proves that a client is the crawler, or that it is not. [`WrittenProofs`] writes each once a day;
-//! [`earlier`] takes into a case those that its entries name and that are older than its span; [`tell`] checks them.
+//! `proof` entries: what proves that a client is the crawler, or that it is not. [`WrittenProofs`] writes each once a day, and
+//! [`tell`] checks those of a case.
 
-use super::canonical::{Hash, canonical};
-use super::database::{Appended, DatabaseError, EvidenceDatabase, ProofRecord, Record, Writing};
-use super::documents::{CHAINS, Document, named_lists, named_proof};
-use super::entry::{ChainName, Entry, Link, hash_of};
-use super::findings::{Findings, ProofFinding};
-use super::personal::Personal;
-use super::tar::Files;
+use super::database::Appended;
+use super::documents::named_lists;
+use super::{
+    CHAINS, ChainName, DatabaseError, Document, Entry, Files, Findings, Hash, Link, Personal, ProofFinding,
+    ProofRecord, Record, Writing, canonical, hash_of, named_proof, value_of,
+};
 use crate::crawlers::read_list;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -63,38 +62,7 @@ fn key(chain: &ChainName, proof: &ProofRecord) -> Hash {
         list.as_object_mut().and_then(|list| list.remove("checked"));
     }
     let personal: BTreeMap<_, _> = proof.personal.iter().cloned().collect();
-    hash_of(&canonical(&serde_json::json!({"chain": chain.value(), "data": data, "personal": personal})))
-}
-
-/// Proofs that are older than the span of a case.
-#[derive(Default)]
-pub struct EarlierProofs {
-    /// Their lines.
-    pub text: String,
-    /// Their numbers.
-    pub numbers: BTreeSet<u64>,
-}
-
-/// Takes proofs from a chain. Those that are too old to be kept are left out.
-///
-/// # Errors
-/// The log cannot be read.
-pub fn earlier<'n>(
-    database: &EvidenceDatabase,
-    chain: i64,
-    numbers: impl Iterator<Item = &'n u64>,
-    documents: &mut BTreeSet<Document>,
-) -> Result<EarlierProofs, DatabaseError> {
-    let mut earlier = EarlierProofs { numbers: numbers.copied().collect(), ..EarlierProofs::default() };
-    for number in &earlier.numbers {
-        database.lines::<DatabaseError>(chain, *number..number + 1, |line| {
-            documents.extend(Entry::read(line).iter().flat_map(Document::all_of));
-            earlier.text.push_str(line);
-            earlier.text.push('\n');
-            Ok(())
-        })?;
-    }
-    Ok(earlier)
+    hash_of(&canonical(&serde_json::json!({"chain": chain, "data": data, "personal": personal})))
 }
 
 /// The proofs of a case that are older than its span. Each is one that an entry of the chain names by its hash.
@@ -137,13 +105,11 @@ pub fn tell(of_crawler: &[Link], earlier: &[Link], personal: &Personal, files: &
         let requests = findings.requests.iter().filter(|request| request.proof_entry == Some(number)).count();
         let entry = &known[&number].entry;
         let mut says = Vec::new();
-        match check(entry, personal, files, &mut says) {
-            Ok(()) => {}
-            Err(fault) => findings.faults.push(format!("proof {number} does not hold: {fault}")),
+        if let Err(fault) = check(entry, personal, files, &mut says) {
+            findings.faults.push(format!("proof {number} does not hold: {fault}"));
         }
-        let text = |name: &str| entry.text(name).unwrap_or_default().to_owned();
-        let client = value(entry, personal, "client").map(str::to_owned);
-        let (identity, means) = (text("identity"), text("means"));
+        let client = value_of(personal, entry, "client").map(str::to_owned);
+        let (identity, means) = (entry.said("identity"), entry.said("means"));
         findings.proofs.push(ProofFinding { number, identity, means, client, says, requests });
     }
     if !findings.proofs.is_empty() {
@@ -157,14 +123,10 @@ pub fn tell(of_crawler: &[Link], earlier: &[Link], personal: &Personal, files: &
     }
 }
 
-fn value<'p>(entry: &Entry, personal: &'p Personal, name: &str) -> Option<&'p str> {
-    personal.get(&(entry.chain.clone(), entry.number, name.to_owned())).map(String::as_str)
-}
-
 /// Checks a proof by the files of the case. `says` gets a sentence of each part.
 fn check(entry: &Entry, personal: &Personal, files: &Files, says: &mut Vec<String>) -> Result<(), String> {
     let (is_verified, means) = (entry.text("identity") == Some("verified"), entry.text("means").unwrap_or_default());
-    let client = value(entry, personal, "client").filter(|_| entry.text("address") == Some("whole"));
+    let client = value_of(personal, entry, "client").filter(|_| entry.text("address") == Some("whole"));
     let client = client.and_then(|client| client.parse::<IpAddr>().ok());
     let lists = named_lists(entry);
     for (source, hash) in &lists {
@@ -183,7 +145,7 @@ fn check(entry: &Entry, personal: &Personal, files: &Files, says: &mut Vec<Strin
     }
     if let Some(dns) = entry.data.get("dns") {
         let text = |name: &str| dns.get(name).and_then(Value::as_str).unwrap_or("?");
-        let name = value(entry, personal, "name").unwrap_or("(withdrawn or never kept)");
+        let name = value_of(personal, entry, "name").unwrap_or("(withdrawn or never kept)");
         says.push(match dns.get("leads_back") == Some(&Value::Bool(true)) {
             true => format!(
                 "reverse DNS named the address {name} at {}, and this name resolved to the address; that is the word of \
@@ -210,7 +172,7 @@ fn check(entry: &Entry, personal: &Personal, files: &Files, says: &mut Vec<Strin
             }
             says.push(format!("the key is in the directory {source} ({path})"));
         }
-        match value(entry, personal, "signature_base") {
+        match value_of(personal, entry, "signature_base") {
             None => says.push("the text that was signed was withdrawn".to_owned()),
             Some(base) => {
                 let is_good = UnparsedPublicKey::new(&ED25519, key).verify(base.as_bytes(), &signature).is_ok();

@@ -1,8 +1,7 @@
 //! [`Queue`]: records that wait to be written. Beyond a rate only some are taken, one a second of each chain at least; how many
-//! were left out is counted for each chain. Must not know threads or files.
+//! were left out is counted for each chain.
 
-use super::database::Record;
-use super::entry::ChainName;
+use super::{ChainName, Record};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 
@@ -35,6 +34,11 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// How many records all chains lack.
+    pub fn left_out(&self) -> u64 {
+        self.left_out.iter().map(|(_, number)| number).sum()
+    }
+
     /// The publications in it: there are few, and a case without them would be misread.
     pub fn publications(&self) -> Vec<(ChainName, Record)> {
         self.records.iter().filter(|(chain, _)| chain.crawler.is_empty()).cloned().collect()

@@ -1,11 +1,12 @@
 //! What the entries of a case say, in their order: publications, copies of robots.txt that were served, gaps, and the requests,
 //! each judged again by the files of the case.
 
-use super::canonical::Hash;
-use super::entry::{Entry, Link};
-use super::findings::{Findings, PublishedVersion, RequestFinding, ServedCopy};
-use super::judging::{Rejudged, RobotsFiles};
-use super::personal::Personal;
+use super::documents::named_documents;
+use super::judging::Rejudged;
+use super::{
+    CHAINS, Entry, Findings, Hash, Link, Personal, PublishedVersion, RequestFinding, RobotsFiles, ServedFile,
+    named_proof, value_of,
+};
 use std::collections::BTreeMap;
 
 /// What no log can show, whatever it says.
@@ -24,7 +25,7 @@ pub struct AllLogs {
     /// When each was published first.
     published: BTreeMap<Hash, String>,
     /// The copies that were served, with the log that has them, in the order of time.
-    served: Vec<(String, ServedCopy)>,
+    served: Vec<(String, ServedFile)>,
 }
 
 impl AllLogs {
@@ -51,9 +52,9 @@ pub fn tell(chains: &[Vec<Link>; 3], personal: &Personal, all: &AllLogs, finding
     for entry in of_site.iter().map(|link| &link.entry) {
         findings.published.push(PublishedVersion {
             since: published_since(entry),
-            version: entry.text("version").unwrap_or_default().to_owned(),
-            sha256: entry.text("sha256").unwrap_or_default().to_owned(),
-            answer: number(entry, "answer"),
+            version: entry.said("version"),
+            sha256: entry.said("sha256"),
+            answer: entry.number_of("answer"),
         });
     }
     // An entry is written when its response was: a request may stand before the robots.txt that was served before it.
@@ -88,29 +89,24 @@ fn published_since(entry: &Entry) -> String {
     entry.text("since").filter(|since| *since < entry.time.as_str()).unwrap_or(&entry.time).to_owned()
 }
 
-fn number(entry: &Entry, name: &str) -> u64 {
-    entry.data.get(name).and_then(serde_json::Value::as_u64).unwrap_or_default()
-}
-
-fn served(entry: &Entry) -> ServedCopy {
-    let text = |name: &str| entry.text(name).unwrap_or_default().to_owned();
-    ServedCopy {
-        time: text("arrived"),
-        host: text("host"),
-        version: text("version"),
-        status: number(entry, "status"),
+fn served(entry: &Entry) -> ServedFile {
+    ServedFile {
+        time: entry.said("arrived"),
+        host: entry.said("host"),
+        version: entry.said("version"),
+        status: entry.number_of("status"),
         if_none_match: entry.text("if_none_match").map(str::to_owned),
-        identity: text("identity"),
+        identity: entry.said("identity"),
     }
 }
 
 fn tell_request(entry: &Entry, personal: &Personal, all: &AllLogs, findings: &mut Findings) {
-    let text = |name: &str| entry.text(name).unwrap_or_default().to_owned();
-    let value = |name: &str| personal.get(&(entry.chain.clone(), entry.number, name.to_owned())).cloned();
-    let (target, version, host, time) = (value("target"), text("version"), text("host"), text("arrived"));
+    let text = |name: &str| entry.text(name).map(str::to_owned);
+    let value = |name: &str| value_of(personal, entry, name).map(str::to_owned);
+    let (version, host, time) = (entry.said("version"), entry.said("host"), entry.said("arrived"));
     // A copy that an impostor was served says nothing of the crawler, and the other way round.
-    let identity = text("identity");
-    let is_of_it = |copy: &ServedCopy| {
+    let identity = entry.said("identity");
+    let is_of_it = |copy: &ServedFile| {
         (&copy.version, &copy.host, &copy.identity) == (&version, &host, &identity) && copy.time <= time
     };
     let served = all.served.iter().rev().find(|(_, copy)| is_of_it(copy));
@@ -118,25 +114,25 @@ fn tell_request(entry: &Entry, personal: &Personal, all: &AllLogs, findings: &mu
         number: entry.number,
         recorded: entry.time.clone(),
         identity,
-        proof: text("proof"),
-        proof_entry: super::documents::named_proof(entry).map(|(number, _)| number),
+        proof: entry.said("proof"),
+        proof_entry: named_proof(entry).map(|(number, _)| number),
         client: value("client"),
         user_agent: value("user_agent"),
-        method: text("method"),
-        kind: text("kind"),
-        rule: entry.text("rule").map(str::to_owned),
-        rule_source: entry.text("rule_source").map(str::to_owned),
+        method: entry.said("method"),
+        kind: entry.said("kind"),
+        rule: text("rule"),
+        rule_source: text("rule_source"),
         served_at: served.map(|(_, copy)| copy.time.clone()),
         served_by: served.map(|(log, _)| log.clone()).filter(|log| *log != findings.log),
-        status: number(entry, "status"),
+        status: entry.number_of("status"),
         rejudged: "not judged",
         time,
-        target,
+        target: value("target"),
         version,
         host,
         remark: None,
     };
-    let versions: Vec<Hash> = super::documents::named_documents(entry);
+    let versions = named_documents(entry);
     match all.robots.judge(entry, finding.target.as_deref(), &versions) {
         Rejudged::Disallowed => {
             finding.rejudged = "disallowed";
@@ -147,12 +143,7 @@ fn tell_request(entry: &Entry, personal: &Personal, all: &AllLogs, findings: &mu
             if finding.kind == "violation" {
                 let by: Vec<String> = by.iter().map(Hash::to_string).collect();
                 let fault = "is recorded as a violation, and a robots.txt that the crawler may have had allows it";
-                findings.faults.push(format!(
-                    "{}: entry {} {fault}: {}",
-                    super::documents::CHAINS[0],
-                    entry.number,
-                    by.join(", ")
-                ));
+                findings.faults.push(format!("{}: entry {} {fault}: {}", CHAINS[0], entry.number, by.join(", ")));
             }
         }
         Rejudged::Unjudged(why) => finding.remark = Some(why.to_owned()),
@@ -175,19 +166,15 @@ fn allowed_before(entry: &Entry, all: &AllLogs, target: Option<&str>, counted: &
 
 fn gap(entry: &Entry) -> String {
     let text = |name: &str| entry.text(name).unwrap_or("?");
-    let entries = number(entry, "entries");
+    let (entries, from, until) = (entry.number_of("entries"), text("from"), text("until"));
     match text("reason") {
-        "stop" => format!("nothing was recorded from {} until {}: crawlgate was stopped", text("from"), text("until")),
+        "stop" => format!("nothing was recorded from {from} until {until}: crawlgate was stopped"),
         "crash" => format!(
-            "from {} until {} entries may be missing: crawlgate ended without a word, and was not running for a part of it",
-            text("from"),
-            text("until")
+            "from {from} until {until} entries may be missing: crawlgate ended without a word, and was not running for a part of it"
         ),
         "upgrade" => format!(
-            "from {} until {} a process of crawlgate took the place of another one: entries of this time may be missing if the \
-             one before was killed",
-            text("from"),
-            text("until")
+            "from {from} until {until} a process of crawlgate took the place of another one: entries of this time may be missing \
+             if the one before was killed"
         ),
         "too_many" => {
             format!("{entries} entries of this crawler were left out before {}: there were too many", entry.time)

@@ -1,50 +1,27 @@
-//! [`Shared`]: what the handle of the log and its thread share: the queue, the counts, and what is wrong. Must not know files.
+//! [`Shared`]: what the handle of the log and its thread share: the queue, the counts, and what is wrong.
 
-use super::queue::{Batch, Queue};
+use super::Batch;
+use super::queue::Queue;
+use crate::locks::lock;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What the handle and the thread share.
 #[derive(Default)]
 pub struct Shared {
-    queue: Mutex<Queue>,
-    problem: Mutex<Option<String>>,
-    stamp_problem: Mutex<Option<String>>,
-    entries: AtomicU64,
-    lost: AtomicU64,
+    /// What waits to be written.
+    pub queue: Mutex<Queue>,
+    /// Why evidence is being lost.
+    pub problem: Mutex<Option<String>>,
+    /// Why checkpoints get no timestamps.
+    pub stamp_problem: Mutex<Option<String>>,
+    /// Entries that were written.
+    pub entries: AtomicU64,
+    /// Entries that were left out.
+    pub lost: AtomicU64,
 }
 
 impl Shared {
-    /// The queue.
-    pub fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Why evidence is being lost.
-    pub fn problem(&self) -> Option<String> {
-        self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Why checkpoints get no timestamps.
-    pub fn stamp_problem(&self) -> Option<String> {
-        self.stamp_problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Says why checkpoints get no timestamps, or that they do.
-    pub fn set_stamp_problem(&self, problem: Option<String>) {
-        *self.stamp_problem.lock().unwrap_or_else(PoisonError::into_inner) = problem;
-    }
-
-    /// Entries that were written.
-    pub fn entries(&self) -> u64 {
-        self.entries.load(Ordering::Relaxed)
-    }
-
-    /// Entries that were left out.
-    pub fn lost(&self) -> u64 {
-        self.lost.load(Ordering::Relaxed)
-    }
-
     /// Counts entries that were left out.
     pub fn lose(&self, entries: u64) {
         self.lost.fetch_add(entries, Ordering::Relaxed);
@@ -52,28 +29,24 @@ impl Shared {
 
     /// Takes what waits.
     pub fn take(&self) -> Batch {
-        let batch = self.queue().take();
-        let left_out = batch.left_out.iter().map(|(_, number)| number).sum();
-        self.lose(left_out);
+        let batch = lock(&self.queue).take();
+        self.lose(batch.left_out());
         batch
     }
 
     /// Records were written.
     pub fn wrote(&self, entries: u64) {
         self.entries.fetch_add(entries, Ordering::Relaxed);
-        let mut problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
-        if problem.take().is_some() {
+        if lock(&self.problem).take().is_some() {
             tracing::warn!("evidence is written again; the log says how many entries it lacks");
         }
     }
 
     /// Records could not be written.
-    pub fn failed(&self, lost: u64, why: &str) {
+    pub fn failed(&self, lost: u64, why: &dyn std::fmt::Display) {
         self.lose(lost);
-        let mut problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
-        if problem.is_none() {
+        if lock(&self.problem).replace(why.to_string()).is_none() {
             tracing::error!("evidence cannot be written: {why}");
         }
-        *problem = Some(why.to_owned());
     }
 }

@@ -1,5 +1,5 @@
 //! A tar archive of plain files, as POSIX ustar: [`write`] and [`read`]. There is one archive for a set of files, so a changed
-//! octet of a header is noticed too. Must not know what the files are.
+//! octet of a header is noticed too.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! RFC 3161: the request for a timestamp of a checkpoint as DER, and what a response says. The signature of a response is not
 //! checked here: the program openssl does it, with the certificate of the authority.
 
-use super::canonical::Hash;
+use super::Hash;
 
 /// What a response says.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,19 +1,15 @@
 //! The check of a case as a third party makes it: [`verify`] needs the octets of the file and the public key of each log in it.
 
-use super::examine::{examine, keys, log_of};
-use super::findings::{CaseFindings, Findings};
-use super::manifest;
-use super::note::VerifyKey;
-use super::parts::split;
-use super::tar::{self, Files};
+use super::examine::{keys, log_of};
+use super::{CaseFindings, Files, Findings, VerifyKey, examine, manifest, named_twice, split, tar};
 
 /// Checks a case by public keys, one for each of its logs.
 pub fn verify(archive: &[u8], trusted: &[VerifyKey]) -> CaseFindings {
     let failed = |fault: String| CaseFindings { faults: vec![fault], logs: Vec::new() };
-    let logs = match tar::read(archive).map_err(|error| error.to_string()).map(split) {
-        Ok(Ok(logs)) => logs,
-        Ok(Err(error)) => return failed(error.to_string()),
-        Err(error) => return failed(error),
+    let files = tar::read(archive).map_err(|error| error.to_string());
+    let logs = match files.and_then(|files| split(files).map_err(|error| error.to_string())) {
+        Ok(logs) => logs,
+        Err(fault) => return failed(fault),
     };
     let mut keyed: Vec<(&Files, &VerifyKey)> = Vec::new();
     for (place, files) in logs.iter().enumerate() {
@@ -33,14 +29,10 @@ pub fn verify(archive: &[u8], trusted: &[VerifyKey]) -> CaseFindings {
     for ((files, key), findings) in keyed.iter().zip(&mut findings) {
         check_manifest(files, key, findings);
     }
-    if let Some(twice) = findings.iter().enumerate().find(|(place, log)| is_named_before(&findings, *place, &log.log)) {
-        return failed(format!("the log {} is in the case twice", twice.1.log));
+    if let Some(log) = named_twice(&findings) {
+        return failed(format!("the log {log} is in the case twice"));
     }
     CaseFindings::of(findings)
-}
-
-fn is_named_before(findings: &[Findings], place: usize, log: &str) -> bool {
-    findings[..place].iter().any(|before| before.log == log)
 }
 
 fn check_manifest(files: &Files, key: &VerifyKey, findings: &mut Findings) {

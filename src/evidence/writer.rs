@@ -1,14 +1,14 @@
 //! The thread that writes the log: [`Writer`]. Each second it writes what waits, in one transaction. What cannot be written is
 //! dropped and counted, and the next transaction that succeeds writes the number as a `gap`.
 
-use super::database::{DatabaseError, EvidenceDatabase, FILE, Record, RunEnd, Writing};
-use super::entry::{ChainName, time_text};
-use super::note::SigningKey;
-use super::opening::{OpenLog, read_key, write_runs};
+use super::database::{FILE, RunEnd};
+use super::opening::write_runs;
 use super::proofs::WrittenProofs;
-use super::queue::Batch;
-use super::shared::Shared;
-use serde_json::{Value, json};
+use super::{
+    Batch, DatabaseError, EvidenceDatabase, OpenLog, Record, Rows, Shared, SigningKey, Writing, read_key, time_text,
+};
+use crate::locks::lock;
+use serde_json::json;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -79,28 +79,16 @@ impl Writer {
     pub fn begin(mut log: OpenLog, directory: &Path, shared: Arc<Shared>, bounds: Bounds) -> Result<Writer, io::Error> {
         let wall = SystemTime::now();
         let (now, state) = (time_text(wall), &log.state);
-        let is_first = state.runs == 0;
-        let gap = record(
-            "gap",
-            json!({
-                "from": state.committed, "until": now, "reason": state.end.map_or("crash", RunEnd::name),
-            }),
-        );
-        let start = record(
-            "start",
-            json!({
-                "software": concat!("crawlgate ", env!("CARGO_PKG_VERSION")),
-                "run": state.runs + 1,
-                "begun_anew": log.begun_anew,
-            }),
-        );
-        let written = log.database.write(|log| {
-            log.begin_run()?;
-            if !is_first {
-                log.append(&ChainName::of_log(), gap, &now)?;
+        let software = concat!("crawlgate ", env!("CARGO_PKG_VERSION"));
+        let written = log.database.write(|writing| {
+            writing.begin_run()?;
+            if state.runs > 0 {
+                let reason = state.end.map_or("crash", RunEnd::name);
+                writing.note("gap", json!({"from": state.committed, "until": now, "reason": reason}), &now)?;
             }
-            log.append(&ChainName::of_log(), start, &now)?;
-            log.set_committed(&now, None)
+            let start = json!({"software": software, "run": state.runs + 1, "begun_anew": log.begun_anew});
+            writing.note("start", start, &now)?;
+            writing.set_committed(&now, None)
         });
         written.map_err(io::Error::other)?;
         write_runs(directory, state.runs + 1)?;
@@ -142,22 +130,22 @@ impl Writer {
     fn write_what_waits(&mut self, end: Option<RunEnd>) {
         let batch = self.shared.take();
         let (written, publications) = (batch.records.len() as u64, batch.publications());
-        let left_out = batch.left_out.iter().map(|(_, number)| number).sum::<u64>();
+        let left_out = batch.left_out();
         match self.round(batch, end) {
             Ok(()) => {
                 self.lost = 0;
                 self.shared.wrote(written);
                 let now = (SystemTime::now(), Instant::now());
                 if let Err(error) = self.prune(now, DAY) {
-                    self.shared.failed(0, &error.to_string());
+                    self.shared.failed(0, &error);
                 }
             }
             Err(error) => {
                 // Some of them may be in the transaction that failed.
                 self.proofs = WrittenProofs::default();
-                let lost = written - self.shared.queue().wait_again(publications);
+                let lost = written - lock(&self.shared.queue).wait_again(publications);
                 self.lost += lost + left_out;
-                self.shared.failed(lost, &error.to_string());
+                self.shared.failed(lost, &error);
             }
         }
     }
@@ -189,7 +177,7 @@ impl Writer {
                 return Ok(());
             }
             if end == Some(RunEnd::Stopped) {
-                log.append(&ChainName::of_log(), record("stop", json!({})), &now)?;
+                log.note("stop", json!({}), &now)?;
             }
             if makes_checkpoint {
                 // A command may have changed the key.
@@ -222,8 +210,7 @@ impl Writer {
         let deletion = self.database.write(|log| {
             let deletion = log.prune(&before)?;
             if begins && deletion.entries > 0 {
-                let gap = record("gap", json!({"reason": "too_old", "before": before}));
-                log.append(&ChainName::of_log(), gap, &time_text(wall))?;
+                log.note("gap", json!({"reason": "too_old", "before": before}), &time_text(wall))?;
             }
             Ok(deletion)
         })?;
@@ -240,42 +227,33 @@ fn write_batch(
     now: &str,
 ) -> Result<(), DatabaseError> {
     if let Some(milliseconds) = step {
-        let gap = json!({"reason": "clock", "milliseconds": milliseconds});
-        log.append(&ChainName::of_log(), record("gap", gap), now)?;
+        log.note("gap", json!({"reason": "clock", "milliseconds": milliseconds}), now)?;
     }
     if lost > 0 {
-        let gap = json!({"reason": "not_written", "entries": lost});
-        log.append(&ChainName::of_log(), record("gap", gap), now)?;
+        log.note("gap", json!({"reason": "not_written", "entries": lost}), now)?;
     }
     for (chain, mut record) in batch.records {
         if let Some(proof) = record.proof.take() {
             let written = proofs.write(log, &chain, *proof, now)?;
-            let place = json!({"number": written.number, "sha256": written.hash.to_string()});
+            let place = json!({"number": written.number, "sha256": written.hash});
             record.data.insert("proof_entry".to_owned(), place);
         }
         log.append(&chain, record, now)?;
     }
     for (chain, entries) in batch.left_out {
-        log.append(&chain, record("gap", json!({"reason": "too_many", "entries": entries})), now)?;
+        log.append(&chain, Record::of("gap", json!({"reason": "too_many", "entries": entries})), now)?;
     }
     Ok(())
-}
-
-fn record(kind: &'static str, data: Value) -> Record {
-    let mut data = data.as_object().cloned().unwrap_or_default();
-    data.retain(|_, value| !value.is_null());
-    Record { kind, data, ..Record::default() }
 }
 
 /// By how many milliseconds the clock was set, where that is worth a note.
 fn clock_step(before: (SystemTime, Instant), now: (SystemTime, Instant)) -> Option<i64> {
     let expected = before.0.checked_add(now.1.duration_since(before.1))?;
-    match now.0.duration_since(expected) {
-        Ok(ahead) if ahead > STEP => i64::try_from(ahead.as_millis()).ok(),
-        Ok(_) => None,
-        Err(behind) if behind.duration() > STEP => i64::try_from(behind.duration().as_millis()).ok().map(|by| -by),
-        Err(_) => None,
-    }
+    let (step, sign) = match now.0.duration_since(expected) {
+        Ok(ahead) => (ahead, 1),
+        Err(behind) => (behind.duration(), -1),
+    };
+    i64::try_from(step.as_millis()).ok().filter(|_| step > STEP).map(|by| sign * by)
 }
 
 fn inode(file: &Path) -> Option<u64> {

@@ -1,6 +1,5 @@
 //! [`Event`]: something that happened at a moment, of which the last time counts. As a fact it is a key without a value. So
-//! it has any number of writers: the store keeps the latest time (`ZADD GT`), and instances merge by union. Must not know
-//! who tells it.
+//! it has any number of writers: the store keeps the latest time (`ZADD GT`), and instances merge by union.
 //!
 //! | key | what happened |
 //! |---|---|
@@ -10,7 +9,7 @@
 //! | `M SITE CRAWLER ADDRESS SECONDS` | the client requested a trap, and is marked for so long |
 //! | `F SITE HOST CRAWLER VERSION ADDRESS` | a client there, or a verified crawler (no address), was served the version |
 
-use super::fact::Fact;
+use super::SharedFact;
 use crate::policy::Version;
 use crate::policy::model::Audience;
 use ipnet::IpNet;
@@ -119,7 +118,7 @@ impl PausedSite {
 
 impl Event {
     /// As a fact. `None` where a name in it cannot stand in a key.
-    pub fn fact(&self, at: i64) -> Option<Fact> {
+    pub fn fact(&self, at: i64) -> Option<SharedFact> {
         let (kind, parts) = match self {
             Event::Served(ServedVersion { host, crawler, version }) => {
                 ("s", vec![host.clone(), crawler.clone(), Version(*version).to_string()])
@@ -136,7 +135,7 @@ impl Event {
         };
         let is_sound = |part: &String| part.len() <= LONGEST_NAME && !part.contains('\n');
         let key = parts.iter().all(is_sound).then(|| format!("{kind}\n{}", parts.join("\n")))?;
-        Some(Fact { key, at, value: String::new() })
+        Some(SharedFact { key, at, value: String::new() })
     }
 
     /// Reads the key of a fact. `None` where it is no event.

@@ -1,4 +1,4 @@
-//! [`Fact`]: something that one instance tells the others, under a key. Of facts with one key the latest counts; of two with
+//! [`SharedFact`]: something that one instance tells the others, under a key. Of facts with one key the latest counts; of two with
 //! one time the greater value. So merging is commutative, associative and idempotent.
 
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 
 /// A fact under its key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-pub struct Fact {
+pub struct SharedFact {
     /// Its kind (one letter), and parts with line feeds between them. The store need not understand it.
     pub key: String,
     /// When it was so, in seconds of the store's clock.
@@ -23,7 +23,7 @@ pub struct Merged(BTreeMap<String, (i64, String)>);
 
 impl Merged {
     /// Adds a fact; says whether it changed anything.
-    pub fn add(&mut self, fact: Fact) -> bool {
+    pub fn add(&mut self, fact: SharedFact) -> bool {
         let new = (fact.at, fact.value);
         match self.0.entry(fact.key) {
             Entry::Vacant(place) => {
@@ -39,9 +39,10 @@ impl Merged {
     }
 
     /// Adds all of another.
+    #[cfg(test)]
     pub fn merge(&mut self, other: Merged) {
         for (key, (at, value)) in other.0 {
-            self.add(Fact { key, at, value });
+            self.add(SharedFact { key, at, value });
         }
     }
 
@@ -56,8 +57,8 @@ impl Merged {
     }
 
     /// All facts, by key.
-    pub fn iter(&self) -> impl Iterator<Item = Fact> {
-        self.0.iter().map(|(key, (at, value))| Fact { key: key.clone(), at: *at, value: value.clone() })
+    pub fn iter(&self) -> impl Iterator<Item = SharedFact> {
+        self.0.iter().map(|(key, (at, value))| SharedFact { key: key.clone(), at: *at, value: value.clone() })
     }
 
     /// Facts whose keys begin so.
@@ -67,11 +68,11 @@ impl Merged {
     }
 
     /// Takes out at most so many facts.
-    pub fn take(&mut self, most: usize) -> Vec<Fact> {
+    pub fn take(&mut self, most: usize) -> Vec<SharedFact> {
         let keys: Vec<String> = self.0.keys().take(most).cloned().collect();
         let taken = keys.into_iter().filter_map(|key| {
             let (at, value) = self.0.remove(&key)?;
-            Some(Fact { key, at, value })
+            Some(SharedFact { key, at, value })
         });
         taken.collect()
     }

@@ -1,31 +1,29 @@
 //! [`Exchange`]: one instance among several, and how the others stand. Each [`Exchange::turn`] (`turn`) reads what others
-//! told (`listen`) and tells what is new (`tell`). Knows no thread and no clock; [`Memory`] is what the instance knows of
+//! told and tells what is new (`tell`). [`Memory`] is what the instance knows of
 //! crawlers.
 //!
 //! States: *outside* until it is settled in a store, that is until everything it knows is written there; *settled* from then
-//! on. Another store, or one that lost facts, moves it back to *outside*, and the next turn settles it again.
+//! on. One that finds another store than the run before, or than before it slept, stays outside for some seconds, until
+//! others have settled there.
+//! Another store, or one that lost facts, moves it back to *outside*, and the next turn settles it again.
 
-mod listen;
 mod tell;
 mod turn;
 
-use super::event::Event;
-use super::fact::Merged;
-use super::member::{Member, Standing};
 use super::members::Members;
 use super::orders::Orders;
-use super::outbox::Outbox;
 use super::own_log::OwnLog;
-use super::position::{Identity, Position};
-use super::records::{self, Clocks};
-use super::{Away, CLOCK_ACCUSES_NOT, CONFIRM_WITHIN, ExchangeStatus, GONE_AFTER, Hindrance, Totals};
-use crate::history::PublicationLog;
+use super::{
+    Away, CLOCK_ACCUSES_NOT, CONFIRM_WITHIN, Clocks, Event, ExchangeStatus, GONE_AFTER, Hindrance, Identity, Member,
+    MemberStatus, Merged, Outbox, Position, Standing, Totals, records, seconds,
+};
 use crate::policy::Version;
+use crate::publications::{OfOthers, PublicationLog, VersionFile};
 use crate::state::Observation;
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How often histories are computed anew though nothing changed: what others have in force goes on.
@@ -39,7 +37,9 @@ pub trait Memory {
     fn heard(&mut self, event: Event, at: Timestamp);
     /// Another instance observes a host.
     fn observed_elsewhere(&mut self, observed: Observation);
-    /// What was served lately is not known.
+    /// Nothing was known before: what others served until now is not known either.
+    fn begin(&mut self);
+    /// What others served lately is not known any more.
     fn begin_anew(&mut self);
 }
 
@@ -58,17 +58,8 @@ impl Now {
     }
 }
 
-/// What other instances publish and published.
-#[derive(Debug, Default)]
-pub struct OfOthers {
-    /// The log of each run.
-    pub logs: Vec<PublicationLog>,
-    /// The bytes of all versions in them, as far as they are known: whoever judges by these logs may have forgotten them.
-    pub files: Vec<(Version, Arc<[u8]>)>,
-}
-
 /// Who this instance is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Me {
     /// See [`Member::id`].
     pub id: String,
@@ -105,6 +96,7 @@ pub struct Gauge {
 }
 
 /// One instance.
+#[derive(Default)]
 pub struct Exchange {
     me: Me,
     before: Before,
@@ -115,7 +107,16 @@ pub struct Exchange {
     founding: String,
     /// The store that this instance is settled in.
     settled: Option<Identity>,
+    /// When this run took its first turn.
+    began: Option<Timestamp>,
+    last_turn: Option<Duration>,
+    /// Whether it took no turn for long before it last tried to reach the store.
+    has_slept: bool,
     has_joined: bool,
+    /// When this run settled in a store that was another one than before, by the store's clock.
+    moved: Option<i64>,
+    /// A store that is another one than before, and since when this instance waits for others to settle in it.
+    undecided: Option<(Identity, Duration)>,
     joined: i64,
     outgoing: Merged,
     must_write_all: bool,
@@ -160,49 +161,11 @@ impl Exchange {
         before: Before,
         (outbox, gauge): (Arc<Outbox>, Arc<Gauge>),
         log: PublicationLog,
-        files: Vec<(Version, Arc<[u8]>)>,
+        files: Vec<VersionFile>,
     ) -> Exchange {
         let founding = me.run.clone();
         let log = OwnLog::new(me.run.clone(), log, files);
-        Exchange {
-            me,
-            before,
-            outbox,
-            gauge,
-            log,
-            policies: String::new(),
-            founding,
-            settled: None,
-            has_joined: false,
-            joined: 0,
-            outgoing: Merged::default(),
-            must_write_all: false,
-            facts: Merged::default(),
-            orders: Orders::default(),
-            paused_elsewhere: BTreeSet::new(),
-            released_here: Vec::new(),
-            members: Members::default(),
-            standings: BTreeMap::new(),
-            wanted: BTreeSet::new(),
-            others_changed: false,
-            computed: None,
-            read: Position::default(),
-            heard: Position::default(),
-            told_heard: Position::default(),
-            reported: 0,
-            must_answer: false,
-            asks: false,
-            measured: None,
-            clocks: Clocks::default(),
-            last_contact: None,
-            last_contact_at: 0,
-            last_write: None,
-            pruned: None,
-            written: VecDeque::new(),
-            confirmed: None,
-            away: None,
-            totals: Totals::default(),
-        }
+        Exchange { me, before, outbox, gauge, log, founding, ..Exchange::default() }
     }
 
     fn is_over(&self, member: &Member) -> bool {
@@ -214,15 +177,18 @@ impl Exchange {
     }
 
     fn standing_at(&self, member: &Member, now: i64) -> Standing {
-        let gone_after = i64::try_from(GONE_AFTER.as_secs()).unwrap_or(i64::MAX);
         let key = records::gone(&member.id, 0).key;
         let forgotten = self.facts.starting_with(&key).next().filter(|(known, ..)| *known == key);
-        let silent_after = i64::try_from(CONFIRM_WITHIN.as_secs()).unwrap_or(i64::MAX);
-        match now.saturating_sub(member.reported) {
+        // What it reported meanwhile may be lost with the store, so that it may have served until this instance came here.
+        let reported = match self.moved {
+            Some(moved) if member.settled != self.settled => member.reported.max(moved),
+            _ => member.reported,
+        };
+        match now.saturating_sub(reported) {
             _ if member.has_left => Standing::Left,
             _ if forgotten.is_some_and(|(_, at, _)| at >= member.reported) => Standing::Gone,
-            silent if silent > gone_after => Standing::Gone,
-            silent if silent > silent_after => Standing::Silent,
+            silent if silent > seconds(GONE_AFTER) => Standing::Gone,
+            silent if silent > seconds(CONFIRM_WITHIN) => Standing::Silent,
             _ => Standing::Present,
         }
     }
@@ -259,6 +225,9 @@ impl Exchange {
     /// Why no crawler is to be accused.
     pub fn hindrance(&self, now: Now) -> Option<Hindrance> {
         let is_fresh = self.last_contact.is_some_and(|last| now.lived.saturating_sub(last) <= CONFIRM_WITHIN);
+        if self.undecided.is_some() && self.away.is_none() {
+            return Some(Hindrance::StartingOver);
+        }
         let Some(settled) = self.settled.as_ref().filter(|_| is_fresh) else { return Some(Hindrance::StoreAway) };
         let most = i64::try_from(CLOCK_ACCUSES_NOT.as_millis()).unwrap_or(i64::MAX);
         let there = self.members.all().filter(|member| !self.is_over(member));
@@ -291,9 +260,23 @@ impl Exchange {
         Some(OfOthers { logs, files })
     }
 
+    /// Whether this run was ever a member.
+    pub fn has_joined(&self) -> bool {
+        self.has_joined
+    }
+
     /// The store that this instance is settled in.
     pub fn settled(&self) -> Option<&Identity> {
         self.settled.as_ref()
+    }
+
+    /// Since when `/robots.txt` is answered with 503, if it is.
+    fn withholds_robots_txt_since(&self, now: Now) -> Option<Timestamp> {
+        let until = Timestamp(self.gauge.speaks_until.load(Ordering::SeqCst));
+        if until > now.second() {
+            return None;
+        }
+        if self.has_joined { Some(until) } else { self.began }
     }
 
     /// How the exchange stands.
@@ -302,14 +285,14 @@ impl Exchange {
         let silence = self.last_contact.filter(|_| self.away.is_some()).map(|last| now.lived.saturating_sub(last));
         let silence = silence.map_or(0.0, |silence| silence.as_secs_f64());
         let heard_until = if self.away.is_some() { self.last_contact_at } else { self.clocks.now() };
-        let mut members = vec![super::MemberStatus {
+        let mut members = vec![MemberStatus {
             member: self.member(self.told_heard, self.settled.clone()),
-            standing: if self.away.is_none() { Standing::Present } else { Standing::Silent },
+            standing: Standing::Present,
             lag: self.last_contact.map_or(0.0, |last| now.lived.saturating_sub(last).as_secs_f64()),
             same_policies: true,
             same_crawlers: true,
         }];
-        members.extend(self.members.all().map(|member| super::MemberStatus {
+        members.extend(self.members.all().map(|member| MemberStatus {
             standing: self.standing_at(member, heard_until),
             lag: heard_until.saturating_sub(member.reported).max(0) as f64 + silence,
             same_policies: member.policies == self.policies,
@@ -320,12 +303,12 @@ impl Exchange {
             id: self.me.id.clone(),
             members,
             away: self.away.clone(),
+            withholds_robots_txt_since: self.withholds_robots_txt_since(now),
             clock_ahead_ms: self.measured.map(|_| self.clocks.ahead),
             accuses_not: self.hindrance(now),
-            announcement_waits_since: None,
             facts_waiting: self.outgoing.len() + self.outbox.len(),
-            records_waiting: 0,
             totals: self.totals,
+            ..ExchangeStatus::default()
         }
     }
 }

@@ -1,7 +1,7 @@
 //! [`Member`]: an instance as it stands in the store. An instance becomes a member before it serves its first robots.txt.
 //! It leaves with a goodbye, by the word of an operator, or by silence.
 
-use super::position::{Identity, Position};
+use super::{Identity, Position};
 
 /// An instance, as it writes itself into the store with each batch.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -1,12 +1,7 @@
-//! [`Members`]: the other instances, as far as they were heard of, and what each of their runs published. Must not know the
-//! store.
+//! [`Members`]: the other instances, as far as they were heard of, and what each of their runs published.
 
-use super::fact::Merged;
-use super::member::{Member, Standing};
-use super::position::{Identity, Position};
-use super::records::{self, Clocks, OfLog};
-use super::{GONE_AFTER, KEPT};
-use crate::history::{Change, Gaps, Publication, PublicationLog, Span, Tenure};
+use super::{Clocks, GONE_AFTER, Identity, KEPT, Member, Merged, OfLog, Position, Standing, records, seconds};
+use crate::publications::{Change, Gaps, Publication, PublicationLog, Span, Tenure, next_number};
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,8 +64,7 @@ impl Members {
 
     /// Members that were last heard of before a moment.
     pub fn over(&self, before: i64) -> Vec<String> {
-        let gone = i64::try_from(GONE_AFTER.as_secs()).unwrap_or(i64::MAX);
-        let over = self.all().filter(|member| member.reported.saturating_add(gone) < before);
+        let over = self.all().filter(|member| member.reported.saturating_add(seconds(GONE_AFTER)) < before);
         over.map(|member| member.id.clone()).collect()
     }
 
@@ -120,15 +114,14 @@ impl Members {
         let reported = Some(Timestamp(clocks.to_own(member.reported).0.saturating_sub(SLACK)));
         if member.run != run {
             let at = clocks.to_own(member.joined);
-            let kept = i64::try_from(KEPT.as_secs()).unwrap_or(i64::MAX);
-            return Some(Ended { at, unreported_since: Some(Timestamp(at.0.saturating_sub(kept))) });
+            return Some(Ended { at, unreported_since: Some(Timestamp(at.0.saturating_sub(seconds(KEPT)))) });
         }
         match standing(member) {
             Standing::Present | Standing::Silent => None,
             Standing::Left => Some(Ended { at: clocks.to_own(member.reported), unreported_since: None }),
             Standing::Gone => {
-                let gone = i64::try_from(GONE_AFTER.as_secs()).unwrap_or(i64::MAX);
-                let at = clocks.to_own(member.reported.saturating_add(gone).min(clocks.now()));
+                let gone = member.reported.saturating_add(seconds(GONE_AFTER));
+                let at = clocks.to_own(gone.min(clocks.now()));
                 Some(Ended { at, unreported_since: reported })
             }
         }
@@ -143,9 +136,7 @@ struct Ended {
 
 impl Ended {
     fn close(&self, tenures: &mut [Tenure], publications: &mut [Publication]) {
-        let spans = tenures.iter().map(|tenure| tenure.span).chain(publications.iter().map(|known| known.span));
-        let numbers = spans.flat_map(|span| [span.since.number, span.until.map_or(0, |until| until.number)]);
-        let number = numbers.max().unwrap_or_default().saturating_add(1);
+        let number = next_number(tenures, publications);
         let close = |span: &mut Span| {
             span.until.get_or_insert(Change { number, at: self.at });
         };

@@ -1,7 +1,7 @@
 //! What several instances in front of one site tell each other, so that a crawler that fetched robots.txt from one of
 //! them is judged rightly by another. [`Store`] is the place where they meet; the room of the server that speaks to Redis
-//! or Valkey implements it, and tests have one in memory. [`Fact`]s merge by the latest, so that order and repetition do
-//! not matter. Must not know Redis, threads, requests or policies.
+//! or Valkey implements it, and tests have one in memory. [`SharedFact`]s merge by the latest, so that order and repetition do
+//! not matter.
 
 pub mod event;
 pub mod fact;
@@ -18,14 +18,16 @@ pub mod store;
 pub(crate) mod tests;
 
 pub use event::Event;
-pub use fact::Fact;
-pub use instance::{Before, Exchange, Gauge, Me, Memory, Now, OfOthers};
+use fact::Merged;
+pub use fact::SharedFact;
+pub use instance::{Before, Exchange, Gauge, Me, Memory, Now};
 pub use member::{Member, Standing};
 pub use outbox::Outbox;
-pub use position::{Identity, MalformedPosition, Position};
+pub use position::{Identity, Position};
+use records::{Clocks, OfLog};
 pub use store::{Batch, Entry, LogRead, Sets, Store, StoreError, StoreTime, Written};
 
-use crate::time::Timestamp;
+use crate::time::{Timestamp, rfc3339};
 use std::time::Duration;
 
 /// How often an instance writes and reads.
@@ -49,6 +51,11 @@ pub const KEPT: Duration = Duration::from_secs(32 * 86_400);
 /// The form of entries and facts. A member reads this one and the one before.
 pub const SCHEMA: u32 = 1;
 
+/// A time in seconds.
+fn seconds(time: Duration) -> i64 {
+    i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
+}
+
 /// How the exchange stands: for `crawlgate status`, metrics and the dashboard.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ExchangeStatus {
@@ -60,9 +67,15 @@ pub struct ExchangeStatus {
     pub away: Option<Away>,
     /// Milliseconds by which the own clock is ahead of the store's. `None` before it was asked for.
     pub clock_ahead_ms: Option<i64>,
+    /// Since when `/robots.txt` is answered with 503: this run never reached the store, or not for a day.
+    #[serde(serialize_with = "rfc3339")]
+    pub withholds_robots_txt_since: Option<Timestamp>,
+    /// When this run began to observe anew, if it did.
+    pub begun_anew: Option<BegunAnew>,
     /// Why no crawler is accused at the moment. `None` while crawlers are.
     pub accuses_not: Option<Hindrance>,
     /// Since when a change of robots.txt waits until the store has taken its announcement.
+    #[serde(serialize_with = "rfc3339")]
     pub announcement_waits_since: Option<Timestamp>,
     /// Facts that wait to be written.
     pub facts_waiting: usize,
@@ -91,13 +104,28 @@ pub struct Totals {
     pub started_over: u64,
 }
 
-/// The store cannot be reached.
+/// The store cannot be reached, or not be used as it is.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Away {
     /// Since when.
+    #[serde(serialize_with = "rfc3339")]
     pub since: Timestamp,
     /// What the last try ended with.
     pub error: String,
+    /// Whether it answered, and cannot be used as it is.
+    pub is_refused: bool,
+}
+
+/// What crawlers were served before is not known: the store was another one than before, and no instance that was there all
+/// that time shares it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct BegunAnew {
+    /// Since when observation goes on.
+    #[serde(serialize_with = "rfc3339")]
+    pub at: Timestamp,
+    /// Until when crawlers may use copies from before.
+    #[serde(serialize_with = "rfc3339")]
+    pub until: Timestamp,
 }
 
 /// A member as others see it.
@@ -119,7 +147,7 @@ pub struct MemberStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hindrance {
-    /// The store cannot be reached, or was never reached.
+    /// The store cannot be reached, was never reached, or cannot be used.
     StoreAway,
     /// The store lost facts, and some member has not yet written again what it knows.
     StartingOver,

@@ -1,8 +1,8 @@
 //! [`Orders`]: what operators said at any instance. Of a site the latest word on its pauses counts, and of two in one second
 //! the greater one; of a network the latest release of its marks. So merging is commutative, associative and idempotent.
 
-use super::event::{Event, PausedSite};
-use super::fact::Fact;
+use super::event::PausedSite;
+use super::{Event, SharedFact};
 use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -55,7 +55,7 @@ impl Orders {
     }
 
     /// All of it, for a store that starts over.
-    pub fn facts(&self) -> impl Iterator<Item = Fact> {
+    pub fn facts(&self) -> impl Iterator<Item = SharedFact> {
         let pauses =
             self.pauses.iter().filter_map(|(site, (at, said))| Event::Paused(PausedSite::of(site, said)?).fact(*at));
         pauses.chain(self.releases.values().filter_map(|(at, network)| Event::Released(*network).fact(*at)))

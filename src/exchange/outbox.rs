@@ -1,11 +1,12 @@
 //! [`Outbox`]: what waits to be told, gathered by key. Requests and operators put into it, and the thread of the exchange
 //! takes out. It holds so much at most; what it had no room for is known to be missing.
 
-use super::event::Event;
+use super::Event;
+use crate::locks::lock;
 use crate::state::Observation;
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// Facts that wait at most.
 const MOST: usize = 65_536;
@@ -76,7 +77,7 @@ impl Outbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

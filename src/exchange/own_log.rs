@@ -1,66 +1,22 @@
 //! [`OwnLog`]: what this run publishes, and what of that others were told. A publication is told before it comes into force,
-//! its end after. Must not know the store.
+//! its end after.
 
-use super::fact::Fact;
-use super::records::{self, Clocks, OfLog};
-use crate::history::{Change, Publication, PublicationLog, Published, Tenure};
+use super::{Clocks, OfLog, SharedFact, records};
 use crate::policy::Version;
+use crate::publications::{Publication, PublicationLog, VersionFile};
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A record of the log.
-#[derive(Clone, PartialEq)]
-enum Known {
-    Publication(Publication),
-    Tenure(Tenure),
-}
-
-impl Known {
-    fn fact(&self, key: &str, at: i64, clocks: Clocks) -> Fact {
-        let value = match self {
-            Known::Publication(publication) => records::publication_value(publication, clocks),
-            Known::Tenure(tenure) => records::tenure_value(tenure, clocks),
-        };
-        Fact { key: key.to_owned(), at, value }
-    }
-
-    fn version(&self) -> Option<Version> {
-        match self {
-            Known::Publication(Publication { published: Published::Version(version), .. }) => Some(*version),
-            Known::Publication(_) | Known::Tenure(_) => None,
-        }
-    }
-
-    fn is_open(&self) -> bool {
-        self.span().until.is_none()
-    }
-
-    fn span(&self) -> crate::history::Span {
-        match self {
-            Known::Publication(publication) => publication.span,
-            Known::Tenure(tenure) => tenure.span,
-        }
-    }
-
-    /// It never was in force: it ends by the change that it began with, so that it counts for no moment.
-    fn never_was(&mut self, at: Timestamp) {
-        let span = match self {
-            Known::Publication(publication) => &mut publication.span,
-            Known::Tenure(tenure) => &mut tenure.span,
-        };
-        span.until = Some(Change { number: span.since.number, at });
-    }
-}
-
 /// What this run publishes, beside what others were told of it.
+#[derive(Default)]
 pub struct OwnLog {
     run: String,
     log: PublicationLog,
     files: BTreeMap<Version, Arc<[u8]>>,
-    told: BTreeMap<String, Known>,
+    told: BTreeMap<String, OfLog>,
     /// What others may have been told, though it never came into force.
-    tried: BTreeMap<String, Known>,
+    tried: BTreeMap<String, OfLog>,
     /// Until when which publications may have been served without a word of it.
     unreported: BTreeMap<String, Timestamp>,
     has_news: bool,
@@ -72,24 +28,15 @@ pub struct OwnLog {
 #[derive(Debug, Default)]
 pub struct Changes {
     /// New or changed.
-    pub facts: Vec<Fact>,
+    pub facts: Vec<SharedFact>,
     /// Keys of what is over.
     pub forget: Vec<String>,
 }
 
 impl OwnLog {
     /// Of which nothing was told yet.
-    pub fn new(run: String, log: PublicationLog, files: Vec<(Version, Arc<[u8]>)>) -> OwnLog {
-        OwnLog {
-            run,
-            log,
-            files: files.into_iter().collect(),
-            told: BTreeMap::new(),
-            tried: BTreeMap::new(),
-            unreported: BTreeMap::new(),
-            has_news: true,
-            told_at: i64::MIN,
-        }
+    pub fn new(run: String, log: PublicationLog, files: Vec<VersionFile>) -> OwnLog {
+        OwnLog { run, log, files: files.into_iter().collect(), has_news: true, told_at: i64::MIN, ..OwnLog::default() }
     }
 
     /// The time to tell something at: later than that of all that was told before. A publication may begin and end within a
@@ -103,7 +50,7 @@ impl OwnLog {
     pub fn was_unreported(&mut self, since: Option<Timestamp>, now: Timestamp) {
         let Some(since) = since else { return };
         let lately = |known: &&Publication| known.span.until.is_none_or(|until| until.at >= since);
-        for publication in self.log.publications().iter().filter(lately) {
+        for publication in self.log.publications.iter().filter(lately) {
             self.unreported.insert(records::publication_key(&self.run, publication), now);
         }
         self.has_news = true;
@@ -126,7 +73,7 @@ impl OwnLog {
     }
 
     /// A version with its bytes, if they are known.
-    pub fn file(&self, version: Version) -> Option<(Version, Arc<[u8]>)> {
+    pub fn file(&self, version: Version) -> Option<VersionFile> {
         Some((version, self.files.get(&version)?.clone()))
     }
 
@@ -138,27 +85,27 @@ impl OwnLog {
 
     /// Forgets the bytes of versions that neither this run nor others published lately; says under which keys they were told.
     pub fn forget_files(&mut self, others: &BTreeSet<Version>) -> Vec<String> {
-        let tried = self.tried.values().filter_map(Known::version);
+        let tried = self.tried.values().filter_map(OfLog::version);
         let mut wanted = self.log.versions_since(Timestamp(i64::MIN));
-        wanted.extend(self.told.values().filter_map(Known::version).chain(tried).chain(others.iter().copied()));
+        wanted.extend(self.told.values().filter_map(OfLog::version).chain(tried).chain(others.iter().copied()));
         let over: Vec<Version> = self.files.keys().filter(|version| !wanted.contains(version)).copied().collect();
         over.iter().for_each(|version| drop(self.files.remove(version)));
         over.into_iter().map(records::file_key).collect()
     }
 
-    fn known(&self, log: &PublicationLog) -> BTreeMap<String, Known> {
-        let publications = log.publications().iter().map(|publication| {
+    fn known(&self, log: &PublicationLog) -> BTreeMap<String, OfLog> {
+        let publications = log.publications.iter().map(|publication| {
             let key = records::publication_key(&self.run, publication);
             let unreported_until = self.unreported.get(&key).copied();
-            (key, Known::Publication(Publication { unreported_until, ..publication.clone() }))
+            (key, OfLog::Publication(Publication { unreported_until, ..publication.clone() }))
         });
-        let tenures = log.tenures().iter();
-        let tenures = tenures.map(|tenure| (records::tenure_key(&self.run, tenure), Known::Tenure(tenure.clone())));
+        let tenures = log.tenures.iter();
+        let tenures = tenures.map(|tenure| (records::tenure_key(&self.run, tenure), OfLog::Tenure(tenure.clone())));
         publications.chain(tenures).collect()
     }
 
     /// Everything, as it is told to a store that knows nothing.
-    pub fn all(&mut self, clocks: Clocks) -> Vec<Fact> {
+    pub fn all(&mut self, clocks: Clocks) -> Vec<SharedFact> {
         self.told = self.known(&self.log);
         self.tried.retain(|key, _| !self.told.contains_key(key));
         let at = self.next_time(clocks);
@@ -166,18 +113,18 @@ impl OwnLog {
     }
 
     /// All files.
-    pub fn all_files(&self, at: i64) -> Vec<Fact> {
+    pub fn all_files(&self, at: i64) -> Vec<SharedFact> {
         self.files.iter().map(|(version, bytes)| records::file(*version, bytes, at)).collect()
     }
 
     /// The files among these that others do not know.
-    pub fn new_files(&self, files: &[(Version, Arc<[u8]>)], at: i64) -> Vec<Fact> {
+    pub fn new_files(&self, files: &[VersionFile], at: i64) -> Vec<SharedFact> {
         let new = files.iter().filter(|(version, _)| !self.files.contains_key(version));
         new.map(|(version, bytes)| records::file(*version, bytes, at)).collect()
     }
 
     /// What is about to come into force: the records of a log that others were not told.
-    pub fn openings(&mut self, log: &PublicationLog, clocks: Clocks) -> Vec<Fact> {
+    pub fn openings(&mut self, log: &PublicationLog, clocks: Clocks) -> Vec<SharedFact> {
         let at = self.next_time(clocks);
         let open = self.known(log).into_iter().filter(|(_, known)| known.is_open());
         let new = open.filter(|(key, known)| self.told.get(key) != Some(known));
@@ -185,13 +132,9 @@ impl OwnLog {
     }
 
     /// Others may hear of these from now on.
-    pub fn try_to_tell(&mut self, facts: &[Fact]) {
+    pub fn try_to_tell(&mut self, facts: &[SharedFact]) {
         for fact in facts {
             if let Some((_, known)) = records::of_log(&fact.key, &fact.value, Clocks::default()) {
-                let known = match known {
-                    OfLog::Publication(publication) => Known::Publication(publication),
-                    OfLog::Tenure(tenure) => Known::Tenure(tenure),
-                };
                 self.tried.insert(fact.key.clone(), known);
             }
         }
@@ -199,7 +142,7 @@ impl OwnLog {
     }
 
     /// Others were told these records of a log, and these files.
-    pub fn were_told(&mut self, facts: Vec<Fact>, log: &PublicationLog, files: &[(Version, Arc<[u8]>)]) {
+    pub fn were_told(&mut self, facts: Vec<SharedFact>, log: &PublicationLog, files: &[VersionFile]) {
         let mut known = self.known(log);
         for fact in facts {
             if let Some(known) = known.remove(&fact.key) {
@@ -247,10 +190,10 @@ mod tests {
     use super::super::members::Members;
     use super::*;
     use crate::crawlers::Registry;
-    use crate::history::{Current, Horizon, VersionStore};
+    use crate::publications::{Current, Horizon, Published, VersionStore};
     use std::time::Duration;
 
-    fn files() -> Vec<(Version, Arc<[u8]>)> {
+    fn files() -> Vec<VersionFile> {
         let files = ["one", "two", "three"].map(|text| Arc::from(text.as_bytes()));
         files.map(|bytes: Arc<[u8]>| (Version::of(&bytes), bytes)).into()
     }
@@ -270,14 +213,14 @@ mod tests {
         log
     }
 
-    fn add(told: &mut Merged, facts: impl IntoIterator<Item = Fact>) {
+    fn add(told: &mut Merged, facts: impl IntoIterator<Item = SharedFact>) {
         for fact in facts {
             told.add(fact);
         }
     }
 
     /// What others know of the rules that were in force, by what they were told, with the files that they have.
-    fn unknown_until(told: &Merged, files: &[(Version, Arc<[u8]>)]) -> Option<Timestamp> {
+    fn unknown_until(told: &Merged, files: &[VersionFile]) -> Option<Timestamp> {
         let mut versions = VersionStore::default();
         files.iter().for_each(|(version, bytes)| versions.insert(*version, bytes.clone()));
         let (clocks, here) = (Clocks { store: 9_000, ahead: 0 }, publishing(&PublicationLog::default(), files[0].0, 1));

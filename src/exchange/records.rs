@@ -1,5 +1,5 @@
 //! The facts of `state` as facts of the exchange, and back: times in seconds of the store's clock, keys that are unique
-//! across instances and runs. Must not know when facts are told.
+//! across instances and runs.
 //!
 //! | key | value |
 //! |---|---|
@@ -11,10 +11,10 @@
 //!
 //! Other keys without a value are in `event`.
 
-use super::fact::Fact;
-use crate::history::{Change, Publication, Published, Span, Tenure};
+use super::SharedFact;
 use crate::policy::Version;
 use crate::policy::decode::parse_host;
+use crate::publications::{Change, Publication, Published, Span, Tenure, VersionFile};
 use crate::state::{AsWritten, Observation};
 use crate::time::Timestamp;
 use base64::Engine as _;
@@ -64,9 +64,9 @@ struct PublicationValue {
     identities: u64,
     tells: bool,
     since: i64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<(i64, u64)>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     unreported: Option<i64>,
 }
 
@@ -83,7 +83,7 @@ enum Answered {
 struct TenureValue {
     site: String,
     since: i64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<(i64, u64)>,
 }
 
@@ -93,7 +93,7 @@ struct ObservationValue {
     since: i64,
     seen: i64,
     named: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     cache: Option<u64>,
 }
 
@@ -113,12 +113,49 @@ pub fn tenure_key(run: &str, tenure: &Tenure) -> String {
     format!("t\n{run}\n{}\n{hosts}", tenure.span.since.number)
 }
 
+impl OfLog {
+    /// As others are told it.
+    pub fn fact(&self, key: &str, at: i64, clocks: Clocks) -> SharedFact {
+        let value = match self {
+            OfLog::Publication(publication) => publication_value(publication, clocks),
+            OfLog::Tenure(tenure) => tenure_value(tenure, clocks),
+        };
+        SharedFact { key: key.to_owned(), at, value }
+    }
+
+    /// The version that was published, if it is known.
+    pub fn version(&self) -> Option<Version> {
+        match self {
+            OfLog::Publication(publication) => publication.published.version(),
+            OfLog::Tenure(_) => None,
+        }
+    }
+
+    /// Whether it is still so.
+    pub fn is_open(&self) -> bool {
+        let span = match self {
+            OfLog::Publication(publication) => publication.span,
+            OfLog::Tenure(tenure) => tenure.span,
+        };
+        span.until.is_none()
+    }
+
+    /// It never was in force: it ends by the change that it began with, so that it counts for no moment.
+    pub fn never_was(&mut self, at: Timestamp) {
+        let span = match self {
+            OfLog::Publication(publication) => &mut publication.span,
+            OfLog::Tenure(tenure) => &mut tenure.span,
+        };
+        span.until = Some(Change { number: span.since.number, at });
+    }
+}
+
 fn until_of(span: Span, clocks: Clocks) -> Option<(i64, u64)> {
     span.until.map(|until| (clocks.to_store(until.at), until.number))
 }
 
 /// A publication as others are told it.
-pub fn publication_value(publication: &Publication, clocks: Clocks) -> String {
+fn publication_value(publication: &Publication, clocks: Clocks) -> String {
     json(&PublicationValue {
         answered: match publication.published {
             Published::Version(version) => Answered::Version(version.to_string()),
@@ -135,12 +172,13 @@ pub fn publication_value(publication: &Publication, clocks: Clocks) -> String {
 }
 
 /// A tenure as others are told it.
-pub fn tenure_value(tenure: &Tenure, clocks: Clocks) -> String {
+fn tenure_value(tenure: &Tenure, clocks: Clocks) -> String {
     let since = clocks.to_store(tenure.span.since.at);
     json(&TenureValue { site: tenure.site.clone(), since, until: until_of(tenure.span, clocks) })
 }
 
-/// What a fact says of another instance's log: the run, and what it published, or which hosts were a site's.
+/// A record of the log of an instance: what it published, or which hosts were a site's.
+#[derive(Clone, PartialEq)]
 pub enum OfLog {
     /// A publication.
     Publication(Publication),
@@ -185,7 +223,7 @@ pub fn of_log<'a>(key: &'a str, value: &str, clocks: Clocks) -> Option<(&'a str,
 }
 
 /// Since when an instance observes a host.
-pub fn observation(instance: &str, observed: &Observation, at: i64, clocks: Clocks) -> Fact {
+pub fn observation(instance: &str, observed: &Observation, at: i64, clocks: Clocks) -> SharedFact {
     let value = ObservationValue {
         site: observed.site.clone(),
         // Of a host that is new with crawlgate it is the beginning of time, by every clock.
@@ -194,7 +232,7 @@ pub fn observation(instance: &str, observed: &Observation, at: i64, clocks: Cloc
         named: observed.named,
         cache: observed.behind_cache,
     };
-    Fact { key: format!("o\n{}\n{instance}", observed.host), at, value: json(&value) }
+    SharedFact { key: format!("o\n{}\n{instance}", observed.host), at, value: json(&value) }
 }
 
 /// Reads since when another instance observes a host.
@@ -218,20 +256,20 @@ pub fn file_key(version: Version) -> String {
 }
 
 /// A file.
-pub fn file(version: Version, bytes: &[u8], at: i64) -> Fact {
-    Fact { key: file_key(version), at, value: STANDARD.encode(bytes) }
+pub fn file(version: Version, bytes: &[u8], at: i64) -> SharedFact {
+    SharedFact { key: file_key(version), at, value: STANDARD.encode(bytes) }
 }
 
-/// Reads a file. One whose bytes are not those of its version is none.
-pub fn file_of(fact: &Fact) -> Option<(Version, Arc<[u8]>)> {
+/// Reads a file. `None` where the bytes are not those of the version.
+pub fn file_of(fact: &SharedFact) -> Option<VersionFile> {
     let version = Version::parse(fact.key.strip_prefix("v\n")?)?;
     let bytes: Arc<[u8]> = STANDARD.decode(&fact.value).ok()?.into();
     (Version::of(&bytes) == version).then_some((version, bytes))
 }
 
 /// That an operator says that an instance is gone.
-pub fn gone(instance: &str, at: i64) -> Fact {
-    Fact { key: format!("g\n{instance}"), at, value: String::new() }
+pub fn gone(instance: &str, at: i64) -> SharedFact {
+    SharedFact { key: format!("g\n{instance}"), at, value: String::new() }
 }
 
 /// Reads it.

@@ -5,7 +5,7 @@
 //! | key | type | holds |
 //! |---|---|---|
 //! | `epoch` | string | [`Identity::epoch`]: made once with `SET NX`, never written again, without an end |
-//! | `served` | sorted set | facts without a value: the key of the fact, with [`Fact::at`] as score, by `ZADD GT` |
+//! | `served` | sorted set | facts without a value: the key of the fact, with [`SharedFact::at`] as score, by `ZADD GT` |
 //! | `clients` | sorted set | the same for facts that clients make (`event::is_of_clients`): the [`MOST_OF_CLIENTS`] latest |
 //! | `facts` | hash | facts with a value: the key of the fact, and `AT VALUE` (the number, a blank, the value) |
 //! | `members` | hash | the id of an instance, and its [`Member`] as JSON |
@@ -14,9 +14,7 @@
 //!
 //! No key has a time to live: what is over is deleted by [`Batch::forget`] and [`Batch::served_before`].
 
-use super::fact::Fact;
-use super::member::Member;
-use super::position::{Identity, Position};
+use super::{Identity, Member, Position, SharedFact};
 use serde::{Deserialize, Serialize};
 
 /// Facts that clients make, in the store at most. The oldest go: an instance that starts later does not hear of them.
@@ -36,7 +34,7 @@ pub struct Entry {
     pub member: Member,
     /// What is new.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub facts: Vec<Fact>,
+    pub facts: Vec<SharedFact>,
     /// Whether the instance wrote more into the sets than what is in the log: others read the sets again.
     #[serde(default)]
     pub sets: bool,
@@ -49,10 +47,10 @@ pub struct Entry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
     /// Facts that replace what stands there. Without a value: `ZADD GT` into `served` or `clients`. With one: `HSET` into `facts`.
-    pub facts: Vec<Fact>,
+    pub facts: Vec<SharedFact>,
     /// Facts that must not replace anything: `ZADD GT`, or `HSETNX`. Files of robots.txt, which are large and never differ
     /// for a key; and what others wrote, when a store starts over.
-    pub if_missing: Vec<Fact>,
+    pub if_missing: Vec<SharedFact>,
     /// Keys of facts with a value that are over: `HDEL`.
     pub forget: Vec<String>,
     /// Facts without a value from before this time are over: `ZREMRANGEBYSCORE` of both.
@@ -92,7 +90,7 @@ pub struct LogRead {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sets {
     /// All facts, of both kinds, except for files of robots.txt (keys that begin with `v`).
-    pub facts: Vec<Fact>,
+    pub facts: Vec<SharedFact>,
     /// All members.
     pub members: Vec<Member>,
 }
@@ -104,10 +102,14 @@ pub enum StoreError {
     /// harm.
     #[error("{0}")]
     Away(String),
-    /// It answered, and cannot be used as it is: it evicts, is too old, refuses the password, or the prefix holds something
+    /// It answered, and cannot be used as it is: it is too old, refuses the password, or the prefix holds something
     /// else. The text says what the operator can do.
     #[error("{0}")]
     Unusable(String),
+    /// It answered, and deletes what was written once its memory is full: everything is to be written again when it can be
+    /// used.
+    #[error("{0}")]
+    Evicts(String),
     /// A later crawlgate wrote something that this one cannot read.
     #[error("{0}")]
     Newer(String),
@@ -117,7 +119,7 @@ pub enum StoreError {
 pub trait Store: Send {
     /// Which store it is, and its time, read in one step. Where there is no epoch, `founding` becomes it (`SET NX`, then
     /// `GET`): of several instances that find an empty store at once one founds it. Called before everything else, after
-    /// each error, and every 10 seconds.
+    /// each error, and every 10 seconds; each time the store is refused if it evicts ([`StoreError::Evicts`]).
     ///
     /// # Errors
     /// See [`StoreError`].
@@ -147,9 +149,15 @@ pub trait Store: Send {
     /// See [`StoreError`].
     fn read_sets(&mut self) -> Result<Sets, StoreError>;
 
+    /// All members (`HGETALL`).
+    ///
+    /// # Errors
+    /// See [`StoreError`].
+    fn read_members(&mut self) -> Result<Vec<Member>, StoreError>;
+
     /// Facts of the hash `facts` by their keys (`HMGET`), as far as they are there. For files of robots.txt.
     ///
     /// # Errors
     /// See [`StoreError`].
-    fn fetch(&mut self, keys: &[String]) -> Result<Vec<Fact>, StoreError>;
+    fn fetch(&mut self, keys: &[String]) -> Result<Vec<SharedFact>, StoreError>;
 }

@@ -4,7 +4,7 @@
 //! is set before the sections are chosen. `req_novary` reads a field without naming it in `Vary`, which would spoil
 //! caches. The request line (`THE_REQUEST`) has the path as it was sent, with the query.
 
-use super::regex::{Step, literal, marker, regexes, request_line};
+use super::regex::{Step, marker, media, regexes, request_line};
 use super::rules::{CrawlerClass, ExportedAnswer, ExportedFile, Rules, SignalRule, TagCondition, TagRule};
 use super::{Files, heading};
 use std::cmp::Reverse;
@@ -123,11 +123,7 @@ fn tags(rules: &Rules) -> String {
 fn condition(condition: &TagCondition) -> Vec<String> {
     let mut tests = Vec::new();
     if !condition.types.is_empty() {
-        let media = |media: &String| match media.strip_suffix('*') {
-            Some(class) => format!("^{}", literal(class)),
-            None => format!("^{}(?:;|$)", literal(media)),
-        };
-        let each: Vec<String> = condition.types.iter().map(media).collect();
+        let each: Vec<String> = condition.types.iter().map(|kind| media(kind)).collect();
         tests.push(format!("%{{CONTENT_TYPE}} =~ m#{}#i", each.join("|")));
     }
     if !condition.status.is_empty() {

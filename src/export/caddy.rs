@@ -1,6 +1,6 @@
 //! The configuration of Caddy: a snippet to import into a site.
 
-use super::regex::{marker, path, regex};
+use super::regex::{marker_regex, path, path_regex, regex};
 use super::rules::{ExportedAnswer, Rules, SignalRule, TagCondition, TagRule};
 use super::{Files, heading};
 use std::fmt::Write as _;
@@ -25,13 +25,13 @@ pub(super) fn write(rules: &Rules, directory: &str, files: &mut Files) {
     }
     text.push_str("(crawlgate) {\n\tmap {header.User-Agent} {crawlgate_class} {\n");
     for (class, agent) in rules.markers() {
-        let _ = writeln!(text, "\t\t{} c{class}", quoted(&format!("~(?i){}", regex(&[marker(agent)]))));
+        let _ = writeln!(text, "\t\t{} c{class}", quoted(&format!("~(?i){}", marker_regex(agent))));
     }
     text.push_str("\t\tdefault none\n\t}\n");
     for (place, list) in rules.lists.iter().enumerate() {
         let _ = writeln!(text, "\tmap {{uri}} {{crawlgate_list{place}}} {{");
         for rule in list {
-            let pattern = quoted(&format!("~{}", regex(&[path(&rule.pattern)])));
+            let pattern = quoted(&format!("~{}", path_regex(&rule.pattern)));
             let _ = writeln!(text, "\t\t{pattern} {}", if rule.allow { "open" } else { "closed" });
         }
         text.push_str("\t\tdefault open\n\t}\n");
@@ -52,15 +52,11 @@ pub(super) fn write(rules: &Rules, directory: &str, files: &mut Files) {
         );
     }
     pause(rules, &mut text);
-    for (place, class) in rules.classes.iter().enumerate() {
-        let Some(list) = class.list else { continue };
-        let closed = match class.is_closed(rules) {
-            true => String::new(),
-            false => format!("\t\tvars_regexp {{crawlgate_list{list}}} ^closed$\n"),
-        };
+    for (place, list, answer) in rules.refusals() {
+        let closed = list.map(|list| format!("\t\tvars_regexp {{crawlgate_list{list}}} ^closed$\n"));
         // Two `vars` would be alternatives.
-        let condition = format!("\t\tvars {{crawlgate_class}} c{place}\n{closed}");
-        text.push_str(&responded(&format!("crawlgate_c{place}"), &rules.answers[class.answer], &condition));
+        let condition = format!("\t\tvars {{crawlgate_class}} c{place}\n{}", closed.unwrap_or_default());
+        text.push_str(&responded(&format!("crawlgate_c{place}"), &rules.answers[answer], &condition));
     }
     // Below the answers in place of pages, which have none of them.
     for (place, signal) in rules.signals.iter().enumerate() {
@@ -76,8 +72,7 @@ fn pause(rules: &Rules, text: &mut String) {
         text.push_str(&responded("crawlgate_paused", answer, ""));
         return;
     }
-    let paused = rules.classes.iter().enumerate().filter(|(_, class)| class.is_pausable);
-    for (place, _) in paused {
+    for place in rules.paused() {
         let condition = format!("\t\tvars {{crawlgate_class}} c{place}\n");
         text.push_str(&responded(&format!("crawlgate_paused{place}"), answer, &condition));
     }
@@ -159,7 +154,7 @@ fn signal(place: usize, signal: &SignalRule) -> String {
     }
     let mut text = format!("\tmap {{uri}} {{crawlgate_signal{place}}} {{\n");
     for (pattern, value) in &signal.paths {
-        let _ = writeln!(text, "\t\t{} v{value}", quoted(&format!("~{}", regex(&[path(pattern)]))));
+        let _ = writeln!(text, "\t\t{} v{value}", quoted(&format!("~{}", path_regex(pattern))));
     }
     let otherwise = signal.otherwise.map_or_else(|| "none".to_owned(), |value| format!("v{value}"));
     let _ = writeln!(text, "\t\tdefault {otherwise}\n\t}}");

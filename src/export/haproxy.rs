@@ -1,6 +1,6 @@
 //! The configuration of HAProxy: lines for a frontend, and the files that they read.
 
-use super::regex::{literal, marker, path, regex, regexes};
+use super::regex::{marker, marker_regex, media, path, path_regex, regexes};
 use super::rules::{ExportedAnswer, ExportedFile, PathRule, Rules, SignalRule, Style, TagCondition, TagRule};
 use super::{Files, heading};
 use std::fmt::Write as _;
@@ -50,12 +50,11 @@ pub(super) fn part(rules: &Rules, (style, buffer): (Style, usize), directory: &s
         text.push_str(&path_list(place, list, directory, files));
     }
     pause(rules, directory, &mut text, files);
-    for (place, class) in rules.classes.iter().enumerate() {
-        let Some(list) = class.list else { continue };
-        let (name, answer) = (format!("refused{}", class.answer), &rules.answers[class.answer]);
-        let closed = if class.is_closed(rules) { String::new() } else { format!(" crawlgate_list{list}") };
+    for (place, list, answer) in rules.refusals() {
+        let closed = list.map(|list| format!(" crawlgate_list{list}")).unwrap_or_default();
         let condition = format!("crawlgate_c{place} !crawlgate_open{closed}");
-        text.push_str(&returned(&name, answer, directory, &condition, files));
+        let name = format!("refused{answer}");
+        text.push_str(&returned(&name, &rules.answers[answer], directory, &condition, files));
     }
     text
 }
@@ -64,7 +63,7 @@ pub(super) fn part(rules: &Rules, (style, buffer): (Style, usize), directory: &s
 fn classes(rules: &Rules, style: Style, directory: &str, files: &mut Files) -> String {
     let mut text = String::new();
     if style == Style::Plain {
-        let line = |(class, agent): &(usize, &str)| format!("(?i){} c{class}\n", regex(&[marker(agent)]));
+        let line = |(class, agent): &(usize, &str)| format!("(?i){} c{class}\n", marker_regex(agent));
         files.insert("crawlers.map".into(), rules.markers().iter().map(line).collect::<String>().into());
         let _ = writeln!(
             text,
@@ -88,9 +87,8 @@ fn classes(rules: &Rules, style: Style, directory: &str, files: &mut Files) -> S
 /// The condition that a list disallows the path. Without Allow the order is nothing, and beginnings are found in a tree.
 fn path_list(place: usize, list: &[PathRule], directory: &str, files: &mut Files) -> String {
     if list.iter().any(|rule| rule.allow) {
-        let line = |rule: &PathRule| {
-            format!("{} {}\n", regex(&[path(&rule.pattern)]), if rule.allow { "open" } else { "closed" })
-        };
+        let line =
+            |rule: &PathRule| format!("{} {}\n", path_regex(&rule.pattern), if rule.allow { "open" } else { "closed" });
         files.insert(format!("list{place}.map"), list.iter().map(line).collect::<String>().into());
         return format!("acl crawlgate_list{place} pathq,map_reg({directory}/list{place}.map,open) closed\n");
     }
@@ -116,10 +114,7 @@ fn pause(rules: &Rules, directory: &str, text: &mut String, files: &mut Files) {
     let Some((answer, is_for_all)) = &rules.pause else { return };
     let conditions: Vec<String> = match is_for_all {
         true => vec!["!crawlgate_open".to_owned()],
-        false => {
-            let paused = rules.classes.iter().enumerate().filter(|(_, class)| class.is_pausable);
-            paused.map(|(place, _)| format!("crawlgate_c{place} !crawlgate_open")).collect()
-        }
+        false => rules.paused().map(|place| format!("crawlgate_c{place} !crawlgate_open")).collect(),
     };
     for condition in conditions {
         text.push_str(&returned("paused", answer, directory, &condition, files));
@@ -161,18 +156,14 @@ fn condition(name: &str, condition: &TagCondition, text: &mut String) -> String 
     let mut tests = String::new();
     if !condition.paths.is_empty() {
         for pattern in &condition.paths {
-            let pattern = quoted(&regex(&[path(pattern)]));
+            let pattern = quoted(&path_regex(pattern));
             let _ =
                 writeln!(text, "http-request set-var(txn.crawlgate_{name}) bool(true) if {{ pathq -m reg {pattern} }}");
         }
         let _ = write!(tests, " {{ var(txn.crawlgate_{name}) -m bool }}");
     }
     if !condition.types.is_empty() {
-        let media = |media: &String| match media.strip_suffix('*') {
-            Some(class) => format!("^{}", literal(class)),
-            None => format!("^{}(?:;|$)", literal(media)),
-        };
-        let each: Vec<String> = condition.types.iter().map(media).collect();
+        let each: Vec<String> = condition.types.iter().map(|kind| media(kind)).collect();
         let _ = write!(tests, " {{ res.fhdr(content-type) -i -m reg {} }}", quoted(&each.join("|")));
     }
     if !condition.status.is_empty() {
@@ -190,7 +181,7 @@ fn signal(place: usize, signal: &SignalRule) -> String {
         let _ = writeln!(text, "http-request set-var({variable}) int({value})");
     }
     for (pattern, value) in signal.paths.iter().rev() {
-        let pattern = quoted(&regex(&[path(pattern)]));
+        let pattern = quoted(&path_regex(pattern));
         let _ = writeln!(text, "http-request set-var({variable}) int({value}) if {{ pathq -m reg {pattern} }}");
     }
     let theirs: String = signal.unless.iter().map(|name| format!(" !{{ res.hdr({name}) -m found }}")).collect();

@@ -1,8 +1,6 @@
-//! A policy as native configuration of nginx, HAProxy, Caddy or Apache httpd, for sites where nothing new runs. [`Rules`] is what such a
-//! configuration can say of a policy, [`export`] writes its files, and [`Rules::left_out`] names the rest. Must not know
-//! files of the disk, nor how a decision is made.
-//!
-//! `rules` reads the policy, `regex` writes patterns as regular expressions, and each server has a file.
+//! A policy as native configuration of nginx, HAProxy, Caddy or Apache httpd, for sites where nothing new runs. [`Rules`] is
+//! what such a configuration can say of a policy, [`export`] writes its files, and [`Rules::left_out`] names the rest. Each
+//! server has a file; `regex` writes patterns as regular expressions.
 
 mod apache;
 mod caddy;
@@ -11,9 +9,11 @@ mod nginx;
 mod regex;
 mod rules;
 
-pub use rules::{
-    CrawlerClass, ExportedAnswer, ExportedFile, PathRule, Rules, SignalRule, Style, TagCondition, TagRule,
-};
+#[cfg(feature = "internals")]
+pub use nginx::parts as nginx_parts;
+#[cfg(feature = "internals")]
+pub use rules::TagRule;
+pub use rules::{Rules, Style};
 
 use std::collections::BTreeMap;
 
@@ -45,12 +45,8 @@ pub fn export(rules: &Rules, server: Server, directory: &str) -> Files {
     files
 }
 
-/// The parts of an nginx configuration in a style of choice: for `http`, and for `server`.
-pub fn nginx_parts(rules: &Rules, style: Style, directory: &str) -> (String, String) {
-    nginx::parts(rules, style, directory)
-}
-
 /// The lines of an HAProxy frontend in a style of choice, for a buffer of this size, and the files that they read.
+#[cfg(feature = "internals")]
 pub fn haproxy_part(rules: &Rules, style: Style, buffer: usize, directory: &str) -> (String, Files) {
     let mut files = Files::new();
     let text = haproxy::part(rules, (style, buffer), directory, &mut files);

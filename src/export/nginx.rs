@@ -1,6 +1,6 @@
 //! The configuration of nginx: maps for `http`, conditions and locations for `server`.
 
-use super::regex::{literal, marker, path, regex, regexes};
+use super::regex::{marker, marker_regex, media, path, path_regex, regexes};
 use super::rules::{CrawlerClass, ExportedAnswer, Rules, SignalRule, Style, TagCondition, TagRule};
 use super::{Files, heading};
 use std::fmt::Write as _;
@@ -19,7 +19,8 @@ pub(super) fn write(rules: &Rules, style: Style, directory: &str, files: &mut Fi
     files.insert("crawlgate-server.conf".into(), server.into());
 }
 
-pub(super) fn parts(rules: &Rules, style: Style, directory: &str) -> (String, String) {
+/// The parts of a configuration in a style of choice: for `http`, and for `server`.
+pub fn parts(rules: &Rules, style: Style, directory: &str) -> (String, String) {
     let mut http = String::new();
     http.push_str("# The class of the crawler.\nmap $http_user_agent $crawlgate_class {\n    default \"\";\n");
     for (class, regex) in agents(rules, style) {
@@ -39,7 +40,7 @@ pub(super) fn parts(rules: &Rules, style: Style, directory: &str) -> (String, St
             }
         } else {
             for rule in list {
-                let _ = writeln!(http, "    \"~{}\" {};", regex(&[path(&rule.pattern)]), u8::from(!rule.allow));
+                let _ = writeln!(http, "    \"~{}\" {};", path_regex(&rule.pattern), u8::from(!rule.allow));
             }
         }
         http.push_str("}\n\n");
@@ -70,7 +71,7 @@ pub(super) fn parts(rules: &Rules, style: Style, directory: &str) -> (String, St
 /// Regular expressions for user agents, each with its class, in the order in which they count.
 fn agents(rules: &Rules, style: Style) -> Vec<(usize, String)> {
     if style == Style::Plain {
-        return rules.markers().into_iter().map(|(class, text)| (class, regex(&[marker(text)]))).collect();
+        return rules.markers().into_iter().map(|(class, text)| (class, marker_regex(text))).collect();
     }
     let of_class = |(place, class): (usize, &CrawlerClass)| {
         let markers: Vec<_> = class.markers.iter().map(|(_, text)| marker(text)).collect();
@@ -83,12 +84,11 @@ fn agents(rules: &Rules, style: Style) -> Vec<(usize, String)> {
 /// crawlers alone.
 fn answer_map(rules: &Rules) -> String {
     let mut text = String::new();
-    for (place, class) in rules.classes.iter().enumerate() {
-        let Some(list) = class.list.filter(|_| !class.is_closed(rules)) else { continue };
+    for (place, list, answer) in rules.refusals() {
+        let Some(list) = list else { continue };
         let _ = writeln!(
             text,
-            "map $crawlgate_list{list} $crawlgate_of_c{place} {{\n    default \"\";\n    1       refused{};\n}}\n",
-            class.answer
+            "map $crawlgate_list{list} $crawlgate_of_c{place} {{\n    default \"\";\n    1       refused{answer};\n}}\n"
         );
     }
     let is_for_all = matches!(rules.pause, Some((_, true)));
@@ -139,16 +139,12 @@ fn tag_maps(place: usize, tag: &TagRule) -> String {
 
 /// Maps of what a condition asks; gives their variables, and the value that these have together where it holds.
 fn condition(name: &str, condition: &TagCondition, text: &mut String) -> (String, String) {
-    let media = |media: &String| match media.strip_suffix('*') {
-        Some(class) => format!("\"~*^{}\"", literal(class)),
-        None => format!("\"~*^{}(?:;|$)\"", literal(media)),
-    };
     let status = |(first, last): &(u16, u16)| match first == last {
         true => first.to_string(),
         false => format!("\"~^{}\"", first / 100),
     };
-    let paths = condition.paths.iter().map(|pattern| format!("\"~{}\"", regex(&[path(pattern)]))).collect();
-    let types = condition.types.iter().map(media).collect();
+    let paths = condition.paths.iter().map(|pattern| format!("\"~{}\"", path_regex(pattern))).collect();
+    let types = condition.types.iter().map(|kind| format!("\"~*{}\"", media(kind))).collect();
     let status = condition.status.iter().map(status).collect();
     let asked: [(&str, &str, Vec<String>); 3] =
         [("path", "$request_uri", paths), ("type", "$sent_http_content_type", types), ("status", "$status", status)];
@@ -172,7 +168,7 @@ fn signal_maps(place: usize, signal: &SignalRule) -> String {
     let otherwise = signal.otherwise.map_or_else(|| "\"\"".to_owned(), value);
     let mut text = format!("map $request_uri $crawlgate_signal{place}_path {{\n    default {otherwise};\n");
     for (pattern, place) in &signal.paths {
-        let _ = writeln!(text, "    \"~{}\" {};", regex(&[path(pattern)]), value(*place));
+        let _ = writeln!(text, "    \"~{}\" {};", path_regex(pattern), value(*place));
     }
     let theirs: String =
         signal.unless.iter().map(|name| format!("$upstream_http_{}", name.replace('-', "_"))).collect();

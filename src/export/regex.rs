@@ -119,8 +119,26 @@ pub(super) fn request_line(text: &str) -> Vec<Step> {
 }
 
 /// Text as it is.
-pub(super) fn literal(text: &str) -> String {
+fn literal(text: &str) -> String {
     regex(&[text.bytes().map(Step::Byte).collect()])
+}
+
+/// A marker of a user agent, as one regex.
+pub(super) fn marker_regex(text: &str) -> String {
+    regex(&[marker(text)])
+}
+
+/// A pattern of robots.txt, as one regex.
+pub(super) fn path_regex(text: &str) -> String {
+    regex(&[path(text)])
+}
+
+/// A type like `application/pdf` or `image/*`, at the beginning of a Content-Type.
+pub(super) fn media(media: &str) -> String {
+    match media.strip_suffix('*') {
+        Some(class) => format!("^{}", literal(class)),
+        None => format!("^{}(?:;|$)", literal(media)),
+    }
 }
 
 /// One regex for all of these.

@@ -28,7 +28,7 @@ pub enum Style {
 }
 
 /// What a configuration can say.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Rules {
     /// The name of the policy.
     pub site: String,
@@ -165,14 +165,9 @@ impl Rules {
         let mut rules = Rules {
             site: site.name.clone(),
             files: files(site),
-            classes: Vec::new(),
-            lists: Vec::new(),
-            answers: Vec::new(),
-            pause: None,
-            tags: Vec::new(),
             signals: site.signals.by_path().iter().map(signal_rule).collect(),
             strips_tags: site.origin_tags == OriginTags::Strip,
-            left_out: Vec::new(),
+            ..Rules::default()
         };
         rules.pause = pause(site, &mut rules.left_out);
         let crawlers = (0..).zip(registry.crawlers()).filter(|(_, crawler)| !crawler.markers.is_empty());
@@ -228,11 +223,7 @@ impl Rules {
         if list.iter().all(|rule| rule.allow) {
             return None;
         }
-        let place = self.lists.iter().position(|known| *known == list);
-        Some(place.unwrap_or_else(|| {
-            self.lists.push(list);
-            self.lists.len() - 1
-        }))
+        Some(place_in(&mut self.lists, list))
     }
 
     fn answer(&mut self, site: &Site, place: usize) -> usize {
@@ -242,11 +233,7 @@ impl Rules {
             retry_after: answer.and_then(|answer| answer.retry_after).map(u64::from),
             body: answer.and_then(|answer| answer.body.as_deref()).unwrap_or(REFUSED).to_owned(),
         };
-        let known = self.answers.iter().position(|known| *known == answer);
-        known.unwrap_or_else(|| {
-            self.answers.push(answer);
-            self.answers.len() - 1
-        })
+        place_in(&mut self.answers, answer)
     }
 
     /// Drops markers of crawlers that pass, except those that hide a marker of another class.
@@ -263,6 +250,20 @@ impl Rules {
             class.markers.retain(|(_, marker)| held.iter().any(|held| body(marker).contains(held.as_str())));
         }
         self.classes.retain(|class| !class.markers.is_empty());
+    }
+
+    /// The classes that are refused something: the place of the class, that of its list unless everything is closed to
+    /// it, and that of the answer.
+    pub(super) fn refusals(&self) -> impl Iterator<Item = (usize, Option<usize>, usize)> {
+        self.classes.iter().enumerate().filter_map(|(place, class)| {
+            let list = class.list?;
+            Some((place, (!class.is_closed(self)).then_some(list), class.answer))
+        })
+    }
+
+    /// The places of the classes that a pause for crawlers stops.
+    pub(super) fn paused(&self) -> impl Iterator<Item = usize> {
+        self.classes.iter().enumerate().filter(|(_, class)| class.is_pausable).map(|(place, _)| place)
     }
 
     /// Markers with the place of their class, in the order in which they count.
@@ -286,6 +287,14 @@ impl Rules {
     }
 }
 
+/// The place of an item in a list, which gets it where it is new.
+fn place_in<T: PartialEq>(list: &mut Vec<T>, item: T) -> usize {
+    list.iter().position(|known| *known == item).unwrap_or_else(|| {
+        list.push(item);
+        list.len() - 1
+    })
+}
+
 fn files(site: &Site) -> Vec<ExportedFile> {
     let robots = &site.robots_txt;
     let robots = ExportedFile {
@@ -305,22 +314,14 @@ fn files(site: &Site) -> Vec<ExportedFile> {
 
 fn signal_rule(field: &SignalField<'_>) -> SignalRule {
     let mut values: Vec<String> = Vec::new();
-    let mut place = |value: &str| {
-        values.iter().position(|known| known == value).unwrap_or_else(|| {
-            values.push(value.to_owned());
-            values.len() - 1
-        })
-    };
-    let mut paths = Vec::new();
-    let mut otherwise = None;
+    let (mut paths, mut otherwise) = (Vec::new(), None);
     for (pattern, value) in &field.values {
-        match pattern {
-            Some(pattern) => paths.push((pattern.as_str().to_owned(), place(value))),
-            None => {
-                otherwise = Some(place(value));
-                break;
-            }
-        }
+        let place = place_in(&mut values, value.to_string());
+        let Some(pattern) = pattern else {
+            otherwise = Some(place);
+            break;
+        };
+        paths.push((pattern.as_str().to_owned(), place));
     }
     let unless: &[&str] = match field.name {
         // Links stand beside each other.
@@ -350,10 +351,7 @@ fn pause(site: &Site, left_out: &mut Vec<String>) -> Option<(ExportedAnswer, boo
 }
 
 fn tag_rule(rule: &IndexingRule) -> Option<TagRule> {
-    let unless = match &rule.unless {
-        Some(unless) => Some(tag_condition(unless)?),
-        None => None,
-    };
+    let unless = rule.unless.as_ref().map(|unless| tag_condition(unless).ok_or(())).transpose().ok()?;
     Some(TagRule { when: tag_condition(&rule.when)?, unless, lines: rule.tags.lines() })
 }
 
@@ -387,7 +385,7 @@ fn left_out(site: &Site) -> Vec<&'static str> {
         ),
         (asks_for_delay, "Crawl-delay: requests are not counted"),
         (!policy.enforcement.traps.is_empty(), "traps: the paths are disallowed, and no client is remembered"),
-        (site.lists_addresses() || refuses, "addresses and proof of crawlers: a user agent is believed"),
+        (!site.networks.is_empty() || refuses, "addresses and proof of crawlers: a user agent is believed"),
         (policy.asks_for_license().next().is_some(), "licences: no crawler is asked for one"),
         (site.html.is_some(), "`html`: pages are not rewritten"),
         (!policy.retire.is_empty(), "`retire`: what it says now stays until the next export"),

@@ -1,6 +1,5 @@
 //! The client's address: the peer's, or the one that trusted proxies say they speak for.
 
-use http::HeaderMap;
 use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,12 +7,6 @@ use std::net::{IpAddr, SocketAddr};
 /// they prove one thing: the peer's address may be that of a proxy.
 const FORWARDING: [&str; 7] =
     ["x-forwarded-for", "forwarded", "x-real-ip", "true-client-ip", "cf-connecting-ip", "fastly-client-ip", "via"];
-
-/// Whether the request says that its peer speaks for another client.
-pub fn names_another_client(headers: &HeaderMap) -> bool {
-    // Names are in lower case there, and comparing lengths is cheaper than seven look-ups.
-    headers.keys().any(|name| FORWARDING.contains(&name.as_str()))
-}
 
 /// Whether a field with this name says that its peer speaks for another client.
 pub fn is_forwarding_field(name: &str) -> bool {

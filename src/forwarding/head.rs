@@ -26,12 +26,6 @@ pub trait Head {
     }
 }
 
-/// A head with its fields in a map.
-pub trait MappedHead: Head {
-    /// The fields.
-    fn headers(&self) -> &HeaderMap;
-}
-
 impl Head for HeaderMap {
     fn lines(&self, name: HeaderName) -> impl Iterator<Item = &[u8]> {
         self.get_all(name).iter().map(HeaderValue::as_bytes)
@@ -57,12 +51,6 @@ impl Head for HeaderMap {
         for name in unwanted(self, is_unwanted) {
             HeaderMap::remove(self, name);
         }
-    }
-}
-
-impl MappedHead for HeaderMap {
-    fn headers(&self) -> &HeaderMap {
-        self
     }
 }
 

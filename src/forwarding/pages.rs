@@ -1,21 +1,20 @@
 //! Pages that are rewritten on their way (`html` of a policy): which they are, what that changes about request and
-//! response, and the bytes through `crate::html`. [`PageRewrite`] is the state of one request; must not know how a page
-//! is read.
+//! response, and the bytes through `crate::html`. [`PageRewrite`] is the state of one request.
 //!
 //! The origin is asked for whole pages without a coding, on the paths that may be pages only. The head of the response
 //! is settled before a door frames its body; what its metas say is known when its X-Robots-Tag is.
 
-use super::head::MappedHead;
-use crate::heads::{X_ROBOTS_TAG, content_types, origin_form};
+use super::head::Head;
+use crate::heads::{X_ROBOTS_TAG, joined, origin_form};
 use crate::html::{self, Outcome, Page};
 use crate::indexing::{Tags, parse_lines};
-use crate::policy::SiteEntry;
+use crate::policy::Site;
 use crate::policy::model::OriginTags;
 use crate::policy::site::HtmlRules;
 use crate::robots::TargetScratch;
 use crate::verdict::Decision;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderName, StatusCode, header};
 
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
@@ -37,7 +36,7 @@ const NO_PAGES: [&str; 58] = [
 ];
 
 /// How far the body of a response is to be rewritten. It begins at `No`; [`ask`](PageRewrite::ask) moves it to `Asked`,
-/// [`frame`](PageRewrite::frame) from there to `Framed` or back, [`begin`](PageRewrite::begin) to `Running` or back, and
+/// [`frame`](PageRewrite::frame) from there to `Framed`, `Head` or back, [`begin`](PageRewrite::begin) to `Running` or back, and
 /// the end of the body back to `No`.
 #[derive(Debug, Default)]
 pub enum PageRewrite {
@@ -45,93 +44,96 @@ pub enum PageRewrite {
     #[default]
     No,
     /// A page was asked for, whole and without a coding.
-    Asked,
+    Asked(Box<AskedPage>),
     /// The response can be rewritten; its fields say so already.
     Framed,
+    /// The same in reply to HEAD, which has the fields of GET and no body.
+    Head,
     /// The body is being rewritten.
     Running(Box<Page>),
 }
 
-/// What is known of a request for what may be a page.
-#[derive(Clone, Copy)]
-pub struct PageRequest<'a> {
-    /// Its method.
-    pub method: &'a Method,
-    /// Its target as it came.
-    pub target: &'a [u8],
-    /// Its fields as they came.
-    pub headers: &'a HeaderMap,
-    /// The decision about it.
-    pub decision: &'a Decision,
-    /// The site.
-    pub entry: &'a SiteEntry,
+/// What a request for a page said.
+#[derive(Debug)]
+pub struct AskedPage {
+    is_head: bool,
+    /// Whether the client asked for a part.
+    has_range: bool,
+    /// The lines of If-None-Match.
+    validators: Vec<Vec<u8>>,
 }
 
 /// What became of a page, as a word for metrics.
 pub type RewriteEnd = &'static str;
 
 impl PageRewrite {
-    /// Asks the origin for what can be rewritten. `head` is the request on its way to the origin. May be called again
-    /// when another server is tried.
-    pub fn ask(&mut self, head: &mut impl MappedHead, request: &PageRequest<'_>) {
-        let Some(rules) = &request.entry.site.html else { return };
-        if !may_be_page(request, rules) {
+    /// Asks the origin for what can be rewritten. `head` is the request as it came, on its way to the origin. May be called
+    /// again when another server is tried.
+    pub fn ask(&mut self, head: &mut impl Head, method: &[u8], target: &[u8], site: &Site) {
+        let Some(rules) = &site.html else { return };
+        if !may_be_page(head, method, target, rules) {
             return;
         }
+        *self = PageRewrite::Asked(Box::new(AskedPage {
+            is_head: method == b"HEAD",
+            has_range: head.has(header::RANGE),
+            validators: head.lines(header::IF_NONE_MATCH).map(<[u8]>::to_vec).collect(),
+        }));
         head.set("Accept-Encoding", b"identity");
         // A part of the page as it was is no part of the page as it will be.
         head.remove(&header::RANGE);
         head.remove(&header::IF_RANGE);
-        *self = PageRewrite::Asked;
     }
 
     /// Settles whether the response is rewritten, and takes away what would not be true of it then. Gives the reason
     /// why a page has to stay as it is.
     pub fn frame(
         &mut self,
-        head: &mut impl MappedHead,
+        head: &mut impl Head,
         status: StatusCode,
-        request: &PageRequest<'_>,
+        decision: &Decision,
+        site: &Site,
     ) -> Option<RewriteEnd> {
-        if !matches!(self, PageRewrite::Asked) || status.is_informational() {
+        if status.is_informational() {
             return None;
         }
-        *self = PageRewrite::No;
+        let PageRewrite::Asked(asked) = std::mem::take(self) else { return None };
         // A client that asked for a part and got the whole would ask for the next part in the same way.
-        if request.headers.contains_key(header::RANGE) {
+        if asked.has_range {
             head.remove(&header::ACCEPT_RANGES);
         }
         if status == StatusCode::NOT_MODIFIED {
-            weaken_for_client(request.headers, head);
+            weaken_for_client(&asked.validators, head);
             return None;
         }
-        if !is_whole_page(status, head.headers()) || !has_something_to_say(status, head.headers(), request) {
+        if !is_whole_page(status, head) || !has_something_to_say(status, head, decision, site) {
             return None;
         }
-        if let Some(why) = cannot_be_rewritten(head.headers()) {
+        if let Some(why) = cannot_be_rewritten(head) {
             return Some(why);
         }
         head.remove(&header::CONTENT_LENGTH);
         OF_THE_OCTETS.iter().for_each(|name| head.remove(name));
-        if let Some(weak) = head.headers().get(header::ETAG).and_then(weakened) {
+        if let Some(weak) = weakened(head) {
             head.set("ETag", &weak);
         }
-        // HEAD gets the fields of GET, and no body.
-        if request.method != Method::HEAD {
-            *self = PageRewrite::Framed;
-        }
+        *self = if asked.is_head { PageRewrite::Head } else { PageRewrite::Framed };
         None
     }
 
+    /// Whether the body may have another length than that of the origin.
+    pub fn has_own_length(&self) -> bool {
+        matches!(self, PageRewrite::Head | PageRewrite::Running(_))
+    }
+
     /// Begins to rewrite. Called when the response has the X-Robots-Tag that the client gets.
-    pub fn begin(&mut self, headers: &HeaderMap, rules: Option<&HtmlRules>) {
+    pub fn begin(&mut self, head: &impl Head, rules: Option<&HtmlRules>) {
         if !matches!(self, PageRewrite::Framed) {
             return;
         }
         let page = rules.and_then(|rules| {
-            let lines = headers.get_all(X_ROBOTS_TAG).iter().map(HeaderValue::as_bytes);
-            let tags = if rules.meta { parse_lines(lines) } else { Tags::default() };
-            Page::new(&tags, Some(&rules.marks), charset(content_type(headers)))
+            let tags = if rules.meta { parse_lines(head.lines(X_ROBOTS_TAG)) } else { Tags::default() };
+            Page::new(&tags, Some(&rules.marks), charset(content_type(head)))
         });
         *self = page.map_or(PageRewrite::No, |page| PageRewrite::Running(Box::new(page)));
     }
@@ -161,19 +163,17 @@ impl PageRewrite {
     fn finish(&mut self) -> Option<RewriteEnd> {
         match std::mem::take(self) {
             PageRewrite::Running(page) => Some(page.outcome().name()),
-            PageRewrite::No | PageRewrite::Asked | PageRewrite::Framed => None,
+            PageRewrite::No | PageRewrite::Asked(_) | PageRewrite::Framed | PageRewrite::Head => None,
         }
     }
 }
 
-fn may_be_page(request: &PageRequest<'_>, rules: &HtmlRules) -> bool {
-    if !matches!(*request.method, Method::GET | Method::HEAD)
-        || says(request.headers, &header::CACHE_CONTROL, NO_TRANSFORM)
-    {
+fn may_be_page(head: &impl Head, method: &[u8], target: &[u8], rules: &HtmlRules) -> bool {
+    if !matches!(method, b"GET" | b"HEAD") || says(head, header::CACHE_CONTROL, NO_TRANSFORM) {
         return false;
     }
-    let target = origin_form(request.target);
-    if has_other_name(&target) || asked_for_as_other(request.headers) {
+    let target = origin_form(target);
+    if has_other_name(&target) || asked_for_as_other(head) {
         return false;
     }
     !rules.asks_path() || rules.applies(TargetScratch::default().normalise(&target))
@@ -188,87 +188,83 @@ fn has_other_name(target: &[u8]) -> bool {
 
 /// Browsers say what they fetch something for: a video needs its ranges, whatever it is called, and what a script
 /// fetches is data (no crawler reads the metas of that). Other clients say what they accept.
-fn asked_for_as_other(headers: &HeaderMap) -> bool {
+fn asked_for_as_other(head: &impl Head) -> bool {
     let pages: [&[u8]; 6] = [b"document", b"iframe", b"frame", b"embed", b"object", b"fencedframe"];
-    let json = |accept: &HeaderValue| accept.as_bytes().trim_ascii().eq_ignore_ascii_case(b"application/json");
-    headers.get(SEC_FETCH_DEST).is_some_and(|dest| !pages.contains(&dest.as_bytes()))
-        || headers.get(header::ACCEPT).is_some_and(json)
+    let json = |accept: &[u8]| accept.trim_ascii().eq_ignore_ascii_case(b"application/json");
+    head.lines(SEC_FETCH_DEST).next().is_some_and(|dest| !pages.contains(&dest))
+        || head.lines(header::ACCEPT).next().is_some_and(json)
 }
 
 const NO_TRANSFORM: &[u8] = b"no-transform";
 
 /// Whole pages only, in HTML. XHTML is let be: one slip in it and a browser shows nothing but the slip.
-fn is_whole_page(status: StatusCode, headers: &HeaderMap) -> bool {
-    let is_html = |line: &HeaderValue| {
-        let media = line.as_bytes().split(|octet| *octet == b';').next().unwrap_or_default();
+fn is_whole_page(status: StatusCode, head: &impl Head) -> bool {
+    let is_html = |line: &[u8]| {
+        let media = line.split(|octet| *octet == b';').next().unwrap_or_default();
         media.trim_ascii().eq_ignore_ascii_case(b"text/html")
     };
     // Of several lines each reader takes its own.
-    let mut types = headers.get_all(header::CONTENT_TYPE).iter().peekable();
+    let mut types = head.lines(header::CONTENT_TYPE).peekable();
     status.is_success()
         && !matches!(status.as_u16(), 204..=206)
         && types.peek().is_some()
         && types.all(is_html)
-        && !headers.contains_key(header::CONTENT_RANGE)
-        && headers.get(header::CONTENT_LENGTH).is_none_or(|length| length.as_bytes().trim_ascii() != b"0")
+        && !head.has(header::CONTENT_RANGE)
+        && head.lines(header::CONTENT_LENGTH).next().is_none_or(|length| length.trim_ascii() != b"0")
 }
 
 /// Why a page has to stay as it is, as a word for metrics.
-fn cannot_be_rewritten(headers: &HeaderMap) -> Option<&'static str> {
-    let coded = |line: &HeaderValue| {
-        let codings = line.as_bytes().split(|octet| *octet == b',').map(<[u8]>::trim_ascii);
-        codings.into_iter().any(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"))
+fn cannot_be_rewritten(head: &impl Head) -> Option<&'static str> {
+    let coded = |line: &[u8]| {
+        let mut codings = line.split(|octet| *octet == b',').map(<[u8]>::trim_ascii);
+        codings.any(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"))
     };
-    if headers.get_all(header::CONTENT_ENCODING).iter().any(coded) {
+    if head.lines(header::CONTENT_ENCODING).any(coded) {
         Some("coded")
-    } else if says(headers, &header::CACHE_CONTROL, NO_TRANSFORM) {
+    } else if says(head, header::CACHE_CONTROL, NO_TRANSFORM) {
         Some("no_transform")
-    } else if !html::is_readable(charset(content_type(headers))) {
+    } else if !html::is_readable(charset(content_type(head))) {
         Some(Outcome::Encoding.name())
     } else {
         None
     }
 }
 
-fn content_type(headers: &HeaderMap) -> &[u8] {
-    headers.get(header::CONTENT_TYPE).map_or(b"".as_slice(), HeaderValue::as_bytes)
+fn content_type(head: &impl Head) -> &[u8] {
+    head.lines(header::CONTENT_TYPE).next().unwrap_or_default()
 }
 
 /// Whether there will be tags, or there are marks to be made: a page that stays as it is keeps its length too.
-fn has_something_to_say(status: StatusCode, headers: &HeaderMap, request: &PageRequest<'_>) -> bool {
-    let PageRequest { decision, entry, .. } = *request;
-    let Some(rules) = &entry.site.html else { return false };
-    let content_type = content_types(headers);
+fn has_something_to_say(status: StatusCode, head: &impl Head, decision: &Decision, site: &Site) -> bool {
+    let Some(rules) = &site.html else { return false };
+    let content_type = joined(head.lines(header::CONTENT_TYPE));
     let content_type = content_type.as_deref();
-    let theirs = headers.contains_key(X_ROBOTS_TAG) && entry.site.origin_tags != OriginTags::Strip;
+    let theirs = head.has(X_ROBOTS_TAG) && site.origin_tags != OriginTags::Strip;
     !rules.marks.is_empty()
-        || rules.meta && (theirs || entry.site.tags.tags(&decision.path_rules, status.as_u16(), content_type).is_some())
+        || rules.meta && (theirs || site.tags.tags(&decision.path_rules, status.as_u16(), content_type).is_some())
 }
 
 /// A 304 speaks of what the client has: the entity tag of a page that was rewritten for it is a weak one. A client that
 /// asks by the date alone does not say which it has, and gets the tag that the page itself would have (RFC 9110 section
 /// 15.4.5).
-fn weaken_for_client(asked: &HeaderMap, response: &mut impl MappedHead) {
-    let Some(weak) = response.headers().get(header::ETAG).and_then(weakened) else { return };
-    let has = |line: &HeaderValue| memchr::memmem::find(line.as_bytes(), &weak).is_some();
-    let mut lines = asked.get_all(header::IF_NONE_MATCH).iter().peekable();
-    if lines.peek().is_none() || lines.any(has) {
+fn weaken_for_client(validators: &[Vec<u8>], response: &mut impl Head) {
+    let Some(weak) = weakened(response) else { return };
+    let has = |line: &Vec<u8>| memchr::memmem::find(line, &weak).is_some();
+    if validators.is_empty() || validators.iter().any(has) {
         response.set("ETag", &weak);
     }
 }
 
-/// A strong entity tag made weak (RFC 9110 section 8.8.1: the octets are others, the meaning is the same).
-fn weakened(etag: &HeaderValue) -> Option<Vec<u8>> {
-    let etag = etag.as_bytes().trim_ascii();
+/// The strong entity tag of a response made weak (RFC 9110 section 8.8.1: the octets are others, the meaning is the same).
+fn weakened(response: &impl Head) -> Option<Vec<u8>> {
+    let etag = response.lines(header::ETAG).next()?.trim_ascii();
     etag.starts_with(b"\"").then(|| [b"W/".as_slice(), etag].concat())
 }
 
 /// Whether a list of directives holds this one.
-fn says(headers: &HeaderMap, name: &HeaderName, directive: &[u8]) -> bool {
-    let lines = headers.get_all(name).iter().map(HeaderValue::as_bytes);
-    lines
-        .flat_map(|line| line.split(|octet| *octet == b','))
-        .any(|said| said.trim_ascii().eq_ignore_ascii_case(directive))
+fn says(head: &impl Head, name: HeaderName, directive: &[u8]) -> bool {
+    let mut said = head.lines(name).flat_map(|line| line.split(|octet| *octet == b','));
+    said.any(|said| said.trim_ascii().eq_ignore_ascii_case(directive))
 }
 
 /// The `charset` parameter of a media type.

@@ -19,7 +19,7 @@ const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 const CONDITIONS: [HeaderName; 2] = [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE];
 
 /// The other end of the connection.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Peer {
     /// Its address, where it has one.
     pub address: Option<IpAddr>,

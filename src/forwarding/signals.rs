@@ -1,5 +1,4 @@
-//! What a site says about the use of its content, as header lines of a response. Knows no vocabulary: lines come ready
-//! from the compiled policy.
+//! What a site says about the use of its content, as header lines of a response.
 
 use super::head::Head;
 use crate::policy::SiteEntry;

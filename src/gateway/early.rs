@@ -1,7 +1,6 @@
 //! A request comes from the edge, which has received it. Settles how long its connection may live.
 
-use super::Gateway;
-use super::ctx::RequestContext;
+use super::{Gateway, RequestContext};
 use crate::forwarding::Peer;
 use crate::requests::{ClientConnection, Connection};
 use http::Version;
@@ -39,6 +38,6 @@ pub(super) fn connection(session: &Session) -> Option<&ClientConnection> {
 pub(super) fn shared(session: &Session) -> Connection<'_> {
     match connection(session) {
         Some(connection) => connection.behind(None),
-        None => Connection::from(Peer { address: None, is_trusted: false, is_tls: false }),
+        None => Connection::from(Peer::default()),
     }
 }

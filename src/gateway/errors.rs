@@ -1,13 +1,10 @@
 //! When the request could not be forwarded: a page of our own, with the tags that the policy has for its status.
 //! (Pingora does not run the response phase for it.)
 
-use super::Gateway;
-use super::body;
-use super::ctx::RequestContext;
 use super::early::shared;
-use super::heads::asked;
 use super::peer::may_go_on;
-use crate::answers::Answer;
+use super::{Gateway, RequestContext};
+use crate::answers::{Answer, Asked};
 use crate::upstreams::{Reached, failure_status};
 use pingora_core::{Error, ErrorSource, Result};
 use pingora_http::ResponseHeader;
@@ -23,7 +20,8 @@ pub(super) async fn answer(
     may_go_on(gateway, ctx, Reached::Body, error);
     let begun = session.response_written().is_some_and(|written| !written.status.is_informational());
     if begun && *error.esource() == ErrorSource::Upstream {
-        let held = body::broken_off(ctx);
+        let (held, end) = ctx.body.break_off();
+        ctx.count_page(end);
         // Not the end: by the missing last chunk a client can tell.
         if let Err(error) = session.as_downstream_mut().write_response_body(held, false).await {
             tracing::debug!(%error, "what was held of a page could not be written");
@@ -35,8 +33,9 @@ pub(super) async fn answer(
         && session.response_written().is_none_or(|written| written.status.is_informational())
         && let Some(ticket) = &ctx.ticket
     {
-        let (asked, forward) = (asked(session.req_header()), ticket.forward(shared(session)));
-        let answer = forward.unanswered(status, &ctx.attempts, &asked);
+        let request = session.req_header();
+        let asked = Asked { method: &request.method, headers: &request.headers };
+        let answer = ticket.forward(shared(session)).unanswered(status, &ctx.attempts, &asked);
         let written = match head(&answer) {
             Ok(head) => session.as_downstream_mut().write_error_response(head, answer.body().clone()).await,
             Err(error) => Err(error),
@@ -56,9 +55,4 @@ fn head(answer: &Answer) -> Result<ResponseHeader> {
         head.append_header(field.written(), value.clone())?;
     }
     Ok(head)
-}
-
-/// Whether an error is the client's own doing: clients go away all day, and none of it is news.
-pub(super) fn is_clients_own(error: &Error, ctx: &RequestContext) -> bool {
-    ctx.ticket.as_ref().is_some_and(|ticket| ticket.is_refused()) || *error.esource() == ErrorSource::Downstream
 }

@@ -1,25 +1,13 @@
 //! Pingora's heads as the rooms below read and change them.
 
-use crate::answers::Asked;
-use crate::forwarding::{Head, MappedHead, field_value, unwanted};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use crate::forwarding::{Head, field_value, unwanted};
+use http::{HeaderName, HeaderValue};
 use pingora_core::Result;
 use pingora_http::{RequestHeader, ResponseHeader};
-
-/// The parts of a request that shape an answer to it.
-pub(super) fn asked(request: &RequestHeader) -> Asked<'_> {
-    Asked { method: &request.method, headers: &request.headers }
-}
 
 /// Pingora has a type for each direction, with the same methods.
 macro_rules! head {
     ($($header:ty),+) => { $(
-        impl MappedHead for $header {
-            fn headers(&self) -> &HeaderMap {
-                &self.headers
-            }
-        }
-
         impl Head for $header {
             fn lines(&self, name: HeaderName) -> impl Iterator<Item = &[u8]> {
                 self.headers.get_all(name).iter().map(HeaderValue::as_bytes)

@@ -1,35 +1,29 @@
-//! The Pingora proxy: one file per phase. Translates between Pingora and the rooms below; decides nothing itself.
+//! The Pingora proxy: [`Gateway`] translates between Pingora's phases and the rooms below, and decides nothing itself.
 //!
 //! Every request comes from the edge as one of HTTP/1, which has received it and lets it pass. The order of a request: `early`
-//! takes it over, `peer` takes a prepared address, `forward` hands the request to the origin, `response` the response to the
-//! client, `body` the pages that are rewritten, `upload` watches the body of the request, `errors` answers for an origin that
-//! does not, `logging` records what was sent. `heads` is for all of them.
-//! Must not know how a policy is written, loaded or judged.
+//! takes it over, `peer` takes a prepared address, `response` hands the response to the client, `errors` answers for an origin
+//! that does not. `heads` is for all of them; the other phases stand here.
 
-mod body;
-mod ctx;
 mod early;
 mod errors;
-mod forward;
 mod heads;
-mod logging;
 mod peer;
 mod response;
-mod upload;
 
-pub use ctx::RequestContext;
-
-use crate::requests::Requests;
+use crate::forwarding::{PageRewrite, RewriteEnd};
+use crate::heads::{X_ROBOTS_TAG, origin_form};
+use crate::requests::{Arrival, EndedBy, Requests, Sent, Ticket};
 use crate::settings::Limits;
-use crate::telemetry::Metrics;
-use crate::upstreams::Upstreams;
+use crate::upstreams::{Attempts, Reached, Upstreams};
 use async_trait::async_trait;
 use bytes::Bytes;
+use http::HeaderValue;
 use pingora_core::modules::http::HttpModules;
 use pingora_core::upstreams::peer::HttpPeer;
-use pingora_core::{Error, Result};
+use pingora_core::{Error, ErrorSource, ErrorType, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
 use pingora_proxy::{FailToProxy, ProxyHttp, Session};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,10 +33,31 @@ pub struct Gateway {
     pub requests: Arc<Requests>,
     /// Where requests go.
     pub upstreams: Arc<Upstreams>,
-    /// Counters of what the gateway itself does.
-    pub metrics: Arc<Metrics>,
     /// Bounds on requests.
     pub limits: Limits,
+}
+
+/// One request. It is judged once: every phase goes by the same ticket.
+pub struct RequestContext {
+    arrival: Arrival,
+    /// From when it was received until it is recorded.
+    ticket: Option<Ticket>,
+    /// The servers that were tried.
+    attempts: Attempts,
+    /// Whether the request may be sent twice.
+    may_repeat: bool,
+    /// Whether octets of a response have come from the last of them.
+    has_octets: bool,
+    /// Whether the page is rewritten on its way.
+    body: PageRewrite,
+}
+
+impl RequestContext {
+    fn count_page(&self, end: Option<RewriteEnd>) {
+        if let (Some(end), Some(ticket)) = (end, &self.ticket) {
+            ticket.count_page(end);
+        }
+    }
 }
 
 #[async_trait]
@@ -50,7 +65,14 @@ impl ProxyHttp for Gateway {
     type CTX = RequestContext;
 
     fn new_ctx(&self) -> RequestContext {
-        RequestContext::new(self.requests.arrival())
+        RequestContext {
+            arrival: self.requests.arrival(),
+            ticket: None,
+            attempts: Attempts::default(),
+            may_repeat: false,
+            has_octets: false,
+            body: PageRewrite::No,
+        }
     }
 
     /// None: the default adds a compression module to every request, switched off.
@@ -70,9 +92,12 @@ impl ProxyHttp for Gateway {
         _session: &mut Session,
         _peer: &HttpPeer,
         ctx: &mut RequestContext,
-        error: Box<Error>,
+        mut error: Box<Error>,
     ) -> Box<Error> {
-        peer::connect_failed(self, ctx, error)
+        // Nothing of the request was sent, so that another try is safe whatever its method.
+        let goes_on = peer::may_go_on(self, ctx, Reached::Nothing, &error);
+        error.set_retry(goes_on);
+        error
     }
 
     fn error_while_proxy(
@@ -92,8 +117,17 @@ impl ProxyHttp for Gateway {
         upstream_request: &mut RequestHeader,
         ctx: &mut RequestContext,
     ) -> Result<()> {
-        forward::request_header(session, upstream_request, ctx)?;
-        body::ask(upstream_request, session.req_header(), ctx);
+        let original = session.req_header();
+        if let Cow::Owned(target) = origin_form(original.raw_path()) {
+            upstream_request.set_raw_path(&target)?;
+        }
+        if let Some(ticket) = &ctx.ticket {
+            if let Some((_, entry)) = ticket.judged() {
+                ctx.body.ask(upstream_request, ticket.method(), ticket.target(), &entry.site);
+            }
+            let default_host = ctx.attempts.authority();
+            ticket.forward(early::shared(session)).write_request(upstream_request, default_host);
+        }
         Ok(())
     }
 
@@ -104,7 +138,10 @@ impl ProxyHttp for Gateway {
         _end_of_stream: bool,
         ctx: &mut RequestContext,
     ) -> Result<()> {
-        upload::check(body.as_ref(), ctx)
+        let Some(ticket) = &mut ctx.ticket else { return Ok(()) };
+        ticket.count_upload(body.as_ref().map_or(0, Bytes::len)).map_err(|error| {
+            Error::because(ErrorType::HTTPStatus(error.status()), "while reading the request", error).into_down()
+        })
     }
 
     async fn upstream_response_filter(
@@ -116,7 +153,14 @@ impl ProxyHttp for Gateway {
         ctx.has_octets = true;
         response::check_switch(session, response)?;
         response::hold(session, response, ctx)?;
-        body::frame(session.req_header(), response, ctx);
+        // Before Pingora frames it: pingora-proxy 0.9.1 makes a response without length chunked between the two filters.
+        if let Some(ticket) = &ctx.ticket
+            && let Some((decision, entry)) = ticket.judged()
+        {
+            let status = response.status;
+            let end = ctx.body.frame(response, status, decision, &entry.site);
+            ctx.count_page(end);
+        }
         Ok(())
     }
 
@@ -127,7 +171,6 @@ impl ProxyHttp for Gateway {
         ctx: &mut RequestContext,
     ) -> Result<()> {
         response::filter(self, session, response, ctx);
-        body::begin(response, ctx);
         Ok(())
     }
 
@@ -138,7 +181,8 @@ impl ProxyHttp for Gateway {
         end_of_stream: bool,
         ctx: &mut RequestContext,
     ) -> Result<Option<Duration>> {
-        body::rewrite(body, end_of_stream, ctx);
+        let end = ctx.body.write(body, end_of_stream);
+        ctx.count_page(end);
         Ok(None)
     }
 
@@ -146,11 +190,20 @@ impl ProxyHttp for Gateway {
         errors::answer(self, session, error, ctx).await
     }
 
+    /// Whether an error is the client's own doing: clients go away all day, and none of it is news.
     fn suppress_error_log(&self, _session: &Session, ctx: &RequestContext, error: &Error) -> bool {
-        errors::is_clients_own(error, ctx)
+        ctx.ticket.as_ref().is_some_and(Ticket::is_refused) || *error.esource() == ErrorSource::Downstream
     }
 
     async fn logging(&self, session: &mut Session, error: Option<&Error>, ctx: &mut RequestContext) {
-        logging::record(session, error, ctx);
+        let Some(ticket) = ctx.ticket.take() else { return };
+        let response = session.response_written();
+        let tags = response.into_iter().flat_map(|response| response.headers.get_all(X_ROBOTS_TAG));
+        ticket.finish(&Sent {
+            status: response.map_or(0, |response| response.status.as_u16()),
+            tags: tags.map(HeaderValue::as_bytes).collect(),
+            octets: session.body_bytes_sent() as u64,
+            ended_by: error.map_or(EndedBy::Complete, |error| EndedBy::Error(error.etype().as_str())),
+        });
     }
 }

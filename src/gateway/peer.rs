@@ -1,7 +1,6 @@
 //! Where the request goes: a prepared address, never a name. After a failure another server may be asked.
 
-use super::Gateway;
-use super::ctx::RequestContext;
+use super::{Gateway, RequestContext};
 use crate::upstreams::{NoServer, Reached};
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_core::{Error, ErrorType, Result};
@@ -29,9 +28,8 @@ pub(super) async fn choose(
             chosen = next => chosen,
             // Nothing more of the request is to come, so this ends only when the client is gone.
             _ = session.as_downstream_mut().read_body_or_idle(true) => {
-                let mut error = Error::explain(ErrorType::ConnectionClosed, "the client left while it waited");
-                error.as_down();
-                return Err(error);
+                let error = Error::explain(ErrorType::ConnectionClosed, "the client left while it waited");
+                return Err(error.into_down());
             }
         }
     };
@@ -40,13 +38,6 @@ pub(super) async fn choose(
         return Err(none.error());
     }
     ctx.attempts.peer().map(Box::new).ok_or_else(|| NoServer::NoAddress.error())
-}
-
-/// Nothing of the request was sent, so that another try is safe whatever its method.
-pub(super) fn connect_failed(gateway: &Gateway, ctx: &mut RequestContext, mut error: Box<Error>) -> Box<Error> {
-    let goes_on = may_go_on(gateway, ctx, Reached::Nothing, &error);
-    error.set_retry(goes_on);
-    error
 }
 
 /// The request was sent, or a part of it.

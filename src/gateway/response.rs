@@ -1,9 +1,8 @@
 //! The origin's answer on its way to the client: Pingora's head, written by `forwarding`, and what HTTP/1.0 needs.
 
-use super::Gateway;
-use super::ctx::RequestContext;
 use super::early::{connection, shared};
-use crate::forwarding::remove_named_by_connection;
+use super::{Gateway, RequestContext};
+use crate::forwarding::{Head, ends_here, remove_named_by_connection};
 use crate::heads::is_event_stream;
 use http::{Method, StatusCode, Version, header};
 use pingora_core::{Error, ErrorType, Result};
@@ -18,15 +17,19 @@ pub(super) fn check_switch(session: &Session, response: &ResponseHeader) -> Resu
     if response.status != StatusCode::SWITCHING_PROTOCOLS || asks {
         return Ok(());
     }
-    let mut error = Error::explain(ErrorType::InvalidHTTPHeader, "the request did not ask for another protocol");
-    error.as_up();
-    Err(error)
+    Err(Error::explain(ErrorType::InvalidHTTPHeader, "the request did not ask for another protocol").into_up())
 }
 
 fn wants_upgrade(request: &RequestHeader) -> bool {
     let lines = request.headers.get_all(header::CONNECTION).iter();
     let mut tokens = lines.flat_map(|line| line.as_bytes().split(|octet| *octet == b','));
     tokens.any(|token| token.trim_ascii().eq_ignore_ascii_case(b"upgrade"))
+}
+
+fn remove_of_one_hop(response: &mut ResponseHeader) {
+    let status = response.status;
+    response.remove_if(|name| ends_here(name, status));
+    remove_named_by_connection(response);
 }
 
 /// What Pingora may read ahead of a client: four pieces wait, five are being written and one has no place yet, of 64 KiB each,
@@ -41,9 +44,7 @@ pub(super) fn hold(session: &Session, response: &ResponseHeader, ctx: &mut Reque
     let Some(ticket) = ctx.ticket.as_mut().filter(|_| !has_no_body) else { return Ok(()) };
     ticket.hold_body(response, AHEAD);
     if ticket.lacks_space() {
-        let mut error = Error::explain(ErrorType::HTTPStatus(503), "no space in buffers");
-        error.as_down();
-        return Err(error);
+        return Err(Error::explain(ErrorType::HTTPStatus(503), "no space in buffers").into_down());
     }
     Ok(())
 }
@@ -64,13 +65,17 @@ pub(super) fn filter(
             ctx.attempts.answered(&gateway.upstreams, response.status.as_u16(), ctx.arrival.lived, || true);
             // The connection may last for days, and the server has done what its place was for.
             ctx.attempts.leave();
+        } else {
+            remove_of_one_hop(response);
         }
         return;
     }
     let (status, content_type) = (response.status.as_u16(), response.headers.get(header::CONTENT_TYPE));
     let is_endless = || content_type.is_some_and(|content_type| is_event_stream(content_type.as_bytes()));
     ctx.attempts.answered(&gateway.upstreams, status, ctx.arrival.lived, is_endless);
-    remove_named_by_connection(response);
+    remove_of_one_hop(response);
+    // Pingora passes no trailers on (Pingora 0.9.1).
+    response.remove_header(&header::TRAILER);
     if session.is_process_shutting_down() {
         session.set_keepalive(None);
     }
@@ -84,5 +89,7 @@ pub(super) fn filter(
     }
     if let Some(ticket) = &ctx.ticket {
         ticket.forward(shared(session)).write_response(response, response.status);
+        // The response has the X-Robots-Tag that the client gets.
+        ctx.body.begin(&response.headers, ticket.judged().and_then(|(_, entry)| entry.site.html.as_ref()));
     }
 }

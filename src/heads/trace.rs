@@ -1,5 +1,4 @@
-//! Ids that let logs of several programs be joined: X-Request-Id, and the trace of `traceparent` (W3C Trace Context). Knows how
-//! they are written; must not know where they come from.
+//! Ids that let logs of several programs be joined: X-Request-Id, and the trace of `traceparent` (W3C Trace Context).
 
 /// Octets of the longest id of a request that is taken.
 const LONGEST: usize = 128;

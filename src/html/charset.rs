@@ -1,11 +1,12 @@
 //! Which encodings can be read: those in which the octets of markup are those of ASCII.
 
+use crate::locks::lock;
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 use lol_html::html_content::{EndTag, TextChunk, TextType};
 use lol_html::send::{DocumentContentHandlers, ElementContentHandlers, Settings};
 use lol_html::{AsciiCompatibleEncoding, HtmlRewriter, Selector};
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// How much of a page is looked at for its encoding before any of it is passed on: what browsers look at (HTML
 /// standard, section 13.2.3.2).
@@ -104,10 +105,6 @@ impl Declared {
         let _ = reader.write(start);
         *lock(&found)
     }
-}
-
-fn lock(declared: &Mutex<Declared>) -> std::sync::MutexGuard<'_, Declared> {
-    declared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether an element leaves the head a head (HTML standard, section 13.2.6.4.4). A template does, with all that is in

@@ -12,11 +12,12 @@
 use super::charset::{by_meta, is_of_head};
 use super::metas;
 use crate::indexing::{Directives, Scope, Tags, is_bots_name};
+use crate::locks::lock;
 use lol_html::html_content::{ContentType, Doctype, EndTag, TextChunk, TextType};
 use lol_html::send::{DocumentContentHandlers, Element, ElementContentHandlers, Settings};
 use lol_html::{HandlerResult, Selector};
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// What was read of the head so far. The handlers of one page share it and run one after the other, so no handler waits.
 #[derive(Debug)]
@@ -111,10 +112,6 @@ impl Head {
         self.theirs.add(scope.clone(), &theirs);
         self.written.add(scope, &merged);
     }
-}
-
-fn lock(head: &SharedHead) -> MutexGuard<'_, Head> {
-    head.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether the rest of the page can pass as it is.

@@ -5,10 +5,12 @@ use super::head::{self, Head, SharedHead};
 use super::marks::Marks;
 use super::metas;
 use crate::indexing::Tags;
+use crate::locks::lock;
 use encoding_rs::Encoding;
 use lol_html::send::{HtmlRewriter, Settings};
 use lol_html::{AsciiCompatibleEncoding, MemorySettings, Selector};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use strum::IntoStaticStr;
 
 /// What one reading of a page may hold in memory: the largest tag or comment that can be read, and open elements.
 const MEMORY: usize = 256 * 1024;
@@ -18,9 +20,11 @@ const PIECE: usize = 16 * 1024;
 static EVERY_ELEMENT: LazyLock<Option<Selector>> = LazyLock::new(|| "*".parse().ok());
 
 /// How a page was treated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Outcome {
     /// It was read as far as needed.
+    #[strum(serialize = "rewritten")]
     Read,
     /// It is in an encoding that cannot be read, by its own word.
     Encoding,
@@ -33,12 +37,7 @@ pub enum Outcome {
 impl Outcome {
     /// A word for metrics.
     pub fn name(self) -> &'static str {
-        match self {
-            Outcome::Read => "rewritten",
-            Outcome::Encoding => "encoding",
-            Outcome::NotMarkup => "not_markup",
-            Outcome::TooLarge => "too_large",
-        }
+        self.into()
     }
 }
 
@@ -243,7 +242,7 @@ impl Reading {
         let written = Arc::<Mutex<Vec<u8>>>::default();
         let sink: Sink = Box::new({
             let written = written.clone();
-            move |bytes: &[u8]| locked(&written).extend_from_slice(bytes)
+            move |bytes: &[u8]| lock(&written).extend_from_slice(bytes)
         });
         let rewriter = Box::new(Mutex::new(HtmlRewriter::new(settings, sink)));
         Reading { rewriter: Some(rewriter), written, too_large: false }
@@ -261,12 +260,12 @@ impl Reading {
                 self.too_large = true;
             }
         }
-        pieces.for_each(|piece| locked(&self.written).extend_from_slice(piece));
+        pieces.for_each(|piece| lock(&self.written).extend_from_slice(piece));
         self.take()
     }
 
     fn take(&self) -> Vec<u8> {
-        std::mem::take(&mut *locked(&self.written))
+        std::mem::take(&mut *lock(&self.written))
     }
 
     fn end(&mut self) {
@@ -279,8 +278,4 @@ impl Reading {
     fn is_over(&self) -> bool {
         self.rewriter.is_none()
     }
-}
-
-fn locked(written: &Mutex<Vec<u8>>) -> MutexGuard<'_, Vec<u8>> {
-    written.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! What a finding rests on, whole, for records that a third party can check: [`Proofs::basis`]. Must not know who records it.
+//! What a finding rests on, whole, for records that a third party can check: [`Proofs::basis`] returns a [`Basis`].
 
 use super::published::KnownList;
 use super::{ListIndex, NamesSay, Proofs};

@@ -1,11 +1,10 @@
-//! One published list over HTTP: [`fetch`]. Redirects, size and time are bounded. Blocks its thread. Must not know which
-//! crawler a list is of, nor whether it is believed.
+//! One published list over HTTP: [`fetch`] asks for it, and [`ListFetch`] is what came of it. Redirects, size and time are
+//! bounded. The thread is blocked meanwhile.
 
 use super::published::FetchedList;
 use crate::crawlers::MAX_LIST_BYTES;
-use std::io::Read;
+use crate::download::{client, conditional, field, octets};
 use std::time::{Duration, Instant};
-use ureq::tls::{RootCerts, TlsConfig};
 
 const REDIRECTS: usize = 5;
 /// The limit for all redirects together.
@@ -14,7 +13,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 
 /// What came of asking.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fetched {
+pub enum ListFetch {
     /// A list.
     List(FetchedList),
     /// The list is as it was.
@@ -26,37 +25,33 @@ pub enum Fetched {
 }
 
 /// Asks for a list. The validators are those of the list that is known; empty where there is none.
-pub fn fetch(url: &str, etag: &str, last_modified: &str) -> Fetched {
+pub fn fetch(url: &str, etag: &str, last_modified: &str) -> ListFetch {
     let deadline = Instant::now() + TIME;
     let mut url = url.to_owned();
     for _ in 0..=REDIRECTS {
         let response = match request(&url, etag, last_modified, deadline) {
             Ok(response) => response,
-            Err(error) => return Fetched::Failed(error.to_string()),
+            Err(error) => return ListFetch::Failed(error.to_string()),
         };
-        let field = |name: &str| {
-            response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
-        };
+        let field = |name: &str| field(&response, name).unwrap_or_default();
         match response.status().as_u16() {
             200 => {
                 let (etag, last_modified) = (field("etag"), field("last-modified"));
-                let mut bytes = Vec::new();
-                let body = response.into_body().into_reader().take(MAX_LIST_BYTES as u64 + 1).read_to_end(&mut bytes);
-                return match body {
-                    Ok(_) => Fetched::List(FetchedList { bytes, etag, last_modified }),
-                    Err(error) => Fetched::Failed(format!("the answer broke off: {error}")),
+                return match octets(response.into_body(), MAX_LIST_BYTES) {
+                    Ok(bytes) => ListFetch::List(FetchedList { bytes, etag, last_modified }),
+                    Err(error) => ListFetch::Failed(format!("the answer broke off: {error}")),
                 };
             }
-            304 if !(etag.is_empty() && last_modified.is_empty()) => return Fetched::Unchanged,
+            304 if !(etag.is_empty() && last_modified.is_empty()) => return ListFetch::Unchanged,
             status @ (301 | 302 | 303 | 307 | 308) => match redirected(&url, &field("location")) {
                 Some(next) => url = next,
-                None => return Fetched::Failed(format!("the Location of the {status} cannot be followed")),
+                None => return ListFetch::Failed(format!("the Location of the {status} cannot be followed")),
             },
-            404 | 410 => return Fetched::Absent,
-            status => return Fetched::Failed(format!("the answer is {status}")),
+            404 | 410 => return ListFetch::Absent,
+            status => return ListFetch::Failed(format!("the answer is {status}")),
         }
     }
-    Fetched::Failed(format!("more than {REDIRECTS} redirects"))
+    ListFetch::Failed(format!("more than {REDIRECTS} redirects"))
 }
 
 /// Where a redirect leads. From https never to http.
@@ -77,25 +72,10 @@ fn request(
     deadline: Instant,
 ) -> Result<ureq::http::Response<ureq::Body>, ureq::Error> {
     let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-    let agent = ureq::Agent::new_with_config(
-        ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .timeout_global(Some(left))
-            .timeout_connect(Some(CONNECT))
-            .user_agent(concat!("crawlgate/", env!("CARGO_PKG_VERSION")))
-            .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build())
-            .build(),
-    );
-    let mut request = agent.get(url).header("accept", "application/json, text/plain;q=0.9, */*;q=0.5");
-    if !etag.is_empty() {
-        request = request.header("if-none-match", etag);
-    }
-    if !last_modified.is_empty() {
-        request = request.header("if-modified-since", last_modified);
-    }
-    request.call()
+    let agent = ureq::Agent::new_with_config(client(left).timeout_connect(Some(CONNECT)).build());
+    let request = agent.get(url).header("accept", "application/json, text/plain;q=0.9, */*;q=0.5");
+    let [etag, last_modified] = [etag, last_modified].map(|known| Some(known).filter(|known| !known.is_empty()));
+    conditional(request, etag, last_modified).call()
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Key directories of Web Bot Auth, read: [`read_keys`]. A directory is a set of JSON Web Keys; only Ed25519 keys count
-//! (RFC 8037), and others are passed over. Must not know where a directory comes from.
+//! Key directories of Web Bot Auth: [`read_keys`]. A directory is a set of JSON Web Keys; only Ed25519 keys count (RFC 8037),
+//! and others are passed over.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 const MAX_BYTES: usize = 64 * 1024;
 /// The most keys of one directory that count.
 const MAX_KEYS: usize = 64;
-/// Of RFC 9421 appendix B.1.4: anybody has its private half.
+/// Of RFC 9421 appendix B.1.4: its private half is public.
 const TEST_KEY: &str = "JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs";
 /// Times above are milliseconds: some directories write these.
 const FAR: i64 = 100_000_000_000;

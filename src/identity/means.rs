@@ -1,9 +1,7 @@
 //! What the registry says about proving each crawler, made ready for look-ups: [`KnownMeans`]. The facts are texts with
-//! remarks (`google.com (host must start google-proxy-)`); this is the one place that reads them. Must not know addresses
-//! of clients, nor how anything is fetched.
+//! remarks (`google.com (host must start google-proxy-)`), and only this file reads them.
 
 use crate::crawlers::{Crawler, CrawlerIndex, Registry};
-use std::collections::BTreeMap;
 
 /// A remark of the registry on a host that may confirm a crawler and never refute it.
 const CONFIRMS_ONLY: &str = "absence proves nothing";
@@ -106,13 +104,14 @@ pub struct KnownMeans {
 impl KnownMeans {
     /// From the facts of a registry.
     pub fn of(registry: &Registry) -> KnownMeans {
-        let mut places: BTreeMap<String, ListIndex> = BTreeMap::new();
-        let mut urls = Vec::new();
+        let mut urls: Vec<String> = Vec::new();
         let mut list = |url: &str| {
-            *places.entry(url.to_owned()).or_insert_with(|| {
+            let known = urls.iter().position(|known| known == url);
+            let place = known.unwrap_or_else(|| {
                 urls.push(url.to_owned());
-                ListIndex(u16::try_from(urls.len() - 1).unwrap_or(u16::MAX))
-            })
+                urls.len() - 1
+            });
+            ListIndex(place as u16)
         };
         let by_crawler = registry.crawlers().iter().map(|crawler| Means::of(crawler, &mut list)).collect();
         KnownMeans { urls, by_crawler }

@@ -1,7 +1,6 @@
 //! Proof that a crawler is the one that its user agent claims: [`Proofs`]. It looks up what is known of an address in
-//! published lists and in what reverse DNS said, verifies signatures, and says which [`Finding`] follows. Asking servers and DNS happens in
-//! threads of their own (feature `proxy`), never on the request path. Must not know policies beyond what their networks
-//! say, nor what becomes of a finding.
+//! published lists and in what reverse DNS said, verifies signatures, and says which [`Finding`] follows. Servers and DNS are
+//! asked in threads of their own (feature `proxy`), never while a request waits.
 
 mod basis;
 mod keys;
@@ -21,18 +20,22 @@ pub mod verify;
 #[cfg(feature = "proxy")]
 pub mod worker;
 
-pub use basis::{Basis, GoodSignature, ListBasis};
-pub use keys::{KeyError, PublicKey, read_keys, thumbprint};
-pub use means::{HostPattern, KnownMeans, ListIndex, Means, Signer, is_directory};
+pub use basis::GoodSignature;
+pub use means::{KnownMeans, ListIndex, Means, is_directory};
 pub use names::{AddressNames, NamesSay, Queue};
-pub use published::{Disbelief, FRESH, FetchedList, KnownList, ListChange, ListFailure, ListsSay, PublishedLists};
+pub use published::{KnownList, ListFailure, ListsSay, PublishedLists};
 pub use signature::{SignatureSays, Signed, verify};
-pub use table::NetworkTable;
+#[cfg(feature = "internals")]
+pub use {
+    keys::{PublicKey, read_keys, thumbprint},
+    means::HostPattern,
+    table::NetworkTable,
+};
 
 use replays::Replays;
 
 use crate::crawlers::{Claim, CrawlerIndex, Registry};
-use crate::state::{Facts, StateStore};
+use crate::state::{StateStore, StoredFacts};
 use crate::time::Timestamp;
 use crate::verdict::{Doubt, Identity, Proof, is_public};
 use std::net::IpAddr;
@@ -65,7 +68,7 @@ pub struct ToDo {
     /// A directory of keys that may have a new one.
     wants: Option<ListIndex>,
     /// A good signature.
-    shown: Option<Shown>,
+    shown: Option<ShownSignature>,
 }
 
 impl ToDo {
@@ -77,7 +80,7 @@ impl ToDo {
 
 /// A signature, the address that showed it, and until when it is good.
 #[derive(Debug)]
-struct Shown {
+struct ShownSignature {
     signature: GoodSignature,
     address: IpAddr,
     expires: Timestamp,
@@ -122,7 +125,13 @@ pub struct Proofs {
 
 impl Proofs {
     /// With what the state store remembers. `queue` takes addresses for reverse DNS, where that is asked.
-    pub fn new(registry: &Registry, facts: &Facts, store: &StateStore, uses: Uses, queue: Option<Queue>) -> Proofs {
+    pub fn new(
+        registry: &Registry,
+        facts: &StoredFacts,
+        store: &StateStore,
+        uses: Uses,
+        queue: Option<Queue>,
+    ) -> Proofs {
         let means = KnownMeans::of(registry);
         Proofs {
             lists: PublishedLists::new(&means, &facts.network_lists, store.clone()),
@@ -136,7 +145,7 @@ impl Proofs {
 
     /// Proofs where neither lists nor DNS are used: the networks of the policy decide alone.
     pub fn none(registry: &Registry) -> Proofs {
-        Proofs::new(registry, &Facts::default(), &StateStore::in_memory_only().0, Uses::default(), None)
+        Proofs::new(registry, &StoredFacts::default(), &StateStore::in_memory_only().0, Uses::default(), None)
     }
 
     /// Whether anything can prove a claim here, beside the networks of the policy.
@@ -182,7 +191,9 @@ impl Proofs {
     /// Remembers who showed a signature, if the request has a good one. False if another address showed the same one since
     /// the look: the signature proves nothing then.
     pub fn is_first_to_show(&self, to_do: &ToDo, now: Timestamp) -> bool {
-        let first = |shown: &Shown| self.replays.remember(&shown.signature.octets, shown.address, (now, shown.expires));
+        let first = |shown: &ShownSignature| {
+            self.replays.remember(&shown.signature.octets, shown.address, (now, shown.expires))
+        };
         to_do.shown.as_ref().is_none_or(first)
     }
 
@@ -268,7 +279,7 @@ impl Proofs {
                 if !self.replays.is_first(&signature.octets, address, now) {
                     return Err(Some("another address has shown the same signature"));
                 }
-                to_do.shown = Some(Shown { signature, address, expires });
+                to_do.shown = Some(ShownSignature { signature, address, expires });
                 Ok(())
             }
             SignatureSays::UnknownKey => {
@@ -336,11 +347,11 @@ impl Proofs {
         let Some(known) = self.lists.get(list) else { return format!("{url}: not known yet") };
         let age = if known.is_fresh(now) { "" } else { ", too old to accuse" };
         match known.table.network_of(address) {
-            Some(network) => format!("{url}: inside {network} (checked {})", known.checked),
+            Some(network) => format!("{url}: inside {network} (checked {})", known.copy.checked),
             None if !known.table.covers_kind_of(address) => {
-                format!("{url}: it has no networks of this kind (checked {}{age})", known.checked)
+                format!("{url}: it has no networks of this kind (checked {}{age})", known.copy.checked)
             }
-            None => format!("{url}: outside (checked {}{age})", known.checked),
+            None => format!("{url}: outside (checked {}{age})", known.copy.checked),
         }
     }
 }

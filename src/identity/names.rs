@@ -1,22 +1,23 @@
 //! What DNS said of the addresses of claimants: [`AddressNames`], a bounded table by address. One answer serves every
 //! crawler, because it says which names an address has, and not whose it is. A request only looks here, and puts an
-//! address that is not known into the queue of the thread that asks DNS. Must not know how DNS is asked.
+//! address that is not known into the queue of the thread that asks DNS.
 //!
 //! An address is in one of these states:
-//! - `Asked`: it waits for DNS. An answer moves it to `Answered`, a failure to `Failed`. After a minute it may be asked
-//!   again, should its question have been lost.
-//! - `Answered`: DNS gave a definite answer, with names or without. The next question moves it to `Asked`.
-//! - `Failed`: DNS gave no answer. It may be asked again after a minute.
+//! - asked: it waits for DNS. An answer moves it to answered, a failure to failed. After a minute it may be asked again,
+//!   should its question have been lost.
+//! - answered: DNS gave a definite answer, with names or without. The next question moves it to asked.
+//! - failed: DNS gave no answer. It may be asked again after a minute.
 //!
-//! `Asked` and `Failed` keep the last answer: a failure takes nothing away.
+//! An address that is asked or failed keeps its last answer.
 
 use super::means::Means;
 use crate::bounded::{Bounded, Ends};
+use crate::locks::lock;
 use crate::state::{AddressProof, AsWritten, Fact, StateStore};
 use crate::time::Timestamp;
 use std::collections::VecDeque;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Two definite answers this far apart refute a crawler. One alone may be the moment in which an operator changes a zone.
@@ -36,7 +37,7 @@ const MOST_STORED: usize = 10_000;
 
 /// A definite answer of DNS.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct DefiniteAnswer {
     /// The names that lead back to the address, of those that are hosts of any crawler.
     pub names: Arc<[String]>,
     /// The first of the answers that said so one after the other.
@@ -47,15 +48,15 @@ pub struct Answer {
     pub until: Timestamp,
 }
 
-impl Answer {
+impl DefiniteAnswer {
     /// An answer of now, after the one before.
-    fn new(names: Vec<String>, ttl: Duration, before: Option<&Answer>, now: Timestamp) -> Answer {
+    fn new(names: Vec<String>, ttl: Duration, before: Option<&DefiniteAnswer>, now: Timestamp) -> DefiniteAnswer {
         let first =
             before.filter(|before| *before.names == *names && before.last <= now).map_or(now, |before| before.first);
         let (least, most) = if names.is_empty() { WITHOUT } else { CONFIRMED };
         // What was said once may be wrong: it is asked again as soon as that counts as a second time.
         let ttl = if names.is_empty() && first == now { APART } else { ttl.clamp(least, most) };
-        Answer { names: names.into(), first, last: now, until: now.plus(ttl) }
+        DefiniteAnswer { names: names.into(), first, last: now, until: now.plus(ttl) }
     }
 
     /// Whether two answers say it that are far enough apart.
@@ -68,52 +69,40 @@ impl Answer {
     }
 }
 
+/// What is known of an address; see the top of this file for its states.
 #[derive(Clone, Debug)]
-enum State {
-    Asked { at: Timestamp, before: Option<Answer> },
-    Answered(Answer),
-    Failed { at: Timestamp, before: Option<Answer> },
+struct Entry {
+    address: IpAddr,
+    /// The last definite answer.
+    answer: Option<DefiniteAnswer>,
+    /// The last question without a definite answer: when it was asked or failed, and whether it failed.
+    open: Option<(Timestamp, bool)>,
 }
 
-impl State {
-    fn answer(&self) -> Option<&Answer> {
-        match self {
-            State::Answered(answer) => Some(answer),
-            State::Asked { before, .. } | State::Failed { before, .. } => before.as_ref(),
-        }
-    }
-
+impl Entry {
     fn say(&self, means: &Means, now: Timestamp) -> NamesSay {
-        match (self.answer().map(|answer| judged(answer, means, now)), self) {
-            (None | Some(NamesSay::Nothing), State::Failed { at, .. }) => NamesSay::Failed { at: *at },
+        match (self.answer.as_ref().map(|answer| judged(answer, means, now)), self.open) {
+            (None | Some(NamesSay::Nothing), Some((at, true))) => NamesSay::Failed { at },
             (said, _) => said.unwrap_or(NamesSay::Nothing),
         }
     }
 
     fn may_be_asked(&self, now: Timestamp) -> bool {
-        match self {
+        match (self.open, &self.answer) {
             // Both ways: a clock that was set back is not to be waited for.
-            State::Asked { at, .. } | State::Failed { at, .. } => now.0.abs_diff(at.0) >= PAUSE.as_secs(),
-            State::Answered(answer) => now >= answer.until || now < answer.last,
+            (Some((at, _)), _) => now.0.abs_diff(at.0) >= PAUSE.as_secs(),
+            (None, Some(answer)) => now >= answer.until || now < answer.last,
+            (None, None) => true,
         }
     }
-}
-
-#[derive(Clone, Debug)]
-struct Entry {
-    address: IpAddr,
-    state: State,
 }
 
 impl Ends for Entry {
     type Moment = Timestamp;
 
     fn ends(&self) -> Timestamp {
-        let pause = match &self.state {
-            State::Asked { at, .. } | State::Failed { at, .. } => at.plus(PAUSE),
-            State::Answered(_) => Timestamp(i64::MIN),
-        };
-        self.state.answer().map_or(pause, |answer| answer.forgotten().max(pause))
+        let pause = self.open.map_or(Timestamp(i64::MIN), |(at, _)| at.plus(PAUSE));
+        self.answer.as_ref().map_or(pause, |answer| answer.forgotten().max(pause))
     }
 }
 
@@ -168,12 +157,12 @@ impl AddressNames {
         for (_, proof) in remembered {
             let Ok(address) = proof.address.parse::<IpAddr>() else { continue };
             let listed = proof.names.split(' ').filter(|name| !name.is_empty()).map(str::to_owned);
-            let answer = Answer { names: listed.collect(), first: proof.first, last: proof.last, until: proof.until.0 };
+            let answer =
+                DefiniteAnswer { names: listed.collect(), first: proof.first, last: proof.last, until: proof.until.0 };
             if answer.names.is_empty() {
                 names.note_stored(address, proof.last);
             }
-            let entry = Entry { address, state: State::Answered(answer) };
-            names.table.insert(names.table.hash(address), entry, proof.last);
+            names.put(Entry { address, answer: Some(answer), open: None }, proof.last);
         }
         names
     }
@@ -184,38 +173,40 @@ impl AddressNames {
     }
 
     /// How many addresses are known or asked about.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.table.len()
-    }
-
-    /// Whether none is.
-    pub fn is_empty(&self) -> bool {
-        self.table.is_empty()
     }
 
     /// What is known of an address as a crawler's. Changes nothing.
     pub fn say(&self, means: &Means, address: IpAddr, now: Timestamp) -> NamesSay {
-        let look = |entry: &Entry| (entry.address == address).then(|| entry.state.say(means, now));
+        let look = |entry: &Entry| (entry.address == address).then(|| entry.say(means, now));
         self.table.look(self.table.hash(address), look).unwrap_or(NamesSay::Nothing)
+    }
+
+    fn known(&self, address: IpAddr) -> Option<Entry> {
+        self.table.look(self.table.hash(address), |entry| (entry.address == address).then(|| entry.clone()))
+    }
+
+    fn put(&self, entry: Entry, now: Timestamp) {
+        self.table.insert(self.table.hash(entry.address), entry, now);
     }
 
     /// Asks DNS about an address that is not known, or not any more. Says whether an address had to be left out because
     /// too many wait.
     pub fn ask(&self, address: IpAddr, now: Timestamp) -> bool {
         let Some(queue) = &self.queue else { return false };
-        let hash = self.table.hash(address);
-        let before = self.table.look(hash, |entry| (entry.address == address).then(|| entry.state.clone()));
-        if before.as_ref().is_some_and(|state| !state.may_be_asked(now)) {
+        let before = self.known(address);
+        if before.as_ref().is_some_and(|known| !known.may_be_asked(now)) {
             return false;
         }
-        let answer = before.as_ref().and_then(|state| state.answer().cloned());
+        let answer = before.as_ref().and_then(|known| known.answer.clone());
         // Into the table first: the answer may come before this thread goes on.
-        self.table.insert(hash, Entry { address, state: State::Asked { at: now, before: answer } }, now);
+        self.put(Entry { address, answer, open: Some((now, false)) }, now);
         let has_room = queue(address);
         if !has_room {
             match before {
-                Some(state) => self.table.insert(hash, Entry { address, state }, now),
-                None => self.table.remove(hash),
+                Some(known) => self.put(known, now),
+                None => self.table.remove(self.table.hash(address)),
             }
         }
         !has_room
@@ -223,22 +214,20 @@ impl AddressNames {
 
     /// DNS gave a definite answer.
     pub fn answered(&self, address: IpAddr, names: Vec<String>, ttl: Duration, now: Timestamp) {
-        let hash = self.table.hash(address);
-        let before = self.table.look(hash, |entry| (entry.address == address).then(|| entry.state.answer().cloned()));
-        let answer = Answer::new(names, ttl, before.flatten().as_ref(), now);
+        let before = self.known(address).and_then(|known| known.answer);
+        let answer = DefiniteAnswer::new(names, ttl, before.as_ref(), now);
         self.keep(address, &answer, now);
-        self.table.insert(hash, Entry { address, state: State::Answered(answer) }, now);
+        self.put(Entry { address, answer: Some(answer), open: None }, now);
     }
 
     /// DNS gave no answer.
     pub fn failed(&self, address: IpAddr, now: Timestamp) {
-        let hash = self.table.hash(address);
-        let before = self.table.look(hash, |entry| (entry.address == address).then(|| entry.state.answer().cloned()));
-        self.table.insert(hash, Entry { address, state: State::Failed { at: now, before: before.flatten() } }, now);
+        let answer = self.known(address).and_then(|known| known.answer);
+        self.put(Entry { address, answer, open: Some((now, true)) }, now);
     }
 
     /// Tells the state store. Of addresses without a name it keeps the last ones.
-    fn keep(&self, address: IpAddr, answer: &Answer, now: Timestamp) {
+    fn keep(&self, address: IpAddr, answer: &DefiniteAnswer, now: Timestamp) {
         let proof = AddressProof {
             address: address.to_string(),
             names: answer.names.join(" "),
@@ -253,7 +242,7 @@ impl AddressNames {
     }
 
     fn note_stored(&self, address: IpAddr, now: Timestamp) {
-        let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stored = lock(&self.stored);
         stored.retain(|other| *other != address);
         stored.push_back(address);
         if stored.len() > MOST_STORED
@@ -265,7 +254,7 @@ impl AddressNames {
     }
 }
 
-fn judged(answer: &Answer, means: &Means, now: Timestamp) -> NamesSay {
+fn judged(answer: &DefiniteAnswer, means: &Means, now: Timestamp) -> NamesSay {
     if now > answer.forgotten() {
         return NamesSay::Nothing;
     }

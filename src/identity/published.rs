@@ -1,5 +1,5 @@
-//! The published lists as they stand: [`PublishedLists`]. A request only looks into tables; the thread that fetches hands each
-//! answer to [`PublishedLists::take`], which decides whether it is believed. Must not know how a list is fetched.
+//! The published lists as they stand: [`PublishedLists`]. A request only looks into tables. The thread that fetches hands
+//! each answer to [`PublishedLists::take`], which decides whether it is believed.
 //!
 //! A list is in one of these states:
 //! - unknown: it was never fetched, or not in this form. An answer that is believed makes it known.
@@ -12,6 +12,7 @@ use super::means::{KnownMeans, ListIndex, Means, is_directory};
 use super::table::NetworkTable;
 use crate::crawlers::{ListError, read_list};
 use crate::evidence::Hash;
+use crate::locks::lock;
 use crate::state::{Fact, NetworkList, StateStore};
 use crate::time::Timestamp;
 use crate::verdict::Doubt;
@@ -20,7 +21,7 @@ use ipnet::IpNet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// How long a list accuses after its server last said that it is so.
@@ -33,19 +34,23 @@ pub struct KnownList {
     pub table: NetworkTable,
     /// Its keys, if it is a key directory.
     pub keys: Vec<PublicKey>,
-    /// The validators that its server gave with it; empty where it gave none.
-    pub etag: String,
-    /// The same.
-    pub last_modified: String,
-    /// When its server last said that it is so.
-    pub checked: Timestamp,
-    /// The list as it came.
-    pub bytes: Arc<[u8]>,
-    /// Its SHA-256.
+    /// The list as it came, the validators that its server gave with it, and when its server last said that it is so.
+    pub copy: NetworkList,
+    /// The SHA-256 of its octets.
     pub sha256: Hash,
 }
 
 impl KnownList {
+    /// Reads the networks of a list, or the keys of a directory.
+    fn read(copy: NetworkList) -> Result<KnownList, Disbelief> {
+        let (table, keys) = if is_directory(&copy.url) {
+            (NetworkTable::default(), read_keys(&copy.bytes)?)
+        } else {
+            (NetworkTable::new(read_list(&copy.bytes)?), Vec::new())
+        };
+        Ok(KnownList { table, keys, sha256: Hash::of(&[&copy.bytes]), copy })
+    }
+
     /// How many networks or keys it has.
     pub fn entries(&self) -> usize {
         self.table.networks().len() + self.keys.len()
@@ -53,7 +58,7 @@ impl KnownList {
 
     /// Whether it may accuse.
     pub fn is_fresh(&self, now: Timestamp) -> bool {
-        now.since(self.checked) <= FRESH
+        now.since(self.copy.checked) <= FRESH
     }
 }
 
@@ -123,12 +128,17 @@ pub enum ListsSay {
     Nothing(Doubt),
 }
 
+/// One list.
+struct ListPlace {
+    url: String,
+    known: ArcSwapOption<KnownList>,
+    /// Whether it is to be fetched again soon.
+    is_wanted: AtomicBool,
+}
+
 /// All lists of the registry.
 pub struct PublishedLists {
-    lists: Vec<ArcSwapOption<KnownList>>,
-    urls: Vec<String>,
-    /// Those that are to be fetched again soon.
-    wanted: Vec<AtomicBool>,
+    lists: Vec<ListPlace>,
     failures: Mutex<BTreeMap<ListIndex, ListFailure>>,
     store: StateStore,
 }
@@ -136,49 +146,46 @@ pub struct PublishedLists {
 impl PublishedLists {
     /// With what the state store remembers.
     pub fn new(means: &KnownMeans, remembered: &[(Timestamp, NetworkList)], store: StateStore) -> PublishedLists {
-        let urls: Vec<String> = means.lists().map(|(_, url)| url.to_owned()).collect();
-        let known = |url: &String| {
-            let (_, list) = remembered.iter().find(|(_, list)| list.url == *url)?;
-            let (table, keys) = read(url, &list.bytes).ok()?;
-            let (etag, last_modified, bytes) = (list.etag.clone(), list.last_modified.clone(), list.bytes.clone());
-            let sha256 = Hash::of(&[&bytes]);
-            Some(Arc::new(KnownList { table, keys, etag, last_modified, checked: list.checked, bytes, sha256 }))
+        let place = |(_, url): (ListIndex, &str)| {
+            let known = remembered.iter().find(|(_, list)| list.url == url);
+            let known = known.and_then(|(_, list)| KnownList::read(list.clone()).ok()).map(Arc::new);
+            ListPlace { url: url.to_owned(), known: ArcSwapOption::new(known), is_wanted: AtomicBool::new(false) }
         };
-        let lists = urls.iter().map(|url| ArcSwapOption::new(known(url))).collect();
-        let wanted = urls.iter().map(|_| AtomicBool::new(false)).collect();
-        PublishedLists { lists, urls, wanted, failures: Mutex::default(), store }
+        PublishedLists { lists: means.lists().map(place).collect(), failures: Mutex::default(), store }
     }
 
     /// A list, if it is known.
     pub fn get(&self, list: ListIndex) -> Option<Arc<KnownList>> {
-        self.lists.get(usize::from(list.0))?.load_full()
+        self.place(list).known.load_full()
     }
 
     /// Where a list is published.
     pub fn url(&self, list: ListIndex) -> &str {
-        self.urls.get(usize::from(list.0)).map_or("", String::as_str)
+        &self.place(list).url
+    }
+
+    fn place(&self, list: ListIndex) -> &ListPlace {
+        &self.lists[usize::from(list.0)]
     }
 
     /// All lists by their URLs.
     pub fn all(&self) -> impl Iterator<Item = (ListIndex, &str)> {
-        (0..).map(ListIndex).zip(self.urls.iter().map(String::as_str))
+        (0..).map(ListIndex).zip(self.lists.iter().map(|place| place.url.as_str()))
     }
 
     /// Asks for a list or directory to be fetched again soon.
     pub fn want(&self, list: ListIndex) {
-        if let Some(wanted) = self.wanted.get(usize::from(list.0)) {
-            wanted.store(true, Ordering::Relaxed);
-        }
+        self.place(list).is_wanted.store(true, Ordering::Relaxed);
     }
 
     /// Whether an operator asked for that.
     pub fn is_wanted(&self, list: ListIndex) -> bool {
-        self.wanted.get(usize::from(list.0)).is_some_and(|wanted| wanted.load(Ordering::Relaxed))
+        self.place(list).is_wanted.load(Ordering::Relaxed)
     }
 
     /// Notes what came of looking for a list, after it was taken: why it could not be had or is not believed, if so.
     pub fn looked_for(&self, list: ListIndex, now: Timestamp, error: Option<&str>) {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failures = lock(&self.failures);
         let Some(reason) = error else { return drop(failures.remove(&list)) };
         let since = failures.get(&list).map_or(now, |failure| failure.since);
         failures.insert(list, ListFailure { since, reason: reason.to_owned() });
@@ -186,15 +193,15 @@ impl PublishedLists {
 
     /// The lists that could not be had or were not believed the last time.
     pub fn failures(&self) -> BTreeMap<ListIndex, ListFailure> {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.failures).clone()
     }
 
     /// What the lists of a crawler say about an address. Takes no lock.
     pub fn say(&self, means: &Means, address: IpAddr, now: Timestamp) -> ListsSay {
         let (mut all_known, mut all_fresh, mut covered) = (true, true, false);
         for list in &means.lists {
-            let known = self.lists.get(usize::from(list.0)).map(ArcSwapOption::load);
-            let Some(known) = known.as_ref().and_then(|known| known.as_ref()) else {
+            let known = self.place(*list).known.load();
+            let Some(known) = &*known else {
                 all_known = false;
                 continue;
             };
@@ -218,50 +225,40 @@ impl PublishedLists {
     /// # Errors
     /// The list is not believed.
     pub fn take(&self, list: ListIndex, fetched: FetchedList, checked: Timestamp) -> Result<ListChange, Disbelief> {
-        let (table, keys) = read(self.url(list), &fetched.bytes)?;
+        let FetchedList { bytes, etag, last_modified } = fetched;
+        let url = self.url(list).to_owned();
+        let new = KnownList::read(NetworkList { url, bytes: bytes.into(), etag, last_modified, checked })?;
         let before = self.get(list);
         let had = before.as_ref().map_or(&[][..], |before| before.table.networks());
-        let networks = table.networks().len() + keys.len();
+        let networks = new.entries();
         if before.as_ref().is_some_and(|before| before.is_fresh(checked)) && networks * 2 < had.len() {
             return Err(Disbelief::Shrunk { now: networks, before: had.len() });
         }
         let change = ListChange {
-            added: missing(table.networks(), had),
-            removed: missing(had, table.networks()),
+            added: missing(new.table.networks(), had),
+            removed: missing(had, new.table.networks()),
             networks,
-            is_new: before.as_ref().is_none_or(|before| before.table != table || before.keys != keys),
+            is_new: before.as_ref().is_none_or(|before| before.table != new.table || before.keys != new.keys),
         };
-        let FetchedList { bytes, etag, last_modified } = fetched;
-        let sha256 = Hash::of(&[&bytes]);
-        self.put(list, KnownList { table, keys, etag, last_modified, checked, bytes: bytes.into(), sha256 });
+        self.put(list, new);
         Ok(change)
     }
 
     /// The server says that the list is as it was.
     pub fn unchanged(&self, list: ListIndex, now: Timestamp) {
         if let Some(known) = self.get(list) {
-            self.put(list, KnownList { checked: now, ..(*known).clone() });
+            let mut known = KnownList::clone(&known);
+            known.copy.checked = now;
+            self.put(list, known);
         }
     }
 
     fn put(&self, list: ListIndex, known: KnownList) {
-        let Some(place) = self.lists.get(usize::from(list.0)) else { return };
-        if let Some(wanted) = self.wanted.get(usize::from(list.0)) {
-            wanted.store(false, Ordering::Relaxed);
-        }
-        let (url, bytes, checked) = (self.url(list).to_owned(), known.bytes.clone(), known.checked);
-        let (etag, last_modified) = (known.etag.clone(), known.last_modified.clone());
-        self.store.put([Fact::set(checked, NetworkList { url, bytes, etag, last_modified, checked })]);
-        place.store(Some(Arc::new(known)));
+        let place = self.place(list);
+        place.is_wanted.store(false, Ordering::Relaxed);
+        self.store.put([Fact::set(known.copy.checked, known.copy.clone())]);
+        place.known.store(Some(Arc::new(known)));
     }
-}
-
-/// The networks of a list, or the keys of a directory.
-fn read(url: &str, bytes: &[u8]) -> Result<(NetworkTable, Vec<PublicKey>), Disbelief> {
-    if is_directory(url) {
-        return Ok((NetworkTable::default(), read_keys(bytes)?));
-    }
-    Ok((NetworkTable::new(read_list(bytes)?), Vec::new()))
 }
 
 /// The networks of one list that are not in the other.

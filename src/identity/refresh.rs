@@ -1,15 +1,16 @@
 //! Keeping published lists up to date: [`Refresher`] takes each list from its server, a mirror or a file when it is due,
-//! and [`start`] gives it a thread. Must not know requests, nor how a list is believed: [`PublishedLists::take`] decides.
+//! and [`start`] gives it a thread. [`PublishedLists::take`] decides whether a list is believed.
 //!
 //! A list is due a day after its server last said that it is so, with some jitter. After a failure it is due in five
 //! minutes, then in twice that, up to six hours. Files are looked at every minute.
 
 use super::Proofs;
-use super::fetch::{Fetched, fetch};
+use super::fetch::{ListFetch, fetch};
 use super::means::{ListIndex, is_directory};
 use super::published::{FetchedList, ListChange, PublishedLists};
 use crate::clock::Clock;
 use crate::settings::{IdentitySettings, ListSettings};
+use crate::threads::spawn;
 use crate::time::Timestamp;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -34,7 +35,7 @@ const LONGEST: Duration = Duration::from_secs(5);
 const UPDATE: Duration = Duration::from_secs(100);
 
 /// What became of one list.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListUpdate {
     /// Where it is published.
     pub url: String,
@@ -51,12 +52,13 @@ pub struct ListUpdate {
 }
 
 /// What came of looking for a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UpdateResult {
     /// There is a list that differs from the former one.
     Changed,
     /// It is as it was.
+    #[default]
     Unchanged,
     /// It could not be had.
     Unreachable,
@@ -77,39 +79,36 @@ impl UpdateResult {
 pub fn update(lists: &PublishedLists, list: ListIndex, from: &ListSettings, now: Timestamp) -> ListUpdate {
     let url = lists.url(list).to_owned();
     let known = lists.get(list);
-    let of_known = |text: fn(&super::KnownList) -> &String| known.as_deref().map_or("", |known| text(known).as_str());
-    let (etag, last_modified) = (of_known(|known| &known.etag), of_known(|known| &known.last_modified));
+    let validators = known.as_deref().map(|known| (known.copy.etag.as_str(), known.copy.last_modified.as_str()));
+    let (etag, last_modified) = validators.unwrap_or_default();
     let is_copy = matches!(from, ListSettings::Directory(_) | ListSettings::Mirror(_));
     let (fetched, checked) = match from {
         ListSettings::Directory(directory) => file(&directory.join(file_name(&url)), last_modified, now),
         ListSettings::Mirror(mirror) => (fetch(&format!("{mirror}/{}", file_name(&url)), etag, last_modified), now),
         ListSettings::Published | ListSettings::Off => (fetch(&url, etag, last_modified), now),
     };
-    let mut result = ListUpdate {
-        url,
-        result: UpdateResult::Unchanged,
-        networks: known.as_ref().map_or(0, |known| known.entries()),
-        added: Vec::new(),
-        removed: Vec::new(),
-        error: None,
-    };
-    match fetched {
-        Fetched::Unchanged => lists.unchanged(list, checked),
-        // An operator's server should have it; a mirror and a directory need not.
-        Fetched::Absent if result.networks == 0 && is_copy => result.result = UpdateResult::Absent,
-        Fetched::Absent => {
-            let error = if is_copy { "its copy is gone" } else { "its server has none (404 or 410)" }.to_owned();
-            (result.result, result.error) = (UpdateResult::Unreachable, Some(error));
+    let networks = known.as_ref().map_or(0, |known| known.entries());
+    let mut result = ListUpdate { url, networks, ..ListUpdate::default() };
+    (result.result, result.error) = match fetched {
+        ListFetch::Unchanged => {
+            lists.unchanged(list, checked);
+            (UpdateResult::Unchanged, None)
         }
-        Fetched::Failed(error) => (result.result, result.error) = (UpdateResult::Unreachable, Some(error)),
-        Fetched::List(fetched) => match lists.take(list, fetched, checked) {
+        // An operator's server should have it; a mirror and a directory need not.
+        ListFetch::Absent if networks == 0 && is_copy => (UpdateResult::Absent, None),
+        ListFetch::Absent => {
+            let error = if is_copy { "its copy is gone" } else { "its server has none (404 or 410)" };
+            (UpdateResult::Unreachable, Some(error.to_owned()))
+        }
+        ListFetch::Failed(error) => (UpdateResult::Unreachable, Some(error)),
+        ListFetch::List(fetched) => match lists.take(list, fetched, checked) {
             Ok(ListChange { added, removed, networks, is_new }) => {
-                result.result = if is_new { UpdateResult::Changed } else { UpdateResult::Unchanged };
                 (result.added, result.removed, result.networks) = (added, removed, networks);
+                (if is_new { UpdateResult::Changed } else { UpdateResult::Unchanged }, None)
             }
-            Err(error) => (result.result, result.error) = (UpdateResult::Refused, Some(error.to_string())),
+            Err(error) => (UpdateResult::Refused, Some(error.to_string())),
         },
-    }
+    };
     lists.looked_for(list, now, result.error.as_deref());
     result
 }
@@ -137,20 +136,20 @@ pub fn update_all(
 }
 
 /// A file as a server would give it: its time of change stands for `Last-Modified`, and for the time of the check.
-fn file(path: &Path, last_modified: &str, now: Timestamp) -> (Fetched, Timestamp) {
+fn file(path: &Path, last_modified: &str, now: Timestamp) -> (ListFetch, Timestamp) {
     let read = || -> io::Result<_> {
         let changed = Timestamp::from(fs::metadata(path)?.modified()?).min(now);
         let date = changed.to_http_date();
         if date == last_modified {
-            return Ok((Fetched::Unchanged, changed));
+            return Ok((ListFetch::Unchanged, changed));
         }
         let fetched = FetchedList { bytes: fs::read(path)?, etag: String::new(), last_modified: date };
-        Ok((Fetched::List(fetched), changed))
+        Ok((ListFetch::List(fetched), changed))
     };
     match read() {
         Ok(read) => read,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => (Fetched::Absent, now),
-        Err(error) => (Fetched::Failed(format!("{}: {error}", path.display())), now),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => (ListFetch::Absent, now),
+        Err(error) => (ListFetch::Failed(format!("{}: {error}", path.display())), now),
     }
 }
 
@@ -178,7 +177,7 @@ impl UpdateHandle {
 /// It cannot be started.
 pub fn start(refresher: Refresher) -> io::Result<UpdateHandle> {
     let (sender, requests) = sync_channel(1);
-    thread::Builder::new().name("network-lists".into()).spawn(move || refresher.run(&requests))?;
+    spawn("network-lists", move || refresher.run(&requests))?;
     Ok(UpdateHandle(sender))
 }
 
@@ -210,7 +209,7 @@ impl Refresher {
         };
         let due = proofs.lists.all().filter(|(_, url)| is_used(url)).map(|(list, _)| {
             let known = proofs.lists.get(list).filter(|_| !is_file);
-            let at = known.map_or(Timestamp(i64::MIN), |known| known.checked.plus(spread(&random, list, DAY)));
+            let at = known.map_or(Timestamp(i64::MIN), |known| known.copy.checked.plus(spread(&random, list, DAY)));
             Due { list, at, tried: Timestamp(i64::MIN), failures: 0 }
         });
         let due = due.collect();

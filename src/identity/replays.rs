@@ -1,5 +1,5 @@
 //! Signatures that were shown: [`Replays`], a bounded table. A signature counts for the address that showed it first, until
-//! it expires: it may have been copied. Must not know what a signature covers.
+//! it expires: it may have been copied.
 
 use crate::bounded::{Bounded, Ends};
 use crate::time::Timestamp;

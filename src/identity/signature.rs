@@ -1,6 +1,6 @@
 //! Signatures of requests: Web Bot Auth, a profile of HTTP Message Signatures (RFC 9421, draft-ietf-webbotauth). The main
 //! items are [`Signed`], a request with its signature, and [`verify`]. Only Ed25519 and the components that such signatures
-//! cover are known. Must not know where keys come from, nor what follows from the outcome.
+//! cover are known.
 
 use super::basis::GoodSignature;
 use super::keys::PublicKey;
@@ -54,6 +54,8 @@ pub enum SignatureSays {
     UnknownKey,
 }
 
+use SignatureSays::{Invalid, Nothing};
+
 /// A signature that was read.
 struct ReadSignature<'a> {
     covered: &'a InnerList,
@@ -66,12 +68,12 @@ struct ReadSignature<'a> {
 pub fn verify(signed: &Signed<'_>, origin: &str, keys: &[PublicKey], now: Timestamp) -> SignatureSays {
     let SignatureFields { input, signature, agent } = signed.fields;
     if input.len() + signature.len() + agent.len() > MAX_OCTETS {
-        return SignatureSays::Nothing("the signature is too long");
+        return Nothing("the signature is too long");
     }
     let (Ok(inputs), Ok(signatures)) =
         (Parser::parse_dictionary(input.as_bytes()), Parser::parse_dictionary(signature.as_bytes()))
     else {
-        return SignatureSays::Invalid("the signature cannot be read");
+        return Invalid("the signature cannot be read");
     };
     let read = match of_bots(&inputs, &signatures, now) {
         Ok(read) => read,
@@ -92,7 +94,7 @@ pub fn verify(signed: &Signed<'_>, origin: &str, keys: &[PublicKey], now: Timest
             let signature = GoodSignature { base, key: key.octets.clone(), octets: read.octets.to_vec() };
             SignatureSays::Verified { expires: Timestamp(read.expires), signature }
         }
-        Err(_) => SignatureSays::Invalid("the signature does not fit the request"),
+        Err(_) => Invalid("the signature does not fit the request"),
     }
 }
 
@@ -110,62 +112,61 @@ fn of_bots<'a>(
         ListEntry::Item(_) => None,
     });
     let Some((label, covered)) = tagged else {
-        return Err(SignatureSays::Nothing("there is no signature with the tag web-bot-auth"));
+        return Err(Nothing("there is no signature with the tag web-bot-auth"));
     };
     let number = |name: &str| covered.params.get(name).and_then(BareItem::as_int);
     let text = |name: &str| covered.params.get(name).and_then(BareItem::as_str);
     let (Some(created), Some(expires), Some(key)) = (number("created"), number("expires"), text("keyid")) else {
-        return Err(SignatureSays::Invalid("created, expires or keyid is missing"));
+        return Err(Invalid("created, expires or keyid is missing"));
     };
     if text("alg").is_some_and(|alg| alg != "ed25519") {
-        return Err(SignatureSays::Nothing("the algorithm is not Ed25519"));
+        return Err(Nothing("the algorithm is not Ed25519"));
     }
     let skew = SKEW.as_secs() as i64;
     if created > now.0.saturating_add(skew) {
-        return Err(SignatureSays::Invalid("the signature is of the future"));
+        return Err(Invalid("the signature is of the future"));
     }
     if expires <= now.0 || expires < created || now.0.saturating_sub(created) > LONGEST.as_secs() as i64 + skew {
-        return Err(SignatureSays::Invalid("the signature has expired"));
+        return Err(Invalid("the signature has expired"));
     }
     let octets = match signatures.get(label) {
         Some(ListEntry::Item(Item { bare_item: BareItem::ByteSeq(octets), .. })) => octets,
-        _ => return Err(SignatureSays::Invalid("there is no signature of this label")),
+        _ => return Err(Invalid("there is no signature of this label")),
     };
     Ok(ReadSignature { covered, key, expires, octets })
 }
 
 /// What was signed (RFC 9421 section 2.5). Covered have to be the host and the agent.
 fn base(covered: &InnerList, signed: &Signed<'_>, origin: &str) -> Result<String, SignatureSays> {
-    let unreadable = SignatureSays::Invalid("the signature cannot be read");
+    let unreadable = Invalid("the signature cannot be read");
     let (mut base, mut names, mut has_host, mut has_agent) = (String::new(), Vec::new(), false, false);
     if covered.items.len() > MAX_COMPONENTS {
-        return Err(SignatureSays::Nothing("the signature covers too much"));
+        return Err(Nothing("the signature covers too much"));
     }
     for item in &covered.items {
         let (Some(name), Ok(identifier)) = (item.bare_item.as_str(), item.serialize_value()) else {
             return Err(unreadable);
         };
         if names.contains(&identifier) {
-            return Err(SignatureSays::Invalid("the signature covers a component twice"));
+            return Err(Invalid("the signature covers a component twice"));
         }
         let value = if name == "signature-agent" {
-            let (value, url) =
-                agent(signed.fields.agent, item).ok_or(SignatureSays::Invalid("Signature-Agent cannot be read"))?;
+            let (value, url) = agent(signed.fields.agent, item).ok_or(Invalid("Signature-Agent cannot be read"))?;
             if !is_at(&url, origin) {
-                return Err(SignatureSays::Nothing("Signature-Agent is not that of the crawler"));
+                return Err(Nothing("Signature-Agent is not that of the crawler"));
             }
             has_agent = true;
             value
         } else {
             has_host |= matches!(name, "@authority" | "@target-uri");
             let value = if item.params.is_empty() { component(name, signed) } else { None };
-            value.ok_or(SignatureSays::Nothing("the signature covers a component that crawlgate does not know"))?
+            value.ok_or(Nothing("the signature covers a component that crawlgate does not know"))?
         };
         base.push_str(&format!("{identifier}: {value}\n"));
         names.push(identifier);
     }
     if !(has_host && has_agent) {
-        return Err(SignatureSays::Invalid("the signature does not cover the host and Signature-Agent"));
+        return Err(Invalid("the signature does not cover the host and Signature-Agent"));
     }
     let params = vec![ListEntry::InnerList(covered.clone())].serialize_value().map_err(|_| unreadable)?;
     base.push_str(&format!("\"@signature-params\": {params}"));

@@ -1,5 +1,5 @@
 //! Forward-confirmed reverse DNS of one address: [`confirm`]. The names of the address are asked for, and each that is a
-//! host of a crawler has to lead back to the address. Must not know who claims what, nor what follows from the result.
+//! host of a crawler has to lead back to the address.
 
 use crate::dns::{Dns, DnsAnswer};
 use std::net::IpAddr;
@@ -18,14 +18,21 @@ pub enum Confirmation {
 }
 
 /// One question and its answer, for people.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Step {
     /// What was asked.
     pub asked: String,
     /// What was said.
     pub said: String,
     /// How long it took.
-    pub took: Duration,
+    pub milliseconds: u64,
+}
+
+impl Step {
+    /// A question that was asked since `began`.
+    pub fn new(asked: String, said: String, began: Instant) -> Step {
+        Step { asked, said, milliseconds: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX) }
+    }
 }
 
 /// Asks for the names of an address and for their addresses. `is_wanted` says which names are hosts of a crawler: no
@@ -38,7 +45,7 @@ pub async fn confirm(
 ) -> Confirmation {
     let began = Instant::now();
     let names = dns.names_of(address).await;
-    note(Step { asked: format!("reverse DNS of {address}"), said: said(&names), took: began.elapsed() });
+    note(Step::new(format!("reverse DNS of {address}"), said(&names), began));
     let (names, mut ttl) = match names {
         DnsAnswer::Records(names, ttl) => (names, ttl),
         DnsAnswer::Nothing(ttl) => return Confirmation::Definite(Vec::new(), ttl),
@@ -51,7 +58,7 @@ pub async fn confirm(
     for name in names.iter().map(|name| name.strip_suffix('.').unwrap_or(name)).filter(|name| is_wanted(name)) {
         let began = Instant::now();
         let addresses = dns.addresses_of(name, address).await;
-        note(Step { asked: format!("addresses of {name}"), said: said(&addresses), took: began.elapsed() });
+        note(Step::new(format!("addresses of {name}"), said(&addresses), began));
         match addresses {
             DnsAnswer::Records(addresses, of_addresses) => {
                 ttl = ttl.min(of_addresses);

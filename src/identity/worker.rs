@@ -1,13 +1,15 @@
 //! The thread that asks DNS about addresses in the queue: [`queue`] makes the queue, [`start`] the thread. It asks about a
-//! few addresses at a time and about so many a second at most, however many wait. Must not know requests.
+//! few addresses at a time, and about twenty a second at most.
 
 use super::Proofs;
 use super::names::Queue;
 use super::verify::{Confirmation, confirm};
 use crate::clock::Clock;
 use crate::dns::Dns;
+use crate::telemetry::Metrics;
+use crate::threads::spawn;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -26,54 +28,49 @@ pub fn queue() -> (Queue, Receiver<IpAddr>) {
     (Box::new(move |address| sender.try_send(address).is_ok()), receiver)
 }
 
-/// Starts the thread. `count` gets the outcome of each question: `answered` or `failed`.
+/// Starts the thread. It asks these name servers; without any, those of the system.
 ///
 /// # Errors
 /// The thread or its runtime cannot be started.
 pub fn start(
     proofs: Arc<Proofs>,
-    dns: impl FnOnce() -> io::Result<Dns> + Send + 'static,
+    servers: Vec<SocketAddr>,
     queue: Receiver<IpAddr>,
     clock: Clock,
-    count: impl Fn(&'static str) + Send + Sync + 'static,
+    metrics: Arc<Metrics>,
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let run = move || {
         runtime.block_on(async move {
-            match dns() {
-                Ok(dns) => serve(proofs, Arc::new(dns), queue, clock, Arc::new(count)).await,
+            match Dns::new(&servers) {
+                Ok(dns) => serve(proofs, Arc::new(dns), queue, clock, metrics).await,
                 Err(error) => tracing::error!("cannot ask DNS: {error}; no crawler is proven by reverse DNS"),
             }
         });
     };
-    std::thread::Builder::new().name("reverse-dns".into()).spawn(run).map(drop)
+    spawn("reverse-dns", run).map(drop)
 }
 
-async fn serve(
-    proofs: Arc<Proofs>,
-    dns: Arc<Dns>,
-    mut queue: Receiver<IpAddr>,
-    clock: Clock,
-    count: Arc<dyn Fn(&'static str) + Send + Sync>,
-) {
+async fn serve(proofs: Arc<Proofs>, dns: Arc<Dns>, mut queue: Receiver<IpAddr>, clock: Clock, metrics: Arc<Metrics>) {
     let at_once = Arc::new(Semaphore::new(AT_ONCE));
     while let Some(address) = queue.recv().await {
         let Ok(permit) = at_once.clone().acquire_owned().await else { return };
-        let (proofs, dns, clock, count) = (proofs.clone(), dns.clone(), clock.clone(), count.clone());
+        let (proofs, dns, clock, metrics) = (proofs.clone(), dns.clone(), clock.clone(), metrics.clone());
         tokio::spawn(async move {
             let is_wanted = |name: &str| proofs.means.is_host_of_any(name);
             let confirmation = confirm(&dns, address, &is_wanted, &mut |_| ()).await;
             let now = clock.moment().now;
-            match confirmation {
+            let outcome = match confirmation {
                 Confirmation::Definite(names, ttl) => {
                     proofs.names.answered(address, names, ttl, now);
-                    count("answered");
+                    "answered"
                 }
                 Confirmation::Failed(_) => {
                     proofs.names.failed(address, now);
-                    count("failed");
+                    "failed"
                 }
-            }
+            };
+            metrics.proofs.lookups.with_label_values(&[outcome]).inc();
             drop(permit);
         });
         tokio::time::sleep(PACE).await;

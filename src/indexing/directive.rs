@@ -1,31 +1,35 @@
-//! One directive, and a set of them in which the most restrictive value wins. Knows no scope and no field line.
+//! [`Directive`]: one directive of X-Robots-Tag. [`Directives`]: a set of them, in which the most restrictive value of
+//! each kind wins.
 
 use crate::time::Timestamp;
 use std::fmt;
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
-/// What a page's index entry may or may not be.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a page's index entry may or may not be, in the order of emission.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Directive {
     /// No restriction.
     All,
     /// A known directive without a value: `noindex`, `nofollow`, `noarchive`, `noai`, ...
     Flag(Flag),
-    /// A word that is none of these, in lower case: what a site and a crawler agreed on.
+    /// Another word, in lower case: what a site and a crawler agreed on.
     Custom(Box<str>),
     /// Characters of a snippet; `None` is -1, without limit.
     MaxSnippet(Option<u32>),
-    /// Seconds of a video preview; `None` is -1.
-    MaxVideoPreview(Option<u32>),
     /// `none`, `standard` or `large`, in this order of restriction.
     MaxImagePreview(ImagePreview),
-    /// Not to be shown after this moment.
-    UnavailableAfter(Timestamp),
+    /// Seconds of a video preview; `None` is -1.
+    MaxVideoPreview(Option<u32>),
     /// A `key: value` that is not known; kept as it was.
     Unknown(Box<str>, Box<str>),
+    /// Not to be shown after this moment.
+    UnavailableAfter(Timestamp),
 }
 
 /// The sizes of `max-image-preview`, the most restrictive first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum ImagePreview {
     /// No image.
     None,
@@ -35,51 +39,55 @@ pub enum ImagePreview {
     Large,
 }
 
-macro_rules! flags {
-    ($($flag:ident $name:literal $about:literal;)*) => {
-        /// The known directives without a value, in the order of emission. `all`, `none`, `index` and `follow` are
-        /// words of the language that stand for others and are not among them.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Flag {
-            $(#[doc = $about] $flag,)*
-        }
-
-        impl Flag {
-            /// All of them.
-            pub const ALL: &[Flag] = &[$(Flag::$flag),*];
-
-            /// As it is written.
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(Flag::$flag => $name,)*
-                }
-            }
-        }
-    };
-}
-
-flags! {
-    NoIndex "noindex" "Not to be found.";
-    NoFollow "nofollow" "Its links are not to be followed.";
-    NoArchive "noarchive" "No copy is to be shown; at Bing and Amazon also: not to train models with.";
-    NoCache "nocache" "Bing: in answers of its assistant only by title, address and snippet.";
-    NoSnippet "nosnippet" "No extract is to be shown.";
-    IndexIfEmbedded "indexifembedded" "To be found as a part of pages that embed it, its noindex notwithstanding.";
-    NoTranslate "notranslate" "No translation is to be offered.";
-    NoImageIndex "noimageindex" "Its images are not to be found.";
-    NoSitelinksSearchbox "nositelinkssearchbox" "No search box among its results.";
-    NoOdp "noodp" "No description from the Open Directory, which is no more.";
-    NoYdir "noydir" "No description from Yahoo's directory, which is no more.";
-    NoPreview "nopreview" "No preview is to be shown.";
-    NoAi "noai" "Not to train models with.";
-    NoImageAi "noimageai" "Its images are not to train models with.";
-    NoMl "noml" "Not to train models with, in another spelling.";
+/// The known directives without a value, in the order of emission. `all`, `none`, `index` and `follow` are words of the
+/// language that stand for others and are not among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase", ascii_case_insensitive)]
+pub enum Flag {
+    /// Not to be found.
+    NoIndex,
+    /// Its links are not to be followed.
+    NoFollow,
+    /// No copy is to be shown; at Bing and Amazon also: not to train models with.
+    NoArchive,
+    /// Bing: in answers of its assistant only by title, address and snippet.
+    NoCache,
+    /// No extract is to be shown.
+    NoSnippet,
+    /// To be found as a part of pages that embed it, its noindex notwithstanding.
+    IndexIfEmbedded,
+    /// No translation is to be offered.
+    NoTranslate,
+    /// Its images are not to be found.
+    NoImageIndex,
+    /// No search box among its results.
+    NoSitelinksSearchbox,
+    /// No description from the Open Directory, which is no more.
+    NoOdp,
+    /// No description from Yahoo's directory, which is no more.
+    NoYdir,
+    /// No preview is to be shown.
+    NoPreview,
+    /// Not to train models with.
+    NoAi,
+    /// Its images are not to train models with.
+    NoImageAi,
+    /// Not to train models with, in another spelling.
+    NoMl,
 }
 
 impl Flag {
+    /// All of them.
+    pub(crate) const ALL: &[Flag] = Flag::VARIANTS;
+
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
     /// The flag of a name, without regard to case.
-    pub fn named(name: &str) -> Option<Flag> {
-        Flag::ALL.iter().copied().find(|flag| flag.name().eq_ignore_ascii_case(name))
+    pub(crate) fn named(name: &str) -> Option<Flag> {
+        name.parse().ok()
     }
 }
 
@@ -99,6 +107,7 @@ const NO_RESTRICTION: [&str; 4] = ["all", "index", "follow", "archive"];
 /// Why a directive of a policy is not one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
+#[non_exhaustive]
 pub struct DirectiveError {
     /// What is wrong, for a person.
     pub message: String,
@@ -108,7 +117,12 @@ pub struct DirectiveError {
 
 /// Whether a word is a directive or the key of one, and therefore no name of a crawler.
 pub fn is_directive_name(word: &str) -> bool {
-    Directive::word(word).is_some() || KEYS.iter().any(|key| key.eq_ignore_ascii_case(word))
+    Directive::word(word).is_some() || is_key(word)
+}
+
+/// Whether a word is a key of [`KEYS`].
+pub(super) fn is_key(word: &str) -> bool {
+    KEYS.iter().any(|key| key.eq_ignore_ascii_case(word))
 }
 
 impl Directive {
@@ -130,12 +144,7 @@ impl Directive {
         match key.to_ascii_lowercase().as_str() {
             "max-snippet" => limit(value).map(Directive::MaxSnippet),
             "max-video-preview" => limit(value).map(Directive::MaxVideoPreview),
-            "max-image-preview" => match value.to_ascii_lowercase().as_str() {
-                "none" => Some(Directive::MaxImagePreview(ImagePreview::None)),
-                "standard" => Some(Directive::MaxImagePreview(ImagePreview::Standard)),
-                "large" => Some(Directive::MaxImagePreview(ImagePreview::Large)),
-                _ => None,
-            },
+            "max-image-preview" => value.parse().ok().map(Directive::MaxImagePreview),
             "unavailable_after" => super::date::moment(value).map(Directive::UnavailableAfter),
             _ => None,
         }
@@ -161,38 +170,22 @@ impl Directive {
         }
     }
 
-    /// The place in the order of emission.
-    fn rank(&self) -> usize {
-        match self {
-            Directive::All => 0,
-            Directive::Flag(flag) => 1 + *flag as usize,
-            Directive::Custom(_) => 99,
-            Directive::MaxSnippet(_) => 100,
-            Directive::MaxImagePreview(_) => 101,
-            Directive::MaxVideoPreview(_) => 102,
-            // Last: what follows it would be taken for a piece of it.
-            Directive::Unknown(key, _) if &**key == "unavailable_after" => 105,
-            Directive::Unknown(..) => 103,
-            Directive::UnavailableAfter(_) => 104,
-        }
+    /// Whether it has to stand last: what follows would be taken for a piece of its date.
+    fn is_unread_date(&self) -> bool {
+        matches!(self, Directive::Unknown(key, _) if &**key == "unavailable_after")
     }
 }
 
 impl fmt::Display for Directive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let limited = |limit: &Option<u32>| limit.map_or_else(|| "-1".to_owned(), |limit| limit.to_string());
+        f.write_str(self.name())?;
         match self {
-            Directive::All => f.write_str("all"),
-            Directive::Flag(flag) => f.write_str(flag.name()),
-            Directive::Custom(word) => f.write_str(word),
-            Directive::MaxSnippet(limit) => write!(f, "max-snippet: {}", limited(limit)),
-            Directive::MaxVideoPreview(limit) => write!(f, "max-video-preview: {}", limited(limit)),
-            Directive::MaxImagePreview(ImagePreview::None) => f.write_str("max-image-preview: none"),
-            Directive::MaxImagePreview(ImagePreview::Standard) => f.write_str("max-image-preview: standard"),
-            Directive::MaxImagePreview(ImagePreview::Large) => f.write_str("max-image-preview: large"),
-            Directive::UnavailableAfter(moment) => write!(f, "unavailable_after: {moment}"),
-            Directive::Unknown(key, value) if key.is_empty() => f.write_str(value),
-            Directive::Unknown(key, value) => write!(f, "{key}: {value}"),
+            Directive::MaxSnippet(None) | Directive::MaxVideoPreview(None) => f.write_str(": -1"),
+            Directive::MaxSnippet(Some(limit)) | Directive::MaxVideoPreview(Some(limit)) => write!(f, ": {limit}"),
+            Directive::MaxImagePreview(size) => write!(f, ": {}", <&str>::from(size)),
+            Directive::UnavailableAfter(moment) => write!(f, ": {moment}"),
+            Directive::Unknown(key, value) if !key.is_empty() => write!(f, ": {value}"),
+            Directive::All | Directive::Flag(_) | Directive::Custom(_) | Directive::Unknown(..) => Ok(()),
         }
     }
 }
@@ -228,7 +221,7 @@ impl Directives {
                 continue;
             };
             let key = key.trim();
-            if !KEYS.iter().any(|known| known.eq_ignore_ascii_case(key)) {
+            if !is_key(key) {
                 return Err(unknown_key(key));
             }
             if key.eq_ignore_ascii_case("unavailable_after")
@@ -264,9 +257,8 @@ impl Directives {
                 }
                 self.members.retain(|member| *member != Directive::All);
                 self.members.push(directive);
-                self.members.sort_by(|one, other| {
-                    one.rank().cmp(&other.rank()).then_with(|| one.to_string().cmp(&other.to_string()))
-                });
+                let late = Directive::is_unread_date;
+                self.members.sort_by(|one, other| (late(one), one).cmp(&(late(other), other)));
             }
             Some(member) => match (&mut *member, directive) {
                 (Directive::MaxSnippet(have), Directive::MaxSnippet(new))
@@ -284,29 +276,20 @@ impl Directives {
     }
 
     /// Adds all of `other`.
-    pub fn extend(&mut self, other: &Directives) {
+    pub(crate) fn extend(&mut self, other: &Directives) {
         for directive in &other.members {
             self.insert(directive.clone());
         }
     }
 
-    /// Adds what another source says, so that no crawler is told less than by one of them: where one says the first of a
-    /// pair that softens alone, the other's second is left out.
-    pub fn unite(&mut self, other: &Directives) {
-        let pairs = SOFTENED.into_iter().filter(|pair| self.is_unsoftened(*pair) || other.is_unsoftened(*pair));
-        let unsoftened: Vec<_> = pairs.collect();
-        self.extend(other);
-        unsoftened.into_iter().for_each(|(_, softer)| self.remove(softer));
-    }
-
     /// Without what takes back a part of something stricter.
-    pub fn unsoftened(mut self) -> Directives {
+    pub(crate) fn unsoftened(mut self) -> Directives {
         SOFTENED.into_iter().for_each(|(_, softer)| self.remove(softer));
         self
     }
 
     /// What they say that others do not.
-    pub fn beyond(&self, others: &Directives) -> Directives {
+    pub(crate) fn beyond(&self, others: &Directives) -> Directives {
         Directives { members: self.members.iter().filter(|member| !others.members.contains(member)).cloned().collect() }
     }
 
@@ -336,7 +319,7 @@ impl Directives {
 
     /// From which moment on they keep a page out of the index: always for noindex, and past the moment of
     /// `unavailable_after`.
-    pub fn forbids_indexing_from(&self) -> Option<Timestamp> {
+    pub(crate) fn forbids_indexing_from(&self) -> Option<Timestamp> {
         if self.forbids_indexing() {
             return Some(Timestamp(i64::MIN));
         }
@@ -347,13 +330,13 @@ impl Directives {
     }
 
     /// Whether they keep a page out of the index at a moment: what is not to be shown after it may be shown at it.
-    pub fn forbids_indexing_at(&self, now: Timestamp) -> bool {
+    pub(crate) fn forbids_indexing_at(&self, now: Timestamp) -> bool {
         self.forbids_indexing() || self.forbids_indexing_from().is_some_and(|moment| moment < now)
     }
 
     /// Whether they keep a page out of the index. `unavailable_after` depends on the time and is not counted.
-    pub fn forbids_indexing(&self) -> bool {
-        self.members.iter().any(|member| matches!(member, Directive::Flag(Flag::NoIndex)))
+    pub(crate) fn forbids_indexing(&self) -> bool {
+        self.says(Flag::NoIndex)
     }
 }
 
@@ -369,7 +352,7 @@ impl fmt::Display for Directives {
     }
 }
 
-/// A word of a policy that is none of the known ones.
+/// A word of a policy that is not a known directive.
 fn custom(word: &str) -> Result<Directive, DirectiveError> {
     if word.is_empty() {
         return Err(DirectiveError {

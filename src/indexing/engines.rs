@@ -1,9 +1,7 @@
-//! What the operators of crawlers say of X-Robots-Tag: who reads it, and which directives they honour. Each fact has
-//! the page it comes from and the date of it; lints speak by them.
-//!
-//! Knows names of bots as they stand in the field, nothing of user agents.
+//! What the operators of crawlers document about X-Robots-Tag: which crawlers read it, and which directives they
+//! honour. Each [`Bot`] has the page that the facts come from and its date. Lints quote them.
 
-use super::{Directive, Tags};
+use super::{Directive, Flag, Tags};
 
 /// What an operator says of its crawler and the field.
 #[derive(Clone, Copy, Debug)]
@@ -185,6 +183,5 @@ pub fn is_retired_by_all(directive: &Directive) -> bool {
 /// Source: blogs.bing.com, September 2023.
 pub fn is_softened_at_bing(tags: &Tags) -> bool {
     let said = tags.effective("bingbot");
-    let says = |flag| said.iter().any(|directive| *directive == Directive::Flag(flag));
-    says(super::Flag::NoArchive) && says(super::Flag::NoCache)
+    said.says(Flag::NoArchive) && said.says(Flag::NoCache)
 }

@@ -4,11 +4,11 @@
 //! one; the keys that take values are recognised before names; a date may hold commas and colons; what is not known is
 //! kept as it was, in its scope.
 
-use super::directive::KEYS;
+use super::directive::is_key;
 use super::member::{clean, dated, is_token, trimmed};
 use super::names::is_bots_name;
-use super::octets::text;
 use super::{Directive, Directives, Flag, Scope, Tags};
+use std::borrow::Cow;
 
 /// What is read of one response's lines.
 const MAX_BYTES: usize = 64 * 1024;
@@ -21,7 +21,8 @@ pub fn parse_lines<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Tags {
     read(lines).0
 }
 
-/// The same, or nothing when there is more than is read: who sends them on must not leave the rest out.
+/// The same, or nothing when there is more than is read, or octets that are no text: a caller that sends the lines on
+/// must not leave out or change a part of them.
 pub fn parse_whole<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Option<Tags> {
     let (tags, whole) = read(lines);
     whole.then_some(tags)
@@ -29,20 +30,21 @@ pub fn parse_whole<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Option<Tags
 
 fn read<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> (Tags, bool) {
     let mut tags = Tags::default();
-    let (mut bytes, mut members) = (0, 0);
+    let (mut bytes, mut members, mut is_text) = (0, 0, true);
     for line in lines {
         bytes += line.len();
         if bytes > MAX_BYTES || members >= MAX_MEMBERS {
             return (tags, false);
         }
-        let line = text(line);
+        let line = String::from_utf8_lossy(line);
+        is_text &= matches!(line, Cow::Borrowed(_));
         let read = read_line(&line, &mut tags, MAX_MEMBERS - members);
         if read < line.split(',').count() {
             return (tags, false);
         }
         members += read;
     }
-    (tags, true)
+    (tags, is_text)
 }
 
 fn read_line(line: &str, tags: &mut Tags, limit: usize) -> usize {
@@ -92,13 +94,13 @@ fn scoped(part: &str) -> (Option<&str>, &str) {
     let Some((name, rest)) = part.split_once(':') else { return (None, part) };
     let name = trimmed(name);
     // A directive is no name either: `googlebot: noindex: nofollow` would be for another bot when it stands second.
-    if !is_token(name) || KEYS.iter().any(|key| key.eq_ignore_ascii_case(name)) || Flag::named(name).is_some() {
+    if !is_token(name) || is_key(name) || Flag::named(name).is_some() {
         return (None, part);
     }
     let rest = trimmed(rest);
     let first = rest.split([':', ' ']).next().unwrap_or("");
     let is_directive = Directive::word(rest).is_some()
-        || KEYS.iter().any(|key| key.eq_ignore_ascii_case(first))
+        || is_key(first)
         || Flag::named(first).is_some()
         // `bingbot: somethingnew`, `googlebot:` (the directives follow the comma), `googlebot: newkey: 3`.
         || is_bots_name(name);
@@ -114,7 +116,7 @@ pub(super) fn begins_scope(member: &str) -> bool {
 /// one bot that was for everybody: those without a bot's name first, then those that come to one, then those that begin
 /// with it.
 pub fn place_of(line: &[u8]) -> u8 {
-    let line = text(line);
+    let line = String::from_utf8_lossy(line);
     let mut members = line.split(',').map(|member| begins_scope(&clean(member)));
     match members.next() {
         Some(true) => 2,
@@ -151,7 +153,5 @@ fn unavailable_after(value: &str, following: &[&str]) -> (Directive, usize) {
 /// Whether a member is known to be something else than a piece of a date.
 fn ends_date(member: &str) -> bool {
     let key = trimmed(member.split(':').next().unwrap_or(""));
-    Directive::word(member).is_some()
-        || member.contains(':') && KEYS.iter().any(|known| known.eq_ignore_ascii_case(key))
-        || begins_scope(member)
+    Directive::word(member).is_some() || member.contains(':') && is_key(key) || begins_scope(member)
 }

@@ -1,6 +1,6 @@
 //! X-Robots-Tag: directives, the grammar of the field as it is found in the wild, combination, emission.
 //!
-//! This room knows the field only: not which response it is for, nor where it came from.
+//! [`Directives`] are what one line says, [`Tags`] what several say to which crawlers.
 //!
 //! ```
 //! use crawlgate::indexing::parse_lines;
@@ -13,21 +13,21 @@
 mod date;
 mod directive;
 mod emit;
-pub mod engines;
+pub(crate) mod engines;
 mod field;
-mod iso8601;
 mod member;
 mod names;
-mod octets;
 mod tags;
 
-pub use directive::{Directive, DirectiveError, Directives, Flag, ImagePreview, is_directive_name};
-pub use field::{parse_lines, parse_whole, place_of};
-pub use names::is_bots_name;
-#[cfg(test)]
-pub use names::names_known;
-pub use octets::octets;
+pub use directive::{Directive, DirectiveError, Directives, Flag, ImagePreview};
+pub use field::parse_lines;
 pub use tags::{Scope, Tags};
+
+pub(crate) use directive::is_directive_name;
+pub(crate) use field::{parse_whole, place_of};
+pub(crate) use names::is_bots_name;
+#[cfg(test)]
+pub(crate) use names::names_known;
 
 #[cfg(test)]
 mod tests;

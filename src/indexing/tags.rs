@@ -1,9 +1,9 @@
-//! Directives by scope. Knows no field line and no response.
+//! [`Tags`]: directives by [`Scope`], for every crawler or for one.
 
 use super::directive::{CACHED, EMBEDDED};
 use super::{Directives, Flag};
 
-/// Whom a line is for. Unscoped sorts first: it is emitted first (a sticky scope would swallow it otherwise).
+/// The crawlers that a line is for. Unscoped sorts first: it is emitted first (a sticky scope would swallow it otherwise).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// Every crawler: a line without a name, `*` in a policy.
@@ -62,7 +62,7 @@ impl Tags {
     /// Takes out of what another source says in a scope what takes back a part of something stricter that is said here:
     /// the same that [`merge`](Tags::merge) takes away, where the other source comes in pieces and what it says to
     /// others is not known yet.
-    pub fn harden(&self, scope: &Scope, said: &mut Directives) {
+    pub(crate) fn harden(&self, scope: &Scope, said: &mut Directives) {
         let bing = Scope::Bot("bingbot".into());
         let reaches = |bot: &Scope| *scope == Scope::All || scope == bot;
         let mut bots = [Scope::All, scope.clone()].into_iter().chain(self.named()).filter(|bot| reaches(bot));
@@ -80,7 +80,7 @@ impl Tags {
     }
 
     /// What is said in one scope.
-    pub fn of(&self, scope: &Scope) -> Option<&Directives> {
+    pub(crate) fn of(&self, scope: &Scope) -> Option<&Directives> {
         self.iter().find(|(have, _)| *have == scope).map(|(_, said)| said)
     }
 

@@ -1,10 +1,33 @@
-//! [`Claims`]: a small table from user agent to claim. Few user agents send nearly all requests, and to know one again
-//! costs a fraction of identifying it. Holds for one snapshot: another policy may have other tokens. Bounded, and exact:
-//! a user agent is compared octet by octet. Must not know how a claim is found.
+//! [`Workspace`]: what one thread keeps from request to request, so that judging neither locks nor allocates for it. In it is
+//! [`Claims`], a small table from user agent to claim: few user agents send nearly all requests, and to know one again costs
+//! a fraction of identifying it. The table holds for one snapshot: another policy may have other tokens. It is bounded, and a
+//! user agent is compared octet by octet.
 
 use crate::crawlers::Claim;
 use crate::policy::Snapshot;
+use crate::verdict::Scratch;
+use std::cell::RefCell;
 use std::sync::{Arc, Weak};
+
+thread_local! {
+    /// Judging runs to its end on one thread.
+    static WORKSPACE: RefCell<Workspace> = RefCell::default();
+}
+
+/// What a thread keeps.
+#[derive(Default)]
+pub(super) struct Workspace {
+    /// The claims of the user agents that came last.
+    pub claims: Claims,
+    /// The memory of a decision.
+    pub scratch: Scratch,
+}
+
+/// Runs with the workspace of this thread.
+#[inline]
+pub(super) fn with_workspace<T>(run: impl FnOnce(&mut Workspace) -> T) -> T {
+    WORKSPACE.with_borrow_mut(run)
+}
 
 /// Places of the table, a power of two.
 const PLACES: usize = 1 << 10;

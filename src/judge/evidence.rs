@@ -24,17 +24,17 @@ pub fn served(
     outcome: &Outcome<'_>,
 ) -> Record {
     let file = &judged.entry().site.robots_txt;
-    let mut data = Map::new();
-    let mut set = |name: &str, value: Value| data.insert(name.to_owned(), value);
-    set("arrived", time_text(request.arrived).into());
-    set("host", text(request.host).into());
-    set("status", outcome.status.into());
-    set("version", file.version.to_string().into());
-    set("sha256", Hash::of(&[&file.body]).to_string().into());
-    set("identity", judged.identity.name().into());
-    set("proof", judged.proof.name().into());
+    let mut data = fields(json!({
+        "arrived": time_text(request.arrived),
+        "host": text(request.host),
+        "status": outcome.status,
+        "version": file.version.to_string(),
+        "sha256": Hash::of(&[&file.body]).to_string(),
+        "identity": judged.identity.name(),
+        "proof": judged.proof.name(),
+    }));
     if let Some(validator) = outcome.if_none_match {
-        set("if_none_match", text(validator).into());
+        data.insert("if_none_match".into(), text(validator).into());
     }
     let personal = personal(evidence, request);
     let proof = proof(evidence, proofs, request, judged);
@@ -49,10 +49,7 @@ pub fn request(
     judged: &Judged,
     event: &Event,
 ) -> Record {
-    let mut data = match serde_json::to_value(event) {
-        Ok(Value::Object(fields)) => fields,
-        _ => Map::new(),
-    };
+    let mut data = fields(serde_json::to_value(event).unwrap_or_default());
     // The ids join this log with others, also with those about people, and the log cannot forget them.
     for name in ["site", "crawler", "time", "client", "target", "user_agent", "left_out", "request_id", "trace_id"] {
         data.remove(name);
@@ -61,12 +58,14 @@ pub fn request(
     let mut documents: Vec<Arc<[u8]>> = judged.cached_files(request.host).cloned().collect();
     let in_force = &judged.entry().site.robots_txt.body;
     let hashes = |files: &[Arc<[u8]>]| files.iter().map(|file| Hash::of(&[file]).to_string()).collect::<Vec<_>>();
-    data.insert("arrived".into(), time_text(request.arrived).into());
-    data.insert("sha256".into(), Hash::of(&[in_force]).to_string().into());
-    data.insert("held_sha256".into(), hashes(&documents).into());
     let (tokens, binds) = followed(registry, judged);
-    data.insert("tokens".into(), tokens.into());
-    data.insert("binds".into(), json!(binds));
+    data.extend(fields(json!({
+        "arrived": time_text(request.arrived),
+        "sha256": Hash::of(&[in_force]).to_string(),
+        "held_sha256": hashes(&documents),
+        "tokens": tokens,
+        "binds": binds,
+    })));
     documents.push(in_force.clone());
     let mut personal = personal(evidence, request);
     personal.push(("target", text(request.target).into_owned()));
@@ -84,14 +83,14 @@ fn proof(
 ) -> Option<Box<ProofRecord>> {
     let (found, client) = ((judged.identity, judged.proof), request.client?);
     let basis = proofs.basis(judged.decision.claim, found, client, request.now())?;
-    let (mut data, mut personal) = (Map::new(), Vec::new());
-    let mut set = |name: &str, value: Value| data.insert(name.to_owned(), value);
-    set("identity", judged.identity.name().into());
-    set("means", judged.proof.name().into());
     let lists = basis.lists.iter().map(|list| {
-        json!({"source": list.url, "sha256": list.list.sha256.to_string(), "checked": list.list.checked.to_string()})
+        json!({"source": list.url, "sha256": list.list.sha256.to_string(), "checked": list.list.copy.checked.to_string()})
     });
-    set("lists", lists.collect());
+    let means = judged.proof.name();
+    let mut data =
+        fields(json!({"identity": judged.identity.name(), "means": means, "lists": lists.collect::<Value>()}));
+    let mut personal = Vec::new();
+    let mut set = |name: &str, value: Value| data.insert(name.to_owned(), value);
     if let Some((_, at)) = &basis.name {
         set("dns", json!({"leads_back": true, "at": at.to_string()}));
     }
@@ -109,8 +108,15 @@ fn proof(
         personal.extend(basis.name.map(|(name, _)| ("name", name)));
     }
     personal.extend(kept.map(|address| ("client", address.to_string())));
-    let documents = basis.lists.iter().map(|list| list.list.bytes.clone()).collect();
+    let documents = basis.lists.iter().map(|list| list.list.copy.bytes.clone()).collect();
     Some(Box::new(ProofRecord { data, personal, documents }))
+}
+
+fn fields(record: Value) -> Map<String, Value> {
+    match record {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
 }
 
 /// The names by which robots.txt may speak of the crawler, and whether `*` binds it too.

@@ -5,7 +5,7 @@ use crate::crawlers::Claim;
 use crate::identity::GoodSignature;
 use crate::policy::{HostHistory, SiteEntry, Snapshot, Version};
 use crate::time::Timestamp;
-use crate::verdict::{Decision, Doubt, HistoryBasis, Identity, Proof, chosen};
+use crate::verdict::{Claimant, Decision, Doubt, HistoryBasis, Identity, Proof, chosen};
 use std::sync::Arc;
 
 /// A request that was judged.
@@ -59,8 +59,14 @@ impl Judged {
     }
 
     /// The history that the request was judged by, given its host.
-    pub(super) fn history(&self, host: &[u8]) -> &HostHistory {
+    fn history(&self, host: &[u8]) -> &HostHistory {
         self.snapshot.history(host)
+    }
+
+    /// The claimant that was judged, given the host of the request.
+    pub(super) fn claimant(&self, host: &[u8]) -> Claimant<'_> {
+        let Decision { site, claim, .. } = self.decision;
+        Claimant { site, entry: self.entry(), history: self.history(host), claim }
     }
 
     /// The superseded versions that the crawler may have cached, given the host of the request.
@@ -88,6 +94,14 @@ impl Judgement {
         }
     }
 
+    /// The crawler that the request claims to come from.
+    pub fn claim(&self) -> Claim {
+        match self {
+            Judgement::Unclaimed(unclaimed) => unclaimed.claim,
+            Judgement::Judged(judged) => judged.decision.claim,
+        }
+    }
+
     /// Lets go of the snapshot and keeps what a record needs: for a request that may last for days.
     pub fn let_go(&mut self, host: &[u8]) {
         match self {
@@ -103,13 +117,12 @@ impl Judgement {
     /// that has the page: so where the tags of the path changed lately, and where the host came from another site
     /// lately, though no site may claim it now.
     pub fn needs_whole_page(&self, host: &[u8], now: Timestamp) -> bool {
-        let (claim, snapshot, changed) = match self {
-            Judgement::Unclaimed(unclaimed) => (unclaimed.claim, &unclaimed.snapshot, false),
+        let (snapshot, changed) = match self {
+            Judgement::Unclaimed(unclaimed) => (&unclaimed.snapshot, false),
             Judgement::Judged(judged) => {
-                let decision = &judged.decision;
-                (decision.claim, &judged.snapshot, judged.entry().tags_are_new(&decision.path_rules, now))
+                (&judged.snapshot, judged.entry().tags_are_new(&judged.decision.path_rules, now))
             }
         };
-        claim != Claim::Nobody && (changed || snapshot.history(host).has_moved_lately(now))
+        self.claim() != Claim::Nobody && (changed || snapshot.history(host).has_moved_lately(now))
     }
 }

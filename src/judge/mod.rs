@@ -1,6 +1,6 @@
 //! [`Judge`]: claim, identity, cached versions, behaviour and decision of a request. A request is judged once, because
-//! judging counts: crawl rate and traps. [`Judge::explain`] goes the same way and changes nothing. [`Recorder`] writes down
-//! what was sent. Knows plain bytes and values; must not know Pingora, nor how an answer is made.
+//! judging counts: crawl rate and traps. [`Judge::explain`] goes the same way and changes nothing. [`Recorder`] writes
+//! down what was sent.
 
 mod claims;
 mod evidence;
@@ -9,18 +9,17 @@ mod others;
 mod outcome;
 mod recorder;
 mod request;
-mod workspace;
 
 pub use judgement::{Judged, Judgement, Unclaimed};
 pub use others::{Others, Settled};
-pub use outcome::{Outcome, Unjudged};
+pub use outcome::Outcome;
 pub use recorder::{Logs, Recorder};
 pub use request::RequestFacts;
 
 use crate::crawlers::{Claim, Registry};
 use crate::heads::origin_form;
 use crate::identity::{Claimed, Finding, Proofs, Signed, ToDo};
-use crate::ledger::{Behaviours, HostVisit, Ledger, RateStep};
+use crate::ledger::{Behaviours, HostNews, Ledger, RateStep};
 use crate::policy::{SiteEntry, Snapshot};
 use crate::sites::SiteManager;
 use crate::time::Timestamp;
@@ -28,8 +27,8 @@ use crate::verdict::{
     Action, Behaviour, CachedVersions, Case, Claimant, Decision, Doubt, Explanation, Facts, Identity, Proof,
     ResponseFacts, Scratch, decide_for, identity_by_policy, report, report_unclaimed,
 };
+use claims::Workspace;
 use std::sync::{Arc, OnceLock};
-use workspace::Workspace;
 
 /// What requests are judged by. All doors share one.
 pub struct Judge {
@@ -51,7 +50,7 @@ struct Look<'a> {
     case: Case<'a>,
     finding: Finding,
     /// What the request says of its host.
-    visit: HostVisit,
+    visit: HostNews,
     /// What there is to do about its claim.
     to_do: ToDo,
     /// What a list of networks said of its address, where that is worth a note: the site's list or the operator's.
@@ -82,13 +81,13 @@ impl Judge {
 
     /// Judges a request. The request counts: against the crawl rate, as a visit of the host, and where it hits a trap.
     pub fn judge(&self, request: &RequestFacts<'_>) -> Judgement {
-        workspace::with(|workspace| self.judgement(request, workspace, RateStep::Counts))
+        claims::with_workspace(|workspace| self.judgement(request, workspace, RateStep::Counts))
     }
 
     /// What [`Judge::judge`] would find now. Changes nothing: for a request that was judged already, and that a proxy
     /// asks about a second time.
     pub fn look(&self, request: &RequestFacts<'_>) -> Judgement {
-        workspace::with(|workspace| self.judgement(request, workspace, RateStep::Looks))
+        claims::with_workspace(|workspace| self.judgement(request, workspace, RateStep::Looks))
     }
 
     fn judgement(&self, request: &RequestFacts<'_>, workspace: &mut Workspace, rate: RateStep) -> Judgement {
@@ -138,8 +137,8 @@ impl Judge {
         claims: &mut claims::Claims,
     ) -> Result<Claimant<'a>, Claim> {
         let agent = facts.user_agent;
-        let identified = Claimant::identified(snapshot, facts, |site, tokens| {
-            claims.claim(snapshot, Some(site), agent, || self.registry.identify_with(agent, tokens))
+        let identified = Claimant::identified(snapshot, facts, |index, site| {
+            claims.claim(snapshot, Some(index), agent, || self.registry.identify_with(agent, &site.tokens))
         });
         identified.ok_or_else(|| claims.claim(snapshot, None, agent, || self.registry.identify(agent)))
     }
@@ -167,7 +166,7 @@ impl Judge {
     fn look_at<'a>(&self, request: &RequestFacts<'_>, claimant: Claimant<'a>, mut facts: Facts<'a>) -> Look<'a> {
         let Claimant { entry, claim, .. } = claimant;
         let (mut finding, mut to_do, mut by_list) = (Finding::default(), ToDo::default(), None);
-        if claim != Claim::Nobody && (entry.site.lists_addresses() || self.proofs.can_prove(claim)) {
+        if claim != Claim::Nobody && (!entry.site.networks.is_empty() || self.proofs.can_prove(claim)) {
             (finding, to_do, by_list) = self.identity(request, claimant, &facts);
             facts.identity = finding.identity;
         }
@@ -215,7 +214,7 @@ impl Judge {
     fn take_up(&self, look: Look<'_>, decision: &Decision, request: &RequestFacts<'_>) {
         let Look { case, visit, to_do, by_list, .. } = look;
         let (Claimant { entry, claim, .. }, now) = (case.claimant, case.facts.now);
-        self.ledger.visited(entry, case.facts.host, visit, now);
+        self.ledger.note_request(entry, case.facts.host, visit, now);
         self.proofs.take_up(to_do, now);
         if let Some((list, identity)) = by_list {
             self.ledger.note_proof(self.registry, list, claim, identity, now);
@@ -231,7 +230,7 @@ impl Judge {
     fn judged_again(&self, request: &RequestFacts<'_>, judged: &Judged) -> Option<Judged> {
         let (snapshot, target) = (self.sites.snapshot(), origin_form(request.target));
         let facts = Facts { identity: judged.identity, ..request.facts(&target) };
-        workspace::with(|workspace| {
+        claims::with_workspace(|workspace| {
             let claimant = self.claimed(&snapshot, &facts, &mut workspace.claims).ok()?;
             let moment = request.moment();
             let (cached_versions, _) = self.ledger.look_having_heard(self.registry, claimant, facts.host, moment, true);
@@ -259,8 +258,7 @@ impl Judge {
         }
         let target = origin_form(request.target);
         let facts = Facts { identity: *identity, ..request.facts(&target) };
-        let (entry, claim) = (judged.entry(), decision.claim);
-        let claimant = Claimant { site: decision.site, entry, history: judged.history(request.host), claim };
+        let claimant = judged.claimant(request.host);
         let (cached_versions, _) = self.ledger.look(self.registry, claimant, facts.host, request.moment());
         let case = Case { registry: self.registry, facts, claimant, cached_versions };
         let delay = self.behaviours.take_back(&case, request.lived).unwrap_or_default();
@@ -274,11 +272,9 @@ impl Judge {
         if decision.action != Action::RobotsTxt {
             return;
         }
-        let (entry, claim) = (judged.entry(), decision.claim);
         let facts = Facts { identity: *identity, now, ..request.facts(b"/robots.txt") };
-        let claimant = Claimant { site: decision.site, entry, history: judged.history(request.host), claim };
-        self.behaviours.served(self.registry, claimant, &facts);
-        self.ledger.served(self.registry, entry, request.host, claim, now);
+        self.behaviours.served(self.registry, judged.claimant(request.host), &facts);
+        self.ledger.served(self.registry, judged.entry(), request.host, decision.claim, now);
     }
 
     /// The second half: behaviour and decision.

@@ -1,16 +1,17 @@
 //! [`Others`]: what this instance owes to other instances in front of the same sites. The record of a violation waits until
 //! all of them have told what they served, and is judged once more by what came in. Two states of a record: waiting, and
-//! written. Must not know how instances talk.
+//! written.
 
 use super::outcome::KeptOutcome;
 use super::request::KeptRequest;
 use super::{Judged, Outcome, RequestFacts};
 use crate::exchange::{CONFIRM_WITHIN, Gauge};
+use crate::locks::lock;
 use crate::time::Timestamp;
 use crate::verdict::{Decision, HistoryBasis, Kind};
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Records that wait at most. One more is `unproven`.
@@ -48,12 +49,14 @@ pub struct Settled {
 pub struct Others {
     gauge: Arc<Gauge>,
     waiting: Mutex<VecDeque<Waiting>>,
+    /// Whether nothing waits any more. Written under the lock of the records.
+    is_closed: AtomicBool,
 }
 
 impl Others {
     /// With what the exchange says.
     pub fn new(gauge: Arc<Gauge>) -> Others {
-        Others { gauge, waiting: Mutex::default() }
+        Others { gauge, waiting: Mutex::default(), is_closed: AtomicBool::new(false) }
     }
 
     /// Whether this instance may not answer requests for robots.txt: the others may have published something else since they
@@ -62,23 +65,35 @@ impl Others {
         self.gauge.speaks_until.load(Ordering::Relaxed) <= now.0
     }
 
+    /// Nobody confirms records from now on: none is kept waiting.
+    pub fn close(&self) {
+        let _waiting = lock(&self.waiting);
+        self.is_closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Undoes [`Others::close`].
+    pub fn reopen(&self) {
+        let _waiting = lock(&self.waiting);
+        self.is_closed.store(false, Ordering::Relaxed);
+    }
+
     /// How many records wait.
     pub fn waiting(&self) -> usize {
-        self.lock().len()
+        lock(&self.waiting).len()
     }
 
     /// Keeps a record until it is confirmed; says whether there was room.
     pub(super) fn wait(&self, request: &RequestFacts<'_>, judged: &Judged, outcome: &Outcome<'_>) -> bool {
-        let mut waiting = self.lock();
-        if waiting.len() >= MOST {
+        let mut waiting = lock(&self.waiting);
+        if waiting.len() >= MOST || self.is_closed.load(Ordering::Relaxed) {
             return false;
         }
         waiting.push_back(Waiting {
             ticket: self.gauge.next_entry.load(Ordering::SeqCst),
             deadline: request.lived + CONFIRM_WITHIN,
-            request: KeptRequest::of(request),
+            request: request.map(|octets| Box::from(*octets)),
             judged: judged.clone(),
-            outcome: KeptOutcome::of(outcome),
+            outcome: outcome.map(|octets| Box::from(*octets)),
         });
         true
     }
@@ -87,16 +102,12 @@ impl Others {
     /// the last entry of the log that all of them have read.
     pub(super) fn take(&self, confirmed: Option<u64>, lived: Duration) -> Vec<Over> {
         let is_confirmed = |waits: &Waiting| confirmed.is_some_and(|confirmed| waits.ticket <= confirmed);
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         let all = std::mem::take(&mut *waiting);
         let (over, rest): (VecDeque<_>, VecDeque<_>) =
             all.into_iter().partition(|waits| is_confirmed(waits) || lived >= waits.deadline);
         *waiting = rest;
         over.into_iter().map(|record| Over { is_confirmed: is_confirmed(&record), record }).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

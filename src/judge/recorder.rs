@@ -1,9 +1,8 @@
-//! [`Recorder`]: what became of a request, written into metrics, event log and access log. Must not know how a request is
-//! judged.
+//! [`Recorder`]: what became of a request, written into metrics, event log and access log.
 
 use super::evidence;
 use super::others::Over;
-use super::{Judge, Judged, Judgement, Others, Outcome, RequestFacts, Settled, Unjudged, origin_form};
+use super::{Judge, Judged, Judgement, Others, Outcome, RequestFacts, Settled, origin_form};
 use crate::crawlers::{Claim, Registry, calls_itself};
 use crate::evidence::Evidence;
 use crate::identity::Proofs;
@@ -13,7 +12,7 @@ use crate::robots::seconds;
 use crate::settings::AddressDetail;
 use crate::telemetry::{AccessLog, AccessRecord, Event, Events, Metrics, Octets, Traffic, UNCLAIMED};
 use crate::verdict::{
-    Action, Decision, Doubt, Identity, Kind, Observed, claim_label, group_place, rule_line, rule_place,
+    Action, Decision, Doubt, Identity, Kind, PassReason, claim_label, group_place, rule_line, rule_place,
 };
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -94,7 +93,7 @@ impl Recorder {
         let began = number.is_multiple_of(TIMED).then(Instant::now);
         let judged = judge();
         if let Some(began) = began {
-            self.metrics.decision(began.elapsed().as_secs_f64());
+            self.metrics.decision.observe(began.elapsed().as_secs_f64());
         }
         judged
     }
@@ -117,6 +116,9 @@ impl Recorder {
     /// Records the outcome of a request that was judged. With other instances an accusation waits until they have confirmed
     /// it.
     pub fn record(&self, request: &RequestFacts<'_>, judgement: &Judgement, outcome: &Outcome<'_>) {
+        if let Some(judged) = judgement.judged() {
+            watch_front_page(request, judged, outcome);
+        }
         let accusing = judgement.judged().filter(|judged| judged.accuses());
         let Some((judged, others)) = accusing.zip(self.others.get()) else {
             return self.write(request, judgement, outcome);
@@ -132,7 +134,7 @@ impl Recorder {
         let mut settled = Settled::default();
         let Some(others) = self.others.get() else { return settled };
         for Over { is_confirmed, record } in others.take(confirmed, lived) {
-            let request = RequestFacts::kept(&record.request);
+            let request = record.request.map(|octets| &**octets);
             let judged = if is_confirmed { judge.judged_again(&request, &record.judged) } else { None };
             match &judged {
                 Some(judged) if judged.accuses() => settled.confirmed += 1,
@@ -140,8 +142,7 @@ impl Recorder {
                 None => settled.unconfirmed += 1,
             }
             let judged = judged.unwrap_or_else(|| record.judged.unproven());
-            let lines = record.outcome.x_robots_tag();
-            self.write(&request, &Judgement::Judged(judged), &Outcome::kept(&record.outcome, &lines));
+            self.write(&request, &Judgement::Judged(judged), &record.outcome.map(|octets| &**octets));
         }
         settled
     }
@@ -151,7 +152,7 @@ impl Recorder {
         self.traffic.request(request.lived);
         if let Some(peer) = request.client.filter(|_| !request.address_may_accuse) {
             self.traffic.undeclared_proxy(peer, request.lived);
-            self.metrics.undeclared_proxy();
+            self.metrics.undeclared_proxy.inc();
         }
         match judgement {
             Judgement::Unclaimed(unclaimed) => {
@@ -160,18 +161,15 @@ impl Recorder {
                 let identity = identity_name(unclaimed.claim, Identity::Unverified);
                 self.metrics.request(UNCLAIMED, (crawler, identity), Kind::NotACrawler.name(), Action::Pass.name());
             }
-            Judgement::Judged(judged) => {
-                watch_front_page(request, judged, outcome);
-                self.count(request, judged, outcome);
-            }
+            Judgement::Judged(judged) => self.count(request, judged, outcome),
         }
         self.log(request, Ok(judgement), outcome);
     }
 
-    /// Records a request that was answered before it was judged.
-    pub fn record_unjudged(&self, request: &RequestFacts<'_>, why: Unjudged, outcome: &Outcome<'_>) {
-        self.metrics.request(UNCLAIMED, (NOBODY, NOBODY), Kind::NotACrawler.name(), why.action());
-        self.log(request, Err(why), outcome);
+    /// Records a request that was answered before it was judged. `action` is the word of metrics and logs for that.
+    pub fn record_unjudged(&self, request: &RequestFacts<'_>, action: &'static str, outcome: &Outcome<'_>) {
+        self.metrics.request(UNCLAIMED, (NOBODY, NOBODY), Kind::NotACrawler.name(), action);
+        self.log(request, Err(action), outcome);
     }
 
     fn count(&self, request: &RequestFacts<'_>, judged: &Judged, outcome: &Outcome<'_>) {
@@ -182,13 +180,17 @@ impl Recorder {
         metrics.request(site, named, decision.recorded_kind(), counted_action(decision));
         if decision.claim != Claim::Nobody {
             let outcome = judged.identity.outcome(judged.doubt);
-            metrics.identity(identity_label(self.registry, decision.claim), outcome);
+            // The registry's id or `other`. No operator publishes how a token of a policy is proven, and the label would
+            // outlive the site.
+            metrics.identity(claim_label(decision.claim, self.registry, None).unwrap_or("other"), outcome);
         }
         if decision.claim == Claim::Other {
             self.traffic.unlisted(calls_itself(request.user_agent.unwrap_or_default()).unwrap_or(NO_NAME));
         }
         if decision.robots_txt {
-            metrics.robots_txt(site, crawler, outcome.status, request.now().0);
+            // A client that left before the end has not got it.
+            let served = outcome.error.is_none().then_some(request.now().0);
+            metrics.robots_txt(site, crawler, outcome.status, served);
             let evidence = &self.logs.evidence;
             if outcome.is_copy && decision.claim != Claim::Nobody && evidence.is_on() {
                 let record = || evidence::served(evidence, &self.proofs, request, judged, outcome);
@@ -253,7 +255,7 @@ impl Recorder {
         }
     }
 
-    fn log(&self, request: &RequestFacts<'_>, judgement: Result<&Judgement, Unjudged>, outcome: &Outcome<'_>) {
+    fn log(&self, request: &RequestFacts<'_>, judgement: Result<&Judgement, &'static str>, outcome: &Outcome<'_>) {
         if self.logs.access.enabled() {
             self.logs.access.write(&self.access_record(request, judgement, outcome));
         }
@@ -262,7 +264,7 @@ impl Recorder {
     fn access_record<'a, 'o: 'a>(
         &'a self,
         request: &'a RequestFacts<'a>,
-        judgement: Result<&'a Judgement, Unjudged>,
+        judgement: Result<&'a Judgement, &'static str>,
         outcome: &'a Outcome<'o>,
     ) -> AccessRecord<'a> {
         let judged = judgement.ok().and_then(Judgement::judged);
@@ -283,10 +285,7 @@ impl Recorder {
             user_agent: request.user_agent.map(cut),
             referer: outcome.referer.map(cut),
             site: site.map(|site| site.name.as_str()),
-            crawler: judgement.ok().and_then(|judgement| match judgement {
-                Judgement::Unclaimed(unclaimed) => claim_label(unclaimed.claim, self.registry, None),
-                Judgement::Judged(judged) => claim_label(judged.decision.claim, self.registry, site),
-            }),
+            crawler: judgement.ok().and_then(|judgement| claim_label(judgement.claim(), self.registry, site)),
             identity: judged
                 .filter(|judged| judged.decision.claim != Claim::Nobody)
                 .map(|judged| judged.identity.name()),
@@ -298,10 +297,10 @@ impl Recorder {
             rule_source,
             action: match judgement {
                 Ok(_) => decision.map_or(Action::Pass, |decision| decision.action).name(),
-                Err(why) => why.action(),
+                Err(action) => action,
             },
             would: decision.and_then(|decision| decision.would.map(Action::name)),
-            observed: decision.zip(site).and_then(|(decision, site)| Some(Observed::of(decision, site)?.name())),
+            observed: decision.zip(site).and_then(|(decision, site)| Some(PassReason::of(decision, site)?.name())),
             version: site.map(|site| site.robots_txt.version),
             request_id: cut(outcome.request_id),
             trace_id: outcome.trace_id.map(cut),
@@ -362,12 +361,6 @@ fn crawler_label<'a>(registry: &'a Registry, entry: &'a SiteEntry, claim: Claim)
 /// What is proven of the name that a request gives; nothing of people's, who give none.
 fn identity_name(claim: Claim, identity: Identity) -> &'static str {
     if claim == Claim::Nobody { NOBODY } else { identity.name() }
-}
-
-/// The registry's id or `other`. No operator publishes how a token of a policy is proven, and the label would outlive
-/// the site.
-fn identity_label(registry: &Registry, claim: Claim) -> &str {
-    claim_label(claim, registry, None).unwrap_or("other")
 }
 
 fn bounded(octets: &[u8]) -> Cow<'_, str> {

@@ -7,17 +7,17 @@ use crate::verdict::{Facts, Identity};
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
-/// One request, in borrowed bytes as they came.
+/// One request, in borrowed octets as they came, or in octets of its own.
 #[derive(Clone, Copy, Debug)]
-pub struct RequestFacts<'a> {
+pub struct RequestFacts<'a, B = &'a [u8]> {
     /// The Host field or `:authority`, with its port if it has one. Empty where an HTTP/1.0 request has none.
-    pub host: &'a [u8],
+    pub host: B,
     /// The request target as sent, in origin form or absolute form.
-    pub target: &'a [u8],
+    pub target: B,
     /// GET, HEAD, ...
-    pub method: &'a [u8],
+    pub method: B,
     /// The User-Agent field.
-    pub user_agent: Option<&'a [u8]>,
+    pub user_agent: Option<B>,
     /// The client's address, behind trusted proxies.
     pub client: Option<IpAddr>,
     /// Whether the address may prove an impostor. It may not where the address may be that of a proxy that nobody
@@ -33,53 +33,28 @@ pub struct RequestFacts<'a> {
     pub lived: Duration,
 }
 
-/// A request that is kept after its end, for a record that waits. Without its signature: what that proves is kept elsewhere.
-#[derive(Clone, Debug)]
-pub(super) struct KeptRequest {
-    host: Box<[u8]>,
-    target: Box<[u8]>,
-    method: Box<[u8]>,
-    user_agent: Option<Box<[u8]>>,
-    client: Option<IpAddr>,
-    address_may_accuse: bool,
-    has_license_token: bool,
-    arrived: SystemTime,
-    lived: Duration,
-}
+/// A request that is kept after its end, for a record that waits.
+pub(super) type KeptRequest = RequestFacts<'static, Box<[u8]>>;
 
-impl KeptRequest {
-    pub(super) fn of(request: &RequestFacts<'_>) -> KeptRequest {
-        KeptRequest {
-            host: request.host.into(),
-            target: request.target.into(),
-            method: request.method.into(),
-            user_agent: request.user_agent.map(Into::into),
-            client: request.client,
-            address_may_accuse: request.address_may_accuse,
-            has_license_token: request.has_license_token,
-            arrived: request.arrived,
-            lived: request.lived,
+impl<B> RequestFacts<'_, B> {
+    /// The same with other octets. Without its signature: what that proves is kept elsewhere.
+    pub(super) fn map<'b, 'c, C>(&'b self, octets: impl Fn(&'b B) -> C) -> RequestFacts<'c, C> {
+        RequestFacts::<'c, C> {
+            host: octets(&self.host),
+            target: octets(&self.target),
+            method: octets(&self.method),
+            user_agent: self.user_agent.as_ref().map(&octets),
+            client: self.client,
+            address_may_accuse: self.address_may_accuse,
+            signature: None,
+            has_license_token: self.has_license_token,
+            arrived: self.arrived,
+            lived: self.lived,
         }
     }
 }
 
 impl<'a> RequestFacts<'a> {
-    /// A request that was kept.
-    pub(super) fn kept(kept: &'a KeptRequest) -> Self {
-        Self {
-            host: &kept.host,
-            target: &kept.target,
-            method: &kept.method,
-            user_agent: kept.user_agent.as_deref(),
-            client: kept.client,
-            address_may_accuse: kept.address_may_accuse,
-            signature: None,
-            has_license_token: kept.has_license_token,
-            arrived: kept.arrived,
-            lived: kept.lived,
-        }
-    }
-
     /// The facts that the engine asks for. `target` is the request target in origin form.
     pub(super) fn facts(&self, target: &'a [u8]) -> Facts<'a> {
         Facts {

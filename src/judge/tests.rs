@@ -167,7 +167,7 @@ fn explaining_alone_leaves_no_trace() {
             assert_eq!(one, judge.explain(&request, &ResponseFacts::default()));
         }
     }
-    assert!(judge.ledger.visits("shop").is_empty());
+    assert!(judge.ledger.copies("shop").is_empty());
     assert!(judge.behaviours.traps.is_empty());
     assert!(world.recorder.metrics().by_crawler().is_empty());
     assert!(world.recorder.logs.events.recent().is_empty());
@@ -183,7 +183,7 @@ fn a_trap_marks_the_client_once_judged_and_a_fetch_of_robots_txt_is_remembered()
     let fetch = at(4);
     let judgement = judge.judge(&fetch);
     record(&world, &fetch, &judgement);
-    assert_eq!(judge.ledger.visits("shop").len(), 1);
+    assert_eq!(judge.ledger.copies("shop").len(), 1);
     assert_eq!(judged(&judge.judge(&at(3))).1, Kind::Trapped);
     assert_eq!(judge.behaviours.traps.len(), 1);
     assert_eq!(judged(&judge.judge(&at(0))).1, Kind::Trapped);

@@ -1,8 +1,8 @@
 //! What the ledger remembers of clients, asked for one request: their crawl rate, whether they requested a trap, and
-//! whether they were served the version in force. [`Behaviours`] asks the three tables; it knows no rule.
+//! whether they were served the version in force. [`Behaviours`] asks the three tables.
 
 use super::cached_versions::RobotsCache;
-use super::client_news::ClientNews;
+use super::client_news::{ClientNews, Tell};
 use super::clock_steps::TOLERANCE;
 use super::crawl_rate::PassedRates;
 use super::observations::Key;
@@ -77,7 +77,7 @@ fn name<'a>(case: &Case<'a>) -> Option<&'a str> {
 
 /// What is asked of [`ProvenFetches`], where a crawl delay depends on it. Bots that no list knows share a name, and
 /// behind a cache it is the cache that is served.
-fn of_the_one_in_force<T>(
+fn for_current_version<T>(
     registry: &Registry,
     claimant: Claimant<'_>,
     host: &[u8],
@@ -112,7 +112,7 @@ impl Behaviours {
 
     /// From now on other instances are told of marks, of their releases and of proven fetches. To be called once.
     pub fn tell_others(&self, tell: impl Fn(ClientNews) + Send + Sync + 'static) {
-        let tell: Arc<dyn Fn(ClientNews) + Send + Sync> = Arc::new(tell);
+        let tell: Tell = Arc::new(tell);
         self.traps.tell_others(tell.clone());
         self.proven_fetches.tell_others(tell);
     }
@@ -131,15 +131,15 @@ impl Behaviours {
     /// only where the policy has a crawl delay for this crawler, or traps. The crawl rate alone is looked at and counted in
     /// one step: of two requests at once one must not pass.
     pub fn look(&self, case: &Case<'_>, lived: Duration, rate: RateStep) -> Behaviour {
-        let too_fast = |key: RateKey<'_>, delay| match rate {
-            RateStep::Counts => self.crawl_rates.ask(key, delay, lived),
-            RateStep::Looks => self.crawl_rates.look(key, delay, lived),
-        };
         let Some(subject) = Subject::of(case) else { return Behaviour::default() };
         let trapped = self.is_trapped(&subject, lived);
-        let was_served_current = !case.cached_versions.is_whole() && self.was_served_current(case);
+        let was_served_current = self.was_served_current(case);
         let delay = if trapped { None } else { crawl_delay(case, was_served_current) };
-        Behaviour { too_fast: delay.and_then(|delay| too_fast(subject.rate_key(), delay)), trapped, was_served_current }
+        let too_fast = delay.and_then(|delay| match rate {
+            RateStep::Counts => self.crawl_rates.ask(subject.rate_key(), delay, lived),
+            RateStep::Looks => self.crawl_rates.look(subject.rate_key(), delay, lived),
+        });
+        Behaviour { too_fast, trapped, was_served_current }
     }
 
     /// Takes back that a request counts against the crawl rate, and gives the delay that it counted for.
@@ -148,8 +148,7 @@ impl Behaviours {
         if self.is_trapped(&subject, lived) {
             return None;
         }
-        let was_served_current = !case.cached_versions.is_whole() && self.was_served_current(case);
-        let delay = crawl_delay(case, was_served_current)?;
+        let delay = crawl_delay(case, self.was_served_current(case))?;
         self.crawl_rates.take_back(subject.rate_key(), delay, lived);
         Some(delay)
     }
@@ -158,16 +157,20 @@ impl Behaviours {
     /// those of the fetch.
     pub fn served(&self, registry: &Registry, claimant: Claimant<'_>, facts: &Facts<'_>) {
         let note = |fetch: ProvenFetch<'_>| self.proven_fetches.add(fetch, facts.identity, facts.client, facts.now);
-        of_the_one_in_force(registry, claimant, facts.host, note);
+        for_current_version(registry, claimant, facts.host, note);
     }
 
+    /// Whether the version in force was certainly served to the client, where the cached versions leave that open.
     fn was_served_current(&self, case: &Case<'_>) -> bool {
+        if case.cached_versions.is_whole() {
+            return false;
+        }
         let (facts, claimant) = (&case.facts, case.claimant);
         // A fetch before the identity epoch may have been that of another crawler under this name. A fetch in the
         // future was served by a clock that was ahead, at an unknown time.
         let span = claimant.history.identity_epoch..=facts.now.plus(Duration::from_secs(TOLERANCE.unsigned_abs()));
         let ask = |fetch: ProvenFetch<'_>| self.proven_fetches.within(fetch, facts.client, span);
-        of_the_one_in_force(case.registry, claimant, facts.host, ask).unwrap_or_default()
+        for_current_version(case.registry, claimant, facts.host, ask).unwrap_or_default()
     }
 
     fn is_trapped(&self, subject: &Subject<'_>, lived: Duration) -> bool {

@@ -1,7 +1,7 @@
 //! Which superseded versions a crawler may have cached, from the history of the host and from what was served to the
-//! crawler there. [`RobotsCache`] names the cache of a crawler. Pure: this file must not know clocks or locks.
+//! crawler there. [`RobotsCache`] names the cache of a crawler.
 
-use super::host::{ANYONE, Host, Visit};
+use super::host::{ANYONE, Host, LastServed};
 use crate::crawlers::{Claim, Registry};
 use crate::policy::host_history::Elsewhere;
 use crate::policy::{HostHistory, SiteEntry};
@@ -107,7 +107,7 @@ pub fn cached_versions<'a>(
     // Bots and programs that no list knows share a name, and behind a cache it is the cache that is served.
     let is_alone = cache.name != OTHER && cache.name != TOOL && !is_behind_cache;
     let own = host.and_then(|host| host.crawler(cache.name)).filter(|_| is_alone);
-    let is_current = |visit: &Visit| visit.version == current && visit.at >= history.identity_epoch;
+    let is_current = |visit: &LastServed| visit.version == current && visit.at >= history.identity_epoch;
     let has_version_in_force = own.is_some_and(|served| served.versions.iter().any(is_current));
     CachedVersions {
         versions: &history.superseded,

@@ -1,11 +1,10 @@
 //! [`ClientNews`]: what other instances in front of the same sites are told of clients, and [`Teller`], through which the
-//! tables of this room tell it. Must not know how instances talk.
+//! tables of this room tell it.
 
 use crate::policy::Version;
 use crate::time::{Timestamp, rfc3339};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
@@ -59,19 +58,16 @@ pub struct FetchNews {
     pub at: Timestamp,
 }
 
-/// Tells other instances, where there are any.
-#[derive(Clone, Default)]
-pub struct Teller(OnceLock<Arc<dyn Fn(ClientNews) + Send + Sync>>);
+/// Tells other instances of clients.
+pub type Tell = Arc<dyn Fn(ClientNews) + Send + Sync>;
 
-impl fmt::Debug for Teller {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Teller")
-    }
-}
+/// Tells other instances, where there are any.
+#[derive(Default)]
+pub struct Teller(OnceLock<Tell>);
 
 impl Teller {
     /// There are other instances. To be called once.
-    pub fn begin(&self, tell: Arc<dyn Fn(ClientNews) + Send + Sync>) {
+    pub fn begin(&self, tell: Tell) {
         let _ = self.0.set(tell);
     }
 

@@ -1,7 +1,6 @@
-//! The crawl delay, held to by the generic cell rate algorithm (ITU-T I.371): one moment per crawler, host and address,
-//! the theoretical arrival of its last request. That of the next is not kept: the delay may be another one by then.
-//!
-//! Knows hashes and moments; knows no request.
+//! Whether crawlers keep their crawl delay, by the generic cell rate algorithm (ITU-T I.371). [`CrawlRate`] keeps one moment for
+//! each crawler, host and address: when its last request was due. The moment at which the next request is due follows from the
+//! crawl delay of that time.
 
 use super::observations::Key;
 use super::traps::network;
@@ -15,15 +14,14 @@ use std::time::Duration;
 /// most this.
 const MAX_TOLERANCE: Duration = Duration::from_secs(1);
 
-/// Whether a request is in time. `last` is when the one before was to come at the soonest, as this function said of it;
-/// `None` of the first. The answer is the same of this one, or for how long it comes too soon: after exactly that long
-/// it is in time. A crawler that keeps its delay is never refused, whatever the moment it begins at, and whatever delay
-/// there was before.
+/// Whether a request is in time. `last` is when the request before it was due, as this function returned it; `None` for the first
+/// request. Returns when this request was due, or for how long it comes too soon. After exactly that long it is in time.
 ///
-/// What lies farther ahead than a request can have put it is of a clock that was set back: it counts for nothing.
+/// A crawler that keeps its delay is never refused, whenever it begins and whatever the delay was before. A `last` that lies
+/// farther ahead than a request can have put it comes from a clock that was set back, and is ignored.
 ///
 /// ```
-/// use crawlgate::ledger::gcra;
+/// use crawlgate::internals::ledger::gcra;
 /// use std::time::Duration;
 /// let (second, delay) = (Duration::from_secs, Duration::from_secs(10));
 /// let last = gcra(None, second(100), delay).unwrap();
@@ -131,13 +129,9 @@ impl CrawlRate {
     }
 
     /// Crawlers that are remembered.
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
         self.0.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 
     fn hash(&self, party: RateKey<'_>) -> u64 {

@@ -1,8 +1,9 @@
 //! What the ledger knows of one host: since when crawlgate observes it, and which versions it served there to which
-//! crawler. The main types are [`Host`], [`Served`] and [`Visit`]. This file must not know the table of all hosts.
+//! crawler. The main types are [`Host`], [`Served`] and [`LastServed`].
 
 use crate::bounded::Prehashed;
 use crate::policy::{HostHistory, Version};
+use crate::state::Observation;
 use crate::time::Timestamp;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -22,7 +23,7 @@ pub const ANYONE: &str = "*";
 
 /// One version that was served, and when last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Visit {
+pub struct LastServed {
     /// Which bytes.
     pub version: Version,
     /// When the whole of it, or a 304 for it, was last written.
@@ -33,7 +34,7 @@ pub struct Visit {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Served {
     /// Each version once.
-    pub versions: SmallVec<[Visit; 2]>,
+    pub versions: SmallVec<[LastServed; 2]>,
     /// When the last of those versions was served that there was no room for.
     pub lost: Option<Timestamp>,
 }
@@ -57,7 +58,7 @@ impl Served {
                 added.is_news = at > visit.at;
                 visit.at = visit.at.max(at);
             }
-            None => self.versions.push(Visit { version, at }),
+            None => self.versions.push(LastServed { version, at }),
         }
         if self.versions.len() > MAX_VERSIONS
             && let Some((oldest, visit)) = self.versions.iter().copied().enumerate().min_by_key(|(_, visit)| visit.at)
@@ -88,6 +89,11 @@ pub struct Owner {
 }
 
 impl Owner {
+    /// That of a host as the state store has it.
+    pub fn of(observed: &Observation) -> Owner {
+        Owner { sites: observed.site.clone(), cache: observed.behind_cache.map(Duration::from_secs) }
+    }
+
     /// Whether no site has the host.
     pub fn is_none(&self) -> bool {
         self.sites.split('/').all(str::is_empty)

@@ -1,28 +1,26 @@
 //! [`Ledger`]: what other rooms ask and tell. A request asks what its crawler may have cached, an answer tells what was
 //! served, and once a second the ledger looks at the clock and the sites. What changes goes to the state store, which
-//! writes it about once a second. Must not know how a request came.
+//! writes it about once a second.
 
 use super::cached_versions::{Known, RobotsCache, cached_versions};
 use super::clock_steps::ClockSteps;
-use super::host::{ANYONE, Host, Owner, Visit};
+use super::host::{ANYONE, Host, LastServed, Owner};
 use super::network_list_health::{EVERY_SITE, ListHealth, NetworkListHealth};
 use super::observations::{Bounds, Observations, key};
 use super::stored::hosts_from;
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry};
+use crate::locks;
 use crate::policy::site::name_and_port;
 use crate::policy::{SiteEntry, Snapshot, Version};
 use crate::state::{Fact, Observation, Remembered, StateStore};
 use crate::time::Timestamp;
 use crate::verdict::{CachedVersions, Claimant, Identity, claim_label, superseded_since};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{OnceLock, PoisonError, RwLock};
-use std::time::Duration;
+use std::sync::{OnceLock, RwLock};
 
 /// What was served to which crawler, and since when which host is observed.
-#[derive(Debug)]
 pub struct Ledger {
     observations: Observations,
     clock: ClockSteps,
@@ -48,13 +46,7 @@ pub struct Ledger {
 const NOBODY: i64 = i64::MAX;
 
 /// Tells another process.
-struct Tell(Box<dyn Fn(ServedCopy) + Send + Sync>);
-
-impl fmt::Debug for Tell {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Tell")
-    }
-}
+type Tell = Box<dyn Fn(ServedCopy) + Send + Sync>;
 
 /// A robots.txt that another process served.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,9 +61,16 @@ pub struct ServedCopy {
     pub at: i64,
 }
 
+impl ServedCopy {
+    fn new(host: &[u8], crawler: &str, version: Version, at: Timestamp) -> ServedCopy {
+        let host = String::from_utf8_lossy(host).into_owned();
+        ServedCopy { host, crawler: crawler.to_owned(), version: version.0, at: at.0 }
+    }
+}
+
 /// What a request says of its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HostVisit {
+pub enum HostNews {
     /// Nothing that is not known.
     Known,
     /// That it is still asked for.
@@ -82,7 +81,7 @@ pub enum HostVisit {
 
 /// What one crawler was served on one host: for reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CrawlerVisits {
+pub struct CrawlerCopies {
     /// The host, with its port where that is not a usual one.
     pub host: String,
     /// Since when the host is observed without a gap.
@@ -90,11 +89,12 @@ pub struct CrawlerVisits {
     /// The crawler's id, the name of the cache that it shares, a token of the policy, or `other`.
     pub crawler: String,
     /// Each version with the last time, the latest last.
-    pub versions: Vec<Visit>,
+    pub versions: Vec<LastServed>,
 }
 
 impl Ledger {
     /// A ledger that forgets everything when the process ends.
+    #[cfg(any(test, feature = "internals"))]
     pub fn in_memory(new_hosts: Vec<String>, snapshot: &Snapshot, moment: Moment) -> Ledger {
         let observations = Observations::new(Bounds::default(), None);
         Ledger::with(observations, NetworkListHealth::default(), new_hosts, snapshot, moment)
@@ -142,34 +142,31 @@ impl Ledger {
         snapshot: &Snapshot,
         moment: Moment,
     ) -> Ledger {
-        let (clock, generation) = (ClockSteps::new(moment), AtomicU64::new(snapshot.generation));
-        let (successor, predecessor_since) = (RwLock::default(), AtomicI64::new(NOBODY));
-        let (others, is_in_the_dark, floor) = (OnceLock::new(), AtomicBool::new(false), AtomicI64::new(i64::MIN));
         let ledger = Ledger {
             observations,
-            clock,
+            clock: ClockSteps::new(moment),
             new_hosts,
             list_health,
-            generation,
-            successor,
-            predecessor_since,
-            others,
-            is_in_the_dark,
-            floor,
+            generation: snapshot.generation.into(),
+            successor: RwLock::default(),
+            predecessor_since: NOBODY.into(),
+            others: OnceLock::new(),
+            is_in_the_dark: false.into(),
+            floor: i64::MIN.into(),
         };
         ledger.settle(snapshot, moment.now);
         ledger
     }
 
     /// What the claimant may have cached, and what its request says of the host. Changes nothing, and never waits for a
-    /// file: [`Ledger::visited`] takes note.
+    /// file: [`Ledger::note_request`] takes note.
     pub fn look<'a>(
         &self,
         registry: &Registry,
         claimant: Claimant<'a>,
         host_name: &[u8],
         moment: Moment,
-    ) -> (CachedVersions<'a>, HostVisit) {
+    ) -> (CachedVersions<'a>, HostNews) {
         self.look_having_heard(registry, claimant, host_name, moment, false)
     }
 
@@ -181,13 +178,13 @@ impl Ledger {
         host_name: &[u8],
         moment: Moment,
         has_heard_all: bool,
-    ) -> (CachedVersions<'a>, HostVisit) {
+    ) -> (CachedVersions<'a>, HostNews) {
         let entry = claimant.entry;
         if claimant.claim == Claim::Nobody {
-            return (CachedVersions::default(), HostVisit::Known);
+            return (CachedVersions::default(), HostNews::Known);
         }
         let Some(key) = key(host_name) else {
-            return (CachedVersions::of_anyone(claimant, moment.now), HostVisit::Known);
+            return (CachedVersions::of_anyone(claimant, moment.now), HostNews::Known);
         };
         let cache = RobotsCache::of(claimant.claim, registry, entry);
         // What the next process has served, this one does not know: it accuses no crawler.
@@ -204,42 +201,37 @@ impl Ledger {
             cached
         };
         self.observations.look(&key, |host| match host {
-            Some(host) if host.is_due(entry.site.grace, moment.now) => (cached(host), HostVisit::Due),
-            Some(host) => (cached(host), HostVisit::Known),
-            None => (cached(&self.new_host(entry, host_name, moment.now)), HostVisit::New),
+            Some(host) if host.is_due(entry.site.grace, moment.now) => (cached(host), HostNews::Due),
+            Some(host) => (cached(host), HostNews::Known),
+            None => (cached(&self.new_host(entry, host_name, moment.now)), HostNews::New),
         })
     }
 
     /// Counts a request to the host, as [`Ledger::look`] has found it. A moment of a clock that was set is not noted until
     /// the next tick: the tick would take it for one of the clock before, and shift it.
-    pub fn visited(&self, entry: &SiteEntry, host_name: &[u8], visit: HostVisit, now: Timestamp) {
-        if visit == HostVisit::Known || !self.clock.is_settled() {
+    pub fn note_request(&self, entry: &SiteEntry, host_name: &[u8], visit: HostNews, now: Timestamp) {
+        if visit == HostNews::Known || !self.clock.is_settled() {
             return;
         }
         let Some(key) = key(host_name) else { return };
         match visit {
-            HostVisit::New => self.observations.add(&key, now, || self.new_host(entry, host_name, now)),
-            HostVisit::Due | HostVisit::Known => self.observations.touch(&key, entry.site.grace, now),
+            HostNews::New => self.observations.add(&key, now, || self.new_host(entry, host_name, now)),
+            HostNews::Due | HostNews::Known => self.observations.touch(&key, entry.site.grace, now),
         }
     }
 
     /// The version of the entry was served whole, or a 304 for it.
     pub fn served(&self, registry: &Registry, entry: &SiteEntry, host: &[u8], claim: Claim, now: Timestamp) {
         let Some(key) = key(host) else { return };
-        let names = [RobotsCache::of(claim, registry, entry).name, ANYONE];
-        let copy = || {
-            let (host, crawler) = (String::from_utf8_lossy(&key).into_owned(), names[0].to_owned());
-            ServedCopy { host, crawler, version: entry.site.robots_txt.version.0, at: now.0 }
-        };
+        let (crawler, version) = (RobotsCache::of(claim, registry, entry).name, entry.site.robots_txt.version);
         // Held to the end: a hand-over waits for what is noted without it, and stores it.
-        let successor = self.successor.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Tell(tell)) = &*successor {
-            tell(copy());
+        let successor = locks::read(&self.successor);
+        if let Some(tell) = &*successor {
+            tell(ServedCopy::new(&key, crawler, version, now));
         }
-        let new = || self.new_host(entry, host, now);
-        self.observations.serve(&key, names, entry.site.robots_txt.version, now, new);
-        if let Some(Tell(tell)) = self.others.get() {
-            tell(copy());
+        self.observations.serve(&key, [crawler, ANYONE], version, now, || self.new_host(entry, host, now));
+        if let Some(tell) = self.others.get() {
+            tell(ServedCopy::new(&key, crawler, version, now));
         }
         if self.clock.is_settled() {
             self.observations.touch(&key, entry.site.grace, now);
@@ -249,12 +241,12 @@ impl Ledger {
     /// From now on another process has the state directory: it is told what this one serves. What was served before is with
     /// the state store when this returns.
     pub fn hand_over(&self, tell: impl Fn(ServedCopy) + Send + Sync + 'static) {
-        *self.successor.write().unwrap_or_else(PoisonError::into_inner) = Some(Tell(Box::new(tell)));
+        *locks::write(&self.successor) = Some(Box::new(tell));
     }
 
     /// Undoes [`Ledger::hand_over`].
     pub fn take_back(&self) {
-        *self.successor.write().unwrap_or_else(PoisonError::into_inner) = None;
+        *locks::write(&self.successor) = None;
     }
 
     /// From now on other instances are told what this one serves, and since when it observes which host. To be called once,
@@ -264,7 +256,7 @@ impl Ledger {
         served: impl Fn(ServedCopy) + Send + Sync + 'static,
         observed: impl Fn(&Observation) + Send + Sync + 'static,
     ) {
-        let _ = self.others.set(Tell(Box::new(served)));
+        let _ = self.others.set(Box::new(served));
         self.observations.tell(observed);
     }
 
@@ -284,7 +276,7 @@ impl Ledger {
     /// that.
     pub fn observed_elsewhere(&self, observed: &Observation, now: Timestamp) {
         let Some(key) = key(observed.host.as_bytes()) else { return };
-        let owner = Owner { sites: observed.site.clone(), cache: observed.behind_cache.map(Duration::from_secs) };
+        let owner = Owner::of(observed);
         self.observations.add(&key, now, || Host::new(&owner, now, now, observed.named));
         let floor = Timestamp(self.floor.load(Ordering::Relaxed));
         self.observations.look(&key, |host| {
@@ -298,16 +290,11 @@ impl Ledger {
     pub fn everything(&self) -> (Vec<ServedCopy>, Vec<Observation>) {
         let (mut served, mut observed) = (Vec::new(), Vec::new());
         self.observations.each(|key, host| {
-            let name = String::from_utf8_lossy(key).into_owned();
             for (crawler, known) in host.crawlers() {
-                served.extend(known.versions.iter().map(|visit| ServedCopy {
-                    host: name.clone(),
-                    crawler: crawler.to_owned(),
-                    version: visit.version.0,
-                    at: visit.at.0,
-                }));
+                let copy = |visit: &LastServed| ServedCopy::new(key, crawler, visit.version, visit.at);
+                served.extend(known.versions.iter().map(copy));
             }
-            observed.push(super::stored::observation(&name, host));
+            observed.push(super::stored::observation(&String::from_utf8_lossy(key), host));
         });
         (served, observed)
     }
@@ -318,17 +305,16 @@ impl Ledger {
     }
 
     fn is_handed_over(&self) -> bool {
-        self.successor.read().unwrap_or_else(PoisonError::into_inner).is_some()
+        locks::read(&self.successor).is_some()
     }
 
     /// The process before served this while it handed over.
     pub fn was_served(&self, snapshot: &Snapshot, copy: &ServedCopy) {
         let (host, at) = (copy.host.as_bytes(), Timestamp(copy.at));
-        let entry = snapshot.site_for_host(host).and_then(|index| snapshot.sites().get(index));
-        let (Some(key), Some(entry)) = (key(host), entry) else { return };
+        let (Some(key), Some(entry)) = (key(host), entry_of(snapshot, host)) else { return };
         let names = [copy.crawler.as_str(), ANYONE];
         self.observations.serve(&key, names, Version(copy.version), at, || self.new_host(entry, host, at));
-        if let Some(Tell(tell)) = self.others.get() {
+        if let Some(tell) = self.others.get() {
             tell(copy.clone());
         }
     }
@@ -423,20 +409,20 @@ impl Ledger {
         self.list_health.report(now)
     }
 
-    /// The name under which a crawler stands in [`Ledger::visits`].
+    /// The name under which a crawler stands in [`Ledger::copies`].
     pub fn name<'a>(registry: &'a Registry, entry: &'a SiteEntry, claim: Claim) -> &'a str {
         RobotsCache::of(claim, registry, entry).name
     }
 
     /// What was served to crawlers on the hosts of a site, by host and name.
-    pub fn visits(&self, site: &str) -> Vec<CrawlerVisits> {
+    pub fn copies(&self, site: &str) -> Vec<CrawlerCopies> {
         let mut all = Vec::new();
         self.observations.each(|key, host| {
             for (crawler, served) in host.crawlers().filter(|(crawler, _)| *crawler != ANYONE && host.is_of(site)) {
                 let mut versions = served.versions.to_vec();
                 versions.sort_by_key(|visit| (visit.at, visit.version.0));
                 let (host_name, observed_since) = (String::from_utf8_lossy(key).into_owned(), host.since());
-                all.push(CrawlerVisits { host: host_name, observed_since, crawler: crawler.to_owned(), versions });
+                all.push(CrawlerCopies { host: host_name, observed_since, crawler: crawler.to_owned(), versions });
             }
         });
         all.sort_by(|one, other| (&one.host, &one.crawler).cmp(&(&other.host, &other.crawler)));
@@ -453,13 +439,16 @@ impl Ledger {
     }
 }
 
+fn entry_of<'s>(snapshot: &'s Snapshot, host: &[u8]) -> Option<&'s SiteEntry> {
+    snapshot.site_for_host(host).and_then(|index| snapshot.sites().get(index))
+}
+
 /// The site of a host. The usual ports are one host here, and a policy may name one of them.
 fn owner_of(snapshot: &Snapshot, host: &[u8]) -> Owner {
-    let entry = |host: &[u8]| snapshot.site_for_host(host).and_then(|index| snapshot.sites().get(index));
-    let own = entry(host);
+    let own = entry_of(snapshot, host);
     let (_, port) = name_and_port(host);
     let usual = [b":80".as_slice(), b":443"].map(|usual| match port {
-        None => entry(&[host, usual].concat()),
+        None => entry_of(snapshot, &[host, usual].concat()),
         Some(_) => own,
     });
     let all = [own, usual[0], usual[1]];
@@ -478,7 +467,6 @@ fn list_of<'a>(registry: &'a Registry, entry: Option<&'a SiteEntry>, claim: Clai
 /// The versions that were published on a host at a moment or later.
 fn published_since(snapshot: &Snapshot, host: &[u8], since: Timestamp) -> Vec<Version> {
     let superseded = snapshot.history(host).superseded.iter().filter(|held| held.superseded_at >= since);
-    let current = snapshot.site_for_host(host).and_then(|index| snapshot.sites().get(index));
-    let current = current.map(|entry| entry.site.robots_txt.version);
+    let current = entry_of(snapshot, host).map(|entry| entry.site.robots_txt.version);
     superseded.map(|held| held.parsed.version).chain(current).collect()
 }

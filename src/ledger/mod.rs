@@ -8,7 +8,6 @@
 //!   `client_news` is what other instances are told of them.
 //!
 //! The request path reads tables under locks that are held briefly, and never waits for a file. Every table is bounded.
-//! The room knows sites, claims and addresses; it must not know how a request came, nor read a clock.
 
 mod behaviour;
 mod cached_versions;
@@ -26,9 +25,10 @@ mod traps;
 
 pub use behaviour::{Behaviours, PassedBehaviours, RateStep};
 pub use client_news::{ClientNews, FetchNews, Mark};
-pub use crawl_rate::{CrawlRate, RateKey, gcra};
-pub use host::Visit;
-pub use ledger::{CrawlerVisits, HostVisit, Ledger, ServedCopy};
+#[cfg(feature = "internals")]
+pub use crawl_rate::gcra;
+pub use crawl_rate::{CrawlRate, RateKey};
+pub use ledger::{CrawlerCopies, HostNews, Ledger, ServedCopy};
 pub use network_list_health::{EVERY_SITE, ListHealth};
 pub use traps::Traps;
 

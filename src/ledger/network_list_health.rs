@@ -5,13 +5,13 @@
 //! replaced whole when policies change: it takes no lock.
 
 use crate::crawlers::Registry;
+use crate::evidence::Hash;
 use crate::policy::Snapshot;
 use crate::state::{Fact, ListProof, StateStore};
 use crate::time::Timestamp;
 use crate::verdict::{Identity, claim_label};
 use arc_swap::ArcSwap;
 use ipnet::IpNet;
-use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -82,10 +82,10 @@ impl NetworkListHealth {
     pub fn settle(&self, snapshot: &Snapshot, registry: &Registry, now: Timestamp) {
         let before = self.table.load();
         let mut table = Table::new();
-        for entry in snapshot.sites().iter().filter(|entry| entry.site.lists_addresses()) {
+        for entry in snapshot.sites().iter().filter(|entry| !entry.site.networks.is_empty()) {
             let site = &*entry.site;
             let known = before.get(&site.name);
-            let proofs = site.listed_addresses().filter_map(|(claim, networks)| {
+            let proofs = site.networks.each().filter_map(|(claim, networks)| {
                 let crawler = claim_label(claim, registry, Some(site))?;
                 let (list, known) = (fingerprint(networks), known.and_then(|known| known.get(crawler)));
                 let proof = match known {
@@ -140,7 +140,7 @@ impl NetworkListHealth {
 
     fn with<T>(&self, site: &str, crawler: &str, look: impl FnOnce(Option<&Proof>) -> T) -> T {
         let table = self.table.load();
-        look(table.get(site).and_then(|proofs| proofs.get(crawler)).map(|proof| &**proof))
+        look(table.get(site).and_then(|proofs| proofs.get(crawler)).map(Arc::as_ref))
     }
 
     /// Those of which something is known, by site and crawler.
@@ -233,11 +233,11 @@ impl Proof {
 /// The crawlers that their operators say how to prove.
 fn published(registry: &Registry, before: Option<&HashMap<String, Arc<Proof>>>) -> HashMap<String, Arc<Proof>> {
     let provable = registry.crawlers().iter().filter(|crawler| !(crawler.ips.is_empty() && crawler.rdns.is_empty()));
-    let proof = |id: &String| before.and_then(|before| before.get(id)).cloned();
-    let proofs = provable
-        .map(|crawler| &crawler.id)
-        .map(|id| (id.clone(), proof(id).unwrap_or_else(|| Arc::new(Proof::new(PUBLISHED.to_owned())))));
-    proofs.collect()
+    let proof = |id: &String| {
+        let known = before.and_then(|before| before.get(id)).cloned();
+        known.unwrap_or_else(|| Arc::new(Proof::new(PUBLISHED.to_owned())))
+    };
+    provable.map(|crawler| (crawler.id.clone(), proof(&crawler.id))).collect()
 }
 
 fn record(site: &str, crawler: &str, proof: &Proof) -> ListProof {
@@ -270,9 +270,6 @@ fn fingerprint(networks: &[IpNet]) -> String {
     let mut networks: Vec<IpNet> = networks.iter().map(IpNet::trunc).collect();
     networks.sort_unstable();
     networks.dedup();
-    let mut hash = Sha256::new();
-    for network in networks {
-        hash.update(format!("{network} "));
-    }
-    hash.finalize().iter().take(8).map(|octet| format!("{octet:02x}")).collect()
+    let text: String = networks.iter().map(|network| format!("{network} ")).collect();
+    Hash::of(&[text.as_bytes()]).short()
 }

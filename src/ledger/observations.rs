@@ -1,22 +1,22 @@
 //! The table of hosts: [`Observations`]. It is bounded: hosts that no crawler asked for longest are forgotten first, and
 //! a forgotten host counts as never observed. What changes goes to the state store in the same moment, under the lock of
-//! the host: so the store's commits never say more than the store has. This file must not know sites.
+//! the host: so the store's commits never say more than the store has.
 //!
 //! A host is at first known to the table alone. It becomes known to the store when a crawler comes again after a minute,
 //! or at the end: clients can make up any number of hosts.
 
 use super::host::{Host, Owner};
-use super::stored::{facts_of, observation, removal_of, visit_facts};
+use super::stored::{facts_of, observation, removal_of, served_facts};
 use crate::bounded::{Prehashed, SHARDS};
+use crate::locks::{read, write};
 use crate::policy::Version;
 use crate::state::{AnyRecord, Fact, Observation, StateStore};
 use crate::time::Timestamp;
 use smallvec::SmallVec;
 use std::collections::HashMap;
-use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{OnceLock, RwLock};
 use std::time::Duration;
 
 /// A name has at most 253 characters (RFC 1035 section 2.3.4).
@@ -38,7 +38,7 @@ impl Default for Bounds {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Shard {
     /// By the keyed hash of the key, which no client can foresee.
     hosts: HashMap<u64, (Box<[u8]>, Host), Prehashed>,
@@ -49,16 +49,9 @@ struct Shard {
 pub type Key = SmallVec<[u8; 128]>;
 
 /// Tells other instances.
-struct Tell(Box<dyn Fn(&Observation) + Send + Sync>);
-
-impl fmt::Debug for Tell {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Tell")
-    }
-}
+type Tell = Box<dyn Fn(&Observation) + Send + Sync>;
 
 /// The whole table.
-#[derive(Debug)]
 pub struct Observations {
     shards: Box<[RwLock<Shard>]>,
     hasher: RandomState,
@@ -92,10 +85,10 @@ impl Observations {
     pub fn touch(&self, key: &[u8], silence: Duration, now: Timestamp) {
         self.look(key, |host| {
             if let Some(host) = host.filter(|host| host.touch(silence, now)) {
-                self.put(|| match host.set_stored() {
-                    true => vec![Fact::set(self.fact_time(now), observation(&text(key), host))],
-                    false => facts_of(&text(key), host, self.fact_time(now)),
-                });
+                match host.set_stored() {
+                    true => self.put_observation(key, host, now),
+                    false => self.put_all(key, host, now),
+                }
             }
         });
     }
@@ -106,10 +99,8 @@ impl Observations {
             for name in names {
                 let added = host.crawler_mut(name).add(version, now);
                 if host.is_stored() && (added.is_news || added.dropped.is_some()) {
-                    let served = host.crawler(name);
-                    self.put(|| {
-                        served.map(|served| visit_facts(&text(key), name, version, added, served)).unwrap_or_default()
-                    });
+                    let served = host.crawler_mut(name);
+                    self.put(|| served_facts(&text(key), name, version, added, served));
                 }
             }
         });
@@ -151,7 +142,7 @@ impl Observations {
             for (key, host) in write(shard).hosts.values_mut() {
                 host.begin_anew(now, set_by);
                 if host.is_stored() {
-                    self.put(|| facts_of(&text(key), host, self.fact_time(now)));
+                    self.put_all(key, host, now);
                 }
             }
         }
@@ -179,7 +170,7 @@ impl Observations {
                     shard.crawlers -= gone.as_ref().map_or(0, |(_, gone)| gone.count());
                     self.remove(gone, now);
                 } else if has_changed && host.is_stored() {
-                    self.put(|| vec![Fact::set(self.fact_time(now), observation(&text(key), host))]);
+                    self.put_observation(key, host, now);
                 }
             }
         }
@@ -217,7 +208,7 @@ impl Observations {
     pub fn close(&self, now: Timestamp) {
         self.each(|key, host| {
             if !host.set_stored() {
-                self.put(|| facts_of(&text(key), host, self.fact_time(now)));
+                self.put_all(key, host, now);
             }
         });
     }
@@ -229,7 +220,16 @@ impl Observations {
 
     /// From now on other instances are told which hosts are observed.
     pub fn tell(&self, observed: impl Fn(&Observation) + Send + Sync + 'static) {
-        let _ = self.others.set(Tell(Box::new(observed)));
+        let _ = self.others.set(Box::new(observed));
+    }
+
+    /// Everything that is known of a host.
+    fn put_all(&self, key: &[u8], host: &Host, now: Timestamp) {
+        self.put(|| facts_of(&text(key), host, self.fact_time(now)));
+    }
+
+    fn put_observation(&self, key: &[u8], host: &Host, now: Timestamp) {
+        self.put(|| vec![Fact::set(self.fact_time(now), observation(&text(key), host))]);
     }
 
     fn put(&self, facts: impl FnOnce() -> Vec<Fact>) {
@@ -237,7 +237,7 @@ impl Observations {
             return;
         }
         let facts = facts();
-        if let Some(Tell(tell)) = self.others.get() {
+        if let Some(tell) = self.others.get() {
             for fact in facts.iter().filter(|fact| !fact.is_removal) {
                 if let AnyRecord::Observation(observed) = &fact.record {
                     tell(observed);
@@ -301,13 +301,4 @@ pub fn key(host: &[u8]) -> Option<Key> {
 
 fn text(key: &[u8]) -> String {
     String::from_utf8_lossy(key).into_owned()
-}
-
-// A panic could leave one visit more or less behind: better a table than none.
-fn read(shard: &RwLock<Shard>) -> RwLockReadGuard<'_, Shard> {
-    shard.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn write(shard: &RwLock<Shard>) -> RwLockWriteGuard<'_, Shard> {
-    shard.write().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,9 +1,8 @@
 //! Which clients were served the version in force, as far as that is proven: [`ProvenFetches`]. A verified fetch counts
 //! for the crawler at every address, any other for its address alone: another client may have fetched under the name.
-//! Knows hashes and moments. An upgrade passes them to the next process. Forgotten at a restart: a client without a
-//! proven fetch is held to less.
+//! An upgrade passes them to the next process, and a restart forgets them: a client without a proven fetch is held to less.
 
-use super::client_news::{ClientNews, FetchNews, Teller};
+use super::client_news::{ClientNews, FetchNews, Tell, Teller};
 use super::observations::{Key, key};
 use super::traps::network;
 use crate::bounded::{Bounded, Ends, Seed};
@@ -13,7 +12,6 @@ use crate::verdict::Identity;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 
 /// Which file it was, and under which name it was asked for.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +65,7 @@ pub struct PassedFetches {
 }
 
 /// The fetches that are remembered. Where there are too many the oldest go: the client that made them is held to less.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct ProvenFetches {
     table: Bounded<ServedAt>,
     others: Teller,
@@ -108,7 +106,7 @@ impl ProvenFetches {
     }
 
     /// Fetches are told to other instances from now on.
-    pub fn tell_others(&self, tell: Arc<dyn Fn(ClientNews) + Send + Sync>) {
+    pub fn tell_others(&self, tell: Tell) {
         self.others.begin(tell);
     }
 

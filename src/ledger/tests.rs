@@ -172,7 +172,7 @@ impl World {
 /// What a request finds that counts.
 fn visit<'a>(ledger: &Ledger, claimant: Claimant<'a>, host: &[u8], moment: Moment) -> CachedVersions<'a> {
     let (cached_versions, visit) = ledger.look(Registry::builtin(), claimant, host, moment);
-    ledger.visited(claimant.entry, host, visit, moment.now);
+    ledger.note_request(claimant.entry, host, visit, moment.now);
     cached_versions
 }
 
@@ -555,7 +555,7 @@ fn host_without_a_site_keeps_its_visits_for_a_month() {
         world.now += days * DAY;
         let sites = if has_site { vec![world.entry.clone()] } else { Vec::new() };
         world.ledger.settle(&with_history(Snapshot::new(sites, generation), &world.history), world.wall());
-        world.ledger.visits("shop").len()
+        world.ledger.copies("shop").len()
     };
     assert_eq!(settle(&mut world, 0, 1, false), 0);
     assert_eq!(settle(&mut world, 30, 2, false), 0);

@@ -1,18 +1,18 @@
 //! Which clients requested a trap: addresses with the identity they claimed, for a time. That is time lived through, so
-//! a clock that is set ends no mark sooner and brings none back. The main types are [`Traps`] and [`Mark`]. This file
-//! knows sites, names and addresses; it must not know rules, nor how marks are stored.
+//! a clock that is set ends no mark sooner and brings none back. The main types are [`Traps`] and [`Mark`].
 
-use super::client_news::{ClientNews, Mark, Teller};
+use super::client_news::{ClientNews, Mark, Tell, Teller};
 use super::clock_steps::{ClockSteps, TOLERANCE};
 use crate::bounded::{Bounded, Ends};
 use crate::clock::Moment;
+use crate::locks::lock;
 use crate::state::{AsWritten, Fact, MarkedClient, StateStore};
 use crate::time::Timestamp;
 use ipnet::IpNet;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// One mark as it counts.
@@ -65,8 +65,9 @@ fn seconds(time: Duration) -> i64 {
     i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
 }
 
+/// All marks.
 #[derive(Default)]
-struct Shared {
+pub struct Traps {
     marks: Bounded<Counted>,
     /// Whether the marks are not those in the store any more.
     changed: AtomicBool,
@@ -82,30 +83,21 @@ struct Kept {
     marks: Mutex<HashMap<(String, String, IpAddr), Mark>>,
 }
 
-/// All marks; cheap to clone.
-#[derive(Clone, Default)]
-pub struct Traps(Arc<Shared>);
-
 impl Traps {
     /// The marks that the store remembers, and that are kept there with [`Traps::keep`].
     pub fn remembered(clients: &[(Timestamp, MarkedClient)], store: StateStore, moment: Moment) -> Traps {
         let marks: Vec<Mark> = clients.iter().filter_map(|(_, client)| Mark::of(client)).collect();
         let known = marks.iter().map(|mark| (mark.key(), mark.clone())).collect();
         let kept = Kept { store, clock: ClockSteps::new(moment), marks: Mutex::new(known) };
-        let traps = Traps(Arc::new(Shared { kept: Some(kept), ..Shared::default() }));
+        let traps = Traps { kept: Some(kept), ..Traps::default() };
         for mark in marks.into_iter().map(|mark| Counted::remembered(mark, moment)) {
             if mark.is_in_force(moment.lived) {
                 traps.insert(mark, moment.lived);
             }
         }
         // What is over has to go from the store: by the clock of another start it might count again.
-        traps.0.changed.store(!clients.is_empty(), Ordering::Release);
+        traps.changed.store(!clients.is_empty(), Ordering::Release);
         traps
-    }
-
-    /// Tells the store what changed. To be called about once a second: what a crash can lose.
-    pub fn keep(&self, moment: Moment) {
-        self.0.keep(moment);
     }
 
     /// Marks an address under a name. A mark that is there already begins anew.
@@ -113,13 +105,13 @@ impl Traps {
         let (site, crawler, address) = (site.to_owned(), crawler.to_owned(), network(address));
         let ends = moment.lived.saturating_add(time);
         let mark = Counted { site, crawler, address, since: moment.now, time, ends };
-        self.0.others.tell(|| Some(ClientNews::Marked(mark.at(moment))));
+        self.others.tell(|| Some(ClientNews::Marked(mark.at(moment))));
         self.insert(mark, moment.lived);
     }
 
     /// Marks, and releases of marks, are told to other instances from now on.
-    pub(super) fn tell_others(&self, tell: Arc<dyn Fn(ClientNews) + Send + Sync>) {
-        self.0.others.begin(tell);
+    pub(super) fn tell_others(&self, tell: Tell) {
+        self.others.begin(tell);
     }
 
     /// A client requested a trap at another instance. The mark that ends last stays.
@@ -127,7 +119,7 @@ impl Traps {
         let new = Counted::remembered(mark, moment);
         let hash = self.hash(&new);
         let is_longer = |known: &Counted| (known.ends >= new.ends).then_some(());
-        if new.is_in_force(moment.lived) && self.0.marks.look(hash, is_longer).is_none() {
+        if new.is_in_force(moment.lived) && self.marks.look(hash, is_longer).is_none() {
             self.insert(new, moment.lived);
         }
     }
@@ -135,24 +127,24 @@ impl Traps {
     /// An operator released the marks of a network at another instance. What came later stays.
     pub(super) fn released_elsewhere(&self, network: IpNet, at: Timestamp, moment: Moment) {
         let network = canonical(network);
-        let gone = self.0.marks.retain(|mark| !network.contains(&mark.address) || mark.at(moment).since > at);
+        let gone = self.marks.retain(|mark| !network.contains(&mark.address) || mark.at(moment).since > at);
         if gone > 0 {
-            self.0.changed.store(true, Ordering::Release);
+            self.changed.store(true, Ordering::Release);
         }
     }
 
     fn hash(&self, mark: &Counted) -> u64 {
-        self.0.marks.hash((mark.site.as_str(), mark.crawler.as_str(), mark.address))
+        self.marks.hash((mark.site.as_str(), mark.crawler.as_str(), mark.address))
     }
 
     fn insert(&self, mark: Counted, lived: Duration) {
-        self.0.marks.insert(self.hash(&mark), mark, lived);
-        self.0.changed.store(true, Ordering::Release);
+        self.marks.insert(self.hash(&mark), mark, lived);
+        self.changed.store(true, Ordering::Release);
     }
 
     /// Whether an address is marked under a name, when so much was lived through.
     pub fn is_marked(&self, site: &str, crawler: &str, address: IpAddr, lived: Duration) -> bool {
-        let marks = &self.0.marks;
+        let marks = &self.marks;
         if marks.is_empty() {
             return false;
         }
@@ -165,41 +157,43 @@ impl Traps {
 
     /// Everybody who is marked, the latest first.
     pub fn list(&self, moment: Moment) -> Vec<Mark> {
-        let mut marks = self.0.marks(moment);
+        let mut marks = self.marks_at(moment);
         marks.sort_by(|a, b| (b.since, &a.site, &a.crawler, a.address).cmp(&(a.since, &b.site, &b.crawler, b.address)));
         marks
     }
 
     /// How many are marked.
     pub fn in_force(&self, lived: Duration) -> usize {
-        self.0.marks.collect(|mark| mark.is_in_force(lived).then_some(())).len()
+        self.marks.collect(|mark| mark.is_in_force(lived).then_some(())).len()
     }
 
     /// Forgets the marks of a network, under every name and on every site; returns those that counted. One within a /64
     /// stands for all of it, as marks do.
     pub fn release(&self, whose: IpNet, moment: Moment) -> Vec<Mark> {
         let whose = canonical(whose);
-        self.0.others.tell(|| Some(ClientNews::Released { network: whose, at: moment.now }));
+        self.others.tell(|| Some(ClientNews::Released { network: whose, at: moment.now }));
         let mut released = Vec::new();
-        self.0.marks.retain(|mark| {
+        self.marks.retain(|mark| {
             let kept = !whose.contains(&mark.address);
             if !kept && mark.is_in_force(moment.lived) {
                 released.push(mark.at(moment));
             }
             kept
         });
-        self.0.changed.store(true, Ordering::Release);
+        self.changed.store(true, Ordering::Release);
         released
     }
 
     /// How many marks are remembered, with those whose time is over but which are not cleared away yet.
-    pub fn len(&self) -> usize {
-        self.0.marks.len()
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.marks.len()
     }
 
     /// Whether no client is marked.
-    pub fn is_empty(&self) -> bool {
-        self.0.marks.is_empty()
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.marks.is_empty()
     }
 }
 
@@ -238,9 +232,9 @@ fn canonical(whose: IpNet) -> IpNet {
     }
 }
 
-impl Shared {
+impl Traps {
     /// Those that count.
-    fn marks(&self, moment: Moment) -> Vec<Mark> {
+    fn marks_at(&self, moment: Moment) -> Vec<Mark> {
         self.marks.collect(|mark| mark.is_in_force(moment.lived).then(|| mark.at(moment)))
     }
 
@@ -251,7 +245,8 @@ impl Shared {
         }
     }
 
-    fn keep(&self, moment: Moment) {
+    /// Tells the store what changed. To be called about once a second: what a crash can lose.
+    pub fn keep(&self, moment: Moment) {
         let Some(kept) = &self.kept else { return };
         self.clear_away(moment.lived);
         // What the store was told is by the clock as it was.
@@ -259,8 +254,8 @@ impl Shared {
         if !self.changed.swap(false, Ordering::Acquire) && !was_set {
             return;
         }
-        let marks: HashMap<_, _> = self.marks(moment).into_iter().map(|mark| (mark.key(), mark)).collect();
-        let mut told = kept.marks.lock().unwrap_or_else(PoisonError::into_inner);
+        let marks: HashMap<_, _> = self.marks_at(moment).into_iter().map(|mark| (mark.key(), mark)).collect();
+        let mut told = lock(&kept.marks);
         let new = marks.iter().filter(|(key, mark)| told.get(*key) != Some(mark));
         let new = new.map(|(_, mark)| Fact::set(moment.now, mark.record()));
         let gone = told.iter().filter(|(key, _)| !marks.contains_key(*key));

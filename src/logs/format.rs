@@ -88,11 +88,15 @@ impl FormatString {
                 [] => rest.len(),
                 _ => literal.find(rest)?,
             };
-            found.put(*variable, &rest[..end])?;
+            let value = &mut found[*variable as usize];
+            // Of several hosts the first counts.
+            if *variable != Variable::Host || value.is_none() {
+                *value = Some(&rest[..end]);
+            }
             rest = &rest[end + literal.needle().len()..];
         }
         // What is left over belongs to another format.
-        if rest.is_empty() { found.line() } else { None }
+        if rest.is_empty() { request(&found) } else { None }
     }
 }
 
@@ -115,67 +119,33 @@ fn variable(name: &str) -> Variable {
 }
 
 /// What the variables of a line hold.
-#[derive(Default)]
-struct Found<'a> {
-    time: Option<crate::time::Timestamp>,
-    request: Option<Cow<'a, [u8]>>,
-    method: Option<Cow<'a, [u8]>>,
-    target: Option<Cow<'a, [u8]>>,
-    path: Option<Cow<'a, [u8]>>,
-    arguments: Cow<'a, [u8]>,
-    host: Option<Cow<'a, [u8]>>,
-    client: Option<Cow<'a, [u8]>>,
-    status: u16,
-    bytes: u64,
-    content_type: Cow<'a, [u8]>,
-    user_agent: Cow<'a, [u8]>,
-}
+type Found<'a> = [Option<&'a [u8]>; Variable::Other as usize + 1];
 
-impl<'a> Found<'a> {
-    /// `None` where the value cannot be one of the variable's.
-    fn put(&mut self, variable: Variable, value: &'a [u8]) -> Option<()> {
-        match variable {
-            Variable::Time => self.time = Some(moment::any(std::str::from_utf8(value).ok()?)?),
-            Variable::Request => self.request = Some(unescape(value)),
-            Variable::Method => self.method = Some(value.into()),
-            Variable::Target => self.target = Some(unescape(value)),
-            Variable::Path => self.path = Some(unescape(value)),
-            Variable::Arguments => self.arguments = or_empty(unescape(value)),
-            Variable::Host => self.host = self.host.take().or_else(|| Some(or_empty(value.into()))),
-            Variable::Client => self.client = Some(value.into()),
-            Variable::Status => self.status = u16::try_from(number(value)).unwrap_or(0),
-            Variable::Bytes => self.bytes = number(value),
-            Variable::ContentType => self.content_type = or_empty(unescape(value)),
-            Variable::UserAgent => self.user_agent = or_empty(unescape(value)),
-            Variable::Other => {}
-        }
-        Some(())
-    }
-
-    fn line(self) -> Option<Line<'a>> {
-        let path = self.path.map(|path| match self.arguments.is_empty() {
-            true => path,
-            false => Cow::Owned([&*path, b"?", &self.arguments].concat()),
-        });
-        let by_line = self.request.and_then(owned_request_line);
-        let (method, target) = match (by_line, self.target.or(path)) {
-            (Some(parts), _) => parts,
-            (None, Some(target)) => (self.method.unwrap_or_default(), target),
-            (None, None) => return Some(Line::NoRequest),
-        };
-        if target.is_empty() {
-            return Some(Line::NoRequest);
-        }
-        Some(Line::Request(Record {
-            host: self.host.filter(|host| !host.is_empty()),
-            client: self.client,
-            time: self.time?,
-            method,
-            target,
-            status: self.status,
-            bytes: self.bytes,
-            content_type: Some(self.content_type).filter(|media| !media.is_empty()),
-            user_agent: Some(self.user_agent),
-        }))
-    }
+/// `None` where the time cannot be read.
+fn request<'a>(found: &Found<'a>) -> Option<Line<'a>> {
+    let raw = |variable: Variable| found[variable as usize];
+    let text = |variable| raw(variable).map(unescape);
+    let time = moment::any(std::str::from_utf8(raw(Variable::Time)?).ok()?)?;
+    let arguments = text(Variable::Arguments).map(or_empty).unwrap_or_default();
+    let path = text(Variable::Path).map(|path| match arguments.is_empty() {
+        true => path,
+        false => Cow::Owned([&*path, b"?", &arguments].concat()),
+    });
+    let by_line = text(Variable::Request).and_then(owned_request_line);
+    let (method, target) = match (by_line, text(Variable::Target).or(path)) {
+        (Some(parts), _) => parts,
+        (None, Some(target)) if !target.is_empty() => (raw(Variable::Method).unwrap_or_default().into(), target),
+        (None, _) => return Some(Line::NoRequest),
+    };
+    Some(Line::Request(Record {
+        host: raw(Variable::Host).map(|host| or_empty(host.into())).filter(|host| !host.is_empty()),
+        client: raw(Variable::Client).map(Cow::Borrowed),
+        time,
+        method,
+        target,
+        status: u16::try_from(raw(Variable::Status).map_or(0, number)).unwrap_or(0),
+        bytes: raw(Variable::Bytes).map_or(0, number),
+        content_type: text(Variable::ContentType).map(or_empty).filter(|media| !media.is_empty()),
+        user_agent: text(Variable::UserAgent).map(or_empty),
+    }))
 }

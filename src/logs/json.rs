@@ -25,55 +25,25 @@ enum Field {
 
 const FIELDS: usize = Field::UserAgent as usize + 1;
 
-/// Keys without regard to case, what they mean, and their rank.
-const KEYS: &[(&str, Field, u8)] = &[
-    ("StartUTC", Field::Time, 0),
-    ("time_iso8601", Field::Time, 1),
-    ("msec", Field::Time, 2),
-    ("ts", Field::Time, 2),
-    ("time", Field::Time, 3),
-    ("timestamp", Field::Time, 4),
-    ("@timestamp", Field::Time, 5),
-    ("time_local", Field::Time, 5),
-    ("request", Field::Request, 0),
-    ("request_line", Field::Request, 1),
-    ("request_method", Field::Method, 0),
-    ("RequestMethod", Field::Method, 0),
-    ("method", Field::Method, 1),
-    ("request_uri", Field::Target, 0),
-    ("RequestPath", Field::Target, 0),
-    ("target", Field::Target, 0),
-    ("uri", Field::Target, 1),
-    ("url", Field::Target, 2),
-    ("path", Field::Target, 3),
-    ("http_host", Field::Host, 0),
-    ("RequestHost", Field::Host, 0),
-    ("host", Field::Host, 1),
-    ("vhost", Field::Host, 2),
-    ("virtual_host", Field::Host, 2),
-    ("server_name", Field::Host, 3),
-    ("client_ip", Field::Client, 0),
-    ("ClientHost", Field::Client, 0),
-    ("remote_addr", Field::Client, 0),
-    ("remote_ip", Field::Client, 1),
-    ("client", Field::Client, 1),
-    ("status", Field::Status, 0),
-    ("DownstreamStatus", Field::Status, 0),
-    ("status_code", Field::Status, 1),
-    ("body_bytes_sent", Field::Bytes, 0),
-    ("DownstreamContentSize", Field::Bytes, 0),
-    ("bytes", Field::Bytes, 1),
-    ("size", Field::Bytes, 1),
-    ("bytes_sent", Field::Bytes, 2),
-    ("sent_http_content_type", Field::ContentType, 0),
-    ("downstream_Content-Type", Field::ContentType, 0),
-    ("http_user_agent", Field::UserAgent, 0),
-    ("request_User-Agent", Field::UserAgent, 0),
-    ("user_agent", Field::UserAgent, 1),
-    ("User-Agent", Field::UserAgent, 1),
-    ("useragent", Field::UserAgent, 2),
-    ("agent", Field::UserAgent, 3),
-    ("headers", Field::Headers, 0),
+/// What keys mean, without regard to case; of one field those with the lowest rank first.
+const KEYS: &[(Field, &[&[&str]])] = &[
+    (
+        Field::Time,
+        &[&["StartUTC"], &["time_iso8601"], &["msec", "ts"], &["time"], &["timestamp"], &["@timestamp", "time_local"]],
+    ),
+    (Field::Request, &[&["request"], &["request_line"]]),
+    (Field::Method, &[&["request_method", "RequestMethod"], &["method"]]),
+    (Field::Target, &[&["request_uri", "RequestPath", "target"], &["uri"], &["url"], &["path"]]),
+    (Field::Host, &[&["http_host", "RequestHost"], &["host"], &["vhost", "virtual_host"], &["server_name"]]),
+    (Field::Client, &[&["client_ip", "ClientHost", "remote_addr"], &["remote_ip", "client"]]),
+    (Field::Status, &[&["status", "DownstreamStatus"], &["status_code"]]),
+    (Field::Bytes, &[&["body_bytes_sent", "DownstreamContentSize"], &["bytes", "size"], &["bytes_sent"]]),
+    (Field::ContentType, &[&["sent_http_content_type", "downstream_Content-Type"]]),
+    (
+        Field::UserAgent,
+        &[&["http_user_agent", "request_User-Agent"], &["user_agent", "User-Agent"], &["useragent"], &["agent"]],
+    ),
+    (Field::Headers, &[&["headers"]]),
 ];
 
 /// Reads a line. One that is not UTF-8 throughout is read with signs in place of what is not.
@@ -116,10 +86,10 @@ enum Value<'a> {
 
 /// The best value of each field so far, with its rank.
 #[derive(Default)]
-struct Slots<'a>([Option<(u8, Value<'a>)>; FIELDS]);
+struct Slots<'a>([Option<(usize, Value<'a>)>; FIELDS]);
 
 impl<'a> Slots<'a> {
-    fn put(&mut self, field: Field, rank: u8, value: Value<'a>) {
+    fn put(&mut self, field: Field, rank: usize, value: Value<'a>) {
         match (field, value) {
             (_, Value::Nothing) => {}
             // Caddy's `request` and its `headers` are objects.
@@ -262,7 +232,7 @@ impl<'de> Visitor<'de> for AnyValue {
 }
 
 /// A key, looked up.
-struct Key(Option<(Field, u8)>);
+struct Key(Option<(Field, usize)>);
 
 impl<'de> Deserialize<'de> for Key {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Key, D::Error> {
@@ -275,8 +245,8 @@ impl<'de> Deserialize<'de> for Key {
             }
 
             fn visit_str<E>(self, key: &str) -> Result<Key, E> {
-                let known = KEYS.iter().find(|(name, ..)| name.eq_ignore_ascii_case(key));
-                Ok(Key(known.map(|(_, field, rank)| (*field, *rank))))
+                let is_one = |names: &&[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(key));
+                Ok(Key(KEYS.iter().find_map(|(field, ranks)| Some((*field, ranks.iter().position(is_one)?)))))
             }
         }
         deserializer.deserialize_str(AnyKey)

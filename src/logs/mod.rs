@@ -1,14 +1,12 @@
 //! Lines of access logs as requests: [`LineFormat`] reads a line, [`Record`] is what it says of one request. Formats are
 //! Combined, Common, the JSON of crawlgate, nginx, Caddy and Traefik, and any that nginx's `log_format` describes.
-//!
-//! Octets in, values out: this room knows no file, no clock and no crawler.
 
 mod clf;
 mod format;
 mod json;
 mod moment;
 
-pub use format::{FormatError, FormatString};
+pub use format::FormatString;
 
 use crate::time::Timestamp;
 use std::borrow::Cow;
@@ -59,7 +57,7 @@ impl LineFormat {
     /// Reads a line without its end. `None` where it cannot be read.
     ///
     /// ```
-    /// use crawlgate::logs::{Line, LineFormat};
+    /// use crawlgate::internals::logs::{Line, LineFormat};
     /// let line = br#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET /cart/ HTTP/1.1" 200 5120 "-" "GPTBot/1.2""#;
     /// let Some(Line::Request(record)) = LineFormat::Detect.read(line) else { panic!("a request") };
     /// assert_eq!((&*record.target, record.bytes), (b"/cart/".as_slice(), 5120));

@@ -1,6 +1,7 @@
-//! Moments as logs write them, to the second. Knows no lines.
+//! Moments as logs write them, to the second.
 
 use crate::time::Timestamp;
+use chrono::NaiveDate;
 
 /// Octets of `10/Oct/2000:13:55:36 -0700`.
 pub const CLF_LENGTH: usize = 26;
@@ -28,7 +29,7 @@ pub fn clf(text: &[u8]) -> Option<Timestamp> {
         _ => return None,
     };
     let local = seconds([digits(&text[7..11])?, month, digits(&text[..2])?], &text[12..20])?;
-    let zone = digits(&text[22..24])? * 3_600 + digits(&text[24..26])? * 60;
+    let zone = i64::from(digits(&text[22..24])? * 3_600 + digits(&text[24..26])? * 60);
     match text[21] {
         b'+' => Timestamp(local - zone).writable(),
         b'-' => Timestamp(local + zone).writable(),
@@ -66,23 +67,15 @@ pub fn epoch(number: f64) -> Option<Timestamp> {
     Timestamp(seconds as i64).writable()
 }
 
-/// Seconds since 1970 of a day (year, month, day) and a clock (`13:55:36`).
-fn seconds([year, month, day]: [i64; 3], clock: &[u8]) -> Option<i64> {
+/// Seconds since 1970 of a day (year, month, day) and a clock (`13:55:36`), which may show a leap second.
+fn seconds([year, month, day]: [u32; 3], clock: &[u8]) -> Option<i64> {
     let [h1, h2, b':', m1, m2, b':', s1, s2] = clock else { return None };
-    let (hour, minute, second) = (digits(&[*h1, *h2])?, digits(&[*m1, *m2])?, digits(&[*s1, *s2])?);
-    let is_moment = (1..=12).contains(&month) && (1..=31).contains(&day) && hour < 24 && minute < 60 && second <= 60;
-    is_moment.then(|| days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second)
+    let date = NaiveDate::from_ymd_opt(i32::try_from(year).ok()?, month, day)?;
+    let minute = date.and_hms_opt(digits(&[*h1, *h2])?, digits(&[*m1, *m2])?, 0)?;
+    let second = digits(&[*s1, *s2]).filter(|second| *second <= 60)?;
+    Some(minute.and_utc().timestamp() + i64::from(second))
 }
 
-/// Days since 1970 of a date of the Gregorian calendar. The year begins in March, so that the leap day is its last.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
-}
-
-fn digits(text: &[u8]) -> Option<i64> {
-    text.iter().try_fold(0, |number, octet| octet.is_ascii_digit().then(|| number * 10 + i64::from(octet - b'0')))
+fn digits(text: &[u8]) -> Option<u32> {
+    text.iter().try_fold(0, |number, octet| octet.is_ascii_digit().then(|| number * 10 + u32::from(octet - b'0')))
 }

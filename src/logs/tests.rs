@@ -1,4 +1,5 @@
-use super::{FormatError, FormatString, Line, LineFormat, Record, moment};
+use super::format::FormatError;
+use super::{FormatString, Line, LineFormat, Record, moment};
 use crate::time::Timestamp;
 
 const AT: Timestamp = Timestamp(1_795_341_600); // 2026-11-22T10:00:00Z

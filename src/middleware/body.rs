@@ -1,7 +1,7 @@
 //! [`GateBody`]: the body of a response behind the gate: an answer of crawlgate, or that of the application, as it came
 //! or rewritten. With its end the request is recorded.
 
-use super::visit::Visit;
+use super::call::Call;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
@@ -12,15 +12,15 @@ pin_project! {
     /// The body of a response behind the gate.
     pub struct GateBody<B: Body> {
         #[pin]
-        source: Source<B>,
+        source: BodySource<B>,
         // The request that is recorded when the body is dropped.
-        visit: Visit,
+        call: Call,
     }
 }
 
 pin_project! {
     #[project = SourceProjection]
-    enum Source<B: Body> {
+    pub(super) enum BodySource<B: Body> {
         Answer { left: Bytes },
         Whole { #[pin] body: B },
         Rewritten {
@@ -34,16 +34,8 @@ pin_project! {
 }
 
 impl<B: Body<Data = Bytes>> GateBody<B> {
-    pub(super) fn answer(visit: Visit, left: Bytes) -> GateBody<B> {
-        GateBody { source: Source::Answer { left }, visit }
-    }
-
-    pub(super) fn whole(visit: Visit, body: B) -> GateBody<B> {
-        GateBody { source: Source::Whole { body }, visit }
-    }
-
-    pub(super) fn rewritten(visit: Visit, body: B) -> GateBody<B> {
-        GateBody { source: Source::Rewritten { body, held: None, is_over: false }, visit }
+    pub(super) fn new(call: Call, source: BodySource<B>) -> GateBody<B> {
+        GateBody { source, call }
     }
 }
 
@@ -62,33 +54,33 @@ impl<B: Body<Data = Bytes>> Body for GateBody<B> {
         let frame = match this.source.project() {
             SourceProjection::Answer { left } => {
                 let piece = std::mem::take(left);
-                this.visit.ended();
+                this.call.ended();
                 (!piece.is_empty()).then(|| Ok(Frame::data(piece)))
             }
             SourceProjection::Whole { body } => ready!(body.poll_frame(context)),
             SourceProjection::Rewritten { body, held, is_over } => {
-                ready!(poll_page(body, held, is_over, this.visit, context))
+                ready!(poll_page(body, held, is_over, this.call, context))
             }
         };
         if let Some(piece) = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref()) {
-            this.visit.sent(piece.len());
+            this.call.sent(piece.len());
         }
         Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.source {
-            Source::Answer { left } => left.is_empty(),
-            Source::Whole { body } => body.is_end_stream(),
-            Source::Rewritten { held, is_over, .. } => *is_over && held.is_none(),
+            BodySource::Answer { left } => left.is_empty(),
+            BodySource::Whole { body } => body.is_end_stream(),
+            BodySource::Rewritten { held, is_over, .. } => *is_over && held.is_none(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.source {
-            Source::Answer { left } => SizeHint::with_exact(left.len() as u64),
-            Source::Whole { body } => body.size_hint(),
-            Source::Rewritten { .. } => SizeHint::default(),
+            BodySource::Answer { left } => SizeHint::with_exact(left.len() as u64),
+            BodySource::Whole { body } => body.size_hint(),
+            BodySource::Rewritten { .. } => SizeHint::default(),
         }
     }
 }
@@ -99,23 +91,23 @@ fn poll_page<B: Body<Data = Bytes>>(
     mut body: Pin<&mut B>,
     held: &mut Option<Result<Frame<Bytes>, B::Error>>,
     is_over: &mut bool,
-    visit: &mut Visit,
+    call: &mut Call,
     context: &mut Context<'_>,
 ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
     while !*is_over {
         let written = match ready!(body.as_mut().poll_frame(context)).map(|frame| frame.map(Frame::into_data)) {
-            Some(Ok(Ok(piece))) => visit.rewrite(Some(piece)),
+            Some(Ok(Ok(piece))) => call.rewrite(Some(piece)),
             Some(Ok(Err(trailers))) => {
                 (*is_over, *held) = (true, Some(Ok(trailers)));
-                visit.rewrite(None)
+                call.rewrite(None)
             }
             Some(Err(error)) => {
                 (*is_over, *held) = (true, Some(Err(error)));
-                Some(visit.break_off())
+                Some(call.break_off())
             }
             None => {
                 *is_over = true;
-                visit.rewrite(None)
+                call.rewrite(None)
             }
         };
         if let Some(piece) = written.filter(|piece| !piece.is_empty()) {

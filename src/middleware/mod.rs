@@ -13,20 +13,18 @@
 //! # }
 //! ```
 //!
-//! `docs/library.md` describes what the application has to know. The room must not know Pingora, nor any web framework.
+//! `docs/library.md` describes what the application has to know.
 
 mod body;
-mod future;
+mod call;
 mod layer;
 mod pages;
 mod service;
 mod shared;
-mod visit;
 
 pub use body::GateBody;
-pub use future::GateFuture;
 pub use layer::{GateBuilder, GateLayer, OpenError};
-pub use service::Gate;
+pub use service::{Gate, GateFuture};
 
 #[cfg(test)]
 mod tests;

@@ -1,14 +1,16 @@
-//! [`Gate`]: a service behind the gate.
+//! [`Gate`]: a service behind the gate. [`GateFuture`]: the response to come.
 
-use super::body::GateBody;
-use super::future::GateFuture;
+use super::body::{BodySource, GateBody};
+use super::call::{Call, is_grpc};
 use super::shared::Shared;
-use super::visit::{Visit, is_grpc};
+use crate::answers::Answer;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
+use pin_project_lite::pin_project;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use tower_service::Service;
 
 /// A service behind the gate: requests that the policy does not let pass never reach it.
@@ -39,13 +41,65 @@ where
 
     fn call(&mut self, request: Request<A>) -> GateFuture<S::Future> {
         let (mut head, body) = request.into_parts();
-        let (mut visit, answer) = Visit::new(&self.shared, &head);
-        match answer {
-            Some(answer) => GateFuture::answered(visit, answer, is_grpc(&head)),
+        let (mut call, answer) = Call::new(&self.shared, &head);
+        let source = match answer {
+            Some(answer) => Source::Answered { answer: Some(answer), is_grpc: is_grpc(&head) },
             None => {
-                visit.forward(&mut head);
-                GateFuture::passed(visit, self.inner.call(Request::from_parts(head, body)))
+                call.forward(&mut head);
+                Source::Passed { inner: self.inner.call(Request::from_parts(head, body)) }
             }
-        }
+        };
+        GateFuture { source, call: Some(call) }
+    }
+}
+
+pin_project! {
+    /// The response of a [`Gate`], to come.
+    pub struct GateFuture<F> {
+        #[pin]
+        source: Source<F>,
+        // Taken when the response is there.
+        call: Option<Call>,
+    }
+}
+
+pin_project! {
+    #[project = SourceProjection]
+    enum Source<F> {
+        Answered { answer: Option<Answer>, is_grpc: bool },
+        Passed { #[pin] inner: F },
+    }
+}
+
+impl<F, B, E> Future for GateFuture<F>
+where
+    F: Future<Output = Result<Response<B>, E>>,
+    B: Body<Data = Bytes>,
+{
+    type Output = Result<Response<GateBody<B>>, E>;
+
+    /// # Panics
+    /// When it is polled again after it was ready, as every future may.
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let ended = "the response was taken already";
+        let response = match this.source.project() {
+            SourceProjection::Answered { answer, is_grpc } => {
+                let (mut call, answer) = (this.call.take().expect(ended), answer.take().expect(ended));
+                let (head, body) = call.answered(answer, *is_grpc);
+                Response::from_parts(head, GateBody::new(call, BodySource::Answer { left: body }))
+            }
+            SourceProjection::Passed { inner } => {
+                let response = ready!(inner.poll(context));
+                let mut call = this.call.take().expect(ended);
+                let (mut head, body) = response?.into_parts();
+                let source = match call.passed(&mut head) {
+                    true => BodySource::Rewritten { body, held: None, is_over: false },
+                    false => BodySource::Whole { body },
+                };
+                Response::from_parts(head, GateBody::new(call, source))
+            }
+        };
+        Poll::Ready(Ok(response))
     }
 }

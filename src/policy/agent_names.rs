@@ -1,5 +1,5 @@
-//! The names on a User-agent line. [`names_on_one_line`] finds lines with several names, of which crawlers read the first
-//! only. This file must not know who asks: the lints and the import do.
+//! The names on a User-agent line. [`names_on_one_line`] finds lines with several names, of which crawlers read only
+//! the first. The lints and the import use it.
 
 use super::decode::is_token;
 use crate::crawlers::Registry;
@@ -7,8 +7,7 @@ use crate::crawlers::Registry;
 /// The names of a line that has more than one: a list (`Googlebot, Bingbot`), or words that are all known tokens
 /// (`Googlebot Bingbot`). Other words behind a token are versions and comments.
 pub fn names_on_one_line<'v>(value: &'v str, registry: &Registry) -> Option<Vec<&'v str>> {
-    let tokens = registry.crawlers().iter().flat_map(|crawler| &crawler.tokens);
-    let is_known = |name: &str| name == "*" || tokens.clone().any(|token| token.eq_ignore_ascii_case(name));
+    let is_known = |name: &str| name == "*" || registry.has_token(name);
     if is_known(value) {
         return None;
     }

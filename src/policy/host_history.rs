@@ -1,6 +1,6 @@
 //! What was published on a host before now, as requests are judged by it: plain data that the room `history` computes
 //! whenever the snapshot changes. [`HostHistories`] finds the [`HostHistory`] of a host with one lookup and without
-//! allocating. Knows no request but its Host field.
+//! allocating.
 
 use super::model::HostPattern;
 use super::site::HostIndex;

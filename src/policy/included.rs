@@ -1,5 +1,5 @@
-//! Files beside a policy that it names: pages for people, and the robots.txt from before crawlgate. [`IncludedFiles`] is
-//! what lies in the policy directory, and [`Policy::include`] takes it over. Must not know the disk.
+//! Files beside a policy that it names: pages for people, and the robots.txt from before crawlgate. [`IncludedFiles`]
+//! are the files of the policy directory, and [`Policy::include`] takes their contents over.
 
 use super::lint::catalogue as lints;
 use super::model::{AnswerPages, Included, Policy, PreviousRobots};
@@ -48,7 +48,10 @@ impl Policy {
     }
 
     fn included_mut(&mut self) -> impl Iterator<Item = &mut Included> {
-        let previous = self.robots.previous.as_mut().and_then(|previous| previous.file_mut());
+        let previous = match &mut self.robots.previous {
+            Some(PreviousRobots::File(file)) => Some(file),
+            _ => None,
+        };
         let pages = &mut self.answers;
         let pages = [&mut pages.pause, &mut pages.failure, &mut pages.refusal];
         previous.into_iter().chain(pages.into_iter().flatten())

@@ -21,8 +21,10 @@ pub mod retire;
 mod signal_lines;
 
 pub use check::read;
-pub use compile::{CompileError, compile, compile_at, compile_with_origin};
-pub use host_history::{HostHistories, HostHistory};
+pub use compile::{compile, compile_with_origin};
+#[cfg(feature = "internals")]
+pub use host_history::HostHistories;
+pub use host_history::HostHistory;
 pub use included::IncludedFiles;
 pub use model::Policy;
 pub use site::{ParsedVersion, Site, SiteEntry, Snapshot, SupersededVersion, Version};

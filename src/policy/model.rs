@@ -1,13 +1,10 @@
-//! A policy that was checked: every value validated, every default filled in, every place known.
+//! A policy that was checked: [`Policy`]. Every value is validated, every default is filled in, and values keep their
+//! place in the file.
 
-mod answers;
-mod cases;
 mod enforcement;
 mod indexing;
 mod signals;
 
-pub use answers::{AnswerPages, Included, PreviousRobots};
-pub use cases::{CachedByTest, Expectation, IdentityByTest, PolicyTest};
 pub use enforcement::{
     AnswerPolicy, Audience, BehindCache, Enforcement, EnforcementFields, Mode, PausePolicy, PauseTime, Unverified,
 };
@@ -21,9 +18,13 @@ pub use signals::{
 };
 
 use crate::crawlers::{Binds, Purpose};
+use crate::time::Timestamp;
 use crate::yaml::{Located, Source, Span};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
+use strum::{EnumString, VariantNames};
 
 /// A value that has a default: its place when it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +36,12 @@ pub struct Defaulted<T> {
 }
 
 impl<T> Defaulted<T> {
-    /// The default, which stands nowhere.
-    pub fn new(value: T) -> Defaulted<T> {
-        Defaulted { value, span: None }
+    /// What was written, or the default, which stands nowhere.
+    pub fn or(written: Option<Located<T>>, default: T) -> Defaulted<T> {
+        match written {
+            Some(Located { value, span }) => Defaulted { value, span: Some(span) },
+            None => Defaulted { value: default, span: None },
+        }
     }
 }
 
@@ -129,7 +133,8 @@ impl std::fmt::Display for HostPattern {
 }
 
 #[allow(missing_docs)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum Environment {
     #[default]
     Production,
@@ -137,7 +142,8 @@ pub enum Environment {
 }
 
 /// What crawlers may do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum Stance {
     /// Nothing is said about them: they follow `*`.
     #[default]
@@ -170,7 +176,8 @@ pub struct RobotsPolicy {
 }
 
 /// What becomes of the origin's own robots.txt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum OriginRobots {
     /// United with the policy, group by group.
     #[default]
@@ -218,7 +225,8 @@ pub struct DescribedCrawler {
 }
 
 /// What a production site does on purpose.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EnumString, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub enum Acknowledgement {
     /// Search engines may not crawl the site.
     SiteDisallowed,
@@ -226,4 +234,100 @@ pub enum Acknowledgement {
     SiteNoindex,
     /// A pause of more than 36 hours.
     LongPause,
+}
+
+/// A file that a policy names.
+#[derive(Clone, Debug)]
+pub struct Included {
+    /// Its name, and where the policy says it.
+    pub name: Located<String>,
+    /// What stands in it. `None` until it is found.
+    pub bytes: Option<Arc<[u8]>>,
+}
+
+/// Pages of the site's own, in place of crawlgate's, for clients that ask for HTML.
+#[derive(Clone, Debug, Default)]
+pub struct AnswerPages {
+    /// During a pause.
+    pub pause: Option<Included>,
+    /// Where the origin does not answer: 502 and 504.
+    pub failure: Option<Included>,
+    /// For a crawler that is refused.
+    pub refusal: Option<Included>,
+}
+
+/// The robots.txt that all hosts of the site served, through every cache, before crawlgate did.
+#[derive(Clone, Debug)]
+pub enum PreviousRobots {
+    /// This file.
+    File(Included),
+    /// The origin's own file, as crawlgate first reads it.
+    Origin(Span),
+}
+
+/// One case of `tests`.
+#[derive(Clone, Debug)]
+pub struct PolicyTest {
+    /// A product token, a crawler's name, or a whole user agent.
+    pub agent: Located<String>,
+    /// Path and query.
+    pub path: Located<String>,
+    /// The host asked for; the site's first when absent.
+    pub host: Option<Located<String>>,
+    /// The content type of the response.
+    pub content_type: Option<String>,
+    /// The status of the response; 200 when absent.
+    pub status: u16,
+    /// The moment of the request; outside any pause when absent.
+    pub at: Option<Timestamp>,
+    /// Where it comes from.
+    pub ip: Option<IpAddr>,
+    /// What is proven of the crawler; what the policy's networks say of `ip` when absent.
+    pub identity: Option<IdentityByTest>,
+    /// What the crawler holds; not known when absent.
+    pub held: Option<CachedByTest>,
+    /// What must come of it.
+    pub expect: Expectation,
+    /// The whole case.
+    pub span: Span,
+}
+
+/// What is proven of the crawler of a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, VariantNames)]
+#[strum(serialize_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum IdentityByTest {
+    Unverified,
+    Verified,
+    Impostor,
+}
+
+/// What the crawler of a test holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CachedByTest {
+    /// Nothing: it never fetched robots.txt, on a host that was observed all the time.
+    Nothing,
+    /// The version in force alone.
+    InForce,
+    /// This robots.txt, which was in force before.
+    Superseded(String),
+}
+
+/// What a test expects; absent fields are not compared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Expectation {
+    /// `allowed`, `disallowed`, `not_bound`, `not_a_crawler`.
+    pub verdict: Option<Located<String>>,
+    /// `allowed`, `violation`, `unproven`, `ambiguous`, `not_bound`, ...
+    pub kind: Option<Located<String>>,
+    /// Whether a violation is one of a crawler that never fetched robots.txt.
+    pub never_fetched: Option<Located<bool>>,
+    /// `pass`, `block`, `license`, `pause`, `robots_txt`, `tdmrep`.
+    pub action: Option<Located<String>>,
+    /// The status of an answer that is made here.
+    pub answer_status: Option<Located<u16>>,
+    /// The X-Robots-Tag lines, in order; an empty list means none.
+    pub tag: Option<Vec<Located<String>>>,
+    /// The header lines about the use of the content, in order; an empty list means none.
+    pub signals: Option<Vec<Located<String>>>,
 }

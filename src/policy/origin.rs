@@ -1,10 +1,11 @@
 //! The origin's own robots.txt as a policy sees it: [`OriginFile`], and what is known of it ([`Origin`],
-//! [`OriginCopyState`]). Must not know how it is fetched or stored.
+//! [`OriginCopyState`]).
 
 use crate::robots::File;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use strum::{IntoStaticStr, VariantArray};
 
 /// A copy of it. A site that has none is an empty file.
 #[derive(Clone, Debug)]
@@ -60,8 +61,9 @@ impl Origin {
 }
 
 /// How it stands with the copy of an origin's robots.txt. Metrics and the status show it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum OriginCopyState {
     /// There is no copy yet, and crawlgate waits for one.
     Awaited,
@@ -79,24 +81,11 @@ pub enum OriginCopyState {
 
 impl OriginCopyState {
     /// Every state.
-    pub const ALL: [OriginCopyState; 6] = [
-        OriginCopyState::Awaited,
-        OriginCopyState::Current,
-        OriginCopyState::Absent,
-        OriginCopyState::Kept,
-        OriginCopyState::HeldBack,
-        OriginCopyState::Missing,
-    ];
+    #[cfg(any(test, feature = "internals"))]
+    pub const ALL: &[OriginCopyState] = OriginCopyState::VARIANTS;
 
     /// Its name in metrics and in the status.
     pub fn name(self) -> &'static str {
-        match self {
-            OriginCopyState::Awaited => "awaited",
-            OriginCopyState::Current => "current",
-            OriginCopyState::Absent => "absent",
-            OriginCopyState::Kept => "kept",
-            OriginCopyState::HeldBack => "held_back",
-            OriginCopyState::Missing => "missing",
-        }
+        self.into()
     }
 }

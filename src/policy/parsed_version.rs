@@ -1,6 +1,6 @@
 //! A robots.txt that was in force and may still be held: judged by its bytes alone, whatever policy they came from.
 
-use super::site::{Binding, Version, binding, names};
+use super::site::{Binding, Version, binding, names, unlisted};
 use crate::crawlers::{Binds, Claim, Registry, SiteMarkers};
 use crate::robots::{AgentLine, Dialect, Document, File, FileGroup, Group, Key, Matcher, Reading, Rule};
 use std::collections::HashSet;
@@ -16,7 +16,7 @@ pub struct ParsedVersion {
     pub body: Arc<[u8]>,
     /// Their groups.
     pub matcher: Matcher,
-    /// The crawl delay of each group; what no number can be made of is none.
+    /// The crawl delay of each group; a value that is not a number does not count.
     pub delays: Vec<Option<Duration>>,
     /// The tokens that they name and the registry does not know.
     pub tokens: SiteMarkers,
@@ -29,17 +29,10 @@ impl ParsedVersion {
         let file = File::parse(body.clone());
         let reading = Reading::new(&file, Dialect::Rfc9309, &registry.tokens_with_blanks());
         let document = Document { groups: groups(&file, &reading), ..Document::default() };
-        let mut unlisted: Vec<String> = Vec::new();
-        for agent in document.groups.iter().flat_map(|group| &group.agents).filter(|agent| *agent != "*") {
-            let is = |name: &str| name.eq_ignore_ascii_case(agent);
-            if !registry.crawlers().iter().any(|crawler| names(crawler).any(is))
-                && !unlisted.iter().any(|name| is(name))
-            {
-                unlisted.push(agent.clone());
-            }
-        }
+        let agents = document.groups.iter().flat_map(|group| &group.agents).map(String::as_str);
+        let tokens = SiteMarkers::new(unlisted(agents, registry));
         let delays = document.groups.iter().map(|group| group.crawl_delay).collect();
-        ParsedVersion { version, body, matcher: Matcher::new(&document), delays, tokens: SiteMarkers::new(unlisted) }
+        ParsedVersion { version, body, matcher: Matcher::new(&document), delays, tokens }
     }
 
     /// The group that binds a claim; a token's index is that of [`ParsedVersion::tokens`], and `binds` is what is known of the
@@ -49,10 +42,7 @@ impl ParsedVersion {
             Claim::Nobody => Binding::NoRules,
             Claim::Other | Claim::Tool => binding(&self.matcher, std::iter::empty(), binds).0,
             Claim::Known(index) => binding(&self.matcher, names(registry.get(index)), binds).0,
-            Claim::Token(index) => {
-                let token = self.tokens.tokens().get(usize::from(index)).map(String::as_str);
-                binding(&self.matcher, token.into_iter(), binds).0
-            }
+            Claim::Token(index) => binding(&self.matcher, self.tokens.token(index).into_iter(), binds).0,
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The pauses that a policy plans, with their bounds settled: one piece of code for the server and for the commands that
-//! ask without one. Knows no clock and no memory: the moment, and when a pause without a beginning began, are arguments.
+//! The pauses that a policy plans, with their bounds settled: [`planned_pauses`]. The server and the commands that
+//! explain without a server share it.
 
 use super::model::{Acknowledgement, PausePolicy, PauseTime, Policy};
 use super::site::ActivePause;

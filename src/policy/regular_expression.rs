@@ -1,5 +1,5 @@
-//! Regular expressions of a policy: those of `path_regex`, compiled or told what is wrong with them, and those that were
-//! written where a path belongs, put into paths. This file must not know where an expression stands.
+//! Regular expressions of a policy. Those of `path_regex` are compiled, or their mistake is explained ([`mistake_in`]).
+//! Those that were written in place of a path are turned into paths ([`paths_for`]).
 
 use regex_syntax::ast;
 

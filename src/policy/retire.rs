@@ -1,12 +1,15 @@
-//! Retiring paths: where each stands at a moment. Knows the plan and the moment that it is given; nothing of documents
-//! and tags, which are compiled for a moment.
+//! Retiring paths: the [`RetireStage`] of a plan at a moment, and when it changes next.
 
 use super::model::{Environment, Policy, RetirePolicy};
 use crate::time::Timestamp;
+use strum::IntoStaticStr;
 
 /// Where a path stands on its way out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize, IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum RetireStage {
     /// Nothing is said yet.
     Planned,
@@ -22,11 +25,7 @@ impl RetireStage {
 
     /// Its name in reports and metrics.
     pub fn name(self) -> &'static str {
-        match self {
-            RetireStage::Planned => "planned",
-            RetireStage::Noindex => "noindex",
-            RetireStage::Disallowed => "disallowed",
-        }
+        self.into()
     }
 }
 

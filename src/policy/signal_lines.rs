@@ -1,6 +1,5 @@
 //! The lines of a robots.txt about the use of content, read part by part: `Content-Signal` (contentsignals.org) and
-//! `Content-Usage` (draft-ietf-aipref-attach-05). The import of a file and the lints share it. This file must not know
-//! what becomes of the parts.
+//! `Content-Usage` (draft-ietf-aipref-attach-05). The import of a file and the lints share them.
 
 use super::decode::is_category;
 use super::model::{SignalCategory, USES};

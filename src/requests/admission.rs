@@ -1,10 +1,11 @@
-//! [`Admission`]: how much may be open at one time, in total and of one client: connections, or octets in buffers. Counts
-//! exactly; must not know what it counts.
+//! [`Admission`]: how much may be open at one time, in total and of one client: connections, or octets in buffers.
+//! Counts exactly.
 
+use crate::locks::lock;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Clients whose counts have a lock of their own.
 const SHARDS: usize = 16;
@@ -49,7 +50,7 @@ impl Admission {
             IpAddr::V4(address) => address.octets()[3],
             IpAddr::V6(address) => address.octets().iter().fold(0, |sum, octet| sum ^ octet),
         };
-        self.by_address[usize::from(octet) % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.by_address[usize::from(octet) % SHARDS])
     }
 }
 

@@ -1,14 +1,15 @@
-//! [`BufferSpace`]: how many octets of requests and responses may wait in buffers, of one client and in all. A request holds
-//! the most that it can come to, from its head on and from that of its response, and gives it back when it ends. So a
-//! client that takes nothing holds no more than its share. Must not know where the buffers are.
+//! [`BufferSpace`]: how many octets of requests and responses may wait in buffers, of one client and in all. A request
+//! holds the most that it can come to, from its head on and from that of its response, and gives it back when it ends.
+//! So a client that takes nothing holds no more than its share.
 
 use super::admission::{Admission, Admitted, Full};
 use crate::forwarding::Head;
+use crate::locks::lock;
 use crate::settings::Limits;
 use crate::telemetry::Metrics;
 use http::header;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Bodies up to this length are not counted: they are in the buffers that every request has.
@@ -72,7 +73,7 @@ impl BufferSpace {
     }
 
     fn tell(&self, full: Full, client: Option<IpAddr>) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = lock(&self.told);
         if told.is_some_and(|told| told.elapsed() < PAUSE) {
             return;
         }
@@ -101,14 +102,14 @@ pub struct Held {
 impl Held {
     fn new(admitted: Admitted, octets: usize, metrics: Arc<Metrics>) -> Held {
         let octets = i64::try_from(octets).unwrap_or(i64::MAX);
-        metrics.buffers(octets);
+        metrics.edge.buffers.add(octets);
         Held { _admitted: admitted, octets, metrics }
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.metrics.buffers(-self.octets);
+        self.metrics.edge.buffers.sub(self.octets);
     }
 }
 

@@ -3,7 +3,6 @@
 
 use crate::heads::origin_form;
 use crate::verdict::acme_token;
-use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,12 +20,6 @@ pub struct Challenges {
     pub webroot: Option<PathBuf>,
     /// crawlgate's own.
     pub own: Option<OwnFiles>,
-}
-
-impl fmt::Debug for Challenges {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Challenges").field("webroot", &self.webroot).finish_non_exhaustive()
-    }
 }
 
 impl Challenges {

@@ -1,13 +1,14 @@
-//! [`ClientConnection`]: a client's connection as the doors that share it know it, and what the first of them hands on to
-//! the second. Must not know how octets are read or written.
+//! [`ClientConnection`]: a client's connection as the doors that share it know it, and what the first of them hands on
+//! to the second.
 
 use super::connection::Connection;
 use super::redirect::Redirect;
 use super::ticket::Ticket;
 use crate::forwarding::Peer;
+use crate::locks::lock;
 use http::HeaderValue;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// A client's connection.
 #[derive(Debug)]
@@ -36,14 +37,9 @@ impl ClientConnection {
         }
     }
 
-    /// The same over this version of TLS.
-    pub fn over_tls(self, version: Option<&'static str>) -> ClientConnection {
-        ClientConnection { tls: version, ..self }
-    }
-
     /// The same client for one of its requests alone: over HTTP/2 each request is handed on by itself.
     pub fn of_one_request(&self) -> ClientConnection {
-        ClientConnection::new(self.peer, self.hsts.clone()).over_tls(self.tls)
+        ClientConnection { tls: self.tls, ..ClientConnection::new(self.peer, self.hsts.clone()) }
     }
 
     /// What its requests share, behind this listener.
@@ -53,12 +49,12 @@ impl ClientConnection {
 
     /// Hands the next request on.
     pub fn hand_on(&self, ticket: Ticket) {
-        *self.received.lock().unwrap_or_else(PoisonError::into_inner) = Some(ticket);
+        *lock(&self.received) = Some(ticket);
     }
 
     /// Takes over the request that was handed on, if one was.
     pub fn take_over(&self) -> Option<Ticket> {
-        self.received.lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock(&self.received).take()
     }
 
     /// The origin agreed to another protocol (101): from now on octets pass as they are.

@@ -1,5 +1,4 @@
-//! [`Connection`]: what a request is told of the connection that it came over. [`Arrival`]: when it came. Must not know how
-//! octets are read or written.
+//! [`Connection`]: what a request is told of the connection that it came over. [`Arrival`]: when it came.
 
 use super::redirect::Redirect;
 use crate::answers::{Answer, Field};

@@ -3,18 +3,17 @@
 
 use super::connection::Connection;
 use super::ticket::Ticket;
-use crate::answers::{Answer, Asked, Unanswered, failure, no_origin};
+use crate::answers::{Answer, Asked, Unanswered, failure};
 use crate::forwarding::{
-    ForwardedRequest, ForwardedResponse, Head, has_condition, remove_conditions, write_ids_in_map, write_request,
-    write_response,
+    ForwardedRequest, Head, has_condition, remove_conditions, write_ids_in_map, write_request, write_response,
 };
 use http::{HeaderMap, StatusCode};
 
 /// A request that passes.
 #[derive(Clone, Copy)]
 pub struct Forward<'t> {
-    ticket: &'t Ticket,
-    connection: Connection<'t>,
+    pub(super) ticket: &'t Ticket,
+    pub(super) connection: Connection<'t>,
 }
 
 impl Ticket {
@@ -32,8 +31,8 @@ impl Forward<'_> {
             host: self.ticket.host(),
             peer: self.connection.peer,
             default_host,
-            request_id: self.ticket.request_id(),
-            has_malformed_trace: self.ticket.has_malformed_trace(),
+            request_id: self.ticket.noted().request_id(),
+            has_malformed_trace: self.ticket.noted().has_malformed_trace,
             needs_whole_page: self.needs_whole_page(head),
         };
         write_request(head, &forwarded);
@@ -42,7 +41,7 @@ impl Forward<'_> {
     /// Takes away the conditions by which the origin would hide a change from a crawler, and names the request: for an
     /// origin in the same process.
     pub fn write_request_in_process(&self, head: &mut HeaderMap) {
-        write_ids_in_map(head, self.ticket.request_id(), self.ticket.has_malformed_trace());
+        write_ids_in_map(head, self.ticket.noted().request_id(), self.ticket.noted().has_malformed_trace);
         if self.needs_whole_page(head) {
             remove_conditions(head);
         }
@@ -51,13 +50,13 @@ impl Forward<'_> {
     fn needs_whole_page(&self, head: &impl Head) -> bool {
         let judgement = self.ticket.judgement();
         has_condition(head)
-            && judgement.is_some_and(|judgement| judgement.needs_whole_page(self.ticket.host(), self.ticket.now()))
+            && judgement
+                .is_some_and(|judgement| judgement.needs_whole_page(self.ticket.host(), self.ticket.noted().now()))
     }
 
     /// Adds what crawlgate says about a response of the origin, whose status is no informational one.
     pub fn write_response(&self, head: &mut impl Head, status: StatusCode) {
-        let judged = self.ticket.judged();
-        write_response(head, &ForwardedResponse { status, hsts: self.connection.hsts, judged });
+        write_response(head, status, self.connection.hsts, self.ticket.judged());
     }
 
     /// The answer in place of an origin that gave none: 408, 413, 502, 504; 503 without [space](Ticket::lacks_space).
@@ -65,24 +64,7 @@ impl Forward<'_> {
         self.connection.with_hsts(failure(status, &self.unanswered_as(asked)))
     }
 
-    fn unanswered_as<'a>(&'a self, asked: &'a Asked<'a>) -> Unanswered<'a> {
-        Unanswered { asked, judged: self.ticket.judged(), request_id: self.ticket.request_id() }
-    }
-
-    /// When the client of a request without a place is to come back.
-    #[cfg(feature = "proxy")]
-    pub(super) fn retry_after(&self) -> Option<u32> {
-        self.ticket.turned_away().map(|turned_away| turned_away.retry_after)
-    }
-
-    /// The answer where no server has a place.
-    #[cfg(feature = "proxy")]
-    pub(super) fn is_full(&self, retry_after: u32, asked: &Asked<'_>) -> Answer {
-        self.connection.with_hsts(crate::answers::full(retry_after, &self.unanswered_as(asked)))
-    }
-
-    /// The answer where no origin is for the host.
-    pub fn has_no_origin(&self, asked: &Asked<'_>) -> Answer {
-        self.connection.with_hsts(no_origin(self.ticket.host(), &self.unanswered_as(asked)))
+    pub(super) fn unanswered_as<'a>(&'a self, asked: &'a Asked<'a>) -> Unanswered<'a> {
+        Unanswered { asked, judged: self.ticket.judged(), request_id: self.ticket.noted().request_id() }
     }
 }

@@ -2,26 +2,16 @@
 //! [`Ticket`](super::Ticket).
 
 use super::mistake::Mistake;
-use crate::heads::SignatureFields;
+use crate::answers::Asked;
+use crate::forwarding::is_forwarding_field;
+use crate::heads::{SignatureFields, is_license_token};
 use crate::settings::Limits;
 use http::{HeaderMap, Method};
 use std::borrow::Cow;
 
 /// A head as the sequence reads it.
 pub trait RequestHead {
-    /// The method.
-    fn method(&self) -> &[u8];
-
-    /// The target as it came, in origin form or absolute form.
-    fn target(&self) -> &[u8];
-
-    /// The host that is asked for, with its port if it has one. Empty where an HTTP/1.0 request has none.
-    fn host(&self) -> &[u8];
-
-    /// The client's version of HTTP: `1.0`, `1.1`, `2`.
-    fn http(&self) -> &'static str;
-
-    /// The fields that judging and recording read.
+    /// What judging and recording read.
     fn fields(&self) -> HeadFields<'_>;
 
     /// The lines of X-Forwarded-For.
@@ -32,7 +22,7 @@ pub trait RequestHead {
 
     /// The method that an answer is framed for.
     fn answer_method(&self) -> Method {
-        Method::from_bytes(self.method()).unwrap_or_default()
+        Method::from_bytes(self.fields().method).unwrap_or_default()
     }
 
     /// What makes the head one that two readers could understand differently. A door whose reader refuses such heads has
@@ -40,17 +30,30 @@ pub trait RequestHead {
     fn mistake(&self, _limits: &Limits) -> Option<Mistake> {
         None
     }
+
+    /// Makes an answer for what shapes it.
+    fn asked<T>(&self, answer: impl FnOnce(&Asked<'_>) -> T) -> T {
+        answer(&Asked { method: &self.answer_method(), headers: &self.answer_fields() })
+    }
 }
 
-/// Fields of a head. Of several lines of a field the first counts.
-#[derive(Clone, Copy, Debug, Default)]
+/// The parts of a head. Of several lines of a field the first counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeadFields<'a> {
+    /// The method.
+    pub method: &'a [u8],
+    /// The target as it came, in origin form or absolute form.
+    pub target: &'a [u8],
+    /// The host that is asked for, with its port if it has one. Empty where an HTTP/1.0 request has none.
+    pub host: &'a [u8],
+    /// The client's version of HTTP: `1.0`, `1.1`, `2`.
+    pub http: &'static str,
     /// User-Agent.
     pub user_agent: Option<&'a [u8]>,
     /// Referer.
     pub referer: Option<&'a [u8]>,
-    /// The signature, if there is one.
-    pub signature: Option<SignatureFields<'a>>,
+    /// The signature; its fields are empty where there is none.
+    pub signature: SignatureFields<'a>,
     /// Whether the request carries a licence token.
     pub has_license_token: bool,
     /// Whether a field says that the peer speaks for another client.
@@ -62,8 +65,26 @@ pub struct HeadFields<'a> {
 }
 
 impl<'a> HeadFields<'a> {
-    /// Notes a line of `traceparent`.
-    pub fn note_traceparent(&mut self, value: &'a [u8]) {
-        self.traceparent = Some(if self.traceparent.is_some() { b"" } else { value });
+    /// Notes a line, if it is one of a field that is read. The host is not noted.
+    pub fn note(&mut self, name: &str, value: &'a [u8]) {
+        let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
+        match name.len() {
+            7 if is("referer") => self.referer = self.referer.or(Some(value)),
+            9 if is("signature") => first(&mut self.signature.signature, value),
+            10 if is("user-agent") => self.user_agent = self.user_agent.or(Some(value)),
+            11 if is("traceparent") => self.traceparent = Some(if self.traceparent.is_some() { b"" } else { value }),
+            12 if is("x-request-id") => self.request_id = self.request_id.or(Some(value)),
+            13 if is("authorization") => self.has_license_token |= is_license_token(value),
+            15 if is("signature-input") => first(&mut self.signature.input, value),
+            15 if is("signature-agent") => first(&mut self.signature.agent, value),
+            _ => self.names_another_client |= is_forwarding_field(name),
+        }
+    }
+}
+
+/// Keeps the first line of a field, if it is text.
+fn first<'a>(field: &mut &'a str, value: &'a [u8]) {
+    if field.is_empty() {
+        *field = std::str::from_utf8(value).unwrap_or_default();
     }
 }

@@ -4,8 +4,7 @@
 use super::head::{HeadFields, RequestHead};
 use super::mistake::Mistake;
 use super::strict::{Seen, check};
-use crate::forwarding::is_forwarding_field;
-use crate::heads::{self, is_host};
+use crate::heads::is_host;
 use crate::settings::Limits;
 use http::{HeaderMap, HeaderValue, Method, header};
 use std::borrow::Cow;
@@ -13,16 +12,13 @@ use std::borrow::Cow;
 /// A head with its fields in a map.
 #[derive(Clone, Copy)]
 pub struct MappedRequest<'a> {
-    method: &'a [u8],
+    fields: HeadFields<'a>,
     /// The method of the message itself, where that is another one.
     framed_by: &'a Method,
-    target: &'a [u8],
-    host: &'a [u8],
     authority: Option<&'a str>,
-    http: &'static str,
     headers: &'a HeaderMap,
-    fields: HeadFields<'a>,
     has_several_hosts: bool,
+    has_other_scheme: bool,
     /// Whether the server before the door has checked everything but the host.
     is_checked: bool,
 }
@@ -36,60 +32,61 @@ impl<'a> MappedRequest<'a> {
         authority: Option<&'a str>,
         headers: &'a HeaderMap,
     ) -> MappedRequest<'a> {
-        let mut request = MappedRequest {
-            method: method.as_str().as_bytes(),
-            framed_by: method,
-            target,
-            host: b"",
-            authority,
-            http: "2",
-            headers,
-            fields: HeadFields::default(),
-            has_several_hosts: false,
-            is_checked: false,
-        };
-        let (mut host, mut is_signed, mut has_authorization) = (None, false, false);
-        let fields = &mut request.fields;
+        let mut fields = HeadFields { method: method.as_str().as_bytes(), target, http: "2", ..HeadFields::default() };
+        let (mut host, mut has_several_hosts) = (None, false);
         for (name, value) in headers {
-            let octets = || Some(value.as_bytes());
             match name.as_str() {
-                "host" if host.is_some() => request.has_several_hosts = true,
+                "host" if host.is_some() => has_several_hosts = true,
                 "host" => host = Some(value.as_bytes().trim_ascii()),
-                "user-agent" => fields.user_agent = fields.user_agent.or_else(octets),
-                "referer" => fields.referer = fields.referer.or_else(octets),
-                "authorization" => has_authorization = true,
-                "signature-input" => is_signed = true,
-                "x-request-id" => fields.request_id = fields.request_id.or_else(octets),
-                "traceparent" => fields.note_traceparent(value.as_bytes()),
-                name => fields.names_another_client |= is_forwarding_field(name),
+                name => fields.note(name, value.as_bytes()),
             }
         }
-        fields.has_license_token = has_authorization && heads::has_license_token(headers);
-        fields.signature = if is_signed { heads::signature(headers) } else { None };
-        request.host = host.unwrap_or_else(|| request.authority.unwrap_or_default().as_bytes());
-        request
+        fields.host = host.unwrap_or_else(|| authority.unwrap_or_default().as_bytes());
+        MappedRequest {
+            fields,
+            framed_by: method,
+            authority,
+            headers,
+            has_several_hosts,
+            has_other_scheme: false,
+            is_checked: false,
+        }
     }
 
     /// The same over this version of HTTP, from a server that has checked all but the host.
     pub fn checked(self, http: &'static str) -> MappedRequest<'a> {
-        MappedRequest { http, is_checked: true, ..self }
+        MappedRequest { fields: HeadFields { http, ..self.fields }, is_checked: true, ..self }
+    }
+
+    /// The same with this `:scheme`.
+    #[cfg(feature = "proxy")]
+    pub fn with_scheme(self, scheme: &str) -> MappedRequest<'a> {
+        let is_http = ["http", "https"].iter().any(|own| scheme.eq_ignore_ascii_case(own));
+        MappedRequest { has_other_scheme: !is_http, ..self }
     }
 
     /// A question about another request than the one that asks it.
     pub fn about(self, method: &'a [u8], target: &'a [u8], host: &'a [u8]) -> MappedRequest<'a> {
         // The proxy has read that request, and named its client.
-        let fields = HeadFields { names_another_client: false, ..self.fields };
-        MappedRequest { method, target, host, authority: None, fields, ..self }
+        let fields = HeadFields { method, target, host, names_another_client: false, ..self.fields };
+        MappedRequest { fields, authority: None, ..self }
     }
 
     fn is_odd(&self, limits: &Limits) -> Result<(), Mistake> {
         if self.has_several_hosts {
             return Err(Mistake::BadHost);
         }
-        if self.is_checked {
-            return if self.host.is_empty() || is_host(self.host) { Ok(()) } else { Err(Mistake::BadHost) };
+        if self.has_other_scheme {
+            return Err(Mistake::Target);
         }
-        let mut seen = Seen::new(self.method, self.target, false);
+        if self.is_checked {
+            return if self.fields.host.is_empty() || is_host(self.fields.host) {
+                Ok(())
+            } else {
+                Err(Mistake::BadHost)
+            };
+        }
+        let mut seen = Seen::new(self.fields.method, self.fields.target, false);
         seen.authority = self.authority.map(str::as_bytes);
         let mut has_cookies = false;
         for (name, value) in self.headers {
@@ -105,22 +102,6 @@ impl<'a> MappedRequest<'a> {
 }
 
 impl RequestHead for MappedRequest<'_> {
-    fn method(&self) -> &[u8] {
-        self.method
-    }
-
-    fn target(&self) -> &[u8] {
-        self.target
-    }
-
-    fn host(&self) -> &[u8] {
-        self.host
-    }
-
-    fn http(&self) -> &'static str {
-        self.http
-    }
-
     fn fields(&self) -> HeadFields<'_> {
         self.fields
     }

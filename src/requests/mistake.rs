@@ -1,9 +1,11 @@
 //! [`Mistake`]: why a head is refused. Each has a word for metrics and a [`Rejection`], which is its answer.
 
 use crate::answers::Rejection;
+use strum::IntoStaticStr;
 
 /// What is wrong with the head of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum Mistake {
     /// A line ends without a carriage return.
@@ -42,26 +44,7 @@ pub enum Mistake {
 impl Mistake {
     /// Its word in metrics and logs.
     pub fn name(self) -> &'static str {
-        match self {
-            Mistake::BareLineFeed => "bare_line_feed",
-            Mistake::FoldedLine => "folded_line",
-            Mistake::RequestLine => "request_line",
-            Mistake::Version => "version",
-            Mistake::Field => "field",
-            Mistake::TooManyFields => "too_many_fields",
-            Mistake::HeadersTooLarge => "headers_too_large",
-            Mistake::TargetTooLong => "target_too_long",
-            Mistake::NoHost => "no_host",
-            Mistake::BadHost => "bad_host",
-            Mistake::UserAgent => "user_agent",
-            Mistake::OtherHost => "other_host",
-            Mistake::Target => "target",
-            Mistake::ContentLength => "content_length",
-            Mistake::BodyTooLarge => "body_too_large",
-            Mistake::TransferEncoding => "transfer_encoding",
-            Mistake::Method => "method",
-            Mistake::HeadTimeout => "head_timeout",
-        }
+        self.into()
     }
 
     /// The answer to it.

@@ -1,7 +1,7 @@
-//! The one sequence of a request that all doors share. [`Requests::receive`] does everything before the origin: it refuses
-//! what is no proper head, answers challenges, leads to https, has the request judged, and makes the answer. A request
-//! that passes is forwarded by its door, with what [`Forward`] writes on the way there and back. [`Ticket::finish`]
-//! records what was sent. Must not know connections, nor how octets are read or written.
+//! The one sequence of a request that all doors share. [`Requests::receive`] does everything before the origin: it
+//! refuses what is no proper head, answers challenges, leads to https, has the request judged, and makes the answer. A
+//! request that passes is forwarded by its door, with what [`Forward`] writes on the way there and back.
+//! [`Ticket::finish`] records what was sent.
 //!
 //! A [`Ticket`] is made once for a request and finished once. It is open until then; one that is dropped open is recorded
 //! as a request whose client left.
@@ -27,15 +27,12 @@ mod request_id;
 mod respond;
 mod sent;
 mod sequence;
-mod shared;
 mod strict;
 mod ticket;
 mod unread;
 mod upload;
-#[cfg(feature = "proxy")]
-mod wanted;
 
-pub use admission::{Admission, Admitted, Full};
+pub use admission::{Admission, Full};
 pub use buffer_space::SMALL_BODY;
 pub use challenges::{Challenges, OwnFiles};
 pub use client::ClientConnection;
@@ -50,7 +47,6 @@ pub use sent::{EndedBy, Sent};
 pub use sequence::{IsEncrypted, Next, RequestSettings, Requests};
 pub use strict::{Framing, Seen, check};
 pub use ticket::Ticket;
-pub use upload::UploadError;
 
 #[cfg(test)]
 mod tests;

@@ -5,11 +5,11 @@ use super::connection::{Arrival, Connection};
 use super::head::{HeadFields, RequestHead};
 use super::request_id::request_id;
 use crate::forwarding::{client_address, is_trusted};
-use crate::heads::{SignatureFields, is_request_id, trace_id};
+use crate::heads::{is_request_id, trace_id};
 use crate::judge::RequestFacts;
+use crate::reuse::Reuse;
 use crate::time::Timestamp;
 use ipnet::IpNet;
-use std::cell::RefCell;
 use std::net::IpAddr;
 
 /// Buffers that a thread keeps.
@@ -18,7 +18,7 @@ const MOST_KEPT: usize = 256;
 const LARGEST_KEPT: usize = 4 * 1024;
 
 thread_local! {
-    static KEPT: RefCell<Vec<Vec<u8>>> = RefCell::default();
+    static KEPT: Reuse<Vec<u8>> = const { Reuse::new(MOST_KEPT) };
 }
 
 /// A request as it is judged and recorded.
@@ -29,7 +29,8 @@ pub(super) struct Noted {
     ends: [usize; 7],
     has_user_agent: bool,
     has_referer: bool,
-    has_malformed_trace: bool,
+    /// Whether it names its trace in a way that cannot be read.
+    pub has_malformed_trace: bool,
     pub http: &'static str,
     pub arrival: Arrival,
     /// The address of the client, behind trusted proxies.
@@ -38,19 +39,6 @@ pub(super) struct Noted {
     is_proxy: bool,
     /// Whether the address may prove an impostor.
     address_may_accuse: bool,
-}
-
-/// What a request shows once, while its head is there.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Shown<'a> {
-    pub signature: Option<SignatureFields<'a>>,
-    pub has_license_token: bool,
-}
-
-impl<'a> Shown<'a> {
-    pub fn of(fields: &HeadFields<'a>) -> Shown<'a> {
-        Shown { signature: fields.signature, has_license_token: fields.has_license_token }
-    }
 }
 
 impl Noted {
@@ -73,16 +61,16 @@ impl Noted {
         };
         let trace = fields.traceparent.map(|traceparent| trace_id(traceparent).unwrap_or_default());
         let words = [
-            head.method(),
-            head.host(),
-            head.target(),
+            fields.method,
+            fields.host,
+            fields.target,
             fields.user_agent.unwrap_or_default(),
             fields.referer.unwrap_or_default(),
             id,
             trace.unwrap_or_default(),
         ];
         let client = peer.address.map(|peer| client_address(peer, head.forwarded_for(), trusted));
-        let mut octets = KEPT.with_borrow_mut(Vec::pop).unwrap_or_default();
+        let mut octets = Reuse::take(&KEPT).unwrap_or_default();
         let mut ends = [0; 7];
         for (end, word) in ends.iter_mut().zip(words) {
             octets.extend_from_slice(word);
@@ -94,7 +82,7 @@ impl Noted {
             has_user_agent: fields.user_agent.is_some(),
             has_referer: fields.referer.is_some(),
             has_malformed_trace: trace.is_some_and(<[u8]>::is_empty),
-            http: head.http(),
+            http: fields.http,
             arrival,
             client,
             is_proxy: peer.is_trusted && client.is_some_and(|client| is_trusted(client, trusted)),
@@ -133,11 +121,6 @@ impl Noted {
         Some(self.word(6)).filter(|trace| !trace.is_empty())
     }
 
-    /// Whether it names its trace in a way that cannot be read.
-    pub fn has_malformed_trace(&self) -> bool {
-        self.has_malformed_trace
-    }
-
     /// Notes the validator that the request came with.
     pub fn note_validator(&mut self, validator: &[u8]) {
         self.octets.truncate(self.ends[6]);
@@ -158,8 +141,15 @@ impl Noted {
         Timestamp::from(self.arrival.arrived)
     }
 
-    /// The request as the judge is told of it.
-    pub fn facts<'a>(&'a self, shown: Shown<'a>) -> RequestFacts<'a> {
+    /// The request as the judge is told of it, with what its head shows once.
+    pub fn facts_with<'a>(&'a self, fields: &HeadFields<'a>) -> RequestFacts<'a> {
+        let mut facts = self.facts();
+        (facts.signature, facts.has_license_token) = (fields.signature.if_present(), fields.has_license_token);
+        facts
+    }
+
+    /// The same when the head is gone.
+    pub fn facts(&self) -> RequestFacts<'_> {
         RequestFacts {
             host: self.host(),
             target: self.target(),
@@ -167,8 +157,8 @@ impl Noted {
             user_agent: self.has_user_agent.then(|| self.word(3)),
             client: self.client,
             address_may_accuse: self.address_may_accuse,
-            signature: shown.signature,
-            has_license_token: shown.has_license_token,
+            signature: None,
+            has_license_token: false,
             arrived: self.arrival.arrived,
             lived: self.arrival.lived,
         }
@@ -177,18 +167,6 @@ impl Noted {
 
 impl Drop for Noted {
     fn drop(&mut self) {
-        if self.octets.capacity() > LARGEST_KEPT {
-            return;
-        }
-        let mut octets = std::mem::take(&mut self.octets);
-        octets.clear();
-        // The thread may be ending, or keep enough.
-        let _ = KEPT.try_with(|kept| {
-            if let Ok(mut kept) = kept.try_borrow_mut()
-                && kept.len() < MOST_KEPT
-            {
-                kept.push(octets);
-            }
-        });
+        Reuse::give_buffer(&KEPT, std::mem::take(&mut self.octets), LARGEST_KEPT);
     }
 }

@@ -1,7 +1,8 @@
-//! [`Respond`]: a door that answers every request by itself, behind any listener. A listener hands over what it has read,
-//! and says afterwards whether the answer was written. Must not know connections.
+//! [`Respond`]: a service that answers every request by itself, behind any listener. The listener hands over what it has
+//! read ([`Received`]), and records what it sends of the answer ([`Responded`]).
 
 use super::connection::Arrival;
+use super::sent::EndedBy;
 use super::ticket::Ticket;
 use crate::answers::Answer;
 use http::{HeaderMap, Method};
@@ -32,13 +33,19 @@ pub struct Responded {
     pub answer: Answer,
     /// The request that it is about, if it is to be recorded.
     pub ticket: Option<Ticket>,
+    /// For an answer to a proxy: the status that its client gets, and how far crawlgate knows what becomes of it. Recorded
+    /// when all of the answer was written.
+    pub recorded: Option<(u16, EndedBy)>,
+}
+
+impl From<(Ticket, Answer)> for Responded {
+    fn from((ticket, answer): (Ticket, Answer)) -> Responded {
+        Responded { answer, ticket: Some(ticket), recorded: None }
+    }
 }
 
 /// Answers every request by itself.
 pub trait Respond: Send + Sync + 'static {
     /// The answer to a request.
     fn respond(&self, request: &Received<'_>) -> Responded;
-
-    /// Takes note that the answer was written, or was not.
-    fn written(&self, responded: Responded, is_whole: bool);
 }

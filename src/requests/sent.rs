@@ -12,26 +12,26 @@ pub struct Sent<'a> {
     /// Octets of the body that were sent.
     pub octets: u64,
     /// How it ended.
-    pub ended_by: EndedBy<'a>,
+    pub ended_by: EndedBy,
 }
 
 /// How a response ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EndedBy<'a> {
+pub enum EndedBy {
     /// All of it was written. A robots.txt that ended so counts as cached by the crawler from then on.
     Complete,
     /// The client left, or took too long; with the door's word for it, if it has one.
     #[default]
     Client,
     /// An error ended it, with the door's word for it.
-    Error(&'a str),
+    Error(&'static str),
     /// Another server sends it, and the door cannot know what becomes of it.
     Unknown,
 }
 
-impl<'a> Sent<'a> {
+impl Sent<'_> {
     /// The word of the access log for what ended the request early.
-    pub(super) fn error(&self) -> Option<&'a str> {
+    pub(super) fn error(&self) -> Option<&'static str> {
         match self.ended_by {
             EndedBy::Error(word) => Some(word),
             EndedBy::Client if self.status == 0 => Some("no_response"),

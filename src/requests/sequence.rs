@@ -3,13 +3,12 @@
 use super::buffer_space::BufferSpace;
 use super::challenges::Challenges;
 use super::connection::{Arrival, Connection};
-use super::head::RequestHead;
+use super::head::{HeadFields, RequestHead};
 use super::mistake::Mistake;
-use super::noted::{Noted, Shown};
-use super::shared::Shared;
-use super::ticket::{Found, Ticket};
+use super::noted::Noted;
+use super::ticket::{Found, Shared, Ticket};
 use super::unread::UnreadHead;
-use crate::answers::{Answer, Answers, Asked, Rejection, Ruling, challenge, redirect, rejection};
+use crate::answers::{Answer, Answers, Rejection, Ruling, challenge, redirect, rejection};
 use crate::clock::Clock;
 use crate::judge::{Judge, Judgement, Recorder};
 use crate::settings::Limits;
@@ -58,7 +57,7 @@ impl Requests {
     /// Requests that are judged and recorded by these.
     pub fn new(judge: Arc<Judge>, recorder: Arc<Recorder>, clock: Clock, settings: RequestSettings) -> Arc<Requests> {
         let space = BufferSpace::new(&settings.limits, recorder.metrics().clone());
-        let shared = Arc::new(Shared { judge, recorder, clock, space, upload: (&settings.limits).into() });
+        let shared = Arc::new(Shared { judge, recorder, clock, space, limits: settings.limits });
         Arc::new(Requests { shared, answers: Arc::default(), settings })
     }
 
@@ -96,22 +95,19 @@ impl Requests {
         mistake: Mistake,
         connection: &Connection<'_>,
     ) -> (Ticket, Answer) {
-        let asked = Asked { method: &head.answer_method(), headers: &head.answer_fields() };
-        let noted = Noted::of(head, &head.fields(), connection, &self.settings.trusted_proxies, self.arrival());
-        let answer = connection.with_hsts(self.rejection(mistake, &asked, &noted));
+        let (_, noted) = self.note(head, connection, self.arrival());
+        let answer = connection.with_hsts(self.rejection(mistake, head, &noted));
         (Ticket::new(self.shared.clone(), noted, Found::Refused(mistake), connection), answer)
     }
 
     /// Does everything before the origin. The request counts: it is judged once.
     pub fn receive<H: RequestHead>(&self, head: &H, connection: &Connection<'_>, arrival: Arrival) -> (Ticket, Next) {
-        let fields = head.fields();
-        let noted = Noted::of(head, &fields, connection, &self.settings.trusted_proxies, arrival);
-        let (found, answer) = self.find(head, &noted, Shown::of(&fields), connection);
+        let (fields, noted) = self.note(head, connection, arrival);
+        let (found, answer) = self.find(head, &noted, &fields, connection);
         let mut ticket = Ticket::new(self.shared.clone(), noted, found, connection);
         match answer {
             Some(answer) => {
-                ticket.is_answered_here();
-                ticket.note_validator(head);
+                ticket.note_answer(head);
                 (ticket, Next::Answer(connection.with_hsts(answer)))
             }
             None => (ticket, Next::Forward),
@@ -126,9 +122,8 @@ impl Requests {
         connection: &Connection<'_>,
         arrival: Arrival,
     ) -> (Option<Answer>, Option<Action>) {
-        let fields = head.fields();
-        let noted = Noted::of(head, &fields, connection, &self.settings.trusted_proxies, arrival);
-        let judgement = self.shared.judge.look(&noted.facts(Shown::of(&fields)));
+        let (fields, noted) = self.note(head, connection, arrival);
+        let judgement = self.shared.judge.look(&noted.facts_with(&fields));
         let action = judgement.judged().map(|judged| judged.decision.action);
         (self.answer(&judgement, head, noted.now()), action)
     }
@@ -140,49 +135,56 @@ impl Requests {
         connection: &Connection<'_>,
         response: &ResponseFacts<'_>,
     ) -> Explanation {
+        let (fields, noted) = self.note(head, connection, self.arrival());
+        self.shared.judge.explain(&noted.facts_with(&fields), response)
+    }
+
+    fn note<'h>(
+        &self,
+        head: &'h impl RequestHead,
+        connection: &Connection<'_>,
+        arrival: Arrival,
+    ) -> (HeadFields<'h>, Noted) {
         let fields = head.fields();
-        let noted = Noted::of(head, &fields, connection, &self.settings.trusted_proxies, self.arrival());
-        self.shared.judge.explain(&noted.facts(Shown::of(&fields)), response)
+        let noted = Noted::of(head, &fields, connection, &self.settings.trusted_proxies, arrival);
+        (fields, noted)
     }
 
     fn find<H: RequestHead>(
         &self,
         head: &H,
         noted: &Noted,
-        shown: Shown<'_>,
+        fields: &HeadFields<'_>,
         connection: &Connection<'_>,
     ) -> (Found, Option<Answer>) {
         if let Some(mistake) = head.mistake(&self.settings.limits) {
-            let asked = Asked { method: &head.answer_method(), headers: &head.answer_fields() };
-            return (Found::Refused(mistake), Some(self.rejection(mistake, &asked, noted)));
+            return (Found::Refused(mistake), Some(self.rejection(mistake, head, noted)));
         }
         let (method, host, target) = (noted.method(), noted.host(), noted.target());
         if let Some(file) = self.settings.challenges.file(method, target) {
-            let asked = Asked { method: &head.answer_method(), headers: &head.answer_fields() };
-            return (Found::Challenged, Some(challenge(file, &asked)));
+            return (Found::Answered("challenge"), Some(head.asked(|asked| challenge(file, asked))));
         }
         let redirect_to = connection.redirect.filter(|_| self.settings.is_encrypted.as_ref().is_none_or(|is| is(host)));
-        if let Some(location) = redirect_to.and_then(|to| to.location(method, host, target)) {
-            let asked = Asked { method: &head.answer_method(), headers: &head.answer_fields() };
-            if let Some(answer) = redirect(&location, &asked) {
-                return (Found::Redirected, Some(answer));
-            }
+        if let Some(location) = redirect_to.and_then(|to| to.location(method, host, target))
+            && let Some(answer) = head.asked(|asked| redirect(&location, asked))
+        {
+            return (Found::Answered("redirect"), Some(answer));
         }
-        let judgement = self.shared.recorder.timed(|| self.shared.judge.judge(&noted.facts(shown)));
+        let judgement = self.shared.recorder.timed(|| self.shared.judge.judge(&noted.facts_with(fields)));
         let answer = self.answer(&judgement, head, noted.now());
         (Found::Judged(judgement), answer)
     }
 
-    fn rejection(&self, mistake: Mistake, asked: &Asked<'_>, noted: &Noted) -> Answer {
+    fn rejection(&self, mistake: Mistake, head: &impl RequestHead, noted: &Noted) -> Answer {
         self.shared.recorder.metrics().request_rejected(mistake.name());
         let reason = if self.settings.is_for_proxies { Rejection::Unreadable } else { mistake.rejection() };
-        rejection(reason, asked).named(noted.request_id())
+        head.asked(|asked| rejection(reason, asked)).named(noted.request_id())
     }
 
     /// The answer that a judgement asks for; `None` where the request passes.
     fn answer(&self, judgement: &Judgement, head: &impl RequestHead, now: Timestamp) -> Option<Answer> {
         let judged = judgement.judged().filter(|judged| judged.decision.action != Action::Pass)?;
         let ruling = Ruling::new(judged, self.shared.judge.registry(), now);
-        self.answers.answer(&ruling, &Asked { method: &head.answer_method(), headers: &head.answer_fields() })
+        head.asked(|asked| self.answers.answer(&ruling, asked))
     }
 }

@@ -1,6 +1,6 @@
-//! [`check`]: what makes a head a proper one, whoever has read it. What two readers could understand differently is
-//! refused, because the origin behind crawlgate is the second reader. A reader of octets notes each field in [`Seen`] as it
-//! goes; every other door notes those of its map.
+//! [`check`]: what makes a head a proper one, however it was read. What two readers could understand differently is refused,
+//! because the origin behind crawlgate is the second reader. A reader of octets notes each field in [`Seen`] as it goes;
+//! every other door notes those of its map.
 
 use super::mistake::Mistake;
 use crate::heads::is_host;

@@ -1,21 +1,34 @@
 //! [`Ticket`]: one request, from its arrival to the record of what was sent. Its states are open and finished; a ticket that
 //! is dropped open is recorded as a request whose client left.
 
-use super::buffer_space::{Held, NoSpace};
+#[cfg(feature = "proxy")]
+mod wanted;
+
+use super::buffer_space::{BufferSpace, Held, NoSpace};
 use super::connection::{Arrival, Connection};
 use super::head::RequestHead;
 use super::mistake::Mistake;
-use super::noted::{Noted, Shown};
+use super::noted::Noted;
 use super::sent::{EndedBy, Sent};
-use super::shared::Shared;
 use super::upload::{Upload, UploadError};
+use crate::clock::Clock;
 use crate::forwarding::Head;
-use crate::judge::{Judgement, Outcome, Unjudged};
+use crate::judge::{Judge, Judgement, Outcome, Recorder};
 use crate::policy::SiteEntry;
-use crate::time::Timestamp;
+use crate::settings::Limits;
 use crate::verdict::Decision;
 use smallvec::SmallVec;
 use std::sync::Arc;
+
+/// What all requests of one crawlgate share.
+pub(super) struct Shared {
+    pub judge: Arc<Judge>,
+    pub recorder: Arc<Recorder>,
+    pub clock: Clock,
+    pub space: BufferSpace,
+    /// Bounds on bodies.
+    pub limits: Limits,
+}
 
 /// What was found of a request.
 pub(super) enum Found {
@@ -23,10 +36,9 @@ pub(super) enum Found {
     Judged(Judgement),
     /// It is no proper request.
     Refused(Mistake),
-    /// An authority asks for the proof that a host is the operator's.
-    Challenged,
-    /// The listener leads it to https.
-    Redirected,
+    /// It was answered before it was judged, with the word of logs for that: `challenge` of an authority that asks for the
+    /// proof that a host is the operator's, `redirect` to https.
+    Answered(&'static str),
 }
 
 /// One request. What it owns is in a box: a ticket goes from hand to hand, and moving half a kilobyte each time costs more
@@ -52,17 +64,17 @@ struct Open {
 
 /// No server of the origin had a place for the request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TurnedAway {
+struct TurnedAway {
     /// A fixed word.
-    pub reason: &'static str,
+    reason: &'static str,
     /// When the client is to come back, in seconds.
     #[cfg_attr(not(feature = "proxy"), expect(dead_code, reason = "only doors with an origin of their own answer so"))]
-    pub retry_after: u32,
+    retry_after: u32,
 }
 
 impl Ticket {
     pub(super) fn new(shared: Arc<Shared>, noted: Noted, found: Found, connection: &Connection<'_>) -> Ticket {
-        shared.recorder.metrics().in_flight(1);
+        shared.recorder.metrics().in_flight.inc();
         let tls = connection.tls;
         Ticket(Box::new(Open {
             shared,
@@ -78,12 +90,10 @@ impl Ticket {
         }))
     }
 
-    pub(super) fn is_answered_here(&mut self) {
+    /// Notes that the answer is crawlgate's own; and the validator that a request for robots.txt came with, where evidence is
+    /// kept.
+    pub(super) fn note_answer(&mut self, head: &impl RequestHead) {
         self.0.is_answered = true;
-    }
-
-    /// Notes the validator that a request for robots.txt came with, where evidence is kept.
-    pub(super) fn note_validator(&mut self, head: &impl RequestHead) {
         let is_robots_txt = self.judged().is_some_and(|(decision, _)| decision.robots_txt);
         if is_robots_txt && self.0.shared.recorder.keeps_evidence() {
             let fields = head.answer_fields();
@@ -113,13 +123,8 @@ impl Ticket {
         self.0.noted.target()
     }
 
-    /// Its id.
-    pub(super) fn request_id(&self) -> &[u8] {
-        self.0.noted.request_id()
-    }
-
-    pub(super) fn has_malformed_trace(&self) -> bool {
-        self.0.noted.has_malformed_trace()
+    pub(super) fn noted(&self) -> &Noted {
+        &self.0.noted
     }
 
     /// Whether it was refused for its head.
@@ -131,6 +136,12 @@ impl Ticket {
     pub fn judged(&self) -> Option<(&Decision, &SiteEntry)> {
         let judged = self.judgement()?.judged()?;
         Some((&judged.decision, judged.entry()))
+    }
+
+    /// Whether the site changes pages on their way.
+    #[cfg(feature = "proxy")]
+    pub fn may_rewrite_pages(&self) -> bool {
+        self.judged().is_some_and(|(_, entry)| entry.site.html.is_some())
     }
 
     /// Holds space in buffers for the request until it is recorded.
@@ -155,42 +166,12 @@ impl Ticket {
         self.0.lacks_space
     }
 
-    /// The client that has a share of what all clients have.
-    #[cfg(feature = "proxy")]
-    pub(super) fn sharer(&self) -> Option<std::net::IpAddr> {
-        self.0.noted.sharer()
-    }
-
-    /// Known crawlers.
-    #[cfg(feature = "proxy")]
-    pub(super) fn registry(&self) -> &'static crate::crawlers::Registry {
-        self.0.shared.judge.registry()
-    }
-
-    /// Takes back that the request counts against the crawl rate, and says how many seconds after it the next one may
-    /// come.
-    #[cfg(feature = "proxy")]
-    pub(super) fn take_back(&self) -> u32 {
-        let judged = self.judgement().and_then(Judgement::judged);
-        judged.map_or(0, |judged| self.0.shared.judge.take_back(&self.0.noted.facts(Shown::default()), judged))
-    }
-
-    #[cfg(feature = "proxy")]
-    pub(super) fn turn_away(&mut self, turned_away: TurnedAway) {
-        self.0.turned_away = Some(Box::new(turned_away));
-    }
-
-    #[cfg(feature = "proxy")]
-    pub(super) fn turned_away(&self) -> Option<&TurnedAway> {
-        self.0.turned_away.as_deref()
-    }
-
     /// Counts octets of its body.
     ///
     /// # Errors
     /// The body is too large or too slow. The answer is [`Forward::fail`](super::Forward::fail) with its status.
     pub fn count_upload(&mut self, octets: usize) -> Result<(), UploadError> {
-        let counted = self.0.upload.count(octets, self.0.noted.arrival.started, &self.0.shared.upload);
+        let counted = self.0.upload.count(octets, self.0.noted.arrival.started, &self.0.shared.limits);
         counted.inspect_err(|error| self.0.shared.recorder.metrics().request_rejected(error.name()))
     }
 
@@ -217,12 +198,8 @@ impl Ticket {
     pub(super) fn judgement(&self) -> Option<&Judgement> {
         match &self.0.found {
             Found::Judged(judgement) => Some(judgement),
-            Found::Refused(_) | Found::Challenged | Found::Redirected => None,
+            Found::Refused(_) | Found::Answered(_) => None,
         }
-    }
-
-    pub(super) fn now(&self) -> Timestamp {
-        self.0.noted.now()
     }
 }
 
@@ -233,8 +210,8 @@ impl Open {
             return;
         }
         let Shared { judge, recorder, clock, .. } = &*self.shared;
-        recorder.metrics().in_flight(-1);
-        let facts = self.noted.facts(Shown::default());
+        recorder.metrics().in_flight.dec();
+        let facts = self.noted.facts();
         let outcome = Outcome {
             status: sent.status,
             x_robots_tag: &sent.tags,
@@ -249,25 +226,26 @@ impl Open {
             trace_id: self.noted.trace_id(),
             error: match &self.found {
                 Found::Refused(mistake) => Some(mistake.name()),
-                Found::Judged(_) | Found::Challenged | Found::Redirected if self.lacks_space => Some("buffers"),
-                Found::Judged(_) | Found::Challenged | Found::Redirected => {
-                    self.turned_away.as_ref().map(|turned_away| turned_away.reason).or(sent.error())
+                _ if self.lacks_space => Some("buffers"),
+                _ => {
+                    let turned_away = self.turned_away.as_ref().map(|turned_away| turned_away.reason);
+                    let upload = self.upload.error().map(UploadError::name);
+                    turned_away.or(upload).or(sent.error())
                 }
             },
         };
-        let unjudged = match &self.found {
+        let action = match &self.found {
             Found::Judged(judgement) => {
                 if let Some(judged) = judgement.judged().filter(|_| outcome.is_copy) {
-                    // The ledger first: whoever sees the count may rely on the rest.
+                    // The ledger first: a reader of the count may rely on the rest.
                     judge.served(&facts, judged, clock.now().into());
                 }
                 return recorder.record(&facts, judgement, &outcome);
             }
-            Found::Refused(_) => Unjudged::Refused,
-            Found::Challenged => Unjudged::Challenged,
-            Found::Redirected => Unjudged::Redirected,
+            Found::Refused(_) => "refuse",
+            Found::Answered(action) => action,
         };
-        recorder.record_unjudged(&facts, unjudged, &outcome);
+        recorder.record_unjudged(&facts, action, &outcome);
     }
 
     /// Whether the client got a whole answer of crawlgate's that a crawler may keep. HEAD gives nobody a copy.

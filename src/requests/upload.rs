@@ -1,8 +1,8 @@
 //! [`Upload`]: how much of a request's body has come, and whether that is too much or too slow. Every door counts its bodies
-//! here. Must not know how they are read.
+//! here.
 
 use crate::settings::Limits;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Why the body of a request is not read on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,7 +16,7 @@ pub enum UploadError {
 }
 
 impl UploadError {
-    /// Its word in metrics.
+    /// Its word in metrics and in the log.
     pub fn name(self) -> &'static str {
         match self {
             UploadError::TooLarge => "body_too_large",
@@ -33,48 +33,46 @@ impl UploadError {
     }
 }
 
-/// Bounds on bodies.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct UploadLimits {
-    /// Octets in all.
-    most: Option<u64>,
-    /// Octets a second, on average, after `stall`.
-    rate: u64,
-    stall: Duration,
-}
-
-impl From<&Limits> for UploadLimits {
-    fn from(limits: &Limits) -> UploadLimits {
-        UploadLimits { most: limits.body, rate: limits.body_rate as u64, stall: limits.stall }
-    }
-}
-
 /// The body of one request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Upload {
     octets: u64,
+    /// Why it is not read on.
+    ended_by: Option<UploadError>,
 }
 
 impl Upload {
+    /// Why the body is not read on.
+    pub(super) fn error(&self) -> Option<UploadError> {
+        self.ended_by
+    }
+
     /// Counts octets of the body of a request that arrived at `started`.
-    pub(super) fn count(&mut self, octets: usize, started: Instant, limits: &UploadLimits) -> Result<(), UploadError> {
+    pub(super) fn count(&mut self, octets: usize, started: Instant, limits: &Limits) -> Result<(), UploadError> {
         self.octets = self.octets.saturating_add(octets as u64);
-        if limits.most.is_some_and(|most| self.octets > most) {
+        let checked = self.check(started, limits);
+        self.ended_by = checked.err();
+        checked
+    }
+
+    fn check(&self, started: Instant, limits: &Limits) -> Result<(), UploadError> {
+        if limits.body.is_some_and(|most| self.octets > most) {
             return Err(UploadError::TooLarge);
         }
         // What arrives in time is not measured, so that a short stop costs no client a request.
         let late = started.elapsed().saturating_sub(limits.stall).as_secs();
-        if limits.rate.saturating_mul(late) > self.octets { Err(UploadError::TooSlow) } else { Ok(()) }
+        if (limits.body_rate as u64).saturating_mul(late) > self.octets { Err(UploadError::TooSlow) } else { Ok(()) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn body_is_too_large_beyond_its_limit_and_not_at_it() {
-        let limits = UploadLimits { most: Some(10), rate: 0, stall: Duration::ZERO };
+        let limits = Limits { body: Some(10), body_rate: 0, stall: Duration::ZERO, ..Limits::DEFAULT };
         let mut upload = Upload::default();
         let started = Instant::now();
         assert_eq!(upload.count(4, started, &limits), Ok(()));
@@ -84,7 +82,7 @@ mod tests {
 
     #[test]
     fn body_is_too_slow_below_its_rate_after_the_stall() {
-        let limits = UploadLimits { most: None, rate: 100, stall: Duration::from_secs(60) };
+        let limits = Limits { body: None, body_rate: 100, stall: Duration::from_secs(60), ..Limits::DEFAULT };
         let ago = |seconds| Instant::now().checked_sub(Duration::from_secs(seconds)).expect("the clock is older");
         let count = |octets, seconds| Upload::default().count(octets, ago(seconds), &limits);
         assert_eq!((count(0, 60), count(1_000, 70), count(990, 70)), (Ok(()), Ok(()), Err(UploadError::TooSlow)));

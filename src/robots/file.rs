@@ -11,6 +11,9 @@ use std::sync::Arc;
 /// What Google's library keeps of a line, in octets; the rest is dropped and what is left is used.
 pub const MAX_LINE: usize = 2083 * 8 - 1;
 
+/// The size that every crawler reads (RFC 9309 section 2.5: at least 500 KiB).
+pub const MAX_BYTES: usize = 500 * 1024;
+
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 /// How a line ends.
@@ -27,6 +30,7 @@ pub enum LineEnd {
 /// What a line is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
+#[non_exhaustive]
 pub enum Key {
     UserAgent,
     Allow,
@@ -59,6 +63,7 @@ pub enum Spelling {
 
 /// What is odd about a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Oddity {
     /// The key is misspelled, see [`Spelling`].
     Typo,
@@ -78,6 +83,7 @@ pub enum Oddity {
 
 /// `key: value`. Ranges are those of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Record {
     /// What the key means.
     pub key: Key,
@@ -91,6 +97,7 @@ pub struct Record {
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Line {
     /// From 1, as editors and Google's library count.
     pub number: usize,
@@ -179,6 +186,11 @@ impl File {
     /// All lines. Their texts and ends, one after the other, are the bytes.
     pub fn lines(&self) -> &[Line] {
         &self.lines
+    }
+
+    /// The lines that every crawler reads (RFC 9309 section 2.5).
+    pub fn lines_read(&self) -> impl Iterator<Item = &Line> + Clone {
+        self.lines.iter().take_while(|line| line.text.end <= MAX_BYTES)
     }
 
     /// The line of this number, from 1.
@@ -299,18 +311,7 @@ const OTHER_KEYS: [(Key, &str); 11] = [
 
 /// Whether some parser takes the key for one that a document has a place of its own for.
 pub(super) fn has_its_own_place(name: &str) -> bool {
-    !matches!(
-        key(name.as_bytes()).0,
-        Key::RequestRate
-            | Key::VisitTime
-            | Key::Host
-            | Key::CleanParam
-            | Key::ContentSignal
-            | Key::ContentUsage
-            | Key::License
-            | Key::Noindex
-            | Key::Unknown
-    )
+    matches!(key(name.as_bytes()).0, Key::UserAgent | Key::Allow | Key::Disallow | Key::Sitemap | Key::CrawlDelay)
 }
 
 fn key(name: &[u8]) -> (Key, Spelling) {

@@ -1,32 +1,33 @@
-//! RFC 9309: request targets, path patterns, rule sets; files as they are found, read in two dialects; and the
-//! rendering of a robots.txt.
-//!
-//! This room knows bytes only: no policy, no crawler, no request.
+//! robots.txt (RFC 9309). [`File`] is a file as it is found, with what is odd about each line. [`Reading`] is the file as
+//! a dialect reads it: whether a URL may be fetched, and which line decided. Also rule sets, and the rendering of a file.
 
-mod dialect;
+pub(crate) mod dialect;
 mod document;
 mod file;
 mod matcher;
-mod normal;
+pub(crate) mod normal;
 mod overlap;
 mod pattern;
 mod reading;
 mod render;
-mod rules;
+pub(crate) mod rules;
 mod steps;
-mod target;
+pub(crate) mod target;
 mod windows;
 
-pub use dialect::{Agent, Dialect, path_of_url};
-pub use document::{Document, Extension, Group, Rule};
-pub use file::{File, Key, Line, LineEnd, MAX_LINE, Oddity, Record, Shape, Spelling};
-pub use matcher::Matcher;
-pub use normal::LITERAL_STAR;
+pub use dialect::{Agent, Dialect};
+pub use document::Rule;
+pub use file::{File, Key, Line, LineEnd, MAX_BYTES, MAX_LINE, Oddity, Record, Shape, Spelling};
 pub use pattern::Pattern;
 pub use reading::{AgentLine, Bound, FileGroup, FileVerdict, Reading, RuleLine};
-pub use render::{MAX_BYTES, render, seconds};
-pub use rules::RuleSet;
-pub use target::{Resolved, Target, TargetScratch, reaches_robots_txt};
+
+pub(crate) use dialect::path_of_url;
+pub(crate) use document::{Document, Extension, Group};
+pub(crate) use matcher::Matcher;
+pub(crate) use normal::LITERAL_STAR;
+pub(crate) use render::{render, seconds};
+pub(crate) use rules::RuleSet;
+pub(crate) use target::{Target, TargetScratch, reaches_robots_txt};
 
 #[cfg(test)]
 mod tests;

@@ -9,12 +9,12 @@ use std::collections::VecDeque;
 impl Pattern {
     /// Whether every target that `other` matches is matched by this one. May say no where it is so, never yes where it
     /// is not: a wildcard of the other has to meet one of this.
-    pub fn covers(&self, other: &Pattern) -> bool {
+    pub(crate) fn covers(&self, other: &Pattern) -> bool {
         !other.is_empty() && self.matches(&other.as_target())
     }
 
     /// This pattern as a target: what matches it [covers](Pattern::covers) the pattern.
-    pub fn as_target(&self) -> Vec<u8> {
+    pub(crate) fn as_target(&self) -> Vec<u8> {
         // No literal of a pattern has a `*`, so nothing but a wildcard matches the other's.
         let mut target = self.literal().to_vec();
         if !self.is_anchored() {
@@ -25,15 +25,7 @@ impl Pattern {
 
     /// Whether some target is matched by both. Exact but for the cost: each comparison of two octets takes one from
     /// `budget`, and when that is used up the answer is yes, which is the careful one.
-    ///
-    /// ```
-    /// use crawlgate::robots::Pattern;
-    /// let overlap = |a: &str, b: &str| Pattern::new(a).overlaps(&Pattern::new(b), &mut 10_000);
-    /// assert!(overlap("/a/*.pdf$", "/a/b/"));
-    /// assert!(!overlap("/a/*.pdf$", "/b/"));
-    /// assert!(!overlap("/*.pdf$", "/*.html$"));
-    /// ```
-    pub fn overlaps(&self, other: &Pattern, budget: &mut usize) -> bool {
+    pub(crate) fn overlaps(&self, other: &Pattern, budget: &mut usize) -> bool {
         if self.is_empty() || other.is_empty() {
             return false;
         }
@@ -65,26 +57,14 @@ impl Pattern {
     }
 
     /// A target that the pattern matches, with `fill` in place of each wildcard.
-    ///
-    /// ```
-    /// use crawlgate::robots::Pattern;
-    /// assert_eq!(Pattern::new("/a/*.pdf$").example("x"), "/a/x.pdf");
-    /// ```
-    pub fn example(&self, fill: &str) -> String {
+    pub(crate) fn example(&self, fill: &str) -> String {
         let octets = self.literal().iter().map(|octet| if *octet == b'*' { None } else { Some(*octet) });
         spelled(octets, fill)
     }
 
     /// The shortest target that both match. `None` where there is none, and where the two are so long that the search
     /// would take too long.
-    ///
-    /// ```
-    /// use crawlgate::robots::Pattern;
-    /// let common = |a: &str, b: &str| Pattern::new(a).common_target(&Pattern::new(b));
-    /// assert_eq!(common("/a/", "/*.pdf$").as_deref(), Some("/a/.pdf"));
-    /// assert_eq!(common("/a", "/b"), None);
-    /// ```
-    pub fn common_target(&self, other: &Pattern) -> Option<String> {
+    pub(crate) fn common_target(&self, other: &Pattern) -> Option<String> {
         if self.is_empty() || other.is_empty() {
             return None;
         }
@@ -209,4 +189,25 @@ fn text_before(mut place: usize, before: &[Option<(usize, Option<u8>)>]) -> Vec<
     }
     text.reverse();
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pattern;
+
+    #[test]
+    fn patterns_overlap_where_a_target_matches_both() {
+        let overlap = |a: &str, b: &str| Pattern::new(a).overlaps(&Pattern::new(b), &mut 10_000);
+        assert!(overlap("/a/*.pdf$", "/a/b/"));
+        assert!(!overlap("/a/*.pdf$", "/b/"));
+        assert!(!overlap("/*.pdf$", "/*.html$"));
+    }
+
+    #[test]
+    fn examples_are_matched_by_their_patterns() {
+        assert_eq!(Pattern::new("/a/*.pdf$").example("x"), "/a/x.pdf");
+        let common = |a: &str, b: &str| Pattern::new(a).common_target(&Pattern::new(b));
+        assert_eq!(common("/a/", "/*.pdf$").as_deref(), Some("/a/.pdf"));
+        assert_eq!(common("/a", "/b"), None);
+    }
 }

@@ -69,13 +69,20 @@ impl Pattern {
         self.normalised.is_empty()
     }
 
+    /// Whether this is the whole site.
+    pub fn is_blanket(&self) -> bool {
+        matches!(self.as_str(), "/" | "/*" | "*")
+    }
+
     /// What decides between matching rules: the length in octets, as rendered.
+    #[doc(hidden)]
     pub fn priority(&self) -> usize {
         self.normalised.len()
     }
 
     /// Whether the pattern matches a target normalised by [`TargetScratch`](super::TargetScratch). Takes time linear in
     /// the lengths of the two, and does not allocate.
+    #[doc(hidden)]
     pub fn matches(&self, target: &[u8]) -> bool {
         !self.is_empty() && target.starts_with(self.prefix()) && self.matches_beyond_prefix(target)
     }

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 
 /// A User-agent line.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AgentLine {
     /// `*`, or the token as the dialect cuts it.
     pub token: String,
@@ -20,6 +21,7 @@ pub struct AgentLine {
 
 /// An Allow or Disallow line of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RuleLine {
     /// The rule.
     pub rule: Rule,
@@ -29,6 +31,7 @@ pub struct RuleLine {
 
 /// Agents and the rules after them, as they stand in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FileGroup {
     /// In their order.
     pub agents: Vec<AgentLine>,

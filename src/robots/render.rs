@@ -5,9 +5,6 @@ use super::{Document, Extension, Group};
 use std::fmt::Write;
 use std::time::Duration;
 
-/// The size that every crawler reads (RFC 9309 section 2.5: at least 500 KiB).
-pub const MAX_BYTES: usize = 500 * 1024;
-
 /// Writes the document. Each group gets an explicit rule: without one, weak parsers glue it to the next.
 ///
 /// A group without rules gets `Allow: /`. An empty `Disallow:` would say the same, but parsers that skip lines without
@@ -41,7 +38,7 @@ pub fn render(document: &Document) -> String {
 }
 
 fn write_group(out: &mut String, group: &Group) {
-    let agents: Vec<String> = group.agents.iter().map(|name| agent(name)).filter(|name| !name.is_empty()).collect();
+    let agents: Vec<String> = group.agents.iter().map(|name| in_line(name)).filter(|name| !name.is_empty()).collect();
     if agents.is_empty() {
         return;
     }
@@ -91,20 +88,17 @@ fn breaks_lines(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
-/// A token that stays in its line and begins no comment. What cannot be written becomes `_`: leaving it out, or cutting
-/// the token there, might name another crawler.
-fn agent(name: &str) -> String {
-    name.trim().chars().map(|c| if breaks_lines(c) || c == '#' { '_' } else { c }).collect()
+/// Text that stays in its line and begins no comment. What cannot be written becomes `_`: leaving it out, or cutting a
+/// token there, might name another crawler.
+fn in_line(text: &str) -> String {
+    text.trim().chars().map(|c| if breaks_lines(c) || c == '#' { '_' } else { c }).collect()
 }
 
 /// A line that stays one line and is read as no rule; `None` when there is no key to write, or it is one that has its
 /// own place in a document and would change the verdicts there.
 fn extension(extension: &Extension) -> Option<(String, String)> {
-    let clean = |text: &str| -> String {
-        text.trim().chars().map(|c| if breaks_lines(c) || c == '#' { '_' } else { c }).collect()
-    };
-    let key = clean(&extension.key).replace(':', "_");
-    (!key.is_empty() && !has_its_own_place(&key)).then(|| (key, clean(&extension.value)))
+    let key = in_line(&extension.key).replace(':', "_");
+    (!key.is_empty() && !has_its_own_place(&key)).then(|| (key, in_line(&extension.value)))
 }
 
 /// A URL that stays in its line: blanks and line breaks are percent-encoded; a fragment, which names no other file and

@@ -87,25 +87,14 @@ impl RuleSet {
     /// The index of the rule that decides about a normalised target: the longest, Allow before Disallow, the first of
     /// equals. `None` when no rule matches: allowed. Neither allocates nor locks.
     pub fn find(&self, target: &[u8]) -> Option<usize> {
-        let after = self.after(target);
-        let mut next = after.checked_sub(1).map(|nearest| &self.beginnings[nearest]);
-        // All that follow are beginnings of the nearest: the target begins with those that are no longer than this.
-        let common = next.map_or(0, |nearest| nearest.text.iter().zip(target).take_while(|(a, b)| a == b).count());
         let mut found: Option<u32> = None;
-        while let Some(beginning) = next {
+        for beginning in self.beginnings_of(target) {
             if found.is_some_and(|found| found <= beginning.best) {
                 break;
             }
-            if beginning.text.len() <= common {
-                let ranks = &self.ranks[beginning.first as usize..beginning.end as usize];
-                let better = ranks.iter().take_while(|&&rank| found.is_none_or(|found| rank < found));
-                if let Some(&rank) =
-                    better.into_iter().find(|&&rank| self.rule(rank).pattern.matches_beyond_prefix(target))
-                {
-                    found = Some(rank);
-                }
-            }
-            next = beginning.shorter.map(|shorter| &self.beginnings[shorter as usize]);
+            let better = self.ranks_of(beginning).iter().take_while(|&&rank| found.is_none_or(|found| rank < found));
+            let matching = better.copied().find(|&rank| self.rule(rank).pattern.matches_beyond_prefix(target));
+            found = matching.or(found);
         }
         let found = self.windows.find(target, found, |rank| self.rule(rank).pattern.matches(target));
         found.map(|rank| self.ranked[rank as usize] as usize)
@@ -114,24 +103,31 @@ impl RuleSet {
     /// Calls `found` with the index of every rule that matches a normalised target: in no order, and of some more than
     /// once. Neither allocates nor locks.
     pub fn each(&self, target: &[u8], mut found: impl FnMut(usize)) {
-        let after = self.after(target);
-        let mut next = after.checked_sub(1).map(|nearest| &self.beginnings[nearest]);
-        let common = next.map_or(0, |nearest| nearest.text.iter().zip(target).take_while(|(a, b)| a == b).count());
-        while let Some(beginning) = next {
-            if beginning.text.len() <= common {
-                for &rank in &self.ranks[beginning.first as usize..beginning.end as usize] {
-                    if self.rule(rank).pattern.matches_beyond_prefix(target) {
-                        found(self.ranked[rank as usize] as usize);
-                    }
+        for beginning in self.beginnings_of(target) {
+            for &rank in self.ranks_of(beginning) {
+                if self.rule(rank).pattern.matches_beyond_prefix(target) {
+                    found(self.ranked[rank as usize] as usize);
                 }
             }
-            next = beginning.shorter.map(|shorter| &self.beginnings[shorter as usize]);
         }
         self.windows.each(target, |rank| {
             if self.rule(rank).pattern.matches(target) {
                 found(self.ranked[rank as usize] as usize);
             }
         });
+    }
+
+    /// What a target begins with, the longest first.
+    fn beginnings_of(&self, target: &[u8]) -> impl Iterator<Item = &Beginning> {
+        let nearest = self.after(target).checked_sub(1).map(|nearest| &self.beginnings[nearest]);
+        // All that follow are beginnings of the nearest: the target begins with those that are no longer than this.
+        let common = nearest.map_or(0, |nearest| nearest.text.iter().zip(target).take_while(|(a, b)| a == b).count());
+        let shorter = |beginning: &&Beginning| beginning.shorter.map(|shorter| &self.beginnings[shorter as usize]);
+        std::iter::successors(nearest, shorter).filter(move |beginning| beginning.text.len() <= common)
+    }
+
+    fn ranks_of(&self, beginning: &Beginning) -> &[u32] {
+        &self.ranks[beginning.first as usize..beginning.end as usize]
     }
 
     /// How many beginnings sort before the target or are it. Most are told apart by their first octets, which stand

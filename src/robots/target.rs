@@ -69,14 +69,6 @@ pub struct TargetScratch {
 }
 
 impl TargetScratch {
-    /// Buffers with room for targets of up to `capacity` bytes.
-    pub fn with_capacity(capacity: usize) -> TargetScratch {
-        // An octet becomes at most three, and a slash may be missing.
-        let room = capacity.saturating_mul(3).saturating_add(1);
-        let buffer = || Vec::with_capacity(room);
-        TargetScratch { sent: buffer(), resolved: buffer(), stripped: buffer() }
-    }
-
     /// Normalises a path with optional query (or an absolute URL, of which scheme and authority are dropped). A
     /// fragment is dropped, a missing slash added. What is normal already is borrowed, not copied.
     pub fn normalise<'a>(&'a mut self, raw: &'a [u8]) -> Target<'a> {

@@ -10,7 +10,8 @@ mod properties;
 mod readback;
 mod targets;
 
-use super::{Document, Group, Pattern, Resolved, Rule, RuleSet, TargetScratch};
+use super::target::Resolved;
+use super::{Document, Group, Pattern, Rule, RuleSet, TargetScratch};
 
 /// A set from lines such as `Allow: /a`.
 fn rules(lines: &[&str]) -> Vec<Rule> {

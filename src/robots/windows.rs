@@ -122,7 +122,7 @@ impl Windows {
 
     /// The lowest rank of a pattern that matches, by `matches`, or `found` if that is lower. Takes time linear in the
     /// target and in the patterns that are tried; allocates nothing.
-    pub fn find(&self, target: &[u8], mut found: Option<u32>, matches: impl Fn(u32) -> bool) -> Option<u32> {
+    pub fn find(&self, target: &[u8], mut found: Option<u32>, mut matches: impl FnMut(u32) -> bool) -> Option<u32> {
         let better = |rank: u32, found: Option<u32>| found.is_none_or(|found| rank < found);
         if !self.all.first().is_some_and(|&best| better(best, found)) {
             return found;
@@ -157,26 +157,11 @@ impl Windows {
     /// Calls `candidate` with the ranks of all patterns that may match, of some more than once. Takes time linear in
     /// the target and in the patterns; allocates nothing.
     pub fn each(&self, target: &[u8], mut candidate: impl FnMut(u32)) {
-        let (mut tries, mut octets) = (0, 0u32);
-        for (place, octet) in target.iter().enumerate().take_while(|_| !self.all.is_empty()) {
-            took(1);
-            octets = octets << 8 | u32::from(*octet);
-            for &width in self.widths.iter().take_while(|&&width| width <= place + 1) {
-                let window = Window::new(octets, width);
-                let bit = (window.hash() >> self.shift) as usize;
-                if self.filter[bit / 64] & (1 << (bit % 64)) == 0 {
-                    continue;
-                }
-                for &rank in self.filed_under(window) {
-                    took(1);
-                    tries += 1;
-                    if tries > MAX_TRIES {
-                        return self.all.iter().copied().for_each(candidate);
-                    }
-                    candidate(rank);
-                }
-            }
-        }
+        let visit = |rank| {
+            candidate(rank);
+            false
+        };
+        self.find(target, None, visit);
     }
 
     fn filed_under(&self, window: Window) -> &[u32] {

@@ -2,7 +2,7 @@
 //! they read of it.
 
 use super::ServerError;
-use crate::acme::{Acme, AcmeThread, Issued, PassedQuestions, Ports};
+use crate::acme::{Acme, AcmeThread, Issued, Ports};
 use crate::admin::Operations;
 use crate::edge::Certificates;
 use crate::policy::Snapshot;
@@ -18,7 +18,7 @@ const PORTS: Ports = Ports { http: 80, tls: 443 };
 
 /// What is there before the rooms are.
 pub struct AuthorityParts {
-    issued: Arc<Issued>,
+    pub issued: Arc<Issued>,
     certificates: Arc<Certificates>,
     /// Only where certificates are to be got.
     state: Option<PathBuf>,
@@ -33,7 +33,7 @@ impl AuthorityParts {
         certificates: Arc<Certificates>,
     ) -> Result<AuthorityParts, ServerError> {
         let state = match settings.acme() {
-            Some(_) => Some(settings.state.clone().ok_or(ServerError::AcmeWithoutState)?),
+            Some(_) => Some(settings.state.clone().ok_or(ServerError::WithoutState("acme"))?),
             None => None,
         };
         Ok(AuthorityParts { issued, certificates, state })
@@ -61,11 +61,6 @@ impl AuthorityParts {
         let has_clear_text = settings.listen.iter().any(|listener| listener.tls.is_none());
         let (clock, metrics) = (instance.clock.clone(), instance.metrics.clone());
         Some(Acme::open((said, ports), state, has_clear_text, self.issued.clone(), clock, metrics))
-    }
-
-    /// Answers what an authority may ask because of the process before.
-    pub fn go_on(&self, questions: PassedQuestions) {
-        self.issued.answer_passed(questions);
     }
 
     /// Gets certificates as soon as every connection comes to this process, which `is_alone` says: an authority asks at once.
@@ -105,12 +100,12 @@ fn of_policies(snapshot: &Snapshot) -> BTreeSet<String> {
 /// Shows the certificates and the orders in the status.
 pub fn report(operations: &Operations, certificates: Arc<Certificates>, acme: Option<Arc<Acme>>) {
     let issued = acme.clone();
-    operations.set_certificates(Box::new(move |now| {
+    let _ = operations.certificates.set(Box::new(move |now| {
         let mut all = certificates.status(now);
         all.extend(issued.iter().flat_map(|acme| acme.certificates(now)));
         all
     }));
     if let Some(acme) = acme {
-        operations.set_orders(Box::new(move || acme.orders()));
+        let _ = operations.orders.set(Box::new(move || acme.orders()));
     }
 }

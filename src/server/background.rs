@@ -1,5 +1,5 @@
-//! The threads that work beside the requests: [`Background`]. They are those of `upkeep`, and the one that takes renewed
-//! certificates. Must not know listeners or Pingora.
+//! The threads that work beside the requests: [`Background`]. They are those of `upkeep`, the one that takes renewed
+//! certificates, and the one that gets timestamps for the evidence log.
 
 use super::ServerError;
 use super::rooms::{Rooms, renew_files};

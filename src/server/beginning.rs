@@ -1,17 +1,17 @@
-//! How a server begins: on its own, or in place of a running one. [`Beginning`] says which, [`begin`] makes what both give
-//! alike: listeners and locks. Must not know what is served.
+//! How a server begins: on its own, or in place of a running one. [`Beginning`] says which, and [`begin`] makes what every
+//! server begins with: listeners and locks.
 
 use super::ServerError;
 use super::rooms::{policies, stored_copies};
-use super::sockets::{bind_tcp, bind_unix, names};
+use super::sockets::{bind, names};
 use crate::admin::control::ControlSocket;
 use crate::crawlers::Registry;
-use crate::settings::Settings;
+use crate::settings::{ListenAddress, Settings};
 use crate::sites::SiteManager;
 use crate::state::{StateError, StateStore};
 use crate::time::Timestamp;
-use crate::upgrade::{AnySocket, Inherited, ListenerName, Successor, Taken};
-use std::path::Path;
+use crate::upgrade::{Inherited, Successor, Taken};
+use std::path::PathBuf;
 use std::time::SystemTime;
 
 /// How a server begins.
@@ -26,17 +26,17 @@ pub enum Beginning {
 }
 
 /// What every server begins with.
-pub(super) struct Begun {
-    pub(super) taken: Taken,
+pub struct Begun {
+    pub taken: Taken,
     /// The control socket, unless the process before has it.
-    pub(super) control: Option<ControlSocket>,
+    pub control: Option<ControlSocket>,
     /// The process before.
-    pub(super) successor: Option<Box<Successor>>,
-    pub(super) is_replaceable: bool,
+    pub successor: Option<Box<Successor>>,
+    pub is_replaceable: bool,
 }
 
 /// Takes the listeners and locks that another process has. The settings' certificates were checked.
-pub(super) fn begin(beginning: Beginning, passed: Inherited, settings: &Settings) -> Result<Begun, ServerError> {
+pub fn begin(beginning: Beginning, passed: Inherited, settings: &Settings) -> Result<Begun, ServerError> {
     let own_control = || settings.control.as_deref().map(ControlSocket::bind).transpose();
     let is_replaceable = !matches!(beginning, Beginning::Alone);
     let Beginning::Next(mut successor) = beginning else {
@@ -45,7 +45,7 @@ pub(super) fn begin(beginning: Beginning, passed: Inherited, settings: &Settings
     };
     check(&successor, settings)?;
     let (takes, own) = bind_missing(&successor.listeners, settings)?;
-    let takes_control = settings.control.is_some() && is_same(&settings.control, &successor.control);
+    let takes_control = settings.control.is_some() && place(&settings.control) == place(&successor.control);
     let control = if takes_control { None } else { own_control()? };
     let taken = successor.take(takes, takes_control, own)?;
     Ok(Begun { taken, control, successor: Some(successor), is_replaceable })
@@ -53,7 +53,7 @@ pub(super) fn begin(beginning: Beginning, passed: Inherited, settings: &Settings
 
 /// Whether this process could serve by these settings. Changes nothing.
 fn check(successor: &Successor, settings: &Settings) -> Result<(), ServerError> {
-    if !is_same(&settings.state, &successor.state) {
+    if place(&settings.state) != place(&successor.state) {
         return Err(ServerError::OtherState);
     }
     let now = Timestamp::from(SystemTime::now());
@@ -70,28 +70,24 @@ fn check(successor: &Successor, settings: &Settings) -> Result<(), ServerError> 
 }
 
 /// The listeners that the process before has, and those that it has not, bound.
-fn bind_missing(offered: &[ListenerName], settings: &Settings) -> Result<(Vec<ListenerName>, Inherited), ServerError> {
+fn bind_missing(
+    offered: &[ListenAddress],
+    settings: &Settings,
+) -> Result<(Vec<ListenAddress>, Inherited), ServerError> {
     let (mut offered, mut takes, mut own) = (offered.to_vec(), Vec::new(), Inherited::default());
     for name in names(settings) {
         match offered.iter().position(|offered| *offered == name) {
             Some(place) => takes.push(offered.swap_remove(place)),
             None => {
-                let socket = match &name {
-                    ListenerName::Tcp(address) => AnySocket::Tcp(bind_tcp(*address)?),
-                    ListenerName::Unix(path) => AnySocket::Unix(bind_unix(path)?),
-                };
-                own.add(name, socket);
+                let listener = bind(&name)?;
+                own.add(name, listener);
             }
         }
     }
     Ok((takes, own))
 }
 
-/// Whether two settings name the same place.
-fn is_same(one: &Option<impl AsRef<Path>>, other: &Option<impl AsRef<Path>>) -> bool {
-    match (one, other) {
-        (Some(one), Some(other)) => std::path::absolute(one).ok() == std::path::absolute(other).ok(),
-        (None, None) => true,
-        _ => false,
-    }
+/// A path of the settings, so that two spellings of it are equal.
+fn place(path: &Option<PathBuf>) -> Option<Option<PathBuf>> {
+    path.as_ref().map(|path| std::path::absolute(path).ok())
 }

@@ -1,5 +1,4 @@
-//! The control socket of the server: [`ControlDoor`]. It is there from the start, or when the process before has left. Must
-//! not know what is asked.
+//! The control socket of the server: [`ControlDoor`]. It is there from the start, or as soon as the process before has left.
 
 use super::ServerError;
 use crate::admin::Operations;
@@ -10,22 +9,22 @@ use std::sync::{Arc, OnceLock};
 
 /// Where the server is asked by commands.
 #[derive(Clone)]
-pub(super) struct ControlDoor {
+pub struct ControlDoor {
     path: Option<PathBuf>,
     operations: Arc<Operations>,
     /// The socket, once this process has it.
-    pub(super) socket: Arc<OnceLock<Arc<ControlSocket>>>,
+    pub socket: Arc<OnceLock<Arc<ControlSocket>>>,
 }
 
 impl ControlDoor {
     /// At this path, if there is one; nothing answers yet.
-    pub(super) fn new(path: Option<PathBuf>, operations: Arc<Operations>) -> ControlDoor {
+    pub fn new(path: Option<PathBuf>, operations: Arc<Operations>) -> ControlDoor {
         path.iter().for_each(|path| operations.answers_on(path));
         ControlDoor { path, operations, socket: Arc::default() }
     }
 
     /// Answers on a socket.
-    pub(super) fn serve(&self, socket: ControlSocket) -> Result<(), ServerError> {
+    pub fn serve(&self, socket: ControlSocket) -> Result<(), ServerError> {
         let socket = Arc::new(socket);
         let served = socket.clone().serve(self.operations.clone());
         // It is set once: a process either binds the socket or takes it over.
@@ -34,7 +33,7 @@ impl ControlDoor {
     }
 
     /// Puts a socket of its own in the place of that of the process before, whose lock this is.
-    pub(super) fn take_over(&self, lock: Option<OwnedFd>) {
+    pub fn take_over(&self, lock: Option<OwnedFd>) {
         let Some(path) = self.path.as_deref().filter(|_| self.socket.get().is_none()) else { return };
         let taken = ControlSocket::take_over(path, lock).map_err(|error: ControlError| ServerError::from(error));
         if let Err(error) = taken.and_then(|socket| self.serve(socket)) {
@@ -43,7 +42,7 @@ impl ControlDoor {
     }
 
     /// Removes the socket, unless another process has it.
-    pub(super) fn remove(&self) {
+    pub fn remove(&self) {
         if let Some(socket) = self.socket.get() {
             socket.remove();
         }

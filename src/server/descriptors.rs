@@ -7,7 +7,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 const OTHERS: u64 = 100;
 
 /// Lets the process open as many files as the system allows it to, and says so if that is less than the settings need.
-pub(super) fn raise(limits: &Limits) {
+pub fn raise(limits: &Limits) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let raised = current == maximum || setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).is_ok();
     let files = if raised { maximum } else { current };

@@ -1,5 +1,5 @@
-//! The running server hands over to the next process: [`Upgrades`] is what `crawlgate upgrade` asks for, and what the server
-//! does in each step of it. Must not know how processes speak with each other.
+//! The running server hands over to the next process. [`Upgrades`] is what `crawlgate upgrade` asks for, and what the server
+//! does in each step of it. The messages between the processes are in `upgrade`.
 
 use super::ServerError;
 use super::rooms::Rooms;
@@ -8,11 +8,13 @@ use super::sockets::Passable;
 use super::stop::Stop;
 use crate::acme::Acme;
 use crate::admin::control::ControlSocket;
-use crate::admin::{Operations, UpgradeRefused, UpgradeReport, UpgradeRequest};
-use crate::settings::Settings;
+use crate::admin::{Operations, UpgradeReport, UpgradeRequest};
+use crate::locks::lock;
+use crate::settings::{ListenAddress, Settings};
 use crate::state::{StateStore, StoreHealth};
+use crate::threads::spawn;
 use crate::upgrade::{
-    Channel, FromPredecessor, FromSuccessor, Handed, ListenerName, Memory, NextProcess, Program, Running, UpgradeError,
+    Channel, FromPredecessor, FromSuccessor, Handed, Memory, NextProcess, Program, Running, UpgradeError,
 };
 use crate::upkeep::{ExchangeThread, Instance, keep_everything};
 use crate::upstreams::Upstreams;
@@ -21,7 +23,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -31,7 +33,7 @@ const ENDING: Duration = Duration::from_secs(10);
 /// Why there is no upgrade. This process goes on.
 #[derive(Debug, thiserror::Error)]
 pub enum UpgradeRefusal {
-    /// Nobody would follow the next process.
+    /// No service manager would follow the next process.
     #[error(
         "no service manager follows the next process (there is no NOTIFY_SOCKET); crawlgate goes on. Replace the container \
          instead, or give --unsupervised if nothing waits for process {}",
@@ -61,7 +63,7 @@ type Listeners = Arc<Mutex<Vec<Passable>>>;
 type LateControl = Arc<OnceLock<Arc<ControlSocket>>>;
 
 /// What the running server needs to hand over.
-pub(super) struct Upgrades {
+pub struct Upgrades {
     program: Program,
     instance: Arc<Instance>,
     exchange: Option<Arc<ExchangeThread>>,
@@ -74,13 +76,13 @@ pub(super) struct Upgrades {
     /// Empty once another process has them, or this one stops.
     listeners: Listeners,
     /// The process before, while it still answers requests.
-    pub(super) predecessor: Mutex<Option<Channel>>,
+    pub predecessor: Mutex<Option<Channel>>,
     /// Told when it has ended.
     has_ended: Condvar,
     /// Whether the process before accepts connections, too.
-    pub(super) shares_listeners: AtomicBool,
+    pub shares_listeners: AtomicBool,
     /// What gets certificates, if anything does.
-    acme: OnceLock<Arc<Acme>>,
+    pub acme: OnceLock<Arc<Acme>>,
     upstreams: Arc<Upstreams>,
     /// One upgrade at a time.
     one: Mutex<()>,
@@ -92,7 +94,7 @@ pub(super) struct Upgrades {
 
 impl Upgrades {
     /// Nothing hands over yet.
-    pub(super) fn new(
+    pub fn new(
         settings: &Settings,
         rooms: &Rooms,
         (stop, listeners, control): (Arc<Stop>, Listeners, LateControl),
@@ -120,8 +122,8 @@ impl Upgrades {
     }
 
     /// Lets an operator ask for an upgrade.
-    pub(super) fn offer(self: Arc<Upgrades>, operations: &Operations) {
-        operations.set_upgrade(Box::new(move |request| self.upgrade(request).map_err(UpgradeRefused::new)));
+    pub fn offer(self: Arc<Upgrades>, operations: &Operations) {
+        let _ = operations.upgrade.set(Box::new(move |request| Ok(self.upgrade(request)?)));
     }
 
     /// Hands over to the next process.
@@ -137,24 +139,18 @@ impl Upgrades {
         if let health @ (StoreHealth::Failing { .. } | StoreHealth::Unusable { .. }) = self.store.health() {
             return Err(UpgradeRefusal::State(health));
         }
-        tracing::info!("upgrade: starting {}", self.program.path().display());
+        tracing::info!("upgrade: starting {}", self.program.path.display());
         let began = Instant::now();
         let next = NextProcess::take_over(&self.program, &**self)
             .inspect_err(|error| tracing::error!("upgrade: {error}; crawlgate goes on as before"))?;
         let (before, pid) = (std::process::id(), next.pid());
         tracing::info!("upgrade: process {pid} serves in place of process {before}");
         self.leave(next);
-        Ok(UpgradeReport { before, pid, milliseconds: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX) })
-    }
-
-    /// Certificates are got by this.
-    pub(super) fn orders_by(&self, acme: Arc<Acme>) {
-        // It is set once.
-        let _ = self.acme.set(acme);
+        Ok(UpgradeReport { before, pid, milliseconds: began.elapsed().as_millis() as u64 })
     }
 
     /// Whether no other process accepts connections.
-    pub(super) fn is_alone(&self) -> bool {
+    pub fn is_alone(&self) -> bool {
         !self.shares_listeners.load(Ordering::Acquire)
     }
 
@@ -172,7 +168,7 @@ impl Upgrades {
     }
 
     /// The process before is gone.
-    pub(super) fn predecessor_ended(&self) {
+    pub fn predecessor_ended(&self) {
         *lock(&self.predecessor) = None;
         self.has_ended.notify_all();
     }
@@ -181,7 +177,7 @@ impl Upgrades {
     fn leave(self: &Arc<Upgrades>, next: NextProcess) {
         tell(&[NotifyState::MainPid(next.pid())]);
         self.store.pass_on();
-        if let Some(control) = self.control.get().filter(|_| next.takes_control()) {
+        if let Some(control) = self.control.get().filter(|_| next.takes_control) {
             control.pass_on();
         }
         lock(&self.listeners).clear();
@@ -191,30 +187,28 @@ impl Upgrades {
         if let Err(error) = next.leave_to_it() {
             tracing::warn!(%error, "upgrade: the next process serves, and does not say that commands reach it");
         }
-        let Ok(heard) = next.channel().try_clone() else { return };
+        let Ok(heard) = next.channel.try_clone() else { return };
         let upgrades = self.clone();
         let listen = move || {
             while let Ok((message, _)) = heard.receive::<FromSuccessor>(None) {
                 match message {
-                    FromSuccessor::Reopen => upgrades.reopen_logs(),
+                    FromSuccessor::Reopen => {
+                        upgrades.instance.access.reopen();
+                        upgrades.instance.events.reopen();
+                    }
                     FromSuccessor::End => upgrades.stop.now("an upgrade"),
                     // Late, or of a later version.
                     _ => {}
                 }
             }
         };
-        if let Err(error) = std::thread::Builder::new().name("next-process".into()).spawn(listen) {
+        if let Err(error) = spawn("next-process", listen) {
             tracing::warn!(%error, "upgrade: the next process is not heard; it cannot end this one before `upgrade.drain`");
         }
     }
 
-    fn reopen_logs(&self) {
-        self.instance.access.reopen();
-        self.instance.events.reopen();
-    }
-
     /// The logs were rotated: the process before writes to them, too.
-    pub(super) fn tell_of_rotation(&self) {
+    pub fn tell_of_rotation(&self) {
         if let Some(channel) = &*lock(&self.predecessor) {
             // One that has just ended writes nothing more.
             let _ = channel.send(&FromSuccessor::Reopen, &[]);
@@ -222,22 +216,22 @@ impl Upgrades {
     }
 
     /// Nothing is served any more, but for connections that are cut off. Says whether another process serves.
-    pub(super) fn farewell(&self, cut_off: usize) -> bool {
+    pub fn farewell(&self, cut_off: usize) -> bool {
         lock(&self.listeners).clear();
         let Some(next) = self.next.get() else { return false };
         // It is told that this process leaves first.
         let _over = lock(&self.one);
         self.instance.ledger.take_back();
         self.end_relay();
-        if let Err(error) = next.channel().send(&FromPredecessor::Farewell { cut_off }, &[]) {
+        if let Err(error) = next.channel.send(&FromPredecessor::Farewell { cut_off }, &[]) {
             tracing::warn!(%error, "upgrade: the next process is gone");
         }
         true
     }
 
     /// Whether a socket in the file system belongs to the next process.
-    pub(super) fn was_passed(&self, path: &Path) -> bool {
-        self.next.get().is_some_and(|next| next.took(&ListenerName::Unix(path.to_owned())))
+    pub fn was_passed(&self, path: &Path) -> bool {
+        self.next.get().is_some_and(|next| next.took(&ListenAddress::Unix(path.to_owned())))
     }
 
     fn end_relay(&self) {
@@ -268,7 +262,7 @@ impl Running for Upgrades {
                 }
             }
         };
-        *lock(&self.relay) = Some(std::thread::Builder::new().name("relay".into()).spawn(relay)?);
+        *lock(&self.relay) = Some(spawn("relay", relay)?);
         // It takes no copy any more when the relay has ended.
         self.instance.ledger.hand_over(move |copy| drop(tell.send(copy)));
         keep_everything(&self.instance, &self.store);
@@ -279,7 +273,7 @@ impl Running for Upgrades {
         let control = self.control.get().map(|control| control.share_lock()).transpose()?.flatten();
         let lived = self.instance.clock.moment().lived;
         let memory = Memory {
-            lived: u64::try_from(lived.as_millis()).unwrap_or(u64::MAX),
+            lived: lived.as_millis() as u64,
             behaviours: Some(self.instance.behaviours.pass(lived)),
             servers: self.upstreams.pass(),
             questions: self.acme.get().map(|acme| acme.hand_over()).unwrap_or_default(),
@@ -306,8 +300,4 @@ impl Running for Upgrades {
             self.instance.ledger.begin_anew(now);
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,16 +1,14 @@
 //! Proof of crawlers in the running server: [`open`] makes the [`Proofs`] that the settings ask for, and
-//! [`IdentityThreads::start`] starts the threads that ask servers and DNS. Must not know Pingora.
+//! [`IdentityThreads::start`] starts the threads that ask servers and DNS.
 
 use super::ServerError;
 use crate::clock::Clock;
 use crate::crawlers::Registry;
-use crate::dns::{Dns, NameServer};
 use crate::identity::refresh::{Refresher, UpdateHandle};
 use crate::identity::{Proofs, Uses, refresh, worker};
 use crate::settings::{IdentitySettings, ListSettings};
-use crate::state::{Facts, StateStore};
+use crate::state::{StateStore, StoredFacts};
 use crate::telemetry::Metrics;
-use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::sync::mpsc::Receiver;
@@ -25,15 +23,15 @@ pub struct IdentityThreads {
 pub fn open(
     settings: &IdentitySettings,
     registry: &Registry,
-    facts: &Facts,
+    facts: &StoredFacts,
     store: &StateStore,
 ) -> (Arc<Proofs>, IdentityThreads) {
     // Without outgoing requests the lists of an earlier run still count.
     let has_source = settings.outgoing || matches!(settings.lists, ListSettings::Directory(_));
-    let uses_lists = settings.lists != ListSettings::Off && (has_source || !facts.network_lists.is_empty());
+    let has_lists = has_source || !facts.network_lists.is_empty();
     let (queue, waiting) = settings.outgoing.then(worker::queue).unzip();
     let uses =
-        Uses { lists: uses_lists, signatures: settings.signatures && (has_source || !facts.network_lists.is_empty()) };
+        Uses { lists: settings.lists != ListSettings::Off && has_lists, signatures: settings.signatures && has_lists };
     let proofs = Proofs::new(registry, facts, store, uses, queue);
     (Arc::new(proofs), IdentityThreads { settings: settings.clone(), queue: waiting })
 }
@@ -51,10 +49,7 @@ impl IdentityThreads {
     ) -> Result<Option<UpdateHandle>, ServerError> {
         let IdentitySettings { outgoing, lists, resolvers, signatures } = &self.settings;
         if let Some(queue) = self.queue {
-            let servers: Vec<NameServer> = resolvers.iter().copied().map(NameServer::At).collect();
-            let dns = move || Dns::new(&servers).map_err(io::Error::other);
-            let metrics = metrics.clone();
-            worker::start(proofs.clone(), dns, queue, clock.clone(), move |outcome| metrics.looked_up(outcome))
+            worker::start(proofs.clone(), resolvers.clone(), queue, clock.clone(), metrics.clone())
                 .map_err(ServerError::io("cannot start the thread for reverse DNS"))?;
         }
         let is_refreshed = match lists {

@@ -1,24 +1,39 @@
-//! The other instances in the running server: [`start`] makes this one a member of those that meet in the store of the
-//! settings, and [`report`] shows them to an operator.
+//! The other instances in the running server. [`start`] makes this one a member of those that meet in the store of the
+//! settings, and [`report`] shows them to an operator. [`CountsOfInstances`] writes into the store what this instance
+//! counted, so that the dashboard of each shows the sums of all.
+//!
+//! Hours, days and weeks are told whole, again and again, so that what is lost is told anew. Nothing is judged by these
+//! counts, so they have a connection of their own.
 
 use super::ServerError;
-use super::counts_of_instances::CountsOfInstances;
-use crate::admin::{ForgetRefused, Instances, Operations};
+use crate::admin::{Instances, Operations};
+use crate::clock::Clock;
+use crate::locks::lock;
 use crate::settings::{Settings, StoreSettings};
-use crate::shared_store::SharedStore;
+use crate::shared_store::{CountsOfPeriod, SharedStore};
+use crate::state::history::{HistoryReader, Step, Told};
 use crate::state::{Remembered, StateStore};
-use crate::upkeep::{ExchangeOptions, ExchangeThread, Instance};
-use std::sync::Arc;
+use crate::time::Timestamp;
+use crate::upkeep::{ExchangeOptions, ExchangeThread, Instance, Repeated};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// How often counts are told.
+const EVERY: Duration = Duration::from_secs(5);
+/// Counts are in the history some seconds after the requests: an hour that has just ended is told once more.
+const LATE: i64 = 60;
+/// Periods that are written at once.
+const AT_ONCE: usize = 50;
 
 /// Meets the other instances, if there is a store. To be called before anything is served.
-pub(super) fn start(
+pub fn start(
     settings: &Settings,
     instance: &Arc<Instance>,
     (state, remembered): (&StateStore, &Remembered),
 ) -> Result<Option<Arc<ExchangeThread>>, ServerError> {
     let Some(store) = settings.store.clone() else { return Ok(None) };
     if settings.state.is_none() {
-        return Err(ServerError::StoreWithoutState);
+        return Err(ServerError::WithoutState("store"));
     }
     tracing::info!("other instances are met in {}", store.url);
     let options = ExchangeOptions { store: Box::new(SharedStore::new(store)), host: host_name() };
@@ -28,7 +43,7 @@ pub(super) fn start(
 }
 
 /// Shows the instances in the status, and what they counted on the dashboard.
-pub(super) fn report(
+pub fn report(
     operations: &Operations,
     exchange: Option<&Arc<ExchangeThread>>,
     (settings, state): (Option<&StoreSettings>, &StateStore),
@@ -39,10 +54,10 @@ pub(super) fn report(
     let counts = CountsOfInstances::start(store.clone(), id, state.history(), clock);
     let counts = Arc::new(counts.map_err(ServerError::io("cannot start the thread that tells what was counted"))?);
     let of_others = counts.clone();
-    operations.set_instances(Instances {
+    let _ = operations.instances.set(Instances {
         url: store.url.to_string(),
         status: Box::new(move || shown.status()),
-        forget: Box::new(move |id| forgetting.forget(id).map_err(ForgetRefused)),
+        forget: Box::new(move |id| forgetting.forget(id)),
         counts: Box::new(move |step, from| of_others.of_others(step, from)),
     });
     Ok(Some(counts))
@@ -51,4 +66,125 @@ pub(super) fn report(
 /// The name of this machine, for people.
 fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// Tells what this instance counted, and reads what others told.
+pub struct CountsOfInstances {
+    shared: Arc<Counts>,
+    _thread: Repeated,
+}
+
+struct Counts {
+    id: String,
+    history: HistoryReader,
+    clock: Clock,
+    connection: Mutex<StoreConnection>,
+}
+
+struct StoreConnection {
+    store: SharedStore,
+    /// Everything that was counted before this moment is told.
+    told_until: Option<Timestamp>,
+}
+
+impl CountsOfInstances {
+    /// Starts the thread that tells.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start(store: StoreSettings, id: String, history: HistoryReader, clock: Clock) -> std::io::Result<Self> {
+        let connection = Mutex::new(StoreConnection { store: SharedStore::new(store), told_until: None });
+        let shared = Arc::new(Counts { id, history, clock, connection });
+        let telling = shared.clone();
+        let thread = Repeated::start("counts", move || {
+            telling.tell();
+            EVERY
+        })?;
+        Ok(CountsOfInstances { shared, _thread: thread })
+    }
+
+    /// Tells what was counted since the last time.
+    pub fn tell(&self) {
+        self.shared.tell();
+    }
+
+    /// What the other instances counted since a moment.
+    ///
+    /// # Errors
+    /// Why the store does not say.
+    pub fn of_others(&self, step: Step, from: Timestamp) -> Result<Vec<Told>, String> {
+        let Counts { id, clock, connection, .. } = &*self.shared;
+        let starts = periods(step, from, now(clock));
+        let names: Vec<String> = starts.iter().map(|start| name(step, *start)).collect();
+        let mut connection = lock(connection);
+        let found = connection.store.counts(&names).map_err(|error| error.to_string())?;
+        let others = starts.into_iter().zip(found).flat_map(|(start, fields)| {
+            let others = fields.into_iter().filter(|(instance, _)| instance != id);
+            // What a later crawlgate wrote in another form is missing.
+            others.filter_map(move |(instance, value)| {
+                let counted = serde_json::from_str(&value).ok()?;
+                Some(Told { instance, start, counted })
+            })
+        });
+        Ok(others.collect())
+    }
+}
+
+impl Counts {
+    fn tell(&self) {
+        let mut connection = lock(&self.connection);
+        // The status says when the store is away; what was not told is told the next time.
+        if let Err(error) = self.try_to_tell(&mut connection) {
+            tracing::debug!("counts for the dashboards of other instances were not told: {error}");
+        }
+    }
+
+    fn try_to_tell(&self, connection: &mut StoreConnection) -> Result<(), String> {
+        let StoreConnection { store, told_until } = connection;
+        let now = now(&self.clock);
+        let week = told_until.map(|until| name(Step::Week, Step::Week.begin(until)));
+        let is_there = match week {
+            Some(week) => store.has_counts(&week, &self.id).map_err(|error| error.to_string())?,
+            None => false,
+        };
+        // A store that lost them is told everything.
+        let since = told_until.filter(|_| is_there).unwrap_or(Timestamp(0));
+        let mut counts = Vec::new();
+        for step in Step::ALL {
+            for start in periods(step, since, now) {
+                let counted = self.history.counted(step, start, now).map_err(|error| error.to_string())?;
+                if counted.is_empty() && start != step.begin(now) {
+                    continue;
+                }
+                let value = serde_json::to_string(&counted).map_err(|error| error.to_string())?;
+                let kept = u64::try_from(step.kept() + 2 * step.seconds()).unwrap_or_default();
+                counts.push(CountsOfPeriod { period: name(step, start), value, kept });
+            }
+        }
+        for counts in counts.chunks(AT_ONCE) {
+            store.put_counts(&self.id, counts).map_err(|error| error.to_string())?;
+        }
+        *told_until = Some(Timestamp(now.0 - LATE));
+        Ok(())
+    }
+}
+
+fn now(clock: &Clock) -> Timestamp {
+    Timestamp::from(clock.now())
+}
+
+/// The periods since a moment that are kept.
+fn periods(step: Step, since: Timestamp, now: Timestamp) -> Vec<Timestamp> {
+    let first = step.begin(Timestamp(since.0.max(now.0 - step.kept())));
+    let length = step.seconds();
+    (0..=(now.0 - first.0).div_euclid(length)).map(|number| Timestamp(first.0 + number * length)).collect()
+}
+
+fn name(step: Step, start: Timestamp) -> String {
+    let step = match step {
+        Step::Hour => "hour",
+        Step::Day => "day",
+        Step::Week => "week",
+    };
+    format!("{step}:{}", start.0)
 }

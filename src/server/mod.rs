@@ -6,7 +6,6 @@ mod authority;
 mod background;
 mod beginning;
 mod control_door;
-mod counts_of_instances;
 mod descriptors;
 mod hand_over;
 mod identity;
@@ -24,7 +23,7 @@ use crate::acme::Acme;
 use crate::admin::control::ControlError;
 use crate::clock::ClockError;
 use crate::edge::{Certificates, TlsError};
-use crate::settings::{DecisionAddress, Settings};
+use crate::settings::{ListenAddress, Settings};
 use crate::sites::StartError;
 use crate::state::StateError;
 use crate::time::Timestamp;
@@ -36,7 +35,9 @@ pub use beginning::Beginning;
 use beginning::{Begun, begin};
 use control_door::ControlDoor;
 use hand_over::Upgrades;
-pub use origin_robots::{FetchJob, FinishedJob, OriginRobots, known as known_origins};
+#[cfg(feature = "internals")]
+pub use origin_robots::OriginRobots;
+pub use origin_robots::known as known_origins;
 use predecessor::{follow, when_serving};
 use proxy_server::{Listeners, ProxyServer};
 use rooms::Rooms;
@@ -56,7 +57,7 @@ pub struct Bound {
     /// In the order of the settings: whether it speaks TLS, and its address.
     pub listen: Vec<(bool, SocketAddr)>,
     /// Where proxies ask for decisions.
-    pub decisions: Vec<DecisionAddress>,
+    pub decisions: Vec<ListenAddress>,
     /// The admin listener.
     pub admin: Option<SocketAddr>,
 }
@@ -96,21 +97,12 @@ pub enum ServerError {
         /// The address.
         address: SocketAddr,
     },
-    /// Evidence that does not outlast the process would prove nothing.
+    /// Evidence that does not outlast the process would prove nothing. An authority limits how many keys and orders there
+    /// are (`acme`). Other instances wait for the id of this one (`store`).
     #[error(
-        "`evidence` needs a state directory that outlasts the process, and there is none; crawlgate does not start. Name one with `state` or --state"
+        "`{0}` needs a state directory that outlasts the process, and there is none; crawlgate does not start. Name one with `state` or --state"
     )]
-    EvidenceWithoutState,
-    /// Keys and orders have to outlast the process: an authority limits how many it issues.
-    #[error(
-        "`acme` needs a state directory that outlasts the process, and there is none; crawlgate does not start. Name one with `state` or --state"
-    )]
-    AcmeWithoutState,
-    /// The id of an instance has to outlast the process: others wait for it.
-    #[error(
-        "`store` needs a state directory that outlasts the process, and there is none; crawlgate does not start. Name one with `state` or --state"
-    )]
-    StoreWithoutState,
+    WithoutState(&'static str),
     /// A certificate cannot be used.
     #[error("{0}; crawlgate does not start. When it is mended, `crawlgate check --config FILE` says so")]
     Tls(#[from] TlsError),
@@ -179,13 +171,12 @@ pub fn run(settings: Settings, beginning: Beginning, announce: impl FnOnce(&Boun
     let authority = AuthorityParts::new(&settings, issued, certificates.clone())?;
     let Begun { taken, control, successor, is_replaceable } = begin(beginning, passed, &settings)?;
     let Taken { mut inherited, state_lock, control_lock, memory } = taken;
-    let Sockets { proxy, decisions, admin, bound, passable } = Sockets::bind(&settings, &mut inherited)?;
+    let Sockets { proxy, decisions, admin, paths, bound, passable } = Sockets::bind(&settings, &mut inherited)?;
     inherited.close_the_rest();
     let (rooms, robots) = Rooms::open(&settings, &authority, (state_lock, memory))?;
     origin_robots::start(robots, rooms.instance.clock.clone())
         .map_err(ServerError::io("cannot start the thread for the origins' robots.txt"))?;
 
-    let paths = decisions.paths.clone();
     let passable = Arc::new(Mutex::new(if is_replaceable { passable } else { Vec::new() }));
     let door = ControlDoor::new(settings.control.clone(), rooms.operations.clone());
     let upgrades = Upgrades::new(&settings, &rooms, (stop.clone(), passable.clone(), door.socket.clone()))?;
@@ -211,7 +202,8 @@ pub fn run(settings: Settings, beginning: Beginning, announce: impl FnOnce(&Boun
         follow(predecessor, &told, upgrades.clone(), &rooms, (door.clone(), control_lock))?;
     }
     let start = |acme: &Arc<Acme>| {
-        upgrades.orders_by(acme.clone());
+        // It is set once.
+        let _ = upgrades.acme.set(acme.clone());
         let of_orders = upgrades.clone();
         authority.start(acme, &settings, rooms.operations.clone(), move || of_orders.is_alone())
     };

@@ -1,6 +1,6 @@
 //! The origins' own robots.txt files, brought to the sites whose policies read them. [`OriginRobots`] decides which site is
 //! fetched for next, and puts the result into force or holds it back. [`start`] runs it in a thread of its own, with a few
-//! fetches at a time. No request waits for any of it. This file must not know HTTP.
+//! fetches at a time. No request waits for any of it.
 //!
 //! A site is followed while its policy reads the origin's file. The copy of a site that was removed is kept for as long as
 //! crawlers may have it cached, and used again if the site comes back.
@@ -56,12 +56,12 @@ fn origin_file(copy: &FetchedCopy) -> Arc<OriginFile> {
 pub fn known(copies: &StoredCopies) -> KnownOrigins {
     let mut origins = KnownOrigins::default();
     for (name, StoredCopy { fetch, default_site_hosts, .. }) in &copies.by_site {
-        if fetch.state(PATIENCE, fetch.wanted_since()) == OriginCopyState::HeldBack {
+        if fetch.state(PATIENCE, fetch.wanted_since) == OriginCopyState::HeldBack {
             origins.held_back.insert(name.clone(), fetch.problem().unwrap_or_default());
         }
         let known = match fetch.copy() {
             Some(copy) => Origin::Read(origin_file(copy)),
-            None => awaited_since(fetch.wanted_since()),
+            None => awaited_since(fetch.wanted_since),
         };
         origins.copies.insert(name.clone(), known);
         if let Some(hosts) = default_site_hosts.clone() {
@@ -95,8 +95,8 @@ impl OriginRobots {
         let free = AT_ONCE.saturating_sub(self.followed.values().filter(|site| site.is_asked).count());
         let snapshot = self.manager.snapshot();
         let mut due: Vec<(&String, &mut FollowedSite)> =
-            self.followed.iter_mut().filter(|(_, site)| !site.is_asked && site.fetch.due() <= now).collect();
-        due.sort_by_key(|(_, site)| site.fetch.due());
+            self.followed.iter_mut().filter(|(_, site)| !site.is_asked && site.fetch.due <= now).collect();
+        due.sort_by_key(|(_, site)| site.fetch.due);
         let mut jobs = Vec::new();
         for (name, site) in due.into_iter().take(free) {
             let Some(entry) = snapshot.site_named(name).map(|place| &snapshot.sites()[place]) else { continue };
@@ -129,7 +129,7 @@ impl OriginRobots {
         let snapshot = self.manager.snapshot();
         let policy = snapshot.site_named(&job.site).map(|place| &snapshot.sites()[place].site.policy.source.text);
         if policy.is_none_or(|policy| *policy != job.policy) {
-            site.fetch.ask_now(now);
+            site.fetch.due = now;
             return;
         }
         // An origin without a usable answer said nothing about the copy.
@@ -138,7 +138,7 @@ impl OriginRobots {
         // single-page app answers every request with its page.
         let has_file = site.fetch.copy().is_some_and(|copy| copy.exists);
         let result = match site.is_default_site || !has_file {
-            true => job.result.as_crawlers_read_it(),
+            true => job.result.read_by_crawlers(),
             false => job.result,
         };
         if let Some(copy) = site.fetch.take_result(result, now, jitter) {
@@ -162,10 +162,10 @@ impl OriginRobots {
         if self.followed.values().filter(|site| site.is_asked).count() >= AT_ONCE {
             return LONGEST_WAIT;
         }
-        let due = self.followed.values().filter(|site| !site.is_asked).map(|site| site.fetch.due()).min();
+        let due = self.followed.values().filter(|site| !site.is_asked).map(|site| site.fetch.due).min();
         // The state of a site changes when it stops waiting for a first copy, and that is reported.
         let awaited = self.followed.values().filter(|site| site.fetch.copy().is_none());
-        let patience = awaited.map(|site| site.fetch.wanted_since().plus(PATIENCE)).filter(|over| *over > now).min();
+        let patience = awaited.map(|site| site.fetch.wanted_since.plus(PATIENCE)).filter(|over| *over > now).min();
         let next = due.into_iter().chain(patience).min();
         next.map_or(LONGEST_WAIT, |next| next.since(now)).min(LONGEST_WAIT)
     }

@@ -1,18 +1,20 @@
 //! The process before, once this one serves: [`follow`] notes what it still serves, and takes the control socket when it
-//! has left. Must not know how it was started.
+//! has left.
 
 use super::ServerError;
 use super::control_door::ControlDoor;
 use super::hand_over::Upgrades;
 use super::rooms::Rooms;
 use super::service_manager;
+use crate::locks::lock;
+use crate::threads::spawn;
 use crate::upgrade::{Channel, FromSuccessor, Predecessor};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 /// What is to happen when every listener accepts connections: the process before is told, or else the service manager.
-pub(super) fn when_serving(predecessor: Arc<OnceLock<Channel>>) -> Box<dyn Fn() + Send + Sync> {
+pub fn when_serving(predecessor: Arc<OnceLock<Channel>>) -> Box<dyn Fn() + Send + Sync> {
     Box::new(move || match predecessor.get() {
         Some(channel) => {
             if let Err(error) = channel.send(&FromSuccessor::Serving, &[]) {
@@ -24,17 +26,17 @@ pub(super) fn when_serving(predecessor: Arc<OnceLock<Channel>>) -> Box<dyn Fn() 
 }
 
 /// Follows the process before to its end, in a thread of its own.
-pub(super) fn follow(
+pub fn follow(
     predecessor: Predecessor,
     told: &OnceLock<Channel>,
     upgrades: Arc<Upgrades>,
     rooms: &Rooms,
-    (control, lock): (ControlDoor, Option<OwnedFd>),
+    (control, control_lock): (ControlDoor, Option<OwnedFd>),
 ) -> Result<(), ServerError> {
-    let speaker = || predecessor.speaker().map_err(ServerError::io("cannot speak with the process before"));
+    let speaker = || predecessor.channel.try_clone().map_err(ServerError::io("cannot speak with the process before"));
     // It is set once, before any listener accepts.
     let _ = told.set(speaker()?);
-    *upgrades.predecessor.lock().unwrap_or_else(PoisonError::into_inner) = Some(speaker()?);
+    *lock(&upgrades.predecessor) = Some(speaker()?);
     upgrades.shares_listeners.store(true, Ordering::Release);
     let (instance, settled) = (rooms.instance.clone(), speaker()?);
     let of_left = upgrades.clone();
@@ -42,7 +44,7 @@ pub(super) fn follow(
         let left = move || {
             of_left.shares_listeners.store(false, Ordering::Release);
             service_manager::serving();
-            control.take_over(lock);
+            control.take_over(control_lock);
             // It waits no longer than it must.
             let _ = settled.send(&FromSuccessor::Settled, &[]);
         };
@@ -62,6 +64,5 @@ pub(super) fn follow(
         }
         upgrades.predecessor_ended();
     };
-    let thread = std::thread::Builder::new().name("predecessor".into()).spawn(work);
-    thread.map(drop).map_err(ServerError::io("cannot start the thread for the process before"))
+    spawn("predecessor", work).map(drop).map_err(ServerError::io("cannot start the thread for the process before"))
 }

@@ -1,15 +1,13 @@
 //! Pingora's server: the gateway on its listeners, the admin listener, the resolver of upstream names and the checks of
-//! servers. The main type is [`ProxyServer`]. Must not know where its parts come from.
+//! servers. The main type is [`ProxyServer`].
 
 use super::rooms::Rooms;
 use super::service_manager::Readiness;
-use super::sockets::{DecisionListeners, Passable};
+use super::sockets::Passable;
 use super::stop::{Drain, Ends, Stop};
 use crate::admin::AdminApp;
 use crate::decisions::Decisions;
-use crate::edge::{
-    BoundListener, Desk, Door, Edge, Lane, Listening, NoApp, Open, Plain, Pulse, Serve, Share, Stops, TlsListener,
-};
+use crate::edge::{BoundListener, Door, Edge, Lane, Listening, Open, Plain, Pulse, Serve, Share, Stops, TlsListener};
 use crate::gateway::Gateway;
 use crate::requests::{Challenges, Redirect, RequestSettings};
 use crate::settings::{ListenSettings, Settings};
@@ -18,7 +16,6 @@ use pingora_core::server::configuration::ServerConf;
 use pingora_core::server::{RunArgs, Server};
 use pingora_core::services::background::GenBackgroundService;
 use pingora_proxy::HttpProxy;
-use std::net::TcpListener;
 use std::num::{NonZeroU16, NonZeroUsize};
 use std::sync::{Arc, Mutex};
 
@@ -29,11 +26,11 @@ const UPSTREAM_POOL: usize = 512;
 /// What is bound.
 pub struct Listeners {
     /// In the order of the settings.
-    pub proxy: Vec<(TcpListener, Option<TlsListener>)>,
+    pub proxy: Vec<(BoundListener, Option<TlsListener>)>,
     /// Of the decision service.
-    pub(super) decisions: DecisionListeners,
+    pub decisions: Vec<BoundListener>,
     /// Descriptors of all of them, for the next process.
-    pub(super) passable: Arc<Mutex<Vec<Passable>>>,
+    pub passable: Arc<Mutex<Vec<Passable>>>,
 }
 
 /// The assembled server, which does not run yet.
@@ -48,7 +45,7 @@ pub struct ProxyServer {
 
 impl ProxyServer {
     /// Puts the edge and the gateway on their listeners, which are in the order of the settings.
-    pub(super) fn new(
+    pub fn new(
         settings: &Settings,
         rooms: &Rooms,
         listeners: Listeners,
@@ -62,13 +59,10 @@ impl ProxyServer {
         let proxy = proxy(settings, rooms, &server);
         let stall = settings.limits.stall;
         let lane = || Lane::new(rooms.upstreams.clone(), &server.configuration, stall);
-        let desk = Desk { requests: rooms.requests.clone(), responder: None, has_lane: settings.lane };
-        let edge = Arc::new(Edge::new(proxy.clone(), desk, settings.lane.then(lane)));
-        let mut served = doors(settings, listeners.proxy, &edge);
+        let edge = Edge::new(rooms.requests.clone(), Box::new(proxy.clone()), settings.lane.then(lane));
+        let mut served = doors(settings, listeners.proxy, &Arc::new(edge));
         if let Some(door) = decision_door(settings, rooms) {
-            let tcp = listeners.decisions.tcp.into_iter().map(BoundListener::Tcp);
-            let unix = listeners.decisions.unix.into_iter().map(BoundListener::Unix);
-            served.extend(tcp.chain(unix).map(|listener| (listener, door.clone())));
+            served.extend(listeners.decisions.into_iter().map(|listener| (listener, door.clone())));
         }
         let (open, pulse) = (Arc::new(Open::default()), Arc::new(Pulse::default()));
         let readiness = Arc::new(Readiness::new(rooms.operations.clone(), ready));
@@ -105,12 +99,12 @@ impl ProxyServer {
     }
 
     /// Puts the admin interface on its listener, if there is one.
-    pub fn add_admin(&mut self, rooms: &Rooms, listener: Option<TcpListener>) {
+    pub fn add_admin(&mut self, rooms: &Rooms, listener: Option<BoundListener>) {
         let Some(listener) = listener else { return };
         let app = AdminApp::new(rooms.operations.clone(), rooms.instance.access.clone(), rooms.store.history());
         self.server.add_service(Listening {
             name: "admin",
-            listeners: vec![(BoundListener::Tcp(listener), Arc::new(Plain(Arc::new(app))))],
+            listeners: vec![(listener, Arc::new(Plain(Arc::new(app))))],
             threads: 1,
             stops: self.admin_stops.clone(),
             open: Arc::default(),
@@ -128,22 +122,21 @@ impl ProxyServer {
 }
 
 /// What is behind each listener.
-fn doors(
-    settings: &Settings,
-    listeners: Vec<(TcpListener, Option<TlsListener>)>,
-    edge: &Arc<Edge<HttpProxy<Gateway>>>,
-) -> Share {
-    let with_tls = listeners.iter().filter(|(_, tls)| tls.is_some());
-    let ports: Vec<u16> = with_tls.filter_map(|(listener, _)| Some(listener.local_addr().ok()?.port())).collect();
+fn doors(settings: &Settings, listeners: Vec<(BoundListener, Option<TlsListener>)>, edge: &Arc<Edge>) -> Share {
+    let port = |(listener, tls): &(BoundListener, Option<TlsListener>)| match listener {
+        BoundListener::Tcp(listener) if tls.is_some() => Some(listener.local_addr().ok()?.port()),
+        _ => None,
+    };
+    let ports: Vec<u16> = listeners.iter().filter_map(port).collect();
     // Without a listener of its own for https, a proxy in front has one.
     let port = if ports.contains(&443) { None } else { ports.first().copied() };
-    let door = |(said, (listener, tls)): (&ListenSettings, (TcpListener, Option<TlsListener>))| {
+    let door = |(said, (listener, tls)): (&ListenSettings, (BoundListener, Option<TlsListener>))| {
         let redirect = said.redirect.map(|said| match said.port.map(NonZeroU16::get) {
             Some(443) => Redirect { port: None },
             seen => Redirect { port: seen.or(port) },
         });
         let door = Door { edge: edge.clone(), tls, proxy_protocol: said.proxy_protocol, redirect };
-        (BoundListener::Tcp(listener), Arc::new(door) as Arc<dyn Serve>)
+        (listener, Arc::new(door) as Arc<dyn Serve>)
     };
     settings.listen.iter().zip(listeners).map(door).collect()
 }
@@ -160,18 +153,13 @@ fn decision_door(settings: &Settings, rooms: &Rooms) -> Option<Arc<dyn Serve>> {
         is_for_proxies: true,
     });
     let decisions = Arc::new(Decisions::new(requests.clone(), speakers));
-    let desk = Desk { requests, responder: Some(decisions), has_lane: false };
-    let edge = Arc::new(Edge::new(Arc::new(NoApp), desk, None));
+    let edge = Arc::new(Edge::answering(requests, decisions));
     Some(Arc::new(Door { edge, tls: None, proxy_protocol: false, redirect: None }))
 }
 
 fn proxy(settings: &Settings, rooms: &Rooms, server: &Server) -> Arc<HttpProxy<Gateway>> {
-    let gateway = Gateway {
-        requests: rooms.requests.clone(),
-        upstreams: rooms.upstreams.clone(),
-        metrics: rooms.instance.metrics.clone(),
-        limits: settings.limits,
-    };
+    let gateway =
+        Gateway { requests: rooms.requests.clone(), upstreams: rooms.upstreams.clone(), limits: settings.limits };
     let mut proxy = HttpProxy::new(gateway, server.configuration.clone());
     proxy.handle_init_modules();
     Arc::new(proxy)

@@ -1,15 +1,15 @@
 //! What answers requests, apart from any listener: the clock, the state store, the sites, the ledger and the judge, opened
-//! in this order. The main type is [`Rooms`]. Must not know Pingora.
+//! in this order. The main type is [`Rooms`].
 
 use super::ServerError;
 use super::authority::AuthorityParts;
-use super::counts_of_instances::CountsOfInstances;
 use super::identity;
-use super::instances;
+use super::instances::{self, CountsOfInstances};
 use super::origin_robots::{self, OriginRobots};
 use super::service_manager;
 use super::signals;
-use super::stop::Stop;
+use super::sockets::names;
+use super::stop::{self, Stop};
 use crate::acme::Acme;
 use crate::admin::Operations;
 use crate::clock::Clock;
@@ -19,7 +19,7 @@ use crate::evidence::{Bounds, Evidence};
 use crate::judge::Logs;
 use crate::origin::robots::StoredCopies;
 use crate::requests::{Challenges, RequestSettings, Requests};
-use crate::settings::{AccessDestination, DecisionAddress, Settings};
+use crate::settings::{ListenAddress, LogDestination, Settings};
 use crate::sites::{DefaultSite, KnownOrigins, SiteOptions};
 use crate::state::{Remembered, StateStore};
 use crate::telemetry::{AccessLog, Events};
@@ -82,12 +82,13 @@ impl Rooms {
         let Instance { metrics, events, clock, .. } = &*instance;
         let upstreams = Upstreams::new(&settings.origins, metrics.clone(), events.clone(), clock.clone())?;
         upstreams.go_on(&memory.servers);
-        authority.go_on(memory.questions);
+        // An authority may ask because of the process before.
+        authority.issued.answer_passed(memory.questions);
         let upstreams = Arc::new(upstreams);
         let requests = requests(settings, &instance, authority);
         let operations = Operations::new(Upkeep::new(instance.clone()), requests.clone(), upstreams.clone());
         if let Some(lists) = lists {
-            operations.set_lists(lists);
+            let _ = operations.lists.set(lists);
         }
         let counts = instances::report(&operations, exchange.as_ref(), (settings.store.as_ref(), &store))?;
         Ok((Rooms { operations, instance, requests, upstreams, store, exchange, counts }, robots))
@@ -119,7 +120,11 @@ impl Rooms {
     /// Tells other instances what was served, and writes the end of this run to the state store. Nothing may be served any
     /// more.
     pub fn close(self) {
-        self.exchange.iter().for_each(|exchange| exchange.close());
+        if let Some(exchange) = &self.exchange {
+            exchange.close();
+            // The records that waited for other instances came into the logs only now.
+            stop::flush(&self.instance.access, &self.instance.events);
+        }
         self.instance.evidence.close();
         if let Err(error) = self.store.close() {
             tracing::warn!("{error}; the next start will treat this run as crashed");
@@ -132,18 +137,18 @@ impl Rooms {
 }
 
 /// Looks at the files of certificates and of origins' TLS again, and takes those that changed.
-pub(super) fn renew_files(certificates: &Certificates, upstreams: &Upstreams, instance: &Instance) {
+pub fn renew_files(certificates: &Certificates, upstreams: &Upstreams, instance: &Instance) {
     let refused = certificates.renew(Timestamp::from(instance.clock.now()), &instance.metrics);
-    instance.metrics.set_refused_certificates(refused + upstreams.renew_tls_files());
+    instance.metrics.edge.refused_renewals.set((refused + upstreams.renew_tls_files()) as i64);
 }
 
 /// The copies of the origins' robots.txt that the last run left.
-pub(super) fn stored_copies(remembered: &Remembered, now: Timestamp) -> StoredCopies {
+pub fn stored_copies(remembered: &Remembered, now: Timestamp) -> StoredCopies {
     StoredCopies::read(&remembered.facts.origin_copies, now)
 }
 
 /// Where the policies are, and what they go by.
-pub(super) fn policies(settings: &Settings, copies: &StoredCopies) -> SiteOptions {
+pub fn policies(settings: &Settings, copies: &StoredCopies) -> SiteOptions {
     SiteOptions {
         policies: settings.policies.clone(),
         strict: settings.strict,
@@ -172,26 +177,24 @@ fn clock(settings: &Settings) -> Result<Clock, ServerError> {
     if settings.clock.is_none() && settings.acme_ports.is_none() {
         return Ok(Clock::default());
     }
-    let public = settings
-        .listen
-        .iter()
-        .map(|listener| &listener.address)
-        .chain(settings.decisions.iter().flat_map(|decisions| &decisions.listen).filter_map(|address| match address {
-            DecisionAddress::Tcp(address) => Some(address),
-            DecisionAddress::Unix(_) => None,
-        }))
-        .chain(&settings.admin)
-        .find(|address| !address.ip().is_loopback());
+    let public = names(settings).find_map(|name| match name {
+        ListenAddress::Tcp(address) if !address.ip().is_loopback() => Some(address),
+        _ => None,
+    });
     match public {
-        Some(address) => Err(ServerError::ClockOnPublicAddress { address: *address }),
+        Some(address) => Err(ServerError::ClockOnPublicAddress { address }),
         None => Ok(settings.clock.as_deref().map(Clock::following).transpose()?.unwrap_or_default()),
     }
 }
 
 fn logs(settings: &Settings) -> Result<Logs, ServerError> {
+    let access = &settings.logs.access;
+    let cannot_open = match access {
+        LogDestination::File(path) => format!("cannot open the access log {}", path.display()),
+        LogDestination::Off | LogDestination::Stdout => "cannot open the access log".to_owned(),
+    };
     Ok(Logs {
-        access: AccessLog::open(&settings.logs.access, settings.logs.access_format)
-            .map_err(cannot_open_access_log(settings))?,
+        access: AccessLog::open(access, settings.logs.access_format).map_err(ServerError::io(cannot_open))?,
         events: Events::open(&settings.logs.events).map_err(ServerError::io("cannot open the event log"))?,
         evidence: evidence(settings)?,
         addresses: settings.logs.addresses,
@@ -202,14 +205,7 @@ fn logs(settings: &Settings) -> Result<Logs, ServerError> {
 /// The log that third parties can check. One that cannot be opened is a problem in the status: requests are served.
 fn evidence(settings: &Settings) -> Result<Evidence, ServerError> {
     let Some(said) = &settings.evidence else { return Ok(Evidence::off()) };
-    let directory = settings.state.as_deref().ok_or(ServerError::EvidenceWithoutState)?;
+    let directory = settings.state.as_deref().ok_or(ServerError::WithoutState("evidence"))?;
     let bounds = Bounds { keep: said.keep, octets: said.size };
     Ok(Evidence::open(directory, bounds, settings.evidence_addresses, &said.timestamps))
-}
-
-fn cannot_open_access_log(settings: &Settings) -> impl FnOnce(std::io::Error) -> ServerError {
-    ServerError::io(match &settings.logs.access {
-        AccessDestination::File(path) => format!("cannot open the access log {}", path.display()),
-        AccessDestination::Off | AccessDestination::Stdout => "cannot open the access log".to_owned(),
-    })
 }

@@ -1,6 +1,5 @@
 //! What a service manager is told, by the protocol of systemd (sd_notify(3)): when every listener accepts connections
 //! ([`Readiness`]), that the process is alive ([`watch`]), reloads, and the stop. Without `NOTIFY_SOCKET` nothing is told.
-//! Must not know what is served.
 
 use crate::admin::Operations;
 use crate::edge::Pulse;
@@ -15,7 +14,7 @@ use std::time::Duration;
 const LOOKS: u32 = 4;
 
 /// Tells the service manager, if there is one.
-pub(super) fn tell(states: &[NotifyState<'_>]) {
+pub fn tell(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::warn!(%error, "the service manager cannot be told how crawlgate is; check NOTIFY_SOCKET");
     }
@@ -23,7 +22,7 @@ pub(super) fn tell(states: &[NotifyState<'_>]) {
 
 /// Tells the service manager that policies are read again, and when they are. Before the start is complete, it is told
 /// nothing: it would take the end of the reload for the end of the start.
-pub(super) fn reloading(operations: &Operations, reload: impl FnOnce()) {
+pub fn reloading(operations: &Operations, reload: impl FnOnce()) {
     let is_told = operations.is_ready();
     if let Some(now) = is_told.then(NotifyState::monotonic_usec_now).and_then(Result::ok) {
         tell(&[NotifyState::Reloading, now]);
@@ -35,12 +34,12 @@ pub(super) fn reloading(operations: &Operations, reload: impl FnOnce()) {
 }
 
 /// Tells the service manager that every listener accepts connections.
-pub(super) fn serving() {
+pub fn serving() {
     tell(&[NotifyState::Ready, NotifyState::Status("serving")]);
 }
 
 /// Waits for the services that accept connections. When all of them do, requests are welcome.
-pub(super) struct Readiness {
+pub struct Readiness {
     operations: Arc<Operations>,
     missing: AtomicUsize,
     then: Box<dyn Fn() + Send + Sync>,
@@ -48,12 +47,12 @@ pub(super) struct Readiness {
 
 impl Readiness {
     /// Nothing is waited for yet. `then` is called when everything is ready.
-    pub(super) fn new(operations: Arc<Operations>, then: Box<dyn Fn() + Send + Sync>) -> Readiness {
+    pub fn new(operations: Arc<Operations>, then: Box<dyn Fn() + Send + Sync>) -> Readiness {
         Readiness { operations, missing: AtomicUsize::new(0), then }
     }
 
     /// Waits for one more service, which calls this when it accepts connections. To be called before any service runs.
-    pub(super) fn of_service(self: &Arc<Readiness>) -> Box<dyn Fn() + Send + Sync> {
+    pub fn of_service(self: &Arc<Readiness>) -> Box<dyn Fn() + Send + Sync> {
         self.missing.fetch_add(1, Ordering::AcqRel);
         let readiness = self.clone();
         Box::new(move || {
@@ -67,7 +66,7 @@ impl Readiness {
 
 /// Tells the service manager that the process is alive, as often as it wants to hear it (`WATCHDOG_USEC`), while every
 /// worker moves its connections on.
-pub(super) fn watch(pulse: Arc<Pulse>) -> io::Result<Option<Repeated>> {
+pub fn watch(pulse: Arc<Pulse>) -> io::Result<Option<Repeated>> {
     let Some(allowed) = sd_notify::watchdog_enabled().filter(|allowed| !allowed.is_zero()) else { return Ok(None) };
     let mut is_stuck = false;
     let look = move || -> Duration {

@@ -1,7 +1,8 @@
-//! Signals, handled in a thread of their own. Pingora does not handle SIGHUP, which would end the process, and reading
-//! policies must not block a worker. Must not know what a reload does.
+//! Signals, handled in a thread of their own: [`catch`] and [`serve`]. Pingora does not handle SIGHUP, which would end the
+//! process. A reload has a thread of its own, because reading policies must not delay a stop.
 
 use super::stop::Stop;
+use crate::threads::spawn;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
@@ -9,20 +10,20 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
 /// Catches the signals from now on. Those that arrive before [`serve`] wait.
-pub(super) fn catch() -> io::Result<Signals> {
+pub fn catch() -> io::Result<Signals> {
     Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])
 }
 
 /// Acts on signals as long as the process lives. `hang_up` runs in a thread of its own, so that a slow one does not delay
 /// a stop. All SIGHUPs that arrive while it runs cause one more run.
-pub(super) fn serve(mut signals: Signals, stop: Arc<Stop>, hang_up: impl Fn() + Send + 'static) -> io::Result<()> {
+pub fn serve(mut signals: Signals, stop: Arc<Stop>, hang_up: impl Fn() + Send + 'static) -> io::Result<()> {
     let (wake, woken) = sync_channel(1);
     let reload = move || {
         while woken.recv().is_ok() {
             hang_up();
         }
     };
-    std::thread::Builder::new().name("reload".to_string()).spawn(reload)?;
+    spawn("reload", reload)?;
     let work = move || {
         for signal in signals.forever() {
             match signal {
@@ -36,5 +37,5 @@ pub(super) fn serve(mut signals: Signals, stop: Arc<Stop>, hang_up: impl Fn() + 
             }
         }
     };
-    std::thread::Builder::new().name("signals".to_string()).spawn(work).map(drop)
+    spawn("signals", work).map(drop)
 }

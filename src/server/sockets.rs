@@ -1,12 +1,12 @@
 //! Everything that the server listens on but the control socket, bound: [`Sockets`]. A listener that another process has
-//! bound is taken over. Must not know what is served there.
+//! bound is taken over.
 
 use super::{Bound, ServerError};
-use crate::edge;
-use crate::settings::{DecisionAddress, Settings};
-use crate::upgrade::{Inherited, ListenerName, PassedListener, Socket};
+use crate::edge::{self, BoundListener};
+use crate::settings::{ListenAddress, Settings};
+use crate::upgrade::{Inherited, PassedListener};
 use std::fs::{self, Permissions};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -16,41 +16,34 @@ use std::path::{Path, PathBuf};
 const OWNER_AND_GROUP: u32 = 0o660;
 
 /// A listener with a descriptor for another process.
-pub(super) type Passable = (PassedListener, OwnedFd);
+pub type Passable = (PassedListener, OwnedFd);
 
 /// Bound listeners.
 #[derive(Default)]
-pub(super) struct Sockets {
+pub struct Sockets {
     /// Of the proxy, in the order of the settings.
-    pub(super) proxy: Vec<TcpListener>,
+    pub proxy: Vec<BoundListener>,
     /// Of the decision service.
-    pub(super) decisions: DecisionListeners,
-    pub(super) admin: Option<TcpListener>,
-    /// Where they are, with the ports that the system chose.
-    pub(super) bound: Bound,
-    /// All of them, for the next process.
-    pub(super) passable: Vec<Passable>,
-}
-
-/// Bound listeners of the decision service.
-#[derive(Default)]
-pub(super) struct DecisionListeners {
-    pub(super) tcp: Vec<TcpListener>,
-    pub(super) unix: Vec<UnixListener>,
+    pub decisions: Vec<BoundListener>,
+    pub admin: Option<BoundListener>,
     /// The sockets in the file system that go with this process.
-    pub(super) paths: Vec<PathBuf>,
+    pub paths: Vec<PathBuf>,
+    /// Where they are, with the ports that the system chose.
+    pub bound: Bound,
+    /// All of them, for the next process.
+    pub passable: Vec<Passable>,
 }
 
 /// The listeners of the settings, in the order in which [`Sockets::bind`] takes them.
-pub(super) fn names(settings: &Settings) -> impl Iterator<Item = ListenerName> {
-    let proxy = settings.listen.iter().map(|listener| ListenerName::Tcp(listener.address));
-    let decisions = settings.decisions.iter().flat_map(|decisions| &decisions.listen).map(ListenerName::from);
-    proxy.chain(decisions).chain(settings.admin.map(ListenerName::Tcp))
+pub fn names(settings: &Settings) -> impl Iterator<Item = ListenAddress> {
+    let proxy = settings.listen.iter().map(|listener| ListenAddress::Tcp(listener.address));
+    let decisions = settings.decisions.iter().flat_map(|decisions| &decisions.listen).cloned();
+    proxy.chain(decisions).chain(settings.admin.map(ListenAddress::Tcp))
 }
 
 impl Sockets {
     /// Binds all addresses that no other process has bound for this one.
-    pub(super) fn bind(settings: &Settings, inherited: &mut Inherited) -> Result<Sockets, ServerError> {
+    pub fn bind(settings: &Settings, inherited: &mut Inherited) -> Result<Sockets, ServerError> {
         let mut sockets = Sockets::default();
         for said in &settings.listen {
             let (listener, address) = sockets.tcp(said.address, inherited)?;
@@ -58,18 +51,15 @@ impl Sockets {
             sockets.bound.listen.push((said.tls.is_some(), address));
         }
         for said in settings.decisions.iter().flat_map(|decisions| &decisions.listen) {
-            match said {
-                DecisionAddress::Tcp(address) => {
+            let (listener, bound) = match said {
+                ListenAddress::Tcp(address) => {
                     let (listener, address) = sockets.tcp(*address, inherited)?;
-                    sockets.decisions.tcp.push(listener);
-                    sockets.bound.decisions.push(DecisionAddress::Tcp(address));
+                    (listener, ListenAddress::Tcp(address))
                 }
-                DecisionAddress::Unix(path) => {
-                    let listener = sockets.unix(path, inherited)?;
-                    sockets.decisions.unix.push(listener);
-                    sockets.bound.decisions.push(said.clone());
-                }
-            }
+                ListenAddress::Unix(_) => (sockets.take(said.clone(), inherited)?, said.clone()),
+            };
+            sockets.decisions.push(listener);
+            sockets.bound.decisions.push(bound);
         }
         if let Some(address) = settings.admin {
             let (listener, address) = sockets.tcp(address, inherited)?;
@@ -82,41 +72,39 @@ impl Sockets {
         &mut self,
         address: SocketAddr,
         inherited: &mut Inherited,
-    ) -> Result<(TcpListener, SocketAddr), ServerError> {
-        let Socket { listener, is_managed } = match inherited.tcp(address) {
-            Some(socket) => socket,
-            None => Socket { listener: bind_tcp(address)?, is_managed: false },
+    ) -> Result<(BoundListener, SocketAddr), ServerError> {
+        let listener = self.take(ListenAddress::Tcp(address), inherited)?;
+        let bound = match &listener {
+            BoundListener::Tcp(listener) => listener.local_addr(),
+            BoundListener::Unix(_) => Ok(address),
         };
-        self.pass(ListenerName::Tcp(address), is_managed, &listener)?;
-        let bound = listener.local_addr().map_err(|source| ServerError::Bind { address, source })?;
-        Ok((listener, bound))
+        Ok((listener, bound.map_err(|source| ServerError::Bind { address, source })?))
     }
 
-    fn unix(&mut self, path: &Path, inherited: &mut Inherited) -> Result<UnixListener, ServerError> {
-        let Socket { listener, is_managed } = match inherited.unix(path) {
-            Some(socket) => socket,
-            None => Socket { listener: bind_unix(path)?, is_managed: false },
+    fn take(&mut self, name: ListenAddress, inherited: &mut Inherited) -> Result<BoundListener, ServerError> {
+        let (listener, passed) = match inherited.take(&name) {
+            Some(found) => found,
+            None => (bind(&name)?, PassedListener { name, is_managed: false }),
         };
-        self.pass(ListenerName::Unix(path.to_owned()), is_managed, &listener)?;
-        if !is_managed {
-            self.decisions.paths.push(path.to_owned());
+        let descriptor = listener.as_fd().try_clone_to_owned().map_err(ServerError::io("cannot keep a listener"))?;
+        if let PassedListener { name: ListenAddress::Unix(path), is_managed: false } = &passed {
+            self.paths.push(path.clone());
         }
+        self.passable.push((passed, descriptor));
         Ok(listener)
     }
+}
 
-    fn pass(&mut self, name: ListenerName, is_managed: bool, listener: &impl AsFd) -> Result<(), ServerError> {
-        let descriptor = listener.as_fd().try_clone_to_owned().map_err(ServerError::io("cannot keep a listener"))?;
-        self.passable.push((PassedListener { name, is_managed }, descriptor));
-        Ok(())
+/// Binds a listener of its own.
+pub fn bind(name: &ListenAddress) -> Result<BoundListener, ServerError> {
+    match name {
+        ListenAddress::Tcp(address) => edge::bind(*address)
+            .map(|(listener, _)| BoundListener::Tcp(listener))
+            .map_err(|source| ServerError::Bind { address: *address, source }),
+        ListenAddress::Unix(path) => bind_socket(path)
+            .map(BoundListener::Unix)
+            .map_err(ServerError::io(format!("cannot listen on unix:{}", path.display()))),
     }
-}
-
-pub(super) fn bind_tcp(address: SocketAddr) -> Result<TcpListener, ServerError> {
-    edge::bind(address).map(|(listener, _)| listener).map_err(|source| ServerError::Bind { address, source })
-}
-
-pub(super) fn bind_unix(path: &Path) -> Result<UnixListener, ServerError> {
-    bind_socket(path).map_err(ServerError::io(format!("cannot listen on unix:{}", path.display())))
 }
 
 /// Binds a socket. One that a crashed process left behind is replaced.

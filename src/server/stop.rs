@@ -1,6 +1,6 @@
-//! A graceful stop that ends with the last request: [`Stop`] is the wish, [`Drain`] waits.
+//! A graceful stop that ends with the last request: [`Stop`] asks for it, [`Drain`] waits for the end.
 //! Pingora's own stop sleeps for its whole grace period, even when idle, and does not wait for requests after it (Pingora
-//! 0.9.1). Must not know signals.
+//! 0.9.1).
 //!
 //! A stop is in one of four states: `None`, `Leave`, `Graceful` and `Now`. [`Stop::leave`] moves it from `None` to `Leave`,
 //! [`Stop::graceful`] from `None` to `Graceful` and from the others to `Now`, [`Stop::now`] to `Now`.
@@ -10,13 +10,14 @@ use super::sockets::Passable;
 use crate::admin::Operations;
 use crate::edge::{Open, Stopper, Stops};
 use crate::gateway::Gateway;
+use crate::locks::lock;
 use crate::telemetry::{AccessLog, Events};
 use async_trait::async_trait;
 use pingora_core::apps::HttpServerApp;
 use pingora_core::server::{ShutdownSignal, ShutdownSignalWatch};
 use pingora_proxy::HttpProxy;
 use sd_notify::NotifyState;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
@@ -25,9 +26,16 @@ const FLUSH_LIMIT: Duration = Duration::from_secs(2);
 /// How long connections without a request may take to end.
 const IDLE_LIMIT: Duration = Duration::from_millis(500);
 
-/// The wish that the server stops.
-pub(super) struct Stop {
-    request: watch::Sender<Request>,
+/// Writes out what both logs took in.
+pub fn flush(access: &AccessLog, events: &Events) {
+    let end = Instant::now() + FLUSH_LIMIT;
+    access.flush(FLUSH_LIMIT);
+    events.flush(end.saturating_duration_since(Instant::now()));
+}
+
+/// Asks the server to stop.
+pub struct Stop {
+    request: watch::Sender<StopRequest>,
     /// Ends the listeners of the proxy and of the decision service, and their connections.
     stopper: Stopper,
     /// Ends the admin listener.
@@ -36,16 +44,16 @@ pub(super) struct Stop {
     cause: OnceLock<&'static str>,
 }
 
-/// How listeners learn of the wish.
+/// How listeners learn of a stop.
 #[derive(Clone)]
-pub(super) struct Ends {
+pub struct Ends {
     /// Those of the proxy and of the decision service.
-    pub(super) proxy: Stops,
-    pub(super) admin: Stops,
+    pub proxy: Stops,
+    pub admin: Stops,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Request {
+enum StopRequest {
     None,
     Leave,
     Graceful,
@@ -53,39 +61,39 @@ enum Request {
 }
 
 impl Stop {
-    pub(super) fn new() -> (Stop, Ends) {
+    pub fn new() -> (Stop, Ends) {
         let ((stopper, proxy), (admin, ends_of_admin)) = (Stops::new(), Stops::new());
-        let stop = Stop { request: watch::Sender::new(Request::None), stopper, admin, cause: OnceLock::new() };
+        let stop = Stop { request: watch::Sender::new(StopRequest::None), stopper, admin, cause: OnceLock::new() };
         (stop, Ends { proxy, admin: ends_of_admin })
     }
 
     /// Another process serves. From now on each connection ends with its next response, and the server with its last
     /// connection.
-    pub(super) fn leave(&self) {
+    pub fn leave(&self) {
         self.admin.close();
         self.stopper.leave();
-        self.ask("an upgrade", |request| request.max(Request::Leave));
+        self.ask("an upgrade", |request| request.max(StopRequest::Leave));
     }
 
     /// Asks the server to end with its last request. The second time, and after [`Stop::leave`], asks it to end at once.
-    pub(super) fn graceful(&self, cause: &'static str) {
-        self.ask(cause, |request| if request == Request::None { Request::Graceful } else { Request::Now });
+    pub fn graceful(&self, cause: &'static str) {
+        self.ask(cause, |request| if request == StopRequest::None { StopRequest::Graceful } else { StopRequest::Now });
     }
 
     /// Asks the server to end at once.
-    pub(super) fn now(&self, cause: &'static str) {
-        self.ask(cause, |_| Request::Now);
+    pub fn now(&self, cause: &'static str) {
+        self.ask(cause, |_| StopRequest::Now);
     }
 
-    fn ask(&self, cause: &'static str, next: impl FnOnce(Request) -> Request) {
+    fn ask(&self, cause: &'static str, next: impl FnOnce(StopRequest) -> StopRequest) {
         let _ = self.cause.set(cause);
         self.request.send_modify(|request| *request = next(*request));
     }
 
-    async fn at_least(&self, wanted: Request) -> Request {
+    async fn at_least(&self, wanted: StopRequest) -> StopRequest {
         let mut request = self.request.subscribe();
         // Waiting cannot fail while `self` holds the sender. If it did, stopping would be safe.
-        request.wait_for(|request| *request >= wanted).await.map_or(Request::Now, |request| *request)
+        request.wait_for(|request| *request >= wanted).await.map_or(StopRequest::Now, |request| *request)
     }
 
     /// The last line of the log.
@@ -98,53 +106,45 @@ impl Stop {
     }
 }
 
-/// Waits for the wish to stop and for the last request. Then Pingora ends.
-pub(super) struct Drain {
-    pub(super) stop: Arc<Stop>,
+/// Waits until a stop is asked for, and then for the last request. Then Pingora ends.
+pub struct Drain {
+    pub stop: Arc<Stop>,
     /// Descriptors that would keep the listeners open.
-    pub(super) passable: Arc<Mutex<Vec<Passable>>>,
-    pub(super) proxy: Arc<HttpProxy<Gateway>>,
-    pub(super) open: Arc<Open>,
-    pub(super) operations: Arc<Operations>,
-    pub(super) access: AccessLog,
-    pub(super) events: Events,
+    pub passable: Arc<Mutex<Vec<Passable>>>,
+    pub proxy: Arc<HttpProxy<Gateway>>,
+    pub open: Arc<Open>,
+    pub operations: Arc<Operations>,
+    pub access: AccessLog,
+    pub events: Events,
     /// How long a stop takes at most.
-    pub(super) limit: Duration,
+    pub limit: Duration,
     /// How long an upgrade takes at most.
-    pub(super) upgrade_limit: Duration,
+    pub upgrade_limit: Duration,
 }
 
 #[async_trait]
 impl ShutdownSignalWatch for Drain {
     async fn recv(&self) -> ShutdownSignal {
-        let request = self.stop.at_least(Request::Leave).await;
-        let (how, request) = match request {
-            Request::None | Request::Leave => (self.leave().await, Request::Leave),
-            Request::Graceful | Request::Now => (self.end(request).await, request),
-        };
+        let request = self.stop.at_least(StopRequest::Leave).await;
+        let how = if request == StopRequest::Leave { self.leave().await } else { self.end(request).await };
         self.stop.admin.close();
-        let end = Instant::now() + FLUSH_LIMIT;
-        self.access.flush(FLUSH_LIMIT);
-        self.events.flush(end.saturating_duration_since(Instant::now()));
+        flush(&self.access, &self.events);
         self.stop.say_end(how, self.open.now());
-        match request {
-            Request::Now => ShutdownSignal::FastShutdown,
-            Request::None | Request::Leave | Request::Graceful => ShutdownSignal::GracefulTerminate,
-        }
+        if request == StopRequest::Now { ShutdownSignal::FastShutdown } else { ShutdownSignal::GracefulTerminate }
     }
 }
 
 impl Drain {
     /// A stop, and how it ended.
-    async fn end(&self, request: Request) -> &'static str {
+    async fn end(&self, request: StopRequest) -> &'static str {
         self.operations.set_ready(false);
         service_manager::tell(&[NotifyState::Stopping, NotifyState::Status("waiting for running requests")]);
         // Idle connections end now, the others with their request. Before the listeners close, so that a client that
         // sees them closed reuses no connection either.
         self.proxy.http_cleanup().await;
-        self.passable.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        lock(&self.passable).clear();
         self.stop.stopper.close();
-        if request == Request::Now {
+        if request == StopRequest::Now {
             return "at once";
         }
         tracing::info!(
@@ -154,7 +154,7 @@ impl Drain {
         tokio::select! {
             () = self.open.none() => "the last request has ended",
             () = tokio::time::sleep(self.limit) => "`limits.drain` is over",
-            _ = self.stop.at_least(Request::Now) => "a second signal came",
+            _ = self.stop.at_least(StopRequest::Now) => "a second signal came",
         }
     }
 
@@ -169,7 +169,7 @@ impl Drain {
         let how = tokio::select! {
             () = self.open.none() => return "the last connection has ended",
             () = tokio::time::sleep(self.upgrade_limit) => "`upgrade.drain` is over",
-            _ = self.stop.at_least(Request::Now) => "this process was told to end",
+            _ = self.stop.at_least(StopRequest::Now) => "this process was told to end",
         };
         self.stop.stopper.close();
         // Connections without a request end in order.
@@ -186,8 +186,8 @@ mod tests {
     async fn second_graceful_stop_is_immediate() {
         let (stop, _ends) = Stop::new();
         stop.graceful("SIGTERM");
-        assert_eq!(stop.at_least(Request::Graceful).await, Request::Graceful);
+        assert_eq!(stop.at_least(StopRequest::Graceful).await, StopRequest::Graceful);
         stop.graceful("SIGTERM");
-        assert_eq!(stop.at_least(Request::Now).await, Request::Now);
+        assert_eq!(stop.at_least(StopRequest::Now).await, StopRequest::Now);
     }
 }

@@ -1,9 +1,10 @@
-//! `acme` in the `tls` of a listener: certificates that crawlgate gets by itself. Must not know how an authority is asked.
+//! `acme` in the `tls` of a listener: certificates that crawlgate gets by itself. The main type is [`AcmeSettings`].
 
 use super::address::host_pattern;
 use super::identity::resolvers;
-use crate::yaml::{Decoder, Fields, Node, Value};
+use crate::yaml::{Decoder, Located, Node};
 use std::net::SocketAddr;
+use strum::{EnumString, VariantNames};
 
 /// The directory of Let's Encrypt.
 const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
@@ -36,7 +37,8 @@ impl Default for AcmeSettings {
 }
 
 /// How the authority may check that a host is the operator's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
 pub enum ChallengeChoice {
     /// One way, then the other.
     Any,
@@ -47,74 +49,56 @@ pub enum ChallengeChoice {
 }
 
 /// `yes`, or `{ email: a@shop.example, directory: URL, hosts: [shop.example], challenge: http, resolvers: [9.9.9.9] }`.
-pub(super) fn acme(node: &Node, decoder: &mut Decoder<'_>) -> Option<AcmeSettings> {
+pub(super) fn acme(decoder: &mut Decoder, node: &Node) -> Option<AcmeSettings> {
     let mut settings = AcmeSettings::default();
-    if !matches!(node.value, Value::Mapping(_)) {
+    if !node.is_map() {
         return decoder.boolean(node)?.then_some(settings);
     }
-    let mut fields = decoder.fields(node, "a map: email, directory, hosts, challenge, resolvers")?;
-    settings.email = email(&mut fields, decoder);
-    if let Some(directory) = directory(&mut fields, decoder) {
-        settings.directory = directory;
-    }
-    settings.hosts = fields.take("hosts").map(|node| hosts(node, decoder));
-    let challenges =
-        [("any", ChallengeChoice::Any), ("http", ChallengeChoice::Http), ("tls-alpn", ChallengeChoice::TlsAlpn)];
-    let challenge = fields.take("challenge");
-    if let Some(challenge) = challenge.and_then(|node| decoder.word(node, &challenges, "a challenge")) {
-        settings.challenge = challenge;
-    }
-    settings.resolvers = resolvers(&mut fields, decoder);
-    fields.finish(decoder);
-    Some(settings)
+    decoder.map(node, "a map: email, directory, hosts, challenge, resolvers", |fields| {
+        settings.email = fields.get("email", email);
+        fields.set("directory", &mut settings.directory, directory);
+        settings.hosts = fields.get("hosts", |decoder, node| Some(hosts(decoder, node)));
+        settings.challenge = fields.variant("challenge", "a challenge").unwrap_or(settings.challenge);
+        settings.resolvers = fields.get_or_default("resolvers", resolvers);
+        settings
+    })
 }
 
-fn email(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> Option<String> {
-    let node = fields.take("email")?;
-    let text = decoder.text(node, "an address of e-mail")?;
-    let is_plain = text.bytes().all(|octet| octet.is_ascii_graphic() && !b"?,<>\"".contains(&octet));
-    let has_both = text.split_once('@').is_some_and(|(name, host)| !name.is_empty() && !host.is_empty());
-    if is_plain && has_both && text.matches('@').count() == 1 {
-        return Some(text.to_owned());
-    }
-    decoder.error("bad-value", node.span, format!("`{text}` is not an address of e-mail")).help =
-        Some("write `admin@shop.example`, or leave `email` out".into());
-    None
+fn email(decoder: &mut Decoder, node: &Node) -> Option<String> {
+    let read = |text: &str| {
+        let is_plain = text.bytes().all(|octet| octet.is_ascii_graphic() && !b"?,<>\"".contains(&octet));
+        let (name, host) = text.split_once('@')?;
+        (is_plain && !name.is_empty() && !host.is_empty() && !host.contains('@')).then(|| text.to_owned())
+    };
+    let help = "write `admin@shop.example`, or leave `email` out";
+    decoder.parsed(node, "an address of e-mail", read, ("bad-value", "is not an address of e-mail", help))
 }
 
-fn directory(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> Option<String> {
-    let node = fields.take("directory")?;
-    let text = decoder.text(node, "a URL")?;
-    let is_url = text.strip_prefix("https://").is_some_and(|rest| {
-        !rest.is_empty() && !rest.starts_with('/') && rest.bytes().all(|octet| octet.is_ascii_graphic())
-    });
-    if is_url {
-        return Some(text.to_owned());
-    }
-    decoder.error("bad-value", node.span, format!("`{text}` is not the URL of an authority's directory")).help =
-        Some(format!("write a URL with https, like {LETS_ENCRYPT}"));
-    None
+fn directory(decoder: &mut Decoder, node: &Node) -> Option<String> {
+    let read = |text: &str| {
+        let rest = text.strip_prefix("https://").filter(|rest| !rest.is_empty() && !rest.starts_with('/'))?;
+        rest.bytes().all(|octet| octet.is_ascii_graphic()).then(|| text.to_owned())
+    };
+    let help = format!("write a URL with https, like {LETS_ENCRYPT}");
+    decoder.parsed(node, "a URL", read, ("bad-value", "is not the URL of an authority's directory", &help))
 }
 
-fn hosts(node: &Node, decoder: &mut Decoder<'_>) -> Vec<String> {
+fn hosts(decoder: &mut Decoder, node: &Node) -> Vec<String> {
     let mut hosts: Vec<String> = Vec::new();
-    for written in decoder.texts(node, "a list of host names") {
-        match host_pattern(&written.value) {
+    for Located { value: written, span } in decoder.texts(node, "a list of host names") {
+        match host_pattern(&written) {
             Some(host) if host.starts_with("*.") => {
                 let message = format!("`{host}` is a wildcard: `acme` gets certificates for whole names only");
-                decoder.error("bad-host", written.span, message).help =
-                    Some("get this certificate with another program, and name its files in `certificates`".into());
+                let help = "get this certificate with another program, and name its files in `certificates`";
+                decoder.error_with_help("bad-host", span, message, help);
             }
-            Some(host) if host.parse::<std::net::IpAddr>().is_err() => {
-                if hosts.contains(&host) {
-                    decoder.error("duplicate-host", written.span, format!("`{host}` is listed twice"));
-                } else {
-                    hosts.push(host);
-                }
+            Some(host) if hosts.contains(&host) => {
+                decoder.error("duplicate-host", span, format!("`{host}` is listed twice"));
             }
+            Some(host) if host.parse::<std::net::IpAddr>().is_err() => hosts.push(host),
             _ => {
-                decoder.error("bad-host", written.span, format!("`{}` is not a host name", written.value)).help =
-                    Some("write `shop.example`, without scheme and port".into());
+                let help = "write `shop.example`, without scheme and port";
+                decoder.error_with_help("bad-host", span, format!("`{written}` is not a host name"), help);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Addresses as people write them: the URL of a server, a network.
+//! Addresses as people write them: the URL of a server ([`ServerAddress`]), a host, an address to listen on.
 
 use super::ServerAddress;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -58,7 +58,7 @@ impl ServerAddress {
     /// Reads the URL of a server: `http://127.0.0.1:3000`, `https://origin.example`, `unix:/run/app.sock`.
     ///
     /// ```
-    /// use crawlgate::settings::ServerAddress;
+    /// use crawlgate::internals::settings::ServerAddress;
     /// let server = ServerAddress::parse("https://origin.example").expect("a URL");
     /// assert_eq!((server.tls, server.host.as_str(), server.port), (true, "origin.example", 443));
     /// assert!(ServerAddress::parse("origin.example").is_err());
@@ -136,22 +136,15 @@ pub(super) fn host_and_port(authority: &str) -> Option<(&str, Option<u16>)> {
         Some(rest) => {
             let (host, rest) = rest.split_once(']')?;
             host.parse::<Ipv6Addr>().ok()?;
-            match rest {
-                "" => (host, None),
-                rest => (host, Some(rest.strip_prefix(':')?)),
-            }
+            (host, rest)
         }
-        None => match authority.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (authority, None),
-        },
+        None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
     };
-    let port = match port {
-        None => None,
-        Some(port) if port.bytes().all(|digit| digit.is_ascii_digit()) => Some(port.parse().ok()?),
-        Some(_) => return None,
-    };
-    Some((host, port))
+    if port.is_empty() {
+        return Some((host, None));
+    }
+    let digits = port.strip_prefix(':').filter(|port| port.bytes().all(|digit| digit.is_ascii_digit()))?;
+    Some((host, Some(digits.parse().ok()?)))
 }
 
 /// A name in punycode and lower case, or an address.

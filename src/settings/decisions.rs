@@ -1,37 +1,40 @@
-//! The decision service as settings: where it listens, and who may ask.
+//! The decision service as settings: where it listens, and which proxies may ask it. The main type is
+//! [`DecisionSettings`].
 
 use super::address::{ListenAddressError, listen_address};
-use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Where the service listens.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DecisionAddress {
+/// Where a server listens. Port 0 is any port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ListenAddress {
     /// An address and a port.
     Tcp(SocketAddr),
     /// A socket in the file system, written `unix:/run/crawlgate/decide.sock`. Its permissions say who may ask.
     Unix(PathBuf),
 }
 
-impl FromStr for DecisionAddress {
+impl FromStr for ListenAddress {
     type Err = ListenAddressError;
 
-    fn from_str(written: &str) -> Result<DecisionAddress, ListenAddressError> {
+    fn from_str(written: &str) -> Result<ListenAddress, ListenAddressError> {
         match written.strip_prefix("unix:").filter(|path| !path.is_empty()) {
-            Some(path) => Ok(DecisionAddress::Unix(path.into())),
-            None => listen_address(written).map(DecisionAddress::Tcp),
+            Some(path) => Ok(ListenAddress::Unix(path.into())),
+            None => listen_address(written).map(ListenAddress::Tcp),
         }
     }
 }
 
-impl fmt::Display for DecisionAddress {
+impl fmt::Display for ListenAddress {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DecisionAddress::Tcp(address) => write!(out, "http://{address}"),
-            DecisionAddress::Unix(path) => write!(out, "unix:{}", path.display()),
+            ListenAddress::Tcp(address) => write!(out, "http://{address}"),
+            ListenAddress::Unix(path) => write!(out, "unix:{}", path.display()),
         }
     }
 }
@@ -40,18 +43,15 @@ impl fmt::Display for DecisionAddress {
 #[derive(Clone, Debug, PartialEq)]
 pub struct DecisionSettings {
     /// Where proxies ask.
-    pub listen: Vec<DecisionAddress>,
+    pub listen: Vec<ListenAddress>,
     /// The proxies that may ask, and that say for which client they do.
     pub trusted: Vec<IpNet>,
 }
 
 impl DecisionSettings {
     /// For proxies on this machine.
-    pub fn local(listen: Vec<DecisionAddress>) -> DecisionSettings {
-        let loopback = [
-            Ipv4Net::new(Ipv4Addr::new(127, 0, 0, 0), 8).map(IpNet::V4),
-            Ipv6Net::new(Ipv6Addr::LOCALHOST, 128).map(IpNet::V6),
-        ];
+    pub fn local(listen: Vec<ListenAddress>) -> DecisionSettings {
+        let loopback = ["127.0.0.0/8", "::1/128"].map(str::parse);
         DecisionSettings { listen, trusted: loopback.into_iter().flatten().collect() }
     }
 }

@@ -1,6 +1,6 @@
-//! `evidence` of `crawlgate.yaml`: the log that third parties can check. Must not know how it is kept.
+//! `evidence` of `crawlgate.yaml`: the log that third parties can check. The main type is [`EvidenceSettings`].
 
-use crate::yaml::{Decoder, Node, Value};
+use crate::yaml::{Decoder, Node};
 use std::time::Duration;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -24,37 +24,26 @@ impl Default for EvidenceSettings {
 }
 
 /// `off`, `on`, or `{ keep: 400d, megabytes: 4096, timestamps: [https://tsa.example/tsr] }`.
-pub(super) fn evidence(node: &Node, decoder: &mut Decoder<'_>) -> Option<Option<EvidenceSettings>> {
+pub(super) fn evidence(decoder: &mut Decoder, node: &Node) -> Option<Option<EvidenceSettings>> {
     let mut settings = EvidenceSettings::default();
-    if !matches!(node.value, Value::Mapping(_)) {
+    if !node.is_map() {
         return decoder.boolean(node).map(|is_on| is_on.then_some(settings));
     }
-    let mut fields = decoder.fields(node, "a map: keep, megabytes, timestamps")?;
-    if let Some(node) = fields.take("keep") {
-        match decoder.duration(node) {
-            Some(keep) if (DAY..=3_650 * DAY).contains(&keep) => settings.keep = keep,
-            Some(_) => {
-                decoder.error("bad-value", node.span, "this duration is out of bounds").help =
-                    Some("from one day to ten years: `400d`".into());
-            }
-            None => {}
-        }
-    }
-    let megabytes = fields.take("megabytes");
-    let megabytes = megabytes.and_then(|node| decoder.integer(node, 16..=1_048_576, "a number of megabytes"));
-    if let Some(megabytes) = megabytes {
-        settings.size = megabytes * MIB;
-    }
-    let timestamps = fields.take("timestamps");
-    for url in timestamps.map(|node| decoder.texts(node, "a list of URLs")).unwrap_or_default() {
-        let rest = url.value.strip_prefix("https://").or_else(|| url.value.strip_prefix("http://"));
-        if rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(char::is_whitespace)) {
-            settings.timestamps.push(url.value);
-        } else {
-            decoder.error("bad-value", url.span, format!("`{}` is not the URL of an authority", url.value)).help =
-                Some("write `https://tsa.example/tsr`".into());
-        }
-    }
-    fields.finish(decoder);
-    Some(Some(settings))
+    decoder.map(node, "a map: keep, megabytes, timestamps", |fields| {
+        fields.set("keep", &mut settings.keep, |decoder, node| {
+            let message = "this duration is out of bounds";
+            decoder.duration_within(node, DAY..=3_650 * DAY, message, Some("from one day to ten years: `400d`"))
+        });
+        let megabytes = fields.integer("megabytes", 16..=1_048_576, "a number of megabytes");
+        settings.size = megabytes.map_or(settings.size, |megabytes: u64| megabytes * MIB);
+        settings.timestamps = fields.get_or_default("timestamps", |decoder, node| {
+            let read = |url: &str| {
+                let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
+                (!rest.is_empty() && !rest.contains(char::is_whitespace)).then(|| url.to_owned())
+            };
+            let mistake = ("bad-value", "is not the URL of an authority", "write `https://tsa.example/tsr`");
+            decoder.all_parsed(node, "a list of URLs", read, mistake)
+        });
+        Some(settings)
+    })
 }

@@ -1,9 +1,9 @@
-//! Settings as they were given, by the file and by the flags that go over it. What was left out is left out here too.
+//! Settings as they were given, by the file and by the flags that outrank it: [`SettingsFile`]. What was left out is left
+//! out here too, until [`SettingsFile::settle`] fills in the defaults.
 
 use super::{
-    AccessDestination, AccessFormat, AddressDetail, DecisionAddress, DecisionSettings, EventDestination, EventSettings,
-    EvidenceSettings, IdentitySettings, Limits, ListenSettings, Logs, OriginSettings, Settings, StoreSettings,
-    UPGRADE_DRAIN,
+    AccessFormat, AddressDetail, DecisionSettings, EventSettings, EvidenceSettings, IdentitySettings, Limits,
+    ListenAddress, ListenSettings, LogDestination, Logs, OriginSettings, Settings, StoreSettings, UPGRADE_DRAIN,
 };
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -21,20 +21,20 @@ pub struct SettingsFile {
     pub control: Option<Option<PathBuf>>,
     pub state: Option<Option<PathBuf>>,
     pub trusted_proxies: Option<Vec<ipnet::IpNet>>,
-    pub identity: Option<IdentitySettings>,
+    pub identity: IdentitySettings,
     pub acme_webroot: Option<PathBuf>,
     pub limits: Limits,
     /// `upgrade.drain`.
     pub upgrade_drain: Option<Duration>,
-    pub access: Option<AccessDestination>,
+    pub access: Option<LogDestination>,
     /// `logs.access.format`.
     pub access_format: Option<AccessFormat>,
-    pub events: Option<EventSettings>,
+    pub events: EventSettings,
     pub addresses: Option<AddressDetail>,
     pub lane: Option<bool>,
     /// How much of a client's address the history keeps.
     pub history_addresses: Option<AddressDetail>,
-    pub evidence: Option<Option<EvidenceSettings>>,
+    pub evidence: Option<EvidenceSettings>,
     /// How much of a client's address evidence keeps.
     pub evidence_addresses: Option<AddressDetail>,
     pub store: Option<StoreSettings>,
@@ -69,32 +69,25 @@ impl SettingsFile {
         let servers = self.origins.iter_mut().flat_map(|origin| &mut origin.servers);
         servers.filter_map(|server| server.address.socket.as_mut()).for_each(place);
         self.origins.iter_mut().filter_map(|origin| origin.tls.as_mut()).for_each(|tls| tls.relative_to(directory));
-        for path in [&mut self.policies, &mut self.acme_webroot].into_iter().flatten() {
-            place(path);
-        }
-        for path in [&mut self.control, &mut self.state].into_iter().filter_map(|said| said.as_mut()?.as_mut()) {
-            place(path);
-        }
+        [&mut self.policies, &mut self.acme_webroot].into_iter().flatten().for_each(place);
+        [&mut self.control, &mut self.state].into_iter().flatten().flatten().for_each(place);
         let decisions = self.decisions.iter_mut().flatten().flat_map(|decisions| &mut decisions.listen);
         for address in decisions {
-            if let DecisionAddress::Unix(path) = address {
+            if let ListenAddress::Unix(path) = address {
                 place(path);
             }
         }
-        if let Some(identity) = &mut self.identity {
-            identity.relative_to(directory);
-        }
+        self.identity.relative_to(directory);
         self.store.iter_mut().for_each(|store| store.relative_to(directory));
-        if let Some(AccessDestination::File(path)) = &mut self.access {
-            place(path);
-        }
-        if let Some(EventSettings { destination: EventDestination::File(path), .. }) = &mut self.events {
-            place(path);
+        for log in self.access.iter_mut().chain([&mut self.events.destination]) {
+            if let LogDestination::File(path) = log {
+                place(path);
+            }
         }
         self
     }
 
-    /// These settings where they say something, and `file`'s elsewhere. Limits have no flags: they are the file's.
+    /// These settings where they say something, and `file`'s elsewhere. Settings without a flag are the file's.
     pub fn over(self, file: SettingsFile) -> SettingsFile {
         SettingsFile {
             listen: if self.listen.is_empty() { file.listen } else { self.listen },
@@ -105,21 +98,10 @@ impl SettingsFile {
             control: self.control.or(file.control),
             state: self.state.or(file.state),
             trusted_proxies: self.trusted_proxies.or(file.trusted_proxies),
-            identity: self.identity.or(file.identity),
-            acme_webroot: self.acme_webroot.or(file.acme_webroot),
-            limits: file.limits,
-            upgrade_drain: self.upgrade_drain.or(file.upgrade_drain),
             access: self.access.or(file.access),
-            access_format: self.access_format.or(file.access_format),
-            events: self.events.or(file.events),
-            addresses: self.addresses.or(file.addresses),
-            lane: self.lane.or(file.lane),
-            history_addresses: self.history_addresses.or(file.history_addresses),
-            evidence: self.evidence.or(file.evidence),
-            evidence_addresses: self.evidence_addresses.or(file.evidence_addresses),
-            store: self.store.or(file.store),
             threads: self.threads.or(file.threads),
             strict: self.strict.or(file.strict),
+            ..file
         }
     }
 
@@ -150,19 +132,19 @@ impl SettingsFile {
             control: self.control.unwrap_or(defaults.control),
             state: self.state.unwrap_or(defaults.state),
             trusted_proxies: self.trusted_proxies.unwrap_or_default(),
-            identity: self.identity.unwrap_or_default(),
+            identity: self.identity,
             acme_webroot: self.acme_webroot,
             limits: self.limits,
             upgrade_drain: self.upgrade_drain.unwrap_or(UPGRADE_DRAIN),
             logs: Logs {
-                access: self.access.unwrap_or(AccessDestination::Off),
+                access: self.access.unwrap_or(LogDestination::Off),
                 access_format: self.access_format.unwrap_or_default(),
-                events: self.events.unwrap_or_default(),
+                events: self.events,
                 addresses: self.addresses.unwrap_or(AddressDetail::Full),
             },
             lane: self.lane.unwrap_or(true),
             history_addresses: self.history_addresses.unwrap_or(AddressDetail::Network),
-            evidence: self.evidence.flatten(),
+            evidence: self.evidence,
             evidence_addresses: self.evidence_addresses.unwrap_or(AddressDetail::Full),
             store: self.store,
             threads: self.threads,

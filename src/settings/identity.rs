@@ -1,7 +1,6 @@
 //! `identity` of `crawlgate.yaml`: whether crawlgate asks others who a crawler is. The main type is [`IdentitySettings`].
-//! Must not know how anything is asked.
 
-use crate::yaml::{Decoder, Fields, Node, Value};
+use crate::yaml::{Decoder, Fields, Located, Node};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -78,60 +77,40 @@ impl IdentitySettings {
 }
 
 /// `identity: { outgoing: yes, lists: yes, resolvers: [system] }`.
-pub(super) fn identity(node: &Node, decoder: &mut Decoder<'_>) -> IdentitySettings {
+pub(super) fn identity(fields: &mut Fields<'_>) -> IdentitySettings {
     let mut settings = IdentitySettings::default();
-    let Some(mut fields) = decoder.fields(node, "a map: outgoing, lists, resolvers, signatures") else {
-        return settings;
-    };
-    if let Some(outgoing) = fields.take("outgoing").and_then(|node| decoder.boolean(node)) {
-        settings.outgoing = outgoing;
-    }
-    let place = fields.take("lists");
-    if let Some(lists) = place.and_then(|node| lists(node, decoder)) {
-        settings.lists = lists;
-    }
-    if let (Some(node), ListSettings::Mirror(_), false) = (place, &settings.lists, settings.outgoing) {
+    fields.set("outgoing", &mut settings.outgoing, Decoder::boolean);
+    fields.set("lists", &mut settings.lists, lists);
+    if let (Some(node), ListSettings::Mirror(_), false) = (fields.take("lists"), &settings.lists, settings.outgoing) {
         let message = "`lists` names a server, and without `outgoing: yes` it is never asked";
-        decoder.error("mirror-without-outgoing", node.span, message.to_owned()).help =
-            Some("write `outgoing: yes` beside it, or name a directory".into());
+        let help = "write `outgoing: yes` beside it, or name a directory";
+        fields.decoder.error_with_help("mirror-without-outgoing", node.span, message, help);
     }
-    if let Some(signatures) = fields.take("signatures").and_then(|node| decoder.boolean(node)) {
-        settings.signatures = signatures;
-    }
-    settings.resolvers = resolvers(&mut fields, decoder);
-    fields.finish(decoder);
+    fields.set("signatures", &mut settings.signatures, Decoder::boolean);
+    settings.resolvers = fields.get_or_default("resolvers", resolvers);
     settings
 }
 
 /// `yes`, `no`, a directory, or the URL of a mirror.
-fn lists(node: &Node, decoder: &mut Decoder<'_>) -> Option<ListSettings> {
-    // A plain `yes` is a text here.
-    if let Value::Scalar { text, .. } = &node.value
-        && let Ok(settings @ (ListSettings::Published | ListSettings::Off)) = text.parse()
-    {
-        return Some(settings);
-    }
+fn lists(decoder: &mut Decoder, node: &Node) -> Option<ListSettings> {
     let text = decoder.text(node, "yes, no, a directory, or a URL")?;
     text.parse().map_err(|error: NotAPlaceOfLists| decoder.error("bad-path", node.span, error.to_string())).ok()
 }
 
 /// `system`, or addresses; the port is 53 where none is given.
-pub(super) fn resolvers(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> Vec<SocketAddr> {
-    let Some(node) = fields.take("resolvers") else { return Vec::new() };
-    let mut addresses = Vec::new();
+pub(super) fn resolvers(decoder: &mut Decoder, node: &Node) -> Vec<SocketAddr> {
     let written = decoder.texts(node, "a list of name servers, like 9.9.9.9, or `system`");
-    for name in &written {
-        let text = name.value.as_str();
-        let address = text.parse().or_else(|_| text.parse().map(|address| SocketAddr::new(address, 53)));
-        match address {
-            Ok(address) => addresses.push(address),
-            Err(_) if text == "system" && written.len() == 1 => {}
-            Err(_) => {
-                let message = format!("`{text}` is not the address of a name server");
-                decoder.error("bad-address", name.span, message).help =
-                    Some("write addresses, like 9.9.9.9 or 127.0.0.1:5353, or `system` alone".into());
-            }
-        }
+    if matches!(&*written, [name] if name.value == "system") {
+        return Vec::new();
     }
-    addresses
+    let read = |Located { value: text, span }: &Located<String>| {
+        let address = text.parse().or_else(|_| text.parse().map(|address| SocketAddr::new(address, 53)));
+        if address.is_err() {
+            let message = format!("`{text}` is not the address of a name server");
+            let help = "write addresses, like 9.9.9.9 or 127.0.0.1:5353, or `system` alone";
+            decoder.error_with_help("bad-address", *span, message, help);
+        }
+        address.ok()
+    };
+    written.iter().filter_map(read).collect()
 }

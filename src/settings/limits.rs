@@ -1,4 +1,4 @@
-//! Bounds on what clients may ask for, and how slowly. The defaults are right for a public site.
+//! Bounds on the size, number and duration of requests: [`Limits`]. The defaults are right for a public site.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Listeners as settings: an address, and what is spoken there.
+//! Listeners as settings: an address, and which protocols it speaks. The main type is [`ListenSettings`].
 
 use super::AcmeSettings;
 use std::net::SocketAddr;

@@ -1,6 +1,5 @@
-//! The server's own settings: `crawlgate.yaml`, or flags for the common case. Site owners never need them.
-//!
-//! Text in, values out; knows no policy and opens nothing.
+//! The server's own settings: [`Settings`], read from `crawlgate.yaml` or made from flags. Site owners never need them.
+//! [`read`] turns the text of the file into a [`SettingsFile`]; it opens no other file and no socket.
 
 mod acme;
 mod address;
@@ -17,11 +16,10 @@ mod paths;
 mod store;
 
 pub use acme::{AcmeSettings, ChallengeChoice};
-pub use address::{ServerAddressError, ServerAddressMistake};
-pub use decisions::{DecisionAddress, DecisionSettings};
+pub use decisions::{DecisionSettings, ListenAddress};
 pub use decode::read;
 pub use evidence::EvidenceSettings;
-pub use file::{Defaults, NoOrigin, SettingsFile};
+pub use file::{Defaults, SettingsFile};
 pub use identity::{IdentitySettings, ListSettings};
 pub use limits::Limits;
 pub use listen::{CertificateFiles, Hsts, ListenSettings, RedirectSettings, TlsSettings};
@@ -30,11 +28,13 @@ pub use origin::{
     TlsFile,
 };
 pub use origin_index::OriginIndex;
-pub use store::{Secret, StoreSettings, StoreUrl};
+pub use store::{StoreSettings, StoreUrl};
 
+use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
+use strum::{EnumString, VariantNames};
 
 /// The JSON Schema of `crawlgate.yaml`, for editors. It refuses nothing that [`read`] accepts, but for a bare `true` or
 /// `false` as a name.
@@ -63,7 +63,7 @@ pub struct Settings {
     /// The state directory; nothing is remembered when absent.
     pub state: Option<PathBuf>,
     /// Peers whose forwarding headers are believed.
-    pub trusted_proxies: Vec<ipnet::IpNet>,
+    pub trusted_proxies: Vec<IpNet>,
     /// Where proof of a claimed crawler comes from.
     pub identity: IdentitySettings,
     /// Where clients of certificate authorities write their challenges; the origin answers when absent.
@@ -120,7 +120,7 @@ pub struct ServerAddress {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Logs {
     /// The access log.
-    pub access: AccessDestination,
+    pub access: LogDestination,
     /// How it is written.
     pub access_format: AccessFormat,
     /// What crawlers do against the rules.
@@ -132,7 +132,7 @@ pub struct Logs {
 impl Default for Logs {
     fn default() -> Logs {
         Logs {
-            access: AccessDestination::Off,
+            access: LogDestination::Off,
             access_format: AccessFormat::Json,
             events: EventSettings::default(),
             addresses: AddressDetail::Full,
@@ -144,32 +144,21 @@ impl Default for Logs {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventSettings {
     /// Where it goes.
-    pub destination: EventDestination,
+    pub destination: LogDestination,
     /// Events a second; of more only some are written, and how many were left out.
     pub rate: u32,
 }
 
 impl Default for EventSettings {
     fn default() -> EventSettings {
-        EventSettings { destination: EventDestination::Off, rate: 100 }
+        EventSettings { destination: LogDestination::Off, rate: 100 }
     }
 }
 
-/// Where events go.
+/// Where a log goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EventDestination {
-    /// Nowhere but to the admin listener.
-    Off,
-    /// Standard output.
-    Stdout,
-    /// Appended to this file.
-    File(PathBuf),
-}
-
-/// Where the access log goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AccessDestination {
-    /// Nowhere.
+pub enum LogDestination {
+    /// Nowhere. Events still reach the admin listener.
     Off,
     /// Standard output.
     Stdout,
@@ -178,7 +167,8 @@ pub enum AccessDestination {
 }
 
 /// How the access log is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub enum AccessFormat {
     /// A JSON object for each request.
     #[default]
@@ -190,7 +180,8 @@ pub enum AccessFormat {
 }
 
 /// How much of an address is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum AddressDetail {
     /// All of it.
     Full,
@@ -203,15 +194,11 @@ pub enum AddressDetail {
 impl AddressDetail {
     /// The address as it may be written.
     pub fn apply(self, address: IpAddr) -> Option<IpAddr> {
-        match (self, address) {
-            (AddressDetail::None, _) => None,
-            (AddressDetail::Full, address) => Some(address),
-            (AddressDetail::Network, IpAddr::V4(address)) => {
-                Some(IpAddr::V4((u32::from(address) & 0xffff_ff00).into()))
-            }
-            (AddressDetail::Network, IpAddr::V6(address)) => {
-                Some(IpAddr::V6((u128::from(address) & !((1 << 80) - 1)).into()))
-            }
+        let length = if address.is_ipv4() { 24 } else { 48 };
+        match self {
+            AddressDetail::None => None,
+            AddressDetail::Full => Some(address),
+            AddressDetail::Network => IpNet::new(address, length).ok().map(|network| network.trunc().addr()),
         }
     }
 }

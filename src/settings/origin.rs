@@ -1,4 +1,5 @@
-//! Origins as settings: where requests for some hosts and paths go, and how the servers there are treated.
+//! Origins as settings: where requests for some hosts and paths go, and how the servers there are treated. The main type
+//! is [`OriginSettings`].
 
 use super::ServerAddress;
 use crate::crawlers::CrawlerIndex;
@@ -8,6 +9,7 @@ use std::ops::RangeInclusive;
 use std::os::unix::net::SocketAddr as UnixAddress;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use strum::{EnumString, VariantNames};
 
 /// Where requests for some hosts go.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,7 +114,8 @@ impl From<ServerAddress> for ServerSettings {
 }
 
 /// Which server gets a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub enum Balance {
     /// Servers take turns, by their weights.
     #[default]

@@ -1,8 +1,8 @@
-//! `store` of `crawlgate.yaml`: the Valkey or Redis where several instances meet. Must not know how it is asked.
+//! `store` of `crawlgate.yaml`: the Valkey or Redis where several instances meet. The main type is [`StoreSettings`].
 
 use super::address::{host_and_port, host_name};
 use super::paths::path;
-use crate::yaml::{Decoder, Fields, Node, Value};
+use crate::yaml::{Decoder, Node};
 use percent_encoding::percent_decode_str;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -70,118 +70,98 @@ impl StoreSettings {
     }
 }
 
-/// What is wrong with a URL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-enum UrlMistake {
-    #[error("it begins with `redis://`, or `rediss://` for TLS")]
-    Scheme,
-    #[error("the host or port cannot be read")]
-    Host,
-    #[error(
-        "the user or password cannot be read; write octets that have a meaning in URLs as %40 for @, %3A for :, %2F for /"
-    )]
-    Credentials,
-    #[error("what follows the port is the number of a database, as in `redis://10.0.0.5:6379/0`")]
-    Database,
-}
+/// What can be wrong with a URL.
+const SCHEME: &str = "it begins with `redis://`, or `rediss://` for TLS";
+const HOST: &str = "the host or port cannot be read";
+const CREDENTIALS: &str = "the user or password cannot be read; write octets that have a meaning in URLs as %40 for @, \
+                           %3A for :, %2F for /";
+const DATABASE: &str = "what follows the port is the number of a database, as in `redis://10.0.0.5:6379/0`";
 
 /// `redis://10.0.0.5`, or `{ url: rediss://user@10.0.0.5:6379/0, password_file: FILE, ca: FILE, prefix: "crawlgate:" }`.
-pub(super) fn store(node: &Node, decoder: &mut Decoder<'_>) -> Option<StoreSettings> {
-    if !matches!(node.value, Value::Mapping(_)) {
-        let url = url(node, decoder)?;
+pub(super) fn store(decoder: &mut Decoder, node: &Node) -> Option<StoreSettings> {
+    if !node.is_map() {
+        let url = url(decoder, node)?;
         return Some(StoreSettings { url, password_file: None, ca: None, prefix: PREFIX.into() });
     }
-    let mut fields = decoder.fields(node, "a map: url, password_file, ca, prefix")?;
-    let written = fields.take("url");
-    if written.is_none() {
-        decoder.error("missing-field", node.span, "`store` needs `url`: where the Valkey or Redis is").help =
-            Some("write `url: \"redis://10.0.0.5:6379/0\"`".into());
+    let store = decoder.map(node, "a map: url, password_file, ca, prefix", |fields| {
+        let help = "write `url: \"redis://10.0.0.5:6379/0\"`";
+        fields.required("url", "`store` needs `url`: where the Valkey or Redis is", help);
+        let url = fields.get("url", url);
+        let (password_file, ca) = (fields.get("password_file", path), fields.get("ca", path));
+        let prefix = fields.get("prefix", prefix).unwrap_or_else(|| PREFIX.into());
+        Some(StoreSettings { url: url?, password_file, ca, prefix })
+    });
+    let store = store.flatten()?;
+    let (url, has_file) = (&store.url, store.password_file.is_some());
+    let mut refuse = |id, message, help| decoder.error_with_help(id, node.span, message, help);
+    if url.password.is_some() && has_file {
+        let message = "`store` has two passwords: one in `url`, one in `password_file`";
+        refuse("bad-value", message, "leave one of them out");
     }
-    let url = written.and_then(|node| url(node, decoder));
-    let password_file = file(&mut fields, "password_file", decoder);
-    let ca = file(&mut fields, "ca", decoder);
-    let prefix = fields.take("prefix").map_or(Some(PREFIX.to_owned()), |node| prefix(node, decoder));
-    fields.finish(decoder);
-    let (url, place) = (url?, node.span);
-    if url.password.is_some() && password_file.is_some() {
-        decoder.error("bad-value", place, "`store` has two passwords: one in `url`, one in `password_file`").help =
-            Some("leave one of them out".into());
+    if url.user.is_some() && url.password.is_none() && !has_file {
+        let help = "name a file with the password in `password_file`";
+        refuse("missing-field", "`store` names a user and no password", help);
     }
-    if url.user.is_some() && url.password.is_none() && password_file.is_none() {
-        decoder.error("missing-field", place, "`store` names a user and no password").help =
-            Some("name a file with the password in `password_file`".into());
+    if store.ca.is_some() && !url.tls {
+        let message = "`ca` is for TLS, and the URL begins with `redis://`";
+        refuse("bad-value", message, "write `rediss://`, or leave `ca` out");
     }
-    if ca.is_some() && !url.tls {
-        decoder.error("bad-value", place, "`ca` is for TLS, and the URL begins with `redis://`").help =
-            Some("write `rediss://`, or leave `ca` out".into());
-    }
-    Some(StoreSettings { url, password_file, ca, prefix: prefix? })
+    Some(store)
 }
 
-fn file(fields: &mut Fields<'_>, name: &'static str, decoder: &mut Decoder<'_>) -> Option<PathBuf> {
-    fields.take(name).and_then(|node| path(node, decoder))
-}
-
-fn prefix(node: &Node, decoder: &mut Decoder<'_>) -> Option<String> {
-    let text = decoder.text(node, "a text that every key begins with")?;
+fn prefix(decoder: &mut Decoder, node: &Node) -> Option<String> {
     // Octets with a meaning in patterns of keys, and braces, which a cluster takes for a part of the key.
-    let is_plain = text.bytes().all(|octet| octet.is_ascii_graphic() && !b"*?[]\\{}\"'".contains(&octet));
-    if (1..=LONGEST_PREFIX).contains(&text.len()) && is_plain {
-        return Some(text.to_owned());
-    }
-    decoder.error("bad-value", node.span, format!("`{text}` cannot begin the keys of crawlgate")).help =
-        Some(format!("write 1 to {LONGEST_PREFIX} letters, digits and marks like `crawlgate:` or `shop-edge:`"));
-    None
+    let is_plain = |octet: u8| octet.is_ascii_graphic() && !b"*?[]\\{}\"'".contains(&octet);
+    let read = |text: &str| {
+        ((1..=LONGEST_PREFIX).contains(&text.len()) && text.bytes().all(is_plain)).then(|| text.to_owned())
+    };
+    let help = format!("write 1 to {LONGEST_PREFIX} letters, digits and marks like `crawlgate:` or `shop-edge:`");
+    let mistake = ("bad-value", "cannot begin the keys of crawlgate", &*help);
+    decoder.parsed(node, "a text that every key begins with", read, mistake)
 }
 
-fn url(node: &Node, decoder: &mut Decoder<'_>) -> Option<StoreUrl> {
+fn url(decoder: &mut Decoder, node: &Node) -> Option<StoreUrl> {
     let text = decoder.text(node, "a URL like redis://10.0.0.5:6379/0")?;
     // The text is not shown: it may have a password.
-    let refuse = |mistake: UrlMistake| {
-        decoder.error("bad-value", node.span, format!("this is not the URL of a Valkey or Redis: {mistake}")).help =
-            Some("write `redis://10.0.0.5:6379/0`, or `rediss://user@store.example:6379/0` for TLS".into());
+    let refuse = |mistake| {
+        let message = format!("this is not the URL of a Valkey or Redis: {mistake}");
+        let help = "write `redis://10.0.0.5:6379/0`, or `rediss://user@store.example:6379/0` for TLS";
+        decoder.error_with_help("bad-value", node.span, message, help);
     };
     read_url(text).map_err(refuse).ok()
 }
 
-fn read_url(text: &str) -> Result<StoreUrl, UrlMistake> {
-    let (scheme, rest) = text.split_once("://").ok_or(UrlMistake::Scheme)?;
+fn read_url(text: &str) -> Result<StoreUrl, &'static str> {
+    let (scheme, rest) = text.split_once("://").ok_or(SCHEME)?;
     let tls = match scheme.to_ascii_lowercase().as_str() {
         "redis" | "valkey" => false,
         "rediss" | "valkeys" => true,
-        _ => return Err(UrlMistake::Scheme),
+        _ => return Err(SCHEME),
     };
     let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
-    let (credentials, authority) = match authority.rsplit_once('@') {
-        Some((credentials, authority)) => (Some(credentials), authority),
-        None => (None, authority),
-    };
-    let (host, port) = host_and_port(authority).ok_or(UrlMistake::Host)?;
-    let host = host_name(host).ok_or(UrlMistake::Host)?;
-    let port = port.unwrap_or(PORT);
-    if port == 0 {
-        return Err(UrlMistake::Host);
-    }
+    let (credentials, authority) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let (host, port) = host_and_port(authority).ok_or(HOST)?;
+    let host = host_name(host).ok_or(HOST)?;
+    let port = Some(port.unwrap_or(PORT)).filter(|port| *port != 0).ok_or(HOST)?;
     let database = match database {
         "" => 0,
-        digits if digits.bytes().all(|digit| digit.is_ascii_digit()) => {
-            digits.parse().map_err(|_| UrlMistake::Database)?
-        }
-        _ => return Err(UrlMistake::Database),
+        // A sign would be read as a part of the number.
+        digits if !digits.starts_with('+') => digits.parse().map_err(|_| DATABASE)?,
+        _ => return Err(DATABASE),
     };
-    let (user, password) = credentials.map_or(Ok((None, None)), read_credentials)?;
+    let (user, password) = read_credentials(credentials)?;
     Ok(StoreUrl { tls, host, port, user, password: password.map(Secret), database })
 }
 
 /// `user:password`, `:password` or `user`.
-fn read_credentials(written: &str) -> Result<(Option<String>, Option<String>), UrlMistake> {
-    let read = |text: &str| {
-        let text = percent_decode_str(text).decode_utf8().map_err(|_| UrlMistake::Credentials)?;
-        Ok((!text.is_empty()).then(|| text.into_owned()))
+fn read_credentials(written: &str) -> Result<(Option<String>, Option<String>), &'static str> {
+    let read = |text: &str| match percent_decode_str(text).decode_utf8() {
+        Ok(text) => Ok((!text.is_empty()).then(|| text.into_owned())),
+        Err(_) => Err(CREDENTIALS),
     };
     let (user, password) = written.split_once(':').unwrap_or((written, ""));
     if written.contains(['?', '#', '@']) || password.contains(':') {
-        return Err(UrlMistake::Credentials);
+        return Err(CREDENTIALS);
     }
     Ok((read(user)?, read(password)?))
 }

@@ -1,5 +1,7 @@
 //! The file as a whole, and its mistakes in their places.
 
+use super::file::NoOrigin;
+use super::store::Secret;
 use super::*;
 use crate::yaml::Source;
 use std::num::NonZeroU16;
@@ -49,7 +51,7 @@ fn a_whole_file_is_read() {
     assert_eq!(settings.upgrade_drain, Duration::from_secs(120));
     assert_eq!(
         settings.logs,
-        Logs { access: AccessDestination::Stdout, addresses: AddressDetail::Network, ..Logs::default() }
+        Logs { access: LogDestination::Stdout, addresses: AddressDetail::Network, ..Logs::default() }
     );
     assert_eq!(settings.history_addresses, AddressDetail::None);
     assert_eq!((settings.threads, settings.strict), (Some(4), true));
@@ -62,7 +64,7 @@ fn access_log_has_a_format_beside_its_place() {
         let (file, findings) = read(&source);
         (file.map(|file| (file.access, file.access_format)), findings.items.first().map(|finding| finding.id))
     };
-    let file = || Some(AccessDestination::File("a.log".into()));
+    let file = || Some(LogDestination::File("a.log".into()));
     assert_eq!(logs("a.log"), (Some((file(), None)), None));
     assert_eq!(logs("{ to: a.log }"), (Some((file(), None)), None));
     assert_eq!(logs("{ to: a.log, format: combined }"), (Some((file(), Some(AccessFormat::Combined))), None));
@@ -70,9 +72,9 @@ fn access_log_has_a_format_beside_its_place() {
     assert_eq!(logs("{ to: a.log, format: vhost_combined }"), (Some(with_hosts), None));
     assert_eq!(
         logs("{ to: '-', format: json }"),
-        (Some((Some(AccessDestination::Stdout), Some(AccessFormat::Json))), None)
+        (Some((Some(LogDestination::Stdout), Some(AccessFormat::Json))), None)
     );
-    assert_eq!(logs("{ to: off }").0, Some((Some(AccessDestination::Off), None)));
+    assert_eq!(logs("{ to: off }").0, Some((Some(LogDestination::Off), None)));
     assert_eq!(logs("{ format: combined }"), (None, Some("missing-field")));
     assert!(logs("{ to: a.log, format: common }").1.is_some() && logs("{ to: a.log, rate: 5 }").1.is_some());
 }

@@ -1,11 +1,13 @@
 //! [`SharedStore`]: the one connection to the store, made anew after each error.
 
+use super::commands::run;
 use super::examine::{Server, examine};
 use super::refusal::{Refusal, of_error};
 use crate::exchange::StoreError;
 use crate::settings::{StoreSettings, StoreUrl};
 use redis::{
-    Client, Connection, ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo, RedisResult, TlsCertificates,
+    Client, Connection, ConnectionAddr, IntoConnectionInfo, Pipeline, RedisConnectionInfo, RedisResult,
+    TlsCertificates, Value,
 };
 use std::time::Duration;
 
@@ -22,6 +24,13 @@ pub struct SharedStore {
 pub(super) struct Connected {
     pub(super) connection: Connection,
     pub(super) server: Server,
+}
+
+impl Connected {
+    /// Sends commands and reads the answers.
+    pub(super) fn run(&mut self, pipeline: &Pipeline) -> RedisResult<Vec<Value>> {
+        Ok(run(&mut self.connection, pipeline)?.unwrap_or_default())
+    }
 }
 
 impl SharedStore {

@@ -1,7 +1,5 @@
-//! What instances counted, one hash for each period with a field for each instance. Nothing is judged by it. Must not know
-//! what the values mean.
+//! What instances counted, one hash for each period with a field for each instance. Nothing is judged by it.
 
-use super::commands::run;
 use super::connection::SharedStore;
 use crate::exchange::StoreError;
 use redis::FromRedisValue;
@@ -20,18 +18,16 @@ pub struct CountsOfPeriod {
     pub kept: u64,
 }
 
+/// Questions fail as [`StoreError`] says.
+#[allow(clippy::missing_errors_doc)]
 impl SharedStore {
     /// Whether an instance has told what it counted in a period.
-    ///
-    /// # Errors
-    /// See [`StoreError`]; so for the others.
     pub fn has_counts(&mut self, period: &str, instance: &str) -> Result<bool, StoreError> {
         let key = self.counts_key(period);
         self.ask(|connected| redis::cmd("HEXISTS").arg(&key).arg(instance).query(&mut connected.connection))
     }
 
     /// Tells what an instance counted, in place of what it told of these periods before.
-    #[allow(clippy::missing_errors_doc)]
     pub fn put_counts(&mut self, instance: &str, counts: &[CountsOfPeriod]) -> Result<(), StoreError> {
         let keys: Vec<String> = counts.iter().map(|counts| self.counts_key(&counts.period)).collect();
         self.ask(|connected| {
@@ -39,7 +35,7 @@ impl SharedStore {
             for key in &keys {
                 look.cmd("HEXISTS").arg(key).arg(instance).cmd("HLEN").arg(key);
             }
-            let found = run(&mut connected.connection, &look)?.unwrap_or_default();
+            let found = connected.run(&look)?;
             let found = found.into_iter().map(usize::from_redis_value).collect::<Result<Vec<usize>, _>>()?;
             let mut write = redis::pipe();
             for ((key, counts), found) in keys.iter().zip(counts).zip(found.chunks(2)) {
@@ -49,13 +45,12 @@ impl SharedStore {
                 write.cmd("HSET").arg(key).arg(instance).arg(&counts.value);
                 write.cmd("EXPIRE").arg(key).arg(counts.kept);
             }
-            run(&mut connected.connection, &write)?;
+            connected.run(&write)?;
             Ok(())
         })
     }
 
     /// What all instances counted in some periods, by their ids.
-    #[allow(clippy::missing_errors_doc)]
     pub fn counts(&mut self, periods: &[String]) -> Result<Vec<HashMap<String, String>>, StoreError> {
         let keys: Vec<String> = periods.iter().map(|period| self.counts_key(period)).collect();
         self.ask(|connected| {
@@ -63,7 +58,7 @@ impl SharedStore {
             keys.iter().for_each(|key| {
                 read.cmd("HGETALL").arg(key);
             });
-            let answers = run(&mut connected.connection, &read)?.unwrap_or_default();
+            let answers = connected.run(&read)?;
             Ok(answers.into_iter().map(HashMap::from_redis_value).collect::<Result<_, _>>()?)
         })
     }

@@ -3,7 +3,7 @@
 use super::commands::run;
 use super::refusal::{Refusal, of_error};
 use crate::exchange::StoreError;
-use crate::settings::StoreSettings;
+use crate::settings::{StoreSettings, StoreUrl};
 use redis::{Connection, FromRedisValue, RedisResult};
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ pub(super) fn examine(connection: &mut Connection, settings: &StoreSettings) -> 
     let url = settings.url.to_string();
     let failed = |error: redis::RedisError| of_error(&error, &settings.url);
     let info: String = redis::cmd("INFO").arg("everything").query(connection).map_err(failed)?;
-    let info: HashMap<&str, &str> = info.lines().filter_map(|line| line.trim_end().split_once(':')).collect();
+    let info = fields(&info);
     let said = |name: &str| info.get(name).copied().unwrap_or_default();
     let version = said("redis_version");
     if number(version) < OLDEST {
@@ -46,14 +46,24 @@ pub(super) fn examine(connection: &mut Connection, settings: &StoreSettings) -> 
     if said("role") == "slave" {
         return Err(Refusal::Replica { url }.into());
     }
-    let policy = said("maxmemory_policy");
-    if policy != "noeviction" {
-        return Err(Refusal::Evicts { url, policy: policy.to_owned() }.into());
-    }
+    refuse_eviction(&info, &settings.url)?;
     if let Some(key) = foreign_key(connection, &settings.prefix).map_err(failed)? {
         return Err(Refusal::Foreign { url, key }.into());
     }
     Ok(Server { run_id: said("run_id").to_owned() })
+}
+
+/// What `INFO` says, by name.
+pub(super) fn fields(info: &str) -> HashMap<&str, &str> {
+    info.lines().filter_map(|line| line.trim_end().split_once(':')).collect()
+}
+
+/// Refuses a server that deletes keys when its memory is full.
+pub(super) fn refuse_eviction(info: &HashMap<&str, &str>, url: &StoreUrl) -> Result<(), Refusal> {
+    match info.get("maxmemory_policy").copied().unwrap_or_default() {
+        "noeviction" => Ok(()),
+        policy => Err(Refusal::Evicts { url: url.to_string(), policy: policy.to_owned() }),
+    }
 }
 
 /// A key that another program made.

@@ -1,5 +1,5 @@
 //! The Valkey or Redis where several instances meet: [`SharedStore`] speaks to it for `exchange`. It blocks, and one
-//! thread has it. Must not know what the facts mean.
+//! thread has it.
 //!
 //! A connection is in one of two states: there is none, or there is one to a server that was examined. Each call without one
 //! makes one and examines the server (`examine`); each error ends it.
@@ -9,9 +9,7 @@ mod connection;
 mod counts;
 mod examine;
 mod refusal;
-mod sets;
 mod store;
 
 pub use connection::SharedStore;
 pub use counts::CountsOfPeriod;
-pub use refusal::Refusal;

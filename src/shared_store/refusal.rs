@@ -59,7 +59,10 @@ pub enum Refusal {
 
 impl From<Refusal> for StoreError {
     fn from(refusal: Refusal) -> StoreError {
-        StoreError::Unusable(refusal.to_string())
+        match refusal {
+            Refusal::Evicts { .. } => StoreError::Evicts(refusal.to_string()),
+            _ => StoreError::Unusable(refusal.to_string()),
+        }
     }
 }
 

@@ -2,13 +2,15 @@
 
 use super::commands::{last, run};
 use super::connection::{Connected, SharedStore};
-use super::examine::MARK;
-use super::sets::{self, read_fact, write_fact};
+use super::examine::{MARK, fields, refuse_eviction};
 use crate::exchange::event::is_of_clients;
 use crate::exchange::store::MOST_OF_CLIENTS;
-use crate::exchange::{Batch, Entry, Fact, Identity, LogRead, Position, Sets, Store, StoreError, StoreTime, Written};
-use redis::{Pipeline, RedisResult};
+use crate::exchange::{
+    Batch, Entry, Identity, LogRead, Member, Position, Sets, SharedFact, Store, StoreError, StoreTime, Written,
+};
+use redis::{Connection, FromRedisValue, Pipeline, RedisResult};
 use std::collections::HashMap;
+use std::fmt;
 
 /// How many entries the log has at the least; Redis cuts whole nodes off beyond it.
 const LOG: usize = 20_000;
@@ -28,14 +30,14 @@ type RawEntry = (String, HashMap<String, String>);
 impl Store for SharedStore {
     fn identity(&mut self, founding: &str) -> Result<(Identity, StoreTime), StoreError> {
         let keys = ["epoch", "served", "clients", "facts", "members", "log"].map(|name| self.key(name));
-        self.ask(|connected| {
+        let (identity, time, info) = self.ask(|connected| {
             let mut pipeline = redis::pipe();
-            pipeline.cmd("SET").arg(&keys[0]).arg(format!("{MARK}{founding}")).arg("NX");
+            pipeline.cmd("INFO").arg("memory").cmd("SET").arg(&keys[0]).arg(format!("{MARK}{founding}")).arg("NX");
             for key in &keys {
                 pipeline.cmd("TTL").arg(key);
             }
             pipeline.cmd("GET").arg(&keys[0]).cmd("TIME");
-            let mut answers = run(&mut connected.connection, &pipeline)?.unwrap_or_default();
+            let mut answers = connected.run(&pipeline)?;
             let (seconds, micros): (i64, i64) = last(&mut answers)?;
             let epoch = last(&mut answers)?;
             let mut put_off = redis::pipe();
@@ -47,10 +49,15 @@ impl Store for SharedStore {
                 }
             }
             if !put_off.is_empty() {
-                run(&mut connected.connection, &put_off)?;
+                connected.run(&put_off)?;
             }
-            Ok((connected.identity(epoch), StoreTime { milliseconds: seconds * 1_000 + micros / 1_000 }))
-        })
+            answers.truncate(1);
+            let info: String = last(&mut answers)?;
+            Ok((connected.identity(epoch), StoreTime { milliseconds: seconds * 1_000 + micros / 1_000 }, info))
+        })?;
+        // Operators change it while the store runs (`CONFIG SET`).
+        refuse_eviction(&fields(&info), self.url())?;
+        Ok((identity, time))
     }
 
     fn write(&mut self, expected: &Identity, batch: &Batch) -> Result<Written, StoreError> {
@@ -60,7 +67,7 @@ impl Store for SharedStore {
             for _ in 0..TRIES {
                 let mut watch = redis::pipe();
                 watch.cmd("WATCH").arg(&epoch).cmd("GET").arg(&epoch);
-                let mut answers = run(&mut connected.connection, &watch)?.unwrap_or_default();
+                let mut answers = connected.run(&watch)?;
                 let identity = connected.identity(last(&mut answers)?);
                 if identity != *expected || pipeline.is_empty() {
                     redis::cmd("UNWATCH").exec(&mut connected.connection)?;
@@ -84,7 +91,7 @@ impl Store for SharedStore {
             pipeline.atomic().cmd("GET").arg(&epoch);
             pipeline.cmd("XREVRANGE").arg(&log).arg("+").arg("-").arg("COUNT").arg(1);
             pipeline.cmd("XRANGE").arg(&log).arg(after.to_string()).arg("+").arg("COUNT").arg(MOST_ENTRIES + 1);
-            let mut answers = run(&mut connected.connection, &pipeline)?.unwrap_or_default();
+            let mut answers = connected.run(&pipeline)?;
             let (entries, newest): (Vec<RawEntry>, Vec<RawEntry>) = (last(&mut answers)?, last(&mut answers)?);
             Ok((connected.identity(last(&mut answers)?), newest, entries))
         })?;
@@ -96,24 +103,29 @@ impl Store for SharedStore {
     }
 
     fn read_sets(&mut self) -> Result<Sets, StoreError> {
-        let [served, clients, facts, members] = ["served", "clients", "facts", "members"].map(|name| self.key(name));
-        let (events, facts, members) = self.ask(|connected| {
+        let [served, clients, facts] = ["served", "clients", "facts"].map(|name| self.key(name));
+        let (events, facts) = self.ask(|connected| {
             let connection = &mut connected.connection;
-            let mut events: Vec<(String, f64)> = sets::scan(connection, "ZSCAN", &served, None)?;
-            events.extend(sets::scan::<(String, f64)>(connection, "ZSCAN", &clients, None)?);
-            let facts: Vec<(String, String)> = sets::scan(connection, "HSCAN", &facts, Some("[^v]*"))?;
-            let members: HashMap<String, String> = redis::cmd("HGETALL").arg(&members).query(connection)?;
-            Ok((events, facts, members))
+            let mut events: Vec<(String, f64)> = scan(connection, "ZSCAN", &served, None)?;
+            events.extend(scan::<(String, f64)>(connection, "ZSCAN", &clients, None)?);
+            let facts: Vec<(String, String)> = scan(connection, "HSCAN", &facts, Some("[^v]*"))?;
+            Ok((events, facts))
         })?;
         // Scores are whole seconds, far below where a double loses them.
-        let events = events.into_iter().map(|(key, at)| Ok(Fact { key, at: at as i64, value: String::new() }));
+        let events = events.into_iter().map(|(key, at)| Ok(SharedFact { key, at: at as i64, value: String::new() }));
         let facts = events.chain(facts.into_iter().map(|(key, written)| read_fact(key, &written)));
         let facts = facts.collect::<Result<_, StoreError>>()?;
-        let members = members.values().map(|written| read_json(written)).collect::<Result<_, StoreError>>()?;
-        Ok(Sets { facts, members })
+        Ok(Sets { facts, members: self.read_members()? })
     }
 
-    fn fetch(&mut self, keys: &[String]) -> Result<Vec<Fact>, StoreError> {
+    fn read_members(&mut self) -> Result<Vec<Member>, StoreError> {
+        let members = self.key("members");
+        let members: HashMap<String, String> =
+            self.ask(|connected| redis::cmd("HGETALL").arg(&members).query(&mut connected.connection))?;
+        members.values().map(|written| read_json(written)).collect()
+    }
+
+    fn fetch(&mut self, keys: &[String]) -> Result<Vec<SharedFact>, StoreError> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
@@ -193,9 +205,54 @@ fn entry((place, fields): RawEntry) -> Result<(Position, Entry), StoreError> {
 
 /// Reads what an instance wrote.
 fn read_json<T: serde::de::DeserializeOwned>(written: &str) -> Result<T, StoreError> {
-    serde_json::from_str(written).map_err(|error| StoreError::Newer(sets::cannot_read(&error)))
+    serde_json::from_str(written).map_err(|error| StoreError::Newer(cannot_read(&error)))
 }
 
 fn write_json(value: &impl serde::Serialize) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|error| StoreError::Unusable(format!("cannot write a fact: {error}")))
+}
+
+/// How many members are asked for at once: a server does nothing else meanwhile.
+const PART: usize = 1_000;
+
+/// Reads a set or hash in parts.
+fn scan<T: FromRedisValue>(
+    connection: &mut Connection,
+    command: &str,
+    key: &str,
+    matching: Option<&str>,
+) -> RedisResult<Vec<T>> {
+    let (mut cursor, mut all) = (0u64, Vec::new());
+    loop {
+        let mut ask = redis::cmd(command);
+        ask.arg(key).arg(cursor).arg("COUNT").arg(PART);
+        if let Some(pattern) = matching {
+            ask.arg("MATCH").arg(pattern);
+        }
+        let (next, part): (u64, Vec<T>) = ask.query(connection)?;
+        all.extend(part);
+        if next == 0 {
+            return Ok(all);
+        }
+        cursor = next;
+    }
+}
+
+/// A fact with a value, as it stands in the hash.
+fn write_fact(fact: &SharedFact) -> String {
+    format!("{} {}", fact.at, fact.value)
+}
+
+/// The same, read.
+fn read_fact(key: String, written: &str) -> Result<SharedFact, StoreError> {
+    let read = written.split_once(' ').and_then(|(at, value)| Some((at.parse().ok()?, value.to_owned())));
+    let (at, value) = read.ok_or_else(|| StoreError::Newer(cannot_read(&format!("the fact `{key}`"))))?;
+    Ok(SharedFact { key, at, value })
+}
+
+fn cannot_read(what: &impl fmt::Display) -> String {
+    format!(
+        "another crawlgate wrote what this one cannot read ({what}); crawlgate accuses nobody meanwhile. Run the same version \
+         on all instances"
+    )
 }

@@ -16,7 +16,7 @@ struct Told {
 }
 
 impl Announce for Told {
-    fn announce(&self, _log: &PublicationLog, _files: &[(Version, Arc<[u8]>)]) -> Result<(), String> {
+    fn announce(&self, _log: &PublicationLog, _files: &[VersionFile]) -> Result<(), String> {
         if self.is_away.load(Ordering::SeqCst) { Err("connection refused".into()) } else { Ok(()) }
     }
 
@@ -84,19 +84,24 @@ fn a_robots_txt_waits_and_modes_do_not() {
     world.write("one", "/b", "enforce");
     world.write("two", "/a", "enforce");
     let report = world.live.reload(START.plus(Duration::from_secs(1)));
-    assert!(report.waiting.is_some_and(|waiting| waiting.contains("the store of the exchange")));
+    assert!(report.waiting.is_some_and(|waiting| waiting.contains("the store")));
     assert_eq!(world.of("one").0, one.0, "its new robots.txt waits");
     assert_ne!(world.of("one").1, one.1, "its mode does not");
     assert_eq!(world.of("two").0, two.0);
     assert_ne!(world.of("two").1, two.1);
     assert_eq!(world.published.load(Ordering::SeqCst), 0);
-    assert!(!world.live.publish_deferred(START.plus(Duration::from_secs(2))));
+    let generation = world.live.snapshot().generation;
+    for second in 2..5 {
+        assert!(!world.live.publish_deferred(START.plus(Duration::from_secs(second))));
+    }
+    assert_eq!(world.live.snapshot().generation, generation, "another attempt is no other generation");
     // Back, before it was told.
     world.write("one", "/b", "observe");
-    world.live.reload(START.plus(Duration::from_secs(3)));
+    world.live.reload(START.plus(Duration::from_secs(5)));
     assert_eq!(world.of("one"), one);
+    assert!(world.live.snapshot().generation > generation, "its mode is another one");
     world.is_away.store(false, Ordering::SeqCst);
-    assert!(world.live.publish_deferred(START.plus(Duration::from_secs(4))));
+    assert!(world.live.publish_deferred(START.plus(Duration::from_secs(6))));
     assert_ne!(world.of("one").0, one.0);
     assert_eq!(world.published.load(Ordering::SeqCst), 1);
     assert!(world.live.status(START).warnings.is_empty());
@@ -122,7 +127,7 @@ fn tags_and_planned_pauses_wait_for_no_robots_txt() {
         fs::write(file, text).expect("written");
     }
     let report = world.live.reload(START.plus(Duration::from_secs(1)));
-    assert!(report.sites.iter().all(|site| site.outcome == Outcome::Replaced), "{report:?}");
+    assert!(report.sites.iter().all(|site| site.outcome == ReloadOutcome::Replaced), "{report:?}");
     for site in ["one", "two"] {
         assert_eq!(tells(site), (1, 1, true), "{site}");
     }
@@ -164,7 +169,7 @@ fn a_version_first_heard_of_elsewhere_is_stored_once_it_is_published() {
         let facts = StateStore::read(state.path(), START).expect("readable");
         facts.versions.iter().any(|(_, stored)| stored.id == version.to_string())
     };
-    let others = Others { logs: vec![published.log], versions: published.files };
+    let others = OfOthers { logs: vec![published.log], files: published.files };
     assert!(live.others_published(others, START).is_ok());
     store.commit(Vec::new()).expect("committed");
     assert!(!is_stored(), "it is another instance's");

@@ -1,22 +1,50 @@
 //! Every site and policy file that crawlgate knows. The main type is [`SiteCatalog`]: [`SiteCatalog::apply`] brings a
-//! planned change into it, and the other methods change what goes by the clock or by the origin. This file must not know
-//! how changes are found, nor what of the catalog is published.
+//! planned change ([`SiteChange`]) into it, and the other methods change what goes by the clock or by the origin.
 
-use super::change::{Claim, DefaultSitesChange, SiteChange};
-use super::compiler::SiteCompiler;
+use super::compiler::{Candidate, SiteCompiler};
 use super::default_sites::{DefaultSite, unclaimed_hosts};
+use super::host_owners::HostConflict;
 use super::memory::SiteMemory;
 use super::origins::OriginFiles;
 use super::pauses::{PauseError, PauseRequest, PauseWord};
-use super::policy_file::{KnownFile, LastGood, PolicyFile};
-use super::report::Outcome;
+use super::policy_directory::PolicyText;
+use super::policy_file::{InForce, KnownFile, PolicyOrigin};
+use super::report::ReloadOutcome;
 use super::status::SiteStatus;
-use crate::history::PublicationLog;
 use crate::policy::origin::{Origin, OriginFile};
 use crate::policy::{Site, SiteEntry, Snapshot, compile_with_origin};
+use crate::publications::PublicationLog;
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// A planned change of one site.
+pub struct SiteChange {
+    /// The site.
+    pub site: String,
+    /// Its file, if that is new or changed, or if its hosts may be free by now. `None` where the file is gone.
+    pub file: Option<Claim>,
+}
+
+/// A file on its way into force.
+pub struct Claim {
+    /// Its text, if it could be read.
+    pub text: PolicyText,
+    /// What was compiled from it. It has a site if the file comes into force.
+    pub candidate: Candidate,
+    /// Another site has one of its hosts.
+    pub conflict: Option<HostConflict>,
+    /// The last good policy of the state store, where nothing else is in force.
+    pub copy: Option<Arc<Site>>,
+}
+
+/// A planned change of the sites that are in force without a policy.
+pub enum DefaultSitesChange {
+    /// There is no policy any more, or not yet.
+    Begin(Vec<Arc<Site>>),
+    /// The first policy is in force.
+    End,
+}
 
 /// All sites and policy files, by name.
 pub struct SiteCatalog {
@@ -36,46 +64,42 @@ pub struct SiteCatalog {
 
 impl SiteCatalog {
     /// Applies a change; says what came of it.
-    pub fn apply(&mut self, change: SiteChange, now: Timestamp) -> Outcome {
+    pub fn apply(&mut self, change: SiteChange, now: Timestamp) -> ReloadOutcome {
         match change.file {
             None => {
                 self.files.remove(&change.site);
                 self.memory.forget(&change.site);
-                Outcome::Removed
+                ReloadOutcome::Removed
             }
             Some(claim) => self.put(change.site, claim, now),
         }
     }
 
-    fn put(&mut self, name: String, claim: Claim, now: Timestamp) -> Outcome {
+    fn put(&mut self, name: String, claim: Claim, now: Timestamp) -> ReloadOutcome {
         let Claim { text, candidate, conflict, copy } = claim;
-        let before = self.files.remove(&name).and_then(|known| known.state.into_last_good());
+        let before = self.files.remove(&name).and_then(|known| known.in_force);
         let report = candidate.report();
-        let (state, outcome) = if let Some(site) = candidate.site {
-            if let Ok(source) = &text {
-                self.memory.last_good.insert(name.clone(), source.text.clone());
+        let (in_force, outcome) = match (candidate.site, copy, before) {
+            (Some(site), _, before) => {
+                if let Ok(source) = &text {
+                    self.memory.last_good.insert(name.clone(), source.text.clone());
+                }
+                let outcome = if before.is_some() { ReloadOutcome::Replaced } else { ReloadOutcome::Added };
+                (Some(InForce { entry: self.bring_into_force(site, now), origin: PolicyOrigin::File }), outcome)
             }
-            let outcome = if before.is_some() { Outcome::Replaced } else { Outcome::Added };
-            (PolicyFile::Active { entry: self.bring_into_force(site, now) }, outcome)
-        } else {
-            let last_good = self.last_good(before, copy, now);
-            let outcome = if last_good.is_some() { Outcome::Kept } else { Outcome::Refused };
-            let state = match (conflict, last_good) {
-                (Some(conflict), last_good) => PolicyFile::HostConflict { owner: conflict.owner, last_good },
-                (None, Some(last_good)) => PolicyFile::Rejected { last_good },
-                (None, None) => PolicyFile::Invalid,
-            };
-            (state, outcome)
+            (None, Some(copy), _) => {
+                let entry = self.bring_into_force(copy, now);
+                (Some(InForce { entry, origin: PolicyOrigin::Store }), ReloadOutcome::Kept)
+            }
+            (None, None, Some(InForce { entry, origin: PolicyOrigin::File })) => {
+                (Some(InForce { entry, origin: PolicyOrigin::Earlier }), ReloadOutcome::Kept)
+            }
+            (None, None, Some(before)) => (Some(before), ReloadOutcome::Kept),
+            (None, None, None) => (None, ReloadOutcome::Refused),
         };
-        self.files.insert(name, KnownFile { text, report, state });
+        let conflicts_with = conflict.map(|conflict| conflict.owner);
+        self.files.insert(name, KnownFile { text, report, in_force, conflicts_with });
         outcome
-    }
-
-    fn last_good(&mut self, before: Option<LastGood>, copy: Option<Arc<Site>>, now: Timestamp) -> Option<LastGood> {
-        match copy {
-            Some(copy) => Some(LastGood { entry: self.bring_into_force(copy, now), is_copy: true }),
-            None => before,
-        }
     }
 
     /// Begins or ends the sites that are in force without a policy.
@@ -89,7 +113,7 @@ impl SiteCatalog {
                 }
             }
             DefaultSitesChange::End => {
-                let of_files = self.files.values().filter_map(|file| file.state.entry().cloned());
+                let of_files = self.files.values().filter_map(|file| file.entry().cloned());
                 let of_files = Snapshot::new(of_files.collect(), 0);
                 let ended = std::mem::take(&mut self.default_sites).into_values();
                 let unclaimed: Vec<String> =
@@ -116,7 +140,8 @@ impl SiteCatalog {
     fn replace(&mut self, site: Arc<Site>, now: Timestamp) {
         let name = site.name.clone();
         let entry = self.bring_into_force(site, now);
-        let in_file = self.files.get_mut(&name).and_then(|file| file.state.entry_mut());
+        let in_file = self.files.get_mut(&name).and_then(|file| file.in_force.as_mut());
+        let in_file = in_file.map(|in_force| &mut in_force.entry);
         if let Some(place) = in_file.or_else(|| self.default_sites.get_mut(&name)) {
             *place = entry;
         }
@@ -129,8 +154,7 @@ impl SiteCatalog {
         let due: Vec<Arc<Site>> = self.entries().filter(is_due).map(|entry| entry.site.clone()).collect();
         let mut switched = Vec::new();
         for site in due {
-            let compiled = compile_with_origin(site.policy.clone(), &site.origin_known(), self.compiler.registry, now);
-            match compiled {
+            match compile_with_origin(site.policy.clone(), &site.origin_known(), self.compiler.registry, now) {
                 Ok(next) => {
                     switched.push(site.name.clone());
                     self.replace(Arc::new(next), now);
@@ -208,7 +232,7 @@ impl SiteCatalog {
     /// An operator said this of the pauses of a site at another instance. Its policy may come here later.
     pub fn heard_of_pauses(&mut self, word: &PauseWord) {
         match (&word.pause, self.site(&word.site).cloned()) {
-            (Some(pause), _) => self.memory.pauses.paused_elsewhere(&word.site, pause),
+            (Some(pause), _) => self.memory.pauses.switch_on(&word.site, pause),
             (None, Some(site)) => drop(self.memory.pauses.resume(&site, word.at)),
             (None, None) => {}
         }
@@ -234,12 +258,12 @@ impl SiteCatalog {
 
     /// The sites in force.
     pub fn entries(&self) -> impl Iterator<Item = &SiteEntry> {
-        self.files.values().filter_map(|file| file.state.entry()).chain(self.default_sites.values())
+        self.files.values().filter_map(KnownFile::entry).chain(self.default_sites.values())
     }
 
     /// The site of this name that is in force.
     pub fn site(&self, name: &str) -> Option<&Arc<Site>> {
-        let in_file = self.files.get(name).and_then(|file| file.state.entry());
+        let in_file = self.files.get(name).and_then(KnownFile::entry);
         in_file.or_else(|| self.default_sites.get(name)).map(|entry| &entry.site)
     }
 

@@ -1,5 +1,4 @@
-//! From the text of a policy file to a site and its findings. The main types are [`SiteCompiler`] and [`Candidate`]. This
-//! file must not know which sites are in force.
+//! From the text of a policy file to a site and its findings. The main types are [`SiteCompiler`] and [`Candidate`].
 
 use super::host_owners::HostConflict;
 use super::policy_directory::PolicyText;
@@ -37,11 +36,8 @@ impl SiteCompiler {
             Ok(source) => source,
             Err(unreadable) => {
                 let source = Source { name: unreadable.path.clone().into(), text: "".into() };
-                return Candidate {
-                    source,
-                    site: None,
-                    findings: Diagnostics { items: vec![unreadable.diagnostic()] },
-                };
+                let findings = Diagnostics { items: vec![unreadable.diagnostic()] };
+                return Candidate { source, site: None, findings };
             }
         };
         let surroundings = Surroundings { origin, files: &self.files };

@@ -1,7 +1,5 @@
 //! The sites that there are when there is no policy: one for each of the settings' origins, with the robots.txt of that
 //! origin. They observe who breaks the origin's own rules, until the first policy is in force.
-//!
-//! Knows whose hosts are whose; neither how a robots.txt is fetched nor when.
 
 use crate::policy::model::HostPattern;
 use crate::policy::{Policy, Site, Snapshot};

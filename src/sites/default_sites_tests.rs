@@ -1,3 +1,4 @@
+use super::default_sites::DEFAULT_SITE;
 use super::*;
 use crate::policy::origin::OriginFile;
 use crate::settings::{OriginSettings, ServerAddress};

@@ -1,6 +1,6 @@
 //! [`HeldBack`]: sites whose new robots.txt waits until other instances are told of it. Modes, answers, planned pauses and
 //! what is said about pages wait for nothing: such a site is compiled with these of its new policy, and all else of the one
-//! in force. This file must not know why a robots.txt waits.
+//! in force.
 
 use super::pauses::Pauses;
 use crate::crawlers::Registry;

@@ -1,5 +1,5 @@
 //! Which site has which host: a host belongs to one site. The server and the offline commands use the same rule here.
-//! The main type is [`HostOwners`]. This file must not know where policies come from.
+//! The main type is [`HostOwners`].
 
 use crate::policy::Site;
 use crate::policy::model::HostPattern;

@@ -1,17 +1,17 @@
 //! The publication log as records of the state store, and back. [`remembered_log`] reads what an earlier process kept,
-//! [`log_records`] says what is to be stored of a log. This file must not know when records are written.
+//! [`log_records`] says what is to be stored of a log.
 
-use crate::history::{Change, Gaps, Publication, PublicationLog, Published, Span, Tenure, VersionStore};
 use crate::policy::Version;
 use crate::policy::decode::parse_host;
 use crate::policy::host_history::ClockJump;
-use crate::state::{self, AnyRecord, DeclaredVersion, Facts, GapReason, HistoryGap, HostTenure, ServedAs};
+use crate::publications::{Change, Gaps, Publication, PublicationLog, Span, Tenure, VersionStore};
+use crate::state::{self, AnyRecord, DeclaredVersion, GapReason, HistoryGap, HostTenure, StoredFacts};
 use crate::time::Timestamp;
 use std::time::Duration;
 
 /// The log of an earlier process. A record that cannot be understood is left out and counts as a lost log, because what
 /// was published then is not known.
-pub fn remembered_log(facts: &Facts, now: Timestamp) -> PublicationLog {
+pub fn remembered_log(facts: &StoredFacts, now: Timestamp) -> PublicationLog {
     let tenures: Vec<Tenure> = facts.host_tenures.iter().filter_map(|(_, record)| tenure_of(record)).collect();
     let publications: Vec<Publication> = facts.publications.iter().map(|(_, record)| publication_of(record)).collect();
     let at = |reason: GapReason| {
@@ -32,7 +32,7 @@ pub fn remembered_log(facts: &Facts, now: Timestamp) -> PublicationLog {
 }
 
 /// The bytes of the versions that an earlier process published. Bytes that are not those of their version are left out.
-pub fn remembered_versions(facts: &Facts) -> VersionStore {
+pub fn remembered_versions(facts: &StoredFacts) -> VersionStore {
     let mut versions = VersionStore::default();
     for (_, record) in &facts.versions {
         let version = Version::of(&record.bytes);
@@ -45,17 +45,17 @@ pub fn remembered_versions(facts: &Facts) -> VersionStore {
 
 /// What is to be stored of a log.
 pub fn log_records(log: &PublicationLog) -> impl Iterator<Item = AnyRecord> {
-    let Gaps { cut_at, lost_at, broken_at } = log.gaps();
+    let Gaps { cut_at, lost_at, broken_at } = log.gaps;
     let gaps = [(GapReason::Cut, cut_at), (GapReason::Lost, lost_at), (GapReason::Broken, broken_at)].into_iter();
-    let declared = log.declared().iter();
+    let declared = log.declared.iter();
     let declared =
         declared.map(|(site, version)| DeclaredVersion { site: site.clone(), version: version.to_string() }.into());
     let gaps = gaps.filter_map(|(reason, at)| Some(HistoryGap { reason, at: at? }.into()));
-    let jumps = log.jumps().iter().map(|jump| state::ClockJump { at: jump.at, by: jump.by.as_secs() }.into());
-    let publications = log.publications().iter().map(|known| publication_record(known).into());
+    let jumps = log.jumps.iter().map(|jump| state::ClockJump { at: jump.at, by: jump.by.as_secs() }.into());
+    let publications = log.publications.iter().map(|known| publication_record(known).into());
     publications
         .chain(jumps)
-        .chain(log.tenures().iter().map(|known| tenure_record(known).into()))
+        .chain(log.tenures.iter().map(|known| tenure_record(known).into()))
         .chain(declared)
         .chain(gaps)
 }
@@ -87,15 +87,9 @@ fn tenure_record(tenure: &Tenure) -> HostTenure {
 }
 
 fn publication_of(record: &state::Publication) -> Publication {
-    let published = match &record.answered {
-        ServedAs::Version(id) => Version::parse(id).map_or(Published::Unknown, Published::Version),
-        ServedAs::Unavailable => Published::Unavailable,
-        ServedAs::Forgotten => Published::Unknown,
-        ServedAs::ForgottenUnavailable => Published::UnknownOrUnavailable,
-    };
     Publication {
         site: record.site.clone(),
-        published,
+        published: record.answered,
         // A digest that cannot be read equals no other: crawlers count as told apart anew.
         identities: u64::from_str_radix(&record.identities, 16).unwrap_or_default(),
         tells: record.tells,
@@ -109,12 +103,7 @@ fn publication_record(publication: &Publication) -> state::Publication {
     state::Publication {
         site: publication.site.clone(),
         number: since.number,
-        answered: match publication.published {
-            Published::Version(version) => ServedAs::Version(version.to_string()),
-            Published::Unavailable => ServedAs::Unavailable,
-            Published::Unknown => ServedAs::Forgotten,
-            Published::UnknownOrUnavailable => ServedAs::ForgottenUnavailable,
-        },
+        answered: publication.published,
         identities: format!("{:016x}", publication.identities),
         tells: publication.tells,
         since: since.at,

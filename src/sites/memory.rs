@@ -1,9 +1,9 @@
 //! What sites remember through a restart beside their history: pauses, tag changes and the last good policies. The main
-//! type is [`SiteMemory`]. This file must not know when facts are written.
+//! type is [`SiteMemory`].
 
 use super::pauses::Pauses;
 use super::tag_history::TagHistory;
-use crate::state::{AnyRecord, Facts, LastGoodPolicy};
+use crate::state::{AnyRecord, LastGoodPolicy, StoredFacts};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub struct SiteMemory {
 
 impl SiteMemory {
     /// What an earlier process kept.
-    pub fn remembered(facts: &Facts) -> SiteMemory {
+    pub fn remembered(facts: &StoredFacts) -> SiteMemory {
         let last_good = facts.last_good_policies.iter();
         SiteMemory {
             pauses: Pauses::remembered(facts),

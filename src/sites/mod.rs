@@ -1,13 +1,10 @@
 //! The policy directory made into the snapshot in force. The main type is [`SiteManager`]: readers take the snapshot
-//! without a lock, and changes are made one after the other. Knows files, the policy language and the state store; must
-//! not know requests, proxies or the clock (`now` is an argument).
+//! without a lock, and changes are made one after the other. `now` is an argument: the room reads no clock.
 //!
-//! A change goes this way: `policy_directory` reads the files, `plan` compares them with the catalog, `catalog` applies
-//! the changes, and `publisher` commits and publishes what follows. Each file of the policy directory is in one state of
-//! `policy_file::PolicyFile`; what is published is in one state of `publisher`.
+//! `policy_directory` reads the files, `plan` compares them with the catalog, `catalog` applies the changes, and `publisher`
+//! commits and publishes what follows. `policy_file` has the states of a file, and `publisher` those of what is published.
 
 mod catalog;
-mod change;
 mod compiler;
 mod default_sites;
 mod held_back;
@@ -26,19 +23,19 @@ mod status;
 mod tag_history;
 mod watch;
 
-pub use default_sites::{DEFAULT_SITE, DefaultSite, asked_by, is_no_policy};
+pub use default_sites::{DefaultSite, asked_by, is_no_policy};
 pub use origins::{KnownOrigins, OriginRobotsStatus, PATIENCE, Served, awaited_since};
 pub use pauses::{PauseError, PauseRequest, PauseWord};
-pub use report::{Outcome, ReloadReport, SiteReload};
-pub use status::{ModeFor, RetireStatus, SiteStatus, Status};
+pub use report::{ReloadOutcome, ReloadReport, SiteReload};
+pub use status::{RetireStatus, SiteStatus, Status};
 pub use watch::WatchGuard;
 
 use crate::crawlers::Registry;
 use crate::evidence::Evidence;
-use crate::history::PublicationLog;
-use crate::policy::Version;
+use crate::locks::lock;
 use crate::policy::origin::OriginFile;
 use crate::policy::{IncludedFiles, SiteEntry, Snapshot};
+use crate::publications::{OfOthers, PublicationLog, VersionFile};
 use crate::state::{self, Remembered, StateStore, StoreHealth};
 use crate::time::Timestamp;
 use crate::verdict;
@@ -49,11 +46,11 @@ use memory::SiteMemory;
 use origins::OriginFiles;
 use plan::{plan, plan_default_sites};
 use policy_directory::PolicyText;
-pub use publisher::{Announce, Others};
+pub use publisher::Announce;
 use publisher::{Deferral, Publisher, longest_cached};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
 /// How often a start tries again to commit what it has to publish.
@@ -79,7 +76,7 @@ pub struct Publications {
     /// When, and on which hosts.
     pub log: PublicationLog,
     /// The bytes of the versions that crawlers may still use.
-    pub files: Vec<(Version, Arc<[u8]>)>,
+    pub files: Vec<VersionFile>,
 }
 
 /// Called after a change that is one for requests.
@@ -182,8 +179,7 @@ impl SiteManager {
 
     /// Tells this evidence log what is published, from now on.
     pub fn keep_evidence(&self, evidence: Evidence) {
-        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        changes.publisher.keep_evidence(evidence);
+        lock(&self.changes).publisher.keep_evidence(evidence);
     }
 
     /// The snapshot in force. Neither locks nor waits.
@@ -251,7 +247,7 @@ impl SiteManager {
         let mut status = status::status(&overview.0, &overview.1, now);
         status.warnings.extend(self.waiting());
         status.warnings.extend(self.store_problems());
-        let reports = self.origin_reports.lock().unwrap_or_else(PoisonError::into_inner);
+        let reports = lock(&self.origin_reports);
         for site in &mut status.sites {
             let entry = overview.1.site_named(&site.site).map(|index| &overview.1.sites()[index]);
             site.origin_robots = reports.get(&site.site).zip(entry).map(|(report, entry)| {
@@ -308,9 +304,9 @@ impl SiteManager {
                  would mislead the next start; they come into force after some 20 seconds at most"
             }
             Deferral::Unannounced(_) => {
-                "a new robots.txt, or a pause of one, waits, because the store of the exchange does not answer and the other \
-                 instances would call crawlers violators that obey what is new; it comes into force once the store answers. \
-                 Modes, tags and pauses of pages are in force"
+                "a new robots.txt, or a pause of one, waits, because the other instances cannot be told of it in the store and \
+                 would call crawlers violators that obey what is new; it comes into force once the store takes it. Modes, tags \
+                 and pauses of pages are in force"
             }
         };
         Some(waiting.to_owned())
@@ -356,13 +352,12 @@ impl SiteManager {
 
     /// From now on nothing comes into force that other instances were not told before.
     pub fn announce_through(&self, announce: Box<dyn Announce>) {
-        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        changes.publisher.announce_through(announce);
+        lock(&self.changes).publisher.announce_through(announce);
     }
 
     /// What is published at this moment.
     pub fn published(&self) -> Publications {
-        let changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let changes = lock(&self.changes);
         Publications { log: changes.publisher.log().clone(), files: changes.publisher.versions() }
     }
 
@@ -370,12 +365,8 @@ impl SiteManager {
     ///
     /// # Errors
     /// A change is being made.
-    pub fn others_published(&self, others: Others, now: Timestamp) -> Result<(), Others> {
-        let mut changes = match self.changes.try_lock() {
-            Ok(changes) => changes,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return Err(others),
-        };
+    pub fn others_published(&self, others: OfOthers, now: Timestamp) -> Result<(), OfOthers> {
+        let Some(mut changes) = self.try_changes() else { return Err(others) };
         changes.publisher.learn(others);
         self.publish(&mut changes, now);
         Ok(())
@@ -386,11 +377,7 @@ impl SiteManager {
     /// # Errors
     /// A change is being made.
     pub fn heard_of_pauses(&self, words: Vec<PauseWord>, now: Timestamp) -> Result<(), Vec<PauseWord>> {
-        let mut changes = match self.changes.try_lock() {
-            Ok(changes) => changes,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return Err(words),
-        };
+        let Some(mut changes) = self.try_changes() else { return Err(words) };
         words.iter().for_each(|word| changes.catalog.heard_of_pauses(word));
         self.publish(&mut changes, now);
         Ok(())
@@ -398,12 +385,12 @@ impl SiteManager {
 
     /// How it stands with the origins' robots.txt files, for the status.
     pub fn report_origins(&self, reports: BTreeMap<String, OriginRobotsStatus>) {
-        *self.origin_reports.lock().unwrap_or_else(PoisonError::into_inner) = reports;
+        *lock(&self.origin_reports) = reports;
     }
 
     /// Has `changed` called after each change of what requests see. It must not wait.
     pub fn on_change(&self, changed: impl Fn() + Send + 'static) {
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(changed));
+        lock(&self.listeners).push(Box::new(changed));
     }
 
     /// Once a second: publishes what could not be committed before, and says whether it did. Waits for no change.
@@ -411,19 +398,24 @@ impl SiteManager {
         if self.deferral.load().is_none() {
             return false;
         }
-        let mut changes = match self.changes.try_lock() {
-            Ok(changes) => changes,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return false,
-        };
+        let Some(mut changes) = self.try_changes() else { return false };
         self.publish(&mut changes, now);
         self.deferral.load().is_none()
+    }
+
+    /// `None` while a change is being made.
+    fn try_changes(&self) -> Option<MutexGuard<'_, Changes>> {
+        match self.changes.try_lock() {
+            Ok(changes) => Some(changes),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Makes a change, and publishes a new snapshot when it is one for requests.
     fn change<T>(&self, now: Timestamp, change: impl FnOnce(&mut Changes) -> (T, bool)) -> T {
         // A panic in a change leaves the sites as they were between two steps, each of them whole.
-        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changes = lock(&self.changes);
         let (result, is_new) = change(&mut changes);
         if is_new {
             self.publish(&mut changes, now);
@@ -439,7 +431,7 @@ impl SiteManager {
         changes.retired.retain(|snapshot| Arc::strong_count(snapshot) > 1);
         self.deferral.store(changes.publisher.deferred().cloned().map(Arc::new));
         self.overview.store(Arc::new((changes.files(), snapshot)));
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|changed| changed());
+        lock(&self.listeners).iter().for_each(|changed| changed());
     }
 }
 
@@ -486,8 +478,8 @@ impl Changes {
         let has_other_files = files != self.catalog.compiler.files;
         self.catalog.compiler.files = files;
         let changes = plan(found, has_other_files, &self.catalog, self.publisher.log(), now);
-        let mut outcomes: BTreeMap<String, Outcome> =
-            self.catalog.files.iter().map(|(name, file)| (name.clone(), file.state.outcome_when_unchanged())).collect();
+        let mut outcomes: BTreeMap<String, ReloadOutcome> =
+            self.catalog.files.iter().map(|(name, file)| (name.clone(), file.outcome_when_unchanged())).collect();
         let mut is_new = false;
         // Files that are gone come first in a plan: their hosts are free for others.
         for change in changes {
@@ -527,8 +519,8 @@ impl Changes {
     /// At the start a file with a mistake needs a last good policy.
     fn refuse_broken(&self, strict: bool) -> Result<(), StartError> {
         let mut broken = String::new();
-        for (name, file) in self.catalog.files.iter().filter(|(_, file)| !file.state.is_active()) {
-            if file.state.entry().is_none() || strict {
+        for (name, file) in self.catalog.files.iter().filter(|(_, file)| !file.is_active()) {
+            if file.in_force.is_none() || strict {
                 broken.push_str(&file.report.rendered);
                 broken.push('\n');
             } else {

@@ -1,11 +1,10 @@
-//! What is known of origins' own robots.txt files, and what becomes of a site when that changes.
-//!
-//! Knows copies; knows neither how they are fetched nor when.
+//! What is known of origins' own robots.txt files, and what becomes of a site when that changes. The main types are
+//! [`OriginFiles`], by which sites are compiled, and [`OriginRobotsStatus`].
 
 use super::default_sites::{DefaultSite, asked_host, is_no_policy, name_in_log, name_of_logged};
-use crate::history::{PublicationLog, covers};
 use crate::policy::Site;
 use crate::policy::origin::{Origin, OriginCopyState, OriginFile};
+use crate::publications::{PublicationLog, covers};
 use crate::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

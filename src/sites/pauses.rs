@@ -1,17 +1,17 @@
 //! Pauses: the planned one of a policy, and those that an operator switches on at run time, which outrank it. The main
-//! type is [`Pauses`]. This file must not know which sites there are, nor how facts are written.
+//! type is [`Pauses`].
 //!
 //! A planned pause is first seen, in force, and over or ended by an operator. One that names no beginning begins when
 //! crawlgate first sees it. What is noted of it outlasts a restart, so that it does not begin again.
 
+use crate::evidence::Hash;
 use crate::policy::Site;
 use crate::policy::model::{Audience, PausePolicy, PauseTime};
 use crate::policy::planned_pause::{DEFAULT_PAUSE, LONG_PAUSE, planned_pauses};
 use crate::policy::site::ActivePause;
-use crate::state::{AsWritten, Facts, Pause, PauseEvent};
+use crate::state::{AsWritten, Pause, PauseEvent, StoredFacts};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -22,21 +22,19 @@ const RETRY_AFTER: u32 = 1_800;
 
 /// A pause asked for at run time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct PauseRequest {
     /// The site; all sites when absent.
     pub site: Option<String>,
     /// Which clients it stops.
-    #[serde(default)]
     pub audience: Audience,
     /// How long, in seconds; 12 hours when absent. Beyond 36 hours needs `long`.
     pub seconds: Option<u64>,
     /// Retry-After in seconds; half an hour when absent.
     pub retry_after: Option<u32>,
     /// Whether robots.txt is answered 503 as well, for at most 12 hours.
-    #[serde(default)]
     pub robots_txt: bool,
     /// Says that more than 36 hours are meant.
-    #[serde(default)]
     pub long: bool,
 }
 
@@ -91,7 +89,7 @@ pub struct Pauses {
 
 impl Pauses {
     /// What an earlier process kept.
-    pub fn remembered(facts: &Facts) -> Pauses {
+    pub fn remembered(facts: &StoredFacts) -> Pauses {
         let mut pauses = Pauses::default();
         for (_, record) in &facts.pauses {
             let (site, plan) = (record.site.clone(), record.plan.clone());
@@ -155,26 +153,20 @@ impl Pauses {
         if length > LONG_PAUSE && !request.long {
             return Err(PauseError::Long);
         }
-        let until = now.plus(length.min(REMEMBERED));
-        let retry_after = request.retry_after.unwrap_or(RETRY_AFTER).max(1);
-        for site in sites {
-            let pause = Pause {
-                site: site.clone(),
-                event: PauseEvent::Switched,
-                plan: String::new(),
-                audience: request.audience,
-                since: now,
-                until: AsWritten(until),
-                retry_after,
-                robots_txt: request.robots_txt,
-            };
-            self.switched.insert(site, pause);
-        }
-        Ok(until)
+        let pause = ActivePause {
+            audience: request.audience,
+            from: now,
+            until: now.plus(length.min(REMEMBERED)),
+            retry_after: request.retry_after.unwrap_or(RETRY_AFTER).max(1),
+            robots_txt_until: request.robots_txt.then_some(now),
+            at_run_time: true,
+        };
+        sites.iter().for_each(|site| self.switch_on(site, &pause));
+        Ok(pause.until)
     }
 
-    /// An operator switched a pause on at another instance.
-    pub fn paused_elsewhere(&mut self, site: &str, pause: &ActivePause) {
+    /// An operator switched a pause on, here or at another instance.
+    pub fn switch_on(&mut self, site: &str, pause: &ActivePause) {
         let pause = Pause {
             site: site.to_owned(),
             event: PauseEvent::Switched,
@@ -272,8 +264,7 @@ fn key(site: &str, pause: &PausePolicy) -> PlanKey {
         Audience::Crawlers => "crawlers",
     };
     let said = format!("{audience} {time} {retry_after} {pause_robots_txt}");
-    let digest = Sha256::digest(said.as_bytes());
-    (site.to_owned(), digest[..8].iter().map(|byte| format!("{byte:02x}")).collect())
+    (site.to_owned(), Hash::of(&[said.as_bytes()]).short())
 }
 
 #[cfg(test)]

@@ -1,15 +1,13 @@
 //! What has to change so that the sites are as the policy files say. [`plan`] is pure: it compares the files that were
 //! found with the catalog, compiles those that changed, and settles which site has which host. The catalog applies the
-//! resulting [`SiteChange`]s. This file must not know the disk.
+//! resulting [`SiteChange`]s.
 
-use super::catalog::SiteCatalog;
-use super::change::{Claim, DefaultSitesChange, SiteChange};
+use super::catalog::{Claim, DefaultSitesChange, SiteCatalog, SiteChange};
 use super::compiler::Candidate;
 use super::host_owners::HostOwners;
 use super::origins::awaited_since;
 use super::policy_directory::PolicyText;
-use super::policy_file::PolicyFile;
-use crate::history::PublicationLog;
+use crate::publications::PublicationLog;
 use crate::time::Timestamp;
 use crate::yaml::Source;
 use std::collections::BTreeMap;
@@ -24,13 +22,12 @@ pub fn plan(
     now: Timestamp,
 ) -> Vec<SiteChange> {
     let gone = catalog.files.keys().filter(|name| !found.contains_key(*name));
-    let mut changes: Vec<SiteChange> = gone.map(|site| SiteChange { site: site.clone(), file: None }).collect();
-    let removed: Vec<String> = changes.iter().map(|change| change.site.clone()).collect();
+    let removed: Vec<String> = gone.cloned().collect();
     let mut claims = BTreeMap::new();
     for (name, text) in found {
         let is_as_it_was = catalog.files.get(&name).is_some_and(|known| {
-            let names_files = known.state.entry().is_some_and(|entry| entry.site.policy.names_files());
-            let is_stale = matches!(known.state, PolicyFile::HostConflict { .. }) || has_other_files && names_files;
+            let names_files = known.entry().is_some_and(|entry| entry.site.policy.names_files());
+            let is_stale = known.conflicts_with.is_some() || has_other_files && names_files;
             known.text == text && !is_stale
         });
         if !is_as_it_was {
@@ -39,13 +36,13 @@ pub fn plan(
         }
     }
     Settling { catalog, log, now, removed: &removed }.settle(&mut claims);
-    changes.extend(claims.into_iter().map(|(site, claim)| SiteChange { site, file: Some(claim) }));
-    changes
+    let claims = claims.into_iter().map(|(site, claim)| SiteChange { site, file: Some(claim) });
+    removed.into_iter().map(|site| SiteChange { site, file: None }).chain(claims).collect()
 }
 
 /// Sites without a policy are in force while no other is. `None` where they stay as they are.
 pub fn plan_default_sites(catalog: &SiteCatalog, log: &PublicationLog, now: Timestamp) -> Option<DefaultSitesChange> {
-    if catalog.files.values().any(|file| file.state.entry().is_some()) {
+    if catalog.files.values().any(|file| file.in_force.is_some()) {
         return (!catalog.default_sites.is_empty()).then_some(DefaultSitesChange::End);
     }
     if !catalog.files.is_empty() || !catalog.default_sites.is_empty() {
@@ -132,7 +129,7 @@ impl Settling<'_> {
         let mut owners = HostOwners::default();
         for (name, file) in &self.catalog.files {
             let is_replaced = claims.get(name).is_some_and(|claim| claim.candidate.site.is_some());
-            if let Some(entry) = file.state.entry().filter(|_| !is_replaced && !self.removed.contains(name)) {
+            if let Some(entry) = file.entry().filter(|_| !is_replaced && !self.removed.contains(name)) {
                 owners.add(&entry.site);
             }
         }

@@ -1,6 +1,5 @@
 //! Policy files on the disk: which files of a directory are policies, and what stands in them. The server and the
-//! offline commands read them here. The main types are [`PolicyText`] and [`Unreadable`]. This file must not know the
-//! policy language.
+//! offline commands read them here. The main types are [`PolicyText`] and [`Unreadable`].
 
 use crate::policy::included::{self, IncludedFiles};
 use crate::yaml::{Diagnostic, Source};
@@ -108,8 +107,8 @@ pub fn policies(directory: &Path) -> io::Result<BTreeMap<String, PolicyText>> {
     Ok(found.into_iter().map(|(site, (_, text))| (site, text)).collect())
 }
 
-/// The files of a directory that its policies can name. A file that cannot be read, and one that is too large, is none:
-/// the policy that names it says so.
+/// The files of a directory that its policies can name. Files that cannot be read or are too large are left out: the policy that
+/// names such a file has an error.
 pub fn included_files(directory: &Path) -> IncludedFiles {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let named = entries.filter_map(|entry| {
@@ -121,11 +120,7 @@ pub fn included_files(directory: &Path) -> IncludedFiles {
         let is_read = can_be_named && fs::metadata(&path).is_ok_and(|metadata| metadata.is_file());
         is_read.then_some((name, path))
     });
-    let read = |(name, path): (String, PathBuf)| {
-        let mut bytes = Vec::new();
-        fs::File::open(path).ok()?.take(included::MAX_FILE + 1).read_to_end(&mut bytes).ok()?;
-        (bytes.len() as u64 <= included::MAX_FILE).then(|| (name, bytes.into()))
-    };
+    let read = |(name, path): (String, PathBuf)| Some((name, bytes_of(&path, included::MAX_FILE).ok()??.into()));
     IncludedFiles(named.take(MAX_INCLUDED).filter_map(read).collect())
 }
 
@@ -140,14 +135,16 @@ pub fn read(path: &Path) -> PolicyText {
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
         return Err(unreadable(Unread::NotAFile));
     }
-    let mut bytes = Vec::new();
-    let opened = fs::File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
-    opened.map_err(|error| unreadable(Unread::Io(error.to_string())))?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(unreadable(Unread::TooLarge));
-    }
-    match String::from_utf8(bytes) {
+    let bytes = bytes_of(path, MAX_BYTES).map_err(|error| unreadable(Unread::Io(error.to_string())))?;
+    match String::from_utf8(bytes.ok_or_else(|| unreadable(Unread::TooLarge))?) {
         Ok(text) => Ok(Source { name: name.into(), text: text.into() }),
         Err(error) => Err(unreadable(Unread::NotUtf8(error.utf8_error().valid_up_to()))),
     }
+}
+
+/// What stands in a file; `None` where it is larger than `most`.
+fn bytes_of(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= most).then_some(bytes))
 }

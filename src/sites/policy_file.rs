@@ -1,124 +1,76 @@
-//! A policy file as crawlgate last read it. The main types are [`PolicyFile`], its state, and [`KnownFile`], which adds
-//! the text and the findings. This file must not know how files are found or compiled.
+//! A policy file as crawlgate last read it: [`KnownFile`].
 //!
-//! Every reading of a changed file moves it to one of the states: to `Active` when it has no mistake and its hosts are
-//! free; to `HostConflict` when another site has one of them; to `Rejected` when it has a mistake and an earlier policy
-//! is there to stay in force; otherwise to `Invalid`.
+//! Every reading of a changed file moves it to one of these states:
+//! - active: it has no mistake, its hosts are free, and it is in force;
+//! - rejected: it has a mistake, and an earlier policy is in force;
+//! - conflicting: another site has one of its hosts; an earlier policy is in force if there is one;
+//! - invalid: it has a mistake, and no policy is in force.
 
 use super::policy_directory::PolicyText;
-use super::report::Outcome;
+use super::report::ReloadOutcome;
 use crate::policy::SiteEntry;
 use crate::yaml::{Diagnostic, Diagnostics, Severity, Source};
 
 /// Findings of one file that are told one by one.
 const MAX_TOLD: usize = 20;
 
-/// The state of a policy file.
+/// A policy file as it was last read, good or not.
 #[derive(Clone, Debug)]
-pub enum PolicyFile {
-    /// The file is in force.
-    Active {
-        /// Its site.
-        entry: SiteEntry,
-    },
-    /// The file has a mistake; an earlier policy is in force.
-    Rejected {
-        /// The earlier policy.
-        last_good: LastGood,
-    },
-    /// Another site has one of the file's hosts.
-    HostConflict {
-        /// The other site.
-        owner: String,
-        /// An earlier policy, if there is one: then it is in force.
-        last_good: Option<LastGood>,
-    },
-    /// The file has a mistake, and there is no earlier policy: none is in force.
-    Invalid,
+pub struct KnownFile {
+    /// Its text.
+    pub text: PolicyText,
+    /// What was found in it.
+    pub report: FileReport,
+    /// The policy in force.
+    pub in_force: Option<InForce>,
+    /// The site that has one of its hosts.
+    pub conflicts_with: Option<String>,
 }
 
-/// An earlier policy of a file.
+/// The policy in force of a file.
 #[derive(Clone, Debug)]
-pub struct LastGood {
+pub struct InForce {
     /// Its site.
     pub entry: SiteEntry,
-    /// Whether it comes from the state store. Otherwise this process read it from the file.
-    pub is_copy: bool,
+    /// Where it comes from.
+    pub origin: PolicyOrigin,
 }
 
-impl PolicyFile {
+/// Where the policy in force comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolicyOrigin {
+    /// The file as it was last read.
+    File,
+    /// The same file, read earlier by this process.
+    Earlier,
+    /// The state store.
+    Store,
+}
+
+impl KnownFile {
     /// The site in force.
     pub fn entry(&self) -> Option<&SiteEntry> {
-        match self {
-            PolicyFile::Active { entry } => Some(entry),
-            file => file.last_good().map(|last_good| &last_good.entry),
-        }
+        self.in_force.as_ref().map(|in_force| &in_force.entry)
     }
 
-    /// The earlier policy in force.
-    fn last_good(&self) -> Option<&LastGood> {
-        match self {
-            PolicyFile::Rejected { last_good } => Some(last_good),
-            PolicyFile::HostConflict { last_good, .. } => last_good.as_ref(),
-            PolicyFile::Active { .. } | PolicyFile::Invalid => None,
-        }
-    }
-
-    /// The site in force, to be changed.
-    pub fn entry_mut(&mut self) -> Option<&mut SiteEntry> {
-        match self {
-            PolicyFile::Active { entry } => Some(entry),
-            PolicyFile::Rejected { last_good } | PolicyFile::HostConflict { last_good: Some(last_good), .. } => {
-                Some(&mut last_good.entry)
-            }
-            PolicyFile::HostConflict { last_good: None, .. } | PolicyFile::Invalid => None,
-        }
-    }
-
-    /// What stays in force when the next reading of the file finds a mistake.
-    pub fn into_last_good(self) -> Option<LastGood> {
-        match self {
-            PolicyFile::Active { entry } => Some(LastGood { entry, is_copy: false }),
-            PolicyFile::Rejected { last_good } => Some(last_good),
-            PolicyFile::HostConflict { last_good, .. } => last_good,
-            PolicyFile::Invalid => None,
-        }
+    /// Where the policy in force comes from.
+    pub fn origin(&self) -> Option<PolicyOrigin> {
+        self.in_force.as_ref().map(|in_force| in_force.origin)
     }
 
     /// Whether the file as it was last read is in force.
     pub fn is_active(&self) -> bool {
-        matches!(self, PolicyFile::Active { .. })
-    }
-
-    /// Whether the site in force comes from the state store.
-    pub fn runs_on_copy(&self) -> bool {
-        self.last_good().is_some_and(|last_good| last_good.is_copy)
-    }
-
-    /// The site that has one of the file's hosts.
-    pub fn conflicts_with(&self) -> Option<&str> {
-        if let PolicyFile::HostConflict { owner, .. } = self { Some(owner) } else { None }
+        self.origin() == Some(PolicyOrigin::File)
     }
 
     /// The outcome of a reload that finds the file as it was.
-    pub fn outcome_when_unchanged(&self) -> Outcome {
-        match self {
-            PolicyFile::Active { .. } => Outcome::Unchanged,
-            known if known.entry().is_some() => Outcome::Kept,
-            _ => Outcome::Refused,
+    pub fn outcome_when_unchanged(&self) -> ReloadOutcome {
+        match self.origin() {
+            Some(PolicyOrigin::File) => ReloadOutcome::Unchanged,
+            Some(_) => ReloadOutcome::Kept,
+            None => ReloadOutcome::Refused,
         }
     }
-}
-
-/// A policy file with its text and its findings.
-#[derive(Clone, Debug)]
-pub struct KnownFile {
-    /// As it was last read, good or not.
-    pub text: PolicyText,
-    /// What was found in it.
-    pub report: FileReport,
-    /// Its state.
-    pub state: PolicyFile,
 }
 
 /// The findings of a file.

@@ -1,8 +1,8 @@
-//! [`PublicationEvidence`]: tells the evidence log what sites publish, once for each change. Must not know when sites change.
+//! [`PublicationEvidence`]: tells the evidence log what sites publish, once for each change.
 
 use crate::evidence::{Evidence, Hash, Record, time_text};
 use crate::policy::{SiteEntry, Version};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
@@ -57,14 +57,10 @@ fn published(entry: &SiteEntry, told: &Told) -> Record {
     let since = SystemTime::UNIX_EPOCH + Duration::from_secs(entry.since.0.unsigned_abs());
     let data = json!({
         "version": told.version.to_string(),
-        "sha256": Hash::of(&[body]).to_string(),
+        "sha256": Hash::of(&[body]),
         "hosts": told.hosts,
         "since": time_text(since),
         "answer": if told.is_unavailable { 503 } else { 200 },
     });
-    let data = match data {
-        Value::Object(fields) => fields,
-        _ => serde_json::Map::new(),
-    };
-    Record { kind: "published", data, documents: vec![body.clone()], ..Record::default() }
+    Record { documents: vec![body.clone()], ..Record::of("published", data) }
 }

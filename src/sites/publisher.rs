@@ -1,5 +1,5 @@
 //! What is published: the snapshot that requests see, and the log of what each host published. The main type is
-//! [`Publisher`]. This file must not know policy files.
+//! [`Publisher`].
 //!
 //! A publication (a 503 for robots.txt too) and a change of how crawlers are told apart are committed before they take
 //! effect. Otherwise the next start, after a crash, would call a crawler a violator that obeys what it was served.
@@ -16,10 +16,10 @@ use super::pauses::{PauseWord, Pauses};
 use super::publication_evidence::PublicationEvidence;
 use crate::crawlers::Registry;
 use crate::evidence::Evidence;
-use crate::history::{Current, Declared, Horizon, PublicationLog, Published, VersionStore};
 use crate::policy::host_history::{HostHistories, HostHistory};
 use crate::policy::site::DeclaredPrevious;
 use crate::policy::{Site, SiteEntry, Snapshot, Version};
+use crate::publications::{Current, Declared, Horizon, OfOthers, PublicationLog, Published, VersionFile, VersionStore};
 use crate::state::{self, Fact, Remembered, StateError, StateStore};
 use crate::time::Timestamp;
 use sha2::{Digest, Sha256};
@@ -39,7 +39,7 @@ pub trait Announce: Send {
     ///
     /// # Errors
     /// They cannot be told: the text says why. It must not take effect.
-    fn announce(&self, log: &PublicationLog, files: &[(Version, Arc<[u8]>)]) -> Result<(), String>;
+    fn announce(&self, log: &PublicationLog, files: &[VersionFile]) -> Result<(), String>;
 
     /// This comes into force now. Must not wait for anything.
     fn published(&self, log: &PublicationLog);
@@ -57,15 +57,6 @@ pub enum Deferral {
     /// Other instances cannot be told.
     #[error("{0}")]
     Unannounced(String),
-}
-
-/// What other instances published.
-#[derive(Default)]
-pub struct Others {
-    /// The log of each.
-    pub logs: Vec<PublicationLog>,
-    /// The bytes of versions, as far as they are new here.
-    pub versions: Vec<(Version, Arc<[u8]>)>,
 }
 
 /// What is published, and the store that is told before.
@@ -160,9 +151,9 @@ impl Publisher {
     }
 
     /// Other instances published this.
-    pub fn learn(&mut self, others: Others) {
+    pub fn learn(&mut self, others: OfOthers) {
         self.others = others.logs;
-        for (version, bytes) in others.versions {
+        for (version, bytes) in others.files {
             if !self.versions.contains(version) {
                 self.learned.insert(version);
                 self.versions.insert(version, bytes);
@@ -207,32 +198,44 @@ impl Publisher {
                 (self.log, self.corrected) = (log, None);
                 for (version, bytes) in sites.iter().flat_map(known_versions) {
                     self.learned.remove(&version);
-                    self.versions.insert(version, bytes.clone());
+                    self.versions.insert(version, bytes);
                 }
                 if let Some(announce) = &self.announce {
                     announce.published(&self.log);
                 }
                 // Before requests see it.
                 self.evidence.tell(&sites);
+                self.generation += 1;
                 self.snapshot(sites, now)
             }
             Err(error) => {
                 self.store.put(others);
-                let new = if matches!(error, Deferral::Unannounced(_)) { sites } else { Vec::new() };
-                self.defer(error);
-                let registry = self.registry;
-                let is_same = |before: &SiteEntry, new: &SiteEntry| says_the_same(registry, before, new);
-                let sites = self.held_back.meanwhile((&self.entries, &new), is_same, pauses, (registry, now));
-                self.snapshot(sites, now)
+                self.wait(error, sites, pauses, now)
             }
         }
+    }
+
+    /// These sites cannot be published yet. What is in force meanwhile is another generation only if it is something else
+    /// than at the attempt before.
+    fn wait(&mut self, why: Deferral, sites: Vec<SiteEntry>, pauses: &Pauses, now: Timestamp) -> Snapshot {
+        let new = if matches!(why, Deferral::Unannounced(_)) { sites } else { Vec::new() };
+        let has_waited = self.deferred.is_some();
+        self.defer(why);
+        let registry = self.registry;
+        let says_the_same = |before: &SiteEntry, new: &SiteEntry| says_the_same(registry, before, new);
+        let sites = self.held_back.meanwhile((&self.entries, &new), says_the_same, pauses, (registry, now));
+        let is_in_force = |(site, before): (&SiteEntry, &SiteEntry)| {
+            Arc::ptr_eq(&site.site, &before.site) && site.pauses == before.pauses
+        };
+        let is_same = sites.len() == self.entries.len() && sites.iter().zip(&self.entries).all(is_in_force);
+        self.generation += u64::from(!has_waited || !is_same);
+        self.snapshot(sites, now)
     }
 
     /// Tells other instances what is about to come into force.
     fn announce(&self, log: &PublicationLog, sites: &[SiteEntry]) -> Result<(), Deferral> {
         let Some(announce) = &self.announce else { return Ok(()) };
-        let versions: Vec<_> =
-            sites.iter().flat_map(known_versions).map(|(version, bytes)| (version, bytes.clone())).collect();
+        let versions: Vec<_> = sites.iter().flat_map(known_versions).collect();
         announce.announce(log, &versions).map_err(Deferral::Unannounced)
     }
 
@@ -246,8 +249,8 @@ impl Publisher {
                     "{error}; the present policies stay in force until it can be written, for some 20 seconds at most"
                 ),
                 Deferral::Unannounced(error) => tracing::error!(
-                    "the other instances cannot be told of a new robots.txt: {error}; the present policies stay in force \
-                     until the store of the exchange answers"
+                    "the other instances cannot be told of a new robots.txt: {error}; the present robots.txt stays in force \
+                     until the store takes it"
                 ),
             }
         }
@@ -255,8 +258,8 @@ impl Publisher {
     }
 
     /// The bytes of versions that were published or may be published, by which other instances can judge.
-    pub fn versions(&self) -> Vec<(Version, Arc<[u8]>)> {
-        self.versions.each().map(|(version, bytes)| (version, bytes.clone())).collect()
+    pub fn versions(&self) -> Vec<VersionFile> {
+        self.versions.each().collect()
     }
 
     /// Facts that wait for nothing: where they cannot be committed now, the store tries again.
@@ -267,13 +270,9 @@ impl Publisher {
     }
 
     fn new_versions(&self, sites: &[SiteEntry], now: Timestamp) -> Vec<Fact> {
-        let known = sites.iter().flat_map(known_versions);
         let is_stored = |version| self.versions.contains(version) && !self.learned.contains(&version);
-        let new = known.filter(|(version, _)| !is_stored(*version));
-        let fact = |(version, bytes): (Version, &Arc<[u8]>)| {
-            Fact::set(now, state::Version { id: version.to_string(), bytes: bytes.clone() })
-        };
-        new.map(fact).collect()
+        let new = sites.iter().flat_map(known_versions).filter(|(version, _)| !is_stored(*version));
+        new.map(|(version, bytes)| Fact::set(now, state::Version { id: version.to_string(), bytes })).collect()
     }
 
     /// The sites with what their hosts published before.
@@ -291,7 +290,6 @@ impl Publisher {
         };
         let first = known.iter().filter_map(|(_, history)| superseded(history)).min();
         self.forget_at = first.map(|first| first.plus(horizon.longest.saturating_add(self.log.jumped())));
-        self.generation += 1;
         let snapshot = Snapshot::new(entries, self.generation).with_histories(HostHistories::new(known), now);
         self.next_switch = snapshot.next_switch_of_robots_txt();
         snapshot
@@ -318,10 +316,10 @@ fn says_the_same(registry: &Registry, before: &SiteEntry, new: &SiteEntry) -> bo
 }
 
 /// The version of a site, and the one that it served before crawlgate by the word of the operator.
-fn known_versions(entry: &SiteEntry) -> impl Iterator<Item = (Version, &Arc<[u8]>)> {
+fn known_versions(entry: &SiteEntry) -> impl Iterator<Item = VersionFile> {
     let file = &entry.site.robots_txt;
     let before = entry.site.previous.as_ref().and_then(DeclaredPrevious::bytes);
-    [(file.version, &file.body)].into_iter().chain(before.map(|bytes| (Version::of(bytes), bytes)))
+    [(file.version, file.body.clone())].into_iter().chain(before.map(|bytes| (Version::of(bytes), bytes.clone())))
 }
 
 /// What the site says of the time before crawlgate.

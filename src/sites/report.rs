@@ -1,4 +1,4 @@
-//! What a reload of the policies came to: the main type is [`ReloadReport`]. This file must not know how they are loaded.
+//! What a reload of the policies came to: the main type is [`ReloadReport`].
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,6 @@ pub struct ReloadReport {
     /// What is wrong with the directory itself.
     pub problem: Option<String>,
     /// Why new policies are not in force yet, though nothing is wrong with them.
-    #[serde(default)]
     pub waiting: Option<String>,
 }
 
@@ -19,7 +18,7 @@ impl ReloadReport {
     pub fn is_whole(&self) -> bool {
         self.problem.is_none()
             && self.waiting.is_none()
-            && !self.sites.iter().any(|site| matches!(site.outcome, Outcome::Kept | Outcome::Refused))
+            && !self.sites.iter().any(|site| matches!(site.outcome, ReloadOutcome::Kept | ReloadOutcome::Refused))
     }
 }
 
@@ -29,7 +28,7 @@ pub struct SiteReload {
     /// The site.
     pub site: String,
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: ReloadOutcome,
     /// `file:line:column: error[id]: message`, in the order of the file.
     pub findings: Vec<String>,
 }
@@ -37,7 +36,7 @@ pub struct SiteReload {
 /// What came of a site's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
+pub enum ReloadOutcome {
     /// New.
     Added,
     /// As before.

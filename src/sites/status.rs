@@ -1,7 +1,7 @@
 //! How things stand, for `status`, the API and the metrics.
 
 use super::origins::OriginRobotsStatus;
-use super::policy_file::KnownFile;
+use super::policy_file::{KnownFile, PolicyOrigin};
 use crate::crawlers::{Claim, Registry};
 use crate::policy::Policy;
 use crate::policy::model::{Mode, RetirePolicy};
@@ -31,6 +31,7 @@ pub struct Status {
 
 /// One site.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct SiteStatus {
     /// Its name.
     pub site: String,
@@ -47,10 +48,8 @@ pub struct SiteStatus {
     pub mode: String,
     /// The purposes and crawlers with another mode than the site, as the policy has them, and `other` for bots that no list
     /// knows.
-    #[serde(default)]
     pub modes: Vec<ModeFor>,
     /// The crawlers that are never refused.
-    #[serde(default)]
     pub exempt: Vec<String>,
     /// Whether the last reload of its file succeeded.
     pub reload_ok: bool,
@@ -59,13 +58,12 @@ pub struct SiteStatus {
     /// Why not, and warnings: `file:line:column: ...`.
     pub findings: Vec<String>,
     /// The site that has a host of this site's file, so that the file is not in force.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub conflicts_with: Option<String>,
     /// The pause in force, until this moment.
     #[serde(serialize_with = "rfc3339")]
     pub paused_until: Option<Timestamp>,
     /// For whom it is paused, while it is: `crawlers` or `everyone`.
-    #[serde(default)]
     pub paused_for: Option<String>,
     /// Superseded versions that may still be held.
     pub held_versions: usize,
@@ -74,20 +72,17 @@ pub struct SiteStatus {
     /// while none was sent.
     pub indexable: bool,
     /// When `/` was last sent, by which `indexable` goes; `None` while it goes by the policy alone.
-    #[serde(default, serialize_with = "rfc3339")]
+    #[serde(serialize_with = "rfc3339")]
     pub front_page_seen: Option<Timestamp>,
     /// Crawlers whose networks, as the policy lists them, verified no visit within seven days, while visits from
     /// elsewhere came under their names: these lists prove no impostor.
-    #[serde(default)]
     pub suspended: Vec<String>,
     /// What is being retired.
-    #[serde(default)]
     pub retire: Vec<RetireStatus>,
     /// Crawlers are to be asked for a licence, and neither the policy nor the origin names one: no crawler is asked.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub asks_for_no_license: bool,
     /// The origin's own robots.txt, where the policy asks for it.
-    #[serde(default)]
     pub origin_robots: Option<OriginRobotsStatus>,
 }
 
@@ -96,9 +91,9 @@ impl SiteStatus {
     pub fn of_file(site: &str, file: Option<&KnownFile>, is_readable: bool) -> SiteStatus {
         SiteStatus {
             site: site.to_owned(),
-            reload_ok: is_readable && file.is_none_or(|file| file.state.is_active()),
-            last_good_copy: file.is_some_and(|file| file.state.runs_on_copy()),
-            conflicts_with: file.and_then(|file| file.state.conflicts_with()).map(str::to_owned),
+            reload_ok: is_readable && file.is_none_or(KnownFile::is_active),
+            last_good_copy: file.and_then(KnownFile::origin) == Some(PolicyOrigin::Store),
+            conflicts_with: file.and_then(|file| file.conflicts_with.clone()),
             findings: file.map(|file| file.report.findings.clone()).unwrap_or_default(),
             ..SiteStatus::default()
         }
@@ -187,14 +182,14 @@ pub fn status(files: &Status, snapshot: &Snapshot, now: Timestamp) -> Status {
     let superseded = superseded_versions(snapshot);
     let sites = files.sites.iter().map(|file| {
         let held_versions = superseded.get(file.site.as_str()).map_or(0, BTreeSet::len);
-        SiteStatus { held_versions, ..with_entry(file, entries.get(file.site.as_str()).copied(), now) }
+        let file = SiteStatus { held_versions, ..file.clone() };
+        match entries.get(file.site.as_str()) {
+            Some(entry) => with_entry(file, entry, now),
+            None => SiteStatus { mode: "none".to_owned(), indexable: true, ..file },
+        }
     });
-    Status {
-        generation: snapshot.generation,
-        last_reload: files.last_reload,
-        sites: sites.collect(),
-        warnings: files.warnings.clone(),
-    }
+    let (last_reload, warnings) = (files.last_reload, files.warnings.clone());
+    Status { generation: snapshot.generation, last_reload, sites: sites.collect(), warnings }
 }
 
 /// The superseded versions that crawlers may have cached of the hosts of each site.
@@ -216,35 +211,28 @@ fn superseded_versions(snapshot: &Snapshot) -> HashMap<&str, BTreeSet<Version>> 
     versions
 }
 
-fn with_entry(file: &SiteStatus, entry: Option<&SiteEntry>, now: Timestamp) -> SiteStatus {
-    let site = entry.map(|entry| &*entry.site);
-    let hosts =
-        site.map(|site| site.policy.hosts.iter().map(|host| host.value.to_string()).collect()).unwrap_or_default();
-    let pause = entry.and_then(|entry| entry.pause(now));
-    let mode = site.map(|site| site.policy.enforcement.site.mode.unwrap_or_default().name()).unwrap_or("none");
+fn with_entry(file: SiteStatus, entry: &SiteEntry, now: Timestamp) -> SiteStatus {
+    let (site, pause) = (&*entry.site, entry.pause(now));
+    let policy = &site.policy;
     SiteStatus {
-        in_force: entry.is_some(),
-        hosts,
-        version: site.map(|site| site.robots_txt.version.to_string()).unwrap_or_default(),
-        since: entry.map(|entry| entry.since).unwrap_or_default(),
-        mode: mode.to_owned(),
-        modes: site.map(ModeFor::of).unwrap_or_default(),
-        exempt: site.map(exempt).unwrap_or_default(),
+        in_force: true,
+        hosts: policy.hosts.iter().map(|host| host.value.to_string()).collect(),
+        version: site.robots_txt.version.to_string(),
+        since: entry.since,
+        mode: policy.enforcement.site.mode.unwrap_or_default().name().to_owned(),
+        modes: ModeFor::of(site),
+        exempt: policy.enforcement.exempt.iter().map(|agent| agent.value.clone()).collect(),
         paused_until: pause.map(|pause| pause.until),
         paused_for: pause.map(|pause| pause.audience.name().to_owned()),
-        indexable: site.is_none_or(|site| indexable(site, now)),
-        front_page_seen: site.and_then(|site| site.front_page.last(now)).map(|(_, seen)| seen),
+        indexable: indexable(site, now),
+        front_page_seen: site.front_page.last(now).map(|(_, seen)| seen),
         // As it was compiled: what is served and what is said here are one.
-        asks_for_no_license: site
-            .filter(|site| site.policy.reads_origin())
-            .is_some_and(|site| site.policy.asks_for_license().next().is_some() && !site.signals.names_license()),
-        retire: site.map(|site| RetireStatus::of(&site.policy, site.at)).unwrap_or_default(),
-        ..file.clone()
+        asks_for_no_license: policy.reads_origin()
+            && policy.asks_for_license().next().is_some()
+            && !site.signals.names_license(),
+        retire: RetireStatus::of(policy, site.at),
+        ..file
     }
-}
-
-fn exempt(site: &Site) -> Vec<String> {
-    site.policy.enforcement.exempt.iter().map(|agent| agent.value.clone()).collect()
 }
 
 /// Whether Googlebot may fetch `/` and index what it finds: as it was last sent, the origin's tags included, or as far

@@ -1,9 +1,9 @@
 //! Since when each site says what it says about pages: a 304 would hide a new noindex from a crawler that has the page
-//! already. The main type is [`TagHistory`]. This file must not know hosts, nor how facts are written.
+//! already. The main type is [`TagHistory`].
 
 use crate::policy::Site;
 use crate::policy::site::{HtmlRules, TagAges, TagPlan};
-use crate::state::{Facts, TagChange};
+use crate::state::{StoredFacts, TagChange};
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ struct OfSite {
 
 impl TagHistory {
     /// What an earlier process kept.
-    pub fn remembered(facts: &Facts) -> TagHistory {
+    pub fn remembered(facts: &StoredFacts) -> TagHistory {
         let mut history = TagHistory::default();
         for (_, record) in &facts.tag_changes {
             let site = history.0.entry(record.site.clone()).or_default();

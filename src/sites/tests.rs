@@ -1,3 +1,4 @@
+use super::default_sites::DEFAULT_SITE;
 use super::*;
 use crate::clock::Moment;
 use crate::crawlers::Registry;
@@ -55,7 +56,7 @@ fn start_reading(policies: &Path, read: compiler::Read) -> Result<Arc<SiteManage
     SiteManager::start_reading(options(policies), (&store, &remembered), compiler, Timestamp(0))
 }
 
-fn outcomes(report: &ReloadReport) -> Vec<(&str, Outcome)> {
+fn outcomes(report: &ReloadReport) -> Vec<(&str, ReloadOutcome)> {
     report.sites.iter().map(|site| (site.site.as_str(), site.outcome)).collect()
 }
 
@@ -84,11 +85,14 @@ fn mistake_of_one_site_touches_no_other() {
     fs::create_dir(root.join("presets")).expect("a folder");
     write(&root.join("presets"), "c.yaml", "broken: [");
     let live = start(root, None, 0);
-    assert_eq!(outcomes(&live.reload(Timestamp(1))), [("a", Outcome::Unchanged), ("b", Outcome::Unchanged)]);
+    assert_eq!(
+        outcomes(&live.reload(Timestamp(1))),
+        [("a", ReloadOutcome::Unchanged), ("b", ReloadOutcome::Unchanged)]
+    );
     write(root, "a.yaml", "robots: { origin: replace, grops: [] }\n");
     write(root, "b.yml", &policy("/bb").replace("a.example", "b.example"));
     let report = live.reload(Timestamp(2));
-    assert_eq!(outcomes(&report), [("a", Outcome::Kept), ("b", Outcome::Replaced)]);
+    assert_eq!(outcomes(&report), [("a", ReloadOutcome::Kept), ("b", ReloadOutcome::Replaced)]);
     assert!(report.sites[0].findings[0].contains("a.yaml:1:28: error[unknown-field]"), "{report:?}");
     assert!(served(&live, "a").contains("Disallow: /one"));
     assert!(served(&live, "b").contains("Disallow: /bb"));
@@ -96,12 +100,15 @@ fn mistake_of_one_site_touches_no_other() {
     fs::remove_file(root.join("b.yml")).expect("removed");
     write(root, "c.yaml", &policy("/a"));
     let report = live.reload(Timestamp(3));
-    assert_eq!(outcomes(&report), [("a", Outcome::Kept), ("b", Outcome::Removed), ("c", Outcome::Refused)]);
+    assert_eq!(
+        outcomes(&report),
+        [("a", ReloadOutcome::Kept), ("b", ReloadOutcome::Removed), ("c", ReloadOutcome::Refused)]
+    );
     assert!(report.sites[2].findings[0].contains("host-taken"), "{report:?}");
     fs::remove_file(root.join("a.yaml")).expect("removed");
     assert_eq!(
         outcomes(&live.reload(Timestamp(4))),
-        [("a", Outcome::Removed), ("c", Outcome::Added)],
+        [("a", ReloadOutcome::Removed), ("c", ReloadOutcome::Added)],
         "its host is free now"
     );
 }
@@ -250,7 +257,10 @@ fn files_that_are_no_text_or_too_large_are_findings() {
     fs::write(directory.path().join("b.yaml"), [0xff, 0xfe]).expect("written");
     fs::write(directory.path().join("c.yaml"), vec![b'#'; 5 * 1024 * 1024]).expect("written");
     let report = live.reload(Timestamp(1));
-    assert_eq!(outcomes(&report), [("a", Outcome::Unchanged), ("b", Outcome::Refused), ("c", Outcome::Refused)]);
+    assert_eq!(
+        outcomes(&report),
+        [("a", ReloadOutcome::Unchanged), ("b", ReloadOutcome::Refused), ("c", ReloadOutcome::Refused)]
+    );
     assert!(report.sites[1].findings[0].contains("not UTF-8"), "{report:?}");
 }
 
@@ -433,10 +443,10 @@ fn a_host_moves_from_one_site_to_another_in_one_reload() {
     let live = start(root, None, 0);
     write(root, "a.yaml", &hosts("[one.example, moved.example]"));
     write(root, "b.yaml", &hosts("two.example"));
-    assert_eq!(outcomes(&live.reload(Timestamp(1))), [("a", Outcome::Replaced), ("b", Outcome::Replaced)]);
+    assert_eq!(outcomes(&live.reload(Timestamp(1))), [("a", ReloadOutcome::Replaced), ("b", ReloadOutcome::Replaced)]);
     write(root, "a.yaml", &hosts("two.example"));
     write(root, "b.yaml", &hosts("one.example"));
-    assert_eq!(outcomes(&live.reload(Timestamp(2))), [("a", Outcome::Replaced), ("b", Outcome::Replaced)]);
+    assert_eq!(outcomes(&live.reload(Timestamp(2))), [("a", ReloadOutcome::Replaced), ("b", ReloadOutcome::Replaced)]);
     let snapshot = live.snapshot();
     assert_eq!(snapshot.site_for_host(b"one.example"), snapshot.site_named("b"), "they have changed places");
 }
@@ -453,7 +463,12 @@ fn host_stays_with_the_site_in_force_else_the_earlier_name() {
     let report = live.reload(Timestamp(1));
     assert_eq!(
         outcomes(&report),
-        [("a", Outcome::Refused), ("b", Outcome::Added), ("c", Outcome::Refused), ("m", Outcome::Unchanged)]
+        [
+            ("a", ReloadOutcome::Refused),
+            ("b", ReloadOutcome::Added),
+            ("c", ReloadOutcome::Refused),
+            ("m", ReloadOutcome::Unchanged)
+        ]
     );
     assert!(report.sites[0].findings[0].contains("`m`"), "{report:?}");
     assert!(report.sites[2].findings[0].contains("`b`"), "{report:?}");
@@ -466,7 +481,7 @@ fn change_with_the_same_bytes_makes_no_version() {
     write(directory.path(), "a.yaml", &policy("/one"));
     let live = start(directory.path(), None, 0);
     write(directory.path(), "a.yaml", &format!("{}enforcement: {{ mode: enforce }}\n", policy("/one")));
-    assert_eq!(outcomes(&live.reload(Timestamp(5))), [("a", Outcome::Replaced)]);
+    assert_eq!(outcomes(&live.reload(Timestamp(5))), [("a", ReloadOutcome::Replaced)]);
     assert_eq!((history(&live).superseded.len(), entry(&live).since), (0, Timestamp(0)));
     write(directory.path(), "a.yaml", &policy("/two"));
     live.reload(Timestamp(6));
@@ -518,7 +533,10 @@ fn pipe_and_dangling_link_are_findings() {
     assert!(made.success());
     std::os::unix::fs::symlink("nowhere.yaml", directory.path().join("c.yaml")).expect("a link");
     let report = live.reload(Timestamp(1));
-    assert_eq!(outcomes(&report), [("a", Outcome::Unchanged), ("b", Outcome::Refused), ("c", Outcome::Refused)]);
+    assert_eq!(
+        outcomes(&report),
+        [("a", ReloadOutcome::Unchanged), ("b", ReloadOutcome::Refused), ("c", ReloadOutcome::Refused)]
+    );
     assert!(report.sites[1].findings[0].contains("error[unreadable]"), "{report:?}");
 }
 
@@ -654,7 +672,7 @@ fn panic_of_the_compiler_touches_no_other_site() {
     write(directory.path(), "a.yaml", "# fatal\n");
     write(directory.path(), "b.yaml", &policy("/b").replace("a.example", "b.example"));
     let report = live.reload(Timestamp(1));
-    assert_eq!(outcomes(&report), [("a", Outcome::Kept), ("b", Outcome::Added)]);
+    assert_eq!(outcomes(&report), [("a", ReloadOutcome::Kept), ("b", ReloadOutcome::Added)]);
     assert!(report.sites[0].findings[0].contains("internal-error"), "{report:?}");
 }
 
@@ -682,7 +700,7 @@ fn a_status_waits_for_no_reload() {
     is_reading.recv().expect("reading");
     assert_eq!(live.status(Timestamp(1)).last_reload, Timestamp(0));
     go_on.send(()).expect("waited for");
-    assert_eq!(outcomes(&reload.join().expect("reloaded")), [("a", Outcome::Replaced)]);
+    assert_eq!(outcomes(&reload.join().expect("reloaded")), [("a", ReloadOutcome::Replaced)]);
     assert_eq!(live.status(Timestamp(1)).last_reload, Timestamp(1));
 }
 
@@ -708,7 +726,7 @@ fn origins_file_is_observed_until_the_first_policy() {
     // The first policy has the copy, and crawlers hold what they got before.
     fs::create_dir(&policies).expect("a folder");
     write(&policies, "shop.yaml", "purposes: { training: disallow }\n");
-    assert_eq!(outcomes(&live.reload(Timestamp(7))), [("shop", Outcome::Added)]);
+    assert_eq!(outcomes(&live.reload(Timestamp(7))), [("shop", ReloadOutcome::Added)]);
     assert_eq!(live.snapshot().sites().len(), 1);
     assert!(served(&live, "shop").contains("Disallow: /a/"));
     assert_eq!((history(&live).superseded.len(), entry(&live).since), (2, Timestamp(7)));
@@ -725,7 +743,7 @@ fn a_refused_first_policy_leaves_the_site_as_it_was() {
     live.origin_says(DEFAULT_SITE, copy("User-agent: *\nDisallow: /\n"), Timestamp(1)).expect("passed on");
     write(directory.path(), "shop.yaml", "purposes: { training: disallow }\n");
     let report = live.reload(Timestamp(2));
-    assert_eq!(outcomes(&report), [("shop", Outcome::Refused)]);
+    assert_eq!(outcomes(&report), [("shop", ReloadOutcome::Refused)]);
     assert!(report.sites[0].findings[0].contains("http://origin.test/robots.txt:2"), "{report:?}");
     assert!(served(&live, DEFAULT_SITE).contains("Disallow: /\n"), "nothing was opened");
 }

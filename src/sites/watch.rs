@@ -1,15 +1,16 @@
-//! Noticing that policies changed: notifications for speed, a look every half minute for file systems that give none.
+//! Notices that policies changed: by notifications of the file system, and every half minute for file systems that send none.
 
 use super::SiteManager;
+use crate::locks::lock;
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 /// Network and overlay file systems send no notifications.
-const NET: Duration = Duration::from_secs(30);
+const LOOK_EVERY: Duration = Duration::from_secs(30);
 
 /// Keeps the watch alive; dropped, it ends.
 pub struct WatchGuard {
@@ -29,10 +30,12 @@ struct Watch {
 struct Change;
 
 impl SiteManager {
-    /// Watches the directory in a thread of its own, and its parent too (a deployment replaces the directory, or the
-    /// link to it, or makes it after the start; while the parent is missing too, what is above it). Calls `changed` when nothing more happened for `quiet`, or after ten times that when it never gets
-    /// quiet, and every half minute. Never watches a file itself: the watch would be lost with the first rename. Where
-    /// nothing can be watched, the look every half minute remains.
+    /// Watches the directory in a thread of its own, and the nearest directory above it that exists: a deployment may
+    /// replace the directory, or make it after the start. Files themselves are not watched, because the first rename would
+    /// end that.
+    ///
+    /// The thread calls `changed` when nothing more happened for `quiet`, or after ten times that where changes do not
+    /// stop. It also calls `changed` every half minute, for file systems that send no notifications.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -51,9 +54,9 @@ impl SiteManager {
                 let _ = sender.try_send(Change);
             }
         });
-        let watcher = watcher
-            .map_err(|error| tracing::warn!(%error, "policies are not watched: they are read every 30 seconds"))
-            .ok();
+        let unwatched =
+            |error: notify::Error| tracing::warn!(%error, "policies are not watched: they are read every 30 seconds");
+        let watcher = watcher.map_err(unwatched).ok();
         let mut watch = Watch { watcher, directory, watched: None, above: None };
         watch.follow();
         let watch = Arc::new(Mutex::new(watch));
@@ -68,10 +71,10 @@ impl SiteManager {
 /// Until the guard is dropped, and with it the sender.
 fn run(changes: &Receiver<Change>, quiet: Duration, watch: &Weak<Mutex<Watch>>, changed: impl Fn()) {
     loop {
-        match changes.recv_timeout(NET) {
+        match changes.recv_timeout(LOOK_EVERY) {
             // Without a watcher there is no sender either: the guard alone says when to end.
             Err(RecvTimeoutError::Disconnected) if watch.strong_count() == 0 => return,
-            Err(RecvTimeoutError::Disconnected) => std::thread::park_timeout(NET),
+            Err(RecvTimeoutError::Disconnected) => std::thread::park_timeout(LOOK_EVERY),
             Err(RecvTimeoutError::Timeout) => {}
             Ok(Change) => {
                 let began = Instant::now();
@@ -80,7 +83,7 @@ fn run(changes: &Receiver<Change>, quiet: Duration, watch: &Weak<Mutex<Watch>>, 
         }
         match watch.upgrade() {
             // Before the directory is read, or a change between the two would be missed.
-            Some(watch) => watch.lock().unwrap_or_else(PoisonError::into_inner).follow(),
+            Some(watch) => lock(&watch).follow(),
             None => return,
         }
         changed();

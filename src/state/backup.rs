@@ -2,8 +2,8 @@
 //! write-ahead log holds is in it. A start from a copy believes its facts, but for how the run ended: what was published
 //! after the copy is not known, so observation begins anew.
 
-use super::database::{FILE, open_for_reading};
-use rusqlite::{Connection, OpenFlags};
+use super::database::{FILE, has_log, open_following, open_for_reading};
+use rusqlite::Connection;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -77,14 +77,9 @@ pub fn back_up(directory: &Path, to: &Path) -> Result<u64, BackupError> {
     }
 }
 
-/// A crawlgate that runs, or crashed, has a write-ahead log. Without one the file changes for nobody.
+/// A crawlgate that runs, or crashed, leaves a write-ahead log. Without that log no process writes the file.
 fn open(file: &Path) -> rusqlite::Result<Connection> {
-    let mut log = file.as_os_str().to_owned();
-    log.push("-wal");
-    let connection = match Path::new(&log).exists() {
-        true => Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?,
-        false => open_for_reading(file)?,
-    };
+    let connection = if has_log(file) { open_following(file)? } else { open_for_reading(file)? };
     connection.busy_timeout(PATIENCE)?;
     Ok(connection)
 }

@@ -1,5 +1,4 @@
 //! The difference of two sets of records, as facts: [`changes`]. Records are the same one where table and key are equal.
-//! This file must not know what the records are for.
 
 use super::facts::{AnyRecord, Fact};
 use crate::time::Timestamp;

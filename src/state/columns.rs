@@ -1,6 +1,5 @@
 //! How the fields of a fact become columns of `state.db` and back. The main items are the trait [`Column`] and the macro
-//! `records!`, which makes a table of each kind of fact. This file knows types of fields; it must not know what any
-//! table is for.
+//! `records!`, which makes a table of each kind of fact.
 
 use crate::time::Timestamp;
 use rusqlite::types::{FromSqlError, Value, ValueRef};
@@ -258,15 +257,15 @@ macro_rules! records {
 
         /// What stood in the tables when they were opened, removals left out.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
-        pub struct Facts {
+        pub struct StoredFacts {
             $( #[doc = concat!("The table `", stringify!($list), "`, each record with the time of its change.")]
                pub $list: Vec<(Timestamp, $record)>, )+
         }
 
-        impl Facts {
+        impl StoredFacts {
             /// Reads every table.
-            pub(super) fn read(connection: &rusqlite::Connection, now: Timestamp) -> rusqlite::Result<Facts> {
-                Ok(Facts { $( $list: read_table::<$record>(connection, now)?, )+ })
+            pub(super) fn read(connection: &rusqlite::Connection, now: Timestamp) -> rusqlite::Result<StoredFacts> {
+                Ok(StoredFacts { $( $list: read_table::<$record>(connection, now)?, )+ })
             }
         }
 

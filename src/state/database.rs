@@ -1,8 +1,8 @@
 //! The file `state.db`: opening it, setting a damaged one aside, and one transaction after another. The main type is
-//! [`Database`]. This file knows SQLite; it must not know threads, queues or what the facts are for.
+//! [`Database`].
 
 use super::columns::TOLERANCE;
-use super::facts::{Fact, Facts, TABLES, definitions};
+use super::facts::{Fact, StoredFacts, TABLES, definitions};
 use super::history::{self, HistoryBatch};
 use super::previous_run::PreviousRun;
 use crate::time::Timestamp;
@@ -84,15 +84,15 @@ pub struct RunRow {
 }
 
 /// What one transaction writes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Batch<'a> {
     /// The facts, in order.
-    pub facts: Vec<&'a Fact>,
+    pub facts: &'a [Fact],
     /// What is added to the history.
-    pub history: Option<&'a HistoryBatch>,
+    pub history: &'a HistoryBatch,
     /// Whether observation begins anew: what is there about it goes first.
     pub forgets_observation: bool,
-    /// What nobody may hold any more: see [`super::StateStore::prune`].
+    /// Deletes what no crawler may have cached any more: see [`super::StateStore::prune`].
     pub prune: Option<Timestamp>,
     /// The time of the commit, once the run has begun.
     pub run: Option<RunRow>,
@@ -219,17 +219,15 @@ impl Database {
     ///
     /// # Errors
     /// The file is damaged or cannot be read.
-    pub fn read(&self, now: Timestamp) -> Result<(Facts, PreviousRun), DatabaseError> {
-        let run = self.connection.query_row("SELECT committed, clean, incomplete FROM run", [], |row| {
-            let (committed, clean, incomplete): (i64, bool, bool) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            Ok(RunRow { committed: Timestamp(committed), clean, incomplete })
-        });
-        let previous = match run.optional().map_err(judged)? {
-            Some(RunRow { incomplete: true, .. }) | None => PreviousRun::Unknown,
-            Some(RunRow { committed: at, clean: true, .. }) => PreviousRun::Clean { at },
-            Some(RunRow { committed: last_commit, .. }) => PreviousRun::Crashed { last_commit },
+    pub fn read(&self, now: Timestamp) -> Result<(StoredFacts, PreviousRun), DatabaseError> {
+        let run = "SELECT committed, clean, incomplete FROM run";
+        let run = self.connection.query_row(run, [], |row| row.try_into()).optional().map_err(judged)?;
+        let previous = match run {
+            Some((_, _, true)) | None => PreviousRun::Unknown,
+            Some((at, true, false)) => PreviousRun::Clean { at: Timestamp(at) },
+            Some((at, false, false)) => PreviousRun::Crashed { last_commit: Timestamp(at) },
         };
-        Ok((Facts::read(&self.connection, now).map_err(judged)?, previous))
+        Ok((StoredFacts::read(&self.connection, now).map_err(judged)?, previous))
     }
 
     /// Says on the disk that the end of the previous run is no end of this one.
@@ -256,11 +254,9 @@ impl Database {
         if batch.forgets_observation {
             transaction.execute("DELETE FROM observations", [])?;
         }
-        write_facts(&transaction, &batch.facts, now)?;
+        write_facts(&transaction, batch.facts, now)?;
         let mut pruned = self.history_pruned;
-        if let Some(batch) = batch.history {
-            history::write(&transaction, batch, &mut pruned, now)?;
-        }
+        history::write(&transaction, batch.history, &mut pruned, now)?;
         let long_ago = now.0.saturating_sub(RELEASED_FOR);
         for table in OF_CLIENTS {
             transaction.execute(&format!("DELETE FROM {table} WHERE removed = 1 AND changed < ?1"), [long_ago])?;
@@ -287,11 +283,7 @@ impl Database {
         if self.is_held {
             return Ok(());
         }
-        self.connection.execute_batch(if is_durable {
-            "PRAGMA synchronous = FULL"
-        } else {
-            "PRAGMA synchronous = NORMAL"
-        })
+        self.connection.pragma_update(None, "synchronous", if is_durable { "FULL" } else { "NORMAL" })
     }
 
     #[cfg(test)]
@@ -300,8 +292,8 @@ impl Database {
     }
 }
 
-fn write_facts(connection: &Connection, facts: &[&Fact], now: Timestamp) -> rusqlite::Result<()> {
-    // Facts of one table come one after another, as a rule.
+fn write_facts(connection: &Connection, facts: &[Fact], now: Timestamp) -> rusqlite::Result<()> {
+    // StoredFacts of one table come one after another, as a rule.
     for of_one_table in facts.chunk_by(|one, next| one.record.table() == next.record.table()) {
         let Some(first) = of_one_table.first() else { continue };
         let mut statement = connection.prepare(&first.record.statement())?;
@@ -338,14 +330,24 @@ fn prune(connection: &Connection, before: Timestamp) -> rusqlite::Result<()> {
 
 /// Opens the file where nothing is to be written. Another process may be writing.
 pub(super) fn open_for_reading(file: &Path) -> rusqlite::Result<Connection> {
-    let has_log = fs::metadata(beside(file, "-wal")).is_ok_and(|log| log.len() > 0);
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    if has_log {
-        return Connection::open_with_flags(file, flags);
+    if fs::metadata(beside(file, "-wal")).is_ok_and(|log| log.len() > 0) {
+        return open_following(file);
     }
     // SQLite would make a file beside it for the readers of a write-ahead log.
     let path = file.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-    Connection::open_with_flags(format!("file:{path}?immutable=1"), flags | OpenFlags::SQLITE_OPEN_URI)
+    Connection::open_with_flags(format!("file:{path}?immutable=1"), READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
+}
+
+const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
+
+/// Opens the file for reading where another process writes: its write-ahead log is followed.
+pub(super) fn open_following(file: &Path) -> rusqlite::Result<Connection> {
+    Connection::open_with_flags(file, READ_ONLY)
+}
+
+/// Whether there is a write-ahead log: of a crawlgate that runs, or crashed.
+pub(super) fn has_log(file: &Path) -> bool {
+    beside(file, "-wal").exists()
 }
 
 /// Gives a damaged file and what belongs to it another name, and says which.

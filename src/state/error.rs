@@ -1,6 +1,9 @@
 //! Why facts are not kept or cannot be read: [`StateError`]. Several callers may wait for one transaction, so it can be
 //! cloned.
 
+use std::fmt;
+use std::path::Path;
+
 /// Why facts are not kept.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StateError {
@@ -49,4 +52,16 @@ pub enum StateError {
         /// The directory.
         directory: String,
     },
+}
+
+impl StateError {
+    /// The directory cannot be written.
+    pub(super) fn unwritten(directory: &str, error: &dyn fmt::Display) -> StateError {
+        StateError::Unwritten { directory: directory.to_owned(), error: error.to_string() }
+    }
+
+    /// The file cannot be read.
+    pub(super) fn unread(file: &Path, error: &dyn fmt::Display) -> StateError {
+        StateError::Unread { file: file.display().to_string(), error: error.to_string() }
+    }
 }

@@ -1,45 +1,34 @@
 //! What is remembered: one struct and one table of `state.db` for each kind of fact. The main types are [`Fact`],
-//! [`AnyRecord`] and [`Facts`]. The records are plain data; this file must not know how the rooms above use them.
+//! [`AnyRecord`] and [`StoredFacts`]. The records are plain data.
 
 use super::columns::{
     AsWritten, Column, Record, column, definition_of, read_table, records, taken_as_past, upsert_of, words,
 };
+use crate::policy;
 use crate::policy::model::Audience;
+use crate::publications::Published;
 use crate::time::Timestamp;
 use rusqlite::types::{FromSqlError, Value, ValueRef};
 use std::sync::Arc;
 
-/// What a crawler received as robots.txt.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ServedAs {
-    /// A version, by its id.
-    Version(String),
-    /// The answer 503: crawlers may keep using an older copy.
-    Unavailable,
-    /// Something that the bound of the list cut off.
-    Forgotten,
-    /// The same, and 503 was part of it.
-    ForgottenUnavailable,
-}
-
-impl Column for ServedAs {
+/// An id that cannot be read stands for a version that is not known.
+impl Column for Published {
     const TYPE: &'static str = "TEXT NOT NULL";
 
     fn to_value(&self) -> Value {
         Value::Text(match self {
-            ServedAs::Version(id) => id.clone(),
-            ServedAs::Unavailable => "503".into(),
-            ServedAs::Forgotten => "forgotten".into(),
-            ServedAs::ForgottenUnavailable => "forgotten, 503".into(),
+            Published::Version(version) => version.to_string(),
+            Published::Unavailable => "503".into(),
+            Published::Unknown => "forgotten".into(),
+            Published::UnknownOrUnavailable => "forgotten, 503".into(),
         })
     }
 
-    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<ServedAs, FromSqlError> {
+    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<Published, FromSqlError> {
         Ok(match value.as_str()? {
-            "503" => ServedAs::Unavailable,
-            "forgotten" => ServedAs::Forgotten,
-            "forgotten, 503" => ServedAs::ForgottenUnavailable,
-            id => ServedAs::Version(id.to_owned()),
+            "503" => Published::Unavailable,
+            "forgotten, 503" => Published::UnknownOrUnavailable,
+            id => policy::Version::parse(id).map_or(Published::Unknown, Published::Version),
         })
     }
 }
@@ -94,7 +83,7 @@ records! {
         }
         values {
             /// What crawlers received.
-            answered: ServedAs,
+            answered: Published,
             /// The digest of how crawlers were told apart.
             identities: String,
             /// Whether the site said something about pages in tags or metas.
@@ -172,7 +161,7 @@ records! {
             /// The crawler group; empty for every crawler.
             crawler: String,
             /// What it received.
-            received: ServedAs,
+            received: Published,
         }
         values {}
     }

@@ -1,5 +1,4 @@
-//! How the store is doing, for `status` and the log. The main type is [`StoreHealth`]. This file must not know how facts
-//! are written.
+//! How the store is doing, for `status` and the log. The main type is [`StoreHealth`].
 
 use crate::time::Timestamp;
 use std::fmt;

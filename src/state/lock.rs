@@ -1,6 +1,5 @@
 //! One process owns a state directory, or a control socket: it locks a file, which holds its process id. The main type is
-//! [`ProcessLock`]. The file is empty after a clean end, so that a run that could write nothing else still shows. This
-//! file must not know what the lock is for.
+//! [`ProcessLock`]. The file is empty after a clean end, so that a run that could write nothing else still shows.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};

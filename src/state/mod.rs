@@ -1,6 +1,6 @@
 //! Everything that outlasts a restart, in one SQLite file (`state.db` in the state directory). The main types are
-//! [`StateStore`], which takes facts, and [`Remembered`], which says what the previous run left. The room must not know
-//! what the facts are for; the rooms above decide what a crawler may have cached.
+//! [`StateStore`], which takes facts, and [`Remembered`], which says what the previous run left. The rooms
+//! above decide what follows from it.
 //!
 //! A store is in one of these states, which `StoreHealth` names:
 //! - `Healthy`: the last commit succeeded. A commit that fails moves it to `Failing`.
@@ -8,7 +8,7 @@
 //! - `NoDirectory` and `Unusable`: nothing is ever written. A store is so from its start to its end.
 //!
 //! What the next start may believe rests on these rules:
-//! - The time of the commit stands in the same transaction as the facts before it. Facts that cannot be written leave the
+//! - The time of the commit stands in the same transaction as the facts before it. StoredFacts that cannot be written leave the
 //!   time old, and the next start sees a gap.
 //! - Until [`StateStore::begin`] the time of the previous run stays. The facts that follow from the end of that run are
 //!   in the same transaction as the first time of this run.
@@ -33,15 +33,14 @@ mod writer;
 
 pub use backup::back_up;
 pub use changes::changes;
-pub use columns::{AsWritten, TOLERANCE, taken_as_past};
+pub use columns::{AsWritten, taken_as_past};
 pub use error::StateError;
 pub use facts::{
-    AddressProof, AnyRecord, ClockJump, DeclaredVersion, ExchangeMembership, Fact, Facts, GapReason, HistoryGap,
-    HostTenure, LastGoodPolicy, ListProof, MarkedClient, NetworkList, Observation, OriginCopy, Pause, PauseEvent,
-    Publication, Served, ServedAs, TagChange, Version,
+    AddressProof, AnyRecord, ClockJump, DeclaredVersion, ExchangeMembership, Fact, GapReason, HistoryGap, HostTenure,
+    LastGoodPolicy, ListProof, MarkedClient, NetworkList, Observation, OriginCopy, Pause, PauseEvent, Publication,
+    Served, StoredFacts, TagChange, Version,
 };
 pub use health::StoreHealth;
 pub use lock::{Locking, ProcessLock};
-pub use previous_run::{GAP_AFTER_CLEAN_END, GAP_AFTER_CRASH, PreviousRun};
+pub use previous_run::PreviousRun;
 pub use store::{Remembered, StateStore};
-pub use writer::Now;

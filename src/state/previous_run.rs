@@ -1,19 +1,18 @@
-//! How the run before this one ended, and whether observation continues after it. The main type is [`PreviousRun`]. Pure:
-//! this file must not know files or clocks.
+//! How the run before this one ended, and whether observation continues after it. The main type is [`PreviousRun`].
 
 use super::columns::TOLERANCE;
 use crate::clock::Moment;
 use crate::time::Timestamp;
 use std::time::Duration;
 
-/// Observation continues so many seconds after a run that ended in order: nobody else has been put in its place.
+/// Observation continues so many seconds after a run that ended in order: no other server has taken its place in that time.
 pub const GAP_AFTER_CLEAN_END: i64 = 60;
 /// Observation continues so many seconds after the last commit of a run that crashed. A run that cannot commit publishes
 /// nothing new for as long.
 pub const GAP_AFTER_CRASH: i64 = 20;
 
 /// How the run before this one ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PreviousRun {
     /// In order: everything was written.
     Clean {
@@ -26,6 +25,7 @@ pub enum PreviousRun {
         last_commit: Timestamp,
     },
     /// There was none, or what it left cannot be trusted or kept.
+    #[default]
     Unknown,
 }
 
@@ -56,6 +56,11 @@ impl PreviousRun {
         }
     }
 
+    /// The same run, whose end in order is taken away.
+    pub(super) fn without_end(self) -> PreviousRun {
+        self.end().map_or(self, |last_commit| PreviousRun::Crashed { last_commit })
+    }
+
     fn gap(self) -> i64 {
         match self {
             PreviousRun::Clean { .. } => GAP_AFTER_CLEAN_END,
@@ -63,7 +68,7 @@ impl PreviousRun {
         }
     }
 
-    /// Since when publications count as served to everyone, because nobody knows who received them. `None` where
+    /// Since when publications count as served to every crawler, because it is not known which crawler received them. `None` where
     /// everything is known, and where nothing is.
     pub fn unknown_since(self) -> Option<Timestamp> {
         match self {

@@ -1,5 +1,5 @@
 //! What waits to be written. The main type is [`Pending`]: the facts of which only the latest of each key counts, up to a
-//! bound. This file must not know the database.
+//! bound.
 
 use super::changes::{Key, key_of};
 use super::columns::TOLERANCE;

@@ -1,15 +1,16 @@
-//! The store as other rooms use it. The main types are [`StateStore`] and [`Remembered`].
-//! This file must not know SQL; the thread that writes is in `writer.rs`.
+//! The store as other rooms use it. The main types are [`StateStore`] and [`Remembered`]. The thread that writes is in
+//! `writer.rs`.
 
 use super::database::{Database, DatabaseError, FILE, set_aside};
 use super::error::StateError;
-use super::facts::{Fact, Facts};
+use super::facts::{Fact, StoredFacts};
 use super::health::StoreHealth;
 use super::history::HistoryReader;
 use super::lock::{Locking, ProcessLock};
 use super::previous_run::PreviousRun;
 use super::writer::{Now, Purpose, Request, Shared, Writer};
 use crate::clock::Moment;
+use crate::locks::lock;
 use crate::time::Timestamp;
 use std::fmt;
 use std::fs;
@@ -18,12 +19,12 @@ use std::ops::Deref;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// What the previous run left.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Remembered {
     /// How the previous run ended.
     pub previous_run: PreviousRun,
@@ -31,7 +32,7 @@ pub struct Remembered {
     /// [`super::Observation::since`]. The first commit of this run deletes the stored observations.
     pub is_continued: bool,
     /// The facts.
-    pub facts: Facts,
+    pub facts: StoredFacts,
     /// A damaged database that was set aside at this start.
     pub set_aside: Option<PathBuf>,
     /// Whether the previous run still answers requests: see [`StateStore::take_over`].
@@ -83,7 +84,7 @@ impl StateStore {
 
     fn without_directory(now: Now) -> (StateStore, Remembered) {
         let shared = Shared::new(String::new(), StoreHealth::NoDirectory, PreviousRun::Unknown, now());
-        (StateStore::new(shared, now, None, None), Remembered::nothing())
+        (StateStore::new(shared, now, None, None), Remembered::default())
     }
 
     fn new(
@@ -115,11 +116,9 @@ impl StateStore {
         };
         match open_database(&directory.join(FILE), moment.now) {
             Ok((database, mut remembered)) => {
-                if let PreviousRun::Clean { at } = remembered.previous_run
-                    && !was_released
-                {
+                if !was_released {
                     // A run after the one that ended in order could not open the file.
-                    remembered.previous_run = PreviousRun::Crashed { last_commit: at };
+                    remembered.previous_run = remembered.previous_run.without_end();
                 }
                 remembered.is_continued = remembered.previous_run.is_continued_at(moment.now);
                 let store = StateStore::on_disk(directory, database, lock, &remembered, now, moment)?;
@@ -135,21 +134,12 @@ impl StateStore {
     /// # Errors
     /// The directory cannot be used. Nothing was written.
     pub fn take_over(directory: &Path, lock: OwnedFd, now: Now) -> Result<(StateStore, Remembered), StateError> {
-        let (moment, file) = (now(), directory.join(FILE));
-        let failed = |error: &dyn fmt::Display| StateError::Unwritten {
-            directory: directory.display().to_string(),
-            error: error.to_string(),
-        };
-        let lock = ProcessLock::passed(lock).map_err(|error| failed(&error))?;
-        let opened = Database::open_held(&file).and_then(|database| {
-            let (facts, previous_run) = database.read(moment.now)?;
-            database.take_clean_end()?;
-            Ok((database, facts, previous_run))
-        });
-        let (database, facts, previous_run) = opened.map_err(|error| failed(&error))?;
-        let is_continued = previous_run.is_continued_at(moment.now);
-        let remembered =
-            Remembered { previous_run, is_continued, facts, is_handed_over: true, ..Remembered::nothing() };
+        let (moment, name) = (now(), directory.display().to_string());
+        let lock = ProcessLock::passed(lock).map_err(|error| StateError::unwritten(&name, &error))?;
+        let opened = Database::open_held(&directory.join(FILE)).and_then(|database| read(database, moment.now));
+        let (database, mut remembered) = opened.map_err(|error| StateError::unwritten(&name, &error))?;
+        remembered.is_continued = remembered.previous_run.is_continued_at(moment.now);
+        remembered.is_handed_over = true;
         let store = StateStore::on_disk(directory, database, lock, &remembered, now, moment)?;
         Ok((store, remembered))
     }
@@ -163,51 +153,43 @@ impl StateStore {
     }
 
     /// Writes everything and closes the directory for another process, which gets the descriptor of the lock: none where
-    /// nothing is written to a directory. Facts that are put later wait for [`StateStore::take_back`].
+    /// nothing is written to a directory. StoredFacts that are put later wait for [`StateStore::take_back`].
     ///
     /// # Errors
     /// The directory cannot be written. Then it stays open.
     pub fn hand_over(&self) -> Result<Option<OwnedFd>, StateError> {
         self.ask(Purpose::HandOver, Vec::new())?;
         self.0.join();
-        let lock = self.kept_lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let shared = lock.as_ref().map(ProcessLock::share).transpose();
-        shared.map_err(|error| StateError::Unwritten { directory: self.directory.clone(), error: error.to_string() })
+        let shared = lock(&self.kept_lock).as_ref().map(ProcessLock::share).transpose();
+        shared.map_err(|error| StateError::unwritten(&self.directory, &error))
     }
 
     /// The other process owns the directory from now on.
     pub fn pass_on(&self) {
-        if let Some(lock) = self.kept_lock.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
-            lock.pass_on();
+        if let Some(kept) = lock(&self.kept_lock).as_mut() {
+            kept.pass_on();
         }
     }
 
     /// Opens the directory again, after the other process has ended.
     ///
     /// # Errors
-    /// It cannot be opened. Facts wait in memory.
+    /// It cannot be opened. StoredFacts wait in memory.
     pub fn take_back(&self) -> Result<(), StateError> {
-        let Some(mut lock) = self.kept_lock.lock().unwrap_or_else(PoisonError::into_inner).take() else {
-            return Ok(());
-        };
-        let directory = Path::new(&self.directory);
-        let failed = |error: &dyn fmt::Display| StateError::Unwritten {
-            directory: self.directory.clone(),
-            error: error.to_string(),
-        };
-        lock.write_owner().map_err(|error| failed(&error))?;
-        let database = Database::open(&directory.join(FILE)).map_err(|error| failed(&error))?;
-        database.take_clean_end().map_err(|error| failed(&error))?;
+        let Some(mut kept) = lock(&self.kept_lock).take() else { return Ok(()) };
+        kept.write_owner().map_err(|error| StateError::unwritten(&self.directory, &error))?;
+        let opened = Database::open(&Path::new(&self.directory).join(FILE)).and_then(|database| {
+            database.take_clean_end()?;
+            Ok(database)
+        });
+        let database = opened.map_err(|error| StateError::unwritten(&self.directory, &error))?;
         self.0.shared.reopen();
-        let writer = Writer::resumed(database, lock, self.0.shared.clone(), self.0.now.clone());
-        let thread = std::thread::Builder::new().name("state".into()).spawn(move || writer.run());
-        let thread = thread
-            .map_err(|error| StateError::Thread { directory: self.directory.clone(), error: error.to_string() })?;
-        *self.0.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        let writer = Writer::resumed(database, kept, self.0.shared.clone(), self.0.now.clone());
+        *lock(&self.0.thread) = Some(spawn(writer, &self.directory)?);
         Ok(())
     }
 
-    /// Facts are missing that the next start would need: it will go by nothing of this run.
+    /// StoredFacts are missing that the next start would need: it will go by nothing of this run.
     pub fn distrust(&self) {
         self.0.shared.distrust();
     }
@@ -216,13 +198,10 @@ impl StateStore {
     ///
     /// # Errors
     /// It cannot be read, or is damaged.
-    pub fn check(directory: &Path, now: Timestamp) -> Result<Facts, StateError> {
-        let facts = StateStore::read(directory, now)?;
-        let file = directory.join(FILE);
-        let unread =
-            |error: DatabaseError| StateError::Unread { file: file.display().to_string(), error: error.to_string() };
-        Database::open_read_only(&file).and_then(|database| database.check()).map_err(unread)?;
-        Ok(facts)
+    pub fn check(directory: &Path, now: Timestamp) -> Result<StoredFacts, StateError> {
+        let (facts, file) = (StateStore::read(directory, now)?, directory.join(FILE));
+        let checked = Database::open_read_only(&file).and_then(|database| database.check());
+        checked.map(|()| facts).map_err(|error| StateError::unread(&file, &error))
     }
 
     /// Reads the facts of a state directory without owning it: nothing is written and no lock is taken. Another
@@ -231,20 +210,15 @@ impl StateStore {
     ///
     /// # Errors
     /// The file cannot be read, or is damaged.
-    pub fn read(directory: &Path, now: Timestamp) -> Result<Facts, StateError> {
+    pub fn read(directory: &Path, now: Timestamp) -> Result<StoredFacts, StateError> {
         let file = directory.join(FILE);
-        let unread = |error: &dyn fmt::Display| {
-            Err(StateError::Unread { file: file.display().to_string(), error: error.to_string() })
-        };
         match fs::metadata(&file) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Facts::default()),
-            Err(error) => return unread(&error),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(StoredFacts::default()),
+            Err(error) => return Err(StateError::unread(&file, &error)),
             Ok(_) => {}
         }
-        match Database::open_read_only(&file).and_then(|database| database.read(now)) {
-            Ok((facts, _)) => Ok(facts),
-            Err(error) => unread(&error),
-        }
+        let read = Database::open_read_only(&file).and_then(|database| database.read(now));
+        read.map(|(facts, _)| facts).map_err(|error| StateError::unread(&file, &error))
     }
 
     fn on_disk(
@@ -256,17 +230,12 @@ impl StateStore {
         moment: Moment,
     ) -> Result<StateStore, StateError> {
         // The clean end was taken away when the file was opened.
-        let on_disk = match remembered.previous_run {
-            PreviousRun::Clean { at } => PreviousRun::Crashed { last_commit: at },
-            previous => previous,
-        };
+        let on_disk = remembered.previous_run.without_end();
         let shared = Shared::new(directory.display().to_string(), StoreHealth::Healthy, on_disk, moment);
         let shared = Arc::new(shared);
         let writer = Writer::new(database, lock, shared.clone(), now.clone(), !remembered.is_continued);
-        match std::thread::Builder::new().name("state".into()).spawn(move || writer.run()) {
-            Ok(thread) => Ok(StateStore::new(shared, now, Some(thread), None)),
-            Err(error) => Err(StateError::Thread { directory: shared.directory.clone(), error: error.to_string() }),
-        }
+        let thread = spawn(writer, &shared.directory)?;
+        Ok(StateStore::new(shared, now, Some(thread), None))
     }
 
     fn in_memory(
@@ -277,12 +246,12 @@ impl StateStore {
         moment: Moment,
     ) -> (StateStore, Remembered) {
         let read = Database::open_read_only(&directory.join(FILE)).and_then(|database| database.read(moment.now));
-        let (facts, left) = read.unwrap_or((Facts::default(), PreviousRun::Unknown));
+        let (facts, left) = read.unwrap_or_default();
         let directory = directory.display().to_string();
         let why = StoreHealth::Unusable { directory: directory.clone(), error: error.to_string() };
         tracing::error!("{why}");
         let shared = Shared::new(directory, why, left, moment);
-        (StateStore::new(shared, now, None, lock), Remembered { facts, ..Remembered::nothing() })
+        (StateStore::new(shared, now, None, lock), Remembered { facts, ..Remembered::default() })
     }
 
     /// Commits what follows from the end of the previous run, and begins the commits of this one, about one a second.
@@ -320,7 +289,7 @@ impl StateStore {
         }
     }
 
-    /// Writes everything and the clean end, and gives the directory up. Facts that are put later are lost.
+    /// Writes everything and the clean end, and gives the directory up. StoredFacts that are put later are lost.
     ///
     /// # Errors
     /// The next start will find a run that crashed.
@@ -355,7 +324,7 @@ impl StateStore {
     }
 
     #[cfg(test)]
-    pub fn execute(&self, sql: &'static str) {
+    pub(crate) fn execute(&self, sql: &'static str) {
         self.ask(Purpose::Execute(sql), Vec::new()).expect("executed");
     }
 }
@@ -363,7 +332,7 @@ impl StateStore {
 impl Handle {
     /// Waits for the end of the thread, and with it of the lock.
     fn join(&self) {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = lock(&self.thread).take();
         if let Some(thread) = thread {
             // A thread that panicked has said so.
             let _ = thread.join();
@@ -380,46 +349,40 @@ impl Drop for Handle {
 }
 
 impl Remembered {
-    fn nothing() -> Remembered {
-        Remembered {
-            previous_run: PreviousRun::Unknown,
-            is_continued: false,
-            facts: Facts::default(),
-            set_aside: None,
-            is_handed_over: false,
-        }
-    }
-
     /// Whether an earlier run may have known facts that are not here: its file was damaged, or it could not write all.
     pub fn has_lost_facts(&self) -> bool {
-        self.set_aside.is_some() || self.previous_run == PreviousRun::Unknown && self.facts != Facts::default()
+        self.set_aside.is_some() || self.previous_run == PreviousRun::Unknown && self.facts != StoredFacts::default()
     }
 }
 
 /// Opens the file; sets a damaged one aside and begins an empty one.
 fn open_database(file: &Path, now: Timestamp) -> Result<(Database, Remembered), DatabaseError> {
-    let (opened, aside) = match try_open(file, now) {
-        Err(DatabaseError::Damaged(error)) => {
-            let aside = set_aside(file, now)
-                .map_err(|why| DatabaseError::Damaged(format!("{error}; it cannot be set aside: {why}")))?;
-            tracing::error!(
-                "cannot understand {}: {error}; crawlgate set it aside as {} and begins an empty one, and calls no \
-                 crawler a violator for a day. Pauses and last good policies are forgotten: check them.",
-                file.display(),
-                aside.display()
-            );
-            (try_open(file, now)?, Some(aside))
-        }
-        opened => (opened?, None),
+    let open = || Database::open(file).and_then(|database| read(database, now));
+    let error = match open() {
+        Err(DatabaseError::Damaged(error)) => error,
+        opened => return opened,
     };
-    let (database, facts, previous_run) = opened;
-    let remembered = Remembered { previous_run, facts, set_aside: aside, ..Remembered::nothing() };
-    Ok((database, remembered))
+    let aside = set_aside(file, now)
+        .map_err(|why| DatabaseError::Damaged(format!("{error}; it cannot be set aside: {why}")))?;
+    tracing::error!(
+        "cannot understand {}: {error}; crawlgate set it aside as {} and begins an empty one, and calls no \
+         crawler a violator for a day. Pauses and last good policies are forgotten: check them.",
+        file.display(),
+        aside.display()
+    );
+    let (database, remembered) = open()?;
+    Ok((database, Remembered { set_aside: Some(aside), ..remembered }))
 }
 
-fn try_open(file: &Path, now: Timestamp) -> Result<(Database, Facts, PreviousRun), DatabaseError> {
-    let database = Database::open(file)?;
-    let (facts, previous) = database.read(now)?;
+/// Reads what the previous run left, and takes the end of that run away.
+fn read(database: Database, now: Timestamp) -> Result<(Database, Remembered), DatabaseError> {
+    let (facts, previous_run) = database.read(now)?;
     database.take_clean_end()?;
-    Ok((database, facts, previous))
+    Ok((database, Remembered { previous_run, facts, ..Remembered::default() }))
+}
+
+/// Starts the thread that writes.
+fn spawn(writer: Writer, directory: &str) -> Result<JoinHandle<()>, StateError> {
+    let thread = std::thread::Builder::new().name("state".into()).spawn(move || writer.run());
+    thread.map_err(|error| StateError::Thread { directory: directory.to_owned(), error: error.to_string() })
 }

@@ -1,11 +1,13 @@
 //! The store over real files: what the next start finds after each way to end.
 
+use super::writer::Now;
 use super::{
-    AsWritten, ExchangeMembership, Fact, LastGoodPolicy, MarkedClient, Now, Observation, OriginCopy, Pause, PauseEvent,
-    PreviousRun, Publication, Remembered, Served, ServedAs, StateError, StateStore, StoreHealth, TagChange, Version,
+    AsWritten, ExchangeMembership, Fact, LastGoodPolicy, MarkedClient, Observation, OriginCopy, Pause, PauseEvent,
+    PreviousRun, Publication, Remembered, Served, StateError, StateStore, StoreHealth, TagChange, Version,
 };
 use crate::clock::Moment;
-use crate::policy::model::Audience;
+use crate::policy::{self, model::Audience};
+use crate::publications::Published;
 use crate::time::Timestamp;
 use std::fs;
 use std::path::Path;
@@ -65,7 +67,7 @@ fn observation(host: &str, since: i64) -> Observation {
 }
 
 fn served(crawler: &str) -> Served {
-    let received = ServedAs::Version("00ff00ff00ff00ff".into());
+    let received = Published::Version(policy::Version([0, 255, 0, 255, 0, 255, 0, 255]));
     Served { host: "shop.example".into(), crawler: crawler.into(), received }
 }
 
@@ -77,8 +79,13 @@ fn version(id: &str) -> Version {
     Version { id: id.into(), bytes: Arc::from(b"User-agent: *\n".as_slice()) }
 }
 
+/// The version of a file that has this text.
+fn named(text: &str) -> policy::Version {
+    policy::Version::of(text.as_bytes())
+}
+
 fn publication(since: i64, version: Option<&str>, until: Option<i64>) -> Publication {
-    let answered = version.map_or(ServedAs::Unavailable, |version| ServedAs::Version(version.into()));
+    let answered = version.map_or(Published::Unavailable, |name| Published::Version(named(name)));
     let (number, until) = (since.unsigned_abs(), until.map(Timestamp));
     let (site, identities) = ("shop".into(), "00ff".into());
     Publication { site, number, answered, identities, tells: true, since: Timestamp(since), until, ended_by: None }
@@ -480,7 +487,8 @@ fn what_nobody_may_hold_any_more_is_deleted() {
     let (store, _) = hands.run(directory.path());
     let day = 86_400;
     let old = Timestamp(START - 40 * day);
-    let of_version = |crawler: &str, id: &str| Served { received: ServedAs::Version(id.into()), ..served(crawler) };
+    let of_version = |crawler: &str, id: &str| Served { received: Published::Version(named(id)), ..served(crawler) };
+    let version = |text: &str| version(&named(text).to_string());
     let facts = vec![
         Fact::set(old, version("unused")),
         Fact::set(old, version("published")),
@@ -498,7 +506,7 @@ fn what_nobody_may_hold_any_more_is_deleted() {
     store.close().expect("closed");
     let (_store, remembered) = hands.open(directory.path());
     let ids: Vec<&str> = remembered.facts.versions.iter().map(|(_, version)| version.id.as_str()).collect();
-    assert_eq!(ids, ["published", "served"]);
+    assert_eq!(ids, ["published", "served"].map(|text| named(text).to_string()));
     assert_eq!((remembered.facts.publications.len(), remembered.facts.served.len()), (1, 1));
 }
 

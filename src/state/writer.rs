@@ -1,6 +1,5 @@
 //! The thread that writes: one transaction about once a second, and at once where somebody waits for it. The main types
-//! are [`Writer`], which the thread owns, and [`Shared`], which the handles share with it. This file must not know the
-//! tables.
+//! are [`Writer`], which the thread owns, and [`Shared`], which the handles share with it.
 
 use super::database::{Batch, Database, DatabaseError, RunRow};
 use super::error::StateError;
@@ -11,8 +10,8 @@ use super::lock::ProcessLock;
 use super::previous_run::PreviousRun;
 use super::queue::Pending;
 use crate::clock::Moment;
+use crate::locks::lock;
 use crate::time::Timestamp;
-use std::fmt;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -87,7 +86,7 @@ struct Known {
 }
 
 impl Work {
-    /// Whether there is nothing to write that nobody waits for.
+    /// Whether nothing waits for the next regular commit.
     fn is_empty(&self) -> bool {
         self.pending.is_empty() && self.prune.is_none() && self.history.is_empty()
     }
@@ -196,7 +195,7 @@ impl Shared {
 
     /// Whether the lock is kept for another process, or is that one's.
     pub fn is_handed_over(&self) -> bool {
-        self.kept_lock.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        lock(&self.kept_lock).is_some()
     }
 
     /// How the store is doing.
@@ -205,12 +204,9 @@ impl Shared {
     }
 
     /// How many transactions this process committed.
+    #[cfg(test)]
     pub fn commits(&self) -> u64 {
         self.known().commits
-    }
-
-    fn unwritten(&self, error: &dyn fmt::Display) -> StateError {
-        StateError::Unwritten { directory: self.directory.clone(), error: error.to_string() }
     }
 
     /// Notes what came of a transaction that wrote this time of the commit, if it wrote one.
@@ -243,11 +239,11 @@ impl Shared {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queue)
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.known)
     }
 }
 
@@ -261,7 +257,7 @@ pub struct Writer {
     has_begun: bool,
     /// Whether what is there about observations is to go with the first commit of the run.
     forgets_observation: bool,
-    /// Not before then is anything written that nobody waits for.
+    /// When the next regular commit is due. Requests are written at once.
     next: Instant,
     last_commit: Instant,
 }
@@ -349,10 +345,10 @@ impl Writer {
         let asked = requests.iter().flat_map(|request| &request.facts);
         let of_now: Vec<Fact> = pending.iter().chain(asked).map(|fact| fact.clone().taken_at(moment.now)).collect();
         let batch = Batch {
-            facts: of_now.iter().collect(),
+            facts: &of_now,
             forgets_observation: self.has_begun && self.forgets_observation,
             prune,
-            history: Some(&history),
+            history: &history,
             run: self.has_begun.then_some(run),
             is_durable: !requests.is_empty(),
         };
@@ -372,23 +368,21 @@ impl Writer {
             queue.work.history.append(later);
             self.shared.note_room(&mut queue, has_room);
         }
-        (result.map_err(|error| self.shared.unwritten(&error)), requests)
+        (result.map_err(|error| StateError::unwritten(&self.shared.directory, &error)), requests)
     }
 
-    /// Gives the directory up, and only then says so to whoever closes the store.
+    /// Gives the directory up, and then answers the caller that closes the store.
     fn end(self, purpose: Purpose, result: Result<(), StateError>, requests: Vec<Request>) {
-        let Writer { database, lock, shared, has_begun, .. } = self;
+        let Writer { database, lock: owned, shared, has_begun, .. } = self;
         database.close();
         // A run that never began wrote no end of its own.
         let result = match result {
-            Ok(()) if has_begun => lock.release().map_err(|error| shared.unwritten(&error)),
+            Ok(()) if has_begun => owned.release().map_err(|error| StateError::unwritten(&shared.directory, &error)),
             result => result,
         };
         match purpose {
-            Purpose::HandOver => {
-                *shared.kept_lock.lock().unwrap_or_else(PoisonError::into_inner) = Some(lock);
-            }
-            _ => drop(lock),
+            Purpose::HandOver => *lock(&shared.kept_lock) = Some(owned),
+            _ => drop(owned),
         }
         answer(requests, &result);
     }

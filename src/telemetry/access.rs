@@ -1,15 +1,10 @@
-//! The access log: one line for each request, in JSON or in the Combined format. [`AccessLog`] takes lines in. Must not
-//! know requests and policies.
+//! The access log: one line for each request, in JSON or in the Combined format. [`AccessLog`] takes [`AccessRecord`]s in.
 
 use super::access_record::AccessRecord;
 use super::combined::{write_combined, write_vhost_combined};
-use super::log_file::LogFile;
-use super::log_writer::{LogWriter, Output};
-use crate::settings::{AccessDestination, AccessFormat};
+use super::log_writer::LogWriter;
+use crate::settings::{AccessFormat, LogDestination};
 use std::ops::Deref;
-
-/// What messages call the log.
-const NAME: &str = "access-log";
 
 /// The access log; cheap to clone.
 #[derive(Clone)]
@@ -23,13 +18,8 @@ impl AccessLog {
     ///
     /// # Errors
     /// The file cannot be opened for appending, or no thread can be started.
-    pub fn open(destination: &AccessDestination, format: AccessFormat) -> std::io::Result<AccessLog> {
-        let output = match destination {
-            AccessDestination::Off => return Ok(AccessLog::off()),
-            AccessDestination::Stdout => Output::stdout()?,
-            AccessDestination::File(path) => Output::File(LogFile::open(NAME, path)?),
-        };
-        LogWriter::start(NAME, output).map(|writer| AccessLog { writer, format })
+    pub fn open(destination: &LogDestination, format: AccessFormat) -> std::io::Result<AccessLog> {
+        LogWriter::open("access-log", destination).map(|writer| AccessLog { writer, format })
     }
 
     /// A log that is not written.

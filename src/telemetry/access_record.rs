@@ -1,4 +1,4 @@
-//! A line of the access log as data: [`AccessRecord`]. Must not know how it is written.
+//! A line of the access log as data: [`AccessRecord`], and its parts as JSON writes them.
 
 use crate::policy::Version;
 use chrono::{DateTime, Datelike, Timelike, Utc};
@@ -71,7 +71,7 @@ pub struct AccessRecord<'a> {
 }
 
 /// Digit by digit: the formatting machinery takes longer than all the rest of a line.
-pub(super) fn moment<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
+pub fn moment<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
     let at = DateTime::<Utc>::from(*time);
     let mut text = *b"0000-00-00T00:00:00.000Z";
     let mut write = |place: usize, digits: usize, mut number: u32| {
@@ -88,7 +88,7 @@ pub(super) fn moment<S: Serializer>(time: &SystemTime, serializer: S) -> Result<
     serializer.serialize_str(std::str::from_utf8(&text).unwrap_or_default())
 }
 
-pub(super) fn version<S: Serializer>(version: &Option<Version>, serializer: S) -> Result<S::Ok, S::Error> {
+pub fn version<S: Serializer>(version: &Option<Version>, serializer: S) -> Result<S::Ok, S::Error> {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     let Some(Version(octets)) = version else { return serializer.serialize_none() };
     let mut text = [0; 16];

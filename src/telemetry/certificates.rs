@@ -1,5 +1,5 @@
-//! What an operator reads of the certificates of the listeners: [`CertificateStatus`]. Must not know X.509, nor how
-//! certificates are chosen or renewed.
+//! What an operator reads of certificates: [`CertificateStatus`] of each one in use, [`OrderStatus`] of each host that
+//! crawlgate gets one for.
 
 use crate::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};

@@ -8,7 +8,7 @@ use std::io::Write;
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /// `client - - [time] "request" status bytes "referer" "user agent"`.
-pub(super) fn write_combined(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> std::io::Result<()> {
+pub fn write_combined(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> std::io::Result<()> {
     match record.client {
         Some(address) => write!(line, "{address}")?,
         None => line.push(b'-'),
@@ -27,7 +27,7 @@ pub(super) fn write_combined(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> s
 }
 
 /// `host:port ` and the Combined line, as Apache's `vhost_combined` (`%v:%p`).
-pub(super) fn write_vhost_combined(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> std::io::Result<()> {
+pub fn write_vhost_combined(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> std::io::Result<()> {
     write_host(record, line)?;
     line.push(b' ');
     write_combined(record, line)
@@ -40,12 +40,8 @@ fn write_host(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> std::io::Result<
     if host.is_empty() {
         line.push(b'-');
     }
-    for part in host.split_inclusive(|octet| *octet == b' ') {
-        let (text, has_space) = part.strip_suffix(b" ").map_or((part, false), |text| (text, true));
-        write_escaped(text, line)?;
-        if has_space {
-            line.extend_from_slice(br"\x20");
-        }
+    for octet in host.chunks(1) {
+        if octet == b" " { line.extend_from_slice(br"\x20") } else { write_escaped(octet, line)? }
     }
     let names_port = host.iter().rposition(|octet| *octet == b':').is_some_and(|colon| {
         let port = &host[colon + 1..];

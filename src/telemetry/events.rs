@@ -1,19 +1,20 @@
 //! Evidence: an [`Event`] for each request that is refused, or that enforcement would refuse. [`Events`] keeps the latest
-//! in memory for the API and writes all of them to a log, as JSON lines. Must not know requests and policies.
+//! in memory for the API and writes all of them to a log, as JSON lines.
 //!
 //! Above a rate only some events are recorded, some of each crawler, and the next one says how many were left out.
 //! Recording one costs a short lock and no waiting: lines are gathered and written as those of the access log are.
 
 use super::access_record::moment;
-use super::log_file::LogFile;
-use super::log_writer::{LogWriter, Output};
-use crate::settings::{EventDestination, EventSettings};
+use super::log_writer::LogWriter;
+use crate::locks::lock;
+use crate::settings::EventSettings;
+use crate::threads::spawn;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 /// Beyond the rate each crawler on each site has one event a second, for so many pairs of crawler and site. The names
@@ -23,8 +24,6 @@ const FAIR: usize = 16_384;
 const SAMPLES_EACH: u8 = 20;
 /// Events that wait for the history.
 const MAX_SAMPLES: usize = 5_000;
-/// What messages call the log.
-const NAME: &str = "event-log";
 const SUMMED_EVERY: Duration = Duration::from_secs(1);
 
 /// One request against the rules.
@@ -127,16 +126,12 @@ impl Events {
     /// # Errors
     /// The file cannot be opened for appending, or no thread can be started.
     pub fn open(settings: &EventSettings) -> std::io::Result<Events> {
-        let log = match &settings.destination {
-            EventDestination::Off => LogWriter::off(),
-            EventDestination::Stdout => LogWriter::start(NAME, Output::stdout()?)?,
-            EventDestination::File(path) => LogWriter::start(NAME, Output::File(LogFile::open(NAME, path)?))?,
-        };
+        let log = LogWriter::open("event-log", &settings.destination)?;
         let events = Events::new(log, settings.rate);
         if events.0.log.enabled() {
             // After a flood there may be no event for a while: the number that was left out is written all the same.
             let shared = Arc::downgrade(&events.0);
-            std::thread::Builder::new().name("events".into()).spawn(move || {
+            spawn("events", move || {
                 loop {
                     std::thread::park_timeout(SUMMED_EVERY);
                     let Some(shared) = shared.upgrade() else { return };
@@ -181,7 +176,7 @@ impl Events {
             shared.log.write(&*event);
         }
         shared.sample(&event);
-        let mut recent = shared.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recent = lock(&shared.recent);
         let oldest = if recent.len() >= Events::KEPT { recent.pop_front() } else { None };
         recent.push_back(event);
         drop(recent);
@@ -197,12 +192,12 @@ impl Events {
 
     /// Some events of each site, crawler, kind, rule and day, for the history: those since the last call.
     pub fn take_samples(&self) -> Vec<Arc<Event>> {
-        std::mem::take(&mut self.0.samples.lock().unwrap_or_else(PoisonError::into_inner).taken)
+        std::mem::take(&mut lock(&self.0.samples).taken)
     }
 
     /// The latest events, the last first.
     pub fn recent(&self) -> Vec<Arc<Event>> {
-        self.0.recent.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect()
+        lock(&self.0.recent).iter().rev().cloned().collect()
     }
 
     /// Events that were not recorded since the start.
@@ -286,7 +281,7 @@ impl Shared {
     fn sample(&self, event: &Arc<Event>) {
         let day = second(event.time) / 86_400;
         let hash = self.hasher.hash_one((&event.site, &event.crawler, event.identity, event.kind, &event.rule));
-        let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut samples = lock(&self.samples);
         if samples.day != day {
             samples.day = day;
             samples.of_today.clear();
@@ -303,7 +298,7 @@ impl Shared {
 
     /// Writes how many were left out in a second that is over.
     fn say_left_out(&self, now: SystemTime) {
-        let mut sampling = self.sampling.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sampling = lock(&self.sampling);
         if sampling.left_out > 0 && sampling.second < second(now) && self.log.enabled() {
             let left_out = std::mem::take(&mut sampling.left_out);
             drop(sampling);
@@ -315,7 +310,7 @@ impl Shared {
     fn admit(&self, site: &str, crawler: &str, now: SystemTime) -> Option<u64> {
         let second = second(now);
         let pair = self.hasher.hash_one((site, crawler));
-        let mut sampling = self.sampling.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sampling = lock(&self.sampling);
         if sampling.second != second {
             (sampling.second, sampling.taken) = (second, 0);
             sampling.served.clear();

@@ -1,21 +1,27 @@
-//! The file of a log. [`LogFile`] appends whole lines and opens the file again after it was rotated. It knows lines and
-//! files; it must not know what the lines say.
+//! The file of a log. [`LogFile`] appends whole lines and opens the file again after it was rotated.
 //!
 //! A file that was renamed, removed or replaced is created again under its name. Where that fails, the old file is
 //! written on, and [`LogFile::reopen_problem`] says why. A line that was written in part, for example on a full disk, is
 //! ended before the next one, and every lost line is counted.
 
+use crate::locks::lock;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+/// Held while a log is written to standard output, so that two logs do not mix their lines.
+static STDOUT: Mutex<()> = Mutex::new(());
 
 /// The file that is written.
-pub(super) struct LogFile {
+pub struct LogFile {
     /// What messages call it.
-    name: &'static str,
+    name: String,
     file: File,
-    path: PathBuf,
+    /// None of standard output.
+    path: Option<PathBuf>,
     /// The file ends in a part of a line.
     torn: bool,
     /// Why the file could not be created again the last time that lines were written.
@@ -24,36 +30,38 @@ pub(super) struct LogFile {
 
 /// Lines that are not in the file.
 #[derive(Debug)]
-pub(super) struct Lost {
+pub struct Lost {
     pub lines: u64,
     pub error: io::Error,
 }
 
-impl Lost {
-    pub(super) fn all(lines: &[u8]) -> impl FnOnce(io::Error) -> Lost + use<> {
-        let lines = count(lines);
-        move |error| Lost { lines, error }
-    }
-}
-
 impl LogFile {
-    pub(super) fn open(name: &'static str, path: &Path) -> io::Result<LogFile> {
+    pub fn open(name: &str, path: &Path) -> io::Result<LogFile> {
         let (file, torn) = append(path)?;
-        Ok(LogFile { name, file, path: path.to_owned(), torn, reopen_problem: None })
+        let name = format!("{name} {}", path.display());
+        Ok(LogFile { name, file, path: Some(path.to_owned()), torn, reopen_problem: None })
+    }
+
+    /// Standard output, by a descriptor of its own. A pipe that nothing reads blocks the writer, and `std::io::Stdout` would
+    /// then stay locked: the end of the process flushes it.
+    pub fn stdout(name: &str) -> io::Result<LogFile> {
+        let file = io::stdout().as_fd().try_clone_to_owned()?.into();
+        Ok(LogFile { name: name.to_owned(), file, path: None, torn: false, reopen_problem: None })
     }
 
     /// Writes whole lines into the file that has the log's name.
-    pub(super) fn write_lines(&mut self, lines: &[u8]) -> Result<(), Lost> {
+    pub fn write_lines(&mut self, lines: &[u8]) -> Result<(), Lost> {
+        let _alone = self.path.is_none().then(|| lock(&STDOUT));
         let was_logged = self.reopen_problem.take().is_some();
         if let Err(error) = self.keep_name() {
-            self.write_on(error, was_logged).map_err(Lost::all(lines))?;
+            self.write_on(error, was_logged).map_err(|error| Lost { lines: count(lines), error })?;
         }
         self.append_lines(lines)
     }
 
     /// Appends whole lines to the open file.
     fn append_lines(&mut self, lines: &[u8]) -> Result<(), Lost> {
-        self.end_torn_line().map_err(Lost::all(lines))?;
+        self.end_torn_line().map_err(|error| Lost { lines: count(lines), error })?;
         self.append(lines).map_err(|(written, error)| {
             let unwritten = &lines[written..];
             // A line that lacks only its end is not lost: the end is written before the next line.
@@ -63,7 +71,7 @@ impl LogFile {
     }
 
     /// Why lines go into a file that has another name.
-    pub(super) fn reopen_problem(&self) -> Option<&str> {
+    pub fn reopen_problem(&self) -> Option<&str> {
         self.reopen_problem.as_deref()
     }
 
@@ -73,12 +81,7 @@ impl LogFile {
             return Err(error);
         }
         if !was_logged {
-            tracing::error!(
-                %error,
-                "cannot create the {} {} again; crawlgate goes on with the renamed file",
-                self.name,
-                self.path.display()
-            );
+            tracing::error!(%error, "cannot create the {} again; crawlgate goes on with the renamed file", self.name);
         }
         self.reopen_problem = Some(error.to_string());
         Ok(())
@@ -86,13 +89,14 @@ impl LogFile {
 
     /// Opens the file again if its name is gone or belongs to another file.
     fn keep_name(&mut self) -> io::Result<()> {
+        let Some(path) = &self.path else { return Ok(()) };
         let open = self.file.metadata()?;
-        match std::fs::metadata(&self.path) {
+        match std::fs::metadata(path) {
             Ok(named) if (named.dev(), named.ino()) == (open.dev(), open.ino()) => return Ok(()),
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => self.reopen()?,
         }
-        tracing::warn!("the {} {} was removed or renamed; crawlgate created it again", self.name, self.path.display());
+        tracing::warn!("the {} was removed or renamed; crawlgate created it again", self.name);
         Ok(())
     }
 
@@ -122,10 +126,11 @@ impl LogFile {
     }
 
     /// Opens the file again, under its name.
-    pub(super) fn reopen(&mut self) -> io::Result<()> {
+    pub fn reopen(&mut self) -> io::Result<()> {
+        let Some(path) = self.path.clone() else { return Ok(()) };
         // The old and the new file read one after the other must not join two lines.
         let _ = self.end_torn_line();
-        (self.file, self.torn) = append(&self.path)?;
+        (self.file, self.torn) = append(&path)?;
         Ok(())
     }
 }

@@ -1,14 +1,14 @@
 //! Logs of lines. [`LogWriter`] takes lines in on the thread of the request and gathers them; a thread of its own
 //! writes them several times a second. Waking that thread for each line would cost more than everything else. A full
-//! buffer drops lines and counts them, so a request never waits for a disk. Must not know what the lines say.
+//! buffer drops lines and counts them, so a request never waits for a disk.
 //! Lines that wait while the file is opened again go into the new file.
 
 use super::log_file::{LogFile, Lost};
+use crate::locks::lock;
+use crate::settings::LogDestination;
+use crate::threads::spawn;
 use serde::Serialize;
 use std::cell::RefCell;
-use std::fs::File;
-use std::io::{self, Write};
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,23 +23,6 @@ const GATHERED: Duration = Duration::from_millis(50);
 thread_local! {
     /// A line is put together here, so that the lock is held for copying only.
     static LINE: RefCell<Vec<u8>> = RefCell::default();
-}
-
-/// Held while a log is written to standard output, so that two logs do not mix their lines.
-static STDOUT: Mutex<()> = Mutex::new(());
-
-/// Where lines go.
-pub(super) enum Output {
-    /// A descriptor of its own. A pipe that nothing reads blocks the writer, and `std::io::Stdout` would then stay locked: the
-    /// end of the process flushes it.
-    Stdout(File),
-    File(LogFile),
-}
-
-impl Output {
-    pub(super) fn stdout() -> io::Result<Output> {
-        Ok(Output::Stdout(io::stdout().as_fd().try_clone_to_owned()?.into()))
-    }
 }
 
 /// A log; cheap to clone. The writer ends with the last of the clones.
@@ -57,17 +40,6 @@ impl Drop for Open {
     }
 }
 
-/// Why lines are lost, or go into a file that has another name.
-#[derive(Debug, thiserror::Error)]
-enum Problem {
-    #[error("the {log} cannot be written, and lines are lost: {error}")]
-    Unwritable { log: &'static str, error: std::io::Error },
-    #[error("the {log} is written too slowly, and lines are lost")]
-    TooSlow { log: &'static str },
-    #[error("the {log} cannot be created again, and crawlgate goes on with the renamed file: {error}")]
-    NotReopened { log: &'static str, error: String },
-}
-
 /// What waits to be written, and what the writer is to do.
 #[derive(Default)]
 struct Queue {
@@ -83,7 +55,8 @@ struct Queue {
     closed: bool,
     /// Whether a line found no room since the writer last took lines.
     overflowed: bool,
-    problem: Option<Problem>,
+    /// Why lines are lost, or go into a file that has another name.
+    problem: Option<String>,
 }
 
 impl Queue {
@@ -105,17 +78,26 @@ struct Shared {
 
 impl Shared {
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queue)
+    }
+
+    fn too_slow(&self) -> String {
+        format!("the {} is written too slowly, and lines are lost", self.name)
     }
 }
 
 impl LogWriter {
-    /// Starts the writer of a log. `name` is for messages.
-    pub(super) fn start(name: &'static str, output: Output) -> std::io::Result<LogWriter> {
+    /// Opens a log and starts its writer. `name` is for messages.
+    pub(super) fn open(name: &'static str, destination: &LogDestination) -> std::io::Result<LogWriter> {
+        let file = match destination {
+            LogDestination::Off => return Ok(LogWriter::off()),
+            LogDestination::Stdout => LogFile::stdout(name)?,
+            LogDestination::File(path) => LogFile::open(name, path)?,
+        };
         let (queue, work, written) = Default::default();
         let shared = Arc::new(Shared { name, queue, work, written, dropped: AtomicU64::new(0) });
-        let writer = Writer { output, shared: shared.clone(), lost: 0 };
-        std::thread::Builder::new().name(name.into()).spawn(move || writer.run())?;
+        let writer = Writer { file, shared: shared.clone(), lost: 0 };
+        spawn(name, move || writer.run())?;
         Ok(LogWriter { open: Some(Arc::new(Open(shared))) })
     }
 
@@ -175,8 +157,7 @@ impl LogWriter {
     pub fn problem(&self) -> Option<String> {
         let shared = self.shared()?;
         let queue = shared.queue();
-        let too_slow = || queue.overflowed.then(|| Problem::TooSlow { log: shared.name }.to_string());
-        queue.problem.as_ref().map(Problem::to_string).or_else(too_slow)
+        queue.problem.clone().or_else(|| queue.overflowed.then(|| shared.too_slow()))
     }
 
     /// Waits until everything that was taken in is written, for at most `limit`.
@@ -218,7 +199,7 @@ struct Batch {
 
 /// The thread that writes.
 struct Writer {
-    output: Output,
+    file: LogFile,
     shared: Arc<Shared>,
     /// Lines that were lost since the log could last be written.
     lost: u64,
@@ -257,9 +238,9 @@ impl Writer {
         Batch { lines, reopens, closed: queue.closed, overflowed: std::mem::take(&mut queue.overflowed) }
     }
 
-    fn write_batch(&mut self, batch: &Batch) -> Option<Problem> {
+    fn write_batch(&mut self, batch: &Batch) -> Option<String> {
         if batch.reopens > 0
-            && let Err(error) = self.output.reopen()
+            && let Err(error) = self.file.reopen()
         {
             tracing::error!(%error, "cannot open the {} again; crawlgate goes on with the open file", self.shared.name);
         }
@@ -267,7 +248,7 @@ impl Writer {
             return None;
         }
         let log = self.shared.name;
-        match self.output.write(&batch.lines) {
+        match self.file.write_lines(&batch.lines) {
             Ok(()) => {
                 if self.lost > 0 {
                     tracing::warn!(lost = self.lost, "the {log} can be written again");
@@ -276,53 +257,30 @@ impl Writer {
                 None
             }
             Err(Lost { lines, error }) => {
+                let problem = format!("the {log} cannot be written, and lines are lost: {error}");
                 if self.lost == 0 {
                     tracing::error!(%error, "the {log} cannot be written; lines are lost until it can");
                 }
                 self.lost += lines;
                 self.shared.dropped.fetch_add(lines, Ordering::Relaxed);
-                Some(Problem::Unwritable { log, error })
+                Some(problem)
             }
         }
     }
 
     /// Reports what became of a batch.
-    fn finish(&self, batch: &Batch, problem: Option<Problem>) {
-        let log = self.shared.name;
+    fn finish(&self, batch: &Batch, problem: Option<String>) {
         let mut queue = self.shared.queue();
         if !batch.lines.is_empty() {
-            let too_slow = || batch.overflowed.then_some(Problem::TooSlow { log });
-            let not_reopened = || Some(Problem::NotReopened { log, error: self.output.reopen_problem()?.to_owned() });
+            let too_slow = || batch.overflowed.then(|| self.shared.too_slow());
+            let not_reopened = || {
+                let (log, error) = (self.shared.name, self.file.reopen_problem()?);
+                Some(format!("the {log} cannot be created again, and crawlgate goes on with the renamed file: {error}"))
+            };
             queue.problem = problem.or_else(too_slow).or_else(not_reopened);
         }
         queue.done += batch.lines.len() as u64 + batch.reopens;
         drop(queue);
         self.shared.written.notify_all();
-    }
-}
-
-impl Output {
-    fn write(&mut self, lines: &[u8]) -> Result<(), Lost> {
-        match self {
-            Output::Stdout(stdout) => {
-                let _alone = STDOUT.lock().unwrap_or_else(PoisonError::into_inner);
-                stdout.write_all(lines).map_err(Lost::all(lines))
-            }
-            Output::File(file) => file.write_lines(lines),
-        }
-    }
-
-    fn reopen(&mut self) -> std::io::Result<()> {
-        match self {
-            Output::Stdout(_) => Ok(()),
-            Output::File(file) => file.reopen(),
-        }
-    }
-
-    fn reopen_problem(&self) -> Option<&str> {
-        match self {
-            Output::Stdout(_) => None,
-            Output::File(file) => file.reopen_problem(),
-        }
     }
 }

@@ -14,20 +14,18 @@ mod upstream;
 
 pub use by_crawler::{CrawlerCounts, IdentityCounts, NewCount};
 pub use connections::OpenConnection;
-pub use identity::ListGauges;
+pub use edge::EdgeMetrics;
+pub use identity::IdentityMetrics;
 pub use sites::SiteGauges;
-pub use store::StoreGauges;
-pub use upstream::{ServerGauges, ServerPlace};
+pub use store::StoreMetrics;
+pub use upstream::{ServerPlace, UpstreamMetrics};
 
+use crate::locks::lock;
 use counters::{Counters, cut_label};
-use edge::EdgeMetrics;
-use identity::IdentityMetrics;
 use prometheus::{Encoder, Histogram, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, TextEncoder};
 use register::Register;
 use sites::SiteMetrics;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use store::StoreMetrics;
-use upstream::UpstreamMetrics;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// The site label of requests for hosts that no site claims, and of requests that were refused before they were judged.
 pub const UNCLAIMED: &str = "unclaimed";
@@ -35,7 +33,8 @@ pub const UNCLAIMED: &str = "unclaimed";
 /// The upper bounds of `crawlgate_decision_seconds`.
 const DECISION_BUCKETS: [f64; 9] = [1e-7, 2.5e-7, 5e-7, 1e-6, 2.5e-6, 5e-6, 1e-5, 1e-4, 1e-3];
 
-/// All metrics, in a registry of their own.
+/// All metrics, in a registry of their own. The help text of each says what it is.
+#[allow(missing_docs)]
 pub struct Metrics {
     registry: Registry,
     /// The counters with a crawler share one cap.
@@ -44,27 +43,27 @@ pub struct Metrics {
     violations: Counters,
     /// Without a site: whether a crawler is the one that it claims to be does not depend on the site.
     identity: Counters,
-    proofs: IdentityMetrics,
+    pub proofs: IdentityMetrics,
     sites: SiteMetrics,
-    decision: Histogram,
-    upstream: UpstreamMetrics,
+    pub decision: Histogram,
+    pub upstream: UpstreamMetrics,
     /// Its labels are names of sites and fixed words.
     pages: IntCounterVec,
-    undeclared_proxy: IntCounter,
-    in_flight: IntGauge,
+    pub undeclared_proxy: IntCounter,
+    pub in_flight: IntGauge,
     /// Of idle and of active connections.
     connections: [IntGauge; 2],
-    edge: EdgeMetrics,
-    access_log_dropped: IntCounter,
-    events_left_out: IntCounter,
-    events_dropped: IntCounter,
-    evidence_entries: IntCounter,
-    evidence_left_out: IntCounter,
-    trapped: IntGauge,
-    problems: IntGaugeVec,
+    pub edge: EdgeMetrics,
+    pub access_log_dropped: IntCounter,
+    pub events_left_out: IntCounter,
+    pub events_dropped: IntCounter,
+    pub evidence_entries: IntCounter,
+    pub evidence_left_out: IntCounter,
+    pub trapped: IntGauge,
+    pub problems: IntGaugeVec,
     /// Made with the first status of a store.
     store: OnceLock<StoreMetrics>,
-    /// Held while gauges are set, so that two settings do not mix, and while they are read.
+    /// Held while gauges are replaced, so that two replacements do not mix, and while they are read.
     setting: Mutex<()>,
 }
 
@@ -144,11 +143,11 @@ impl Metrics {
 
     /// `crawlgate_robots_txt_total{site,crawler,status}`, and when it is a 200 or 304
     /// `crawlgate_robots_last_fetch_timestamp_seconds{site,crawler}`. `now` is in seconds since 1970.
-    pub fn robots_txt(&self, site: &str, crawler: &str, status: u16, now: i64) {
+    pub fn robots_txt(&self, site: &str, crawler: &str, status: u16, served: Option<i64>) {
         let mut digits = [0; 3];
         let by_name = self.robots_txt.count(&[site, crawler, status_label(status, &mut digits)]);
         // A crawler that is not counted by name is not timed by name.
-        if by_name && matches!(status, 200 | 304) {
+        if let Some(now) = served.filter(|_| by_name && matches!(status, 200 | 304)) {
             self.sites.last_fetch.with_label_values(&[cut_label(site), cut_label(crawler)]).set(now);
         }
     }
@@ -164,108 +163,19 @@ impl Metrics {
         self.identity.count(&[crawler, outcome]);
     }
 
-    /// `crawlgate_decision_seconds`.
-    pub fn decision(&self, seconds: f64) {
-        self.decision.observe(seconds);
-    }
-
-    /// Names the origins in the order of the settings, each with the number of its servers. To be called once, before anything is counted of them.
-    pub fn set_origins(&self, origins: impl Iterator<Item = (String, usize)>) {
-        self.upstream.set_origins(origins);
-    }
-
-    /// `crawlgate_upstream_requests_total{origin,server,status}` and `crawlgate_upstream_seconds{status}`, by class of
-    /// status: `2xx`.
-    pub fn upstream(&self, server: ServerPlace, status: u16, seconds: f64) {
-        self.upstream.answered(server, status, seconds);
-    }
-
-    /// `crawlgate_upstream_failures_total{origin,server,reason}`. `None` where no origin is for the host.
-    pub fn upstream_failure(&self, server: Option<ServerPlace>, reason: &'static str) {
-        self.upstream.failed(server, reason);
-    }
-
-    /// `crawlgate_upstream_retries_total{origin,reason}`.
-    pub fn upstream_retry(&self, server: ServerPlace, reason: &'static str) {
-        self.upstream.retried(server, reason);
-    }
-
-    /// `crawlgate_turned_away_total{origin,reason}`.
-    pub fn turned_away(&self, origin: ServerPlace, reason: &'static str) {
-        self.upstream.turned_away(origin, reason);
-    }
-
-    /// `crawlgate_upstream_ejections_total{origin,server}`.
-    pub fn upstream_ejected(&self, server: ServerPlace) {
-        self.upstream.ejected(server);
-    }
-
-    /// `crawlgate_upstream_checks_total{origin,server,result}`: `ok`, or why the check failed.
-    pub fn upstream_checked(&self, server: ServerPlace, result: &'static str) {
-        self.upstream.checked(server, result);
-    }
-
-    /// `crawlgate_upstream_servers{origin,server,state}`, `crawlgate_upstream_in_flight{origin,server}` and
-    /// `crawlgate_queue_waiting{origin}`; the last one for each origin that has a queue, in the order of the settings.
-    pub fn set_servers(&self, servers: &[ServerGauges], queues: &[Option<usize>]) {
-        let _one = self.setting();
-        self.upstream.set_servers(servers, queues);
-    }
-
-    /// `crawlgate_queue_seconds`.
-    pub fn queue_waited(&self, seconds: f64) {
-        self.upstream.waited(seconds);
-    }
-
     /// `crawlgate_html_pages_total{site,outcome}`.
     pub fn page(&self, site: &str, outcome: &'static str) {
         self.pages.with_label_values(&[cut_label(site), outcome]).inc();
     }
 
-    /// `crawlgate_undeclared_proxy_requests_total`.
-    pub fn undeclared_proxy(&self) {
-        self.undeclared_proxy.inc();
-    }
-
-    /// `crawlgate_problems{problem}`.
-    pub fn problems(&self, problem: &'static str, count: usize) {
-        self.problems.with_label_values(&[problem]).set(i64::try_from(count).unwrap_or(i64::MAX));
-    }
-
-    /// `crawlgate_requests_in_flight`: changes the number of requests in flight.
-    pub fn in_flight(&self, change: i64) {
-        self.in_flight.add(change);
-    }
-
-    /// `crawlgate_access_log_dropped_total`: lines since the start. Never goes back.
-    pub fn access_log_dropped(&self, lines: u64) {
-        self.raise(&self.access_log_dropped, lines);
-    }
-
-    /// `crawlgate_events_left_out_total` and `crawlgate_events_dropped_total`, since the start. Never go back.
-    pub fn events(&self, left_out: u64, dropped: u64) {
-        self.raise(&self.events_left_out, left_out);
-        self.raise(&self.events_dropped, dropped);
-    }
-
-    /// `crawlgate_evidence_entries_total` and `crawlgate_evidence_left_out_total`, since the start. Never go back.
-    pub fn evidence(&self, entries: u64, left_out: u64) {
-        self.raise(&self.evidence_entries, entries);
-        self.raise(&self.evidence_left_out, left_out);
-    }
-
-    fn raise(&self, counter: &IntCounter, to: u64) {
+    /// Counts on to a number that was counted elsewhere since the start. Never goes back.
+    pub fn raise(&self, counter: &IntCounter, to: u64) {
         let _one = self.setting();
         counter.inc_by(to.saturating_sub(counter.get()));
     }
 
     fn setting(&self) -> MutexGuard<'_, ()> {
-        self.setting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// `crawlgate_trapped`.
-    pub fn trapped(&self, marks: usize) {
-        self.trapped.set(i64::try_from(marks).unwrap_or(i64::MAX));
+        lock(&self.setting)
     }
 
     /// The text exposition format.

@@ -1,7 +1,5 @@
-//! What operators see of a running crawlgate: [`Metrics`], the [`AccessLog`], the log of [`Events`], and tracing.
-//!
-//! The room knows names and numbers. It must not know requests, policies, sites or the ledger: the rooms that use it give
-//! it ready labels and records.
+//! What operators see of a running crawlgate: [`Metrics`], the [`AccessLog`], the log of [`Events`], and tracing. Other rooms
+//! give ready labels and records to it.
 
 mod access;
 mod access_record;
@@ -19,10 +17,8 @@ pub use access::AccessLog;
 pub use access_record::{AccessRecord, Octets};
 pub use certificates::{CertificateStatus, FailedOrder, OrderStatus, RefusedRenewal};
 pub use events::{Event, Events, ServerEvent};
-pub use log_writer::LogWriter;
 pub use metrics::{
-    CrawlerCounts, IdentityCounts, ListGauges, Metrics, NewCount, OpenConnection, ServerGauges, ServerPlace,
-    SiteGauges, StoreGauges, UNCLAIMED,
+    CrawlerCounts, IdentityCounts, Metrics, NewCount, OpenConnection, ServerPlace, SiteGauges, UNCLAIMED,
 };
 pub use recent::{Recent, RecentByName, Throttle};
 pub use trace::start_tracing;

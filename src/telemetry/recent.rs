@@ -1,11 +1,12 @@
 //! Counts of the last five minutes, for the status: [`Recent`] counts one thing, [`RecentByName`] counts things by a name
-//! from outside and keeps a bounded number of names. [`Throttle`] admits one log line a second. None of them waits:
-//! requests use them. Time is an argument, as elapsed time. Must not know what is counted.
+//! from outside and keeps a bounded number of names. [`Throttle`] admits one log line a second. A request never waits for
+//! any of them. Time is an argument, as elapsed time.
 
+use crate::locks::lock;
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Seconds that one slot counts.
@@ -81,7 +82,7 @@ impl<K: Clone + Eq + Hash + Ord> RecentByName<K> {
 
     /// The names with the largest counts, the largest first.
     pub fn top(&self, count: usize, lived: Duration) -> Vec<(K, u64)> {
-        let named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        let named = lock(&self.named);
         let counted = named.iter().map(|(name, count)| (name.clone(), count.sum(lived)));
         let mut top: Vec<(K, u64)> = counted.filter(|(_, count)| *count > 0).collect();
         drop(named);
@@ -102,7 +103,7 @@ pub struct Throttle {
 impl Throttle {
     /// Whether a line may be logged now, and then how many lines before it were left out.
     pub fn admit(&self, lived: Duration) -> Option<u64> {
-        let now = u64::try_from(lived.as_millis()).unwrap_or(u64::MAX);
+        let now = lived.as_millis() as u64;
         let next = self.next.load(Ordering::Relaxed);
         let is_admitted = now >= next
             && self

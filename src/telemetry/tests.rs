@@ -1,5 +1,5 @@
 use super::*;
-use crate::settings::{AccessDestination, AccessFormat};
+use crate::settings::{AccessFormat, LogDestination};
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
@@ -21,7 +21,7 @@ fn series_go_with_their_site() {
     metrics.set_sites(&[gauges("one"), gauges("two")], 7);
     for site in ["one", "two"] {
         metrics.request(site, ("gptbot", "unverified"), "unproven", "block");
-        metrics.robots_txt(site, "gptbot", 200, 5);
+        metrics.robots_txt(site, "gptbot", 200, Some(5));
         metrics.violation(site, ("gptbot", "impostor"), "unproven");
     }
     metrics.request(UNCLAIMED, ("none", "none"), "not_a_crawler", "pass");
@@ -81,10 +81,10 @@ fn series_are_capped() {
 #[test]
 fn what_origins_do_is_counted_by_place() {
     let metrics = Metrics::new();
-    metrics.set_origins([("shop.example".to_owned(), 2), ("*".to_owned(), 1)].into_iter());
-    metrics.upstream(ServerPlace { origin: 1, server: 0 }, 503, 0.1);
-    metrics.upstream_failure(Some(ServerPlace { origin: 0, server: 1 }), "connect_refused");
-    metrics.upstream_failure(None, "no_origin");
+    metrics.upstream.set_origins([("shop.example".to_owned(), 2), ("*".to_owned(), 1)].into_iter());
+    metrics.upstream.answered(ServerPlace { origin: 1, server: 0 }, 503, 0.1);
+    metrics.upstream.failed(Some(ServerPlace { origin: 0, server: 1 }), "connect_refused");
+    metrics.upstream.failed(None, "no_origin");
     let text = metrics.render();
     for line in [
         r#"crawlgate_upstream_requests_total{origin="*",server="1",status="5xx"} 1"#,
@@ -134,7 +134,7 @@ fn record(target: &str) -> AccessRecord<'_> {
 fn lines_reach_the_file_and_the_new_one_after_rotation() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("access.log");
-    let log = AccessLog::open(&AccessDestination::File(file.clone()), AccessFormat::Json).expect("opened");
+    let log = AccessLog::open(&LogDestination::File(file.clone()), AccessFormat::Json).expect("opened");
     log.write(&AccessRecord { status: 200, ..record("/one\n\"quoted\"") });
     log.flush(Duration::from_secs(10));
     let rotated = directory.path().join("access.log.1");
@@ -163,7 +163,7 @@ fn the_cap_outlasts_scrapes() {
     let text = metrics.render();
     assert_eq!(text.lines().filter(|line| line.starts_with("crawlgate_requests_total{")).count(), 20_001);
     assert!(text.contains(r#"crawler="overflow",identity="unverified",kind="allowed",site="site"} 10000"#));
-    metrics.robots_txt("site", "late", 200, 5);
+    metrics.robots_txt("site", "late", 200, Some(5));
     assert!(!metrics.render().contains(r#"crawler="late""#), "one cap for all, the time of the last fetch included");
     metrics.set_sites(&[gauges("other")], 1);
     metrics.request("other", ("late", "unverified"), "allowed", "pass");
@@ -181,7 +181,7 @@ fn a_full_queue_drops_and_counts_lines_and_still_flushes() {
     assert!(made.success());
     // A reader that does not read: the pipe fills, the writer waits, the queue fills.
     let mut reader = std::fs::OpenOptions::new().read(true).write(true).open(&file).expect("opened");
-    let log = AccessLog::open(&AccessDestination::File(file.clone()), AccessFormat::Json).expect("opened");
+    let log = AccessLog::open(&LogDestination::File(file.clone()), AccessFormat::Json).expect("opened");
     let target = "/".repeat(2_000);
     while log.dropped() == 0 {
         log.write(&record(&target));
@@ -271,7 +271,7 @@ fn vhost_combined_line_begins_with_host_and_port() {
     use crate::logs::{Line, LineFormat};
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("access.log");
-    let log = AccessLog::open(&AccessDestination::File(file.clone()), AccessFormat::VhostCombined).expect("opened");
+    let log = AccessLog::open(&LogDestination::File(file.clone()), AccessFormat::VhostCombined).expect("opened");
     let plain = AccessRecord { status: 200, bytes: 5, http: "1.1", referer: None, ..record("/one") };
     let hosts: [&[u8]; 4] = [b"shop.example", b"shop.example:8080", b"[2001:db8::1]", b"a b\"\n"];
     for host in hosts {
@@ -303,7 +303,7 @@ fn combined_line_is_that_of_nginx_and_is_read_back() {
     use crate::logs::{Line, LineFormat};
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("access.log");
-    let log = AccessLog::open(&AccessDestination::File(file.clone()), AccessFormat::Combined).expect("opened");
+    let log = AccessLog::open(&LogDestination::File(file.clone()), AccessFormat::Combined).expect("opened");
     let plain = AccessRecord { status: 200, bytes: 5, ..record("/one?a=b") };
     log.write(&AccessRecord { user_agent: Some(Octets(b"GPTBot/1.2")), referer: None, http: "1.1", ..plain.clone() });
     log.write(&AccessRecord { client: None, http: "2", status: 0, user_agent: None, ..plain.clone() });

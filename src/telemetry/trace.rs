@@ -1,4 +1,4 @@
-//! tracing: where crawlgate and its libraries say what they do.
+//! Starts tracing: what crawlgate and its libraries log goes to standard error.
 
 use tracing_log::AsLog;
 use tracing_subscriber::EnvFilter;

@@ -1,12 +1,12 @@
 //! Requests of the last minutes that point at a mistake in the setup: for hosts that no policy claims, and from a proxy
 //! that the settings do not trust. [`Traffic`] counts them beside all requests, [`TrafficStatus`] is what an operator reads.
-//! Must not know policies or settings.
 
 use super::recent::{Recent, RecentByName};
+use crate::locks::lock;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 /// Octets of a host that are kept: a name has at most 253.
@@ -73,7 +73,7 @@ impl Traffic {
 
     /// The names of unlisted bots since the last call, with their requests.
     pub fn take_unlisted(&self) -> HashMap<String, u64> {
-        std::mem::take(&mut self.unlisted.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut lock(&self.unlisted))
     }
 
     /// The counts.

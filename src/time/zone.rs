@@ -74,15 +74,6 @@ pub struct Recurrence {
 
 impl Recurrence {
     /// Reads `02:00-03:00`, or `Sun 02:00-03:00` where it is weekly.
-    ///
-    /// ```
-    /// use crawlgate::time::{Recurrence, Timestamp, Zone};
-    /// let night = Recurrence::parse("23:30-01:00", false, Zone::UTC).unwrap();
-    /// let noon = Timestamp::parse("2026-12-01T12:00:00Z").unwrap();
-    /// let next = night.around(noon).into_iter().find(|(begin, _)| *begin > noon).unwrap();
-    /// assert_eq!(next.1.to_string(), "2026-12-02T01:00:00Z");
-    /// assert_eq!(Recurrence::parse("24:30-01:00", false, Zone::UTC), None);
-    /// ```
     pub fn parse(text: &str, is_weekly: bool, zone: Zone) -> Option<Recurrence> {
         let (weekday, span) = match is_weekly {
             true => text.split_once(' ').and_then(|(day, span)| Some((Some(day.parse().ok()?), span)))?,

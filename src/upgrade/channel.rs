@@ -1,18 +1,19 @@
 //! [`Channel`]: messages between two processes of crawlgate, with descriptors. A message is JSON behind its length; its
-//! descriptors come with its first octet. Must not know when which message is sent.
+//! descriptors come with its first octet.
 
-use rustix::io::{FdFlags, fcntl_setfd};
+use crate::locks::lock;
+use rustix::io::{FdFlags, fcntl_setfd, retry_on_intr};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
     recvmsg, sendmsg,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{self, IoSlice, IoSliceMut, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Descriptors of a message at most. Linux allows 253 (`SCM_MAX_FD`).
@@ -98,17 +99,10 @@ impl Channel {
         if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
             return Err(ChannelError::Io(io::Error::other("too many descriptors for a message")));
         }
-        let _one = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut sent = 0;
-        while sent < octets.len() {
-            match sendmsg(&self.stream, &[IoSlice::new(&octets[sent..])], &mut ancillary, SendFlags::empty()) {
-                Ok(count) => sent += count,
-                Err(rustix::io::Errno::INTR) => continue,
-                Err(error) => return Err(io::Error::from(error).into()),
-            }
-            ancillary.clear();
-        }
-        Ok(())
+        let _one = lock(&self.sending);
+        let send = || sendmsg(&self.stream, &[IoSlice::new(&octets)], &mut ancillary, SendFlags::empty());
+        let sent = retry_on_intr(send).map_err(io::Error::from)?;
+        Ok((&self.stream).write_all(&octets[sent..])?)
     }
 
     /// Waits for a message until a moment; without one, as long as it takes.
@@ -144,11 +138,8 @@ impl Channel {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
             let mut ancillary = RecvAncillaryBuffer::new(&mut space);
             let buffer = &mut [IoSliceMut::new(&mut octets[read..])];
-            let received = match recvmsg(&self.stream, buffer, &mut ancillary, RecvFlags::empty()) {
-                Ok(received) => received,
-                Err(rustix::io::Errno::INTR) => continue,
-                Err(error) => return Err(io::Error::from(error).into()),
-            };
+            let receive = || recvmsg(&self.stream, buffer, &mut ancillary, RecvFlags::empty());
+            let received = retry_on_intr(receive).map_err(io::Error::from)?;
             for message in ancillary.drain() {
                 if let RecvAncillaryMessage::ScmRights(passed) = message {
                     descriptors.extend(passed);

@@ -4,10 +4,9 @@
 
 use crate::acme::PassedQuestions;
 use crate::ledger::{PassedBehaviours, ServedCopy};
-use crate::settings::DecisionAddress;
+use crate::settings::ListenAddress;
 use crate::upstreams::PassedServer;
 use serde::{Deserialize, Serialize};
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// What the process before says, in this order.
@@ -17,7 +16,7 @@ pub enum FromPredecessor {
     /// What there is to take over.
     Hello {
         /// The listeners, each as often as there are listeners under the name.
-        listeners: Vec<ListenerName>,
+        listeners: Vec<ListenAddress>,
         /// The state directory.
         state: Option<PathBuf>,
         /// The control socket.
@@ -81,7 +80,7 @@ pub enum FromSuccessor {
     /// Settings, policies, certificates and state are fine, and what only this process listens on is bound.
     Ready {
         /// The listeners that it takes over.
-        takes: Vec<ListenerName>,
+        takes: Vec<ListenAddress>,
         /// Whether it takes over the control socket.
         takes_control: bool,
     },
@@ -100,30 +99,11 @@ pub enum FromSuccessor {
     Unknown,
 }
 
-/// What the settings call a listener. Port 0 is any port.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ListenerName {
-    /// An address.
-    Tcp(SocketAddr),
-    /// A name in the file system.
-    Unix(PathBuf),
-}
-
 /// A listener that is passed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PassedListener {
     /// Which it is.
-    pub name: ListenerName,
+    pub name: ListenAddress,
     /// Whether it is the service manager's.
     pub is_managed: bool,
-}
-
-impl From<&DecisionAddress> for ListenerName {
-    fn from(address: &DecisionAddress) -> ListenerName {
-        match address {
-            DecisionAddress::Tcp(address) => ListenerName::Tcp(*address),
-            DecisionAddress::Unix(path) => ListenerName::Unix(path.clone()),
-        }
-    }
 }

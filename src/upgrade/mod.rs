@@ -1,6 +1,6 @@
 //! The hand-over from a running process to the next one, another binary or other settings among them, so that no request
 //! fails. [`NextProcess`] is the next process as the running one sees it, [`Successor`] the running one as the next sees it.
-//! [`Inherited`] are listeners that another process has bound. Must not know what is served.
+//! [`Inherited`] are listeners that another process has bound.
 //!
 //! An upgrade is in one of these steps (`docs/deploy.md`):
 //! 1. *Starting*: the next process checks settings, policies, certificates and state. It says that it is ready.
@@ -19,9 +19,9 @@ mod next_process;
 mod program;
 mod successor;
 
-pub use channel::{Channel, ChannelError};
-pub use inherited::{AnySocket, Inherited, Socket};
-pub use messages::{FromPredecessor, FromSuccessor, ListenerName, Memory, PassedListener};
+pub use channel::Channel;
+pub use inherited::Inherited;
+pub use messages::{FromPredecessor, FromSuccessor, Memory, PassedListener};
 pub use next_process::{Handed, NextProcess, Running, UpgradeError};
 pub use program::Program;
 pub use successor::{Predecessor, Successor, SuccessorError, Taken};

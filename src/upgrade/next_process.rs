@@ -1,9 +1,12 @@
 //! [`NextProcess`]: the next process as the running one sees it, and the steps of an upgrade. [`Running`] is what the running
-//! server does in them. Must not know what is served.
+//! server does in them.
 
 use super::channel::{Channel, ChannelError, MOST_DESCRIPTORS};
-use super::messages::{FromPredecessor, FromSuccessor, ListenerName, Memory, PassedListener};
+use super::messages::{FromPredecessor, FromSuccessor, Memory, PassedListener};
 use super::program::Program;
+use crate::locks::lock;
+use crate::settings::ListenAddress;
+use crate::threads::spawn;
 use std::collections::VecDeque;
 use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -103,12 +106,14 @@ impl std::fmt::Display for Output {
 #[derive(Debug)]
 pub struct NextProcess {
     child: Child,
-    channel: Channel,
+    /// The channel to it.
+    pub channel: Channel,
     written: Arc<Mutex<VecDeque<u8>>>,
     /// Ends with what it writes.
     written_whole: Mutex<Receiver<()>>,
-    takes: Vec<ListenerName>,
-    takes_control: bool,
+    takes: Vec<ListenAddress>,
+    /// Whether it takes over the control socket.
+    pub takes_control: bool,
     serves: bool,
 }
 
@@ -119,7 +124,7 @@ impl NextProcess {
     /// See [`UpgradeError`]. This process goes on as before.
     pub fn take_over(program: &Program, running: &dyn Running) -> Result<NextProcess, UpgradeError> {
         let mut next = NextProcess::start(program)
-            .map_err(|source| UpgradeError::Start { program: program.path().display().to_string(), source })?;
+            .map_err(|source| UpgradeError::Start { program: program.path.display().to_string(), source })?;
         if let Err(source) = next.get_ready(running, STARTING) {
             return Err(UpgradeError::NotReady { source, output: next.end() });
         }
@@ -159,18 +164,8 @@ impl NextProcess {
     }
 
     /// Whether it takes over a listener.
-    pub fn took(&self, name: &ListenerName) -> bool {
+    pub fn took(&self, name: &ListenAddress) -> bool {
         self.takes.contains(name)
-    }
-
-    /// Whether it takes over the control socket.
-    pub fn takes_control(&self) -> bool {
-        self.takes_control
-    }
-
-    /// The channel to it.
-    pub fn channel(&self) -> &Channel {
-        &self.channel
     }
 
     fn start(program: &Program) -> io::Result<NextProcess> {
@@ -196,7 +191,7 @@ impl NextProcess {
             copy(output, &kept);
             drop(writes);
         };
-        std::thread::Builder::new().name("next-process".into()).spawn(read)?;
+        spawn("next-process", read)?;
         Ok(next)
     }
 
@@ -247,7 +242,7 @@ impl NextProcess {
         self.kill();
         // Its last words are in the pipe. A process that it has started may still have the other end open.
         let _ = self.written_whole.get_mut().unwrap_or_else(PoisonError::into_inner).recv_timeout(LAST_WORDS);
-        let written: Vec<u8> = self.written.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect();
+        let written: Vec<u8> = lock(&self.written).drain(..).collect();
         Output(String::from_utf8_lossy(&written).into_owned())
     }
 
@@ -273,7 +268,7 @@ fn copy(mut output: PipeReader, kept: &Mutex<VecDeque<u8>>) {
         let read = &buffer[..count];
         // A closed standard error is no reason to stop.
         let _ = io::stderr().write_all(read);
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(kept);
         kept.extend(read);
         let surplus = kept.len().saturating_sub(OUTPUT);
         kept.drain(..surplus);

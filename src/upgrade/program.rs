@@ -1,4 +1,4 @@
-//! [`Program`]: how this process was started, for the next one. Must not know why there is a next one.
+//! [`Program`]: how this process was started, and so how the next one is.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,8 @@ pub const SUCCESSOR_FLAG: &str = "--successor";
 /// A program and its arguments.
 #[derive(Clone, Debug)]
 pub struct Program {
-    path: PathBuf,
+    /// Where it is.
+    pub path: PathBuf,
     arguments: Vec<OsString>,
 }
 
@@ -45,11 +46,6 @@ impl Program {
             command.env_remove(variable);
         }
         command
-    }
-
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 }
 

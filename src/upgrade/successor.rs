@@ -1,10 +1,10 @@
-//! The process before as the next one sees it: [`Successor`] until this process serves, [`Predecessor`] afterwards. Must not
-//! know what is opened.
+//! The process before as the next one sees it: [`Successor`] until this process serves, [`Predecessor`] afterwards.
 
 use super::channel::{Channel, ChannelError};
 use super::inherited::Inherited;
-use super::messages::{FromPredecessor, FromSuccessor, ListenerName, Memory};
+use super::messages::{FromPredecessor, FromSuccessor, Memory};
 use crate::ledger::ServedCopy;
+use crate::settings::ListenAddress;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ pub enum SuccessorError {
 pub struct Successor {
     channel: Channel,
     /// The listeners of the process before.
-    pub listeners: Vec<ListenerName>,
+    pub listeners: Vec<ListenAddress>,
     /// Its state directory.
     pub state: Option<PathBuf>,
     /// Its control socket.
@@ -77,7 +77,7 @@ impl Successor {
     /// The process before has ended, or does not hand over.
     pub fn take(
         &mut self,
-        takes: Vec<ListenerName>,
+        takes: Vec<ListenAddress>,
         takes_control: bool,
         mut inherited: Inherited,
     ) -> Result<Taken, SuccessorError> {
@@ -131,19 +131,12 @@ impl Successor {
 /// The process before, which still answers requests.
 #[derive(Debug)]
 pub struct Predecessor {
-    channel: Channel,
+    /// The channel to it.
+    pub channel: Channel,
     served: Vec<ServedCopy>,
 }
 
 impl Predecessor {
-    /// An end for what this process says, while another thread follows.
-    ///
-    /// # Errors
-    /// There are no descriptors left.
-    pub fn speaker(&self) -> io::Result<Channel> {
-        self.channel.try_clone()
-    }
-
     /// Follows the process before to its end, and says how many connections it cut off; `None` where it said no farewell.
     /// `left` is called when it accepts no connection any more, `served` for each robots.txt that it served.
     pub fn follow(self, left: impl FnOnce(), mut served: impl FnMut(&ServedCopy)) -> Option<usize> {

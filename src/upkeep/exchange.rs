@@ -1,26 +1,29 @@
 //! [`ExchangeThread`]: the exchange of one instance, connected to what it judges by. One thread takes a turn every 200 ms; the
-//! publisher announces through it before anything comes into force. Must not know which store it is.
+//! publisher announces through it before anything comes into force.
 //!
 //! Locks: the publisher holds its own while it announces. So a turn never asks the sites for anything while it holds that of
 //! the exchange.
 
+mod away_log;
 mod memory;
 mod who;
 
 use super::instance::Instance;
 use super::repeated::Repeated;
 use crate::clock::Clock;
-use crate::exchange::{Exchange, ExchangeStatus, Gauge, Identity, Now, OfOthers, Outbox, Store, TURN, Totals};
-use crate::history::PublicationLog;
+use crate::exchange::{BegunAnew, Exchange, ExchangeStatus, Gauge, Identity, Now, Outbox, Store, TURN, Totals};
 use crate::judge::Others;
-use crate::policy::{Snapshot, Version};
-use crate::sites::{self, Announce, PauseWord, Publications};
+use crate::locks::lock;
+use crate::policy::Snapshot;
+use crate::publications::{OfOthers, PublicationLog, VersionFile};
+use crate::sites::{Announce, PauseWord, Publications};
 use crate::state::{ExchangeMembership, Fact, Remembered, StateStore};
 use crate::time::Timestamp;
 use arc_swap::ArcSwap;
+use away_log::AwayLog;
 use memory::OfInstance;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, UNIX_EPOCH};
 
 /// The exchange of this instance.
@@ -36,13 +39,15 @@ struct Shared {
     others: Arc<Others>,
     announcing: Mutex<Option<Timestamp>>,
     confirmations: Mutex<Totals>,
+    begun_anew: Mutex<Option<BegunAnew>>,
     membership: Mutex<ExchangeMembership>,
     /// A digest of the policies of a snapshot, by its generation.
     policies: Mutex<(u64, String)>,
     /// What other instances publish, while a reload is being made here.
-    of_others: Mutex<Option<sites::Others>>,
+    of_others: Mutex<Option<OfOthers>>,
     /// What operators said of pauses at other instances, until the sites have heard it.
     pauses: Mutex<Vec<PauseWord>>,
+    away: AwayLog,
     /// How the exchange stood after the last turn: a status waits for no store.
     status: ArcSwap<ExchangeStatus>,
 }
@@ -73,16 +78,10 @@ impl ExchangeThread {
     ) -> io::Result<Arc<ExchangeThread>> {
         let (before, id) = who::before(remembered);
         let me = who::me(id, options.host, &instance);
-        let mut membership = ExchangeMembership {
-            id: me.id.clone(),
-            run: me.run.clone(),
-            store_run: String::new(),
-            store_epoch: String::new(),
-            has_left: false,
-        };
-        if let Some(Identity { run_id, epoch }) = before.identity.clone() {
-            (membership.store_run, membership.store_epoch) = (run_id, epoch);
-        }
+        let (store_run, store_epoch) =
+            before.identity.clone().map(|identity| (identity.run_id, identity.epoch)).unwrap_or_default();
+        let (id, run) = (me.id.clone(), me.run.clone());
+        let membership = ExchangeMembership { id, run, store_run, store_epoch, has_left: false };
         let (outbox, gauge) = (Arc::new(Outbox::default()), Arc::new(Gauge::default()));
         memory::tell(&instance, &outbox);
         let others = Arc::new(Others::new(gauge.clone()));
@@ -98,10 +97,12 @@ impl ExchangeThread {
             others,
             announcing: Mutex::default(),
             confirmations: Mutex::default(),
+            begun_anew: Mutex::default(),
             membership: Mutex::new(membership),
             policies: Mutex::default(),
             of_others: Mutex::default(),
             pauses: Mutex::default(),
+            away: AwayLog::default(),
             status: ArcSwap::default(),
         });
         shared.keep_membership();
@@ -117,6 +118,7 @@ impl ExchangeThread {
     /// # Errors
     /// The thread cannot be started.
     pub fn resume(&self) -> io::Result<()> {
+        self.shared.others.reopen();
         let turning = self.shared.clone();
         let work = move || {
             turning.turn();
@@ -130,10 +132,10 @@ impl ExchangeThread {
     pub fn status(&self) -> ExchangeStatus {
         let shared = &self.shared;
         let mut status = ExchangeStatus::clone(&shared.status.load());
-        let confirmations = *lock(&shared.confirmations);
-        status.totals.confirmed = confirmations.confirmed;
-        status.totals.refuted = confirmations.refuted;
-        status.totals.unconfirmed = confirmations.unconfirmed;
+        let Totals { confirmed, refuted, unconfirmed, .. } = *lock(&shared.confirmations);
+        status.totals = Totals { confirmed, refuted, unconfirmed, ..status.totals };
+        let now = shared.instance.clock.moment().now;
+        status.begun_anew = lock(&shared.begun_anew).filter(|begun| begun.until > now);
         status.announcement_waits_since = *lock(&shared.announcing);
         status.records_waiting = shared.others.waiting();
         status
@@ -151,6 +153,7 @@ impl ExchangeThread {
     pub fn stop(&self) {
         if let Some(thread) = lock(&self.thread).take() {
             thread.close();
+            self.shared.end_waiting();
         }
     }
 
@@ -160,15 +163,17 @@ impl ExchangeThread {
         let Some(thread) = lock(&self.thread).take() else { return };
         thread.close();
         let shared = &self.shared;
-        let Instance { recorder, judge, clock, .. } = &*shared.instance;
-        recorder.settle(None, Duration::MAX, judge);
-        let left = {
+        shared.end_waiting();
+        let clock = &shared.instance.clock;
+        let (left, was_member) = {
             let mut core = shared.core();
             let Core { exchange, store } = &mut *core;
-            exchange.leave(store.as_mut(), now(clock))
+            (exchange.leave(store.as_mut(), now(clock)), exchange.has_joined())
         };
         match left {
             Ok(()) => lock(&shared.membership).has_left = true,
+            // No other instance waits for this one.
+            Err(_) if !was_member => {}
             Err(error) => tracing::warn!(
                 "cannot say goodbye to the other instances: {error}; they accuse no crawler until this instance is back, or \
                  for 25 hours (`crawlgate instances forget` ends that)"
@@ -183,13 +188,15 @@ fn now(clock: &Clock) -> Now {
     Now { milliseconds: i64::try_from(since.as_millis()).unwrap_or(i64::MAX), lived: clock.moment().lived }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Shared {
     fn core(&self) -> MutexGuard<'_, Core> {
         lock(&self.core)
+    }
+
+    /// Writes the records that wait, as unproven: no other instance confirms them any more.
+    fn end_waiting(&self) {
+        self.others.close();
+        self.instance.recorder.settle(None, Duration::MAX, &self.instance.judge);
     }
 
     fn turn(&self) {
@@ -205,7 +212,7 @@ impl Shared {
             (exchange.others(now(clock)), exchange.settled().cloned(), memory.pauses, memory.begins_anew)
         };
         if begins_anew {
-            sites.history_was_broken(clock.moment().now);
+            self.begin_anew();
         }
         self.pause(pauses);
         let knows_all = self.publish_of_others(changed);
@@ -213,7 +220,7 @@ impl Shared {
         let moment = now(clock);
         let (hindrance, confirmed) = {
             let core = self.core();
-            self.show(core.exchange.status(moment));
+            self.show(core.exchange.status(moment), moment.lived);
             (core.exchange.hindrance(moment), core.exchange.confirmed(moment))
         };
         ledger.is_in_the_dark(hindrance.is_some());
@@ -224,12 +231,26 @@ impl Shared {
         totals.unconfirmed += settled.unconfirmed;
     }
 
+    /// What crawlers were served before now is not known.
+    fn begin_anew(&self) {
+        let Instance { sites, clock, .. } = &*self.instance;
+        let at = clock.moment().now;
+        sites.history_was_broken(at);
+        let until = at.plus(sites.longest_cached());
+        *lock(&self.begun_anew) = Some(BegunAnew { at, until });
+        tracing::warn!(
+            "the store is not the one that this instance used before, and no instance that was there all that time shares it; \
+             crawlgate cannot know which robots.txt crawlers were served before, and calls no request a violation that such a \
+             copy may allow, until {until} at the latest (most copies expire within a day)"
+        );
+    }
+
     /// Goes by what other instances publish; says whether that succeeded. Otherwise a reload is being made, and the next
     /// turn tries again.
     fn publish_of_others(&self, changed: Option<OfOthers>) -> bool {
         let mut waiting = lock(&self.of_others);
-        if let Some(OfOthers { logs, files }) = changed {
-            *waiting = Some(sites::Others { logs, versions: files });
+        if changed.is_some() {
+            *waiting = changed;
         }
         let Some(others) = waiting.take() else { return true };
         let Instance { sites, ledger, clock, .. } = &*self.instance;
@@ -260,19 +281,10 @@ impl Shared {
         known.1.clone()
     }
 
-    /// Keeps how the exchange stands, for those who ask; says when the store went away and when it came back.
-    fn show(&self, status: ExchangeStatus) {
-        let status = Arc::new(status);
-        let before = self.status.swap(status.clone());
-        match (&before.away, &status.away) {
-            (None, Some(away)) => tracing::error!(
-                "{}; crawlgate goes on by what it knows, calls no request a violation, and keeps the robots.txt in force until \
-                 the store answers",
-                away.error
-            ),
-            (Some(away), None) => tracing::info!("the store answers again; it was away since {}", away.since),
-            (None, None) | (Some(_), Some(_)) => {}
-        }
+    /// Keeps how the exchange stands, for those who ask.
+    fn show(&self, status: ExchangeStatus, lived: Duration) {
+        self.away.note(&status, lived);
+        self.status.store(Arc::new(status));
     }
 
     /// Remembers the store that this instance is settled in.
@@ -301,7 +313,7 @@ impl Shared {
 struct Announcing(Weak<Shared>, Arc<Outbox>);
 
 impl Announce for Announcing {
-    fn announce(&self, log: &PublicationLog, files: &[(Version, Arc<[u8]>)]) -> Result<(), String> {
+    fn announce(&self, log: &PublicationLog, files: &[VersionFile]) -> Result<(), String> {
         let Some(shared) = self.0.upgrade() else { return Err("this instance has left the exchange".to_owned()) };
         let clock = &shared.instance.clock;
         let told = {

@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::exchange::tests::simulated::{OnThread, Simulated};
 use crate::exchange::{
-    Batch, Fact, Hindrance, Identity, LogRead, Position, Sets, Store, StoreError, StoreTime, Written,
+    Batch, Hindrance, Identity, LogRead, Member, Position, Sets, SharedFact, Store, StoreError, StoreTime, Written,
 };
 use crate::identity::Proofs;
 use crate::judge::{Judgement, Logs, Outcome, RequestFacts};
@@ -46,7 +46,11 @@ impl Store for Live {
         self.now().read_sets()
     }
 
-    fn fetch(&mut self, keys: &[String]) -> Result<Vec<Fact>, StoreError> {
+    fn read_members(&mut self) -> Result<Vec<Member>, StoreError> {
+        self.now().read_members()
+    }
+
+    fn fetch(&mut self, keys: &[String]) -> Result<Vec<SharedFact>, StoreError> {
         self.now().fetch(keys)
     }
 }
@@ -112,7 +116,7 @@ impl One {
     /// Sends a request through, and says what was found at once.
     fn ask(&self, target: &str) -> Judgement {
         let Instance { judge, recorder, clock, .. } = &*self.instance;
-        let request = RequestFacts {
+        let request: RequestFacts<'_> = RequestFacts {
             host: b"shop.example",
             target: target.as_bytes(),
             method: b"GET",
@@ -275,6 +279,10 @@ fn without_the_store_nothing_is_accused_and_robots_txt_waits() {
     store.change(|inner| inner.is_away = false);
     eventually("the store is reached", || one.exchange.status().accuses_not.is_none());
     assert!(one.ask("/robots.txt").judged().is_some_and(|judged| !judged.is_silent));
+    assert_eq!(one.kind("/never/"), Kind::Unproven, "it observes from when it joined");
+    let store = Simulated::new(2);
+    let one = One::new(&store);
+    eventually("it is a member", || one.exchange.status().accuses_not.is_none());
     assert_eq!(one.kind("/never/"), Kind::Violation);
     store.change(|inner| inner.is_away = true);
     let before = one.instance.sites.snapshot().sites()[0].site.robots_txt.version;

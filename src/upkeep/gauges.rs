@@ -1,6 +1,6 @@
 //! How sites and lists of networks stand, as a status and as gauges.
 
-use super::keeper::Upkeep;
+use super::reload::Upkeep;
 use crate::ledger::{EVERY_SITE, ListHealth};
 use crate::policy::retire::RetireStage;
 use crate::sites::{RetireStatus, SiteStatus, Status};
@@ -34,14 +34,21 @@ impl Upkeep {
     /// Brings the gauges up to date; pauses begin and end by the clock, so a scrape asks for it too.
     pub fn set_gauges(&self, status: &Status) {
         let instance = &self.instance;
-        instance.metrics.trapped(instance.behaviours.traps.in_force(instance.clock.moment().lived));
-        instance.metrics.events(instance.events.left_out(), instance.events.dropped());
-        instance.metrics.evidence(instance.evidence.entries(), instance.evidence.lost());
+        let metrics = &instance.metrics;
+        metrics.trapped.set(instance.behaviours.traps.in_force(instance.clock.moment().lived) as i64);
+        for (counter, count) in [
+            (&metrics.events_left_out, instance.events.left_out()),
+            (&metrics.events_dropped, instance.events.dropped()),
+            (&metrics.evidence_entries, instance.evidence.entries()),
+            (&metrics.evidence_left_out, instance.evidence.lost()),
+        ] {
+            metrics.raise(counter, count);
+        }
         let list_health = self.list_health().into_iter();
         let suspended = list_health.map(|list| (list.site, list.crawler, list.suspended));
-        instance.metrics.set_suspended(&suspended.collect::<Vec<_>>());
+        metrics.set_suspended(suspended);
         let sites: Vec<SiteGauges> = status.sites.iter().map(gauges).collect();
-        instance.metrics.set_sites(&sites, status.last_reload.0);
+        metrics.set_sites(&sites, status.last_reload.0);
     }
 }
 

@@ -1,5 +1,5 @@
 //! The feed of the history: [`keep`] hands what was counted and sampled since the last time to the state store. Requests
-//! do nothing for it: the counters of the metrics are read. Must not know how the history is stored.
+//! do nothing for it: the counters of the metrics are read.
 
 use super::instance::Instance;
 use crate::state::StateStore;

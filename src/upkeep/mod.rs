@@ -1,7 +1,7 @@
 //! What keeps a [`Judge`](crate::judge::Judge) up to date beside the requests: it is opened with what the last run left,
 //! policies are read again, planned changes come into force, the ledger is stored, and gauges are set. The main types are
 //! [`JudgeParts`], [`Instance`], [`Upkeep`] and [`UpkeepThreads`]. The server and the
-//! middleware use them. The room must not know doors or origins.
+//! middleware use them.
 
 mod exchange;
 #[cfg(test)]
@@ -9,14 +9,12 @@ mod exchange_tests;
 mod gauges;
 mod history;
 mod instance;
-mod judge_parts;
-mod keeper;
+mod reload;
 mod repeated;
 mod threads;
 
 pub use exchange::{ExchangeOptions, ExchangeThread};
-pub use instance::Instance;
-pub use judge_parts::JudgeParts;
-pub use keeper::Upkeep;
+pub use instance::{Instance, JudgeParts};
+pub use reload::Upkeep;
 pub use repeated::Repeated;
 pub use threads::{UpkeepThreads, keep_everything};

@@ -1,5 +1,5 @@
 //! [`UpkeepThreads`]: the threads that store the ledger, watch the policy directory, and put planned changes of policies
-//! into force. Must not know what else a door does when policies change.
+//! into force.
 
 use super::history;
 use super::instance::Instance;

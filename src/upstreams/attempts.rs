@@ -1,23 +1,22 @@
 //! [`Attempts`]: the servers that one request is sent to, one after the other. Every door that forwards keeps one for each
-//! request. Must not know how a request is sent.
+//! request.
 //!
 //! An attempt has a server, and ends with a response or a failure. After a failure a request may be sent once more, to
 //! another server where there is one: if nothing of it was sent, or if it may be sent twice and the connection ended before
 //! the first octet of a response.
 
+use super::Upstreams;
 use super::failure::failure_reason;
 use super::group::milliseconds;
-use super::server::{Entrance, Full, Held, Server, Visitor};
+use super::server::{Entrance, Full, Held, Server, Wanted};
 use super::tally::FailedRequest;
-use super::{Group, Upstreams};
-use crate::crawlers::CrawlerIndex;
 use crate::settings::OriginTimeouts;
 use crate::telemetry::ServerPlace;
 use pingora_core::connectors::TransportConnector;
 use pingora_core::protocols::Stream;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_core::{Error, ErrorSource, ErrorType};
-use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -26,27 +25,6 @@ pub const MOST_ATTEMPTS: usize = 2;
 
 /// The next number of a peer that no kept connection is for. Origins have the small ones.
 static FRESH: AtomicU64 = AtomicU64::new(1 << 32);
-
-/// A request that is to be sent to a server.
-#[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
-    /// The host that it asks for.
-    pub host: &'a [u8],
-    /// Its target as it came.
-    pub target: &'a [u8],
-    /// Where it comes from; `None` for a proxy that speaks for many clients.
-    pub client: Option<IpAddr>,
-    /// Whether a crawler sends it.
-    pub is_crawler: bool,
-    /// The crawler, if it is verified.
-    pub verified: Option<CrawlerIndex>,
-    /// Whether that is a search engine's.
-    pub is_search: bool,
-    /// Whether it may be sent twice: GET, HEAD or OPTIONS, and no body.
-    pub is_repeatable: bool,
-    /// The time that the clock had lived through when it arrived.
-    pub lived: Duration,
-}
 
 /// What is known of the chosen server without asking Pingora.
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +84,7 @@ pub enum Reached {
 }
 
 /// What was tried for one request.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Attempts {
     held: Option<Held>,
     /// The origin, and the last server, by their places in the settings.
@@ -118,7 +96,8 @@ pub struct Attempts {
     is_counted: bool,
     /// Whether a kept connection ended under the request. The other kept ones are about as old.
     must_be_fresh: bool,
-    none: Option<NoServer>,
+    /// Why there was no server.
+    pub none: Option<NoServer>,
     began: Option<Instant>,
 }
 
@@ -127,15 +106,12 @@ impl Attempts {
     /// any longer drops the future.
     ///
     /// # Errors
-    /// There is none.
+    /// No server can be reached.
     pub async fn next(&mut self, upstreams: &Upstreams, wanted: &Wanted<'_>) -> Result<Route, NoServer> {
         let began = *self.began.get_or_insert_with(Instant::now);
         self.count = self.count.saturating_add(1);
         let held = match self.held.take() {
-            Some(failed) => match upstreams.group(&failed.server) {
-                Some(group) => Ok(group.enter_after(&failed.server)),
-                None => Err(NoServer::NoOrigin),
-            },
+            Some(failed) => Ok(upstreams.group(failed.server.entry.place).enter_after(&failed.server)),
             None => self.enter(upstreams, wanted).await,
         };
         let held = held.inspect_err(|none| {
@@ -143,7 +119,7 @@ impl Attempts {
             upstreams.has_none(self.place, wanted, *none);
         })?;
         self.asked = milliseconds(began.duration_since(upstreams.started));
-        (self.place, self.is_counted) = (Some(held.server.place()), false);
+        (self.place, self.is_counted) = (Some(held.server.entry.place), false);
         let route =
             Route { key: held.server.key, timeouts: held.server.entry.timeouts, must_be_fresh: self.must_be_fresh };
         self.held = Some(held);
@@ -153,10 +129,7 @@ impl Attempts {
     async fn enter(&mut self, upstreams: &Upstreams, wanted: &Wanted<'_>) -> Result<Held, NoServer> {
         let origin = upstreams.index.find(wanted.host, wanted.target).ok_or(NoServer::NoOrigin)?;
         self.place = Some(ServerPlace { origin, server: 0 });
-        let Wanted { client, is_crawler, verified, is_search, .. } = *wanted;
-        let visitor = Visitor { client, is_crawler, verified, is_search };
-        let group = upstreams.groups.get(origin).ok_or(NoServer::NoOrigin)?;
-        let entrance = group.enter(&visitor, wanted.is_repeatable, || upstreams.elapsed());
+        let entrance = upstreams.groups[origin].enter(wanted, || upstreams.elapsed());
         match entrance.ok_or(NoServer::NoAddress)? {
             Entrance::Place(held) => Ok(held),
             Entrance::Refused(full) => Err(NoServer::Full(full)),
@@ -164,7 +137,7 @@ impl Attempts {
                 let began = Instant::now();
                 // In a box, or each request would have room for its timer.
                 let held = Box::pin(waiting.place()).await;
-                upstreams.metrics.queue_waited(began.elapsed().as_secs_f64());
+                upstreams.metrics.upstream.queue_seconds.observe(began.elapsed().as_secs_f64());
                 held.map_err(NoServer::Full)
             }
         }
@@ -184,7 +157,7 @@ impl Attempts {
     /// A new connection to the chosen server.
     ///
     /// # Errors
-    /// There is none.
+    /// No server can be reached.
     pub async fn connect(&self, connector: &TransportConnector) -> pingora_core::Result<Stream> {
         match &self.held {
             Some(held) => held.server.connect(connector).await,
@@ -197,11 +170,6 @@ impl Attempts {
         self.held.as_ref().map(|held| held.server.entry.authority.as_str())
     }
 
-    /// Why there was no server.
-    pub fn none(&self) -> Option<NoServer> {
-        self.none
-    }
-
     /// Counts and logs that the server did not answer, and says whether the request may be sent once more. What is counted
     /// already, and what the client did, is not counted.
     pub fn failed(&mut self, upstreams: &Upstreams, wanted: &Wanted<'_>, reached: Reached, error: &Error) -> bool {
@@ -210,7 +178,7 @@ impl Attempts {
             return false;
         }
         self.is_counted = true;
-        let has_another = || upstreams.group(&held.server).is_some_and(|group| group.has_another(&held.server));
+        let has_another = || upstreams.group(held.server.entry.place).has_another(&held.server);
         let may_be_repeated = match reached {
             Reached::Nothing => has_another(),
             // The server may well be there, and has only grown tired of waiting.
@@ -222,10 +190,10 @@ impl Attempts {
         let was_closed_before = reached == Reached::KeptConnection && has_ended(error);
         self.must_be_fresh = was_closed_before;
         if goes_on {
-            upstreams.metrics.upstream_retry(held.server.place(), reason);
+            upstreams.metrics.upstream.retried(held.server.entry.place, reason);
         }
         if !was_closed_before || !goes_on {
-            upstreams.metrics.upstream_failure(Some(held.server.place()), reason);
+            upstreams.metrics.upstream.failed(Some(held.server.entry.place), reason);
             let at = upstreams.clock.moment();
             let request = FailedRequest { host: wanted.host, target: wanted.target, reason, error, at };
             held.server.entry.tally.failed(&held.server.named(), &request);
@@ -233,7 +201,7 @@ impl Attempts {
         if !was_closed_before && is_fault(&held.server, reached, error, self.asked) {
             upstreams.failed(&held.server, reason);
         }
-        held.is_tried();
+        held.is_trial = false;
         goes_on
     }
 
@@ -243,9 +211,9 @@ impl Attempts {
         let now = Instant::now();
         let server = &held.server;
         server.entry.tally.answered(status, lived);
-        upstreams.metrics.upstream(server.place(), status, now.duration_since(began).as_secs_f64());
+        upstreams.metrics.upstream.answered(server.entry.place, status, now.duration_since(began).as_secs_f64());
         upstreams.answered(server, status, now.duration_since(upstreams.started));
-        held.is_tried();
+        held.is_trial = false;
         if held.server.entry.shared.room.is_some() && is_endless() {
             held.leave();
         }
@@ -274,46 +242,40 @@ fn is_fault(server: &Server, reached: Reached, error: &Error, asked: u64) -> boo
 }
 
 impl Upstreams {
-    fn group(&self, server: &Server) -> Option<&Group> {
-        self.groups.get(server.place().origin)
-    }
-
-    fn failed(&self, server: &std::sync::Arc<Server>, reason: &'static str) {
+    fn failed(&self, server: &Arc<Server>, reason: &'static str) {
         let at = (self.elapsed(), self.clock.moment().now);
-        if let Some(change) = self.group(server).and_then(|group| group.failed(server, reason, at)) {
-            self.report(server, &change, reason, None);
-        }
+        self.report(server, self.group(server.entry.place).failed(server, reason, at));
     }
 
-    fn answered(&self, server: &std::sync::Arc<Server>, status: u16, now: Duration) {
-        let Some(group) = self.group(server) else { return };
+    fn answered(&self, server: &Arc<Server>, status: u16, now: Duration) {
+        let group = self.group(server.entry.place);
         if group.is_failure(status) {
             return self.failed(server, "status");
         }
-        if let Some(change) = group.answered(server, now) {
-            self.report(server, &change, "", None);
-        }
+        self.report(server, group.answered(server, now));
     }
 
     /// Counts and logs a request that no server was found for.
     fn has_none(&self, place: Option<ServerPlace>, wanted: &Wanted<'_>, none: NoServer) {
         match none {
             NoServer::NoOrigin => {
-                self.metrics.upstream_failure(None, none.reason());
+                self.metrics.upstream.failed(None, none.reason());
                 self.without_origin.asked(wanted.host, wanted.target, wanted.lived);
             }
             NoServer::NoAddress => {
-                self.metrics.upstream_failure(place, none.reason());
-                let entry = place.and_then(|place| self.groups.get(place.origin)?.entries.first());
+                self.metrics.upstream.failed(place, none.reason());
+                let entry = place.and_then(|place| self.group(place).entries.first());
                 let (error, at) = (&none, self.clock.moment());
                 let request =
                     FailedRequest { host: wanted.host, target: wanted.target, reason: none.reason(), error, at };
                 entry.into_iter().for_each(|entry| entry.tally.failed(&entry.url, &request));
             }
             NoServer::Full(full) => {
-                place.into_iter().for_each(|place| self.metrics.turned_away(place, full.reason));
-                let room = place.and_then(|place| self.groups.get(place.origin)?.shared.room.as_ref());
-                room.into_iter().for_each(|room| room.count_turned_away(wanted.is_crawler, wanted.lived));
+                let Some(place) = place else { return };
+                self.metrics.upstream.turned_away(place, full.reason);
+                if let Some(room) = &self.group(place).shared.room {
+                    room.count_turned_away(wanted.is_crawler, wanted.lived);
+                }
             }
         }
     }

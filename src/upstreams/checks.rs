@@ -1,5 +1,5 @@
 //! Asks the servers of origins that have `health` whether they are up: [`Checks`]. What follows from the answers is in
-//! `standing.rs`. Must not know requests of clients.
+//! `server_state.rs`.
 //!
 //! Each check is one GET over a connection of its own, which is made as those of requests are. So a server that takes no
 //! new connections is found.
@@ -75,12 +75,9 @@ impl Checks {
             Err(_) => Err(Unwell { reason: TIMEOUT, status: None }),
         };
         let upstreams = &self.upstreams;
-        upstreams.metrics.upstream_checked(server.place(), result.map_or_else(|unwell| unwell.reason, |()| "ok"));
+        upstreams.metrics.upstream.checked(server.entry.place, result.map_or_else(|unwell| unwell.reason, |()| "ok"));
         let at = (upstreams.elapsed(), upstreams.clock.moment().now);
-        if let Some(change) = group.checked(server, rules, result, at) {
-            let Unwell { reason, status } = result.err().unwrap_or(Unwell { reason: "", status: None });
-            upstreams.report(server, &change, reason, status);
-        }
+        upstreams.report(server, group.checked(server, rules, result, at));
     }
 
     /// The status of the answer.
@@ -104,7 +101,7 @@ impl Checks {
 #[async_trait]
 impl BackgroundService for Checks {
     async fn start(&self, mut shutdown: ShutdownWatch) {
-        let checked = self.upstreams.groups.iter().filter_map(|group| Some((group, group.health.as_ref()?)));
+        let checked = self.upstreams.groups.iter().filter_map(|group| Some((group, group.settings.health.as_ref()?)));
         let watched = checked.flat_map(|(group, rules)| group.entries.iter().map(move |entry| (group, entry, rules)));
         let watches = join_all(watched.map(|(group, entry, rules)| self.watch(group, entry, rules)));
         tokio::select! {
@@ -117,6 +114,6 @@ impl BackgroundService for Checks {
 impl Upstreams {
     /// Whether any servers are asked whether they are up.
     pub fn has_checks(&self) -> bool {
-        self.groups.iter().any(|group| group.health.is_some())
+        self.groups.iter().any(|group| group.settings.health.is_some())
     }
 }

@@ -1,12 +1,13 @@
 //! [`Group`]: the servers of one origin: their choice, and their ejection when they fail. Time is an argument, as time since
-//! the start. Must not know requests, nor where anything is counted.
+//! the start.
 
-use super::server::{Entrance, Entry, Held, NEVER, Room, Server, Shared, Visitor};
-use super::standing::{Because, PassedStanding, Standing};
+use super::server::{Entrance, Entry, Held, NEVER, Room, Server, Shared, Wanted};
+use super::server_state::{Because, PassedState, ServerState};
 use super::table::Table;
 use super::tally::Tally;
 use super::tls::ServerTls;
-use crate::settings::{Balance, Ejection, HealthSettings, OriginSettings, ServerSettings};
+use crate::locks::lock;
+use crate::settings::{HealthSettings, OriginSettings, ServerSettings};
 use crate::telemetry::ServerPlace;
 use crate::time::Timestamp;
 use arc_swap::ArcSwap;
@@ -15,33 +16,25 @@ use smallvec::SmallVec;
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// The servers of one origin.
-#[derive(Debug)]
-pub(super) struct Group {
-    /// As the settings write them; none for every other host.
-    pub hosts: Vec<String>,
-    pub paths: Vec<String>,
+pub struct Group {
+    pub settings: OriginSettings,
     pub entries: Vec<Arc<Entry>>,
     pub shared: Arc<Shared>,
     pub tls: Option<Arc<ServerTls>>,
-    balance: Balance,
-    ejection: Option<Ejection>,
-    pub health: Option<HealthSettings>,
-    /// The name servers that know its servers; those of the system where it is empty.
-    pub resolvers: Vec<SocketAddr>,
     table: ArcSwap<Table>,
     turn: AtomicUsize,
-    /// The addresses of each entry. Held while the table is made.
-    members: Mutex<Vec<Vec<Arc<Server>>>>,
+    /// Held while the table is made.
+    members: Mutex<Members>,
     /// How servers stood at the process before, until they have their address here.
     passed: Mutex<Vec<Passed>>,
 }
 
 /// The URL and the address of a server, and how it stood.
-type Passed = (String, String, Standing);
+type Passed = (String, String, ServerState);
 
 /// A server that gets no requests, for the next process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,7 +43,7 @@ pub struct PassedServer {
     origin: String,
     url: String,
     address: String,
-    standing: PassedStanding,
+    standing: PassedState,
 }
 
 /// What stands for the address of a server with a Unix socket.
@@ -58,22 +51,23 @@ const OF_SOCKET: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED),
 
 /// What became of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Change {
-    /// It gets no requests for so long.
-    Ejected(Duration),
+pub enum Change {
+    /// It gets no requests for so long, for this reason.
+    Ejected(Duration, &'static str),
     /// Checks say that it is down.
-    Down,
+    Down(Unwell),
     /// It gets requests again.
     Returned,
 }
 
+/// The addresses of each entry.
 type Members = Vec<Vec<Arc<Server>>>;
 
 impl Group {
     /// Servers that are given as addresses are ready at once.
     pub fn new(origin: usize, settings: &OriginSettings, tls: Option<Arc<ServerTls>>) -> Group {
         let shared =
-            Arc::new(Shared { trial_due: AtomicU64::new(NEVER), room: settings.places.as_ref().map(Room::new) });
+            Arc::new(Shared { trial_due: AtomicU64::new(NEVER), room: settings.places.clone().map(Room::new) });
         let entry = |(server, said): (usize, &ServerSettings)| {
             Arc::new(Entry {
                 place: ServerPlace { origin, server },
@@ -90,12 +84,7 @@ impl Group {
         };
         let entries: Vec<Arc<Entry>> = settings.servers.iter().enumerate().map(entry).collect();
         let group = Group {
-            hosts: settings.hosts.clone(),
-            paths: settings.paths.clone(),
-            balance: settings.balance,
-            ejection: settings.ejection.clone(),
-            health: settings.health.clone(),
-            resolvers: settings.resolvers.clone(),
+            settings: settings.clone(),
             table: ArcSwap::default(),
             turn: AtomicUsize::new(0),
             members: Mutex::new(entries.iter().map(|_| Vec::new()).collect()),
@@ -115,7 +104,7 @@ impl Group {
     }
 
     fn members(&self) -> MutexGuard<'_, Members> {
-        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.members)
     }
 
     /// Uses these addresses for a server of the settings. What is known of one that stays is kept.
@@ -143,7 +132,7 @@ impl Group {
         let (origin, members) = (self.name(), self.members());
         let passed = |server: &Arc<Server>| {
             let (url, address) = (server.entry.url.clone(), server.shown_address());
-            let standing = server.standing().pass(now)?;
+            let standing = server.state().pass(now)?;
             Some(PassedServer { origin: origin.clone(), url, address, standing })
         };
         members.iter().flatten().filter_map(passed).collect()
@@ -154,13 +143,13 @@ impl Group {
         let name = self.name();
         let own = passed.iter().filter(|passed| passed.origin == name).cloned();
         let stood =
-            own.map(|PassedServer { url, address, standing, .. }| (url, address, Standing::passed(standing, now)));
-        self.passed().extend(stood);
+            own.map(|PassedServer { url, address, standing, .. }| (url, address, ServerState::passed(standing, now)));
+        lock(&self.passed).extend(stood);
         self.take_passed();
     }
 
     fn take_passed(&self) {
-        let mut passed = self.passed();
+        let mut passed = lock(&self.passed);
         if passed.is_empty() {
             return;
         }
@@ -169,7 +158,10 @@ impl Group {
             let is_it = |server: &&Arc<Server>| server.entry.url == *url && server.shown_address() == *address;
             let Some(server) = members.iter().flatten().find(is_it) else { return true };
             // What takes a server out of use may not be in the settings any more.
-            let may = if standing.is_down() { self.health.is_some() } else { self.may_stay_ejected(&members, server) };
+            let may = match standing.is_down() {
+                true => self.settings.health.is_some(),
+                false => self.settings.ejection.is_some() && may_eject(&members, server),
+            };
             if may {
                 server.change(|now| *now = standing.clone());
             }
@@ -178,18 +170,10 @@ impl Group {
         self.make_table(&members);
     }
 
-    fn may_stay_ejected(&self, members: &Members, server: &Arc<Server>) -> bool {
-        self.ejection.is_some() && may_eject(members, server)
-    }
-
-    fn passed(&self) -> MutexGuard<'_, Vec<Passed>> {
-        self.passed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// To be called after each change of a server.
     fn make_table(&self, members: &Members) {
         let all: Vec<Arc<Server>> = members.iter().flatten().cloned().collect();
-        let due = all.iter().filter_map(|server| server.standing().trial_due()).min();
+        let due = all.iter().filter_map(|server| server.state().trial_due()).min();
         self.shared.trial_due.store(due.unwrap_or(NEVER), Ordering::Release);
         let table = Arc::new(Table::new(all));
         self.table.store(table.clone());
@@ -200,8 +184,8 @@ impl Group {
 
     /// What metrics call it: its first host, `*` for every other host, and its first path if it has one.
     pub fn name(&self) -> String {
-        let host = self.hosts.first().map_or("*", String::as_str);
-        format!("{host}{}", self.paths.first().map_or("", String::as_str))
+        let OriginSettings { hosts, paths, .. } = &self.settings;
+        format!("{}{}", hosts.first().map_or("*", String::as_str), paths.first().map_or("", String::as_str))
     }
 
     /// The addresses of an entry.
@@ -209,15 +193,18 @@ impl Group {
         self.members().get(entry.place.server).cloned().unwrap_or_default()
     }
 
-    /// A place at the server whose turn it is, or in the queue; `None` where no server has an address. `may_try` says
-    /// whether the request may be the trial of an ejected server: it may be sent twice. Where no such request comes for as long
+    /// A place at the server whose turn it is, or in the queue; `None` where no server has an address. A request
+    /// that may be sent twice may be the trial of an ejected server. Where no such request comes for as long
     /// as a first ejection lasts, any other one is the trial: an origin may get nothing but POST.
-    pub fn enter(&self, visitor: &Visitor, may_try: bool, now: impl Fn() -> Duration) -> Option<Entrance> {
+    pub fn enter(&self, wanted: &Wanted<'_>, now: impl Fn() -> Duration) -> Option<Entrance> {
         let due = self.shared.trial_due.load(Ordering::Acquire);
         if due != NEVER {
-            let wait = self.ejection.as_ref().filter(|_| !may_try).map_or(0, |ejection| milliseconds(ejection.time));
+            let wait = match &self.settings.ejection {
+                Some(ejection) if !wanted.is_repeatable => milliseconds(ejection.time),
+                _ => 0,
+            };
             let is_due = |due: u64| due.saturating_add(wait) <= milliseconds(now());
-            let is_meant = |server: &Arc<Server>| server.standing().trial_due().is_some_and(is_due);
+            let is_meant = |server: &Arc<Server>| server.state().trial_due().is_some_and(is_due);
             if is_due(due)
                 && let Some(server) = self.begin_trial(is_meant)
             {
@@ -226,11 +213,11 @@ impl Group {
         }
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let table = self.table.load();
-        let first = table.choose(self.balance, turn, visitor.client)?;
+        let first = table.choose(self.settings.balance, turn, wanted.client)?;
         let Some(room) = &self.shared.room else { return Some(Entrance::Place(Held::enter(first.clone()))) };
         let others = table.usable.iter().filter(|server| !Arc::ptr_eq(server, first));
         let servers: SmallVec<[&Arc<Server>; 8]> = std::iter::once(first).chain(others).collect();
-        Some(room.enter(&servers, visitor, now()))
+        Some(room.enter(&servers, wanted, now()))
     }
 
     /// A place at the server for another attempt, even if all of its places are taken: the request has waited already. It
@@ -261,7 +248,7 @@ impl Group {
     fn begin_trial(&self, is_meant: impl Fn(&Arc<Server>) -> bool) -> Option<Arc<Server>> {
         let members = self.members();
         let server = members.iter().flatten().find(|server| is_meant(server)).cloned();
-        let has_begun = server.filter(|server| server.change(Standing::begin_trial));
+        let has_begun = server.filter(|server| server.change(ServerState::begin_trial));
         self.make_table(&members);
         has_begun
     }
@@ -269,29 +256,29 @@ impl Group {
     /// A server has failed. Where that is one failure too many, the server is ejected.
     pub fn failed(&self, server: &Arc<Server>, reason: &'static str, at: (Duration, Timestamp)) -> Option<Change> {
         let failures = server.count_failure();
-        let rules = self.ejection.as_ref()?;
-        if failures < rules.failures && !server.standing().is_on_trial() {
+        let rules = self.settings.ejection.as_ref()?;
+        if failures < rules.failures && !server.state().is_on_trial() {
             return None;
         }
         let members = self.members();
-        if server.standing().is_tried_early(milliseconds(at.0)) {
-            server.change(Standing::break_off_trial);
+        if server.state().is_tried_early(milliseconds(at.0)) {
+            server.change(ServerState::break_off_trial);
             self.make_table(&members);
             return None;
         }
-        let may = if server.is_up() { may_eject(&members, server) } else { server.standing().is_on_trial() };
+        let may = if server.is_up() { may_eject(&members, server) } else { server.state().is_on_trial() };
         if !may {
             return None;
         }
         let because = Because { since: at.1, reason: reason.into(), status: None };
-        let time = server.change(|standing| standing.eject(rules, because, milliseconds(at.0)));
+        let time = server.change(|state| state.eject(rules, because, milliseconds(at.0)));
         self.make_table(&members);
-        Some(Change::Ejected(time))
+        Some(Change::Ejected(time, reason))
     }
 
     /// Whether an answer with this status counts as a failure.
     pub fn is_failure(&self, status: u16) -> bool {
-        let statuses = self.ejection.iter().flat_map(|ejection| &ejection.statuses);
+        let statuses = self.settings.ejection.iter().flat_map(|ejection| &ejection.statuses);
         status >= 400 && statuses.into_iter().any(|range| range.contains(&status))
     }
 
@@ -302,7 +289,7 @@ impl Group {
             return None;
         }
         let members = self.members();
-        let has_come_back = server.change(|standing| standing.come_back(now));
+        let has_come_back = server.change(|state| state.come_back(now));
         self.make_table(&members);
         has_come_back.then_some(Change::Returned)
     }
@@ -316,17 +303,17 @@ impl Group {
         at: (Duration, Timestamp),
     ) -> Option<Change> {
         let (count, is_down) = {
-            let mut standing = server.standing();
-            (standing.count_check(result.is_ok()), standing.is_down())
+            let mut state = server.state();
+            (state.count_check(result.is_ok()), state.is_down())
         };
-        let change = match &result {
+        let change = match result {
             Ok(()) => (is_down && count >= rules.healthy_after).then_some(Change::Returned)?,
-            Err(_) => (!is_down && count >= rules.unhealthy_after).then_some(Change::Down)?,
+            Err(unwell) => (!is_down && count >= rules.unhealthy_after).then_some(Change::Down(unwell))?,
         };
         let members = self.members();
-        server.change(|standing| match result {
-            Ok(()) => standing.go_up(milliseconds(at.0)),
-            Err(Unwell { reason, status }) => standing.go_down(Because { since: at.1, reason: reason.into(), status }),
+        server.change(|state| match result {
+            Ok(()) => state.go_up(milliseconds(at.0)),
+            Err(Unwell { reason, status }) => state.go_down(Because { since: at.1, reason: reason.into(), status }),
         });
         self.make_table(&members);
         Some(change)
@@ -334,15 +321,15 @@ impl Group {
 
     /// The Host of a check: the first host of the origin that is no pattern.
     pub fn checked_host(&self, entry: &Entry) -> String {
-        let said = self.health.as_ref().and_then(|health| health.host.as_ref());
-        let host = said.or_else(|| self.hosts.iter().find(|host| !host.starts_with('*')));
+        let said = self.settings.health.as_ref().and_then(|health| health.host.as_ref());
+        let host = said.or_else(|| self.settings.hosts.iter().find(|host| !host.starts_with('*')));
         host.cloned().unwrap_or_else(|| entry.authority.clone())
     }
 }
 
 /// Why a check failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Unwell {
+pub struct Unwell {
     /// A fixed word.
     pub reason: &'static str,
     /// The status of the answer, if that is the reason.
@@ -359,6 +346,6 @@ fn may_eject(members: &Members, server: &Arc<Server>) -> bool {
 }
 
 /// As servers keep moments.
-pub(super) fn milliseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(NEVER)
+pub fn milliseconds(time: Duration) -> u64 {
+    time.as_millis() as u64
 }

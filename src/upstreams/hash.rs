@@ -1,23 +1,23 @@
-//! Hashes that are the same in each process, so that several crawlgates send a client to the same server. Nobody gains by a
-//! collision, so nothing here is keyed.
+//! Hashes that are the same in each process, so that several crawlgates send a client to the same server. A collision is
+//! of no use to a client, so the hashes have no key.
 
 use std::net::IpAddr;
 
 /// FNV-1a, and a finish that spreads it.
-pub(super) fn hash(octets: &[u8]) -> u64 {
+pub fn hash(octets: &[u8]) -> u64 {
     let fnv = |hash: u64, octet: &u8| (hash ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3);
     mix(octets.iter().fold(0xcbf2_9ce4_8422_2325, fnv))
 }
 
 /// The finish of splitmix64 (Steele, Lea and Flood 2014).
-pub(super) fn mix(number: u64) -> u64 {
+pub fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     number ^ (number >> 31)
 }
 
 /// Of a client's address. A client of IPv6 has a network and changes the rest of its address (RFC 8981).
-pub(super) fn of_client(client: IpAddr) -> u64 {
+pub fn of_client(client: IpAddr) -> u64 {
     match client {
         IpAddr::V4(address) => hash(&address.octets()),
         IpAddr::V6(address) => hash(&address.octets()[..8]),

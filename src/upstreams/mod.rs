@@ -1,10 +1,9 @@
 //! Where requests go: the origins by host and path ([`Upstreams`]), the servers of each, and the choice of one for a request
-//! ([`Attempts`]). Names are resolved in the background, by their time to live ([`Resolver`]). Must not know a request beyond its head, nor
-//! policies, nor how a request is sent.
+//! ([`Attempts`]). Names are resolved in the background, by their time to live ([`Resolver`]).
 //!
 //! A door keeps an [`Attempts`] for each request. It asks for a server, sends the request there, and tells how that ended;
 //! then it knows whether the request may be sent once more. A server is a value of its own for each address
-//! (`server.rs`); how it stands is in `standing.rs`, which servers there are in `group.rs`, the choice in `table.rs`, and
+//! (`server.rs`); how it stands is in `server_state.rs`, which servers there are in `group.rs`, the choice in `table.rs`, and
 //! the bound on requests and the queue of people in `server/room.rs`. [`Checks`] ask servers whether they are up.
 //!
 //! Nothing here blocks a request: requests get prepared peers. (`HttpPeer::new` with a name resolves it and blocks, and
@@ -17,7 +16,7 @@ mod group;
 mod hash;
 mod resolve;
 mod server;
-mod standing;
+mod server_state;
 mod table;
 mod tally;
 mod tls;
@@ -25,20 +24,20 @@ mod tls;
 #[cfg(test)]
 mod tests;
 
-pub use attempts::{Attempts, MOST_ATTEMPTS, NoServer, Reached, Route, Wanted};
+pub use attempts::{Attempts, MOST_ATTEMPTS, NoServer, Reached, Route};
 pub use checks::Checks;
-pub use failure::{failure_reason, failure_status};
+pub use failure::failure_status;
 pub use resolve::Resolver;
-pub use server::Full;
-pub use tally::{LastFailure, OriginStatus, OutOfUse, QueueStatus, UpstreamsStatus, WithoutOriginStatus};
+pub use server::Wanted;
+pub use tally::{OriginStatus, OutOfUse, QueueStatus, UpstreamsStatus, WithoutOriginStatus};
 pub use tls::{ServerTls, TlsFileError};
 
 use crate::clock::Clock;
 use crate::crawlers::{CrawlerIndex, Registry};
 use crate::settings::{OriginIndex, OriginSettings};
-use crate::telemetry::{Events, Metrics, ServerEvent, ServerGauges};
+use crate::telemetry::{Events, Metrics, ServerEvent, ServerPlace};
 pub use group::PassedServer;
-use group::{Change, Group};
+use group::{Change, Group, Unwell};
 use server::{Entry, RoomStatus, Server};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -80,7 +79,10 @@ impl Upstreams {
             events,
             clock,
         };
-        upstreams.metrics.set_origins(upstreams.groups.iter().map(|group| (group.name(), group.entries.len())));
+        upstreams
+            .metrics
+            .upstream
+            .set_origins(upstreams.groups.iter().map(|group| (group.name(), group.entries.len())));
         Ok(upstreams)
     }
 
@@ -129,20 +131,19 @@ impl Upstreams {
 
     /// Brings the gauges of servers and queues up to date.
     pub fn set_gauges(&self) {
-        let mut servers = Vec::new();
-        for group in &self.groups {
+        for (origin, group) in self.groups.iter().enumerate() {
             for entry in &group.entries {
-                let (all, place) = (group.servers(entry), entry.place);
+                let all = group.servers(entry);
                 let up = all.iter().filter(|server| server.is_up()).count();
-                let down = all.iter().filter(|server| server.standing().is_down()).count();
+                let down = all.iter().filter(|server| server.state().is_down()).count();
                 let in_flight = all.iter().map(|server| server.in_flight()).sum();
-                let ejected = all.len().saturating_sub(up + down);
-                servers.push(ServerGauges { place, up, ejected, down, in_flight });
+                let states = [("up", up), ("ejected", all.len().saturating_sub(up + down)), ("down", down)];
+                self.metrics.upstream.set_server(entry.place, states, in_flight);
+            }
+            if let Some(room) = &group.shared.room {
+                self.metrics.upstream.set_waiting(ServerPlace { origin, server: 0 }, room.waiting());
             }
         }
-        let waiting = |group: &Group| Some(group.shared.room.as_ref()?.waiting());
-        let queues: Vec<_> = self.groups.iter().map(waiting).collect();
-        self.metrics.set_servers(&servers, &queues);
     }
 
     /// The servers that get no requests, for the next process.
@@ -157,26 +158,31 @@ impl Upstreams {
         self.groups.iter().for_each(|group| group.go_on(passed, now));
     }
 
+    fn group(&self, place: ServerPlace) -> &Group {
+        &self.groups[place.origin]
+    }
+
     /// The time since the start, by which servers are ejected and come back.
     fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// Counts and logs what became of a server.
-    fn report(&self, server: &Server, change: &Change, reason: &'static str, status: Option<u16>) {
+    /// Counts and logs what became of a server, if it changed.
+    fn report(&self, server: &Server, change: Option<Change>) {
+        let Some(change) = change else { return };
         let name = server.named();
-        let (event, reason, seconds) = match change {
-            Change::Ejected(time) => {
-                self.metrics.upstream_ejected(server.place());
+        let (event, reason, status, seconds) = match change {
+            Change::Ejected(time, reason) => {
+                self.metrics.upstream.ejected(server.entry.place);
                 tracing::warn!(
                     server = name,
                     reason,
                     "the server failed; it gets no requests for {time:?}, then one that tries it. Check whether it runs and \
                      can be reached from here"
                 );
-                ("server_ejected", Some(reason), Some(time.as_secs()))
+                ("server_ejected", Some(reason), None, Some(time.as_secs()))
             }
-            Change::Down => {
+            Change::Down(Unwell { reason, status }) => {
                 tracing::warn!(
                     server = name,
                     reason,
@@ -184,18 +190,17 @@ impl Upstreams {
                     "the health check of the server fails; it gets no requests until checks succeed. Check the server, and \
                      `health` of its origin"
                 );
-                ("server_down", Some(reason), None)
+                ("server_down", Some(reason), status, None)
             }
             Change::Returned => {
                 tracing::info!(server = name, "the server answers again and gets requests");
-                ("server_returned", None, None)
+                ("server_returned", None, None, None)
             }
         };
-        let origin = self.groups.get(server.place().origin).map(Group::name).unwrap_or_default();
         self.events.server(&ServerEvent {
             time: self.clock.now(),
             event,
-            origin,
+            origin: self.group(server.entry.place).name(),
             server: name,
             reason,
             status,
@@ -207,15 +212,15 @@ impl Upstreams {
 fn server_status(group: &Group, entry: &Entry, lived: Duration) -> OriginStatus {
     let servers = group.servers(entry);
     let out_of_use = |server: &Arc<Server>| {
-        let standing = server.standing();
-        let because = standing.because()?;
+        let state = server.state();
+        let because = state.because()?;
         let (address, reason) = (server.shown_address(), because.reason.to_string());
-        Some(OutOfUse { address, since: because.since, reason, status: because.status, is_down: standing.is_down() })
+        Some(OutOfUse { address, since: because.since, reason, status: because.status, is_down: state.is_down() })
     };
     OriginStatus {
         origin: entry.url.clone(),
-        hosts: group.hosts.clone(),
-        paths: group.paths.clone(),
+        hosts: group.settings.hosts.clone(),
+        paths: group.settings.paths.clone(),
         addresses: servers.len(),
         in_flight: servers.iter().map(|server| server.in_flight()).sum(),
         is_backup: entry.is_backup,

@@ -1,5 +1,5 @@
 //! Resolves the names of servers in the background: [`Resolver`]. Each name is looked up again when the time to live of its
-//! answer is over. If a lookup fails, the last good addresses stay. Must not know requests, nor how DNS is asked.
+//! answer is over. If a lookup fails, the last good addresses stay.
 
 use super::Upstreams;
 use super::group::Group;
@@ -51,7 +51,7 @@ impl Named<'_> {
     /// Looks it up. Says when it is due again.
     async fn look_up(&mut self) -> Duration {
         let Entry { address, .. } = &**self.entry;
-        match addresses_of_host(&address.host, &self.group.resolvers).await {
+        match addresses_of_host(&address.host, &self.group.settings.resolvers).await {
             Ok(found) => {
                 let found_at = found.addresses.into_iter().map(|ip| SocketAddr::new(ip, address.port));
                 self.group.use_addresses(self.entry, &found_at.collect::<Vec<_>>());
@@ -66,7 +66,7 @@ impl Named<'_> {
 
     /// The failure is logged when it begins and when it is another one.
     fn has_failed(&mut self, error: &HostLookupError) -> Duration {
-        self.upstreams.metrics.upstream_failure(Some(self.entry.place), "dns");
+        self.upstreams.metrics.upstream.failed(Some(self.entry.place), "dns");
         let (kept, said) = (self.group.servers(self.entry).len(), error.to_string());
         if self.failure.as_ref() != Some(&said) {
             tracing::warn!(
@@ -102,7 +102,7 @@ impl Upstreams {
 #[cfg(test)]
 impl Resolver {
     /// Looks up all names once. Returns whether every server has an address now.
-    pub(super) async fn round(&self) -> bool {
+    pub async fn round(&self) -> bool {
         join_all(self.0.named().iter_mut().map(Named::look_up)).await;
         self.0.named().iter().all(|named| !named.group.servers(named.entry).is_empty())
     }

@@ -1,16 +1,17 @@
 //! [`Server`]: one address of an origin, and what is known of it. It is the same value for as long as the address belongs to
-//! the origin. [`Held`] is a request's place at a server. Must not know which other servers there are.
+//! the origin. [`Held`] is a request's place at a server.
 
 mod room;
 mod shares;
 
-pub use room::Full;
-pub(super) use room::{Entrance, Room, RoomStatus, Visitor};
+pub use room::{Entrance, Room, RoomStatus};
+pub use room::{Full, Wanted};
 
 use super::hash::hash;
-use super::standing::Standing;
+use super::server_state::ServerState;
 use super::tally::Tally;
 use super::tls::{Prepared, ServerTls};
+use crate::locks::lock;
 use crate::settings::{OriginTimeouts, ServerAddress};
 use crate::telemetry::ServerPlace;
 use pingora_core::Result;
@@ -21,24 +22,22 @@ use pingora_core::upstreams::peer::{HttpPeer, Peer};
 use std::net::SocketAddr;
 use std::os::unix::net::SocketAddr as UnixAddress;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// No server waits for a trial.
-pub(super) const NEVER: u64 = u64::MAX;
+pub const NEVER: u64 = u64::MAX;
 
 /// What the servers of an origin share.
-#[derive(Debug)]
-pub(super) struct Shared {
+pub struct Shared {
     /// When the next trial is due, in milliseconds since the start.
     pub trial_due: AtomicU64,
     /// The places of the origin, if it has a bound.
-    pub room: Option<Room>,
+    pub room: Option<Arc<Room>>,
 }
 
 /// What the settings say of a server, whatever its address.
-#[derive(Debug)]
-pub(super) struct Entry {
+pub struct Entry {
     pub place: ServerPlace,
     pub address: ServerAddress,
     /// As messages name it.
@@ -56,8 +55,7 @@ pub(super) struct Entry {
 }
 
 /// One address of an origin.
-#[derive(Debug)]
-pub(super) struct Server {
+pub struct Server {
     pub entry: Arc<Entry>,
     /// 0.0.0.0:0 of one with a Unix socket.
     pub address: SocketAddr,
@@ -73,7 +71,7 @@ pub(super) struct Server {
 }
 
 /// What changes with requests.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Live {
     in_flight: AtomicUsize,
     /// Those of crawlers among them, where the origin has a bound.
@@ -83,7 +81,7 @@ struct Live {
     /// In milliseconds since the start.
     last_answer: AtomicU64,
     is_on_trial: AtomicBool,
-    standing: Mutex<Standing>,
+    state: Mutex<ServerState>,
 }
 
 impl Server {
@@ -120,7 +118,7 @@ impl Server {
     /// A new connection to it.
     ///
     /// # Errors
-    /// There is none.
+    /// The server cannot be reached.
     pub async fn connect(&self, connector: &TransportConnector) -> Result<Stream> {
         match &self.tls {
             Some(tls) => tls.connect(connector).await,
@@ -133,10 +131,6 @@ impl Server {
         let mut peer = self.peer.clone();
         self.tls.iter().for_each(|tls| tls.show(&mut peer));
         peer
-    }
-
-    pub fn place(&self) -> ServerPlace {
-        self.entry.place
     }
 
     /// Its address and port, or the path of its socket.
@@ -207,35 +201,35 @@ impl Server {
         self.live.last_answer.load(Ordering::Relaxed) >= since
     }
 
-    pub fn standing(&self) -> MutexGuard<'_, Standing> {
-        self.live.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn state(&self) -> MutexGuard<'_, ServerState> {
+        lock(&self.live.state)
     }
 
     /// Changes how it stands.
-    pub fn change<T>(&self, change: impl FnOnce(&mut Standing) -> T) -> T {
-        let mut standing = self.standing();
-        let changed = change(&mut standing);
-        self.live.is_on_trial.store(standing.is_on_trial(), Ordering::Relaxed);
+    pub fn change<T>(&self, change: impl FnOnce(&mut ServerState) -> T) -> T {
+        let mut state = self.state();
+        let changed = change(&mut state);
+        self.live.is_on_trial.store(state.is_on_trial(), Ordering::Relaxed);
         self.live.failures.store(0, Ordering::Relaxed);
         changed
     }
 
     /// Whether it gets requests.
     pub fn is_up(&self) -> bool {
-        self.standing().is_up()
+        self.state().is_up()
     }
 }
 
 /// A request's place at a server. It is given back when this is dropped, if not before.
-#[derive(Debug)]
-pub(super) struct Held {
+pub struct Held {
     pub server: Arc<Server>,
     is_crawler: bool,
     /// The hash of the client's address, where the origin has a bound.
     share: Option<u64>,
     /// Where the origin has a bound.
     since: Option<Instant>,
-    is_trial: bool,
+    /// Whether it tries an ejected server and has had no result yet.
+    pub is_trial: bool,
     has_left: bool,
 }
 
@@ -257,18 +251,13 @@ impl Held {
         held
     }
 
-    /// The trial, if the request is one, has had a result.
-    pub fn is_tried(&mut self) {
-        self.is_trial = false;
-    }
-
     /// Gives the place back, and goes on without one.
     pub fn leave(&mut self) {
         if std::mem::replace(&mut self.has_left, true) {
             return;
         }
         let shared = &self.server.entry.shared;
-        if self.is_trial && self.server.change(Standing::break_off_trial) {
+        if self.is_trial && self.server.change(ServerState::break_off_trial) {
             shared.trial_due.store(0, Ordering::Release);
         }
         self.server.leave(self.is_crawler);

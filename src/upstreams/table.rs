@@ -1,5 +1,5 @@
 //! [`Table`]: the servers of an origin that requests may go to now, and the choice among them. Made anew when one of them
-//! comes, goes or changes its state. The choice takes no lock and no memory. Must not know why a server is left out.
+//! comes, goes or changes its state. The choice takes no lock and no memory.
 
 use super::hash::{mix, of_client};
 use super::server::Server;
@@ -9,8 +9,8 @@ use std::ptr;
 use std::sync::Arc;
 
 /// Servers to choose from.
-#[derive(Debug, Default)]
-pub(super) struct Table {
+#[derive(Default)]
+pub struct Table {
     /// Every address, whatever its state.
     pub all: Vec<Arc<Server>>,
     /// Those that requests go to.
@@ -93,7 +93,7 @@ impl Table {
 
     /// A server for another attempt that is neither up nor said to be down.
     pub fn ejected(&self, failed: &Server) -> Option<&Arc<Server>> {
-        let is_ejected = |server: &&Arc<Server>| !server.is_up() && !server.standing().is_down();
+        let is_ejected = |server: &&Arc<Server>| !server.is_up() && !server.state().is_down();
         self.all.iter().find(|server| !ptr::eq(&***server, failed) && is_ejected(server))
     }
 }

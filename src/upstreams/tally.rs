@@ -1,12 +1,12 @@
 //! What requests to an origin came to in the last minutes, for the log and the status: [`Tally`] belongs to one server,
-//! [`OriginStatus`] is what an operator reads of it. [`WithoutOrigin`] is the same for hosts that no origin is for. Must
-//! not know Pingora.
+//! [`OriginStatus`] is what an operator reads of it. [`WithoutOrigin`] is the same for hosts that no origin is for.
 
 use crate::clock::Moment;
+use crate::locks::lock;
 use crate::telemetry::{Recent, RecentByName, Throttle};
 use crate::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 /// Characters of a host or a path that are logged: a log does not grow with what clients send.
@@ -20,7 +20,7 @@ const TURNED_AWAY_TOO_LONG: u64 = 3_600;
 
 /// A request that an origin did not answer.
 #[derive(Clone, Copy)]
-pub(super) struct FailedRequest<'a> {
+pub struct FailedRequest<'a> {
     /// The host that it asked for.
     pub host: &'a [u8],
     /// Its target.
@@ -34,8 +34,8 @@ pub(super) struct FailedRequest<'a> {
 }
 
 /// What requests to one server came to.
-#[derive(Debug, Default)]
-pub(super) struct Tally {
+#[derive(Default)]
+pub struct Tally {
     answers: Recent,
     server_errors: Recent,
     failures: Recent,
@@ -171,7 +171,7 @@ impl QueueStatus {
 
 impl Tally {
     /// Counts an answer with this status.
-    pub(super) fn answered(&self, status: u16, lived: Duration) {
+    pub fn answered(&self, status: u16, lived: Duration) {
         self.answers.add(lived);
         if status >= 500 {
             self.server_errors.add(lived);
@@ -179,7 +179,7 @@ impl Tally {
     }
 
     /// Counts a request without an answer. Logs at most one a second.
-    pub(super) fn failed(&self, origin: &str, request: &FailedRequest<'_>) {
+    pub fn failed(&self, origin: &str, request: &FailedRequest<'_>) {
         let FailedRequest { reason, error, at, .. } = *request;
         self.failures.add(at.lived);
         let (host, target) = (shown(request.host), shown(request.target));
@@ -187,17 +187,17 @@ impl Tally {
             tracing::warn!(origin, ?host, ?target, reason, left_out, %error, "the origin did not answer a request");
         }
         let failure = LastFailure { at: at.now, reason: reason.to_owned(), host, target };
-        *self.last_failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+        *lock(&self.last_failure) = Some(failure);
     }
 
     /// What requests came to; the rest is for others to say.
-    pub(super) fn status(&self, lived: Duration) -> OriginStatus {
+    pub fn status(&self, lived: Duration) -> OriginStatus {
         let failures = self.failures.sum(lived);
         OriginStatus {
             requests: self.answers.sum(lived) + failures,
             failures,
             server_errors: self.server_errors.sum(lived),
-            last_failure: self.last_failure.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            last_failure: lock(&self.last_failure).clone(),
             ..OriginStatus::default()
         }
     }
@@ -251,8 +251,8 @@ impl OriginStatus {
 }
 
 /// Requests for hosts that no origin of the settings is for.
-#[derive(Debug, Default)]
-pub(super) struct WithoutOrigin {
+#[derive(Default)]
+pub struct WithoutOrigin {
     hosts: RecentByName<String>,
     throttle: Throttle,
 }
@@ -268,7 +268,7 @@ pub struct WithoutOriginStatus {
 
 impl WithoutOrigin {
     /// Counts a request. Logs at most one a second.
-    pub(super) fn asked(&self, host: &[u8], target: &[u8], lived: Duration) {
+    pub fn asked(&self, host: &[u8], target: &[u8], lived: Duration) {
         let (host, target) = (shown(host).to_ascii_lowercase(), shown(target));
         if let Some(left_out) = self.throttle.admit(lived) {
             tracing::warn!(
@@ -282,7 +282,7 @@ impl WithoutOrigin {
         self.hosts.add(host, lived);
     }
 
-    pub(super) fn status(&self, lived: Duration) -> WithoutOriginStatus {
+    pub fn status(&self, lived: Duration) -> WithoutOriginStatus {
         WithoutOriginStatus { requests: self.hosts.sum(lived), hosts: self.hosts.top(HOSTS, lived) }
     }
 }

@@ -1,4 +1,4 @@
-use super::server::Held;
+use super::server::{Full, Held};
 use super::*;
 use crate::crawlers::Registry;
 use crate::settings::{Balance, Ejection, HealthSettings, PlaceSettings, ServerAddress};
@@ -229,7 +229,7 @@ fn end_ejection(upstreams: &Upstreams) {
 async fn ejected_server_is_tried_early_where_no_other_is_up() {
     let upstreams = upstreams(&[servers(&["127.0.0.1", "127.0.0.2"])]);
     failing(&upstreams, 1, ErrorType::ConnectRefused, 8).await;
-    let (server, due) = (first(&upstreams), first(&upstreams).standing().trial_due());
+    let (server, due) = (first(&upstreams), first(&upstreams).state().trial_due());
     assert!(due.is_some());
     // Both are away: it stays ejected, and no longer than before.
     let (mut attempts, request) = (Attempts::default(), wanted(false));
@@ -239,7 +239,7 @@ async fn ejected_server_is_tried_early_where_no_other_is_up() {
         assert_eq!(attempts.failed(&upstreams, &request, Reached::Nothing, &refused), goes_on);
     }
     drop(attempts);
-    assert_eq!(server.standing().trial_due(), due);
+    assert_eq!(server.state().trial_due(), due);
     // The first one is there again, and the second one is not yet.
     assert_eq!(failing(&upstreams, 2, ErrorType::ConnectRefused, 1).await, [2, 1]);
     assert!(server.is_up());
@@ -636,15 +636,15 @@ async fn search_crawler_that_is_turned_away_for_long_is_known() {
     let group = Group::new(0, &origin, None);
     let room = group.shared.room.as_ref().expect("a bound");
     let _inside = Held::enter(group.servers(&group.entries[0])[0].clone());
-    let visitor = server::Visitor { is_crawler: true, verified: Some(googlebot), is_search: true, client: None };
+    let searching = Wanted { verified: Some(googlebot), is_search: true, ..crawler() };
     let minutes = |minutes: u32| MINUTE * minutes;
-    let taken: Vec<_> = (0..2).map(|_| group.enter(&visitor, true, || Duration::ZERO)).collect();
+    let taken: Vec<_> = (0..2).map(|_| group.enter(&searching, || Duration::ZERO)).collect();
     for minute in [1, 10, 19] {
-        group.enter(&visitor, true, || minutes(minute));
+        group.enter(&searching, || minutes(minute));
     }
     assert_eq!(room.status(minutes(20), Duration::ZERO).searching, [(googlebot, minutes(19))]);
     assert!(room.status(minutes(40), Duration::ZERO).searching.is_empty());
-    group.enter(&visitor, true, || minutes(40));
+    group.enter(&searching, || minutes(40));
     assert_eq!(room.status(minutes(40), Duration::ZERO).searching, [(googlebot, Duration::ZERO)]);
     drop(taken);
 }

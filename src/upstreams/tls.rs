@@ -1,5 +1,4 @@
-//! [`ServerTls`]: what a connection over TLS to the servers of an origin needs beside an address, read from files. Must not
-//! know which servers there are.
+//! [`ServerTls`]: what a connection over TLS to the servers of an origin needs beside an address, read from files.
 //!
 //! The files are in use, or refused: changed to something that cannot be used. Each change of them leads to one of the two,
 //! and what was in use before stays in use while they are refused.
@@ -9,6 +8,7 @@
 //! the system's. What a connector of ours encrypts, Pingora can send requests over, but it keeps no such connection: it finds
 //! kept ones by their sockets (Pingora 0.9.1). So Pingora gets the same certificates in its own form.
 
+use crate::locks::lock;
 use crate::settings::{OriginTls, TlsFile};
 use crate::yaml::Span;
 use arc_swap::ArcSwap;
@@ -26,7 +26,7 @@ use rustls::{ClientConfig, RootCertStore};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_rustls::TlsConnector;
 use x509_parser::prelude::{FromDer, X509Certificate};
@@ -39,23 +39,7 @@ pub struct TlsFileError {
     pub path: PathBuf,
     /// Where the settings name it.
     pub span: Span,
-    mistake: Mistake,
-}
-
-#[derive(Debug, thiserror::Error)]
-enum Mistake {
-    #[error("cannot read this file: {0}")]
-    Read(#[from] std::io::Error),
-    #[error("this file contains no certificate in PEM")]
-    NoCertificate,
-    #[error("this file contains no private key in PEM")]
-    NoKey,
-    #[error("a certificate in this file cannot be read")]
-    Unreadable,
-    #[error("a certificate in this file cannot be used: {0}")]
-    Unusable(rustls::Error),
-    #[error("this key cannot be used with the certificate: {0}")]
-    Key(rustls::Error),
+    mistake: String,
 }
 
 /// TLS to the servers of an origin.
@@ -117,10 +101,6 @@ impl ServerTls {
         })
     }
 
-    fn looked_at(&self) -> MutexGuard<'_, LookedAt> {
-        self.looked_at.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether there are files that may change.
     pub(super) fn has_files(&self) -> bool {
         self.settings.files().next().is_some()
@@ -130,7 +110,7 @@ impl ServerTls {
     pub(super) fn renew(&self) {
         let contents = Contents::read(&self.settings);
         let digest = contents.as_ref().ok().map(Contents::digest);
-        let mut looked_at = self.looked_at();
+        let mut looked_at = lock(&self.looked_at);
         if looked_at.digest == digest {
             return;
         }
@@ -151,7 +131,7 @@ impl ServerTls {
 
     /// Why files that changed are not in use.
     pub(super) fn refused(&self) -> Option<String> {
-        self.looked_at().refused.clone()
+        lock(&self.looked_at).refused.clone()
     }
 
     /// Tells Pingora what to trust and what to show.
@@ -177,7 +157,9 @@ impl ServerTls {
 
 impl Contents {
     fn read(settings: &OriginTls) -> Result<Contents, TlsFileError> {
-        let read = |file: &TlsFile| std::fs::read(&file.path).map_err(|error| wrong(file, error));
+        let read = |file: &TlsFile| {
+            std::fs::read(&file.path).map_err(|error| wrong(file, format_args!("cannot read this file: {error}")))
+        };
         Ok(Contents {
             ca: settings.ca.as_ref().map(read).transpose()?,
             client: settings.client.as_ref().map(|[cert, key]| Ok([read(cert)?, read(key)?])).transpose()?,
@@ -209,11 +191,14 @@ impl InUse {
         });
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
-            .map_err(|error| wrong(first, Mistake::Unusable(error)))?
+            .map_err(|error| unusable(first, &error))?
             .with_root_certificates(roots(ca.as_ref())?);
         let config = match client {
             Some((file, chain, key)) => {
-                builder.with_client_auth_cert(chain, key).map_err(|error| wrong(file, Mistake::Key(error)))?
+                let config = builder.with_client_auth_cert(chain, key);
+                config.map_err(|error| {
+                    wrong(file, format_args!("this key cannot be used with the certificate: {error}"))
+                })?
             }
             None => builder.with_no_client_auth(),
         };
@@ -232,7 +217,7 @@ fn roots(ca: Option<&(&TlsFile, Vec<CertificateDer<'static>>)>) -> Result<RootCe
     match ca {
         Some((file, certificates)) => {
             for certificate in certificates {
-                roots.add(certificate.clone()).map_err(|error| wrong(file, Mistake::Unusable(error)))?;
+                roots.add(certificate.clone()).map_err(|error| unusable(file, &error))?;
             }
         }
         None => {
@@ -242,37 +227,19 @@ fn roots(ca: Option<&(&TlsFile, Vec<CertificateDer<'static>>)>) -> Result<RootCe
     Ok(roots)
 }
 
-impl fmt::Debug for ServerTls {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("ServerTls").field("server_name", &self.server_name).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Prepared {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Prepared").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
 impl Prepared {
     /// What to trust and what to show now.
     pub(super) fn show(&self, peer: &mut HttpPeer) {
         self.tls.show(peer);
     }
 
-    async fn clear_stream(&self, connector: &TransportConnector) -> Result<Stream> {
-        let stream = connector.new_stream(&self.clear).await?.into_any().downcast::<Stream>();
-        stream
-            .map(|stream| *stream)
-            .map_err(|_| Error::explain(ErrorType::InternalError, "not a connection in clear text"))
-    }
-
     /// A new connection.
     ///
     /// # Errors
-    /// There is none, or TLS fails.
+    /// The server cannot be reached, or TLS fails.
     pub(super) async fn connect(&self, connector: &TransportConnector) -> Result<BoxedStream> {
-        let stream = self.clear_stream(connector).await?;
+        let stream = connector.new_stream(&self.clear).await?.into_any().downcast::<Stream>();
+        let stream = *stream.map_err(|_| Error::explain(ErrorType::InternalError, "not a connection in clear text"))?;
         let in_use = self.tls.in_use.load_full();
         let Some(connector) = &in_use.connector else {
             return Error::e_explain(ErrorType::InternalError, "no files of `tls`");
@@ -285,22 +252,29 @@ impl Prepared {
     }
 }
 
-fn wrong(file: &TlsFile, mistake: impl Into<Mistake>) -> TlsFileError {
-    TlsFileError { path: file.path.clone(), span: file.span, mistake: mistake.into() }
+fn wrong(file: &TlsFile, mistake: impl fmt::Display) -> TlsFileError {
+    TlsFileError { path: file.path.clone(), span: file.span, mistake: mistake.to_string() }
+}
+
+fn unusable(file: &TlsFile, error: &rustls::Error) -> TlsFileError {
+    wrong(file, format_args!("a certificate in this file cannot be used: {error}"))
 }
 
 fn certificates(file: &TlsFile, text: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsFileError> {
     let found: std::result::Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
-    let found =
-        found.ok().filter(|found: &Vec<_>| !found.is_empty()).ok_or_else(|| wrong(file, Mistake::NoCertificate))?;
+    let found = found
+        .ok()
+        .filter(|found: &Vec<_>| !found.is_empty())
+        .ok_or_else(|| wrong(file, "this file contains no certificate in PEM"))?;
     match found.iter().all(|certificate| X509Certificate::from_der(certificate).is_ok()) {
         true => Ok(found),
-        false => Err(wrong(file, Mistake::Unreadable)),
+        false => Err(wrong(file, "a certificate in this file cannot be read")),
     }
 }
 
 fn key(file: &TlsFile, text: &[u8]) -> Result<PrivateKeyDer<'static>, TlsFileError> {
     let key = PrivateKeyDer::from_pem_slice(text).ok();
     // Pingora guesses the form of a key from its octets.
-    key.filter(|key| PrivateKeyDer::try_from(key.secret_der()).is_ok()).ok_or_else(|| wrong(file, Mistake::NoKey))
+    key.filter(|key| PrivateKeyDer::try_from(key.secret_der()).is_ok())
+        .ok_or_else(|| wrong(file, "this file contains no private key in PEM"))
 }

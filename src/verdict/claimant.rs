@@ -1,10 +1,9 @@
 //! [`Claimant`]: the crawler that a request claims to come from, on the site that its host belongs to. [`Case`]: the
 //! claimant with all that is known about the request. Both borrow; neither allocates.
 
-use super::labels::claim_of;
 use super::{CachedVersions, Facts};
-use crate::crawlers::{Claim, Registry, SiteMarkers};
-use crate::policy::{HostHistory, SiteEntry, Snapshot};
+use crate::crawlers::{Claim, Registry};
+use crate::policy::{HostHistory, Site, SiteEntry, Snapshot};
 
 /// The site that a request is for, and the crawler that its user agent claims to be.
 #[derive(Clone, Copy, Debug)]
@@ -22,26 +21,24 @@ pub struct Claimant<'a> {
 impl<'a> Claimant<'a> {
     /// From the host and the user agent. `None` where no site claims the host.
     pub fn of(snapshot: &'a Snapshot, registry: &Registry, facts: &Facts<'_>) -> Option<Claimant<'a>> {
-        Claimant::identified(snapshot, facts, |_, tokens| registry.identify_with(facts.user_agent, tokens))
+        Claimant::identified(snapshot, facts, |_, site| registry.identify_with(facts.user_agent, &site.tokens))
     }
 
-    /// The same where the caller identifies the user agent, given the site and its tokens.
+    /// The same where the caller identifies the user agent, given the site.
     pub fn identified(
         snapshot: &'a Snapshot,
         facts: &Facts<'_>,
-        identify: impl FnOnce(usize, &SiteMarkers) -> Claim,
+        identify: impl FnOnce(usize, &Site) -> Claim,
     ) -> Option<Claimant<'a>> {
-        let (site, entry, history) = site_of(snapshot, facts.host)?;
-        let claim = identify(site, &entry.site.tokens);
-        Some(Claimant { site, entry, history, claim })
+        let (site, history) = snapshot.site_and_history(facts.host)?;
+        let entry = snapshot.sites().get(site)?;
+        Some(Claimant { site, entry, history, claim: identify(site, &entry.site) })
     }
 
     /// The same where `user_agent` may also be the bare token, id or name of a crawler, as people write it.
     pub fn named(snapshot: &'a Snapshot, registry: &Registry, facts: &Facts<'_>) -> Option<Claimant<'a>> {
-        let (site, entry, history) = site_of(snapshot, facts.host)?;
         let agent = String::from_utf8_lossy(facts.user_agent);
-        let claim = claim_of(&agent, registry, Some(&entry.site));
-        Some(Claimant { site, entry, history, claim })
+        Claimant::identified(snapshot, facts, |_, site| site.claim_of(&agent, registry))
     }
 
     /// Whether Last-Modified tells the version in force from every other that was published on the host. Where the host
@@ -49,11 +46,6 @@ impl<'a> Claimant<'a> {
     pub fn is_told_by_its_date(&self) -> bool {
         self.history.is_told_by_its_date && self.history.since == self.entry.since
     }
-}
-
-fn site_of<'a>(snapshot: &'a Snapshot, host: &[u8]) -> Option<(usize, &'a SiteEntry, &'a HostHistory)> {
-    let (index, history) = snapshot.site_and_history(host)?;
-    Some((index, snapshot.sites().get(index)?, history))
 }
 
 /// One request to a site, with everything that its judgement rests on, but for the claimant's behaviour.

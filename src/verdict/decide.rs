@@ -5,7 +5,7 @@ use super::claimant::{Case, Claimant};
 use super::decision::{Action, Decision, Kind, RuleRef, Verdict};
 use super::identity::Identity;
 use super::{CachedVersions, Facts, Scratch};
-use crate::crawlers::{Claim, Registry};
+use crate::crawlers::{Binds, Claim, Registry};
 use crate::policy::model::{Audience, Mode, Unverified};
 use crate::policy::site::{
     ActivePause, Binding, CrawlerRules, ParsedVersion, PathSignals, RobotsTxtAnswer, Site, Snapshot,
@@ -35,17 +35,6 @@ pub fn acme_token<'t>(method: &[u8], target: &'t [u8]) -> Option<&'t [u8]> {
 /// Judges a request by its facts and the versions that the crawler may have cached. `None` where no site claims the
 /// host: the request is forwarded untouched. Neither allocates, locks nor reads a clock (beyond eight matching tag
 /// rules the selection grows).
-///
-/// ```
-/// use crawlgate::{crawlers::Registry, policy::Snapshot, verdict::{decide, Facts, CachedVersions, Identity, Scratch}};
-/// let facts = Facts {
-///     host: b"shop.example", target: b"/", method: b"GET", user_agent: b"GPTBot/1.2", client: None,
-///     identity: Identity::Unverified, now: crawlgate::time::Timestamp(0),
-/// };
-/// let snapshot = Snapshot::default();
-/// let decision = decide(&snapshot, Registry::builtin(), &facts, &CachedVersions::default(), &mut Scratch::default());
-/// assert_eq!(decision, None, "no site claims the host");
-/// ```
 pub fn decide(
     snapshot: &Snapshot,
     registry: &Registry,
@@ -67,7 +56,7 @@ pub fn decide_for(case: &Case<'_>, behaviour: Behaviour, scratch: &mut Scratch) 
     let ruling = question.ruling();
     let signals = site.signals.for_path(target);
     let trap_hit = question.is_trap_hit(&ruling);
-    let Finding { kind, refusal, mode } = question.finding(&ruling, trap_hit, signals);
+    let Enforcement { kind, refusal, mode } = question.enforcement(&ruling, trap_hit, signals);
     let (action, would) = match (question.action_before_rules(), refusal, mode) {
         (Some(action), ..) => (action, None),
         (None, Some(refusal), Mode::Enforce) => (refusal, None),
@@ -108,13 +97,13 @@ struct Ruling {
 
 /// What enforcement says: what the request counts as, the answer that a crawler against the rules gets, and whether
 /// the answer is sent.
-struct Finding {
+struct Enforcement {
     kind: Kind,
     refusal: Option<Action>,
     mode: Mode,
 }
 
-impl Finding {
+impl Enforcement {
     fn refuse(&mut self, kind: Kind, refusal: Action) {
         (self.kind, self.refusal) = (kind, Some(refusal));
     }
@@ -126,20 +115,20 @@ impl<'a> Question<'a> {
     }
 
     fn ruling(&self) -> Ruling {
-        let Matched { outcome, rule } = self.matched();
-        let (verdict, kind) = match outcome {
-            Outcome::NotACrawler => (Verdict::NotACrawler, Kind::NotACrawler),
-            Outcome::NotBound => (Verdict::NotBound, Kind::NotBound),
-            Outcome::Allowed => (Verdict::Allowed, Kind::Allowed),
-            Outcome::Disallowed | Outcome::Ambiguous => {
+        let (said, rule) = self.matched();
+        let (verdict, kind) = match said {
+            VersionVerdict::NotACrawler => (Verdict::NotACrawler, Kind::NotACrawler),
+            VersionVerdict::NotBound => (Verdict::NotBound, Kind::NotBound),
+            VersionVerdict::Allowed => (Verdict::Allowed, Kind::Allowed),
+            VersionVerdict::Disallowed | VersionVerdict::Ambiguous => {
                 let kind = match mildest_cached(self.case, self.target) {
-                    Cached::Allows => Kind::StaleCopy,
-                    _ if outcome == Outcome::Ambiguous => Kind::Ambiguous,
-                    _ if self.rules.never_bound => Kind::NotBound,
+                    VersionVerdict::Allowed | VersionVerdict::NotBound | VersionVerdict::NotACrawler => Kind::StaleCopy,
+                    _ if said == VersionVerdict::Ambiguous => Kind::Ambiguous,
+                    _ if self.rules.binds == Binds::Never => Kind::NotBound,
                     // A crawler that goes by that version keeps to the letter of the RFC.
-                    Cached::Ambiguous => Kind::Ambiguous,
-                    Cached::Disallows if self.case.cached_versions.is_whole() => Kind::Violation,
-                    Cached::Disallows => Kind::Unproven,
+                    VersionVerdict::Ambiguous => Kind::Ambiguous,
+                    VersionVerdict::Disallowed if self.case.cached_versions.is_whole() => Kind::Violation,
+                    VersionVerdict::Disallowed => Kind::Unproven,
                 };
                 (Verdict::Disallowed, kind)
             }
@@ -148,14 +137,14 @@ impl<'a> Question<'a> {
     }
 
     /// The rule of the version in force.
-    fn matched(&self) -> Matched {
+    fn matched(&self) -> (VersionVerdict, Option<RuleRef>) {
         if !self.rules.judged {
-            return Matched { outcome: Outcome::NotACrawler, rule: None };
+            return (VersionVerdict::NotACrawler, None);
         }
         match self.rules.binding {
             // A file that crawlgate itself hands out to crawlers is no breach of the rules for the site behind it.
             Binding::Group(group) if self.site().signals.is_tdmrep(self.target) => {
-                Matched { outcome: Outcome::Allowed, rule: Some(RuleRef { group, rule: None }) }
+                (VersionVerdict::Allowed, Some(RuleRef { group, rule: None }))
             }
             binding => match_rules(&self.site().matcher, binding, self.target),
         }
@@ -180,73 +169,69 @@ impl<'a> Question<'a> {
         let Some(trap) = traps.find(self.target.sent).and_then(|trap| traps.rules().get(trap)) else {
             return false;
         };
-        self.case.cached_versions.superseded().all(|held| match binding_in(self.case, &held.parsed) {
-            Binding::Group(group) => held.parsed.matcher.rules(usize::from(group)).rules().contains(trap),
-            Binding::NoRules | Binding::NotBound => false,
+        self.case.cached_versions.superseded().all(|held| {
+            let group = binding_in(self.case, &held.parsed).group();
+            group.is_some_and(|group| held.parsed.matcher.rules(usize::from(group)).rules().contains(trap))
         })
     }
 
-    fn finding(&self, ruling: &Ruling, trap_hit: bool, signals: PathSignals) -> Finding {
+    fn enforcement(&self, ruling: &Ruling, trap_hit: bool, signals: PathSignals) -> Enforcement {
         let (rules, kind) = (self.rules, ruling.kind);
-        let mut finding = Finding { kind, refusal: None, mode: rules.mode };
+        let mut enforcement = Enforcement { kind, refusal: None, mode: rules.mode };
         let enforced = self.is_enforced();
         if enforced && self.case.facts.identity == Identity::Impostor {
-            finding.refuse(Kind::Impostor, Action::Block(rules.impostor));
+            enforcement.refuse(Kind::Impostor, Action::Block(rules.impostor));
         } else if enforced && !rules.exempt {
-            finding = self.enforcement(ruling, trap_hit);
-            finding.refusal = finding.refusal.or_else(|| self.license_wanted(signals));
+            enforcement = self.weighed(ruling, trap_hit);
+            enforcement.refusal = enforcement.refusal.or_else(|| self.license_wanted(signals));
         } else if rules.exempt && ruling.verdict == Verdict::Disallowed && kind != Kind::StaleCopy {
-            finding.kind = Kind::Exempt;
+            enforcement.kind = Kind::Exempt;
         }
-        finding
+        enforcement
     }
 
     /// In order of weight: a trap, the rules, the identity, the crawl rate.
-    fn enforcement(&self, ruling: &Ruling, trap_hit: bool) -> Finding {
+    fn weighed(&self, ruling: &Ruling, trap_hit: bool) -> Enforcement {
         let (rules, identity) = (self.rules, self.case.facts.identity);
         let not_verified = matches!(identity, Identity::Unverified | Identity::Suspended | Identity::Pending);
         let mode = match rules.unverified {
             Unverified::Observe if not_verified => rules.mode.min(Mode::Observe),
             _ => rules.mode,
         };
-        let mut finding = Finding { kind: ruling.kind, refusal: None, mode };
+        let mut enforcement = Enforcement { kind: ruling.kind, refusal: None, mode };
         match (ruling.verdict, ruling.kind) {
             // Verified crawlers are reported. What an address did before does not count against them.
             _ if trap_hit || self.behaviour.trapped && identity != Identity::Verified => {
-                finding.refuse(Kind::Trapped, Action::Block(rules.trapped));
+                enforcement.refuse(Kind::Trapped, Action::Block(rules.trapped));
             }
-            (Verdict::Disallowed, Kind::Ambiguous) => finding.refusal = Some(Action::Block(rules.ambiguous)),
+            (Verdict::Disallowed, Kind::Ambiguous) => enforcement.refusal = Some(Action::Block(rules.ambiguous)),
             (Verdict::Disallowed, Kind::Violation | Kind::Unproven | Kind::NotBound) => {
-                finding.refusal = Some(Action::Block(rules.disallowed));
+                enforcement.refusal = Some(Action::Block(rules.disallowed));
             }
             (Verdict::NotACrawler, _) => {}
             _ if rules.unverified == Unverified::Refuse && not_verified => {
                 let may_be_proven = matches!(identity, Identity::Pending | Identity::Suspended);
                 let answer = if may_be_proven { rules.awaiting_proof } else { rules.disallowed };
-                finding.refuse(Kind::Unverified, Action::Block(answer));
+                enforcement.refuse(Kind::Unverified, Action::Block(answer));
             }
             _ => {
                 if let Some(wait) = self.behaviour.too_fast {
                     let retry_after = u32::try_from(wait.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX).max(1);
                     // The crawler may have cached an unknown version with a shorter delay, or with none.
                     let kind = if self.case.cached_versions.is_whole() { Kind::TooFast } else { Kind::Unproven };
-                    finding.refuse(kind, Action::Slow { answer: rules.too_fast, retry_after });
+                    enforcement.refuse(kind, Action::Slow { answer: rules.too_fast, retry_after });
                 }
             }
         }
-        finding
+        enforcement
     }
 
     /// The answer to a crawler without a licence token where the policy asks for one. The licence itself can always be
     /// read.
     fn license_wanted(&self, signals: PathSignals) -> Option<Action> {
         let status = self.rules.unlicensed?;
-        let group = match self.rules.binding {
-            Binding::Group(group) => Some(group),
-            Binding::NoRules | Binding::NotBound => None,
-        };
         let site = self.site();
-        site.signals.license(signals, group)?;
+        site.signals.license(signals, self.rules.binding.group())?;
         let open = site.signals.is_terms(self.target) || self.is_challenge();
         (!open).then_some(Action::License { status })
     }
@@ -287,18 +272,16 @@ pub fn crawl_delay(case: &Case<'_>, was_served_current: bool) -> Option<Duration
     if case.cached_versions.may_be_unknown || !case.cached_versions.is_whole() && !was_served_current {
         return None;
     }
-    case.cached_versions.superseded().try_fold(now, |shortest, held| match binding_in(case, &held.parsed) {
-        Binding::Group(group) => {
-            let delay = held.parsed.delays.get(usize::from(group)).copied().flatten();
-            delay.map(|delay| delay.min(shortest))
-        }
-        Binding::NoRules | Binding::NotBound => None,
+    case.cached_versions.superseded().try_fold(now, |shortest, held| {
+        let group = binding_in(case, &held.parsed).group()?;
+        let delay = held.parsed.delays.get(usize::from(group)).copied().flatten();
+        delay.map(|delay| delay.min(shortest))
     })
 }
 
 /// What the rules of one version say.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Outcome {
+enum VersionVerdict {
     NotACrawler,
     NotBound,
     Allowed,
@@ -306,29 +289,23 @@ enum Outcome {
     Ambiguous,
 }
 
-/// The same, with the rule that says it.
-struct Matched {
-    outcome: Outcome,
-    rule: Option<RuleRef>,
-}
-
 /// What one version alone says.
-fn match_rules(matcher: &Matcher, binding: Binding, target: Target<'_>) -> Matched {
+fn match_rules(matcher: &Matcher, binding: Binding, target: Target<'_>) -> (VersionVerdict, Option<RuleRef>) {
     let group = match binding {
-        Binding::NotBound => return Matched { outcome: Outcome::NotBound, rule: None },
-        Binding::NoRules => return Matched { outcome: Outcome::Allowed, rule: None },
+        Binding::NotBound => return (VersionVerdict::NotBound, None),
+        Binding::NoRules => return (VersionVerdict::Allowed, None),
         Binding::Group(group) => group,
     };
     let reference = |rule: Option<usize>| Some(RuleRef { group, rule: rule.and_then(|rule| u32::try_from(rule).ok()) });
     if target.reaches_robots_txt() {
-        return Matched { outcome: Outcome::Allowed, rule: reference(None) };
+        return (VersionVerdict::Allowed, reference(None));
     }
     let rules = matcher.rules(usize::from(group));
     let allows = |rule: usize| rules.rules().get(rule).is_none_or(|rule| rule.allow);
     let priority = |rule: usize| rules.rules().get(rule).map_or(0, |rule| rule.pattern.priority());
     let sent = rules.find(target.sent);
     if sent.is_some_and(|rule| !allows(rule)) {
-        return Matched { outcome: Outcome::Disallowed, rule: reference(sent) };
+        return (VersionVerdict::Disallowed, reference(sent));
     }
     // Many origins resolve dot segments, doubled slashes, `%2F` and parameters; where only that makes the path
     // disallowed, the crawler kept to the letter of the RFC and still gets at what the owner closed. An Allow of the URL
@@ -339,29 +316,23 @@ fn match_rules(matcher: &Matcher, binding: Binding, target: Target<'_>) -> Match
         rules.find(resolved.target).filter(|rule| !allows(*rule) && outranks(*rule))
     });
     match closed {
-        Some(rule) => Matched { outcome: Outcome::Ambiguous, rule: reference(Some(rule)) },
-        None => Matched { outcome: Outcome::Allowed, rule: reference(sent) },
+        Some(rule) => (VersionVerdict::Ambiguous, reference(Some(rule))),
+        None => (VersionVerdict::Allowed, reference(sent)),
     }
 }
 
-/// What the versions that a crawler may have cached say of a request that the version in force disallows.
-enum Cached {
-    Allows,
-    Ambiguous,
-    Disallows,
-}
-
-/// The mildest of them. A version whose rules are no longer known counts as one that allows.
-fn mildest_cached(case: &Case<'_>, target: Target<'_>) -> Cached {
+/// The mildest verdict of the versions that a crawler may have cached, on a request that the version in force disallows. A
+/// version whose rules are no longer known counts as one that allows.
+fn mildest_cached(case: &Case<'_>, target: Target<'_>) -> VersionVerdict {
     if case.cached_versions.may_be_unknown {
-        return Cached::Allows;
+        return VersionVerdict::Allowed;
     }
-    let mut mildest = Cached::Disallows;
+    let mut mildest = VersionVerdict::Disallowed;
     for held in case.cached_versions.superseded() {
-        match match_rules(&held.parsed.matcher, binding_in(case, &held.parsed), target).outcome {
-            Outcome::Disallowed => {}
-            Outcome::Ambiguous => mildest = Cached::Ambiguous,
-            Outcome::NotACrawler | Outcome::NotBound | Outcome::Allowed => return Cached::Allows,
+        match match_rules(&held.parsed.matcher, binding_in(case, &held.parsed), target).0 {
+            VersionVerdict::Disallowed => {}
+            VersionVerdict::Ambiguous => mildest = VersionVerdict::Ambiguous,
+            allowed => return allowed,
         }
     }
     mildest
@@ -376,15 +347,14 @@ fn binding_in(case: &Case<'_>, parsed: &ParsedVersion) -> Binding {
 /// The claim as a superseded version knows it. A token's index is its policy's own: the same crawler may have another
 /// one, or be known otherwise, in another version.
 fn claim_in(case: &Case<'_>, parsed: &ParsedVersion) -> Claim {
-    let (claim, theirs) = (case.claimant.claim, parsed.tokens.tokens());
+    let claim = case.claimant.claim;
     let token = match claim {
-        Claim::Token(index) => case.claimant.entry.site.tokens.tokens().get(usize::from(index)),
-        _ if theirs.is_empty() => return claim,
+        Claim::Token(index) => case.claimant.entry.site.tokens.token(index),
+        _ if parsed.tokens.tokens().is_empty() => return claim,
         _ => None,
     };
-    let place = token.and_then(|token| theirs.iter().position(|theirs| theirs.eq_ignore_ascii_case(token)));
-    if let Some(place) = place.and_then(|place| u16::try_from(place).ok()) {
-        return Claim::Token(place);
+    if let Some(theirs) = token.and_then(|token| parsed.tokens.named(token)) {
+        return theirs;
     }
     match case.registry.identify_with(case.facts.user_agent, &parsed.tokens) {
         found @ Claim::Token(_) => found,

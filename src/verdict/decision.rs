@@ -1,25 +1,31 @@
 //! The judgement of one request, in values: [`Verdict`], [`Kind`], [`Action`], and the [`Decision`] that holds them.
-//! Knows no rule: `decide` makes decisions, `report` puts them into words.
 
 use crate::crawlers::Claim;
 use crate::policy::site::{PathRules, PathSignals};
+use strum::IntoStaticStr;
 
 /// What the rules say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
+#[strum(serialize_all = "snake_case")]
+#[non_exhaustive]
 pub enum Verdict {
     Allowed,
     Disallowed,
     NotBound,
+    #[default]
     NotACrawler,
 }
 
 /// What the request is, as far as it can be known (see `docs/semantics.md`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[non_exhaustive]
 pub enum Kind {
     /// Not judged.
+    #[default]
     NotACrawler,
     /// Allowed by the version in force.
     Allowed,
@@ -55,7 +61,8 @@ pub struct RuleRef {
 }
 
 /// What is done with a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Action {
     /// Forwarded.
     Pass,
@@ -81,6 +88,7 @@ pub enum Action {
         status: u16,
     },
     /// The site's `/.well-known/tdmrep.json`.
+    #[strum(serialize = "tdmrep")]
     TdmRep,
 }
 
@@ -121,47 +129,21 @@ pub struct Decision {
 impl Verdict {
     /// Its name in reports and tests.
     pub fn name(self) -> &'static str {
-        match self {
-            Verdict::Allowed => "allowed",
-            Verdict::Disallowed => "disallowed",
-            Verdict::NotBound => "not_bound",
-            Verdict::NotACrawler => "not_a_crawler",
-        }
+        self.into()
     }
 }
 
 impl Kind {
     /// Its name in reports, metrics and tests.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Kind::NotACrawler => "not_a_crawler",
-            Kind::Allowed => "allowed",
-            Kind::StaleCopy => "stale_copy",
-            Kind::Violation => "violation",
-            Kind::Unproven => "unproven",
-            Kind::Ambiguous => "ambiguous",
-            Kind::NotBound => "not_bound",
-            Kind::TooFast => "too_fast",
-            Kind::Impostor => "impostor",
-            Kind::Trapped => "trapped",
-            Kind::Unverified => "unverified",
-            Kind::Exempt => "exempt",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
 impl Action {
     /// Its name in reports, metrics and tests.
     pub fn name(self) -> &'static str {
-        match self {
-            Action::Pass => "pass",
-            Action::Block(_) => "block",
-            Action::Slow { .. } => "slow",
-            Action::Pause { .. } => "pause",
-            Action::RobotsTxt => "robots_txt",
-            Action::License { .. } => "license",
-            Action::TdmRep => "tdmrep",
-        }
+        self.into()
     }
 }
 

@@ -207,14 +207,14 @@ fn described_crawler_is_known_by_its_markers() {
     assert!(robots.contains("User-agent: OurBot\nDisallow: /\n"), "{robots}");
     assert!(robots.contains("User-agent: Googlebot\nDisallow: /\n"), "a corrected purpose moves it: {robots}");
     assert_eq!(held(text, Identity::Unverified, "our-reader", "/"), (Kind::Violation, Some(403)));
-    assert_eq!(site.holds_address(claim("our-reader"), "10.1.1.1".parse().expect("an address")), Some(true));
-    assert_eq!(site.holds_address(google, "192.0.2.1".parse().expect("an address")), Some(false));
+    assert_eq!(site.networks.hold(claim("our-reader"), "10.1.1.1".parse().expect("an address")), Some(true));
+    assert_eq!(site.networks.hold(google, "192.0.2.1".parse().expect("an address")), Some(false));
     assert_eq!(
-        site.holds_address(google, "2001:db8::1".parse().expect("an address")),
+        site.networks.hold(google, "2001:db8::1".parse().expect("an address")),
         None,
         "the list says nothing of IPv6"
     );
-    assert_eq!(site.holds_address(Claim::Other, "10.1.1.1".parse().expect("an address")), None);
+    assert_eq!(site.networks.hold(Claim::Other, "10.1.1.1".parse().expect("an address")), None);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use super::decision::{Kind, Verdict};
 use super::identity::{Doubt, Identity};
-use super::observed::Observed;
+use super::pass_reason::PassReason;
 use crate::time::{Timestamp, rfc3339};
 use crate::yaml::Span;
 use serde::Serialize;
@@ -27,8 +27,9 @@ impl Default for ResponseFacts<'_> {
 }
 
 /// Why a request is treated as it is. Serialised as `explain --json` prints it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[allow(missing_docs)]
+#[non_exhaustive]
 pub struct Explanation {
     pub site: Option<String>,
     pub host: String,
@@ -37,15 +38,15 @@ pub struct Explanation {
     pub identity: Identity,
     /// It would be an impostor, but for a network list that verified no visit lately.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub suspended: bool,
+    pub(crate) suspended: bool,
     /// What the identity rests on, as in events.
     pub proof: &'static str,
     /// Why nothing is proven of a crawler that can be proven here.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub doubt: Option<Doubt>,
+    pub(crate) doubt: Option<Doubt>,
     /// What each means of proof says about the address.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub evidence: Vec<String>,
+    pub(crate) evidence: Vec<String>,
     pub group: Option<GroupReport>,
     pub rule: Option<RuleReport>,
     pub verdict: Verdict,
@@ -56,14 +57,14 @@ pub struct Explanation {
     pub action: ActionReport,
     /// Why the action is not what enforcement would do.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub observed: Option<Observed>,
+    pub(crate) observed: Option<PassReason>,
     /// Lines of the policy, each of which lets an unlisted bot be refused.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub to_enforce: Vec<String>,
     pub x_robots_tag: Vec<String>,
     /// Lines of the origin that are not passed on, and stand in no line of ours either.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub taken_away: Vec<String>,
+    pub(crate) taken_away: Vec<String>,
     /// By what.
     #[serde(skip)]
     pub(super) taken_by: &'static str,
@@ -79,7 +80,8 @@ pub struct Explanation {
 }
 
 #[allow(missing_docs)]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct CrawlerReport {
     pub id: String,
     pub name: String,
@@ -90,12 +92,14 @@ pub struct CrawlerReport {
 
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct GroupReport {
     pub agents: Vec<String>,
 }
 
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct RuleReport {
     pub kind: &'static str,
     pub pattern: String,
@@ -108,19 +112,24 @@ pub struct RuleReport {
 /// What binds a bot, as Google computes it: what everybody is told and what it is told itself.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct EffectiveReport {
     pub bot: String,
     pub directives: Vec<String>,
 }
 
-#[allow(missing_docs)]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// What is done with a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ActionReport {
     /// `pass`, `block`, `slow`, `license`, `pause`, `robots_txt` or `tdmrep`.
     pub kind: &'static str,
+    /// The status of the answer; none where the request passes.
     pub status: Option<u16>,
+    /// The seconds of Retry-After.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u32>,
+    /// What `mode: enforce` would do, where `mode: observe` lets the request pass.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub would: Option<Box<ActionReport>>,
 }

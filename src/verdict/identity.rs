@@ -1,10 +1,11 @@
-//! What is proven about the crawler that a user agent claims: [`Identity`], and what the networks that a policy lists
-//! say about a client's address. Knows no DNS and no signature: finding proofs is another room's work.
+//! What is proven about the crawler that a user agent claims: [`Identity`], with its [`Proof`] or the [`Doubt`] about
+//! it. Here an address is compared with the networks that a policy lists; the room `identity` finds all other proofs.
 
 use super::Facts;
 use crate::crawlers::Claim;
 use crate::policy::Site;
 use std::net::IpAddr;
+use strum::IntoStaticStr;
 
 /// What is proven about a claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
@@ -26,7 +27,8 @@ pub enum Identity {
 }
 
 /// What a finding about a claim rests on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Proof {
     /// Nothing but the user agent.
     #[default]
@@ -46,21 +48,16 @@ pub enum Proof {
 impl Proof {
     /// Its name in events.
     pub fn name(self) -> &'static str {
-        match self {
-            Proof::None => "none",
-            Proof::Networks => "networks",
-            Proof::List => "list",
-            Proof::ReverseDns => "reverse_dns",
-            Proof::ListAndReverseDns => "list_and_reverse_dns",
-            Proof::Signature => "signature",
-        }
+        self.into()
     }
 }
 
 /// Why a crawler that can be proven here is neither verified nor an impostor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Doubt {
-    /// The address is none of the public network, or not known.
+    /// The address is private, or not known.
     PrivateAddress,
     /// The address may be that of a proxy that the settings do not name.
     PerhapsProxy,
@@ -76,7 +73,7 @@ pub enum Doubt {
     ListOld,
     /// The lists have no networks of this kind, IPv4 or IPv6.
     ListOtherKind,
-    /// The lists say that it is none of the crawler's addresses, but only reverse DNS may prove an impostor of this
+    /// The lists say that the address is not the crawler's, but only reverse DNS may prove an impostor of this
     /// crawler, and it is not asked here.
     DnsNotAsked,
     /// Neither the address nor a signature says anything.
@@ -88,19 +85,7 @@ pub enum Doubt {
 impl Doubt {
     /// Its name in events and in the access log.
     pub fn name(self) -> &'static str {
-        match self {
-            Doubt::PrivateAddress => "private_address",
-            Doubt::PerhapsProxy => "perhaps_proxy",
-            Doubt::DnsPending => "dns_pending",
-            Doubt::DnsFailed => "dns_failed",
-            Doubt::DnsOneAnswer => "dns_one_answer",
-            Doubt::ListUnknown => "list_unknown",
-            Doubt::ListOld => "list_old",
-            Doubt::ListOtherKind => "list_other_kind",
-            Doubt::DnsNotAsked => "dns_not_asked",
-            Doubt::NoEvidence => "no_evidence",
-            Doubt::Suspended => "suspended",
-        }
+        self.into()
     }
 
     /// The same for people.
@@ -126,12 +111,6 @@ impl Doubt {
     }
 }
 
-impl serde::Serialize for Doubt {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
-    }
-}
-
 impl Identity {
     /// Its name in reports.
     pub fn name(self) -> &'static str {
@@ -144,7 +123,7 @@ impl Identity {
 
     /// What is counted of it: a finding that is suspended has a name of its own, and so has one that only reverse DNS could
     /// make.
-    pub fn outcome(self, doubt: Option<Doubt>) -> &'static str {
+    pub(crate) fn outcome(self, doubt: Option<Doubt>) -> &'static str {
         match (self, doubt) {
             (Identity::Suspended, _) => "suspended",
             (_, Some(Doubt::DnsNotAsked)) => "suspected",
@@ -157,7 +136,7 @@ impl Identity {
 /// an undeclared proxy: then it proves nothing against any crawler. Nor does an address of a private network.
 pub fn identity_by_policy(site: &Site, facts: &Facts<'_>, claim: Claim, may_accuse: bool) -> Identity {
     let address = facts.client;
-    match address.and_then(|address| site.holds_address(claim, address)) {
+    match address.and_then(|address| site.networks.hold(claim, address)) {
         Some(true) => Identity::Verified,
         Some(false) if may_accuse && !address.is_none_or(is_private) => Identity::Impostor,
         Some(false) | None => Identity::Unverified,
@@ -166,7 +145,7 @@ pub fn identity_by_policy(site: &Site, facts: &Facts<'_>, claim: Claim, may_accu
 
 /// What the networks that the policy lists for a crawler say of an address, in words; `None` where it lists none.
 pub fn evidence_of_policy(site: &Site, claim: Claim, address: Option<IpAddr>) -> Option<String> {
-    let is_inside = site.holds_address(claim, address?)?;
+    let is_inside = site.networks.hold(claim, address?)?;
     let found = if is_inside { "inside" } else { "outside" };
     Some(format!("the networks that the policy {} lists for this crawler: {found}", site.policy.source.name))
 }

@@ -7,16 +7,11 @@ use crate::policy::site::{RuleSource, Site};
 use crate::robots::Rule;
 use crate::yaml::Span;
 
-/// The crawler that a person means by `agent`: a token, id or name of the registry, a token of the policy, or a whole user agent.
+/// The crawler that a person means by `agent`, on a site or without one. See [`Site::claim_of`].
 pub fn claim_of(agent: &str, registry: &Registry, site: Option<&Site>) -> Claim {
-    let by_policy =
-        site.and_then(|site| site.tokens.tokens().iter().position(|token| token.eq_ignore_ascii_case(agent)));
-    if let Some(index) = by_policy.and_then(|index| u16::try_from(index).ok()) {
-        return Claim::Token(index);
-    }
-    match (registry.find(agent), site) {
-        (Some(index), _) => Claim::Known(index),
-        (None, Some(site)) => registry.identify_with(agent.as_bytes(), &site.tokens),
+    match (site, registry.find(agent)) {
+        (Some(site), _) => site.claim_of(agent, registry),
+        (None, Some(index)) => Claim::Known(index),
         (None, None) => registry.identify(agent.as_bytes()),
     }
 }
@@ -28,7 +23,7 @@ pub fn claim_label<'a>(claim: Claim, registry: &'a Registry, site: Option<&'a Si
         Claim::Other => Some("other"),
         Claim::Tool => Some("tool"),
         Claim::Known(index) => Some(&registry.get(index).id),
-        Claim::Token(index) => site.and_then(|site| site.tokens.tokens().get(usize::from(index))).map(String::as_str),
+        Claim::Token(index) => site.and_then(|site| site.tokens.token(index)),
     }
 }
 

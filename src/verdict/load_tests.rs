@@ -1,6 +1,6 @@
 //! Loading at a moment: what a policy does by the clock is refused early, and judged when it is asked.
 
-use super::load_at;
+use super::load::load_at;
 use crate::crawlers::Registry;
 use crate::time::Timestamp;
 use crate::yaml::Source;

@@ -1,34 +1,5 @@
 //! The decision about one request: [`Facts`] and [`CachedVersions`] in, a [`Decision`] out, by [`decide`]. `explain` makes the
-//! same decision and says why. Pure: neither allocates (in `decide`), locks, nor reads a clock. Must not know how facts
-//! are gathered, and what is done with a decision.
-//!
-//! ```
-//! use crawlgate::crawlers::Registry;
-//! use crawlgate::policy::{SiteEntry, Snapshot};
-//! use crawlgate::time::Timestamp;
-//! use crawlgate::verdict::{CachedVersions, Facts, Identity, Scratch, Verdict, decide, load};
-//! use crawlgate::yaml::Source;
-//!
-//! let registry = Registry::builtin();
-//! let text = "purposes: { training: disallow }\nrobots: { origin: replace }\nenforcement: { mode: enforce }\n";
-//! let (site, findings) = load("shop", &Source { name: "shop.yaml".into(), text: text.into() }, registry);
-//! assert!(!findings.has_errors());
-//! let site = site.expect("a policy without mistakes");
-//! assert!(String::from_utf8_lossy(&site.robots_txt.body).contains("User-agent: GPTBot"));
-//!
-//! let snapshot = Snapshot::new(vec![SiteEntry::new(site, Timestamp(0))], 1);
-//! let facts = Facts {
-//!     host: b"shop.example",
-//!     target: b"/",
-//!     method: b"GET",
-//!     user_agent: b"GPTBot/1.2",
-//!     client: None,
-//!     identity: Identity::Unverified,
-//!     now: Timestamp(1_765_000_000),
-//! };
-//! let decision = decide(&snapshot, registry, &facts, &CachedVersions::default(), &mut Scratch::default());
-//! assert_eq!(decision.expect("a site has the host").verdict, Verdict::Disallowed);
-//! ```
+//! same decision and says why. Neither locks nor reads a clock, and `decide` does not allocate.
 
 mod behaviour;
 mod claimant;
@@ -38,7 +9,7 @@ mod explanation;
 mod identity;
 mod labels;
 mod load;
-mod observed;
+mod pass_reason;
 mod render;
 mod report;
 mod suite;
@@ -46,19 +17,23 @@ mod suite;
 pub use behaviour::{Behaviour, behaviour_counts};
 pub use claimant::{Case, Claimant};
 pub use decide::{acme_token, crawl_delay, decide, decide_for};
-pub use decision::{Action, Decision, Kind, RuleRef, Verdict};
-pub use explanation::{ActionReport, CrawlerReport, EffectiveReport, Explanation, ResponseFacts};
+pub use decision::{Action, Decision, Kind, Verdict};
+pub use explanation::{
+    ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, ResponseFacts, RuleReport,
+};
 pub use identity::{Doubt, Identity, Proof, identity_by_policy, is_public};
 pub use labels::{claim_label, claim_of, crawler_name, group_place, rule_line, rule_place};
-pub use load::{Surroundings, load, load_at, load_with};
-pub use observed::{LINE_FOR_ALL, Observed};
-pub use report::{explain, explain_for, report, report_unclaimed};
-pub use suite::{TestFailure, ask, host_of, run_tests, user_agent_of};
+pub use load::{Surroundings, load, load_with};
+pub use pass_reason::{LINE_FOR_ALL, PassReason};
+pub use report::{action_report, explain, explain_for, report, report_unclaimed};
+#[cfg(feature = "internals")]
+pub use suite::{ask, host_of, user_agent_of};
 
 use crate::policy::site::SupersededVersion;
 use crate::robots::TargetScratch;
 use crate::time::Timestamp;
 use std::net::IpAddr;
+use strum::IntoStaticStr;
 
 /// What is known of a request. Borrowed bytes as they came.
 #[derive(Clone, Copy, Debug)]
@@ -99,7 +74,8 @@ pub struct CachedVersions<'a> {
 }
 
 /// What the list of versions that a crawler may have cached rests on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum HistoryBasis {
     /// The list may not be whole: it accuses no crawler.
     #[default]
@@ -114,11 +90,7 @@ pub enum HistoryBasis {
 impl HistoryBasis {
     /// Its name in events.
     pub fn name(self) -> &'static str {
-        match self {
-            HistoryBasis::Unknown => "unknown",
-            HistoryBasis::Observed => "observed",
-            HistoryBasis::Declared => "declared",
-        }
+        self.into()
     }
 }
 
@@ -151,7 +123,7 @@ pub fn chosen(versions: &[SupersededVersion], bits: u64) -> impl Iterator<Item =
 }
 
 /// A bit for each superseded version of the claimant's host that was in force at `cached_since` or later. While
-/// robots.txt answers 503 the version that the site is judged by is among those of the history; it is none of these.
+/// robots.txt answers 503 the version that the site is judged by is among those of the history; it is left out here.
 pub fn superseded_since(claimant: Claimant<'_>, cached_since: Timestamp) -> u64 {
     let current = claimant.entry.site.robots_txt.version;
     bits(&claimant.history.superseded, |held| held.superseded_at >= cached_since && held.parsed.version != current)

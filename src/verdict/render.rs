@@ -3,7 +3,7 @@
 use super::decision::{Kind, Verdict};
 use super::explanation::{ActionReport, Explanation, RuleReport};
 use super::identity::{Doubt, Identity};
-use super::observed::Observed;
+use super::pass_reason::PassReason;
 use crate::policy::{Site, Snapshot};
 use crate::yaml::Diagnostic;
 use std::fmt::Write as _;
@@ -96,11 +96,11 @@ impl Explanation {
         if let (Some(would), Some(observed)) = (&self.action.would, self.observed) {
             let would = would.sentence();
             let _ = match observed {
-                Observed::Mode => write!(action, " (observed only; under enforce: {would})"),
-                Observed::Unverified => {
+                PassReason::Mode => write!(action, " (observed only; under enforce: {would})"),
+                PassReason::Unverified => {
                     write!(action, " (observed only, by `unverified: observe`; once the crawler is verified: {would})")
                 }
-                Observed::Unlisted => write!(
+                PassReason::Unlisted => write!(
                     action,
                     " (observed only, because the policy does not name this bot; named, and under enforce: {would})"
                 ),

@@ -4,13 +4,13 @@ use super::Facts;
 use super::behaviour::Behaviour;
 use super::claimant::{Case, Claimant};
 use super::decide::decide_for;
-use super::decision::{Action, Decision, Kind, RuleRef, Verdict};
+use super::decision::{Action, Decision, RuleRef};
 use super::explanation::{
     ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, ResponseFacts, RuleReport,
 };
 use super::identity::{Identity, Proof, evidence_of_policy};
 use super::labels::{claim_label, claim_of, place};
-use super::observed::{LINE_FOR_ALL, Observed, line_for_one};
+use super::pass_reason::{LINE_FOR_ALL, PassReason, line_for_one};
 use super::{CachedVersions, Scratch};
 use crate::crawlers::{Claim, Registry, calls_itself};
 use crate::indexing::{Scope, parse_lines, place_of};
@@ -47,8 +47,7 @@ pub fn report(case: &Case<'_>, decision: &Decision, response: &ResponseFacts<'_>
     let crawler = crawler_report(decision.claim, case.registry, Some(site));
     let (lines, taken_away, taken_by) = tag_lines(site, decision, response);
     let token = crawler.as_ref().and_then(|crawler| crawler.token.clone());
-    let action = action_report(decision.action, site);
-    let observed = Observed::of(decision, site);
+    let (action, observed) = (action_report(decision.action, site), PassReason::of(decision, site));
     Explanation {
         site: Some(site.name.clone()),
         host: String::from_utf8_lossy(facts.host).into_owned(),
@@ -72,8 +71,8 @@ pub fn report(case: &Case<'_>, decision: &Decision, response: &ResponseFacts<'_>
         action: ActionReport { would: decision.would.map(|would| Box::new(action_report(would, site))), ..action },
         observed,
         to_enforce: match observed {
-            Some(Observed::Unlisted) => lines_to_enforce(token.as_deref(), facts),
-            Some(Observed::Mode | Observed::Unverified) | None => Vec::new(),
+            Some(PassReason::Unlisted) => lines_to_enforce(token.as_deref(), facts),
+            Some(PassReason::Mode | PassReason::Unverified) | None => Vec::new(),
         },
         signals: signal_lines(decision, site),
         effective: effective(&lines, token),
@@ -91,30 +90,15 @@ pub fn report_unclaimed(registry: &Registry, facts: &Facts<'_>, response: &Respo
     let crawler = crawler_report(claim, registry, None);
     let token = crawler.as_ref().and_then(|crawler| crawler.token.clone());
     Explanation {
-        site: None,
         host: String::from_utf8_lossy(facts.host).into_owned(),
         target: String::from_utf8_lossy(facts.target).into_owned(),
         crawler,
         identity: facts.identity,
-        suspended: false,
         proof: Proof::None.name(),
-        doubt: None,
-        evidence: Vec::new(),
-        group: None,
-        rule: None,
-        verdict: Verdict::NotACrawler,
-        kind: Kind::NotACrawler,
-        never_fetched: false,
-        action: ActionReport { kind: Action::Pass.name(), status: None, retry_after: None, would: None },
-        observed: None,
-        to_enforce: Vec::new(),
-        signals: Vec::new(),
+        action: ActionReport { kind: Action::Pass.name(), ..ActionReport::default() },
         effective: effective(response.origin_tags, token),
         x_robots_tag: response.origin_tags.to_vec(),
-        taken_away: Vec::new(),
-        taken_by: "",
-        version: None,
-        robots_txt_unavailable_until: None,
+        ..Explanation::default()
     }
 }
 
@@ -246,17 +230,17 @@ fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Opt
         Claim::Tool => CrawlerReport {
             id,
             name: "a program that no list knows".into(),
-            operator: None,
-            token: None,
             purpose: "tool",
+            ..CrawlerReport::default()
         },
         Claim::Other | Claim::Nobody => {
-            CrawlerReport { id, name: "a bot that no list knows".into(), operator: None, token: None, purpose: "other" }
+            CrawlerReport { id, name: "a bot that no list knows".into(), purpose: "other", ..CrawlerReport::default() }
         }
     })
 }
 
-fn action_report(action: Action, site: &Site) -> ActionReport {
+/// An action as the site answers it. Does not allocate.
+pub fn action_report(action: Action, site: &Site) -> ActionReport {
     let (status, retry_after) = match action {
         Action::Pass => (None, None),
         Action::RobotsTxt | Action::TdmRep => (Some(200), None),

@@ -52,26 +52,19 @@ fn at_its_moment<'a>(
 }
 
 /// What a case asks, answered: for `check`, and for tests that compare it with the running proxy.
+#[cfg(feature = "internals")]
 pub fn ask(test: &PolicyTest, site: &Arc<Site>, registry: &Registry) -> Explanation {
     answer(test, &at_its_moment(test, &alone(site), site, registry), registry)
 }
 
 /// The host that a case asks for: its own, else the site's first, else any.
 pub fn host_of(test: &PolicyTest, policy: &Policy) -> String {
-    if let Some(host) = &test.host {
-        return host.value.clone();
-    }
-    match policy.hosts.first().map(|host| &host.value) {
-        None => "site.test".to_owned(),
-        Some(host) => {
-            let name = if host.name.contains(':') { format!("[{}]", host.name) } else { host.name.clone() };
-            let name = if host.wildcard { format!("www.{name}") } else { name };
-            host.port.map_or(name.clone(), |port| format!("{name}:{port}"))
-        }
-    }
+    let first = || policy.hosts.first().map(|host| host.value.to_string().replacen('*', "www", 1));
+    test.host.as_ref().map(|host| host.value.clone()).or_else(first).unwrap_or_else(|| "site.test".to_owned())
 }
 
 /// The user agent that a case sends: a known crawler's example where the case gives a token or a name.
+#[cfg(feature = "internals")]
 pub fn user_agent_of(test: &PolicyTest, registry: &Registry) -> String {
     let agent = &test.agent.value;
     let example = registry.find(agent).and_then(|index| registry.get(index).user_agent.clone());
@@ -83,8 +76,8 @@ fn alone(site: &Arc<Site>) -> Snapshot {
     Snapshot::new(vec![SiteEntry::new(site.clone(), Timestamp(0))], 0)
 }
 
-/// The site with the pauses around the moment of a case; without a moment there are none. A pause without a beginning is
-/// none of them: nobody can say when it ends.
+/// The site with the pauses around the moment of a case; a case without a moment has no pauses. A pause without a
+/// beginning is left out, because its end is not known.
 fn with_pauses_of(test: &PolicyTest, snapshot: &Snapshot) -> Snapshot {
     let entry = snapshot.sites()[0].clone();
     let site = entry.site.clone();
@@ -118,30 +111,15 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
         None => identity_by_policy(&entry.site, &facts, claimant.claim, true),
     };
     let superseded;
+    let nothing = CachedVersions { basis: HistoryBasis::Observed, ..CachedVersions::default() };
     let cached_versions = match &test.held {
         None => CachedVersions::default(),
-        Some(CachedByTest::Nothing) => CachedVersions { basis: HistoryBasis::Observed, ..CachedVersions::default() },
-        Some(CachedByTest::InForce) => CachedVersions {
-            basis: HistoryBasis::Observed,
-            was_served: true,
-            has_version_in_force: true,
-            ..CachedVersions::default()
-        },
+        Some(CachedByTest::Nothing) => nothing,
+        Some(CachedByTest::InForce) => CachedVersions { was_served: true, has_version_in_force: true, ..nothing },
         Some(CachedByTest::Superseded(text)) => {
-            let body = Arc::from(text.as_bytes());
-            let since = facts.now;
-            superseded = [SupersededVersion {
-                parsed: Arc::new(ParsedVersion::read(body, registry)),
-                since,
-                superseded_at: since,
-            }];
-            CachedVersions {
-                versions: &superseded,
-                cached: 1,
-                basis: HistoryBasis::Observed,
-                was_served: true,
-                ..CachedVersions::default()
-            }
+            let parsed = Arc::new(ParsedVersion::read(Arc::from(text.as_bytes()), registry));
+            superseded = [SupersededVersion { parsed, since: facts.now, superseded_at: facts.now }];
+            CachedVersions { versions: &superseded, cached: 1, was_served: true, ..nothing }
         }
     };
     explain_for(&Case { registry, facts, claimant, cached_versions }, Behaviour::default(), &response)
@@ -165,7 +143,7 @@ impl Comparison<'_> {
         self.fail(Diagnostic::error("test-failed", expected.span, message).help(reason));
     }
 
-    /// Header lines. `none` is what is said where there are none.
+    /// Header lines. `none` is the text for no line.
     fn lines(&mut self, expected: &[Located<String>], came: &[String], what: &str, none: &str) {
         if expected.iter().map(|line| &line.value).eq(came) {
             return;

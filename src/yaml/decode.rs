@@ -1,79 +1,127 @@
-//! Small decoders over the tree. Each takes a node, complains into the diagnostics, and goes on, so that one run shows
-//! every mistake of a file.
-//!
-//! Knows shapes (text, numbers, durations, lists, maps with known fields); the fields themselves belong to the callers.
+//! Small decoders over the tree: [`Decoder`] and [`Fields`]. Each reads a node, adds an error where the node is wrong, and
+//! goes on, so that one run shows every mistake of a file.
 
-use super::{Diagnostic, Diagnostics, Located, Mapping, Node, Span, Value};
+use super::{Diagnostic, Diagnostics, Document, Located, Mapping, Node, Source, Span, Value};
 use crate::time::Timestamp;
 use std::ops::RangeInclusive;
+use std::str::FromStr;
 use std::time::Duration;
+use strum::VariantNames;
 
-/// Collects complaints while decoding.
-#[derive(Debug)]
-pub struct Decoder<'a> {
-    /// What was found so far.
-    pub diagnostics: &'a mut Diagnostics,
+/// Reads a file. `decode` gets the root of its tree, which an empty file does not have. There is a value only when no
+/// error was found; warnings leave it usable.
+pub fn read<T>(
+    source: &Source,
+    decode: impl FnOnce(&mut Decoder, Option<&Node>) -> Option<T>,
+) -> (Option<T>, Diagnostics) {
+    let mut decoder = Decoder::default();
+    let document = Document::parse(source, &mut decoder.diagnostics);
+    let value = document.and_then(|document| decode(&mut decoder, document.root.as_ref()));
+    let mut diagnostics = decoder.diagnostics;
+    diagnostics.sort();
+    let usable = !diagnostics.has_errors();
+    (value.filter(|_| usable), diagnostics)
 }
 
-impl Decoder<'_> {
-    /// Complains.
-    pub fn error(&mut self, id: &'static str, span: Span, message: impl Into<String>) -> &mut Diagnostic {
+/// Collects errors while decoding.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    /// What was found so far.
+    pub diagnostics: Diagnostics,
+}
+
+impl Decoder {
+    /// Adds an error.
+    pub fn error(&mut self, id: &'static str, span: Span, message: impl Into<String>) {
         self.diagnostics.push(Diagnostic::error(id, span, message));
-        let last = self.diagnostics.items.len() - 1;
-        &mut self.diagnostics.items[last]
     }
 
-    /// Complains that `node` is not what it should be.
-    pub fn wrong_type(&mut self, node: &Node, wanted: &str) {
+    /// Adds an error, and says what to do.
+    pub fn error_with_help(
+        &mut self,
+        id: &'static str,
+        span: Span,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.diagnostics.push(Diagnostic::error(id, span, message).help(help));
+    }
+
+    fn refuse(&mut self, id: &'static str, span: Span, message: &str, help: Option<&str>) {
+        let help = help.map(str::to_owned);
+        self.diagnostics.push(Diagnostic { help, ..Diagnostic::error(id, span, message) });
+    }
+
+    /// Adds the error that something is written a second time.
+    pub fn duplicate(&mut self, id: &'static str, [span, first]: [Span; 2], message: impl Into<String>, help: &str) {
+        self.diagnostics.push(Diagnostic::error(id, span, message).related(first, "first here").help(help));
+    }
+
+    /// Adds the error that `node` is not what it should be.
+    fn wrong_type<T>(&mut self, node: &Node, wanted: &str) -> Option<T> {
         let message = if node.is_null() {
             format!("there is no value here; {wanted} is wanted")
         } else {
             format!("{wanted} is wanted here, not {}", node.what())
         };
         self.error("wrong-type", node.span, message);
+        None
     }
 
     /// The entries of a map.
     pub fn entries<'n>(&mut self, node: &'n Node, wanted: &str) -> Option<&'n Mapping> {
         match &node.value {
             Value::Mapping(entries) => Some(entries),
-            _ => {
-                self.wrong_type(node, wanted);
-                None
-            }
+            _ => self.wrong_type(node, wanted),
         }
     }
 
-    /// The fields of a map; call [`Fields::finish`] when all were taken.
-    pub fn fields<'n>(&mut self, node: &'n Node, wanted: &str) -> Option<Fields<'n>> {
+    /// A map, whose fields `read` takes. Those that it leaves are unknown.
+    pub fn map<T>(&mut self, node: &Node, wanted: &str, read: impl FnOnce(&mut Fields<'_>) -> T) -> Option<T> {
         let entries = self.entries(node, wanted)?;
-        let mut fields: Vec<(&str, &'n Node, &'n Node, bool)> = Vec::with_capacity(entries.len());
+        Some(self.read(node.span, entries, read))
+    }
+
+    fn read<T>(&mut self, span: Span, entries: &[(Node, Node)], read: impl FnOnce(&mut Fields<'_>) -> T) -> T {
+        let mut fields: Vec<(&str, &Node, &Node, bool)> = Vec::with_capacity(entries.len());
         for (key, value) in entries {
             let Value::Scalar { text, .. } = &key.value else {
                 self.error("wrong-type", key.span, "the name of a field is wanted here");
                 continue;
             };
             if let Some((_, first, ..)) = fields.iter().find(|(name, ..)| name == text) {
-                let first = first.span;
-                let diagnostic = Diagnostic::error("duplicate-key", key.span, format!("`{text}` is written twice"))
-                    .related(first, "first here")
-                    .help("keep one of them; nothing is merged");
-                self.diagnostics.push(diagnostic);
+                let message = format!("`{text}` is written twice");
+                self.duplicate("duplicate-key", [key.span, first.span], message, "keep one of them; nothing is merged");
                 continue;
             }
             fields.push((text, key, value, false));
         }
-        Some(Fields { span: node.span, fields, known: Vec::new() })
+        let mut fields = Fields { span, decoder: self, fields, known: Vec::new() };
+        let value = read(&mut fields);
+        fields.finish();
+        value
+    }
+
+    /// A list of maps, or a single one; `wanted` is for the list and for each map.
+    pub fn maps<T>(
+        &mut self,
+        node: &Node,
+        wanted: [&str; 2],
+        mut read: impl FnMut(&mut Fields<'_>) -> Option<T>,
+    ) -> Vec<T> {
+        let items = match &node.value {
+            Value::Sequence(items) => items,
+            Value::Mapping(_) => std::slice::from_ref(node),
+            Value::Scalar { .. } => self.wrong_type(node, wanted[0]).unwrap_or_default(),
+        };
+        items.iter().filter_map(|item| self.map(item, wanted[1], &mut read).flatten()).collect()
     }
 
     /// Text; numbers and words are text too.
     pub fn text<'n>(&mut self, node: &'n Node, wanted: &str) -> Option<&'n str> {
         match &node.value {
             Value::Scalar { text, .. } if !node.is_null() => Some(text),
-            _ => {
-                self.wrong_type(node, wanted);
-                None
-            }
+            _ => self.wrong_type(node, wanted),
         }
     }
 
@@ -87,28 +135,54 @@ impl Decoder<'_> {
         match &node.value {
             Value::Sequence(items) => items,
             Value::Scalar { .. } if !node.is_null() => std::slice::from_ref(node),
-            _ => {
-                self.wrong_type(node, wanted);
-                &[]
-            }
-        }
-    }
-
-    /// A list of maps; a single map is a list of one.
-    pub fn one_or_many_maps<'n>(&mut self, node: &'n Node, wanted: &str) -> &'n [Node] {
-        match &node.value {
-            Value::Sequence(items) => items,
-            Value::Mapping(_) => std::slice::from_ref(node),
-            Value::Scalar { .. } => {
-                self.wrong_type(node, wanted);
-                &[]
-            }
+            _ => self.wrong_type(node, wanted).unwrap_or_default(),
         }
     }
 
     /// A list of texts.
     pub fn texts(&mut self, node: &Node, wanted: &str) -> Vec<Located<String>> {
         self.one_or_many(node, wanted).iter().filter_map(|item| self.located(item, wanted)).collect()
+    }
+
+    /// Those of a list of texts that `check` accepts; it adds an error for the others.
+    pub fn checked(
+        &mut self,
+        node: &Node,
+        wanted: &str,
+        check: impl Fn(&mut Decoder, &Located<String>) -> bool,
+    ) -> Vec<Located<String>> {
+        let mut texts = self.texts(node, wanted);
+        texts.retain(|text| check(self, text));
+        texts
+    }
+
+    /// What `read` makes of a text. Where it is nothing, `mistake` is the id of the error, how its message goes on after
+    /// the text, and what to do.
+    pub fn parsed<T>(
+        &mut self,
+        node: &Node,
+        wanted: &str,
+        read: impl FnOnce(&str) -> Option<T>,
+        mistake: (&'static str, &str, &str),
+    ) -> Option<T> {
+        let text = self.text(node, wanted)?;
+        let value = read(text);
+        if value.is_none() {
+            self.error_with_help(mistake.0, node.span, format!("`{text}` {}", mistake.1), mistake.2);
+        }
+        value
+    }
+
+    /// The same for each text of a list.
+    pub fn all_parsed<T>(
+        &mut self,
+        node: &Node,
+        wanted: &str,
+        read: impl Fn(&str) -> Option<T>,
+        mistake: (&'static str, &str, &str),
+    ) -> Vec<T> {
+        let items = self.one_or_many(node, wanted).iter();
+        items.filter_map(|item| self.parsed(item, wanted, &read, mistake)).collect()
     }
 
     /// `yes`, `no`, `on`, `off`, `true`, `false`.
@@ -125,66 +199,63 @@ impl Decoder<'_> {
     }
 
     /// A whole number within bounds.
-    pub fn integer(&mut self, node: &Node, bounds: RangeInclusive<u64>, wanted: &str) -> Option<u64> {
-        let text = self.text(node, wanted)?;
-        match text.parse::<u64>() {
-            Ok(number) if bounds.contains(&number) => Some(number),
-            _ => {
-                self.error("bad-value", node.span, format!("`{text}` is not {wanted}")).help =
-                    Some(format!("a whole number from {} to {}", bounds.start(), bounds.end()));
-                None
-            }
-        }
+    pub fn integer<T: TryFrom<u64>>(&mut self, node: &Node, bounds: RangeInclusive<u64>, wanted: &str) -> Option<T> {
+        let read = |text: &str| text.parse().ok().filter(|number| bounds.contains(number));
+        let help = format!("a whole number from {} to {}", bounds.start(), bounds.end());
+        let number = self.parsed(node, wanted, read, ("bad-value", &format!("is not {wanted}"), &help))?;
+        T::try_from(number).ok()
     }
 
     /// `10s`, `5m`, `1h`, `14d`, `1h30m`, `250ms`; a bare number is seconds.
     pub fn duration(&mut self, node: &Node) -> Option<Duration> {
-        let text = self.text(node, "a duration")?;
-        let duration = parse_duration(text);
-        if duration.is_none() {
-            self.error("bad-value", node.span, format!("`{text}` is not a duration")).help =
-                Some("write `250ms`, `1.5s`, `30s`, `10m`, `1h`, `1h30m` or `14d`".into());
+        let help = "write `250ms`, `1.5s`, `30s`, `10m`, `1h`, `1h30m` or `14d`";
+        self.parsed(node, "a duration", parse_duration, ("bad-value", "is not a duration", help))
+    }
+
+    /// A duration within bounds. Otherwise `message` is the error, and `help` says what to do.
+    pub fn duration_within(
+        &mut self,
+        node: &Node,
+        bounds: RangeInclusive<Duration>,
+        message: &str,
+        help: Option<&str>,
+    ) -> Option<Duration> {
+        let duration = self.duration(node)?;
+        let is_within = bounds.contains(&duration);
+        if !is_within {
+            self.refuse("bad-value", node.span, message, help);
         }
-        duration
+        is_within.then_some(duration)
     }
 
     /// RFC 3339, or a date.
     pub fn timestamp(&mut self, node: &Node) -> Option<Timestamp> {
-        let text = self.text(node, "a moment")?;
-        let moment = Timestamp::parse(text);
-        if moment.is_none() {
-            self.error("bad-value", node.span, format!("`{text}` is not a moment")).help =
-                Some("write it as RFC 3339: `2026-12-01T01:00:00Z`".into());
-        }
-        moment
+        let help = "write it as RFC 3339: `2026-12-01T01:00:00Z`";
+        self.parsed(node, "a moment", Timestamp::parse, ("bad-value", "is not a moment", help))
     }
 
-    /// One of a fixed set of words.
-    pub fn word<T: Copy>(&mut self, node: &Node, words: &[(&str, T)], wanted: &str) -> Option<T> {
+    /// One of a fixed set of words, by its place.
+    pub fn one_of(&mut self, node: &Node, words: &[&str], wanted: &str) -> Option<usize> {
         let text = self.text(node, wanted)?;
-        if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
-            return Some(*value);
-        }
-        let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        let help = match nearest(text, all.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`? It is one of: {}", all.join(", ")),
-            None => format!("it is one of: {}", all.join(", ")),
-        };
-        self.error("bad-value", node.span, format!("`{text}` is not {wanted}")).help = Some(help);
-        None
+        let near = nearest(text, words.iter().copied()).map(|near| format!("did you mean `{near}`? It"));
+        let help = format!("{} is one of: {}", near.as_deref().unwrap_or("it"), words.join(", "));
+        let find = |text: &str| words.iter().position(|word| *word == text);
+        self.parsed(node, wanted, find, ("bad-value", &format!("is not {wanted}"), &help))
+    }
+
+    /// One of these words, each with what it means.
+    pub fn word<T: Copy>(&mut self, node: &Node, words: &[(&str, T)], wanted: &str) -> Option<T> {
+        let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        self.one_of(node, &names, wanted).map(|place| words[place].1)
+    }
+
+    /// The name of a variant.
+    pub fn variant<T: VariantNames + FromStr>(&mut self, node: &Node, wanted: &str) -> Option<T> {
+        T::VARIANTS[self.one_of(node, T::VARIANTS, wanted)?].parse().ok()
     }
 }
 
 /// Reads a duration.
-///
-/// ```
-/// use crawlgate::yaml::parse_duration;
-/// use std::time::Duration;
-/// assert_eq!(parse_duration("1h30m"), Some(Duration::from_secs(5400)));
-/// assert_eq!(parse_duration("45"), Some(Duration::from_secs(45)));
-/// assert_eq!(parse_duration("1.5s"), Some(Duration::from_millis(1500)));
-/// assert_eq!(parse_duration("soon"), None);
-/// ```
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let mut rest = text.trim();
     if rest.is_empty() {
@@ -193,17 +264,11 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     let mut total = Duration::ZERO;
     let mut is_first = true;
     while !rest.is_empty() {
-        let digits = rest.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(rest.len());
-        let number: u64 = rest[..digits].parse().ok()?;
-        rest = &rest[digits..];
-        let fraction = match rest.strip_prefix('.') {
-            Some(after) => {
-                let end = after.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(after.len());
-                rest = &after[end..];
-                Some(&after[..end])
-            }
-            None => None,
-        };
+        let (number, after) =
+            rest.split_at(rest.find(|sign: char| !sign.is_ascii_digit() && sign != '.').unwrap_or(rest.len()));
+        let (whole, fraction) =
+            number.split_once('.').map_or((number, None), |(whole, fraction)| (whole, Some(fraction)));
+        rest = after;
         let letters = rest.find(|sign: char| !sign.is_ascii_alphabetic()).unwrap_or(rest.len());
         let unit = &rest[..letters];
         rest = rest[letters..].trim_start();
@@ -217,7 +282,8 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
             "w" => 604_800_000,
             _ => return None,
         };
-        let part = number.checked_mul(milliseconds)?.checked_add(of_unit(fraction, milliseconds)?)?;
+        let part =
+            whole.parse::<u64>().ok()?.checked_mul(milliseconds)?.checked_add(of_unit(fraction, milliseconds)?)?;
         total = total.checked_add(Duration::from_millis(part))?;
         is_first = false;
     }
@@ -250,25 +316,23 @@ pub fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str>) -> O
 /// The fields of a map, each taken once; what is left at the end is unknown.
 #[derive(Debug)]
 pub struct Fields<'n> {
-    span: Span,
+    /// The whole map.
+    pub span: Span,
+    /// Collects errors.
+    pub decoder: &'n mut Decoder,
     fields: Vec<(&'n str, &'n Node, &'n Node, bool)>,
     /// The names that were asked for, in that order.
     known: Vec<&'static str>,
 }
 
 impl<'n> Fields<'n> {
-    /// The whole map.
-    pub fn span(&self) -> Span {
-        self.span
-    }
-
     /// The value of a field, marked as known.
     pub fn take(&mut self, name: &'static str) -> Option<&'n Node> {
         self.take_with_key(name).map(|(_, value)| value)
     }
 
-    /// The same with its key.
-    pub fn take_with_key(&mut self, name: &'static str) -> Option<(&'n Node, &'n Node)> {
+    /// The same with the place of its key.
+    pub fn take_with_key(&mut self, name: &'static str) -> Option<(Span, &'n Node)> {
         if !self.known.contains(&name) {
             self.known.push(name);
         }
@@ -276,18 +340,97 @@ impl<'n> Fields<'n> {
     }
 
     /// A field of another map that people write into this one. It is not listed among the fields of this map.
-    pub fn take_foreign(&mut self, name: &str) -> Option<(&'n Node, &'n Node)> {
+    pub fn take_foreign(&mut self, name: &str) -> Option<(Span, &'n Node)> {
         let field = self.fields.iter_mut().find(|(written, ..)| *written == name)?;
         field.3 = true;
-        Some((field.1, field.2))
+        Some((field.1.span, field.2))
     }
 
-    /// Complains about the fields that were not taken.
-    pub fn finish(self, decoder: &mut Decoder<'_>) {
-        for (name, key, value, taken) in self.fields {
-            if taken {
-                continue;
-            }
+    /// The value of a field that has to be there. `message` is the error otherwise, with what to do.
+    pub fn required<'h>(
+        &mut self,
+        name: &'static str,
+        message: &str,
+        help: impl Into<Option<&'h str>>,
+    ) -> Option<&'n Node> {
+        let node = self.take(name);
+        if node.is_none() {
+            self.decoder.refuse("missing-field", self.span, message, help.into());
+        }
+        node
+    }
+
+    /// The value of a field, as `read` reads it.
+    pub fn get<T>(&mut self, name: &'static str, read: impl FnOnce(&mut Decoder, &'n Node) -> Option<T>) -> Option<T> {
+        let node = self.take(name)?;
+        read(self.decoder, node)
+    }
+
+    /// The same with its place.
+    pub fn located<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&mut Decoder, &'n Node) -> Option<T>,
+    ) -> Option<Located<T>> {
+        self.get(name, |decoder, node| Some(Located { value: read(decoder, node)?, span: node.span }))
+    }
+
+    /// A field with a text.
+    pub fn text(&mut self, name: &'static str, wanted: &str) -> Option<Located<String>> {
+        self.get(name, |decoder, node| decoder.located(node, wanted))
+    }
+
+    /// The value of a field that may be left out.
+    pub fn get_or_default<T: Default>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&mut Decoder, &'n Node) -> T,
+    ) -> T {
+        self.get(name, |decoder, node| Some(read(decoder, node))).unwrap_or_default()
+    }
+
+    /// A map whose fields `read` takes. Where it is left out or is no map, `read` finds no fields, so that all have their
+    /// defaults.
+    pub fn section<T>(&mut self, name: &'static str, wanted: &str, read: impl FnOnce(&mut Fields<'_>) -> T) -> T {
+        let entries = self.get(name, |decoder, node| decoder.entries(node, wanted));
+        self.decoder.read(self.span, entries.map_or(&[], Vec::as_slice), read)
+    }
+
+    /// Puts the value of a field in the place of its default.
+    pub fn set<T>(&mut self, name: &'static str, into: &mut T, read: impl FnOnce(&mut Decoder, &'n Node) -> Option<T>) {
+        if let Some(value) = self.get(name, read) {
+            *into = value;
+        }
+    }
+
+    /// A field with one of a fixed set of words.
+    pub fn word<T: Copy>(&mut self, name: &'static str, words: &[(&str, T)], wanted: &str) -> Option<T> {
+        self.get(name, |decoder, node| decoder.word(node, words, wanted))
+    }
+
+    /// A field with the name of a variant.
+    pub fn variant<T: VariantNames + FromStr>(&mut self, name: &'static str, wanted: &str) -> Option<T> {
+        self.get(name, |decoder, node| decoder.variant(node, wanted))
+    }
+
+    /// A field with a whole number within bounds.
+    pub fn integer<T: TryFrom<u64>>(
+        &mut self,
+        name: &'static str,
+        bounds: RangeInclusive<u64>,
+        wanted: &str,
+    ) -> Option<T> {
+        self.get(name, |decoder, node| decoder.integer(node, bounds, wanted))
+    }
+
+    /// Whether the map has no other field than this.
+    pub fn has_only(&self, name: &str) -> bool {
+        self.fields.iter().all(|(written, ..)| *written == name)
+    }
+
+    /// Adds errors for the fields that were not taken. Errors about the whole map come after them.
+    pub fn finish(&mut self) {
+        for (name, key, value, _) in self.fields.extract_if(.., |(.., taken)| !*taken) {
             let help = match nearest(name, self.known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 // `{ tag: noindex, noarchive }` splits at the comma: the second half is a key without a value.
@@ -297,7 +440,8 @@ impl<'n> Fields<'n> {
                 }
                 None => format!("the fields here are: {}", self.known.join(", ")),
             };
-            decoder.error("unknown-field", key.span, format!("there is no field `{name}` here")).help = Some(help);
+            let message = format!("there is no field `{name}` here");
+            self.decoder.error_with_help("unknown-field", key.span, message, help);
         }
     }
 }

@@ -1,12 +1,14 @@
-//! One mistake or warning: what is wrong, where, and what to do. Knows files as text; knows no field of any language.
+//! One mistake or warning ([`Diagnostic`]): what is wrong, where, and what to do. It is shown as rustc shows its own, or in
+//! one line for logs.
 
 use super::{Source, Span};
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
 /// How bad it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Severity {
     /// Worth knowing; nothing need be done.
     Note,
@@ -19,17 +21,14 @@ pub enum Severity {
 impl Severity {
     /// `note`, `warning` or `error`.
     pub fn name(self) -> &'static str {
-        match self {
-            Severity::Note => "note",
-            Severity::Warning => "warning",
-            Severity::Error => "error",
-        }
+        self.into()
     }
 }
 
 /// Another place that matters, with a word about it.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[allow(missing_docs)]
+#[non_exhaustive]
 pub struct Related {
     #[serde(flatten)]
     pub span: Span,
@@ -38,6 +37,7 @@ pub struct Related {
 
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
 pub struct Diagnostic {
     /// How bad it is.
     pub severity: Severity,
@@ -70,7 +70,7 @@ fn is_zero(number: &usize) -> bool {
 
 impl Diagnostic {
     /// An error at a place.
-    pub fn error(id: &'static str, span: Span, message: impl Into<String>) -> Diagnostic {
+    pub(crate) fn error(id: &'static str, span: Span, message: impl Into<String>) -> Diagnostic {
         Diagnostic {
             severity: Severity::Error,
             id,
@@ -84,29 +84,29 @@ impl Diagnostic {
     }
 
     /// A warning at a place.
-    pub fn warning(id: &'static str, span: Span, message: impl Into<String>) -> Diagnostic {
+    pub(crate) fn warning(id: &'static str, span: Span, message: impl Into<String>) -> Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(id, span, message) }
     }
 
     /// An error about the file as a whole.
-    pub fn whole_file(id: &'static str, message: impl Into<String>) -> Diagnostic {
+    pub(crate) fn whole_file(id: &'static str, message: impl Into<String>) -> Diagnostic {
         Diagnostic { span: None, ..Diagnostic::error(id, Span::default(), message) }
     }
 
     /// Says something under the marked place.
-    pub fn label(mut self, label: impl Into<String>) -> Diagnostic {
+    pub(crate) fn label(mut self, label: impl Into<String>) -> Diagnostic {
         self.label = Some(label.into());
         self
     }
 
     /// Says what to do.
-    pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Diagnostic {
         self.help = Some(help.into());
         self
     }
 
     /// Points at another place.
-    pub fn related(mut self, span: Span, label: impl Into<String>) -> Diagnostic {
+    pub(crate) fn related(mut self, span: Span, label: impl Into<String>) -> Diagnostic {
         self.related.push(Related { span, label: label.into() });
         self
     }
@@ -115,10 +115,8 @@ impl Diagnostic {
     pub fn render(&self, source: &Source, colour: bool) -> String {
         // Control characters of the file would reach the terminal (escape sequences); each becomes one byte that is
         // harmless, so that offsets stay right.
-        let text: String = source.text.chars().map(harmless).collect();
-        let message: String = self.message.chars().map(harmless).collect();
-        let label = self.label.as_deref().map(|label| label.chars().map(harmless).collect::<String>());
-        let help = self.help_and_more().map(|help| help.chars().map(harmless).collect::<String>());
+        let shown = |text: &str| text.chars().map(harmless).collect::<String>();
+        let text = shown(&source.text);
         let level = match self.severity {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
@@ -131,21 +129,20 @@ impl Diagnostic {
             let first_line = text[start..end].find('\n').map_or(end, |newline| start + newline);
             start..first_line.max(start)
         };
-        let title = level.primary_title(message).id(self.id);
+        let title = level.primary_title(shown(&self.message)).id(self.id);
         let mut group = match self.span {
             Some(span) => {
-                let primary = AnnotationKind::Primary.span(range(span)).label(label.clone().unwrap_or_default());
-                let related = self
-                    .related
-                    .iter()
-                    .map(|related| (related.span, related.label.chars().map(harmless).collect::<String>()))
-                    .map(|(span, label)| AnnotationKind::Context.span(range(span)).label(label));
+                let label = self.label.as_deref().map(shown).unwrap_or_default();
+                let primary = AnnotationKind::Primary.span(range(span)).label(label);
+                let context =
+                    |related: &Related| AnnotationKind::Context.span(range(related.span)).label(shown(&related.label));
+                let related = self.related.iter().map(context);
                 title.element(Snippet::source(&text).path(&*source.name).annotation(primary).annotations(related))
             }
             None => title.element(annotate_snippets::Origin::path(&*source.name)),
         };
-        if let Some(help) = help {
-            group = group.element(Level::HELP.message(help));
+        if let Some(help) = self.help_and_more() {
+            group = group.element(Level::HELP.message(shown(&help)));
         }
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         renderer.decor_style(DecorStyle::Ascii).render(&[group]).to_string()
@@ -171,14 +168,11 @@ impl Diagnostic {
     }
 
     /// The same with what is said beside it, and what to do.
-    pub fn with_help(&self, source: &Source) -> String {
+    pub(crate) fn with_help(&self, source: &Source) -> String {
         let beside = self.related.iter().map(|related| &related.label).chain(&self.label).cloned();
-        let beside = beside.chain(self.help_and_more()).map(|text| shortened(&on_one_line(&text)));
-        let beside: Vec<String> = beside.collect();
-        match beside.is_empty() {
-            true => self.one_line(source),
-            false => format!("{} ({})", self.one_line(source), beside.join("; ")),
-        }
+        let beside = beside.chain(self.help_and_more()).map(|text| shortened(on_one_line(&text)));
+        let (line, beside) = (self.one_line(source), beside.collect::<Vec<_>>());
+        if beside.is_empty() { line } else { format!("{line} ({})", beside.join("; ")) }
     }
 }
 
@@ -187,16 +181,14 @@ fn on_one_line(text: &str) -> String {
 }
 
 /// The two ends of what is too long to be read: in between mostly stands a pattern, and what it is about at the ends.
-fn shortened(text: &str) -> String {
+fn shortened(text: String) -> String {
     const END: usize = 250;
-    match text.chars().count() > 2 * END {
-        true => {
-            let begins: String = text.chars().take(END).collect();
-            let last: Vec<char> = text.chars().rev().take(END).collect();
-            format!("{begins} [...] {}", last.iter().rev().collect::<String>())
-        }
-        false => text.to_owned(),
+    let length = text.chars().count();
+    if length <= 2 * END {
+        return text;
     }
+    let (first, last): (String, String) = (text.chars().take(END).collect(), text.chars().skip(length - END).collect());
+    format!("{first} [...] {last}")
 }
 
 /// Keeps the width in bytes: only ASCII controls, of one byte, are replaced. C1 controls have two bytes and become `§`,
@@ -210,12 +202,8 @@ fn harmless(sign: char) -> char {
     }
 }
 
-fn floor(text: &str, mut offset: usize) -> usize {
-    offset = offset.min(text.len());
-    while !text.is_char_boundary(offset) {
-        offset -= 1;
-    }
-    offset
+fn floor(text: &str, offset: usize) -> usize {
+    (0..=offset.min(text.len())).rev().find(|&offset| text.is_char_boundary(offset)).unwrap_or_default()
 }
 
 /// All findings about one file.
@@ -227,7 +215,7 @@ pub struct Diagnostics {
 
 impl Diagnostics {
     /// Adds one.
-    pub fn push(&mut self, diagnostic: Diagnostic) {
+    pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
         self.items.push(diagnostic);
     }
 
@@ -237,7 +225,7 @@ impl Diagnostics {
     }
 
     /// In the order of the file.
-    pub fn sort(&mut self) {
+    pub(crate) fn sort(&mut self) {
         self.items.sort_by_key(|item| item.span.map(|span| span.start));
     }
 }

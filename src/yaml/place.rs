@@ -1,4 +1,4 @@
-//! Files and places in them. Knows nothing of what stands there.
+//! Files ([`Source`]) and places in them ([`Span`]).
 
 use std::sync::Arc;
 

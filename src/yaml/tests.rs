@@ -116,14 +116,13 @@ fn escape_sequences_of_a_file_do_not_reach_the_terminal() {
 fn every_mistake_of_a_map_is_reported() {
     let text = "one: 1\none: 2\nthre: 3\nfour: maybe\n";
     let node = root(text);
-    let mut diagnostics = Diagnostics::default();
-    let mut decoder = Decoder { diagnostics: &mut diagnostics };
-    let mut fields = decoder.fields(&node, "a map").expect("a map");
-    fields.take("one");
-    fields.take("three");
-    let four = fields.take("four").expect("written");
-    decoder.boolean(four);
-    fields.finish(&mut decoder);
+    let mut decoder = Decoder::default();
+    decoder.map(&node, "a map", |fields| {
+        fields.take("one");
+        fields.take("three");
+        fields.get("four", Decoder::boolean);
+    });
+    let diagnostics = decoder.diagnostics;
     let ids: Vec<_> = diagnostics.items.iter().map(|item| (item.id, item.span.map(|span| span.line))).collect();
     assert_eq!(ids, [("duplicate-key", Some(2)), ("bad-value", Some(4)), ("unknown-field", Some(3))]);
     assert_eq!(diagnostics.items[2].help.as_deref(), Some("did you mean `three`?"));

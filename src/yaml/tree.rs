@@ -1,7 +1,5 @@
-//! The tree: nodes with spans, aliases resolved (with a budget), merge keys applied, duplicate keys kept for the
-//! decoder to complain about.
-//!
-//! Knows YAML events and text positions; knows nothing of what the fields mean.
+//! A YAML file as a tree: [`Document`] and [`Node`]. Every node has its place in the file. Aliases are resolved, up to a
+//! limit, and merge keys are applied. Duplicate keys stay for the decoder, which reports them.
 
 use super::place::{Source, Span};
 use super::{Diagnostic, Diagnostics};
@@ -47,6 +45,20 @@ impl Node {
         matches!(&self.value, Value::Scalar { text, plain: true } if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
     }
 
+    /// Whether it is a map.
+    pub fn is_map(&self) -> bool {
+        matches!(self.value, Value::Mapping(_))
+    }
+
+    /// Whether it is a list or a map without entries.
+    pub fn is_empty(&self) -> bool {
+        match &self.value {
+            Value::Scalar { .. } => false,
+            Value::Sequence(items) => items.is_empty(),
+            Value::Mapping(entries) => entries.is_empty(),
+        }
+    }
+
     /// What it is, for messages: `a list`, `a map`, `text`, `nothing`.
     pub fn what(&self) -> &'static str {
         match &self.value {
@@ -57,21 +69,19 @@ impl Node {
         }
     }
 
-    fn count(&self) -> usize {
+    /// How many nodes it has, and how many levels; keys have no levels.
+    fn extent(&self) -> (usize, usize) {
+        let add = |(nodes, levels): (usize, usize), node: &Node| {
+            let (more, below) = node.extent();
+            (nodes + more, levels.max(below + 1))
+        };
         match &self.value {
-            Value::Scalar { .. } => 1,
-            Value::Sequence(items) => 1 + items.iter().map(Node::count).sum::<usize>(),
-            Value::Mapping(entries) => {
-                1 + entries.iter().map(|(key, value)| key.count() + value.count()).sum::<usize>()
-            }
-        }
-    }
-
-    fn depth(&self) -> usize {
-        match &self.value {
-            Value::Scalar { .. } => 1,
-            Value::Sequence(items) => 1 + items.iter().map(Node::depth).max().unwrap_or(0),
-            Value::Mapping(entries) => 1 + entries.iter().map(|(_, value)| value.depth()).max().unwrap_or(0),
+            Value::Scalar { .. } => (1, 1),
+            Value::Sequence(items) => items.iter().fold((1, 1), add),
+            Value::Mapping(entries) => entries.iter().fold((1, 1), |extent, (key, value)| {
+                let (nodes, levels) = add(extent, value);
+                (nodes + key.extent().0, levels)
+            }),
         }
     }
 }
@@ -92,13 +102,7 @@ impl Document {
             None => (&*source.text, 0),
         };
         let mut builder = Builder::new(text, offset);
-        match builder.build() {
-            Ok(root) => Some(Document { root }),
-            Err(diagnostic) => {
-                diagnostics.push(*diagnostic);
-                None
-            }
-        }
+        builder.build().map(|root| Document { root }).map_err(|error| diagnostics.push(*error)).ok()
     }
 }
 
@@ -133,16 +137,14 @@ impl<'t> Builder<'t> {
     fn build(&mut self) -> Result<Option<Node>, Failure> {
         let mut parser = Parser::new_from_str(self.text);
         while let Some(event) = parser.next_event() {
-            let (event, place) = event.map_err(|error| Box::new(self.syntax_error(error.marker(), error.info())))?;
+            let (event, place) = event.map_err(|error| self.syntax_error(error.marker(), error.info()))?;
             let span = self.span(&place.start, &place.end);
             match event {
                 Event::DocumentStart(_) => {
                     self.documents += 1;
                     if self.documents > 1 {
-                        return Err(Box::new(
-                            Diagnostic::error("several-documents", span, "a second YAML document begins here")
-                                .help("a file holds one policy; remove the `---` or make two files"),
-                        ));
+                        let error = Diagnostic::error("several-documents", span, "a second YAML document begins here");
+                        return Err(error.help("a file holds one policy; remove the `---` or make two files").into());
                     }
                 }
                 Event::Scalar(text, style, anchor, _) => {
@@ -163,19 +165,15 @@ impl<'t> Builder<'t> {
                 }
                 Event::Alias(anchor) => {
                     // An alias to an enclosing node is not in the table yet: such a tree would have no end.
-                    let Some(target) = self.anchors.get(&anchor) else {
-                        return Err(Box::new(Diagnostic::error(
-                            "recursive-alias",
-                            span,
-                            "this alias refers to a value that it is part of",
-                        )));
-                    };
-                    if self.open.len() + target.depth() > MAX_DEPTH {
+                    let message = "this alias refers to a value that it is part of";
+                    let endless = || Diagnostic::error("recursive-alias", span, message);
+                    let target = self.anchors.get(&anchor).ok_or_else(endless)?;
+                    let (nodes, levels) = target.extent();
+                    if self.open.len() + levels > MAX_DEPTH {
                         return Err(too_deep(span));
                     }
-                    let mut node = target.clone();
-                    node.span = span;
-                    self.nodes += node.count();
+                    let node = Node { span, ..target.clone() };
+                    self.nodes += nodes;
                     self.close(node, 0)?;
                 }
                 Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => {}
@@ -196,14 +194,9 @@ impl<'t> Builder<'t> {
     fn close(&mut self, node: Node, anchor: usize) -> Result<(), Failure> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
-            return Err(Box::new(
-                Diagnostic::error(
-                    "too-large",
-                    node.span,
-                    format!("the file holds more than {MAX_NODES} values, aliases expanded"),
-                )
-                .help("write fewer aliases, or split the policy into several sites"),
-            ));
+            let message = format!("the file holds more than {MAX_NODES} values, aliases expanded");
+            let error = Diagnostic::error("too-large", node.span, message);
+            return Err(error.help("write fewer aliases, or split the policy into several sites").into());
         }
         if anchor != 0 {
             self.anchors.insert(anchor, node.clone());
@@ -268,21 +261,22 @@ impl<'t> Builder<'t> {
                 .label(info.to_owned())
                 .help("put quotes around it: \"*\", \"*.pdf\"");
         }
-        let diagnostic = Diagnostic::error("yaml-syntax", span, format!("this is not YAML: {info}"));
-        if line.contains('\t') && line.trim_start_matches(' ').starts_with('\t') {
-            diagnostic.help("YAML is indented with spaces; replace the tab")
-        } else if ["%", "@", "`"].iter().any(|sign| value.starts_with(sign)) {
-            diagnostic.help("a value cannot begin with `%`, `@` or a backtick; put quotes around it")
+        let error = Diagnostic::error("yaml-syntax", span, format!("this is not YAML: {info}"));
+        let help = if line.trim_start_matches(' ').starts_with('\t') {
+            "YAML is indented with spaces; replace the tab"
+        } else if value.starts_with(['%', '@', '`']) {
+            "a value cannot begin with `%`, `@` or a backtick; put quotes around it"
         } else if info.contains("mapping values") {
-            diagnostic.help("a value that holds `: ` needs quotes around it; or the indentation is off")
+            "a value that holds `: ` needs quotes around it; or the indentation is off"
         } else {
-            diagnostic
-        }
+            return error;
+        };
+        error.help(help)
     }
 }
 
 fn too_deep(span: Span) -> Failure {
-    Box::new(Diagnostic::error("too-deep", span, format!("this is nested more than {MAX_DEPTH} levels deep")))
+    Diagnostic::error("too-deep", span, format!("this is nested more than {MAX_DEPTH} levels deep")).into()
 }
 
 /// The place of a list or map: a block collection's own events mark only where it begins, so its last entry ends it.
@@ -292,7 +286,7 @@ fn whole(start: Span, value: &Value, end: Span) -> Span {
         Value::Mapping(entries) => entries.last().map(|(key, value)| value.span.end.max(key.span.end)),
         Value::Scalar { .. } => None,
     };
-    let flow_end = if end.end > end.start { Some(end.end) } else { None };
+    let flow_end = (end.end > end.start).then_some(end.end);
     Span { end: flow_end.or(last).unwrap_or(start.end).max(start.start), ..start }
 }
 
@@ -306,17 +300,13 @@ fn merged(value: Value, span: Span) -> Result<Value, Failure> {
     let (merges, mut own): (Mapping, Mapping) = entries.into_iter().partition(|(key, _)| is_merge(key));
     for (key, value) in merges {
         let sources = match value.value {
-            Value::Mapping(_) => vec![value],
             Value::Sequence(items) => items,
-            Value::Scalar { .. } => vec![value],
+            _ => vec![value],
         };
         for source in sources {
             let Value::Mapping(entries) = source.value else {
-                return Err(Box::new(Diagnostic::error(
-                    "bad-merge",
-                    Span { end: span.end, ..key.span },
-                    "`<<` takes a map, or a list of maps",
-                )));
+                let span = Span { end: span.end, ..key.span };
+                return Err(Diagnostic::error("bad-merge", span, "`<<` takes a map, or a list of maps").into());
             };
             for (key, value) in entries {
                 if !own.iter().any(|(present, _)| present.value == key.value) {

@@ -1,6 +1,6 @@
 //! The question of the http challenge (RFC 8555 section 8.3), asked of one address.
 
-use super::Reached;
+use super::ReachResult;
 use crate::acme::failure::cut;
 use httparse::{EMPTY_HEADER, Response, Status};
 use std::io;
@@ -13,14 +13,14 @@ const LARGEST: u64 = 16 * 1024;
 const MOST_FIELDS: usize = 100;
 
 /// Asks for the file of a token.
-pub(super) async fn ask(address: SocketAddr, host: &str, token: &str, content: &str) -> Reached {
+pub async fn ask(address: SocketAddr, host: &str, token: &str, content: &str) -> ReachResult {
     let stream = match TcpStream::connect(address).await {
         Ok(stream) => stream,
-        Err(error) => return Reached::Nobody(format!("{address} cannot be reached: {error}")),
+        Err(error) => return ReachResult::Nobody(format!("{address} cannot be reached: {error}")),
     };
     match exchange(stream, host, token).await {
         Ok(answer) => judge(address, &answer, content),
-        Err(error) => Reached::Nobody(format!("{address} does not answer: {error}")),
+        Err(error) => ReachResult::Nobody(format!("{address} does not answer: {error}")),
     }
 }
 
@@ -37,38 +37,38 @@ async fn exchange(mut stream: TcpStream, host: &str, token: &str) -> io::Result<
     if answer.is_empty() { read.and_then(|_| Err(io::ErrorKind::UnexpectedEof.into())) } else { Ok(answer) }
 }
 
-fn judge(address: SocketAddr, answer: &[u8], content: &str) -> Reached {
+fn judge(address: SocketAddr, answer: &[u8], content: &str) -> ReachResult {
     let mut fields = [EMPTY_HEADER; MOST_FIELDS];
     let mut response = Response::new(&mut fields);
     let Ok(Status::Complete(head)) = response.parse(answer) else {
-        return Reached::Other(format!("at {address} something answers that is not HTTP"));
+        return ReachResult::Other(format!("at {address} something answers that is not HTTP"));
     };
     let status = response.code.unwrap_or_default();
     if status == 200 && answer[head..] == *content.as_bytes() {
-        return Reached::Own;
+        return ReachResult::Own;
     }
     let field = |name: &str| response.headers.iter().find(|field| field.name.eq_ignore_ascii_case(name));
     let server = field("server").map(|field| format!(", Server: {}", cut(&String::from_utf8_lossy(field.value))));
     let location = field("location").map(|field| format!(", Location: {}", cut(&String::from_utf8_lossy(field.value))));
     let (server, location) = (server.unwrap_or_default(), location.unwrap_or_default());
-    Reached::Other(format!("{address} answers {status}{server}{location}"))
+    ReachResult::Other(format!("{address} answers {status}{server}{location}"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Reached;
+    use super::super::ReachResult;
     use super::judge;
 
     #[test]
     fn another_answer_is_said_with_its_status_and_server() {
         let said = |answer: &str| judge(([192, 0, 2, 7], 80).into(), answer.as_bytes(), "token");
-        assert_eq!(said("HTTP/1.1 200 OK\r\n\r\ntoken"), Reached::Own);
-        assert_eq!(said("HTTP/1.1 404 Not Found\r\n\r\ntoken"), Reached::Other("192.0.2.7:80 answers 404".into()));
-        let Reached::Other(who) = said("HTTP/1.1 301 M\r\nServer: nginx\r\nLocation: https://a/\r\n\r\n") else {
+        assert_eq!(said("HTTP/1.1 200 OK\r\n\r\ntoken"), ReachResult::Own);
+        assert_eq!(said("HTTP/1.1 404 Not Found\r\n\r\ntoken"), ReachResult::Other("192.0.2.7:80 answers 404".into()));
+        let ReachResult::Other(who) = said("HTTP/1.1 301 M\r\nServer: nginx\r\nLocation: https://a/\r\n\r\n") else {
             panic!()
         };
         assert_eq!(who, "192.0.2.7:80 answers 301, Server: nginx, Location: https://a/");
-        assert!(matches!(said("SSH-2.0-x\r\n"), Reached::Other(_)));
-        assert!(matches!(said("HTTP/1.1 200 OK\r\n\r\ntoken and more"), Reached::Other(_)));
+        assert!(matches!(said("SSH-2.0-x\r\n"), ReachResult::Other(_)));
+        assert!(matches!(said("HTTP/1.1 200 OK\r\n\r\ntoken and more"), ReachResult::Other(_)));
     }
 }

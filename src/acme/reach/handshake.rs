@@ -1,7 +1,7 @@
 //! The question of the tls-alpn challenge (RFC 8737 section 3), asked of one address. The certificate is not verified: it is
 //! compared with the one that this crawlgate shows.
 
-use super::Reached;
+use super::ReachResult;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -13,22 +13,22 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 /// Shakes hands as an authority does.
-pub(super) async fn ask(address: SocketAddr, host: &str, expected: &CertifiedKey) -> Reached {
+pub async fn ask(address: SocketAddr, host: &str, expected: &CertifiedKey) -> ReachResult {
     let Ok(name) = ServerName::try_from(host.to_owned()) else {
-        return Reached::Nobody(format!("{host} is no name for TLS"));
+        return ReachResult::Nobody(format!("{host} is no name for TLS"));
     };
     let config = match config() {
         Ok(config) => config,
-        Err(error) => return Reached::Nobody(error.to_string()),
+        Err(error) => return ReachResult::Nobody(error.to_string()),
     };
     let stream = match TcpStream::connect(address).await {
         Ok(stream) => stream,
-        Err(error) => return Reached::Nobody(format!("{address} cannot be reached: {error}")),
+        Err(error) => return ReachResult::Nobody(format!("{address} cannot be reached: {error}")),
     };
     match TlsConnector::from(config).connect(name, stream).await {
-        Ok(stream) if stream.get_ref().1.peer_certificates() == Some(&expected.cert) => Reached::Own,
-        Ok(_) => Reached::Other(format!("{address} shows another certificate")),
-        Err(error) => Reached::Other(format!("{address} does not shake hands as asked: {error}")),
+        Ok(stream) if stream.get_ref().1.peer_certificates() == Some(&expected.cert) => ReachResult::Own,
+        Ok(_) => ReachResult::Other(format!("{address} shows another certificate")),
+        Err(error) => ReachResult::Other(format!("{address} does not shake hands as asked: {error}")),
     }
 }
 

@@ -39,7 +39,7 @@ pub fn bars(shown: &[Bar]) -> String {
         return String::new();
     }
     let step = WIDTH / shown.len() as f64;
-    let sum = |of: fn(&Bar) -> u64| thousands(shown.iter().map(of).sum());
+    let sum = |of: fn(&Bar) -> u64| thousands(shown.iter().map(of).sum::<u64>());
     let mut out = format!(
         "<svg viewBox=\"0 0 {WIDTH} {}\" role=\"img\" aria-label=\"Requests of crawlers from {} to {}: {}, of which {} \
          broke the rules, {} of them under a name that nothing proves, and {} were impostors'. The largest bar is {}.\">",
@@ -86,9 +86,14 @@ pub fn bars(shown: &[Bar]) -> String {
     out
 }
 
-/// Each period of a crawler as a small bar: the part that broke the rules stands, with a class of the style, on a line of
-/// what was judged.
-pub fn trend(shares: &[(u64, u64)], class: &str) -> String {
+/// Each period of a crawler as a small bar: the part that broke the rules stands, in the colour of the identity, on a line
+/// of what was judged.
+pub fn trend(shares: &[(u64, u64)], identity: &str) -> String {
+    let class = match identity {
+        "verified" => "bad",
+        "impostor" => "impostor",
+        _ => "claimed",
+    };
     let with_requests = shares.iter().filter(|(judged, _)| *judged > 0).count();
     let broken = shares.iter().filter(|(_, broke)| *broke > 0).count();
     let step = 120.0 / shares.len().max(1) as f64;

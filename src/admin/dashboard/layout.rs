@@ -1,7 +1,5 @@
 //! What every page has around its content. [`Layout`] is that for the templates.
 
-use super::format::encoded;
-
 /// The pages that every page leads to.
 const PAGES: [(&str, &str); 5] = [
     ("/", "Overview"),
@@ -48,19 +46,23 @@ impl Layout {
 
 /// The page of a site.
 pub fn site_link(name: &str) -> String {
-    format!("/site?name={}", encoded(name))
+    format!("/site?{}", query(&[("name", name)]))
 }
 
 /// The page of a crawler.
 pub fn crawler_link(id: &str) -> String {
-    format!("/crawler?id={}", encoded(id))
+    format!("/crawler?{}", query(&[("id", id)]))
 }
 
 /// Samples of requests: those with these values of the query. Empty values select all.
 pub fn samples_link(given: &[(&str, &str)]) -> String {
-    let given = given.iter().filter(|(_, value)| !value.is_empty());
-    let query: Vec<String> = given.map(|(name, value)| format!("{name}={}", encoded(value))).collect();
-    format!("/violations?{}", query.join("&"))
+    format!("/violations?{}", query(given))
+}
+
+fn query(given: &[(&str, &str)]) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.extend_pairs(given.iter().filter(|(_, value)| !value.is_empty()));
+    query.finish()
 }
 
 /// The line of a policy that `file:line:column` names, on the page of its site.

@@ -1,6 +1,6 @@
-//! The dashboard: pages for people on the admin listener, read-only and without script. [`Dashboard`] answers requests for
-//! them from what the operations know and from the history; [`Overview`] is the first page's content, which `report`
-//! prints as well. Texts from outside are escaped by the templates. Must not change anything.
+//! The dashboard: pages for people on the admin listener, read-only and without script. [`Dashboard`] makes them from what
+//! the operations know and from the history; [`Overview`] is the first page's content, which `report` prints as well. The
+//! templates escape texts from outside.
 
 mod charts;
 mod counted;
@@ -36,14 +36,6 @@ pub struct Dashboard {
     history: HistoryReader,
 }
 
-/// An answer: a page, or the style of the pages.
-pub struct Page {
-    /// The media type.
-    pub content_type: &'static str,
-    /// The content.
-    pub body: String,
-}
-
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
@@ -67,8 +59,8 @@ impl Dashboard {
         Dashboard { operations, history }
     }
 
-    /// The page at a path; `None` where there is none.
-    pub fn answer(&self, path: &str, query: &str) -> Option<Result<Page, PageError>> {
+    /// The page at a path, or the style of the pages: its media type and its content. `None` where there is none.
+    pub fn answer(&self, path: &str, query: &str) -> Option<Result<(&'static str, String), PageError>> {
         let page = match path {
             "/" => self.overview(query),
             "/site" => self.site(query),
@@ -77,10 +69,10 @@ impl Dashboard {
             "/tester" => self.tester(query),
             "/pauses" => self.pauses(query),
             "/health" => self.health(query),
-            "/style.css" => return Some(Ok(Page { content_type: "text/css; charset=utf-8", body: STYLE.into() })),
+            "/style.css" => return Some(Ok(("text/css; charset=utf-8", STYLE.into()))),
             _ => return None,
         };
-        Some(page.map(|body| Page { content_type: "text/html; charset=utf-8", body }))
+        Some(page.map(|body| ("text/html; charset=utf-8", body)))
     }
 
     fn now(&self) -> Timestamp {

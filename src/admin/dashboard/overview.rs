@@ -1,27 +1,28 @@
 //! The first page: who obeys, who does not, since when, and what it would mean to enforce. [`Overview`] is its content,
 //! read from the history alone; [`report_page`] shows it in one file that needs no server.
 
-use super::charts::{Bar, bars};
-use super::format::{minute, percent, thousands};
-use super::layout::{Layout, site_link};
+use super::charts::Bar;
+use super::layout::Layout;
 use super::period::{Choice, Period};
 use super::rows::{CrawlerRow, Row, UNLISTED};
-use super::summary::{TimeBefore, Told, sentences};
+use super::summary::{TimeBefore, sentences};
 use super::{Dashboard, PageError, STYLE};
 use crate::admin::query::Query;
 use crate::admin::status::Problem;
-use crate::crawlers::Registry;
 use crate::state::history::{ByIdentity, Counts, HistoryError, HistoryReader};
 use crate::telemetry::UNCLAIMED;
 use crate::time::Timestamp;
 use askama::Template;
 use serde::Serialize;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 /// Crawlers that the page shows unless it is asked for all.
 const SHOWN: usize = 40;
 /// Names of unlisted bots that are shown.
 const NAMES: usize = 20;
+/// What can be proven of a name, in the order of tables.
+const IDENTITIES: [&str; 3] = ["verified", "unverified", "impostor"];
 
 /// What happened on all sites.
 #[derive(Clone, Debug, Serialize)]
@@ -68,14 +69,24 @@ pub struct SiteRow {
     pub unlisted_would_refuse: u64,
 }
 
+impl SiteRow {
+    /// Requests that would be refused, of a hundred that were judged.
+    fn share(&self) -> f64 {
+        match self.counts.judged() {
+            0 => 0.0,
+            judged => 100.0 * self.counts.get("would_refuse") as f64 / judged as f64,
+        }
+    }
+}
+
 impl Overview {
     /// Reads it.
     ///
     /// # Errors
     /// The history cannot be read.
-    pub fn read(history: &HistoryReader, period: Period, registry: &Registry) -> Result<Overview, HistoryError> {
+    pub fn read(history: &HistoryReader, period: Period) -> Result<Overview, HistoryError> {
         let Period { from, to, step } = period;
-        let mut seen: HashMap<String, Trends> = HashMap::new();
+        let mut seen: HashMap<String, [Trend; 3]> = HashMap::new();
         let (mut series, mut by_identity, mut people) = (Vec::new(), ByIdentity::default(), 0);
         history.each("", (from, Timestamp(i64::MAX)), step, |start, (crawler, identity), counts| match crawler {
             "" => {
@@ -85,17 +96,13 @@ impl Overview {
                 series.push((start, of_period));
             }
             "none" => people += counts.requests(),
-            crawler => match seen.get_mut(crawler) {
-                Some(trends) => trends.add(&period, start, (identity, counts)),
-                None => {
-                    let mut trends = Trends::default();
-                    trends.add(&period, start, (identity, counts));
-                    seen.insert(crawler.to_owned(), trends);
-                }
-            },
+            crawler => {
+                let place = IDENTITIES.iter().position(|known| *known == identity).unwrap_or(1);
+                seen.entry(crawler.to_owned()).or_default()[place].add(&period, start, counts);
+            }
         })?;
         let suspected: HashMap<String, u64> = history.with_outcome("suspected", from)?.into_iter().collect();
-        let mut crawlers = crawler_rows(seen, &period, registry);
+        let mut crawlers = crawler_rows(seen, &period);
         for row in crawlers.iter_mut().filter(|row| row.identity == "unverified") {
             row.suspected = suspected.get(&row.id).map_or(0, |suspected| row.counts.requests().min(*suspected));
         }
@@ -112,7 +119,7 @@ impl Overview {
             of_unlisted.values().map(|unlisted| by_identity.take_out("would_refuse", unlisted)).sum();
         let (unclaimed, mut sites): (Vec<_>, Vec<_>) =
             history.sites("", from, step)?.into_iter().map(site_row).partition(|row| row.site == UNCLAIMED);
-        sites.sort_by_key(|row| std::cmp::Reverse(row.counts.broke()));
+        sites.sort_by_key(|row| Reverse(row.counts.broke()));
         let mut overview = Overview {
             from,
             to,
@@ -127,59 +134,30 @@ impl Overview {
             sites,
             unlisted: history.unlisted(from, NAMES)?,
         };
-        let told = Told { by_identity: &overview.by_identity, crawlers: &overview.crawlers };
-        overview.summary = sentences(&told, TimeBefore::read(history, &period)?.as_ref());
+        let before = TimeBefore::read(history, &period)?;
+        overview.summary = sentences(&overview.by_identity, &overview.crawlers, before.as_ref());
         Ok(overview)
     }
 }
 
-/// What people call a crawler.
-pub(super) fn name(id: &str, registry: &Registry) -> String {
-    match (id, registry.crawlers().iter().find(|crawler| crawler.id == id)) {
-        (_, Some(crawler)) => crawler.name.clone(),
-        ("other", None) => "unlisted bots".to_owned(),
-        ("tool", None) => "unlisted programs".to_owned(),
-        ("overflow", None) => "crawlers beyond the bound".to_owned(),
-        (id, None) => id.to_owned(),
-    }
-}
-
 /// Rows of crawlers in the order of the worst that was done in their names, proven offenders first; the identities of one crawler stand together.
-fn crawler_rows(seen: HashMap<String, Trends>, period: &Period, registry: &Registry) -> Vec<CrawlerRow> {
-    let mut crawlers: Vec<Vec<CrawlerRow>> = seen
-        .into_iter()
-        .map(|(id, Trends([verified, unverified, impostor]))| {
-            let trends = [("verified", verified), ("unverified", unverified), ("impostor", impostor)];
-            let some = trends.into_iter().filter_map(|(identity, trend)| Some((identity, trend?)));
-            some.map(|(identity, trend)| trend.row((&id, identity), period, registry)).collect()
-        })
-        .collect();
-    let weight = |rows: &Vec<CrawlerRow>| {
+fn crawler_rows(seen: HashMap<String, [Trend; 3]>, period: &Period) -> Vec<CrawlerRow> {
+    let rows = |(id, trends): (String, [Trend; 3])| -> Vec<CrawlerRow> {
+        let some = IDENTITIES.into_iter().zip(trends).filter(|(_, trend)| trend.counts.requests() > 0);
+        some.map(|(identity, trend)| trend.row(&id, identity, period)).collect()
+    };
+    let mut crawlers: Vec<Vec<CrawlerRow>> = seen.into_iter().map(rows).collect();
+    crawlers.sort_by_cached_key(|rows| {
         let sum = |of: fn(&Counts) -> u64| rows.iter().map(|row| of(&row.counts)).sum::<u64>();
         let proven: u64 = rows.iter().filter(|row| row.identity == "verified").map(|row| row.counts.broke()).sum();
-        (proven, sum(Counts::broke), sum(|counts| counts.get("would_refuse")), sum(Counts::requests))
-    };
-    let id = |rows: &Vec<CrawlerRow>| rows.first().map(|row| row.id.clone());
-    crawlers.sort_by(|one, other| weight(other).cmp(&weight(one)).then_with(|| id(one).cmp(&id(other))));
+        let weight = (proven, sum(Counts::broke), sum(|counts| counts.get("would_refuse")), sum(Counts::requests));
+        (Reverse(weight), rows.first().map(|row| row.id.clone()))
+    });
     crawlers.into_iter().flatten().collect()
 }
 
-/// What was done in a crawler's name over time: verified, unverified and by impostors.
+/// What clients of one identity did in a crawler's name over time.
 #[derive(Default)]
-struct Trends([Option<Trend>; 3]);
-
-impl Trends {
-    fn add(&mut self, period: &Period, start: Timestamp, (identity, counts): (&str, &Counts)) {
-        let place = match identity {
-            "verified" => 0,
-            "impostor" => 2,
-            _ => 1,
-        };
-        self.0[place].get_or_insert_with(|| Trend::new(period)).add(period, start, counts);
-    }
-}
-
-/// A crawler over time.
 struct Trend {
     counts: Counts,
     shares: Vec<(u64, u64)>,
@@ -188,12 +166,9 @@ struct Trend {
 }
 
 impl Trend {
-    fn new(period: &Period) -> Trend {
-        Trend { counts: Counts::default(), shares: vec![(0, 0); period.len()], first: None, last: None }
-    }
-
     fn add(&mut self, period: &Period, start: Timestamp, counts: &Counts) {
         self.counts.add_all(counts);
+        self.shares.resize(period.len(), (0, 0));
         let broke = counts.broke() + counts.get("impostor");
         if let Some(share) = period.place(start).and_then(|place| self.shares.get_mut(place)) {
             *share = (share.0 + counts.kept() + broke, share.1 + broke);
@@ -204,120 +179,41 @@ impl Trend {
         }
     }
 
-    fn row(mut self, (id, identity): (&str, &'static str), period: &Period, registry: &Registry) -> CrawlerRow {
-        let unlisted_would_refuse = if id == UNLISTED { self.counts.get("would_refuse") } else { 0 };
-        self.counts.take_out("would_refuse", unlisted_would_refuse);
-        let known = registry.crawlers().iter().find(|crawler| crawler.id == id);
+    fn row(self, id: &str, identity: &'static str, period: &Period) -> CrawlerRow {
         CrawlerRow {
-            name: name(id, registry),
-            identity,
-            suspected: 0,
-            unlisted_would_refuse,
-            purpose: known.map_or("", |crawler| crawler.purpose.name()),
-            compliance: self.counts.compliance(),
             broke: self.first.zip(self.last).map(|(first, last)| (period.name(first), period.name(last))),
             trend: self.shares,
-            counts: self.counts,
-            id: id.to_owned(),
+            ..CrawlerRow::new(id, identity, self.counts)
         }
     }
 }
 
 /// An overview as the templates show it.
-pub struct View {
-    pub period: String,
-    pub summary: String,
-    pub numbers: Vec<(String, &'static str)>,
-    pub chart: String,
-    pub bars: Vec<Bar>,
-    pub crawlers: Vec<Row>,
-    pub left_out: usize,
-    pub sites: Vec<Enforcing>,
-    /// Requests for hosts without a policy, if there are any.
-    pub unclaimed: String,
-    pub unlisted: Vec<(String, String)>,
+struct View<'a> {
+    overview: &'a Overview,
+    /// The mode of each site, where it is known.
+    modes: &'a BTreeMap<String, String>,
+    crawlers: Vec<Row>,
     /// Whether there are other pages to lead to.
-    pub has_links: bool,
+    has_links: bool,
 }
 
-/// What enforcing would do on a site.
-pub struct Enforcing {
-    pub href: String,
-    pub site: String,
-    pub mode: String,
-    pub requests: String,
-    pub broke: u64,
-    pub hits: String,
-    pub unverified: String,
-    pub impostor: String,
-    pub refused: String,
-    pub would: String,
-    pub unlisted: String,
-    pub share: String,
-}
-
-impl View {
-    /// With the mode of each site, where it is known.
-    fn new(overview: &Overview, modes: &BTreeMap<String, String>, shown: usize, has_links: bool) -> View {
-        let (totals, by_identity) = (&overview.totals, &overview.by_identity);
-        let compliance = totals.compliance().map_or_else(|| "-".to_owned(), percent);
-        let number = |number: u64, text| (thousands(number), text);
-        View {
-            period: format!("{} to {} UTC", minute(overview.from), minute(overview.to)),
-            summary: overview.summary.join(" "),
-            numbers: vec![
-                number(by_identity.own().requests(), "requests of crawlers"),
-                (compliance, "kept to the rules"),
-                number(by_identity.verified.broke(), "of verified crawlers broke the rules"),
-                number(by_identity.unverified.broke(), "under names that nothing proves broke them"),
-                number(by_identity.impostor.requests(), "came from impostors"),
-                number(totals.get("refused"), "were refused"),
-                number(totals.get("would_refuse"), "would be refused if enforced"),
-                number(overview.people, "requests of people"),
-            ],
-            chart: bars(&overview.periods),
-            bars: overview.periods.iter().filter(|bar| bar.all() > 0).cloned().collect(),
-            crawlers: overview.crawlers.iter().take(shown).map(CrawlerRow::shown).collect(),
-            left_out: overview.crawlers.len().saturating_sub(shown),
-            sites: overview.sites.iter().map(|row| Enforcing::new(row, modes)).collect(),
-            unclaimed: if overview.unclaimed == 0 { String::new() } else { thousands(overview.unclaimed) },
-            unlisted: overview.unlisted.iter().map(|(name, count)| (name.clone(), thousands(*count))).collect(),
-            has_links,
-        }
-    }
-}
-
-impl Enforcing {
-    fn new(row: &SiteRow, modes: &BTreeMap<String, String>) -> Enforcing {
-        let would_refuse = row.counts.get("would_refuse");
-        let judged = row.counts.judged();
-        let share = if judged == 0 { 0.0 } else { 100.0 * would_refuse as f64 / judged as f64 };
-        Enforcing {
-            href: site_link(&row.site),
-            site: row.site.clone(),
-            mode: modes.get(&row.site).cloned().unwrap_or_else(|| "removed".to_owned()),
-            requests: thousands(row.by_identity.own().requests()),
-            broke: row.by_identity.verified.broke(),
-            hits: thousands(row.by_identity.verified.broke()),
-            unverified: thousands(row.by_identity.unverified.broke()),
-            impostor: thousands(row.by_identity.impostor.requests()),
-            refused: thousands(row.counts.get("refused")),
-            would: thousands(would_refuse),
-            unlisted: thousands(row.unlisted_would_refuse),
-            share: percent(share),
-        }
+impl View<'_> {
+    fn new<'a>(overview: &'a Overview, modes: &'a BTreeMap<String, String>, shown: usize, has_links: bool) -> View<'a> {
+        let crawlers = overview.crawlers.iter().take(shown).map(|row| Row::new("", row.clone())).collect();
+        View { overview, modes, crawlers, has_links }
     }
 }
 
 #[derive(Template)]
 #[template(path = "overview.html")]
-struct OverviewPage {
+struct OverviewPage<'a> {
     layout: Layout,
-    view: View,
+    view: View<'a>,
     choices: Vec<Choice>,
     problems: Vec<Problem>,
     /// Sites that the history has nothing of yet.
-    quiet: Vec<(String, String)>,
+    quiet: Vec<&'a String>,
     all: String,
 }
 
@@ -325,7 +221,7 @@ struct OverviewPage {
 #[template(path = "report.html")]
 struct ReportPage<'a> {
     style: &'a str,
-    view: View,
+    view: View<'a>,
 }
 
 /// The overview as one page that needs nothing else.
@@ -333,8 +229,7 @@ struct ReportPage<'a> {
 /// # Errors
 /// None that depends on what is shown.
 pub fn report_page(overview: &Overview) -> Result<String, askama::Error> {
-    let modes = overview.sites.iter().map(|row| (row.site.clone(), String::new())).collect();
-    ReportPage { style: STYLE, view: View::new(overview, &modes, usize::MAX, false) }.render()
+    ReportPage { style: STYLE, view: View::new(overview, &BTreeMap::new(), usize::MAX, false) }.render()
 }
 
 impl Dashboard {
@@ -342,21 +237,19 @@ impl Dashboard {
         let query = Query::read(query, &["days", "all"])?;
         let period = Period::of(&query, self.now())?;
         let (history, counted) = self.counts(&period)?;
-        let overview = Overview::read(&history, period, Registry::builtin())?;
+        let overview = Overview::read(&history, period)?;
         let status = self.operations.status();
-        let modes: BTreeMap<String, String> =
-            status.policies.sites.iter().map(|site| (site.site.clone(), site.mode.clone())).collect();
+        let sites = status.policies.sites.into_iter();
+        let modes: BTreeMap<String, String> = sites.map(|site| (site.site, site.mode)).collect();
         let is_quiet = |site: &&String| !overview.sites.iter().any(|row| row.site == **site);
-        let quiet = modes.keys().filter(is_quiet).map(|site| (site_link(site), site.clone())).collect();
         let shown = if query.get("all").is_some() { usize::MAX } else { SHOWN };
-        let days = query.get("days").unwrap_or("30");
         let page = OverviewPage {
             layout: Layout::new("Overview", "/", status.problems.len()).counted(counted),
             view: View::new(&overview, &modes, shown, true),
             choices: period.choices("/"),
             problems: status.problems,
-            quiet,
-            all: format!("/?days={days}&all=yes"),
+            quiet: modes.keys().filter(is_quiet).collect(),
+            all: format!("/?days={}&all=yes", query.get("days").unwrap_or("30")),
         };
         Ok(page.render()?)
     }

@@ -2,7 +2,7 @@
 //! changes nothing.
 
 use super::format::minute;
-use super::layout::{Layout, site_link};
+use super::layout::Layout;
 use super::{Dashboard, PageError};
 use crate::admin::query::Query;
 use crate::policy::SiteEntry;
@@ -25,9 +25,7 @@ struct PausesPage {
 }
 
 struct PausedSite {
-    href: String,
-    site: String,
-    state: String,
+    status: SiteStatus,
     recurring: Vec<String>,
     planned: Vec<String>,
     over: Vec<String>,
@@ -44,24 +42,15 @@ impl Dashboard {
             let policies = entry.into_iter().flat_map(|entry| &entry.site.policy.pauses);
             let recurring = policies.filter(|pause| pause.time.recurs());
             PausedSite {
-                href: site_link(&status.site),
-                state: match status.paused_until {
-                    None => "not paused".to_owned(),
-                    Some(until) => {
-                        let audience = status.paused_for.as_deref().unwrap_or("crawlers");
-                        format!("paused for {audience} until {} UTC", minute(until))
-                    }
-                },
                 recurring: recurring.map(|pause| format!("{}, {}", pause.audience.name(), pause.time)).collect(),
                 planned: entry.map(|entry| planned(entry, now)).unwrap_or_default(),
                 over: entry.map(|entry| over(entry, now)).unwrap_or_default(),
                 commands: self.pause_commands(&status.site, status.paused_until.is_some()),
-                site: status.site,
+                status,
             }
         };
-        let sites =
-            self.operations.status().policies.sites.into_iter().filter(|site| site.in_force).map(site).collect();
-        Ok(PausesPage { layout: self.layout("Pauses", "/pauses"), sites }.render()?)
+        let sites = self.operations.status().policies.sites.into_iter().filter(|site| site.in_force);
+        Ok(PausesPage { layout: self.layout("Pauses", "/pauses"), sites: sites.map(site).collect() }.render()?)
     }
 
     /// What to type to change the pause of a site.

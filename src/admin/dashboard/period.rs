@@ -2,7 +2,7 @@
 
 use super::charts::Bar;
 use super::format::minute;
-use crate::admin::query::{Mistake, Query, QueryError};
+use crate::admin::query::{Query, QueryError};
 use crate::state::history::{ByIdentity, DAY, Step};
 use crate::time::Timestamp;
 use std::time::Duration;
@@ -47,14 +47,8 @@ impl Period {
 
     /// That which `days` of a query asks for.
     pub(super) fn of(query: &Query<'_>, now: Timestamp) -> Result<Period, QueryError> {
-        let Some(given) = query.get("days") else { return Ok(Period::days(30, now)) };
-        match given.parse().ok().filter(|days| DAYS.contains(days)) {
-            Some(days) => Ok(Period::days(days, now)),
-            None => {
-                let (value, expected) = (given.to_owned(), DAYS.map(|days| days.to_string()).join(", "));
-                Err(Mistake::UnknownValue { name: "days", value, expected }.into())
-            }
-        }
+        let given = query.one_of("days", &DAYS.map(|days| days.to_string()))?;
+        Ok(Period::days(given.and_then(|days| days.parse().ok()).unwrap_or(30), now))
     }
 
     /// How many hours, days or weeks it has.

@@ -1,14 +1,31 @@
-//! [`Row`]: what was done under a name by clients of one identity, as the tables of all pages show it. Keeps verified,
-//! unverified and impostor apart, so that no crawler is charged with what others did in its name.
+//! What was done under a name by clients of one identity: [`CrawlerRow`], and the [`Row`] of a table that shows it. Verified,
+//! unverified and impostor stay apart, so that no crawler is charged with what others did in its name.
 
-use super::charts::trend;
-use super::format::{percent, thousands};
-use super::layout::{crawler_link, samples_link};
+use super::format::thousands;
+use super::layout::crawler_link;
+use crate::crawlers::{Crawler, Registry};
 use crate::state::history::{ByIdentity, Counts};
 use serde::Serialize;
 
 /// The label of unlisted bots, which `mode: enforce` alone does not refuse.
 pub const UNLISTED: &str = "other";
+
+/// The crawler of the registry that has an id.
+pub fn known(id: &str) -> Option<&'static Crawler> {
+    Registry::builtin().crawlers().iter().find(|crawler| crawler.id == id)
+}
+
+/// What people call a crawler.
+pub fn name(id: &str) -> String {
+    let name = match (id, known(id)) {
+        (_, Some(crawler)) => &crawler.name,
+        ("other", None) => "unlisted bots",
+        ("tool", None) => "unlisted programs",
+        ("overflow", None) => "crawlers beyond the bound",
+        (id, None) => id,
+    };
+    name.to_owned()
+}
 
 /// Names that claim nothing which could be proven: unlisted bots, unlisted programs, and what is beyond the bound.
 pub fn claims_nothing(id: &str) -> bool {
@@ -22,68 +39,6 @@ pub fn in_words(id: &str, name: &str, identity: &str) -> String {
         "verified" => "verified".to_owned(),
         "impostor" => format!("impostor: proven not to be {name}"),
         _ => format!("claims to be {name}; nothing is proven"),
-    }
-}
-
-/// What an unlisted bot would be refused for beyond `mode: enforce`; nothing of no request.
-fn unlisted_in_words(would_refuse: u64) -> String {
-    match would_refuse {
-        0 => String::new(),
-        number => format!("{} would be refused with purposes: {{ other: enforce }}", thousands(number)),
-    }
-}
-
-/// A row of a table.
-#[derive(Default)]
-pub struct Row {
-    pub href: String,
-    pub name: String,
-    /// What is proven of the name.
-    pub says: String,
-    /// The samples of its requests.
-    pub samples: String,
-    pub requests: String,
-    pub robots_txt: String,
-    pub broke: u64,
-    pub hits: String,
-    pub unproven: String,
-    pub would_refuse: String,
-    pub refused: String,
-    pub compliance: String,
-    /// When it first broke a rule, and last where that is another period.
-    pub first: String,
-    pub last: String,
-    pub trend: String,
-    pub purpose: &'static str,
-}
-
-impl Row {
-    /// Of a crawler with this id and name, on a site or on all (an empty one). The row is not yet named.
-    pub fn new(site: &str, (id, name): (&str, &str), identity: &'static str, counts: &Counts) -> Row {
-        let count = |column| thousands(counts.get(column));
-        // An impostor is refused whatever it asks for: what it would have done to the rules says nothing.
-        let is_impostor = identity == "impostor";
-        let would_refuse = counts.get("would_refuse");
-        let (would_refuse, unlisted) = if id == UNLISTED { (0, would_refuse) } else { (would_refuse, 0) };
-        Row {
-            says: in_words(id, name, identity) + &unlisted_in_words(unlisted),
-            samples: samples_link(&[("site", site), ("crawler", id), ("identity", identity)]),
-            requests: thousands(counts.requests()),
-            robots_txt: count("robots_txt"),
-            broke: counts.broke(),
-            hits: if is_impostor { "-".to_owned() } else { thousands(counts.broke()) },
-            unproven: count("unproven"),
-            would_refuse: thousands(would_refuse),
-            refused: count("refused"),
-            compliance: counts.compliance().map_or_else(|| "-".to_owned(), percent),
-            ..Row::default()
-        }
-    }
-
-    /// One for each identity that there are requests of.
-    pub fn each(site: &str, (id, name): (&str, &str), counts: &ByIdentity) -> Vec<Row> {
-        let some = counts.each().into_iter().filter(|(_, counts)| counts.requests() > 0);
-        some.map(|(identity, counts)| Row::new(site, (id, name), identity, counts)).collect()
     }
 }
 
@@ -115,27 +70,49 @@ pub struct CrawlerRow {
 }
 
 impl CrawlerRow {
-    /// As a row of the table of crawlers.
-    pub fn shown(&self) -> Row {
-        let class = match self.identity {
-            "verified" => "bad",
-            "impostor" => "impostor",
-            _ => "claimed",
-        };
-        Row {
-            href: crawler_link(&self.id),
-            name: self.name.clone(),
-            purpose: self.purpose,
-            first: self.broke.as_ref().map(|(first, _)| first.clone()).unwrap_or_default(),
-            last: self
-                .broke
-                .as_ref()
-                .filter(|(first, last)| first != last)
-                .map(|(_, last)| last.clone())
-                .unwrap_or_default(),
-            trend: trend(&self.trend, class),
-            says: in_words(&self.id, &self.name, self.identity) + &unlisted_in_words(self.unlisted_would_refuse),
-            ..Row::new("", (&self.id, &self.name), self.identity, &self.counts)
+    /// Of these counts, without times.
+    pub fn new(id: &str, identity: &'static str, mut counts: Counts) -> CrawlerRow {
+        let unlisted_would_refuse = if id == UNLISTED { counts.get("would_refuse") } else { 0 };
+        counts.take_out("would_refuse", unlisted_would_refuse);
+        CrawlerRow {
+            id: id.to_owned(),
+            identity,
+            unlisted_would_refuse,
+            name: name(id),
+            purpose: known(id).map_or("", |crawler| crawler.purpose.name()),
+            compliance: counts.compliance(),
+            counts,
+            ..CrawlerRow::default()
         }
+    }
+}
+
+/// A row of a table.
+pub struct Row {
+    /// What its name leads to.
+    pub href: String,
+    pub name: String,
+    /// What is proven of the name.
+    pub says: String,
+    /// The site that it is about; empty where it is about all.
+    pub site: String,
+    pub of: CrawlerRow,
+}
+
+impl Row {
+    /// Leads to the crawler.
+    pub fn new(site: &str, of: CrawlerRow) -> Row {
+        let mut says = in_words(&of.id, &of.name, of.identity);
+        if of.unlisted_would_refuse > 0 {
+            let number = thousands(of.unlisted_would_refuse);
+            says.push_str(&format!("{number} would be refused with purposes: {{ other: enforce }}"));
+        }
+        Row { href: crawler_link(&of.id), name: of.name.clone(), says, site: site.to_owned(), of }
+    }
+
+    /// One for each identity that there are requests of.
+    pub fn each(site: &str, id: &str, counts: &ByIdentity) -> Vec<Row> {
+        let some = counts.each().into_iter().filter(|(_, counts)| counts.requests() > 0);
+        some.map(|(identity, counts)| Row::new(site, CrawlerRow::new(id, identity, *counts))).collect()
     }
 }

@@ -1,38 +1,33 @@
 //! The page of a site: what crawlers did there, its robots.txt as served with the source of each line, its tags, its
 //! findings and tests, and its policy with numbered lines, to which every verdict leads.
 
-use super::format::minute;
-use super::layout::{Layout, crawler_link};
-use super::overview::name;
+use super::layout::{Layout, site_link};
 use super::period::{Choice, Period};
 use super::rows::Row;
 use super::{Dashboard, PageError};
 use crate::admin::query::Query;
-use crate::crawlers::Registry;
 use crate::policy::Site;
-use crate::policy::model::{Conditions, IndexingRule, PolicyTest, StatusCondition};
+use crate::policy::model::{Conditions, IndexingRule, StatusCondition};
 use crate::policy::site::RuleSource;
 use crate::sites::SiteStatus;
-use crate::state::history::{ByIdentity, Counts};
+use crate::state::history::ByIdentity;
 use crate::time::Timestamp;
 use crate::verdict::rule_line;
 use crate::yaml::{Located, Span};
 use askama::Template;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 #[derive(Template)]
 #[template(path = "site.html")]
-struct SitePage {
+struct SitePage<'a> {
     layout: Layout,
-    facts: Vec<(&'static str, String)>,
+    status: SiteStatus,
     choices: Vec<Choice>,
     crawlers: Vec<Row>,
-    findings: Vec<String>,
     robots_txt: Vec<ServedLine>,
-    tags: Vec<TagRow>,
-    tests: Vec<TestRow>,
-    policy: Vec<(usize, String)>,
-    policy_name: String,
+    /// The site, where it is in force.
+    site: Option<&'a Site>,
     pause: Vec<String>,
 }
 
@@ -40,19 +35,7 @@ struct ServedLine {
     text: String,
     source: String,
     /// The line of the policy.
-    line: Option<usize>,
-}
-
-struct TagRow {
-    conditions: String,
-    tags: Vec<String>,
-    line: usize,
-}
-
-struct TestRow {
-    agent: String,
-    path: String,
-    line: usize,
+    line: Option<u32>,
 }
 
 impl Dashboard {
@@ -80,57 +63,22 @@ impl Dashboard {
         let status = status.unwrap_or_default();
         let page = SitePage {
             layout: self.layout(name, "/site").counted(counted),
-            facts: facts(&status, site),
-            choices: period.choices(&super::layout::site_link(name)),
-            crawlers: self.on_site(name, counts),
+            choices: period.choices(&site_link(name)),
+            crawlers: on_site(name, counts),
             robots_txt: site.map(served).unwrap_or_default(),
-            tags: site.map(|site| site.policy.indexing.iter().map(tag_row).collect()).unwrap_or_default(),
-            tests: site.map(|site| site.policy.tests.iter().map(test_row).collect()).unwrap_or_default(),
-            policy: site.map(policy).unwrap_or_default(),
-            policy_name: site.map(|site| site.policy.source.name.to_string()).unwrap_or_default(),
+            site,
             pause: self.pause_commands(name, status.paused_until.is_some()),
-            findings: status.findings,
+            status,
         };
         Ok(page.render()?)
     }
-
-    fn on_site(&self, site: &str, counts: BTreeMap<String, ByIdentity>) -> Vec<Row> {
-        let mut counts: Vec<(String, ByIdentity, Counts)> =
-            counts.into_iter().map(|(id, counts)| (id, counts, counts.all())).collect();
-        counts.sort_by_key(|(.., all)| std::cmp::Reverse((all.broke(), all.requests())));
-        let rows = |(id, counts, _): (String, ByIdentity, Counts)| {
-            let name = name(&id, Registry::builtin());
-            let mut rows = Row::each(site, (&id, &name), &counts);
-            rows.iter_mut().for_each(|row| (row.href, row.name) = (crawler_link(&id), name.clone()));
-            rows
-        };
-        counts.into_iter().flat_map(rows).collect()
-    }
 }
 
-fn facts(status: &SiteStatus, site: Option<&Site>) -> Vec<(&'static str, String)> {
-    let Some(site) = site else { return vec![("State", "no policy of this site is in force".to_owned())] };
-    let hosts = if status.hosts.is_empty() { "every other host".to_owned() } else { status.hosts.join(", ") };
-    let modes: Vec<String> = status.modes.iter().map(|other| format!("{}: {}", other.name, other.mode)).collect();
-    let modes = if modes.is_empty() { String::new() } else { format!(" ({})", modes.join(", ")) };
-    let mut facts = vec![
-        ("Hosts", hosts),
-        ("Mode", format!("{}{modes}", status.mode)),
-        ("robots.txt", format!("version {} since {} UTC", status.version, minute(status.since))),
-        ("Search engines may index /", if status.indexable { "yes" } else { "no" }.to_owned()),
-        ("Policy", site.policy.source.name.to_string()),
-    ];
-    if let Some(until) = status.paused_until {
-        let audience = status.paused_for.as_deref().unwrap_or("crawlers");
-        facts.push(("Pause", format!("for {audience} until {} UTC", minute(until))));
-    }
-    if !status.reload_ok {
-        facts.push(("Reload", "the policy file was rejected; the last good policy stays in force".to_owned()));
-    }
-    if let Some(origin) = &site.origin {
-        facts.push(("The origin's own robots.txt", origin.location.clone()));
-    }
-    facts
+/// The worst crawlers first.
+fn on_site(site: &str, counts: BTreeMap<String, ByIdentity>) -> Vec<Row> {
+    let mut counts: Vec<(String, ByIdentity)> = counts.into_iter().collect();
+    counts.sort_by_cached_key(|(_, counts)| Reverse((counts.all().broke(), counts.all().requests())));
+    counts.iter().flat_map(|(id, counts)| Row::each(site, id, counts)).collect()
 }
 
 /// The lines of the file as served. Rules are found again by their order.
@@ -160,8 +108,8 @@ fn served(site: &Site) -> Vec<ServedLine> {
     lines
 }
 
-fn place(source: &RuleSource, site: &Site) -> (String, Option<usize>) {
-    let of_span = |what: &str, span: &Span| (format!("{what}, line {}", span.line), Some(number(span)));
+fn place(source: &RuleSource, site: &Site) -> (String, Option<u32>) {
+    let of_span = |what: &str, span: &Span| (format!("{what}, line {}", span.line), Some(span.line));
     match source {
         RuleSource::Policy(span) => of_span("policy", span),
         RuleSource::Purpose(span) => of_span("policy: purposes", span),
@@ -172,17 +120,13 @@ fn place(source: &RuleSource, site: &Site) -> (String, Option<usize>) {
     }
 }
 
-fn number(span: &Span) -> usize {
-    usize::try_from(span.line).unwrap_or_default()
-}
-
-fn tag_row(rule: &IndexingRule) -> TagRow {
+/// The responses that a rule is about.
+fn responses(rule: &IndexingRule) -> String {
     let mut conditions = said(&rule.when);
     if let Some(unless) = &rule.unless {
         conditions.push(format!("not ({})", said(unless).join(", ")));
     }
-    let conditions = if conditions.is_empty() { "every response".to_owned() } else { conditions.join(", ") };
-    TagRow { conditions, tags: rule.tags.lines(), line: number(&rule.span) }
+    if conditions.is_empty() { "every response".to_owned() } else { conditions.join(", ") }
 }
 
 fn said(conditions: &Conditions) -> Vec<String> {
@@ -203,12 +147,4 @@ fn said(conditions: &Conditions) -> Vec<String> {
     .filter(|(_, value)| !value.is_empty())
     .map(|(name, value)| format!("{name} {value}"))
     .collect()
-}
-
-fn test_row(test: &PolicyTest) -> TestRow {
-    TestRow { agent: test.agent.value.clone(), path: test.path.value.clone(), line: number(&test.span) }
-}
-
-fn policy(site: &Site) -> Vec<(usize, String)> {
-    site.policy.source.text.lines().enumerate().map(|(place, line)| (place + 1, line.to_owned())).collect()
 }

@@ -7,19 +7,12 @@ use super::period::Period;
 use super::rows::{CrawlerRow, claims_nothing};
 use crate::state::history::{ByIdentity, HistoryError, HistoryReader};
 use crate::time::Timestamp;
+use std::borrow::Borrow;
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Names of a kind that a sentence gives.
 const NAMED: usize = 3;
-
-/// What the sentences are about.
-pub struct Told<'a> {
-    /// Requests of all crawlers, and of clients in their names.
-    pub by_identity: &'a ByIdentity,
-    /// By crawler and identity.
-    pub crawlers: &'a [CrawlerRow],
-}
 
 /// What was counted in the time before, which is as long.
 #[derive(Clone, Debug, Default)]
@@ -63,14 +56,14 @@ fn known(identity: &str) -> &str {
 }
 
 /// The sentences, in their order.
-pub fn sentences(told: &Told<'_>, before: Option<&TimeBefore>) -> Vec<String> {
-    let own = told.by_identity.own();
-    if told.by_identity.all().requests() == 0 {
+pub fn sentences(by_identity: &ByIdentity, crawlers: &[CrawlerRow], before: Option<&TimeBefore>) -> Vec<String> {
+    let own = by_identity.own();
+    if by_identity.all().requests() == 0 {
         return vec!["No crawler came in this time.".to_owned()];
     }
     let mut out = vec![format!("Crawlers sent {}.", requests(own.requests()))];
-    out.extend(kept(told));
-    out.extend(broke(told));
+    out.extend(kept(crawlers));
+    out.extend(broke(crawlers));
     let unproven = own.get("unproven");
     if unproven > 0 {
         let others = match unproven {
@@ -81,16 +74,16 @@ pub fn sentences(told: &Told<'_>, before: Option<&TimeBefore>) -> Vec<String> {
             "{others} disallowed, but crawlgate cannot know which robots.txt the crawlers had: that accuses none."
         ));
     }
-    out.extend(impostors(told));
-    out.extend(suspected(told));
-    if told.by_identity.unknown > 0 {
-        let number = requests(told.by_identity.unknown);
+    out.extend(impostors(crawlers));
+    out.extend(suspected(crawlers));
+    if by_identity.unknown > 0 {
+        let number = requests(by_identity.unknown);
         out.push(format!(
             "{number} were counted before crawlgate kept identities apart, and stand among the unverified."
         ));
     }
-    out.push(refused(told));
-    out.extend(changes(told, before));
+    out.push(refused(by_identity));
+    out.extend(changes(by_identity, crawlers, before));
     out
 }
 
@@ -99,10 +92,10 @@ fn requests(number: u64) -> String {
 }
 
 /// `a`, `a and b`, `a, b, c and 4 others`.
-fn list(names: &[&str]) -> String {
+fn list<S: Borrow<str>>(names: &[S]) -> String {
     let shown = &names[..names.len().min(NAMED)];
     match (names.len() - shown.len(), shown) {
-        (0, [first @ .., last]) if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        (0, [first @ .., last]) if !first.is_empty() => format!("{} and {}", first.join(", "), last.borrow()),
         (0, _) => shown.concat(),
         (1, _) => format!("{} and 1 other", shown.join(", ")),
         (others, _) => format!("{} and {others} others", shown.join(", ")),
@@ -113,9 +106,9 @@ fn names<'a>(rows: impl Iterator<Item = &'a CrawlerRow>) -> Vec<&'a str> {
     rows.map(|row| row.name.as_str()).collect()
 }
 
-fn kept(told: &Told<'_>) -> Vec<String> {
+fn kept(crawlers: &[CrawlerRow]) -> Vec<String> {
     let of = |identity: &'static str| {
-        let rows = told.crawlers.iter().filter(move |row| row.identity == identity && !claims_nothing(&row.id));
+        let rows = crawlers.iter().filter(move |row| row.identity == identity && !claims_nothing(&row.id));
         names(rows.filter(|row| row.counts.broke() == 0 && row.counts.kept() > 0))
     };
     let mut out = Vec::new();
@@ -134,8 +127,8 @@ fn kept(told: &Told<'_>) -> Vec<String> {
 }
 
 /// Proven offenders come first, and all of them. Of the others some are named.
-fn broke(told: &Told<'_>) -> Vec<String> {
-    let rows = told.crawlers.iter().filter(|row| row.counts.broke() > 0);
+fn broke(crawlers: &[CrawlerRow]) -> Vec<String> {
+    let rows = crawlers.iter().filter(|row| row.counts.broke() > 0);
     let (verified, others): (Vec<_>, Vec<_>) = rows.partition(|row| row.identity == "verified");
     if verified.is_empty() && others.is_empty() {
         return vec!["No crawler broke the rules.".to_owned()];
@@ -162,8 +155,8 @@ fn broke(told: &Told<'_>) -> Vec<String> {
     out
 }
 
-fn impostors(told: &Told<'_>) -> Vec<String> {
-    let rows = told.crawlers.iter().filter(|row| row.identity == "impostor");
+fn impostors(crawlers: &[CrawlerRow]) -> Vec<String> {
+    let rows = crawlers.iter().filter(|row| row.identity == "impostor");
     rows.take(NAMED)
         .map(|row| {
             let name = &row.name;
@@ -174,8 +167,8 @@ fn impostors(told: &Told<'_>) -> Vec<String> {
 }
 
 /// Requests that would be impostors' if reverse DNS said so, too.
-fn suspected(told: &Told<'_>) -> Option<String> {
-    let rows: Vec<&CrawlerRow> = told.crawlers.iter().filter(|row| row.suspected > 0).collect();
+fn suspected(crawlers: &[CrawlerRow]) -> Option<String> {
+    let rows: Vec<&CrawlerRow> = crawlers.iter().filter(|row| row.suspected > 0).collect();
     let number: u64 = rows.iter().map(|row| row.suspected).sum();
     (number > 0).then(|| {
         format!(
@@ -187,8 +180,7 @@ fn suspected(told: &Told<'_>) -> Option<String> {
     })
 }
 
-fn refused(told: &Told<'_>) -> String {
-    let by = told.by_identity;
+fn refused(by: &ByIdentity) -> String {
     let of_impostors = by.impostor.get("would_refuse");
     let refused = by.all().get("refused");
     let would = by.verified.get("would_refuse") + by.unverified.get("would_refuse");
@@ -208,12 +200,12 @@ fn refused(told: &Told<'_>) -> String {
     }
 }
 
-fn changes(told: &Told<'_>, before: Option<&TimeBefore>) -> Vec<String> {
+fn changes(by_identity: &ByIdentity, crawlers: &[CrawlerRow], before: Option<&TimeBefore>) -> Vec<String> {
     let Some(before) = before else { return Vec::new() };
     if before.requests == 0 {
         return vec!["There are no counts of the time before to compare with.".to_owned()];
     }
-    let broke = [told.by_identity.verified.broke(), told.by_identity.unverified.broke()];
+    let broke = [by_identity.verified.broke(), by_identity.unverified.broke()];
     let of = ["verified crawlers", "clients of which nothing is proven"];
     let mut out: Vec<String> = (of.into_iter().zip(broke.into_iter().zip(before.broke)))
         .filter(|(_, numbers)| *numbers != (0, 0))
@@ -226,28 +218,17 @@ fn changes(told: &Told<'_>, before: Option<&TimeBefore>) -> Vec<String> {
             format!("In all {} of {of} broke the rules: {change}.", requests(now))
         })
         .collect();
-    let breakers: BTreeMap<(&str, &str), String> = (told.crawlers.iter())
-        .filter(|row| row.counts.broke() > 0)
-        .map(|row| ((row.id.as_str(), row.identity), with_identity(&row.id, &row.name, row.identity)))
-        .collect();
-    let then: BTreeMap<(&str, &str), String> = (before.breakers.iter())
-        .map(|(id, identity)| {
-            let name = told.crawlers.iter().find(|row| row.id == *id).map_or(id, |row| &row.name);
-            ((id.as_str(), identity.as_str()), with_identity(id, name, identity))
-        })
-        .collect();
-    let missing = |of: &BTreeMap<(&str, &str), String>, from: &BTreeMap<(&str, &str), String>| {
-        let mut missing: Vec<_> = from.iter().filter(|(key, _)| !of.contains_key(*key)).collect();
-        missing.sort_by_key(|((_, identity), _)| *identity != "verified");
-        missing.into_iter().map(|(_, name)| name.clone()).collect::<Vec<String>>()
-    };
-    let listed = |names: &[String]| list(&names.iter().map(String::as_str).collect::<Vec<_>>());
-    let (new, over) = (missing(&then, &breakers), missing(&breakers, &then));
-    if !new.is_empty() {
-        out.push(format!("New since then: {}.", listed(&new)));
-    }
-    if !over.is_empty() {
-        out.push(format!("Not since then: {}.", listed(&over)));
+    let now = crawlers.iter().filter(|row| row.counts.broke() > 0);
+    let now: BTreeSet<(String, String)> = now.map(|row| (row.id.clone(), row.identity.to_owned())).collect();
+    for (when, these, others) in [("New", &now, &before.breakers), ("Not", &before.breakers, &now)] {
+        let mut names: Vec<&(String, String)> = these.difference(others).collect();
+        names.sort_by_key(|(_, identity)| identity != "verified");
+        let name = |id: &str| crawlers.iter().find(|row| row.id == id).map_or(id.to_owned(), |row| row.name.clone());
+        let names: Vec<String> =
+            names.into_iter().map(|(id, identity)| with_identity(id, &name(id), identity)).collect();
+        if !names.is_empty() {
+            out.push(format!("{when} since then: {}.", list(&names)));
+        }
     }
     out
 }
@@ -260,7 +241,7 @@ fn with_identity(id: &str, name: &str, identity: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::rows::CrawlerRow;
-    use super::{TimeBefore, Told, list, sentences};
+    use super::{TimeBefore, list, sentences};
     use crate::state::history::{ByIdentity, Counts};
 
     #[test]
@@ -281,9 +262,8 @@ mod tests {
             CrawlerRow { id: name.into(), name: name.into(), identity, counts, ..CrawlerRow::default() }
         };
         let crawlers = given.map(row);
-        let told = Told { by_identity: &by_identity, crawlers: &crawlers };
         let before = TimeBefore { requests: 40, broke: [2, 34], ..TimeBefore::default() };
-        let said = sentences(&told, Some(&before));
+        let said = sentences(&by_identity, &crawlers, Some(&before));
         assert!(said[0].contains("40 requests"), "{said:?}");
         let place = |name: &str| said.iter().position(|sentence| sentence.contains(name)).expect("a sentence");
         assert!(place("GPTBot") < place("AhrefsBot") && place("AhrefsBot") < place("bingbot"), "{said:?}");

@@ -5,17 +5,15 @@
 //! commands alone, and escaped.
 
 use super::repository::Repository;
-use super::{Checked, end_column, explanation, is_shown};
-use crate::yaml::{Diagnostic, Severity, Source};
+use super::{Checked, end_column, explanation};
+use crate::yaml::{Diagnostic, Severity, Source, Span};
 use std::io::{self, Write};
 
 /// Prints the commands.
 pub(super) fn print(out: &mut impl Write, checked: &Checked, notes: bool) -> io::Result<()> {
     let repository = Repository::here();
-    for (source, diagnostics) in checked.files() {
-        for finding in diagnostics.items.iter().filter(|finding| is_shown(finding, notes)) {
-            writeln!(out, "{}", command(source, finding, &repository))?;
-        }
+    for (source, finding) in checked.listed(notes) {
+        writeln!(out, "{}", command(source, finding, &repository))?;
     }
     for problem in &checked.certificates {
         let command = if problem.is_error { "error" } else { "warning" };
@@ -31,13 +29,11 @@ fn command(source: &Source, finding: &Diagnostic, repository: &Repository) -> St
         Severity::Note => "notice",
     };
     let file = property(&repository.name(&source.name));
-    let place = match finding.span {
-        Some(span) => {
-            let (line, column, end) = (span.line, span.column, end_column(source, span));
-            format!(",line={line},endLine={line},col={column},endColumn={end}")
-        }
-        None => String::new(),
+    let place = |span: Span| {
+        let (line, column, end) = (span.line, span.column, end_column(source, span));
+        format!(",line={line},endLine={line},col={column},endColumn={end}")
     };
+    let place = finding.span.map(place).unwrap_or_default();
     let text = format!("{}\n{}", finding.one_line(source), explanation(finding).join("\n"));
     format!("::{command} title=crawlgate {},file={file}{place}::{}", finding.id, data(text.trim_end()))
 }

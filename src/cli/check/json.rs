@@ -13,7 +13,7 @@ use serde::Serialize;
 #[derive(Serialize)]
 pub(super) struct Report<'a> {
     sites: Vec<SiteReport<'a>>,
-    findings: Vec<Finding<'a>>,
+    findings: Vec<FindingInFile<'a>>,
     errors: usize,
     warnings: usize,
     notes: usize,
@@ -79,7 +79,7 @@ pub(super) fn planned(site: &Site) -> Vec<PlannedPause> {
 }
 
 #[derive(Serialize)]
-struct Finding<'a> {
+struct FindingInFile<'a> {
     file: &'a str,
     #[serde(flatten)]
     finding: &'a Diagnostic,
@@ -89,9 +89,7 @@ struct Finding<'a> {
 pub(super) fn report(checked: &Checked) -> Report<'_> {
     let Checked { origins, counts, .. } = checked;
     let sites = checked.loaded.iter().filter_map(|file| file.site.as_deref());
-    let findings = checked.files().flat_map(|(source, diagnostics)| {
-        diagnostics.items.iter().map(|finding| Finding { file: &source.name, finding })
-    });
+    let findings = checked.listed(true).map(|(source, finding)| FindingInFile { file: &source.name, finding });
     Report {
         sites: sites.map(|site| site_report(site, origins)).collect(),
         findings: findings.collect(),

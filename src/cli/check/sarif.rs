@@ -2,23 +2,23 @@
 //! (<https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html>).
 
 use super::repository::Repository;
-use super::{Checked, end_column, explanation, is_shown};
+use super::{Checked, end_column, explanation};
 use crate::policy::lint::LINTS;
 use crate::yaml::{Diagnostic, Severity, Source, Span};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 /// The id of what is wrong with a certificate, which is no lint.
 const CERTIFICATE: &str = "certificate";
 
+/// What a path does not have unescaped.
+const NO_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
 /// The log of one run.
 pub(super) fn log(checked: &Checked, notes: bool) -> Value {
     let mut log = Log { repository: Repository::here(), rules: Vec::new(), results: Vec::new() };
-    for (source, diagnostics) in checked.files() {
-        for finding in diagnostics.items.iter().filter(|finding| is_shown(finding, notes)) {
-            log.finding(source, finding);
-        }
-    }
+    checked.listed(notes).for_each(|(source, finding)| log.finding(source, finding));
     for problem in &checked.certificates {
         let severity = if problem.is_error { Severity::Error } else { Severity::Warning };
         let settings = checked.settings.iter().map(|(source, _)| log.location(source, None)).collect();
@@ -92,12 +92,11 @@ impl Log {
 
 /// What a rule is about. GitHub shows nothing of a rule without these texts.
 fn rule(id: &str, severity: Severity) -> Value {
-    let lint = LINTS.iter().find(|lint| lint.id == id);
-    let about = lint.map_or_else(|| id.replace('-', " "), |lint| lint.about.to_owned());
-    let help = match lint {
-        Some(_) => format!("The documentation of crawlgate explains `{id}` in docs/lints.md."),
-        None => "The documentation of crawlgate explains the language of policies in docs/policy.md.".to_owned(),
+    let (about, help) = match LINTS.iter().find(|lint| lint.id == id) {
+        Some(lint) => (lint.about.to_owned(), format!("explains `{id}` in docs/lints.md.")),
+        None => (id.replace('-', " "), "explains the language of policies in docs/policy.md.".to_owned()),
     };
+    let help = format!("The documentation of crawlgate {help}");
     json!({
         "id": id,
         "shortDescription": { "text": about },
@@ -112,13 +111,5 @@ fn uri(name: &str) -> String {
     if name.contains("://") {
         return name.to_owned();
     }
-    let mut uri = String::new();
-    for byte in name.bytes() {
-        match byte {
-            b'/' | b'-' | b'.' | b'_' | b'~' => uri.push(byte.into()),
-            byte if byte.is_ascii_alphanumeric() => uri.push(byte.into()),
-            byte => uri.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    uri
+    utf8_percent_encode(name, NO_PATH).to_string()
 }

@@ -1,9 +1,11 @@
 //! The findings and sites of `check` for a person.
 
 use super::json::planned;
-use super::{Checked, is_shown, lets_unlisted_pass, mode_name, plural};
+use super::{Checked, lets_unlisted_pass, mode_name};
+use crate::cli::import;
 use crate::cli::origin_copy::OriginCopies;
-use crate::cli::{certificates, import};
+use crate::edge::CertificateProblem;
+use crate::numbers::plural;
 use crate::policy::Site;
 use crate::sites::RetireStatus;
 use crate::verdict::LINE_FOR_ALL;
@@ -23,14 +25,13 @@ pub(super) fn print(out: &mut (impl Write + IsTerminal), checked: &Checked, note
 
 /// Prints the findings alone.
 pub(super) fn print_findings(out: &mut (impl Write + IsTerminal), checked: &Checked, notes: bool) -> io::Result<()> {
-    certificates::print(out, &checked.certificates)?;
-    let colour = crate::cli::colour(out);
-    for (source, diagnostics) in checked.files() {
-        for finding in diagnostics.items.iter().filter(|finding| is_shown(finding, notes)) {
-            writeln!(out, "{}\n", finding.render(source, colour).trim_end())?;
-        }
+    for CertificateProblem { is_error, text } in &checked.certificates {
+        writeln!(out, "{}: {text}\n", if *is_error { "error" } else { "warning" })?;
     }
-    Ok(())
+    let colour = crate::cli::colour(out);
+    checked
+        .listed(notes)
+        .try_for_each(|(source, finding)| writeln!(out, "{}\n", finding.render(source, colour).trim_end()))
 }
 
 /// How many files are good, and how many findings there are.
@@ -48,8 +49,10 @@ pub(super) fn summary(Checked { found, loaded, counts, .. }: &Checked) -> String
 /// A good site: what it is for, what it does, and its robots.txt.
 fn print_site(out: &mut impl Write, site: &Site, origins: &OriginCopies) -> io::Result<()> {
     writeln!(out, "{} ({})", site.name, site.policy.source.name)?;
-    writeln!(out, "  hosts       {}", hosts(site))?;
-    if let Some(first) = local_hosts(site).first() {
+    let hosts: Vec<String> = site.policy.hosts.iter().map(|host| host.value.to_string()).collect();
+    let every = "every host that no other policy claims".to_owned();
+    writeln!(out, "  hosts       {}", if hosts.is_empty() { every } else { hosts.join(", ") })?;
+    if let Some(first) = hosts.first().filter(|_| hosts.iter().all(|host| import::is_local(host))) {
         writeln!(
             out,
             "  WARNING     {first} is an address, localhost, or has a port: clients ask for the public name of"
@@ -89,17 +92,6 @@ fn print_site(out: &mut impl Write, site: &Site, origins: &OriginCopies) -> io::
     }
     writeln!(out)?;
     Ok(())
-}
-
-fn hosts(site: &Site) -> String {
-    let names: Vec<String> = site.policy.hosts.iter().map(|host| host.value.to_string()).collect();
-    if names.is_empty() { "every host that no other policy claims".into() } else { names.join(", ") }
-}
-
-/// The hosts of a site, if all of them are addresses, this machine, or names with a port.
-fn local_hosts(site: &Site) -> Vec<String> {
-    let hosts: Vec<String> = site.policy.hosts.iter().map(|host| host.value.to_string()).collect();
-    if hosts.iter().all(|host| import::is_local(host)) { hosts } else { Vec::new() }
 }
 
 /// The site's mode, and the crawlers and purposes with another one.

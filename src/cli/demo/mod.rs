@@ -1,6 +1,5 @@
 //! `demo`: the proxy in front of a built-in sample site, with the example policy. Prints what to try.
 
-mod certificate;
 mod guide;
 mod origin;
 mod site;
@@ -8,8 +7,7 @@ mod site;
 use super::{Failure, run};
 use crate::server::Beginning;
 use crate::settings::{
-    AccessDestination, AddressDetail, IdentitySettings, Limits, ListenSettings, Logs, OriginSettings, ServerAddress,
-    Settings, TlsSettings, UPGRADE_DRAIN,
+    CertificateFiles, ListenSettings, LogDestination, OriginSettings, ServerAddress, SettingsFile, TlsSettings,
 };
 use crate::telemetry::start_tracing;
 use std::fs;
@@ -45,33 +43,21 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let control = temporary.path().join("control.sock");
     let access_log = temporary.path().join("access.log");
     let server = ServerAddress { tls: false, host: origin.ip().to_string(), port: origin.port(), socket: None };
-    let settings = Settings {
+    let flags = SettingsFile {
         listen: vec![listener(arguments, temporary.path())?],
-        decisions: None,
         origins: vec![OriginSettings::of([server])],
-        policies: policies.clone(),
-        policies_may_be_missing: false,
-        admin: Some(arguments.admin.unwrap_or_else(|| preferred(9090))),
-        control: Some(control.clone()),
-        state: Some(temporary.path().join("state")),
-        trusted_proxies: Vec::new(),
-        identity: IdentitySettings::default(),
-        acme_webroot: None,
-        limits: Limits::default(),
-        upgrade_drain: UPGRADE_DRAIN,
-        logs: Logs { access: AccessDestination::File(access_log.clone()), ..Logs::default() },
-        lane: true,
-        history_addresses: AddressDetail::Network,
-        evidence: None,
-        store: None,
-        evidence_addresses: AddressDetail::Full,
-        threads: None,
-        strict: true,
-        // The site is new with the demo: no crawler can have a copy of another robots.txt.
-        new_hosts: ["127.0.0.1", "localhost", "::1"].map(String::from).to_vec(),
-        clock: arguments.clock.clone(),
-        acme_ports: None,
+        policies: Some(policies.clone()),
+        admin: Some(Some(arguments.admin.unwrap_or_else(|| preferred(9090)))),
+        control: Some(Some(control.clone())),
+        state: Some(Some(temporary.path().join("state"))),
+        access: Some(LogDestination::File(access_log.clone())),
+        strict: Some(true),
+        ..SettingsFile::default()
     };
+    let mut settings = run::settled(flags, SettingsFile::default())?;
+    // The site is new with the demo: no crawler can have a copy of another robots.txt.
+    settings.new_hosts = ["127.0.0.1", "localhost", "::1"].map(String::from).to_vec();
+    settings.clock.clone_from(&arguments.clock);
     start_tracing(crate::server::LOG_FILTER, false);
     let outcome = run::serve(settings, Beginning::Alone, |bound| guide::print(bound, &policies, &control, &access_log));
     // Not left to drop: an error here would go unnoticed and leave files behind.
@@ -85,13 +71,24 @@ fn listener(arguments: &Arguments, temporary: &Path) -> Result<ListenSettings, F
     let tls = match arguments.tls {
         false => None,
         true => Some(TlsSettings {
-            certificates: vec![certificate::make(temporary)?],
+            certificates: vec![certificate(temporary)?],
             acme: None,
             allows_tls12: true,
             hsts: None,
         }),
     };
     Ok(ListenSettings { tls, ..address.into() })
+}
+
+/// Makes a self-signed certificate for this machine, and writes it to this directory.
+fn certificate(directory: &Path) -> Result<CertificateFiles, Failure> {
+    let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+    let made = rcgen::generate_simple_self_signed(names)
+        .map_err(|error| Failure::CouldNot(format!("cannot make a certificate: {error}")))?;
+    let files = CertificateFiles { certificate: directory.join("demo.pem"), key: directory.join("demo.key") };
+    fs::write(&files.certificate, made.cert.pem())?;
+    fs::write(&files.key, made.signing_key.serialize_pem())?;
+    Ok(files)
 }
 
 /// The directory to serve from: the one that was named, the checkout's, else a copy that can be edited.

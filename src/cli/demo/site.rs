@@ -1,5 +1,7 @@
 //! The sample site: a small museum, embedded so that the demo needs nothing beside the binary.
 
+use percent_encoding::percent_decode_str;
+
 /// A file of the site.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
@@ -53,7 +55,7 @@ pub const POLICY: &str = include_str!("../../../policies/demo.yaml");
 /// slashes and dot segments resolved. (That servers do this is why a policy speaks of `ambiguous` requests.)
 pub fn find(target: &str) -> Option<&'static Page> {
     let path = target.split(['?', '#']).next().unwrap_or("");
-    let decoded = decode(path)?;
+    let decoded = percent_decode_str(path).decode_utf8().ok()?;
     let mut segments: Vec<&str> = Vec::new();
     for segment in decoded.split('/') {
         match segment {
@@ -67,24 +69,4 @@ pub fn find(target: &str) -> Option<&'static Page> {
     let directory = decoded.ends_with(['/', '.']) && !segments.is_empty();
     let resolved = format!("/{}{}", segments.join("/"), if directory { "/" } else { "" });
     PAGES.iter().find(|page| page.path == resolved || page.path.strip_suffix('/') == Some(&resolved))
-}
-
-fn decode(path: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        match (first, after) {
-            (b'%', [high, low, after @ ..]) => {
-                let digit = |byte: u8| (byte as char).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-                bytes.push(digit(*high)? * 16 + digit(*low)?);
-                rest = after;
-            }
-            (b'%', _) => return None,
-            _ => {
-                bytes.push(first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8(bytes).ok()
 }

@@ -1,5 +1,5 @@
-//! Which crawler the tester asks about: [`Asked`] is what `--agent` says, [`Followed`] the group that it goes by in one
-//! reading of a file. Must not know how an answer is shown.
+//! Which crawler the tester asks about: [`Asked`] is what `--agent` says, [`Followed`] the group that this crawler obeys in
+//! one reading of a file.
 
 use super::Failure;
 use crate::crawlers::{Binds, Claim, Crawler, Registry, calls_itself};

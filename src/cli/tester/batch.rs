@@ -1,18 +1,16 @@
 //! Millions of questions: `file TAB token TAB url` in, `allow|deny TAB line` out.
 
 use super::Failure;
+use crate::cli::progress::Progress;
 use crate::crawlers::Registry;
 use crate::robots::{Dialect, File, Reading};
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::io::{self, BufRead, BufWriter, IsTerminal, Write};
+use std::io::{self, BufRead, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::time::{Duration, Instant};
 
 /// Octets of files that are kept prepared; beyond it, all are forgotten and read again when asked about.
 const KEPT: usize = 256 * 1024 * 1024;
-/// How often a terminal is told how far it is.
-const TOLD_EVERY: Duration = Duration::from_millis(250);
 
 /// Answers what stands on standard input. A line that is no question, and a file that cannot be read, get `error` and
 /// the reason in place of the verdict, so that lines in and out stay side by side.
@@ -20,7 +18,8 @@ pub fn run(dialect: Dialect) -> Result<(), Failure> {
     let (mut questions, mut out) = (io::stdin().lock(), BufWriter::with_capacity(1 << 16, io::stdout().lock()));
     let spaced = Registry::builtin().tokens_with_blanks();
     let mut files = Files::default();
-    let mut progress = Progress::new();
+    let (mut progress, mut lines) = (Progress::new(), 0_u64);
+    let far = |lines: u64, seconds: f64| format!("{lines} lines, {:.0} a second", lines as f64 / seconds);
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -42,10 +41,14 @@ pub fn run(dialect: Dialect) -> Result<(), Failure> {
             },
             _ => writeln!(out, "error\ta line is: file TAB token TAB url")?,
         }
-        progress.one_more();
+        lines += 1;
+        // The clock is asked now and then only.
+        if lines.is_multiple_of(1024) {
+            progress.tell(|seconds| far(lines, seconds));
+        }
     }
     out.flush()?;
-    progress.end();
+    progress.say(|seconds| far(lines, seconds) + "\n");
     Ok(())
 }
 
@@ -72,41 +75,5 @@ impl Files {
             self.readings.insert(path.to_vec(), reading);
         }
         self.readings[path].as_ref()
-    }
-}
-
-/// Says how far the run is, where standard error is a terminal.
-struct Progress {
-    began: Instant,
-    told: Instant,
-    lines: u64,
-    terminal: bool,
-}
-
-impl Progress {
-    fn new() -> Progress {
-        let now = Instant::now();
-        Progress { began: now, told: now, lines: 0, terminal: io::stderr().is_terminal() }
-    }
-
-    fn one_more(&mut self) {
-        self.lines += 1;
-        // The clock is asked now and then only.
-        if self.terminal && self.lines.is_multiple_of(1024) && self.told.elapsed() >= TOLD_EVERY {
-            self.told = Instant::now();
-            self.tell("\r");
-        }
-    }
-
-    fn tell(&self, before: &str) {
-        let rate = self.lines as f64 / self.began.elapsed().as_secs_f64().max(0.001);
-        let _ = write!(io::stderr(), "{before}{} lines, {rate:.0} a second", self.lines);
-    }
-
-    fn end(&self) {
-        if self.terminal {
-            self.tell("\r");
-            let _ = writeln!(io::stderr());
-        }
     }
 }

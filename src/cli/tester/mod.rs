@@ -1,16 +1,16 @@
 //! `tester`: what any robots.txt says about URLs.
 
-mod answer;
 mod asked;
 mod batch;
+mod url_verdict;
 
-use super::{Failure, print_json};
+use super::{Failure, cannot, fine, show};
 use crate::crawlers::Registry;
 use crate::origin::{Fetched, fetch};
 use crate::robots::{Dialect, File, Key, Reading, Shape};
-use answer::Answer;
 use asked::Asked;
 use std::io::{Read, Write};
+use url_verdict::UrlVerdict;
 
 /// Test URLs against any robots.txt: the verdict and the deciding line for each crawler
 #[derive(Debug, clap::Args)]
@@ -67,7 +67,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     warn_of_other_hosts(source, &arguments.urls);
     let (name, file) = match read(source)? {
-        Source::File { name, bytes, .. } => {
+        Source::File(RobotsTxt { name, bytes, .. }) => {
             let file = File::parse(bytes);
             warn_unless_robots_txt(&name, &file);
             (name, file)
@@ -78,23 +78,17 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let readings = Dialect::ALL.map(|dialect| (dialect, Reading::new(&file, dialect, &spaced)));
     let mut answers = Vec::new();
     for asked in &asked {
-        for url in &arguments.urls {
-            answers.push(Answer::new(&file, &readings, arguments.dialect, asked, url));
-        }
+        let urls = arguments.urls.iter();
+        answers.extend(urls.map(|url| UrlVerdict::new(&file, &readings, arguments.dialect, asked, url)));
     }
-    if arguments.json {
-        print_json(&answers)?;
-    } else {
-        let mut out = std::io::stdout().lock();
-        let colour = super::colour(&out);
-        for (place, answer) in answers.iter().enumerate() {
-            if place > 0 {
-                writeln!(out)?;
-            }
-            answer.write(&mut out, &name, &file, colour)?;
-        }
-    }
-    if answers.iter().any(|answer| !answer.allowed) { Err(Failure::Findings) } else { Ok(()) }
+    show(arguments.json, &answers, |out, answers| {
+        let colour = super::colour(out);
+        answers.iter().enumerate().try_for_each(|(place, answer)| {
+            out.write_all(if place > 0 { b"\n" } else { b"" })?;
+            answer.write(out, &name, &file, colour)
+        })
+    })?;
+    fine(answers.iter().all(|answer| answer.allowed))
 }
 
 /// Rules are about paths: what is neither a path nor a URL would be answered as another path than was meant.
@@ -129,31 +123,68 @@ fn answer_by_status(
     status: u16,
     allowed: bool,
 ) -> Result<(), Failure> {
-    if arguments.json {
-        let urls =
-            |asked| arguments.urls.iter().map(move |url| Answer::by_status(asked, url, arguments.dialect, allowed));
-        let answers: Vec<Answer> = asked.iter().flat_map(urls).collect();
-        print_json(&answers)?;
-    } else {
-        let meaning = match allowed {
-            true => "crawlers treat that as a site without rules: everything is allowed",
-            false => "crawlers treat that as a closed site: everything is denied",
-        };
-        writeln!(std::io::stdout().lock(), "{source} answered {status}; {meaning} (RFC 9309 section 2.3.1).")?;
-    }
-    if allowed { Ok(()) } else { Err(Failure::Findings) }
+    let urls =
+        |asked| arguments.urls.iter().map(move |url| UrlVerdict::by_status(asked, url, arguments.dialect, allowed));
+    let answers: Vec<UrlVerdict> = asked.iter().flat_map(urls).collect();
+    let meaning = match allowed {
+        true => "crawlers treat that as a site without rules: everything is allowed",
+        false => "crawlers treat that as a closed site: everything is denied",
+    };
+    show(arguments.json, &answers, |out, _| {
+        writeln!(out, "{source} answered {status}; {meaning} (RFC 9309 section 2.3.1).")
+    })?;
+    fine(allowed)
+}
+
+/// A robots.txt as it was read.
+pub(super) struct RobotsTxt {
+    /// What to call it in messages.
+    pub(super) name: String,
+    pub(super) bytes: Vec<u8>,
+    /// What the server that had it says it is.
+    pub(super) server: Option<String>,
 }
 
 /// What a FILE argument led to.
-pub(super) enum Source {
-    /// Bytes, what to call them in messages, and what the server that had them says it is.
-    File { name: String, bytes: Vec<u8>, server: Option<String> },
+enum Source {
+    File(RobotsTxt),
     /// No file but an answer that means something.
-    Status { status: u16, allowed: bool },
+    Status {
+        status: u16,
+        allowed: bool,
+    },
+}
+
+impl Source {
+    /// The file, where there is one.
+    fn file(self, source: &str, purpose: &str) -> Result<RobotsTxt, Failure> {
+        match self {
+            Source::File(file) => Ok(file),
+            Source::Status { status, .. } => {
+                Err(Failure::CouldNot(format!("{source} answered {status}; there is no file to {purpose}")))
+            }
+        }
+    }
+}
+
+/// The file that an argument names.
+pub(super) fn file(source: &str, purpose: &str) -> Result<RobotsTxt, Failure> {
+    read(source)?.file(source, purpose)
+}
+
+/// The rules that an argument names. A site without the file has none (RFC 9309 section 2.3.1.3).
+pub(super) fn rules(source: &str, purpose: &str) -> Result<RobotsTxt, Failure> {
+    let read = read(source)?;
+    if matches!(read, Source::Status { allowed: true, .. }) {
+        return Ok(RobotsTxt { name: source.to_owned(), bytes: Vec::new(), server: None });
+    }
+    let file = read.file(source, purpose)?;
+    warn_unless_robots_txt(&file.name, &File::parse(&*file.bytes));
+    Ok(file)
 }
 
 /// Warns of a file that cannot be meant: a log, a page, a list of something else. Crawlers find no rules in it.
-pub(super) fn warn_unless_robots_txt(name: &str, file: &File) {
+fn warn_unless_robots_txt(name: &str, file: &File) {
     let is_known = file.lines().iter().flat_map(|line| &line.record).any(|record| record.key != Key::Unknown);
     let Some(line) = file.lines().iter().find(|line| !line.text.is_empty() && line.comment.is_none()) else { return };
     if is_known && file.shape() == Shape::Text {
@@ -161,27 +192,25 @@ pub(super) fn warn_unless_robots_txt(name: &str, file: &File) {
     }
     let text: String =
         file.text(&line.text).chars().take(60).map(|sign| if sign.is_control() { ' ' } else { sign }).collect();
-    let warning = format!("warning: {name} has no line of a robots.txt, so it allows everything; it says `{text}`");
-    // Nobody reads a standard error that is closed.
-    let _ = writeln!(std::io::stderr(), "{warning}");
+    super::say(&format!("warning: {name} has no line of a robots.txt, so it allows everything; it says `{text}`"));
 }
 
 /// Reads a file, standard input, or an http(s) URL.
-pub(super) fn read(source: &str) -> Result<Source, Failure> {
+fn read(source: &str) -> Result<Source, Failure> {
+    let file = |name: &str, bytes| Ok(Source::File(RobotsTxt { name: name.to_owned(), bytes, server: None }));
     if source == "-" {
         let mut bytes = Vec::new();
         std::io::stdin().lock().read_to_end(&mut bytes)?;
-        return Ok(Source::File { name: "standard input".into(), bytes, server: None });
+        return file("standard input", bytes);
     }
     if source.starts_with("http://") || source.starts_with("https://") {
-        return match fetch(source).map_err(|error| Failure::CouldNot(error.to_string()))? {
-            Fetched::File { bytes, location, server } => Ok(Source::File { name: location, bytes, server }),
-            Fetched::Unavailable(status) => Ok(Source::Status { status, allowed: true }),
-            Fetched::Unreachable(status) => Ok(Source::Status { status, allowed: false }),
-        };
+        return Ok(match fetch(source)? {
+            Fetched::File { bytes, location, server } => Source::File(RobotsTxt { name: location, bytes, server }),
+            Fetched::Unavailable(status) => Source::Status { status, allowed: true },
+            Fetched::Unreachable(status) => Source::Status { status, allowed: false },
+        });
     }
-    let bytes = std::fs::read(source).map_err(|error| Failure::CouldNot(format!("cannot read {source}: {error}")))?;
-    Ok(Source::File { name: source.to_owned(), bytes, server: None })
+    file(source, std::fs::read(source).map_err(cannot("read", source.as_ref()))?)
 }
 
 /// The host of a URL, with its port; `None` of anything else.

@@ -131,24 +131,20 @@ async fn long_request_is_read_whole() {
 }
 
 #[tokio::test]
-async fn octets_that_are_sent_at_once_follow_what_waits() {
+async fn octets_that_do_not_fit_leave_with_what_waits() {
     for at_most in [1, 199, 200, 201, 300, usize::MAX] {
         let mut stream = Buffered::new(Reluctant { at_most, ..Reluctant::default() });
-        stream.write_all(b"waits").await.expect("written");
-        let (first, second) = ([b'h'; 200], [b'b'; 300]);
-        for (first, second) in [(&first[..], &second[..]), (&first, &[]), (&[], &second)] {
-            let mut written = 0;
-            while written < first.len() + second.len() {
-                let first_left = first.get(written..).unwrap_or_default();
-                let second_left = &second[written.saturating_sub(first.len())..];
-                let count = poll_fn(|context| stream.poll_write_both(first_left, second_left, context)).await;
-                written += count.expect("written");
-            }
+        let (waits, large) = ([b'h'; 200], vec![b'b'; GATHERED]);
+        for _ in 0..2 {
+            stream.gather().extend_from_slice(&waits);
+            stream.write_all(&large).await.expect("written");
+            stream.flush().await.expect("flushed");
         }
-        let sent = [b"waits".as_slice(), &first, &second, &first, &second].concat();
+        let sent = [waits.as_slice(), &large, &waits, &large].concat();
         assert!(stream.stream.taken == sent, "at most {at_most} a call");
         if at_most == usize::MAX {
-            assert_eq!(stream.stream.calls, 4, "what waits, both parts together, and each alone");
+            assert_eq!(stream.stream.calls, 2, "what waits and what follows leave together");
         }
+        assert_eq!(stream.waiting.capacity(), 0, "what was written takes memory no more");
     }
 }

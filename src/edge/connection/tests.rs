@@ -11,7 +11,7 @@ async fn pair(stall: Duration) -> (TcpStream, Connection) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let client = TcpStream::connect(listener.local_addr().expect("its address")).await.expect("a connection");
     let (stream, address) = listener.accept().await.expect("a connection");
-    let peer = Peer { address: Some(address.ip()), is_trusted: false, is_tls: false };
+    let peer = Peer { address: Some(address.ip()), ..Peer::default() };
     let shared = ClientConnection::new(peer, None);
     (client, Connection::new(Transport::Plain(stream), Some(address), shared, None, stall))
 }
@@ -44,7 +44,7 @@ async fn octets_after_a_request_are_kept_for_the_next_one() {
         // While it is answered, nothing more is given, and the client is not gone.
         let more = timeout(Duration::from_millis(20), connection.read(&mut [0; 16])).await;
         assert!(more.is_err(), "{body:?}: {more:?}");
-        assert_eq!(connection.seen(), b"GET /next", "{body:?}");
+        assert_eq!(connection.stream.seen(), b"GET /next", "{body:?}");
         drop(client);
     }
 }

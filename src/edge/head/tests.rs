@@ -5,7 +5,7 @@ fn read(line: &str, fields: &str) -> Result<(Vec<u8>, Framing, bool), Mistake> {
     let head = format!("{line}\r\n{fields}\r\n");
     let mut room = [httparse::EMPTY_HEADER; MOST_FIELDS];
     Request::read(head.as_bytes(), &mut room, &Limits::DEFAULT)
-        .map(|(request, _)| (request.host.to_vec(), request.framing, request.closes))
+        .map(|request| (request.fields.host.to_vec(), request.framing, request.closes))
 }
 
 fn mistake(line: &str, fields: &str) -> Option<Mistake> {

@@ -1,8 +1,7 @@
-//! [`Calls`]: the wakes of a connection's task by h2. What requests say while they are moved on is written in the same turn of
-//! the task; but h2 wakes the task for it, and each of these wakes would be a turn of its own with nothing to do. Must not
-//! know what is done in a turn.
+//! [`Calls`]: the wakes of a connection's task by h2. The task writes what its requests say in the same turn in which it moves
+//! them on. h2 wakes the task for it all the same, and each of these wakes would be a turn with nothing to do.
 //!
-//! Calls pass on or are noted. One that passes on wakes the task. One that is noted is told when noting ends.
+//! Calls pass on or are noted. One that passes on wakes the task. The task hears of one that is noted when noting ends.
 
 use futures_util::task::AtomicWaker;
 use std::sync::Arc;

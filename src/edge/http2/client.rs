@@ -1,25 +1,22 @@
-//! [`Http2Client`]: the client's side of an exchange over HTTP/2: a stream, with the windows of its client. Must not know the
-//! origin.
+//! [`Http2Client`]: the client's side of an exchange over HTTP/2: a stream, with the windows of its client.
 //!
 //! Window is given back for what the origin's socket can take. Of a response, as much is read as one buffer holds, and more
 //! when the client's window and the connection's output have taken that.
 
-use super::gather::Output;
 use super::head::{head_of, head_of_http2, trailers as trailers_of};
+use super::output::Output;
 use super::stream::{Gone, Stream};
 use crate::answers::Answer;
-use crate::edge::alarm::KeptAlarm;
 use crate::edge::date::date_value;
 use crate::edge::lane::{BodyError, Client, ClientHead, Outgoing, ResponseFraming, ResponseHead};
+use crate::edge::timer::Timer;
 use crate::requests::{ClientConnection, Connection};
 use bytes::Bytes;
-use h2::Reason;
 use http::{HeaderMap, header};
 use httparse::Header;
 use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 use tokio::time::Instant;
 
 /// A client in an exchange.
@@ -33,31 +30,12 @@ pub(super) struct Http2Client {
     rest: Bytes,
     /// Whether something could not be sent, because the stream is over.
     is_cut: bool,
-    /// How long the client may have room for nothing, and until when it may now.
-    stall: Duration,
-    stalled_until: Option<Instant>,
-    alarm: KeptAlarm,
+    timer: Timer,
 }
 
 impl Http2Client {
-    pub(super) fn new(
-        stream: Stream,
-        client: Arc<ClientConnection>,
-        fields: HeaderMap,
-        output: Output,
-        stall: Duration,
-    ) -> Http2Client {
-        Http2Client {
-            stream,
-            client,
-            fields,
-            output,
-            rest: Bytes::new(),
-            is_cut: false,
-            stall,
-            stalled_until: None,
-            alarm: KeptAlarm::take(),
-        }
+    pub(super) fn new(stream: Stream, client: Arc<ClientConnection>, fields: HeaderMap, output: Output) -> Http2Client {
+        Http2Client { stream, client, fields, output, rest: Bytes::new(), is_cut: false, timer: Timer::default() }
     }
 
     /// The stream, when the exchange is over.
@@ -67,16 +45,7 @@ impl Http2Client {
 
     /// How many of so many octets the client has room for, one at least.
     fn poll_window(&mut self, wanted: usize, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        if let Poll::Ready(room) = self.stream.sending.poll_room(wanted, context) {
-            self.stalled_until = None;
-            return Poll::Ready(room.map_err(cut));
-        }
-        let until = *self.stalled_until.get_or_insert_with(|| Instant::now() + self.stall);
-        if !self.alarm.has_passed(until, context) {
-            return Poll::Pending;
-        }
-        self.stream.sending.reset(Reason::CANCEL);
-        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+        self.stream.sending.poll_room(wanted, context).map_err(cut)
     }
 
     fn note<T>(&mut self, sent: Result<T, Gone>) {
@@ -89,6 +58,8 @@ fn cut(_: Gone) -> io::Error {
 }
 
 impl Client for Http2Client {
+    const TAKES_TRAILERS: bool = true;
+
     fn connection(&self) -> Connection<'_> {
         self.client.behind(None)
     }
@@ -102,13 +73,16 @@ impl Client for Http2Client {
         match ready!(body.poll_data(context)) {
             Some(Ok(piece)) => {
                 request.add(&piece);
+                self.output.note_moved(piece.len());
                 let _ = body.flow_control().release_capacity(piece.len());
                 Poll::Ready(Ok(body.is_end_stream()))
             }
             Some(Err(_)) => Poll::Ready(Err(BodyError::Gone(cut(Gone)))),
             None => {
                 if let Ok(Some(trailers)) = ready!(body.poll_trailers(context)) {
-                    trailers.iter().for_each(|(name, value)| request.add_trailer(name.as_str(), value.as_bytes()));
+                    trailers
+                        .iter()
+                        .for_each(|(name, value)| request.add_trailer(name.as_str(), value.as_bytes().trim_ascii()));
                 }
                 Poll::Ready(Ok(true))
             }
@@ -135,6 +109,7 @@ impl Client for Http2Client {
     fn poll_send(&mut self, octets: &[u8], ends: bool, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         ready!(self.output.poll_room(context));
         let count = ready!(self.poll_window(octets.len(), context))?;
+        self.output.note_moved(count);
         let sent = self.stream.sending.send(Bytes::copy_from_slice(&octets[..count]), ends && count == octets.len());
         Poll::Ready(sent.map(|()| count).map_err(cut))
     }
@@ -165,11 +140,11 @@ impl Client for Http2Client {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.stream.sending.poll_gone(context).map(|_| Ok(()))
+    fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
+        self.stream.sending.poll_gone(context).map(cut)
     }
 
     fn has_passed(&mut self, moment: Instant, context: &mut Context<'_>) -> bool {
-        self.alarm.has_passed(moment, context)
+        self.timer.has_passed(moment, context)
     }
 }

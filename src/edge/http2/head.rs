@@ -1,8 +1,9 @@
-//! Heads of HTTP/2 as HTTP/1.1 has them, and the other way round. Must not know where a head goes.
+//! Heads of HTTP/2 as HTTP/1.1 has them, and the other way round.
 
 use super::names::field_name;
-use crate::answers::{Answer, Asked};
+use crate::answers::Answer;
 use crate::edge::date::date_value;
+use crate::forwarding::is_of_one_hop;
 use crate::requests::{Framing, MappedRequest};
 use bytes::{Bytes, BytesMut};
 use http::header;
@@ -17,12 +18,12 @@ const USUAL_VALUES: usize = 512;
 
 /// A head as it is received.
 pub(super) fn mapped(head: &Parts) -> MappedRequest<'_> {
-    MappedRequest::new(&head.method, target(head), authority(head), &head.headers)
-}
-
-/// What of a head shapes an answer to it.
-pub(super) fn asked(head: &Parts) -> Asked<'_> {
-    Asked { method: &head.method, headers: &head.headers }
+    let request = MappedRequest::new(&head.method, target(head), authority(head), &head.headers);
+    match head.uri.scheme_str() {
+        Some(scheme) => request.with_scheme(scheme),
+        // h2 drops the scheme of a request without an authority.
+        None => request,
+    }
 }
 
 fn authority(head: &Parts) -> Option<&str> {
@@ -50,6 +51,14 @@ pub(super) fn framing(head: &Parts, is_over: bool) -> Framing {
     }
 }
 
+/// The same for an origin that gets trailers, if the head announces some: only chunks carry them (RFC 9112 section 7.1.2).
+pub(super) fn framing_with_trailers(head: &Parts, framing: Framing) -> Framing {
+    match framing {
+        Framing::Length(_) if head.headers.contains_key(header::TRAILER) => Framing::Chunked,
+        framing => framing,
+    }
+}
+
 /// The pieces of a cookie as one line, if there are several (RFC 9113 section 8.2.3).
 pub(super) fn joined_cookies(head: &Parts) -> Option<Vec<u8>> {
     let mut pieces = head.headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes);
@@ -71,27 +80,28 @@ pub(super) fn fields_of_http1<'h>(
     let authority = authority(head).filter(|_| !head.headers.contains_key(header::HOST));
     let mut is_joined = false;
     let fields = head.headers.iter().filter_map(move |(name, value)| {
-        let value = value.as_bytes();
+        // White space around a value is no part of it (RFC 9110 section 5.5); the h2 crate lets it pass.
+        let value = value.as_bytes().trim_ascii();
         match (name.as_str(), cookies) {
             ("cookie", Some(cookies)) => (!std::mem::replace(&mut is_joined, true)).then_some(("cookie", cookies)),
             // TE is for the next hop alone, and the other one for a change of the version.
             ("te" | "http2-settings", _) => None,
+            ("content-length", _) if framing == Framing::Chunked => None,
             (name, _) => Some((name, value)),
         }
     });
     let framing = match framing {
         Framing::Chunked => Some(("transfer-encoding", b"chunked".as_slice())),
         // Servers may wait for the body of a request with one of these methods, or refuse it, unless it says that there is none.
-        Framing::None if may_want_length(&head.method) && !head.headers.contains_key(header::CONTENT_LENGTH) => {
+        Framing::None
+            if matches!(head.method, Method::POST | Method::PUT | Method::PATCH)
+                && !head.headers.contains_key(header::CONTENT_LENGTH) =>
+        {
             Some(("content-length", b"0".as_slice()))
         }
         Framing::None | Framing::Length(_) => None,
     };
     authority.map(|authority| ("host", authority.as_bytes())).into_iter().chain(fields).chain(framing)
-}
-
-fn may_want_length(method: &Method) -> bool {
-    [Method::POST, Method::PUT, Method::PATCH].contains(method)
 }
 
 /// The head of an answer of crawlgate's own.
@@ -104,20 +114,20 @@ pub(super) fn head_of(answer: &Answer) -> Response<()> {
     response(answer.status(), fields)
 }
 
-/// The head of a response with these fields of HTTP/1.1, but for those of its connection (RFC 9113 section 8.2.2).
+/// The head of a response with these fields of HTTP/1.1, but for those of one hop (RFC 9113 section 8.2.2).
 pub(super) fn head_of_http2<'h>(
     status: StatusCode,
     lines: impl Iterator<Item = (&'h str, &'h [u8])> + Clone,
 ) -> Response<()> {
     let mut fields = HeaderMap::with_capacity(lines.size_hint().1.unwrap_or(USUAL_FIELDS) + 1);
-    append(lines.filter(|(name, _)| !is_of_connection(name)), &mut fields);
+    append(lines.filter(|(name, _)| !is_of_one_hop(name)), &mut fields);
     response(status, fields)
 }
 
 /// Fields that end a message (RFC 9110 section 6.5).
 pub(super) fn trailers<'h>(lines: impl Iterator<Item = (&'h str, &'h [u8])> + Clone) -> HeaderMap {
     let mut fields = HeaderMap::new();
-    append(lines.filter(|(name, _)| !is_of_connection(name)), &mut fields);
+    append(lines.filter(|(name, _)| !is_of_one_hop(name)), &mut fields);
     fields
 }
 
@@ -140,17 +150,6 @@ fn response(status: StatusCode, fields: HeaderMap) -> Response<()> {
     *response.status_mut() = status;
     *response.headers_mut() = fields;
     response
-}
-
-fn is_of_connection(name: &str) -> bool {
-    let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
-    match name.len() {
-        7 => is("upgrade"),
-        10 => is("connection") || is("keep-alive"),
-        16 => is("proxy-connection"),
-        17 => is("transfer-encoding"),
-        _ => false,
-    }
 }
 
 #[cfg(test)]
@@ -202,11 +201,19 @@ mod tests {
         let none = [("content-length", "0")];
         assert_eq!(of("PUT", &none, false), (Framing::None, vec![line("content-length", "0")]));
         assert_eq!(of("DELETE", &[], true), (Framing::None, vec![]));
+        let lines = [("content-length", "5"), ("trailer", "x-sum")];
+        let announced = head("POST", "http://a/", &lines);
+        assert_eq!(framing_with_trailers(&announced, framing(&announced, true)), Framing::None);
+        let framing = framing_with_trailers(&announced, framing(&announced, false));
+        let fields: Vec<_> = fields_of_http1(&announced, framing, None).map(|(name, _)| name).collect();
+        assert_eq!(fields, ["host", "trailer", "transfer-encoding"]);
+        assert_eq!(framing_with_trailers(&head("POST", "http://a/", &length), Framing::Length(5)), Framing::Length(5));
     }
 
     #[test]
-    fn fields_of_a_connection_are_none_of_a_response_over_http2() {
-        let lines = ["Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade", "X-Robots-Tag"];
+    fn fields_of_one_hop_are_none_of_a_response_over_http2() {
+        let lines =
+            ["Connection", "Keep-Alive", "Proxy-Connection", "TE", "Transfer-Encoding", "Upgrade", "X-Robots-Tag"];
         let response = head_of_http2(StatusCode::NOT_FOUND, lines.iter().map(|name| (*name, b"a".as_slice())));
         assert_eq!(response.status(), 404);
         assert_eq!(response.headers().keys().collect::<Vec<_>>(), ["x-robots-tag"]);

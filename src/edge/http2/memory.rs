@@ -1,36 +1,34 @@
 //! Requests over HTTP/2 that Pingora forwards. Each gets a connection in memory, over which Pingora sees one request of
-//! HTTP/1.1 and nothing else. The main type is [`InMemory`]. Must not know what a request is about.
+//! HTTP/1.1 and nothing else. The main type is [`InMemory`].
 //!
 //! What the client sends goes on as far as Pingora takes it, and what Pingora answers as far as the client has room for it. A
 //! stream that ends early ends the connection in memory, and with it the request at the origin.
 
 use super::head::{fields_of_http1, framing, head_of_http2, joined_cookies, target};
+use super::output::Output;
 use super::stream::{Gone, Sending, Stream};
-use crate::edge::chunks::{BadChunk, Chunks};
+use crate::edge::buffers::Buffer;
+use crate::edge::chunks::BadChunk;
 use crate::edge::connection::Connection;
-use crate::edge::lane::{BadResponse, ResponseFraming, ResponseHead, read_response};
+use crate::edge::door::Edge;
+use crate::edge::lane::{BadResponse, Incoming, Lines, Outgoing, Parsed, ResponseFraming, poll_read, write_head};
 use crate::edge::transport::Transport;
 use crate::requests::{ClientConnection, Framing, Ticket};
 use bytes::Bytes;
 use h2::{Reason, RecvStream};
 use http::Method;
 use http::request::Parts;
-use pingora_core::apps::HttpServerApp;
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::server::ShutdownWatch;
 use std::future::{pending, poll_fn};
 use std::io;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Poll, ready};
+use std::task::Poll;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWriteExt, DuplexStream, ReadBuf, ReadHalf, WriteHalf, duplex, split};
+use tokio::io::{AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf, duplex, split};
 use tokio::task::yield_now;
 
 /// Octets that wait in memory, in each direction.
 pub(super) const WAITING: usize = 16 * 1024;
-/// Octets of a response that are read at a time.
-const READ: usize = 16 * 1024;
 
 /// Why a response ended before its end.
 #[derive(Debug, thiserror::Error)]
@@ -44,15 +42,9 @@ enum Cut {
     #[error(transparent)]
     Head(#[from] BadResponse),
     #[error("the response has a malformed chunk")]
-    Chunk,
+    Chunk(#[from] BadChunk),
     #[error(transparent)]
     Io(#[from] io::Error),
-}
-
-impl From<BadChunk> for Cut {
-    fn from(BadChunk: BadChunk) -> Cut {
-        Cut::Chunk
-    }
 }
 
 /// A request on its way into memory.
@@ -62,7 +54,7 @@ pub(super) struct InMemory {
     near: DuplexStream,
     framing: Framing,
     is_head: bool,
-    stall: Duration,
+    output: Output,
 }
 
 impl InMemory {
@@ -72,26 +64,32 @@ impl InMemory {
         head: &Parts,
         stream: &Stream,
         ticket: Ticket,
-        stall: Duration,
+        (stall, output): (Duration, Output),
     ) -> InMemory {
         let framing = framing(head, stream.is_received());
         let (near, far) = duplex(WAITING);
         client.hand_on(ticket);
         let mut connection = Box::new(Connection::new(Transport::Memory(far), None, client, None, stall));
-        connection.open_for(written(head, framing), framing);
-        InMemory { connection, near, framing, is_head: head.method == Method::HEAD, stall }
+        let cookies = joined_cookies(head);
+        let mut lines = Lines::default();
+        lines.take(fields_of_http1(head, framing, cookies.as_deref()));
+        let mut octets = Vec::with_capacity(1024);
+        write_head((head.method.as_str().as_bytes(), target(head)), &lines, &mut octets);
+        connection.open_for(octets, framing);
+        InMemory { connection, near, framing, is_head: head.method == Method::HEAD, output }
     }
 
     /// Has Pingora forward the request. Gives the stream back, if it was not reset before the response ended.
-    pub(super) async fn pass_on<A>(self, app: Arc<A>, stop: ShutdownWatch, mut stream: Stream) -> Option<Stream>
-    where
-        A: HttpServerApp + Send + Sync + 'static,
-    {
-        let InMemory { connection, near, framing, is_head, stall } = self;
+    pub(super) async fn pass_on(self, edge: &Edge, stop: ShutdownWatch, mut stream: Stream) -> Option<Stream> {
+        let InMemory { connection, near, framing, is_head, output } = self;
         let session = ServerSession::new_http1(connection);
         // What Pingora gives back is closed: the next request has a connection of its own.
-        let process = async { drop(app.process_new_http(session, &stop).await) };
-        let ((), carried) = tokio::join!(process, carry(near, &mut stream, (framing, is_head), stall));
+        let process = async {
+            if let Some(app) = &edge.app {
+                drop(app.process(session, &stop).await);
+            }
+        };
+        let ((), carried) = tokio::join!(process, carry(near, &mut stream, (framing, is_head), &output));
         let Err(cut) = carried else { return Some(stream) };
         tracing::debug!(%cut, "a response over HTTP/2 broke off");
         let was_reset = matches!(cut, Cut::Gone(Gone));
@@ -103,37 +101,21 @@ impl InMemory {
     }
 }
 
-/// The head of a request as Pingora reads it.
-fn written(head: &Parts, framing: Framing) -> Vec<u8> {
-    let cookies = joined_cookies(head);
-    let mut octets = Vec::with_capacity(1024);
-    for part in [head.method.as_str().as_bytes(), b" ", target(head), b" HTTP/1.1\r\n"] {
-        octets.extend_from_slice(part);
-    }
-    for (name, value) in fields_of_http1(head, framing, cookies.as_deref()) {
-        for part in [name.as_bytes(), b": ", value, b"\r\n"] {
-            octets.extend_from_slice(part);
-        }
-    }
-    octets.extend_from_slice(b"\r\n");
-    octets
-}
-
 /// Carries a request and its response between a stream and memory.
 async fn carry(
     near: DuplexStream,
     stream: &mut Stream,
     (framing, is_head): (Framing, bool),
-    stall: Duration,
+    output: &Output,
 ) -> Result<(), Cut> {
     let (read, write) = split(near);
     let Stream { sending, body } = stream;
     let upload = async {
-        upload(body, framing, write).await?;
+        upload(body, framing, write, output).await?;
         // The response ends the exchange.
         pending().await
     };
-    let mut download = Download { read, sending, input: Vec::new(), stall };
+    let mut download = Download { read, sending, response: Incoming::default(), output };
     tokio::select! {
         carried = download.run(is_head) => carried,
         cut = upload => cut,
@@ -141,136 +123,101 @@ async fn carry(
 }
 
 /// Carries the body of a request. Trailers stay behind: Pingora passes none on (Pingora 0.9.1).
-async fn upload(body: &mut RecvStream, framing: Framing, mut write: WriteHalf<DuplexStream>) -> Result<(), Gone> {
-    if framing == Framing::None {
-        return Ok(());
-    }
-    while let Some(piece) = body.data().await {
-        let piece = piece.map_err(|_| Gone)?;
-        // Pingora may have enough of it. Its response says so.
-        if send(&mut write, framing, &piece).await.is_err() {
-            return Ok(());
+async fn upload(
+    body: &mut RecvStream,
+    framing: Framing,
+    mut write: WriteHalf<DuplexStream>,
+    output: &Output,
+) -> Result<(), Gone> {
+    let mut request = Outgoing::new(Buffer::default(), framing);
+    while !request.is_sent() {
+        match body.data().await {
+            Some(piece) => {
+                let piece = piece.map_err(|_| Gone)?;
+                output.note_moved(piece.len());
+                request.add(&piece);
+                // Pingora may have enough of it. Its response says so.
+                if write.write_all(request.waiting()).await.is_err() {
+                    return Ok(());
+                }
+                let _ = body.flow_control().release_capacity(piece.len());
+            }
+            None => {
+                request.end();
+                let _ = write.write_all(request.waiting()).await;
+            }
         }
-        let _ = body.flow_control().release_capacity(piece.len());
-    }
-    if framing == Framing::Chunked {
-        let _ = write.write_all(b"0\r\n\r\n").await;
+        request.wrote(request.waiting().len());
     }
     Ok(())
 }
 
-async fn send(write: &mut WriteHalf<DuplexStream>, framing: Framing, piece: &[u8]) -> io::Result<()> {
-    if framing != Framing::Chunked {
-        return write.write_all(piece).await;
-    }
-    // An empty chunk would be the last one.
-    if piece.is_empty() {
-        return Ok(());
-    }
-    write.write_all(format!("{:X}\r\n", piece.len()).as_bytes()).await?;
-    write.write_all(piece).await?;
-    write.write_all(b"\r\n").await
-}
-
-/// The way of a response.
+/// A response on its way to the client.
 struct Download<'s> {
     read: ReadHalf<DuplexStream>,
     sending: &'s mut Sending,
     /// What came and was not passed on.
-    input: Vec<u8>,
-    stall: Duration,
+    response: Incoming,
+    output: &'s Output,
 }
 
 impl Download<'_> {
     async fn run(&mut self, is_head: bool) -> Result<(), Cut> {
-        let head = self.head(is_head).await?;
-        match head.framing {
-            ResponseFraming::None | ResponseFraming::Length(0) => Ok(()),
-            ResponseFraming::Length(length) => self.length(length).await,
-            ResponseFraming::Chunked => self.chunks().await,
-            // Pingora frames every response to HTTP/1.1. What is not framed, nobody can tell from its beginning.
-            ResponseFraming::UntilClose => Err(Cut::Response),
+        while self.response.is_before_body() {
+            let mut sent = Ok(());
+            let taken = self.response.take_head(is_head, |parsed| sent = pass_head(self.sending, parsed))?;
+            sent?;
+            if taken.is_none() {
+                self.more().await?;
+            }
         }
-    }
-
-    /// Passes heads on up to the final one.
-    async fn head(&mut self, is_head: bool) -> Result<ResponseHead, Cut> {
+        // Pingora frames every response to HTTP/1.1. What is not framed, nobody can tell from its beginning.
+        if self.response.ends_by_close() {
+            return Err(Cut::Response);
+        }
         loop {
-            let sending = &mut *self.sending;
-            let read = match self.input.as_slice() {
-                [] => Ok(None),
-                octets => read_response(octets, is_head, |parsed| {
-                    let head = parsed.head;
-                    let ends = matches!(head.framing, ResponseFraming::None | ResponseFraming::Length(0));
-                    let lines = parsed.fields.iter().map(|field| (field.name, field.value));
-                    let response = head_of_http2(head.status, lines);
-                    let sent = match head.status.is_informational() {
-                        true => sending.inform(response),
-                        false => sending.head(response, ends),
-                    };
-                    sent.map(|()| head)
-                }),
-            };
-            match read?.transpose()? {
-                Some(head) => {
-                    self.input.drain(..head.length);
-                    if !head.status.is_informational() {
-                        return Ok(head);
-                    }
-                }
-                None => self.more().await?,
-            }
-        }
-    }
-
-    async fn length(&mut self, mut left: u64) -> Result<(), Cut> {
-        while left > 0 {
-            if self.input.is_empty() {
+            let (piece, ends) = self.response.piece();
+            if !piece.is_empty() {
+                let count = self.sending.room(piece.len()).await?;
+                let ends = ends && count == piece.len();
+                self.sending.send(Bytes::copy_from_slice(&piece[..count]), ends)?;
+                self.response.passed_on(count);
+            } else if self.response.is_body_over() {
+                return match self.response.has_length() {
+                    true => Ok(()),
+                    false => Ok(self.sending.send(Bytes::new(), true)?),
+                };
+            } else if !self.response.next_piece()? {
                 self.more().await?;
             }
-            let room = self.sending.room(self.input.len(), self.stall).await?;
-            let count = usize::try_from(left).map_or(room, |left| left.min(room));
-            left -= count as u64;
-            let piece = Bytes::from_iter(self.input.drain(..count));
-            self.sending.send(piece, left == 0)?;
         }
-        Ok(())
-    }
-
-    async fn chunks(&mut self) -> Result<(), Cut> {
-        let mut chunks = Chunks::of_response();
-        while !chunks.is_over() {
-            if self.input.is_empty() {
-                self.more().await?;
-            }
-            let (piece, count) = chunks.piece(&self.input)?;
-            let mut piece = Bytes::copy_from_slice(piece);
-            self.input.drain(..count);
-            while !piece.is_empty() {
-                let room = self.sending.room(piece.len(), self.stall).await?;
-                self.sending.send(piece.split_to(room), false)?;
-            }
-        }
-        Ok(self.sending.send(Bytes::new(), true)?)
     }
 
     /// Reads more, unless the client does not want it any more.
     async fn more(&mut self) -> Result<(), Cut> {
-        let input = &mut self.input;
         let count = poll_fn(|context| {
             if let Poll::Ready(gone) = self.sending.poll_gone(context) {
                 return Poll::Ready(Err(Cut::Gone(gone)));
             }
-            // Not in the exchange, which would have room for it as long as it lasts.
-            let mut octets = [0; READ];
-            let mut buffer = ReadBuf::new(&mut octets);
-            ready!(Pin::new(&mut self.read).poll_read(context, &mut buffer))?;
-            input.extend_from_slice(buffer.filled());
-            Poll::Ready(Ok(buffer.filled().len()))
+            let read = poll_read(&mut self.read, self.response.room(), context);
+            self.response.received();
+            read.map_err(Cut::from)
         });
         match count.await? {
             0 => Err(Cut::Response),
-            _ => Ok(()),
+            count => {
+                self.output.note_moved(count);
+                Ok(())
+            }
         }
     }
+}
+
+fn pass_head(sending: &mut Sending, parsed: &Parsed<'_, '_>) -> Result<(), Gone> {
+    let head = parsed.head;
+    let response = head_of_http2(head.status, parsed.fields.iter().map(|field| (field.name, field.value)));
+    if head.status.is_informational() {
+        return sending.inform(response);
+    }
+    sending.head(response, matches!(head.framing, ResponseFraming::None | ResponseFraming::Length(0)))
 }

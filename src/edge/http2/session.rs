@@ -1,25 +1,23 @@
-//! [`Session`]: a connection and its requests, in turns of one task, from its first request to its last. Must not know what
-//! becomes of a request.
+//! [`Session`]: a connection and its requests, in turns of one task, from its first request to its last.
 
 mod requests;
 
 use super::calls::Calls;
-use super::gather::{Gather, Output};
+use super::output::Output;
 use super::stream::{Sending, Stream};
 use super::watch::{Due, Resets, Watch};
-use crate::edge::answered::Answered;
+use crate::edge::answered::{Extent, record};
+use crate::edge::close_log::CloseReason;
 use crate::edge::connection::Connection;
 use crate::edge::door::Edge;
 use crate::edge::lane::Record;
-use crate::edge::notices::Reason as Notice;
-use crate::requests::ClientConnection;
+use crate::requests::{ClientConnection, Responded};
 use crate::telemetry::OpenConnection;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use h2::server::{self, SendResponse};
 use h2::{Reason, RecvStream};
-use pingora_core::apps::HttpServerApp;
 use pingora_core::server::ShutdownWatch;
 use requests::read_on;
 use std::future::poll_fn;
@@ -37,10 +35,8 @@ type Accepted = Result<(http::Request<RecvStream>, SendResponse<Bytes>), h2::Err
 /// How a request ended.
 #[expect(clippy::large_enum_variant, reason = "it is taken apart at once, and a box would be an allocation")]
 enum Finished {
-    /// An answer was sent whole.
-    Answered(Stream, Answered),
-    /// A response was passed on whole.
-    PassedOn(Stream, Option<Record>),
+    /// An answer or a response was sent whole. A response through Pingora is recorded by then.
+    Sent(Stream, Option<Given>),
     /// Its stream was reset before, and that is recorded.
     Reset,
     /// There is nothing left of it.
@@ -50,43 +46,38 @@ enum Finished {
 /// What is recorded when it has left.
 #[expect(clippy::large_enum_variant, reason = "few of them wait, and not for long")]
 enum Given {
-    Answer(Answered),
+    Answer(Responded),
     Response(Record),
 }
 
 impl Given {
     fn record(self, has_left: bool) {
         match self {
-            Given::Answer(answered) => answered.record(has_left),
+            Given::Answer(responded) => record(responded, if has_left { Extent::Whole } else { Extent::Begun(0) }),
             Given::Response(record) => record.finish(has_left),
         }
     }
 }
 
-/// Why a connection ended before its time.
-pub(super) struct End {
-    pub(super) notice: Notice,
-    pub(super) detail: String,
-}
+/// How a connection ended: well, or why before its time, with what there is to say about that.
+pub(super) type End = Result<(), (CloseReason, String)>;
 
-impl End {
-    fn broken(error: &h2::Error) -> Result<(), End> {
-        // A client that left is nothing to speak of; one that broke the protocol is.
-        if error.is_io() {
-            tracing::debug!(%error, "an HTTP/2 connection broke");
-            return Ok(());
-        }
-        Err(End { notice: Notice::Http2, detail: error.to_string() })
+fn broken(error: &h2::Error) -> End {
+    // A client that left is nothing to speak of; one that broke the protocol is.
+    if error.is_io() {
+        tracing::debug!(%error, "an HTTP/2 connection broke");
+        return Ok(());
     }
+    Err((CloseReason::Http2, error.to_string()))
 }
 
 /// A connection and its requests.
-pub(super) struct Session<'e, A> {
-    edge: &'e Edge<A>,
+pub(super) struct Session<'e> {
+    edge: &'e Edge,
     stop: ShutdownWatch,
     client: Arc<ClientConnection>,
     counted: Option<Arc<OpenConnection>>,
-    connection: server::Connection<Gather, Bytes>,
+    connection: server::Connection<Output, Bytes>,
     output: Output,
     exchanges: FuturesUnordered<InFlight<'e>>,
     /// What h2 has to write, with the streams on which the client may still refuse it.
@@ -97,23 +88,23 @@ pub(super) struct Session<'e, A> {
     watch: Watch,
     resets: Resets,
     malformed: usize,
-    /// Why the client is shown out.
-    shown_out: Option<&'static str>,
+    /// Why the connection is closed before its time.
+    closed_for: Option<&'static str>,
 }
 
-impl<'e, A: HttpServerApp + Send + Sync + 'static> Session<'e, A> {
+impl<'e> Session<'e> {
     pub(super) fn new(
-        edge: &'e Edge<A>,
+        edge: &'e Edge,
         stop: ShutdownWatch,
         (client, counted): (Arc<ClientConnection>, Option<Arc<OpenConnection>>),
-        (mut connection, output): (server::Connection<Gather, Bytes>, Output),
-    ) -> Session<'e, A> {
+        (mut connection, output): (server::Connection<Output, Bytes>, Output),
+    ) -> Session<'e> {
         Session {
             edge,
             stop,
             client,
             counted,
-            watch: Watch::new(edge.desk.limits(), connection.ping_pong()),
+            watch: Watch::new(edge.limits(), connection.ping_pong()),
             connection,
             output,
             exchanges: FuturesUnordered::new(),
@@ -122,25 +113,25 @@ impl<'e, A: HttpServerApp + Send + Sync + 'static> Session<'e, A> {
             calls: Arc::default(),
             resets: Resets::new(),
             malformed: 0,
-            shown_out: None,
+            closed_for: None,
         }
     }
 
     /// Serves it until it has to end.
-    pub(super) async fn run(&mut self) -> Result<(), End> {
+    pub(super) async fn run(&mut self) -> End {
         let mut stop = self.stop.clone();
         let mut stopped = pin!(stop.wait_for(|stop| *stop));
         poll_fn(|context| {
             // An error means that the sender is gone, and no later stop could arrive.
             if !self.watch.is_ending() && stopped.as_mut().poll(context).is_ready() {
-                self.say_goodbye();
+                self.announce_end();
             }
             self.poll(context)
         })
         .await
     }
 
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), End>> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<End> {
         loop {
             if let Poll::Ready(end) = self.poll_turn(context) {
                 return Poll::Ready(end);
@@ -150,41 +141,45 @@ impl<'e, A: HttpServerApp + Send + Sync + 'static> Session<'e, A> {
                 counted.set_active(is_active);
             }
             match ready!(self.watch.poll(is_active, context)) {
-                Due::Goodbye => self.say_goodbye(),
-                Due::LastWord => self.say_last_word(),
+                Due::Goodbye => self.announce_end(),
+                Due::LastWord => self.name_last_request(),
                 Due::End => return Poll::Ready(Ok(())),
-                Due::Lost => return Poll::Ready(Err(End { notice: Notice::NoPong, detail: "no pong".to_owned() })),
+                Due::Lost => return Poll::Ready(Err((CloseReason::NoPong, "no pong".to_owned()))),
             }
         }
     }
 
     /// Sends a GOAWAY and goes on with the requests that the client sends until it has read that. A second GOAWAY then says
     /// which was the last one (RFC 9113 section 6.8).
-    fn say_goodbye(&mut self) {
+    fn announce_end(&mut self) {
         self.watch.begin_to_end();
         self.connection.graceful_shutdown();
     }
 
     /// The client has not read the GOAWAY in time. The second one is sent without its answer: a request that is under way
     /// is not taken, and the client can tell (RFC 9113 section 6.8).
-    fn say_last_word(&mut self) {
+    fn name_last_request(&mut self) {
         self.watch.begin_to_end();
         self.connection.abrupt_shutdown(Reason::NO_ERROR);
     }
 
     /// Ends the connection and all its requests.
-    fn show_out(&mut self, why: &'static str) {
-        if self.shown_out.is_none() {
-            self.shown_out = Some(why);
+    fn close_for(&mut self, why: &'static str) {
+        if self.closed_for.is_none() {
+            self.closed_for = Some(why);
             self.connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
         }
     }
 
     /// Does all that can be done now. Ready when the connection is over.
-    fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<Result<(), End>> {
+    fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<End> {
         loop {
             if let Poll::Ready(end) = self.poll_requests(context) {
                 return Poll::Ready(end);
+            }
+            if self.closed_for.is_none() && self.output.is_flooded() {
+                self.close_for("too many frames that move nothing");
+                continue;
             }
             let was_full = self.output.is_full();
             if !was_full {
@@ -203,15 +198,19 @@ impl<'e, A: HttpServerApp + Send + Sync + 'static> Session<'e, A> {
     }
 
     /// Moves all requests on, and takes those that have come. What there is room for is in the output then.
-    fn poll_requests(&mut self, context: &mut Context<'_>) -> Poll<Result<(), End>> {
+    fn poll_requests(&mut self, context: &mut Context<'_>) -> Poll<End> {
         let connection = Waker::from(self.calls.clone());
         let mut is_due = true;
+        self.output.look_again();
         self.calls.note(context.waker());
         loop {
             while let Poll::Ready(Some(finished)) = self.exchanges.poll_next_unpin(context) {
                 self.settle(finished);
             }
-            is_due |= self.calls.pass_on();
+            if self.calls.pass_on() {
+                is_due = true;
+                self.output.look_again();
+            }
             if !is_due {
                 return Poll::Pending;
             }
@@ -228,14 +227,14 @@ impl<'e, A: HttpServerApp + Send + Sync + 'static> Session<'e, A> {
     }
 
     /// Takes a request that has come. Breaks when the connection is over.
-    fn accept(&mut self, accepted: Option<Accepted>) -> ControlFlow<Result<(), End>> {
-        match (accepted, self.shown_out) {
+    fn accept(&mut self, accepted: Option<Accepted>) -> ControlFlow<End> {
+        match (accepted, self.closed_for) {
             (Some(Ok((request, respond))), None) => self.take(request, respond),
             (Some(Ok(_)), Some(_)) => {}
             (None, None) => return ControlFlow::Break(Ok(())),
-            (Some(Err(error)), None) => return ControlFlow::Break(End::broken(&error)),
+            (Some(Err(error)), None) => return ControlFlow::Break(broken(&error)),
             (None | Some(Err(_)), Some(why)) => {
-                return ControlFlow::Break(Err(End { notice: Notice::Http2, detail: why.to_owned() }));
+                return ControlFlow::Break(Err((CloseReason::Http2, why.to_owned())));
             }
         }
         ControlFlow::Continue(())
@@ -247,21 +246,19 @@ impl<'e, A: HttpServerApp + Send + Sync + 'static> Session<'e, A> {
 
     fn settle(&mut self, finished: Finished) {
         let (stream, given) = match finished {
-            Finished::Answered(stream, answered) => (stream, Some(Given::Answer(answered))),
-            Finished::PassedOn(stream, record) => (stream, record.map(Given::Response)),
+            Finished::Sent(stream, given) => (stream, given),
             Finished::Reset => {
                 if self.resets.count() {
-                    self.show_out("too many resets");
+                    self.close_for("too many resets");
                 }
                 return;
             }
             Finished::Over => return,
         };
-        let is_received = stream.is_received();
-        let sending = match is_received {
+        let sending = match stream.is_received() {
             true => Some(stream.sending),
             false => {
-                self.begin(read_on(stream));
+                self.begin(read_on(stream, self.output.clone()));
                 None
             }
         };
@@ -285,10 +282,8 @@ impl<'e, A: HttpServerApp + Send + Sync + 'static> Session<'e, A> {
         drop(connection);
         given.into_iter().map(|(_, given)| given).chain(leaving).for_each(|given| given.record(false));
         while let Some(finished) = exchanges.next().await {
-            match finished {
-                Finished::Answered(_, answered) => answered.record(false),
-                Finished::PassedOn(_, record) => record.into_iter().for_each(|record| record.finish(false)),
-                Finished::Reset | Finished::Over => {}
+            if let Finished::Sent(_, Some(given)) = finished {
+                given.record(false);
             }
         }
         drop(exchanges);

@@ -1,7 +1,8 @@
-//! [`Stream`]: one request over HTTP/2, as whoever answers it has it: what the client sends, what it gets, and whether it is
-//! still there. Must not know what a request is about.
+//! [`Stream`]: one request over HTTP/2. [`Sending`] is the half with the response; it knows how much of it the client takes,
+//! and whether the client is still there.
 
-use crate::edge::alarm::Alarm;
+use super::output::Output;
+use crate::edge::timer::Stall;
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
@@ -26,6 +27,7 @@ pub(super) struct Sending {
     respond: SendResponse<Bytes>,
     /// From the head of the response on.
     body: Option<SendStream<Bytes>>,
+    stall: Stall,
 }
 
 /// A request.
@@ -36,8 +38,9 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    pub(super) fn new(respond: SendResponse<Bytes>, body: RecvStream) -> Stream {
-        Stream { sending: Sending { respond, body: None }, body }
+    /// A client that has room for nothing of a response for `stall` is given up.
+    pub(super) fn new(respond: SendResponse<Bytes>, body: RecvStream, stall: Duration) -> Stream {
+        Stream { sending: Sending { respond, body: None, stall: Stall::new(stall) }, body }
     }
 
     /// Whether the client has sent all of its request.
@@ -46,21 +49,26 @@ impl Stream {
     }
 
     /// Throws away what the client still sends of a request that was answered, for a while. Afterwards the stream is reset.
-    pub(super) async fn read_on(mut self) {
-        let mut left = THROWN_AWAY;
-        let rest = async {
-            while let Some(Ok(piece)) = self.body.data().await {
-                left = left.saturating_sub(piece.len());
-                if left > 0 {
-                    // The client learns of it with the next window.
-                    let _ = self.body.flow_control().release_capacity(piece.len());
-                }
-            }
-        };
-        if timeout(READ_ON, rest).await.is_err() {
+    pub(super) async fn read_on(mut self, output: &Output) {
+        if timeout(READ_ON, throw_away(&mut self.body, output)).await.is_err() {
             self.sending.reset(Reason::NO_ERROR);
         }
     }
+}
+
+/// Throws away what the client sends, until its end. Of a body, the client may send [`THROWN_AWAY`] octets and a window.
+pub(super) async fn throw_away(body: &mut RecvStream, output: &Output) {
+    let mut left = THROWN_AWAY;
+    while let Some(Ok(piece)) = body.data().await {
+        output.note_moved(piece.len());
+        left = left.saturating_sub(piece.len());
+        if left > 0 {
+            // The client learns of it with the next window.
+            let _ = body.flow_control().release_capacity(piece.len());
+        }
+    }
+    // h2 holds trailers until they are taken: a few octets on the wire may be a map of thousands of fields.
+    let _ = body.trailers().await;
 }
 
 impl Sending {
@@ -75,8 +83,18 @@ impl Sending {
         Ok(())
     }
 
-    /// How many of so many octets the client has room for, one at least.
+    /// How many of so many octets the client has room for, one at least. The stream of a client that has none for too long
+    /// is reset.
     pub(super) fn poll_room(&mut self, wanted: usize, context: &mut Context<'_>) -> Poll<Result<usize, Gone>> {
+        let polled = self.poll_capacity(wanted, context);
+        if !self.stall.is_over(&polled, context) {
+            return polled;
+        }
+        self.reset(Reason::CANCEL);
+        Poll::Ready(Err(Gone))
+    }
+
+    fn poll_capacity(&mut self, wanted: usize, context: &mut Context<'_>) -> Poll<Result<usize, Gone>> {
         let Some(body) = &mut self.body else { return Poll::Ready(Err(Gone)) };
         body.reserve_capacity(wanted);
         loop {
@@ -98,28 +116,9 @@ impl Sending {
         })
     }
 
-    /// How many of so many octets the client has room for, one at least. A client that has none for so long is given up.
-    pub(super) async fn room(&mut self, wanted: usize, stall: Duration) -> Result<usize, Gone> {
-        let mut alarm = None;
-        let room = poll_fn(|context| {
-            let polled = self.poll_room(wanted, context);
-            if polled.is_pending() {
-                let alarm = alarm.get_or_insert_with(|| {
-                    let mut alarm = Alarm::new();
-                    alarm.set(stall);
-                    alarm
-                });
-                if alarm.has_passed(context) {
-                    return Poll::Ready(Err(Gone));
-                }
-            }
-            polled
-        })
-        .await;
-        if room.is_err() {
-            self.reset(Reason::CANCEL);
-        }
-        room
+    /// The same when it is ready.
+    pub(super) async fn room(&mut self, wanted: usize) -> Result<usize, Gone> {
+        poll_fn(|context| self.poll_room(wanted, context)).await
     }
 
     /// Sends octets that there is room for.

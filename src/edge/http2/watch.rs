@@ -1,14 +1,16 @@
 //! [`Watch`]: how long a connection over HTTP/2 may do nothing, by one timer. [`Resets`]: how many of its requests may end by the
-//! reset of their stream. Must not know what a request is about.
+//! reset of their stream.
 //!
 //! Without a request the connection rests: after `idle` its client is told that it ends. A client that does not answer that is
-//! told which request was the last one, and soon afterwards the connection ends. With a request the client is asked for a sign of life every `stall`, and has as long to answer.
+//! told which request was the last one, and soon afterwards the connection ends. With a request the client gets a ping every
+//! `stall`, and has as long to answer it.
 
-use crate::edge::alarm::Alarm;
+use crate::edge::timer::Timer;
 use crate::settings::Limits;
 use h2::{Ping, PingPong};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// How long a connection stays open after each GOAWAY when no request is open.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -47,13 +49,13 @@ pub(super) struct Watch {
     told: u8,
     has_requests: bool,
     has_moved: bool,
-    alarm: Alarm,
+    /// When the patience is over.
+    until: Instant,
+    timer: Timer,
 }
 
 impl Watch {
     pub(super) fn new(limits: &Limits, pings: Option<PingPong>) -> Watch {
-        let mut alarm = Alarm::new();
-        alarm.set(limits.idle);
         Watch {
             idle: limits.idle,
             stall: limits.stall,
@@ -62,7 +64,8 @@ impl Watch {
             told: 0,
             has_requests: false,
             has_moved: false,
-            alarm,
+            until: Instant::now() + limits.idle,
+            timer: Timer::default(),
         }
     }
 
@@ -94,11 +97,11 @@ impl Watch {
     pub(super) fn poll(&mut self, has_requests: bool, context: &mut Context<'_>) -> Poll<Due> {
         let has_changed = std::mem::replace(&mut self.has_requests, has_requests) != has_requests;
         if std::mem::take(&mut self.has_moved) || has_changed {
-            self.alarm.set(self.patience());
+            self.until = Instant::now() + self.patience();
         }
         loop {
             self.hear_pong(context);
-            if !self.alarm.has_passed(context) {
+            if !self.timer.has_passed(self.until, context) {
                 return Poll::Pending;
             }
             match (has_requests, self.told) {
@@ -108,7 +111,7 @@ impl Watch {
                 (true, _) if self.is_asked => return Poll::Ready(Due::Lost),
                 (true, _) => {
                     self.is_asked = self.pings.as_mut().is_some_and(|pings| pings.send_ping(Ping::opaque()).is_ok());
-                    self.alarm.set(self.stall);
+                    self.until = Instant::now() + self.stall;
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! [`Client`]: the client's side of an exchange, whatever version of HTTP it speaks. Must not know the origin.
+//! [`Client`]: the client's side of an exchange, whatever version of HTTP it speaks.
 
 use super::lines::Lines;
 use super::outgoing::Outgoing;
@@ -35,6 +35,9 @@ pub struct ClientHead<'h, 'b> {
 /// The client's side of an exchange. What is not ready wakes the task when it is. An error ends the exchange: the client is
 /// gone, or takes nothing for too long, which this side has to notice by itself.
 pub trait Client {
+    /// Whether it gets the fields behind the body of a response.
+    const TAKES_TRAILERS: bool;
+
     /// What the request shares with all others of its connection.
     fn connection(&self) -> Connection<'_>;
 
@@ -68,7 +71,7 @@ pub trait Client {
     fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
 
     /// Ready when the client is gone. Only called before any of the request's body is asked for, and after its end.
-    fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
+    fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<io::Error>;
 
     /// Whether this moment has passed. If not, the task is woken when it has.
     fn has_passed(&mut self, moment: Instant, context: &mut Context<'_>) -> bool;

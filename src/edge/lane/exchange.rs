@@ -1,25 +1,24 @@
-//! [`Exchange`]: one request in the lane, from the choice of a server to the record of what was sent. Must not know how a
-//! head is read, nor how octets move, nor which version of HTTP the client speaks.
+//! [`Exchange`]: one request in the lane, from the choice of a server to the record of what was sent.
 
 mod ask;
-mod passage;
 mod response;
+mod transfer;
 
 use super::Lane;
-use super::buffers::Buffer;
 use super::client::Client;
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 use super::request::LaneRequest;
 use super::wire::of_client;
 use crate::answers::{Answer, Asked, Field};
+use crate::edge::buffers::Buffer;
 use crate::requests::{EndedBy, Sent, Ticket};
 use crate::upstreams::{Attempts, Reached, Route, failure_status};
 use http::Method;
-use passage::Passage;
 use pingora_core::protocols::Stream;
 use pingora_core::{Error, ErrorType, Result};
 use std::future::poll_fn;
+use transfer::Transfer;
 
 /// A connection to a server.
 struct Origin {
@@ -62,7 +61,7 @@ pub struct Exchange<'e, C> {
     attempts: Attempts,
     response: Incoming,
     informational: u8,
-    passage: Passage,
+    transfer: Transfer,
     expectation: Expectation,
     /// Whether the origin keeps the connection.
     keeps_origin: bool,
@@ -89,7 +88,7 @@ impl<'e, C: Client> Exchange<'e, C> {
             attempts: Attempts::default(),
             response: Incoming::default(),
             informational: 0,
-            passage: Passage::default(),
+            transfer: Transfer::default(),
             expectation: if expects { Expectation::Asked } else { Expectation::None },
             keeps_origin: false,
             tags: Buffer::default(),
@@ -127,7 +126,7 @@ impl<'e, C: Client> Exchange<'e, C> {
 
     /// Tells that the server did not answer, and says whether the request may be sent once more.
     fn may_go_on(&mut self, reached: Reached, error: &Error) -> bool {
-        let wanted = self.ticket.wanted(self.may_repeat || self.request.is_untouched());
+        let wanted = self.ticket.wanted(self.may_repeat || !self.request.is_begun);
         self.attempts.failed(&self.lane.upstreams, &wanted, reached, error)
     }
 
@@ -146,15 +145,15 @@ impl<'e, C: Client> Exchange<'e, C> {
             return After::BrokenOff;
         }
         let answer = self.answer(status);
-        let tags = answer.fields().filter(|(field, _)| *field == Field::XRobotsTag).map(|(_, value)| value.as_bytes());
         self.tags.clear();
-        tags.for_each(|tag| self.tags.extend(tag.iter().chain(b"\n")));
+        answer.values(Field::XRobotsTag).for_each(|tag| self.tags.extend(tag.as_bytes().iter().chain(b"\n")));
         self.client.answer(&answer);
         // A client without a window may take its time, and the answer takes the place of what the origin sent.
         self.response = Incoming::default();
+        self.status = status;
         match self.flush().await {
             Ok(()) => {
-                (self.status, self.body_octets) = (status, answer.body().len() as u64);
+                self.body_octets = answer.body().len() as u64;
                 After::Answered
             }
             Err(_) => After::BrokenOff,
@@ -196,7 +195,7 @@ impl Record {
             ended_by: match &self.error {
                 Some(error) => EndedBy::Error(error.etype().as_str()),
                 None if has_left => EndedBy::Complete,
-                None => EndedBy::Client,
+                None => EndedBy::Error(ErrorType::WriteError.as_str()),
             },
         });
     }

@@ -1,28 +1,26 @@
-//! [`Incoming`]: a response on its way from an origin: what of it was read and not passed on yet. Must not know who gets it.
+//! [`Incoming`]: a response on its way from an origin: what of it was read and not passed on yet.
 
-use super::buffers::Buffer;
 use super::response::{self, BadResponse, Framing, Parsed, ResponseHead};
-use crate::edge::chunks::{BadChunk, Chunks};
+use crate::edge::buffers::Buffer;
+use crate::edge::chunks::{BadChunk, Chunks, Rest};
 use std::ops::Range;
 
 /// Octets that wait for a client in memory of their own. More of them stay in the buffer, and are counted for the client.
 const MOST_SETTLED: usize = 8 * 1024;
 
 /// How far a response has come. Each stage leads to one below it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum Stage {
     /// No octet of it has come.
+    #[default]
     Awaited,
     /// Octets of a head have come.
     Head,
-    /// So many octets of the body are to come.
-    Length(u64),
-    Chunked(Chunks),
-    UntilClose,
+    Body(Rest),
 }
 
 /// A response on its way.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Incoming {
     input: Buffer,
     /// How far the input was read.
@@ -32,23 +30,14 @@ pub struct Incoming {
     stage: Stage,
 }
 
-impl Default for Incoming {
-    fn default() -> Incoming {
-        Incoming { input: Buffer::default(), read: 0, piece: 0..0, stage: Stage::Awaited }
-    }
-}
-
 impl Incoming {
     /// Where more octets are read to. To be followed by [`received`](Incoming::received).
     pub fn room(&mut self) -> &mut Vec<u8> {
         if self.read == self.input.len() && self.piece.is_empty() {
             self.input.clear();
             (self.read, self.piece) = (0, 0..0);
-            if self.input.capacity() == 0 {
-                self.input = Buffer::take();
-            }
         }
-        &mut self.input
+        self.input.filled()
     }
 
     /// Notes whether octets came. Nothing is held while none do.
@@ -101,19 +90,19 @@ impl Incoming {
         self.read += head.length;
         if !head.status.is_informational() {
             self.piece = self.read..self.read;
-            self.stage = match head.framing {
-                Framing::None => Stage::Length(0),
-                Framing::Length(length) => Stage::Length(length),
-                Framing::Chunked => Stage::Chunked(Chunks::of_response()),
-                Framing::UntilClose => Stage::UntilClose,
-            };
+            self.stage = Stage::Body(match head.framing {
+                Framing::None => Rest::Length(0),
+                Framing::Length(length) => Rest::Length(length),
+                Framing::Chunked => Rest::Chunked(Chunks::of_response()),
+                Framing::UntilClose => Rest::UntilClose,
+            });
         }
         Ok(Some(head))
     }
 
     /// Octets of the body to be passed on, and whether the body ends with them.
     pub fn piece(&self) -> (&[u8], bool) {
-        (&self.input[self.piece.clone()], matches!(self.stage, Stage::Length(0)))
+        (&self.input[self.piece.clone()], matches!(self.stage, Stage::Body(Rest::Length(0))))
     }
 
     /// Notes that so many octets of the piece were passed on.
@@ -123,29 +112,25 @@ impl Incoming {
 
     /// Whether there is nothing more of the body than the piece.
     pub fn is_body_over(&self) -> bool {
-        match &self.stage {
-            Stage::Length(left) => *left == 0,
-            Stage::Chunked(chunks) => chunks.is_over(),
-            Stage::Awaited | Stage::Head | Stage::UntilClose => false,
-        }
+        matches!(&self.stage, Stage::Body(rest) if rest.is_over())
     }
 
     /// Whether the end of the connection ends the body.
     pub fn ends_by_close(&self) -> bool {
-        matches!(self.stage, Stage::UntilClose)
+        matches!(self.stage, Stage::Body(Rest::UntilClose))
     }
 
     /// The lines behind the last chunk.
     pub fn trailers(&self) -> &[u8] {
         match &self.stage {
-            Stage::Chunked(chunks) => chunks.trailers(),
-            _ => b"",
+            Stage::Body(rest) => rest.trailers(),
+            Stage::Awaited | Stage::Head => b"",
         }
     }
 
     /// Whether the end of the body was known before it came.
     pub fn has_length(&self) -> bool {
-        matches!(self.stage, Stage::Length(_))
+        matches!(self.stage, Stage::Body(Rest::Length(_)))
     }
 
     /// Finds the next piece, after the one before was passed on. False if nothing more has come.
@@ -157,21 +142,10 @@ impl Incoming {
         if octets.is_empty() {
             return Ok(false);
         }
-        let (length, count) = match &mut self.stage {
-            Stage::Length(left) => {
-                let count = usize::try_from(*left).map_or(octets.len(), |left| left.min(octets.len()));
-                *left -= count as u64;
-                (count, count)
-            }
-            Stage::Chunked(chunks) => {
-                let (data, count) = chunks.piece(octets)?;
-                (data.len(), count)
-            }
-            Stage::UntilClose => (octets.len(), octets.len()),
-            Stage::Awaited | Stage::Head => (0, 0),
-        };
+        let Stage::Body(rest) = &mut self.stage else { return Ok(false) };
+        let (data, count) = rest.piece(octets)?;
         self.read += count;
-        self.piece = self.read - length..self.read;
+        self.piece = self.read - data.len()..self.read;
         Ok(true)
     }
 

@@ -1,5 +1,4 @@
 //! [`Lines`]: the fields of a head as the octets that came, with what crawlgate changes about them, written out in one go.
-//! Must not know whose head it is.
 
 use crate::forwarding::{Head, field_value};
 use http::HeaderName;
@@ -23,7 +22,7 @@ pub struct Lines<'b> {
 
 impl<'b> Lines<'b> {
     /// Takes these fields. Not a constructor: lines take more than a kilobyte, which a return would copy.
-    pub(super) fn take(&mut self, fields: impl Iterator<Item = (&'b str, &'b [u8])>) {
+    pub fn take(&mut self, fields: impl Iterator<Item = (&'b str, &'b [u8])>) {
         self.lines.extend(fields.map(|(name, value)| (name, Value::Kept(value))));
     }
 

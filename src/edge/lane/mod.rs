@@ -1,12 +1,11 @@
 //! The lane: requests to origins over HTTP/1.1, without Pingora's proxy. [`fits`] says which requests take it,
 //! [`LaneRequest`] is one of them, [`Lane`] has the connections to origins, and [`Exchange`] passes a request and its response
-//! on. [`Client`] is the other side of an exchange, one for each version of HTTP. Must not know what a policy says: fields are
-//! written by `forwarding`, servers are chosen by `upstreams`.
+//! on. [`Client`] is the other side of an exchange, one for each version of HTTP. `forwarding` writes the fields, and
+//! `upstreams` chooses the servers.
 //!
 //! An exchange has a connection to a server, then the head of the response, then its body. Before the first octet of a
 //! response it may begin again, once, as `upstreams` says. Afterwards an error ends the client's connection.
 
-mod buffers;
 mod client;
 mod exchange;
 mod incoming;
@@ -18,18 +17,20 @@ mod response;
 mod trailers;
 mod wire;
 
-pub use buffers::Buffer;
 pub use client::{BodyError, Client, ClientHead};
 pub use exchange::{After, Exchange, Record};
 pub use incoming::Incoming;
+pub use lines::Lines;
 pub use outgoing::{Outgoing, write_chunk};
-pub use request::{LaneRequest, fits};
-pub use response::{BadResponse, Framing as ResponseFraming, Parsed, ResponseHead, read as read_response};
+pub use request::{LaneRequest, fits, write_head};
+#[cfg(feature = "internals")]
+pub use response::read as read_response;
+pub use response::{BadResponse, Framing as ResponseFraming, Parsed, ResponseHead};
 pub use trailers::{BadTrailers, read_trailers};
+pub use wire::poll_read;
 
 use crate::upstreams::Upstreams;
 use pingora_core::connectors::{ConnectorOptions, TransportConnector};
-use pingora_core::protocols::Stream;
 use pingora_core::server::configuration::ServerConf;
 use pool::Pool;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ use std::time::Duration;
 pub struct Lane {
     upstreams: Arc<Upstreams>,
     connector: TransportConnector,
-    pool: Arc<Pool<Stream>>,
+    pool: Arc<Pool>,
     /// How long a client may send nothing of a body.
     stall: Duration,
 }

@@ -1,8 +1,7 @@
-//! [`Outgoing`]: a request on its way to an origin: what of it waits to be written. Must not know who sends it, nor where it
-//! goes.
+//! [`Outgoing`]: a request on its way to an origin: what of it waits to be written.
 
-use super::buffers::Buffer;
 use super::trailers::may_be_trailer;
+use crate::edge::buffers::Buffer;
 use crate::requests::Framing;
 use std::io::Write;
 
@@ -16,18 +15,19 @@ pub struct Outgoing {
     /// How many of these were written.
     written: usize,
     body: Framing,
-    /// Octets of the body that came.
-    body_octets: usize,
+    /// Octets of the body that came since they were last counted.
+    pub body_octets: usize,
     /// What follows the last chunk.
     trailers: Vec<u8>,
     /// Whether an octet of the request was written, or may have been.
-    is_begun: bool,
-    is_whole: bool,
+    pub is_begun: bool,
+    /// Whether the end of the body was added.
+    pub is_whole: bool,
 }
 
 impl Outgoing {
     /// A request with this head, and a body that is framed so.
-    pub(super) fn new(head: Buffer, body: Framing) -> Outgoing {
+    pub fn new(head: Buffer, body: Framing) -> Outgoing {
         let is_whole = body == Framing::None;
         Outgoing { octets: head, written: 0, body, body_octets: 0, trailers: Vec::new(), is_begun: false, is_whole }
     }
@@ -35,12 +35,9 @@ impl Outgoing {
     /// Adds octets of the body.
     pub fn add(&mut self, octets: &[u8]) {
         self.body_octets += octets.len();
-        if self.octets.capacity() == 0 {
-            self.octets = Buffer::take();
-        }
         match self.body {
-            Framing::Chunked => write_chunk(octets, &mut self.octets),
-            Framing::None | Framing::Length(_) => self.octets.extend_from_slice(octets),
+            Framing::Chunked => write_chunk(octets, self.octets.filled()),
+            Framing::None | Framing::Length(_) => self.octets.filled().extend_from_slice(octets),
         }
     }
 
@@ -54,7 +51,7 @@ impl Outgoing {
     }
 
     /// Adds the end of the body.
-    pub(super) fn end(&mut self) {
+    pub fn end(&mut self) {
         if self.body == Framing::Chunked && !self.is_whole {
             for part in [b"0\r\n", self.trailers.as_slice(), b"\r\n"] {
                 self.octets.extend_from_slice(part);
@@ -63,24 +60,19 @@ impl Outgoing {
         self.is_whole = true;
     }
 
-    /// Octets of the body that came since this was last asked.
-    pub(super) fn take_count(&mut self) -> usize {
-        std::mem::take(&mut self.body_octets)
-    }
-
     /// Whether more of the body may be added.
-    pub(super) fn has_room(&self) -> bool {
+    pub fn has_room(&self) -> bool {
         self.octets.len() - self.written < MOST_WAITING
     }
 
     /// What waits.
-    pub(super) fn waiting(&self) -> &[u8] {
+    pub fn waiting(&self) -> &[u8] {
         &self.octets[self.written..]
     }
 
     /// Notes that so many octets were written. The head of a request without a body is kept; otherwise nothing is held while
     /// nothing waits.
-    pub(super) fn wrote(&mut self, count: usize) {
+    pub fn wrote(&mut self, count: usize) {
         self.written += count;
         self.is_begun = true;
         if self.body != Framing::None && self.written == self.octets.len() {
@@ -89,23 +81,13 @@ impl Outgoing {
         }
     }
 
-    /// Whether the end of the body was added.
-    pub(super) fn is_whole(&self) -> bool {
-        self.is_whole
-    }
-
     /// Whether all of it was written.
-    pub(super) fn is_sent(&self) -> bool {
+    pub fn is_sent(&self) -> bool {
         self.is_whole && self.waiting().is_empty()
     }
 
-    /// Whether nothing of it was written.
-    pub(super) fn is_untouched(&self) -> bool {
-        !self.is_begun
-    }
-
     /// Gives the memory of a request back that was sent, and that is not sent again.
-    pub(super) fn let_go(&mut self) {
+    pub fn let_go(&mut self) {
         if self.is_sent() {
             self.octets.release();
             self.written = 0;
@@ -113,7 +95,7 @@ impl Outgoing {
     }
 
     /// Begins again with a request that is untouched or has no body.
-    pub(super) fn rewind(&mut self) {
+    pub fn rewind(&mut self) {
         (self.written, self.is_begun) = (0, false);
     }
 }

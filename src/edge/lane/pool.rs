@@ -1,13 +1,15 @@
-//! [`Pool`]: connections to origins that wait for their next request. Each worker has its own shelf, so that a connection
-//! stays with the worker that reads it. Must not know HTTP.
+//! [`Pool`]: connections to origins that wait for their next request. Each worker has a list of its own, so that a connection
+//! stays with the worker that reads it.
 //!
-//! A connection on a shelf is taken, last kept first, or closed: when its time is over, when the origin closes it or sends
-//! octets that belong to no response, or when the shelf is full.
+//! A connection in a list is taken, last kept first, or closed: when its time is over, when the origin closes it or sends
+//! octets that belong to no response, or when the list is full.
 
+use crate::locks::lock;
+use pingora_core::protocols::Stream;
 use std::cell::Cell;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, ReadBuf};
@@ -21,26 +23,26 @@ thread_local! {
 }
 
 /// Kept connections.
-pub(super) struct Pool<S> {
-    shelves: Box<[Mutex<Vec<Kept<S>>>]>,
-    /// Connections that a shelf holds.
+pub(super) struct Pool {
+    lists: Box<[Mutex<Vec<Kept>>]>,
+    /// Connections that a list holds.
     most: usize,
     /// The number of the next worker.
     workers: AtomicUsize,
     is_swept: AtomicBool,
 }
 
-struct Kept<S> {
+struct Kept {
     key: u64,
-    stream: S,
+    stream: Stream,
     until: Instant,
 }
 
-impl<S: AsyncRead + Send + Unpin + 'static> Pool<S> {
-    /// Shelves for so many workers, each for so many connections.
-    pub(super) fn new(workers: usize, most: usize) -> Pool<S> {
+impl Pool {
+    /// Lists for so many workers, each for so many connections.
+    pub(super) fn new(workers: usize, most: usize) -> Pool {
         Pool {
-            shelves: (0..workers.max(1)).map(|_| Mutex::default()).collect(),
+            lists: (0..workers.max(1)).map(|_| Mutex::default()).collect(),
             most,
             workers: AtomicUsize::new(0),
             is_swept: AtomicBool::new(false),
@@ -48,12 +50,12 @@ impl<S: AsyncRead + Send + Unpin + 'static> Pool<S> {
     }
 
     /// A connection with this key that is still open.
-    pub(super) fn take(&self, key: u64) -> Option<S> {
+    pub(super) fn take(&self, key: u64) -> Option<Stream> {
         loop {
             let mut kept = {
-                let mut shelf = self.shelf().lock().unwrap_or_else(PoisonError::into_inner);
-                let place = shelf.iter().rposition(|kept| kept.key == key)?;
-                shelf.remove(place)
+                let mut list = lock(self.own_list());
+                let place = list.iter().rposition(|kept| kept.key == key)?;
+                list.remove(place)
             };
             if is_silent(&mut kept.stream) {
                 return Some(kept.stream);
@@ -62,12 +64,12 @@ impl<S: AsyncRead + Send + Unpin + 'static> Pool<S> {
     }
 
     /// Keeps a connection for this long.
-    pub(super) fn keep(self: &Arc<Self>, key: u64, stream: S, time: Duration) {
+    pub(super) fn keep(self: &Arc<Self>, key: u64, stream: Stream, time: Duration) {
         let dropped = {
-            let mut shelf = self.shelf().lock().unwrap_or_else(PoisonError::into_inner);
+            let mut list = lock(self.own_list());
             // The longest kept one is the first.
-            let dropped = (shelf.len() >= self.most && !shelf.is_empty()).then(|| shelf.remove(0));
-            shelf.push(Kept { key, stream, until: Instant::now() + time });
+            let dropped = (list.len() >= self.most && !list.is_empty()).then(|| list.remove(0));
+            list.push(Kept { key, stream, until: Instant::now() + time });
             dropped
         };
         drop(dropped);
@@ -76,23 +78,23 @@ impl<S: AsyncRead + Send + Unpin + 'static> Pool<S> {
         }
     }
 
-    fn shelf(&self) -> &Mutex<Vec<Kept<S>>> {
+    fn own_list(&self) -> &Mutex<Vec<Kept>> {
         let worker = WORKER.get().unwrap_or_else(|| {
             let worker = self.workers.fetch_add(1, Ordering::Relaxed);
             WORKER.set(Some(worker));
             worker
         });
-        &self.shelves[worker % self.shelves.len()]
+        &self.lists[worker % self.lists.len()]
     }
 
     /// Closes what is over.
     fn close_what_is_over(&self, now: Instant) {
-        for shelf in &self.shelves {
+        for list in &self.lists {
             let mut over = Vec::new();
-            let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
-            for mut kept in std::mem::take(&mut *shelf) {
+            let mut list = lock(list);
+            for mut kept in std::mem::take(&mut *list) {
                 match now < kept.until && is_silent(&mut kept.stream) {
-                    true => shelf.push(kept),
+                    true => list.push(kept),
                     false => over.push(kept),
                 }
             }
@@ -101,7 +103,7 @@ impl<S: AsyncRead + Send + Unpin + 'static> Pool<S> {
 }
 
 /// Looks for connections that are over, as long as there is a pool.
-async fn sweep<S: AsyncRead + Send + Unpin + 'static>(pool: Weak<Pool<S>>) {
+async fn sweep(pool: Weak<Pool>) {
     loop {
         tokio::time::sleep(SWEEP).await;
         match pool.upgrade() {
@@ -121,11 +123,11 @@ fn is_silent(stream: &mut (impl AsyncRead + Unpin)) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
+    use tokio::io::{AsyncWriteExt, duplex};
 
     const MINUTE: Duration = Duration::from_secs(60);
 
-    fn pool(most: usize) -> Arc<Pool<DuplexStream>> {
+    fn pool(most: usize) -> Arc<Pool> {
         Arc::new(Pool::new(1, most))
     }
 
@@ -135,7 +137,7 @@ mod tests {
         let (mut others, mut ends) = (Vec::new(), Vec::new());
         for key in [1, 2, 1] {
             let (one, other) = duplex(16);
-            pool.keep(key, one, MINUTE);
+            pool.keep(key, Box::new(one), MINUTE);
             others.push(key);
             ends.push(other);
         }
@@ -152,18 +154,18 @@ mod tests {
         let (two, leaver) = duplex(16);
         talker.write_all(b"surplus").await.unwrap();
         drop(leaver);
-        pool.keep(1, one, MINUTE);
-        pool.keep(1, two, MINUTE);
+        pool.keep(1, Box::new(one), MINUTE);
+        pool.keep(1, Box::new(two), MINUTE);
         assert!(pool.take(1).is_none());
     }
 
     #[tokio::test]
-    async fn full_shelf_gives_up_the_longest_kept_connection() {
+    async fn full_list_gives_up_the_longest_kept_connection() {
         let pool = pool(2);
         let mut ends = Vec::new();
         for key in 1..=3 {
             let (one, other) = duplex(16);
-            pool.keep(key, one, MINUTE);
+            pool.keep(key, Box::new(one), MINUTE);
             ends.push(other);
         }
         assert!(pool.take(1).is_none() && pool.take(2).is_some() && pool.take(3).is_some());
@@ -176,9 +178,9 @@ mod tests {
         let (one, _held) = duplex(16);
         let (two, left) = duplex(16);
         let (three, _also_held) = duplex(16);
-        pool.keep(1, one, MINUTE);
-        pool.keep(2, two, MINUTE);
-        pool.keep(3, three, Duration::ZERO);
+        pool.keep(1, Box::new(one), MINUTE);
+        pool.keep(2, Box::new(two), MINUTE);
+        pool.keep(3, Box::new(three), Duration::ZERO);
         drop(left);
         pool.close_what_is_over(Instant::now());
         assert!(pool.take(2).is_none() && pool.take(3).is_none() && pool.take(1).is_some());

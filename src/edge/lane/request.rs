@@ -1,9 +1,9 @@
-//! [`LaneRequest`]: a request that fits the lane, as the origin gets it. Must not know the origin.
+//! [`LaneRequest`]: a request that fits the lane, as the origin gets it.
 
-use super::buffers::Buffer;
 use super::lines::Lines;
-use crate::edge::head::{ReadHead, Request};
-use crate::forwarding::Head;
+use crate::edge::buffers::Buffer;
+use crate::edge::head::Request;
+use crate::forwarding::{Head, is_of_one_hop};
 use crate::requests::{Forward, Framing, Ticket};
 use http::header;
 
@@ -22,21 +22,20 @@ pub struct LaneRequest {
 }
 
 /// Whether the lane can do what a request needs: it stays with HTTP/1.1, and the site changes nothing about bodies.
-pub fn fits(request: &Request<'_>, ticket: &Ticket) -> bool {
+pub fn fits(request: &Request<'_, '_>, ticket: &Ticket) -> bool {
     request.is_simple
         && (!request.expects || request.framing != Framing::None)
-        && request.target.starts_with(b"/")
+        && request.fields.target.starts_with(b"/")
         && !request.is_http10
-        && ticket.judged().is_none_or(|(_, entry)| entry.site.html.is_none())
+        && !ticket.may_rewrite_pages()
 }
 
 impl LaneRequest {
     /// Writes the head as the origin gets it.
-    pub(in crate::edge) fn new(head: &ReadHead<'_, '_>, forward: &Forward<'_>) -> LaneRequest {
-        let request = head.request;
-        let fields = head.fields.iter().map(|field| (field.name, field.value));
-        let written =
-            LaneRequest::of((request.method, request.target), fields, (request.framing, request.expects), forward);
+    pub(in crate::edge) fn new(request: &Request<'_, '_>, forward: &Forward<'_>) -> LaneRequest {
+        let fields = request.lines.iter().map(|field| (field.name, field.value));
+        let line = (request.fields.method, request.fields.target);
+        let written = LaneRequest::of(line, fields, (request.framing, request.expects), forward);
         LaneRequest { closes: request.closes, ..written }
     }
 
@@ -58,11 +57,7 @@ impl LaneRequest {
             lines.remove(&header::TRAILER);
         }
         let mut octets = Buffer::take();
-        for part in [method, b" ", target, b" HTTP/1.1\r\n"] {
-            octets.extend_from_slice(part);
-        }
-        lines.write(&mut octets);
-        octets.extend_from_slice(b"\r\n");
+        write_head((method, target), &lines, &mut octets);
         LaneRequest {
             head: octets,
             body,
@@ -74,16 +69,20 @@ impl LaneRequest {
     }
 }
 
-/// Fields that end here (RFC 9110 section 7.6.1), and the framing, which is the lane's own. A request with one of the others
-/// does not fit the lane.
+/// Writes a whole head with this method and target.
+pub fn write_head((method, target): (&[u8], &[u8]), lines: &Lines<'_>, octets: &mut Vec<u8>) {
+    for part in [method, b" ", target, b" HTTP/1.1\r\n"] {
+        octets.extend_from_slice(part);
+    }
+    lines.write(octets);
+    octets.extend_from_slice(b"\r\n");
+}
+
+/// Fields that end here, and the framing, which is the lane's own.
 fn is_for_next_hop(name: &str) -> bool {
     match name.len() {
-        2 => name.eq_ignore_ascii_case("te"),
-        10 => name.eq_ignore_ascii_case("connection") || name.eq_ignore_ascii_case("keep-alive"),
-        16 => name.eq_ignore_ascii_case("proxy-connection"),
-        17 => name.eq_ignore_ascii_case("transfer-encoding"),
         18 => name.eq_ignore_ascii_case("proxy-authenticate"),
         19 => name.eq_ignore_ascii_case("proxy-authorization"),
-        _ => false,
+        _ => is_of_one_hop(name),
     }
 }

@@ -5,7 +5,7 @@ use crate::forwarding::is_forwarding_field;
 use httparse::{EMPTY_HEADER, Header, Status};
 
 /// The most trailers that a body may have.
-const MOST: usize = 32;
+const MOST: usize = 100;
 
 /// Fields that say where a message ends or goes to, how it is read or who sends it (RFC 9110 section 6.5.1).
 const OF_HEADS: [&str; 29] = [

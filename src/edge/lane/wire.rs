@@ -5,16 +5,14 @@ use pingora_core::{Error, ErrorType};
 use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
-use tokio::io::{AsyncReadExt, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
 /// Octets that are read at a time. Pingora's streams copy what is read in smaller pieces (Pingora 0.9.1).
 const READ: usize = 64 * 1024;
 
 /// An error of the origin.
 pub(super) fn of_origin(kind: ErrorType, context: &'static str) -> Box<Error> {
-    let mut error = Error::explain(kind, context);
-    error.as_up();
-    error
+    Error::explain(kind, context).into_up()
 }
 
 /// An error of the origin that another one caused.
@@ -23,16 +21,12 @@ pub(super) fn because(
     context: &'static str,
     cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
 ) -> Box<Error> {
-    let mut error = Error::because(kind, context, cause);
-    error.as_up();
-    error
+    Error::because(kind, context, cause).into_up()
 }
 
 /// An error of the client, which is gone.
 pub(super) fn of_client(kind: ErrorType, cause: io::Error) -> Box<Error> {
-    let mut error = Error::because(kind, "the client left", cause);
-    error.as_down();
-    error
+    Error::because(kind, "the client left", cause).into_down()
 }
 
 /// Writes some of these octets.
@@ -44,8 +38,8 @@ pub(super) fn poll_write(stream: &mut Stream, octets: &[u8], context: &mut Conte
 }
 
 /// Reads more; 0 is the end.
-pub(super) fn poll_read(
-    stream: &mut Stream,
+pub fn poll_read(
+    stream: &mut (impl AsyncRead + Unpin),
     input: &mut Vec<u8>,
     context: &mut Context<'_>,
 ) -> Poll<io::Result<usize>> {

@@ -1,5 +1,5 @@
-//! [`Certificate`]: a certificate with its key, read from files and checked. What no client would accept is an error; what
-//! clients may refuse is a [`Weakness`].
+//! [`Certificate`]: a certificate with its key, read from files and checked. What no client would accept is a
+//! [`CertificateError`].
 
 use crate::settings::CertificateFiles;
 use crate::time::Timestamp;
@@ -11,8 +11,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
-/// Seconds before its end from which a certificate is said to expire soon.
-const SOON: i64 = 14 * 86_400;
 /// Signatures that no client accepts any more: with MD5 and SHA-1.
 const BROKEN: [&str; 3] = ["1.2.840.113549.1.1.4", "1.2.840.113549.1.1.5", "1.2.840.10045.4.1"];
 
@@ -65,21 +63,6 @@ pub enum CertificateError {
     },
 }
 
-/// What clients may refuse a certificate for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weakness {
-    /// It has expired.
-    Expired,
-    /// It is not valid yet.
-    NotYetValid,
-    /// It expires within two weeks.
-    ExpiresSoon,
-    /// It has no host names.
-    NoNames,
-    /// The file has the certificate alone, and not those between it and a known authority.
-    NoChain,
-}
-
 /// A certificate with its key.
 #[derive(Debug)]
 pub struct Certificate {
@@ -91,7 +74,8 @@ pub struct Certificate {
     pub not_before: Timestamp,
     /// Until when.
     pub not_after: Timestamp,
-    is_alone: bool,
+    /// Whether the file has the certificate alone, and not those between it and a known authority.
+    pub is_alone: bool,
 }
 
 /// The two files, as they are now.
@@ -149,23 +133,6 @@ impl Certificate {
             not_after: Timestamp(parsed.validity().not_after.timestamp()),
             is_alone: is_alone && parsed.issuer() != parsed.subject(),
         })
-    }
-
-    /// What clients may refuse it for.
-    pub fn weaknesses(&self, now: Timestamp) -> Vec<Weakness> {
-        let lifetime = self.not_after.0.saturating_sub(self.not_before.0);
-        // A certificate that lives for a few days is renewed within them.
-        let soon = SOON.min(lifetime / 4);
-        [
-            (now > self.not_after, Weakness::Expired),
-            (now < self.not_before, Weakness::NotYetValid),
-            (now <= self.not_after && now.0 > self.not_after.0.saturating_sub(soon), Weakness::ExpiresSoon),
-            (self.names.is_empty(), Weakness::NoNames),
-            (self.is_alone, Weakness::NoChain),
-        ]
-        .into_iter()
-        .filter_map(|(is_so, weakness)| is_so.then_some(weakness))
-        .collect()
     }
 }
 

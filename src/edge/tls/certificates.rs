@@ -6,9 +6,10 @@
 //! A certificate's files are in use, or refused: changed to something that cannot be used. Each change of the files moves
 //! it to one of the two.
 
-use super::certificate::{Certificate, CertificateError, Contents, Weakness};
+use super::certificate::{Certificate, CertificateError, Contents};
 use super::{TlsError, TlsListener};
 use crate::acme::{ALPN, Issued};
+use crate::locks::lock;
 use crate::settings::{CertificateFiles, ListenSettings};
 use crate::telemetry::{CertificateStatus, Metrics, RefusedRenewal};
 use crate::time::Timestamp;
@@ -17,10 +18,12 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Seconds.
 const DAY: i64 = 86_400;
+/// Seconds before its end from which a certificate is said to expire soon.
+const SOON: i64 = 14 * DAY;
 
 /// The certificates of all listeners.
 #[derive(Default)]
@@ -93,7 +96,7 @@ impl Certificates {
     pub fn renew(&self, now: Timestamp, metrics: &Metrics) -> usize {
         let (mut not_after, mut refused) = (Vec::new(), 0);
         for set in &self.sets {
-            let mut kept = set.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = lock(&set.kept);
             let changed = kept.iter_mut().map(|kept| kept.renew(now)).fold(false, |any, changed| any | changed);
             if changed {
                 set.by_name.store(Arc::new(ByName::new(&kept)));
@@ -108,12 +111,12 @@ impl Certificates {
 
     /// What clients may refuse the certificates for.
     pub fn problems(&self, now: Timestamp) -> Vec<CertificateProblem> {
-        let mut problems = Vec::new();
-        for set in &self.sets {
-            let kept = set.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            problems.extend(kept.iter().flat_map(|kept| kept.problems(now)));
-        }
-        problems
+        self.each(|kept| kept.problems(now)).concat()
+    }
+
+    fn each<T>(&self, read: impl Fn(&Kept) -> T) -> Vec<T> {
+        let of = |set: &Arc<CertificateSet>| lock(&set.kept).iter().map(&read).collect::<Vec<T>>();
+        self.sets.iter().flat_map(of).collect()
     }
 
     /// Whether a certificate from files is for a host of the settings, which may be a wildcard itself.
@@ -146,12 +149,7 @@ impl Certificates {
 
     /// Each certificate in use, for an operator.
     pub fn status(&self, now: Timestamp) -> Vec<CertificateStatus> {
-        let mut status = Vec::new();
-        for set in &self.sets {
-            let kept = set.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            status.extend(kept.iter().map(|kept| kept.status(now)));
-        }
-        status
+        self.each(|kept| kept.status(now))
     }
 
     /// Whether there is any.
@@ -272,27 +270,34 @@ impl Kept {
     }
 
     fn problems(&self, now: Timestamp) -> Vec<CertificateProblem> {
-        let file = self.files.certificate.display();
-        let problem = |weakness| {
-            let (from, until) = (self.certificate.not_before.to_http_date(), self.certificate.not_after.to_http_date());
-            let (is_error, text) = match weakness {
-                Weakness::Expired => (true, format!("the certificate in {file} expired on {until}: renew it")),
-                Weakness::NotYetValid => {
-                    (true, format!("the certificate in {file} is not valid before {from}: is the clock right?"))
-                }
-                Weakness::ExpiresSoon => (false, format!("the certificate in {file} expires on {until}: renew it")),
-                Weakness::NoNames => (false, format!("the certificate in {file} names no host: clients refuse it")),
-                Weakness::NoChain => (
-                    false,
-                    format!(
-                        "{file} has the certificate alone: use the file with the whole chain (certbot: fullchain.pem), or \
-                         clients that do not know its issuer refuse it"
-                    ),
+        let (file, certificate) = (self.files.certificate.display(), &self.certificate);
+        let (from, until) = (certificate.not_before, certificate.not_after);
+        // A certificate that lives for a few days is renewed within them.
+        let soon = SOON.min(until.0.saturating_sub(from.0) / 4);
+        let is_soon = now <= until && now.0 > until.0.saturating_sub(soon);
+        let (begin, end) = (from.to_http_date(), until.to_http_date());
+        [
+            (now > until, true, format!("the certificate in {file} expired on {end}: renew it")),
+            (now < from, true, format!("the certificate in {file} is not valid before {begin}: is the clock right?")),
+            (is_soon, false, format!("the certificate in {file} expires on {end}: renew it")),
+            (
+                certificate.names.is_empty(),
+                false,
+                format!("the certificate in {file} names no host: clients refuse it"),
+            ),
+            (
+                certificate.is_alone,
+                false,
+                format!(
+                    "{file} has the certificate alone: use the file with the whole chain (certbot: fullchain.pem), or \
+                     clients that do not know its issuer refuse it"
                 ),
-            };
-            CertificateProblem { is_error, text }
-        };
-        self.certificate.weaknesses(now).into_iter().map(problem).collect()
+            ),
+        ]
+        .into_iter()
+        .filter(|(is_so, ..)| *is_so)
+        .map(|(_, is_error, text)| CertificateProblem { is_error, text })
+        .collect()
     }
 }
 

@@ -1,5 +1,5 @@
-//! TLS by rustls: [`TlsListener`] shakes hands, [`Certificates`] holds the certificates of all listeners and takes renewed
-//! ones. Must not know what is spoken inside.
+//! TLS by rustls: [`TlsListener`] shakes hands, [`Certificates`] holds the certificates of all listeners and takes
+//! renewed ones.
 
 mod certificate;
 mod certificates;

@@ -1,11 +1,10 @@
 //! What is deleted: entries that are too old, and personal values that are to be forgotten.
 
-use super::rows::chains;
+use super::rows::{Rows, all, first};
 use super::writing::Writing;
 use super::{DatabaseError, EvidenceDatabase};
-use crate::evidence::documents::Document;
-use crate::evidence::entry::Entry;
-use rusqlite::{OptionalExtension, params};
+use crate::evidence::{Document, Entry};
+use rusqlite::params;
 
 /// Entries that one transaction deletes: a writer that waits for it waits for a moment.
 const DELETED_AT_ONCE: u64 = 20_000;
@@ -31,19 +30,18 @@ impl Writing<'_> {
     pub fn prune(&self, before: &str) -> Result<Deletion, DatabaseError> {
         let mut left = DELETED_AT_ONCE;
         let first_kept = "SELECT number FROM entries WHERE chain = ?1 AND time >= ?2 ORDER BY time, number LIMIT 1";
-        let mut first_kept = self.0.prepare(first_kept)?;
-        for chain in chains(self.0)? {
-            let kept: Option<u64> = first_kept.query_row(params![chain.id, before], |row| row.get(0)).optional()?;
+        for chain in self.chains()? {
+            let kept: Option<u64> = first(self.0, first_kept, params![chain.id, before], |row| row.get(0))?;
             let wanted = kept.unwrap_or(chain.head.entries.saturating_sub(1));
-            let first = wanted.min(chain.first.saturating_add(left));
-            if first > chain.first {
-                self.0.execute("DELETE FROM entries WHERE chain = ?1 AND number < ?2", params![chain.id, first])?;
-                self.0.execute("UPDATE chains SET first = ?2 WHERE id = ?1", params![chain.id, first])?;
-                left -= first - chain.first;
+            let begin = wanted.min(chain.first.saturating_add(left));
+            if begin > chain.first {
+                self.0.execute("DELETE FROM entries WHERE chain = ?1 AND number < ?2", params![chain.id, begin])?;
+                self.0.execute("UPDATE chains SET first = ?2 WHERE id = ?1", params![chain.id, begin])?;
+                left -= begin - chain.first;
             }
-            let forgotten = first + u64::from(kept.is_none() && first == wanted);
+            let forgotten = begin + u64::from(kept.is_none() && begin == wanted);
             self.0.execute("DELETE FROM personal WHERE chain = ?1 AND number < ?2", params![chain.id, forgotten])?;
-            if first < wanted {
+            if begin < wanted {
                 return Ok(Deletion { entries: DELETED_AT_ONCE - left, is_complete: false });
             }
         }
@@ -63,10 +61,7 @@ impl Writing<'_> {
     fn use_what_last_entries_name(&self, time: &str) -> Result<(), DatabaseError> {
         let query = "SELECT line FROM entries JOIN chains ON chains.id = entries.chain AND number = chains.entries - 1 WHERE \
                      entries.time < ?1";
-        let mut statement = self.0.prepare(query)?;
-        let lines = statement.query_map([time], |row| row.get::<_, String>(0))?;
-        for line in lines {
-            let line = line?;
+        for line in all(self.0, query, [time], |row| row.get::<_, String>(0))? {
             for document in Entry::read(&line).iter().flat_map(Document::all_of) {
                 let row = "UPDATE documents SET used = max(used, ?2) WHERE sha256 = ?1";
                 self.0.execute(row, params![document.hash.0, time])?;
@@ -101,10 +96,7 @@ impl EvidenceDatabase {
         let query = "SELECT DISTINCT chain, number FROM personal WHERE (chain, number) > (?1, ?2) AND (?3 IS NULL OR (name = \
                      'client' AND value = ?3)) AND (?4 IS NULL OR EXISTS (SELECT 1 FROM entries WHERE entries.chain = \
                      personal.chain AND entries.number = personal.number AND time < ?4)) ORDER BY chain, number LIMIT ?5";
-        let mut statement = self.connection.prepare(query)?;
-        let rows = statement.query_map(params![after.0, after.1, address, before, DELETED_AT_ONCE], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        let parameters = params![after.0, after.1, address, before, DELETED_AT_ONCE];
+        all(&self.connection, query, parameters, |row| row.try_into())
     }
 }

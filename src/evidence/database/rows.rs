@@ -1,10 +1,8 @@
 //! The tables of the file, and rows that reading and writing share.
 
 use super::DatabaseError;
-use crate::evidence::canonical::Hash;
-use crate::evidence::checkpoint::Head;
-use crate::evidence::entry::ChainName;
-use rusqlite::{Connection, OptionalExtension};
+use crate::evidence::{ChainName, Hash, Head};
+use rusqlite::{Connection, OptionalExtension, Params, Result as SqlResult, Row};
 
 /// The tables.
 pub const TABLES: &str = "
@@ -53,52 +51,75 @@ pub struct Chain {
     pub time: String,
 }
 
-/// The public key that signs now, if the key was ever changed.
+/// The first row of a query.
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn changed_key(connection: &Connection) -> Result<Option<String>, DatabaseError> {
-    let query = "SELECT key FROM keys ORDER BY number DESC LIMIT 1";
-    Ok(connection.prepare_cached(query)?.query_row([], |row| row.get(0)).optional()?)
+pub fn first<T>(
+    connection: &Connection,
+    query: &str,
+    parameters: impl Params,
+    read: impl FnOnce(&Row<'_>) -> SqlResult<T>,
+) -> Result<Option<T>, DatabaseError> {
+    Ok(connection.prepare_cached(query)?.query_row(parameters, read).optional()?)
 }
 
-/// A chain.
+/// All rows of a query.
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn chain(connection: &Connection, name: &ChainName) -> Result<Option<Chain>, DatabaseError> {
-    let query = "SELECT id, first, site, crawler, entries, head, time FROM chains WHERE site = ?1 AND crawler = ?2";
-    let row = connection.prepare_cached(query)?.query_row([&name.site, &name.crawler], chain_row).optional()?;
-    row.map(whole).transpose()
-}
-
-/// All chains.
-///
-/// # Errors
-/// The file cannot be read.
-pub fn chains(connection: &Connection) -> Result<Vec<Chain>, DatabaseError> {
-    let query = "SELECT id, first, site, crawler, entries, head, time FROM chains";
+pub fn all<T>(
+    connection: &Connection,
+    query: &str,
+    parameters: impl Params,
+    read: impl FnMut(&Row<'_>) -> SqlResult<T>,
+) -> Result<Vec<T>, DatabaseError> {
     let mut statement = connection.prepare_cached(query)?;
-    let rows = statement.query_map([], chain_row)?;
-    rows.map(|row| whole(row?)).collect()
+    Ok(statement.query_map(parameters, read)?.collect::<SqlResult<_>>()?)
 }
 
-fn chain_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<(Chain, Vec<u8>)> {
-    let head =
-        Head { chain: ChainName { site: row.get(2)?, crawler: row.get(3)? }, entries: row.get(4)?, hash: Hash::NONE };
-    Ok((Chain { id: row.get(0)?, first: row.get(1)?, head, time: row.get(6)? }, row.get(5)?))
+/// What a transaction reads as well as the file without one.
+pub trait Rows {
+    /// Where it is read.
+    fn connection(&self) -> &Connection;
+
+    /// The public key that signs now, if the key was ever changed.
+    ///
+    /// # Errors
+    /// The file cannot be read; so for the others.
+    fn changed_key(&self) -> Result<Option<String>, DatabaseError> {
+        first(self.connection(), "SELECT key FROM keys ORDER BY number DESC LIMIT 1", [], |row| row.get(0))
+    }
+
+    /// A chain.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    fn chain(&self, name: &ChainName) -> Result<Option<Chain>, DatabaseError> {
+        let query = "SELECT id, first, site, crawler, entries, head, time FROM chains WHERE site = ?1 AND crawler = ?2";
+        first(self.connection(), query, [&name.site, &name.crawler], chain)
+    }
+
+    /// All chains.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    fn chains(&self) -> Result<Vec<Chain>, DatabaseError> {
+        all(self.connection(), "SELECT id, first, site, crawler, entries, head, time FROM chains", [], chain)
+    }
+
+    /// The last checkpoint: its number, its time, its signed note.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    fn last_checkpoint(&self) -> Result<Option<(u64, String, String)>, DatabaseError> {
+        let query = "SELECT number, time, note FROM checkpoints ORDER BY number DESC LIMIT 1";
+        first(self.connection(), query, [], |row| row.try_into())
+    }
 }
 
-fn whole((mut chain, head): (Chain, Vec<u8>)) -> Result<Chain, DatabaseError> {
-    chain.head.hash = Hash::from_octets(&head).ok_or(DatabaseError::Damaged("a chain has no head"))?;
-    Ok(chain)
-}
-
-/// The last checkpoint: its number, its time, its signed note.
-///
-/// # Errors
-/// The file cannot be read.
-pub fn last_checkpoint(connection: &Connection) -> Result<Option<(u64, String, String)>, DatabaseError> {
-    let query = "SELECT number, time, note FROM checkpoints ORDER BY number DESC LIMIT 1";
-    Ok(connection.prepare_cached(query)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()?)
+fn chain(row: &Row<'_>) -> SqlResult<Chain> {
+    let chain = ChainName { site: row.get(2)?, crawler: row.get(3)? };
+    let head = Head { chain, entries: row.get(4)?, hash: Hash(row.get(5)?) };
+    Ok(Chain { id: row.get(0)?, first: row.get(1)?, head, time: row.get(6)? })
 }

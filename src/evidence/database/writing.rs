@@ -1,14 +1,10 @@
 //! What one transaction writes: [`Writing`] appends entries, makes checkpoints, and keeps keys and timestamps.
 
-use super::rows::{Chain, chain, chains, changed_key, last_checkpoint};
+use super::rows::{Chain, Rows, first};
 use super::{DatabaseError, RunEnd};
-use crate::evidence::canonical::Hash;
-use crate::evidence::checkpoint::Checkpoint;
-use crate::evidence::entry::{ChainName, Entry, hash_of};
-use crate::evidence::merkle;
-use crate::evidence::note::SigningKey;
-use crate::evidence::personal::{commitment, fresh_salt};
-use rusqlite::{Transaction, params};
+use crate::evidence::personal::fresh_salt;
+use crate::evidence::{ChainName, Checkpoint, Entry, Hash, NoRandom, SigningKey, commitment, hash_of, merkle};
+use rusqlite::{Connection, Transaction, params};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -25,6 +21,15 @@ pub struct Record {
     pub documents: Vec<Arc<[u8]>>,
     /// What proves who the client was. It becomes an entry of its own, once, which the entry names.
     pub proof: Option<Box<ProofRecord>>,
+}
+
+impl Record {
+    /// One that says this. What is null is left out.
+    pub fn of(kind: &'static str, data: Value) -> Record {
+        let mut data = data.as_object().cloned().unwrap_or_default();
+        data.retain(|_, value| !value.is_null());
+        Record { kind, data, ..Record::default() }
+    }
 }
 
 /// What a `proof` entry is made of.
@@ -50,12 +55,13 @@ pub struct Appended {
 /// What one transaction can do.
 pub struct Writing<'t>(pub(super) &'t Transaction<'t>);
 
-impl<'t> Writing<'t> {
-    /// In this transaction.
-    pub fn new(transaction: &'t Transaction<'t>) -> Writing<'t> {
-        Writing(transaction)
+impl Rows for Writing<'_> {
+    fn connection(&self) -> &Connection {
+        self.0
     }
+}
 
+impl Writing<'_> {
     /// Begins a log.
     ///
     /// # Errors
@@ -80,13 +86,17 @@ impl<'t> Writing<'t> {
     /// # Errors
     /// It cannot be written.
     pub fn set_committed(&self, time: &str, end: Option<RunEnd>) -> Result<(), DatabaseError> {
-        let clean: u8 = match end {
-            None => 0,
-            Some(RunEnd::Stopped) => 1,
-            Some(RunEnd::HandedOver) => 2,
-        };
+        let clean = end.map_or(0, |end| end as u8);
         self.0.execute("UPDATE log SET committed = ?1, clean = ?2", params![time, clean])?;
         Ok(())
+    }
+
+    /// Appends an entry to the chain of the log itself.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn note(&self, kind: &'static str, data: Value, now: &str) -> Result<(), DatabaseError> {
+        self.append(&ChainName::of_log(), Record::of(kind, data), now).map(drop)
     }
 
     /// Appends an entry, without the proof of its record. Its time is `now`, or that of the entry before it where that is later.
@@ -95,21 +105,17 @@ impl<'t> Writing<'t> {
     /// It cannot be written.
     pub fn append(&self, name: &ChainName, record: Record, now: &str) -> Result<Appended, DatabaseError> {
         let log: String = self.0.prepare_cached("SELECT id FROM log")?.query_row([], |row| row.get(0))?;
-        let known = chain(self.0, name)?;
+        let known = self.chain(name)?;
         let (number, previous, time) = match &known {
             Some(chain) => (chain.head.entries, chain.head.hash, now.max(chain.time.as_str())),
             None => (0, Hash::NONE, now),
         };
         // No earlier than the last checkpoint, also where the clock was set back: an entry that is would be back-dated.
-        let covered: Option<String> =
-            self.0.prepare_cached("SELECT max(time) FROM checkpoints")?.query_row([], |row| row.get(0))?;
-        let time = covered.as_deref().map_or(time, |covered| time.max(covered));
-        let (mut commitments, mut values) = (std::collections::BTreeMap::new(), Vec::new());
-        for (field, value) in record.personal {
-            let salt = fresh_salt()?;
-            commitments.insert(field.to_owned(), commitment(&salt, &value));
-            values.push((field, salt, value));
-        }
+        let covered: Option<Option<String>> = first(self.0, "SELECT max(time) FROM checkpoints", [], |row| row.get(0))?;
+        let time = covered.as_ref().and_then(Option::as_deref).map_or(time, |covered| time.max(covered));
+        let salted = record.personal.into_iter().map(|(field, value)| Ok((field, fresh_salt()?, value)));
+        let values: Vec<_> = salted.collect::<Result<_, NoRandom>>()?;
+        let commitments = values.iter().map(|(field, salt, value)| ((*field).to_owned(), commitment(salt, value)));
         let entry = Entry {
             chain: name.clone(),
             log,
@@ -118,7 +124,7 @@ impl<'t> Writing<'t> {
             time: time.to_owned(),
             kind: record.kind.to_owned(),
             data: record.data,
-            personal: commitments,
+            personal: commitments.collect(),
         };
         let line = entry.line();
         let id = self.set_head(known.as_ref(), name, &line, &entry)?;
@@ -159,7 +165,7 @@ impl<'t> Writing<'t> {
     /// # Errors
     /// It cannot be written.
     pub fn checkpoint(&self, key: &SigningKey, now: &str) -> Result<u64, DatabaseError> {
-        let (mut chains, last) = (chains(self.0)?, last_checkpoint(self.0)?);
+        let (mut chains, last) = (self.chains()?, self.last_checkpoint()?);
         chains.sort_by(|one, other| one.head.chain.cmp(&other.head.chain));
         let leaves: Vec<Hash> = chains.iter().map(|chain| chain.head.leaf()).collect();
         let number = last.as_ref().map_or(0, |(number, ..)| number + 1);
@@ -183,14 +189,6 @@ impl<'t> Writing<'t> {
             self.0.prepare_cached(row)?.execute(params![number, place, chain.id, head.entries, head.hash.0])?;
         }
         Ok(number)
-    }
-
-    /// The public key that signs now, if the key was ever changed.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn changed_key(&self) -> Result<Option<String>, DatabaseError> {
-        changed_key(self.0)
     }
 
     /// Keeps the note about a change of the key. `note` gets its number, from 1.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::evidence::commands::forget;
-use crate::evidence::database::{Deletion, EvidenceDatabase, RunEnd};
+use crate::evidence::database::{Deletion, EvidenceDatabase, Rows, RunEnd};
 use crate::evidence::examine::examine;
 use crate::evidence::note::SigningKey;
 use crate::evidence::opening::{open_existing, write_runs};

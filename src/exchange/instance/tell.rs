@@ -2,19 +2,13 @@
 
 use super::turn::FACTS_EACH;
 use super::{Exchange, Now};
-use crate::exchange::event::Event;
-use crate::exchange::fact::{Fact, Merged};
-use crate::exchange::member::Member;
-use crate::exchange::outbox::Waiting;
-use crate::exchange::position::{Identity, Position};
-use crate::exchange::records::{self, OfLog};
-use crate::exchange::store::{Batch, Entry, Store, StoreError};
-use crate::exchange::{HEARTBEAT, KEPT, SCHEMA, SILENT_AFTER};
-use crate::history::{Publication, PublicationLog, Published};
-use crate::policy::Version;
+use crate::exchange::{
+    Batch, Entry, Event, HEARTBEAT, Identity, KEPT, Member, Merged, Position, SCHEMA, SILENT_AFTER, SharedFact, Store,
+    StoreError, records, seconds,
+};
+use crate::publications::{PublicationLog, VersionFile};
 use crate::time::Timestamp;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -25,8 +19,7 @@ const PRUNE_EVERY: Duration = Duration::from_secs(3_600);
 
 impl Exchange {
     pub(super) fn is_due(&self, now: Now) -> bool {
-        let is_heartbeat = self.last_write.is_none_or(|last| now.lived.saturating_sub(last) >= HEARTBEAT);
-        is_heartbeat
+        self.last_write.is_none_or(|last| now.lived.saturating_sub(last) >= HEARTBEAT)
             || self.asks
             || self.must_answer
             || !self.outgoing.is_empty()
@@ -39,7 +32,7 @@ impl Exchange {
     }
 
     /// Something that happened here, as others are told it.
-    pub(super) fn told(&mut self, event: &Event, at: i64) -> Option<Fact> {
+    pub(super) fn told(&mut self, event: &Event, at: i64) -> Option<SharedFact> {
         let at = self.orders.said_at(event, at);
         self.orders.add(event, at);
         if matches!(event, Event::Released(_)) {
@@ -48,7 +41,10 @@ impl Exchange {
         event.fact(at)
     }
 
-    pub(super) fn gather(&mut self, waiting: Waiting) {
+    /// Takes what waits in the outbox. Returns the number of the entry that will say so.
+    pub(super) fn gather(&mut self) -> u64 {
+        let number = self.gauge.next_entry.fetch_add(1, Ordering::SeqCst);
+        let waiting = self.outbox.take();
         for (event, at) in &waiting.events {
             let mut at = self.at(*at);
             if matches!(event, Event::Served(_)) {
@@ -71,13 +67,12 @@ impl Exchange {
             self.outgoing = Merged::default();
             self.must_write_all = true;
         }
+        number
     }
 
     pub(super) fn write(&mut self, store: &mut dyn Store, now: Now) -> Result<(), StoreError> {
         let Some(identity) = self.settled.clone() else { return Ok(()) };
-        let number = self.gauge.next_entry.fetch_add(1, Ordering::SeqCst);
-        let waiting = self.outbox.take();
-        self.gather(waiting);
+        let number = self.gather();
         let changes = self.log.changes(self.clocks);
         changes.facts.into_iter().for_each(|fact| {
             self.outgoing.add(fact);
@@ -119,18 +114,16 @@ impl Exchange {
     pub(super) fn touch(&mut self, now: Now) {
         (self.last_contact, self.last_write) = (Some(now.lived), Some(now.lived));
         self.last_contact_at = self.clocks.now();
-        let silent = i64::try_from(SILENT_AFTER.as_secs()).unwrap_or(i64::MAX);
-        self.gauge.speaks_until.store(now.second().0.saturating_add(silent), Ordering::SeqCst);
+        self.gauge.speaks_until.store(now.second().plus(SILENT_AFTER).0, Ordering::SeqCst);
     }
 
     /// Deletes what is over, once an hour.
-    pub(super) fn prune(&mut self, batch: &mut Batch, now: Now) {
+    fn prune(&mut self, batch: &mut Batch, now: Now) {
         if self.pruned.is_some_and(|last| now.lived.saturating_sub(last) < PRUNE_EVERY) {
             return;
         }
         self.pruned = Some(now.lived);
-        let kept = i64::try_from(KEPT.as_secs()).unwrap_or(i64::MAX);
-        let before = self.clocks.now().saturating_sub(kept);
+        let before = self.clocks.now().saturating_sub(seconds(KEPT));
         batch.served_before = Some(before);
         self.orders.prune(before);
         let (facts, over) = (&mut self.facts, self.members.over(before));
@@ -143,12 +136,8 @@ impl Exchange {
             }
             !goes
         });
-        let published = self.facts.starting_with("p\n").filter_map(|(key, _, value)| {
-            match records::of_log(key, value, self.clocks)?.1 {
-                OfLog::Publication(Publication { published: Published::Version(version), .. }) => Some(version),
-                OfLog::Publication(_) | OfLog::Tenure(_) => None,
-            }
-        });
+        let published = self.facts.starting_with("p\n");
+        let published = published.filter_map(|(key, _, value)| records::of_log(key, value, self.clocks)?.1.version());
         batch.forget.extend(self.log.forget_files(&published.collect()));
         self.members.forget(&over);
         batch.forget_members = over;
@@ -182,11 +171,11 @@ impl Exchange {
         store: &mut dyn Store,
         now: Now,
         log: &PublicationLog,
-        files: &[(Version, Arc<[u8]>)],
+        files: &[VersionFile],
     ) -> Result<(), String> {
         let Some(identity) = self.settled.clone() else {
-            let why = self.away.as_ref().map_or("it was not reached yet", |away| &away.error);
-            return Err(format!("the store of the exchange does not answer: {why}"));
+            let unsettled = "other instances may have yet to write what they know into the store";
+            return Err(self.away.as_ref().map_or(unsettled, |away| &away.error).to_owned());
         };
         self.look_at_clocks(now);
         let new_files = self.log.new_files(files, self.clocks.now());
@@ -208,7 +197,7 @@ impl Exchange {
             }
             Ok(_) => {
                 self.settled = None;
-                Err("the store of the exchange is another one than before".to_owned())
+                Err("the store is another one than before".to_owned())
             }
             Err(error) => {
                 self.note(Err(error.clone()), now);
@@ -218,7 +207,7 @@ impl Exchange {
     }
 
     /// These facts are in the store. What waited under their keys is older.
-    pub(super) fn were_written(&mut self, facts: &[Fact]) {
+    pub(super) fn were_written(&mut self, facts: &[SharedFact]) {
         let keys: BTreeSet<&str> = facts.iter().map(|fact| fact.key.as_str()).collect();
         self.outgoing.retain(|key, _, _| !keys.contains(key));
     }

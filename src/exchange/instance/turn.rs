@@ -1,12 +1,27 @@
-//! A turn of an instance: which store it is, settling in it, and reading and telling.
+//! A turn of an instance: which store it is, settling in it, reading what others tell, and telling.
 
 use super::{Exchange, Memory, Now};
-use crate::exchange::member::Member;
-use crate::exchange::position::{Identity, Position};
-use crate::exchange::records::{self, Clocks};
-use crate::exchange::store::{Batch, Entry, Store, StoreError};
-use crate::exchange::{Away, CLOCK_EVERY};
-use std::sync::atomic::Ordering;
+use crate::exchange::{
+    Away, Batch, CLOCK_EVERY, Clocks, Entry, Event, Identity, Member, Position, Sets, SharedFact, Store, StoreError,
+    records,
+};
+use std::time::Duration;
+
+/// An instance that starts and finds another store than before waits so long for others to write what they know again.
+const SETTLE_WITHIN: Duration = Duration::from_secs(5);
+/// An instance that took no turn for so long slept: somebody whom it does not know may have come and gone meanwhile.
+const SLEPT_AFTER: Duration = Duration::from_secs(60);
+
+/// Whether what was served while an instance was down, or slept, is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Continuity {
+    /// It is, or nothing was served before.
+    Kept,
+    /// It is not: observation begins anew.
+    Lost,
+    /// The others may yet write it.
+    Undecided,
+}
 
 /// Facts of one entry.
 pub(super) const FACTS_EACH: usize = 2_000;
@@ -16,8 +31,13 @@ impl Exchange {
     pub fn turn(&mut self, store: &mut dyn Store, clock: &dyn Fn() -> Now, memory: &mut dyn Memory, asks: bool) {
         self.heard = self.read;
         self.asks = asks;
+        let now = clock();
+        self.began.get_or_insert(now.second());
+        self.has_slept |= self.last_turn.is_some_and(|last| now.lived.saturating_sub(last) >= SLEPT_AFTER);
         let result = self.try_turn(store, clock, memory);
-        self.note(result, clock());
+        let now = clock();
+        self.last_turn = Some(now.lived);
+        self.note(result, now);
         self.stand();
     }
 
@@ -27,13 +47,15 @@ impl Exchange {
             Err(error) => {
                 // The next turn asks which store it is.
                 self.totals.failures += 1;
+                self.must_write_all |= self.has_joined && matches!(error, StoreError::Evicts(_));
                 let since = self.away.as_ref().map_or(now.second(), |away| away.since);
-                self.away = Some(Away { since, error: error.to_string() });
+                let is_refused = !matches!(error, StoreError::Away(_));
+                self.away = Some(Away { since, error: error.to_string(), is_refused });
             }
         }
     }
 
-    pub(super) fn try_turn(
+    fn try_turn(
         &mut self,
         store: &mut dyn Store,
         clock: &dyn Fn() -> Now,
@@ -48,7 +70,11 @@ impl Exchange {
             self.measured = Some((time.milliseconds, asked + now.lived.saturating_sub(asked) / 2));
             self.look_at_clocks(now);
             if self.settled.as_ref() != Some(&identity) || self.must_write_all {
-                self.settle(store, identity, now, memory)?;
+                let continuity = self.continuity(store, &identity, now)?;
+                if continuity == Continuity::Undecided {
+                    return Ok(());
+                }
+                self.settle(store, identity, (now, continuity), memory)?;
             }
         }
         let now = clock();
@@ -57,6 +83,7 @@ impl Exchange {
             self.settled = None;
             return Err(StoreError::Away("the store is another one, or has lost facts".to_owned()));
         }
+        self.has_slept = false;
         if self.is_due(now) {
             self.write(store, now)?;
         }
@@ -78,46 +105,77 @@ impl Exchange {
         };
     }
 
+    /// Whether what others served while this instance was down, or slept, is known in a store. Another one than before may
+    /// have lost it. It has not, if an instance that was there all that time has written everything again. That instance
+    /// became a member before this one last reported, and says so beside the last report of this one, which it wrote again,
+    /// too.
+    fn continuity(&mut self, store: &mut dyn Store, identity: &Identity, now: Now) -> Result<Continuity, StoreError> {
+        let known = self.before.identity.as_ref();
+        let is_continued = if self.has_joined { !self.has_slept } else { known == Some(identity) };
+        if is_continued {
+            return Ok(Continuity::Kept);
+        }
+        if !self.has_joined && known.is_none() {
+            return Ok(Continuity::Lost);
+        }
+        let members = store.read_members()?;
+        let reported = members.iter().find(|member| member.id == self.me.id).map(|own| own.reported);
+        let was_there = |member: &Member| {
+            member.id != self.me.id
+                && member.settled.as_ref() == Some(identity)
+                && reported.is_some_and(|reported| member.joined <= reported)
+        };
+        if members.iter().any(was_there) {
+            return Ok(Continuity::Kept);
+        }
+        let (asked, since) = self.undecided.get_or_insert_with(|| (identity.clone(), now.lived));
+        if asked != identity {
+            (*asked, *since) = (identity.clone(), now.lived);
+        }
+        match now.lived.saturating_sub(*since) < SETTLE_WITHIN {
+            true => Ok(Continuity::Undecided),
+            false => Ok(Continuity::Lost),
+        }
+    }
+
     /// Writes everything that is known into a store, and reads what is there. From then on this instance is a member.
-    pub(super) fn settle(
+    fn settle(
         &mut self,
         store: &mut dyn Store,
         identity: Identity,
-        now: Now,
+        (now, continuity): (Now, Continuity),
         memory: &mut dyn Memory,
     ) -> Result<(), StoreError> {
         let is_known = self.before.identity.as_ref() == Some(&identity);
-        if !self.has_joined {
-            if !is_known && self.before.has_observed {
-                memory.begin_anew();
+        if continuity == Continuity::Lost {
+            match self.has_joined || self.before.has_observed {
+                true => memory.begin_anew(),
+                false => memory.begin(),
             }
-            self.joined = self.clocks.now();
+        }
+        if !self.has_joined {
             self.log.was_unreported(self.before.unreported_since, now.second());
+        }
+        if !self.has_joined || continuity == Continuity::Lost {
+            self.joined = self.clocks.now();
         }
         let is_light = !self.has_joined && is_known && self.before.has_left;
         self.totals.started_over += u64::from(self.has_joined);
+        if self.has_joined || !is_known {
+            self.moved = Some(self.clocks.now());
+        }
         self.settled = None;
         // Places in the log of another store mean nothing in this one.
         (self.read, self.heard, self.told_heard) = Default::default();
         self.written.clear();
         self.confirmed = None;
-        self.gauge.next_entry.fetch_add(1, Ordering::SeqCst);
-        let waiting = self.outbox.take();
-        self.gather(waiting);
+        self.gather();
         let own = self.log.all(self.clocks);
-        let mut rest = self.log.all_files(self.clocks.now());
+        let files = self.log.all_files(self.clocks.now());
+        self.write_parts(store, &identity, &files, |if_missing| Batch { if_missing, ..Batch::default() })?;
         if !is_light {
-            rest.extend(self.facts.iter());
-            rest.extend(self.orders.facts());
-            let (events, observed) = memory.everything();
-            for (event, at) in events {
-                rest.extend(self.told(&event, self.at(at)));
-            }
-            let (id, clocks) = (&self.me.id, self.clocks);
-            rest.extend(observed.iter().map(|host| records::observation(id, host, clocks.now(), clocks)));
-        }
-        for facts in rest.chunks(FACTS_EACH) {
-            self.write_part(store, &identity, Batch { if_missing: facts.to_vec(), ..Batch::default() })?;
+            let is_same = is_known && !self.has_joined;
+            self.write_everything(store, &identity, is_same, memory)?;
         }
         let others: Vec<Member> = self.members.all().cloned().collect();
         self.write_part(store, &identity, Batch { members_if_missing: others, ..Batch::default() })?;
@@ -131,11 +189,46 @@ impl Exchange {
         }
         self.were_written(&own);
         (self.settled, self.has_joined, self.must_write_all) = (Some(identity), true, false);
+        (self.undecided, self.has_slept) = (None, false);
         self.read = position;
         self.touch(now);
         let sets = store.read_sets()?;
         self.take_sets(sets, memory);
         Ok(())
+    }
+
+    /// Writes what is known here of others, of operators and of crawlers. `is_same` says that the store is that of the run
+    /// before.
+    fn write_everything(
+        &mut self,
+        store: &mut dyn Store,
+        identity: &Identity,
+        is_same: bool,
+        memory: &dyn Memory,
+    ) -> Result<(), StoreError> {
+        let mut all: Vec<SharedFact> = self.facts.iter().chain(self.orders.facts()).collect();
+        let (events, observed) = memory.everything();
+        for (event, at) in events {
+            all.extend(self.told(&event, self.at(at)));
+        }
+        let fact = |host| records::observation(&self.me.id, host, self.clocks.now(), self.clocks);
+        let observed: Vec<SharedFact> = observed.iter().map(fact).collect();
+        // What an older copy of a store says of this instance may be from before its observation began anew.
+        match is_same {
+            true => all.extend(observed),
+            false => self.write_parts(store, identity, &observed, |facts| Batch { facts, ..Batch::default() })?,
+        }
+        self.write_parts(store, identity, &all, |if_missing| Batch { if_missing, ..Batch::default() })
+    }
+
+    fn write_parts(
+        &mut self,
+        store: &mut dyn Store,
+        identity: &Identity,
+        facts: &[SharedFact],
+        batch: impl Fn(Vec<SharedFact>) -> Batch,
+    ) -> Result<(), StoreError> {
+        facts.chunks(FACTS_EACH).try_for_each(|part| self.write_part(store, identity, batch(part.to_vec())).map(drop))
     }
 
     pub(super) fn write_part(
@@ -150,5 +243,136 @@ impl Exchange {
         }
         self.totals.facts_written += (batch.facts.len() + batch.if_missing.len()) as u64;
         Ok(written.position.unwrap_or_default())
+    }
+
+    /// Reads the log; says whether it is that of the store that this instance is settled in.
+    fn follow(&mut self, store: &mut dyn Store, memory: &mut dyn Memory) -> Result<bool, StoreError> {
+        loop {
+            let read = store.read(self.read)?;
+            if Some(&read.identity) != self.settled.as_ref() || read.last < self.read {
+                return Ok(false);
+            }
+            let Some(entries) = read.entries else {
+                // What is in the sets now is at least as new as what was missed; the log goes on from its end.
+                let sets = store.read_sets()?;
+                self.take_sets(sets, memory);
+                self.read = read.last;
+                return Ok(true);
+            };
+            let is_end = entries.len() < 1_000;
+            let mut reads_sets = false;
+            for (position, entry) in entries {
+                reads_sets |= entry.sets && entry.member.run != self.me.run;
+                self.take_entry(position, entry, memory);
+            }
+            if reads_sets {
+                let sets = store.read_sets()?;
+                self.take_sets(sets, memory);
+            }
+            // The sets were not read in one step: what was written meanwhile is in the log.
+            if is_end && !reads_sets {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn take_entry(&mut self, position: Position, entry: Entry, memory: &mut dyn Memory) {
+        self.read = position;
+        if entry.member.run == self.me.run {
+            return;
+        }
+        self.must_answer |= entry.asks;
+        self.others_changed |= self.members.heard_of(entry.member, position);
+        entry.facts.into_iter().for_each(|fact| self.take(fact, memory));
+    }
+
+    fn take_sets(&mut self, sets: Sets, memory: &mut dyn Memory) {
+        let (id, run) = (self.me.id.clone(), self.me.run.clone());
+        let others = sets.members.into_iter().filter(|member| member.id != id && member.run != run);
+        for member in others {
+            self.others_changed |= self.members.heard_of(member, Position::default());
+        }
+        self.others_changed = true;
+        // A host is known with its site first, and then by what was served there.
+        let (observed, rest): (Vec<SharedFact>, Vec<SharedFact>) =
+            sets.facts.into_iter().partition(|fact| fact.key.starts_with("o\n"));
+        observed.into_iter().chain(rest).for_each(|fact| self.take(fact, memory));
+    }
+
+    fn take(&mut self, fact: SharedFact, memory: &mut dyn Memory) {
+        self.totals.facts_read += 1;
+        if let Some(event) = Event::of(&fact.key) {
+            return self.take_event(event, fact.at, memory);
+        }
+        if let Some(observed) = records::observation_of(&fact.key, &fact.value, self.clocks) {
+            let is_of = |known: &&Member| fact.key.ends_with(&known.id);
+            // An instance that is gone may have missed what came after it, and one that is not in this store what was lost.
+            let is_there = |member: &Member| !self.is_over(member) && member.settled == self.settled;
+            let is_there = self.members.all().find(is_of).is_some_and(is_there);
+            if is_there {
+                memory.observed_elsewhere(observed);
+            }
+            return;
+        }
+        if records::gone_of(&fact.key).is_some() {
+            self.others_changed |= self.facts.add(fact);
+            return;
+        }
+        let Some((run, read)) = records::of_log(&fact.key, &fact.value, self.clocks) else { return };
+        if run == self.me.run {
+            return;
+        }
+        if let records::OfLog::Publication(publication) = read
+            && let Some(version) = publication.published.version()
+            && !publication.span.is_empty()
+            && !self.log.has_file(version)
+        {
+            self.wanted.insert(records::file_key(version));
+        }
+        self.others_changed |= self.facts.add(fact);
+    }
+
+    fn take_event(&mut self, event: Event, at: i64, memory: &mut dyn Memory) {
+        match &event {
+            Event::Served(_) => memory.heard(event, self.clocks.to_own(at)),
+            Event::Marked(client) if self.orders.are_released(client.address, at) => {}
+            Event::Paused(paused) => {
+                if self.orders.add(&event, at) {
+                    self.paused_elsewhere.insert(paused.site.clone());
+                }
+            }
+            Event::Marked(_) | Event::Released(_) | Event::Fetched(_) => {
+                self.orders.add(&event, at);
+                memory.heard(event, self.clocks.nearest(at));
+            }
+        }
+    }
+
+    /// Hands on the latest word on the pauses of sites, only now because sets and log are in no order; and what was
+    /// released here while marks came in.
+    fn hand_on_orders(&mut self, memory: &mut dyn Memory) {
+        for site in std::mem::take(&mut self.paused_elsewhere) {
+            if let Some((at, paused)) = self.orders.of(&site) {
+                memory.heard(Event::Paused(paused), self.clocks.nearest(at));
+            }
+        }
+        for (released, at) in self.released_here.drain(..) {
+            memory.heard(released, self.clocks.nearest(at));
+        }
+    }
+
+    fn fetch_files(&mut self, store: &mut dyn Store) -> Result<(), StoreError> {
+        if self.wanted.is_empty() {
+            return Ok(());
+        }
+        let keys: Vec<String> = self.wanted.iter().take(64).cloned().collect();
+        for fact in store.fetch(&keys)? {
+            if let Some((version, bytes)) = records::file_of(&fact) {
+                self.wanted.remove(&fact.key);
+                self.log.learn(version, bytes);
+                self.others_changed = true;
+            }
+        }
+        Ok(())
     }
 }

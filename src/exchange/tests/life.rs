@@ -6,9 +6,9 @@ use crate::clock::Moment;
 use crate::crawlers::Registry;
 use crate::exchange::event::{Event, ServedVersion};
 use crate::exchange::{Before, Exchange, Gauge, Identity, Me, Memory, Now, Outbox};
-use crate::history::{Current, Horizon, PublicationLog, Published, VersionStore};
 use crate::ledger::{Ledger, ServedCopy};
 use crate::policy::{HostHistories, Site, SiteEntry, Snapshot};
+use crate::publications::{Current, Horizon, PublicationLog, Published, VersionStore};
 use crate::state::{AsWritten, Observation};
 use crate::time::Timestamp;
 use crate::verdict::{Behaviour, Case, Claimant, Facts, Identity as Proven, Kind, Scratch, decide_for, load};
@@ -141,8 +141,12 @@ impl Memory for OfLedger<'_> {
         self.ledger.observed_elsewhere(&observed, self.now);
     }
 
-    fn begin_anew(&mut self) {
+    fn begin(&mut self) {
         self.ledger.begin_anew(self.now);
+    }
+
+    fn begin_anew(&mut self) {
+        self.begin();
     }
 }
 
@@ -337,7 +341,7 @@ impl Instance {
         let moment = Moment { now: request.at, lived };
         let (cached_versions, visit) = self.ledger.look_having_heard(registry, claimant, HOST, moment, has_heard_all);
         if !has_heard_all {
-            self.ledger.visited(claimant.entry, HOST, visit, request.at);
+            self.ledger.note_request(claimant.entry, HOST, visit, request.at);
         }
         let case = Case { registry, facts, claimant, cached_versions };
         Some(decide_for(&case, Behaviour::default(), &mut Scratch::default()).kind)

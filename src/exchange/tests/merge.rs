@@ -3,16 +3,16 @@
 use crate::exchange::event::{Event, MarkedClient, PauseTerms, PausedSite, ProvenFetch, ServedVersion};
 use crate::exchange::fact::Merged;
 use crate::exchange::orders::Orders;
-use crate::exchange::{Fact, event};
+use crate::exchange::{SharedFact, event};
 use proptest::prelude::*;
 use std::net::IpAddr;
 
-fn facts() -> impl Strategy<Value = Vec<Fact>> {
-    let fact = ("[spto]\n[ab]", 0..4i64, "[xy]?").prop_map(|(key, at, value)| Fact { key, at, value });
+fn facts() -> impl Strategy<Value = Vec<SharedFact>> {
+    let fact = ("[spto]\n[ab]", 0..4i64, "[xy]?").prop_map(|(key, at, value)| SharedFact { key, at, value });
     proptest::collection::vec(fact, 0..12)
 }
 
-fn merged(facts: &[Fact]) -> Merged {
+fn merged(facts: &[SharedFact]) -> Merged {
     let mut merged = Merged::default();
     facts.iter().for_each(|fact| {
         merged.add(fact.clone());
@@ -99,7 +99,7 @@ proptest! {
         prop_assert_eq!(both(&a, &b), both(&b, &a));
         prop_assert_eq!(both(&both(&a, &b), &c), both(&a, &both(&b, &c)));
         prop_assert_eq!(both(&a, &a), a.clone());
-        let all: Vec<Fact> = one.iter().chain(&two).rev().cloned().collect();
+        let all: Vec<SharedFact> = one.iter().chain(&two).rev().cloned().collect();
         prop_assert_eq!(merged(&all), both(&a, &b));
     }
 

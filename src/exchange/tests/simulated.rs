@@ -3,7 +3,7 @@
 use super::Dice;
 use crate::exchange::fact::Merged;
 use crate::exchange::{
-    Batch, Entry, Fact, Identity, LogRead, Member, Position, Sets, Store, StoreError, StoreTime, Written,
+    Batch, Entry, Identity, LogRead, Member, Position, Sets, SharedFact, Store, StoreError, StoreTime, Written,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -95,7 +95,7 @@ impl Inner {
         Identity { run_id: self.run.to_string(), epoch: self.content.epoch.clone().unwrap_or_default() }
     }
 
-    fn add(&mut self, fact: &Fact, replaces: bool) {
+    fn add(&mut self, fact: &SharedFact, replaces: bool) {
         let Content { served, facts, .. } = &mut self.content;
         if fact.value.is_empty() {
             served.add(fact.clone());
@@ -189,16 +189,21 @@ impl Store for OnThread<'_> {
         self.reach(|inner| {
             let Content { served, facts, members, .. } = &inner.content;
             let valued = facts.iter().filter(|(key, _)| !key.starts_with('v'));
-            let valued = valued.map(|(key, (at, value))| Fact { key: key.clone(), at: *at, value: value.clone() });
+            let valued =
+                valued.map(|(key, (at, value))| SharedFact { key: key.clone(), at: *at, value: value.clone() });
             Ok(Sets { facts: served.iter().chain(valued).collect(), members: members.values().cloned().collect() })
         })
     }
 
-    fn fetch(&mut self, keys: &[String]) -> Result<Vec<Fact>, StoreError> {
+    fn read_members(&mut self) -> Result<Vec<Member>, StoreError> {
+        self.reach(|inner| Ok(inner.content.members.values().cloned().collect()))
+    }
+
+    fn fetch(&mut self, keys: &[String]) -> Result<Vec<SharedFact>, StoreError> {
         self.reach(|inner| {
             let found = keys.iter().filter_map(|key| {
                 let (at, value) = inner.content.facts.get(key)?;
-                Some(Fact { key: key.clone(), at: *at, value: value.clone() })
+                Some(SharedFact { key: key.clone(), at: *at, value: value.clone() })
             });
             Ok(found.collect())
         })

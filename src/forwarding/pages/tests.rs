@@ -1,6 +1,7 @@
 //! Which responses can be rewritten, by their fields alone. What comes of it is tested with the running binary.
 
 use super::*;
+use http::{HeaderMap, HeaderValue};
 
 fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
     let mut headers = HeaderMap::new();
@@ -69,7 +70,7 @@ fn files_by_their_names_are_no_pages() {
 
 #[test]
 fn an_entity_tag_is_made_weak_once() {
-    let weak = |text: &'static str| weakened(&HeaderValue::from_static(text));
+    let weak = |text: &'static str| weakened(&headers(&[("ETag", text)]));
     assert_eq!(weak("\"abc\"").expect("a strong one"), b"W/\"abc\"");
     assert_eq!(weak("W/\"abc\""), None);
     assert_eq!(weak("abc"), None);
@@ -77,13 +78,11 @@ fn an_entity_tag_is_made_weak_once() {
 
 #[test]
 fn a_304_names_the_entity_tag_that_the_client_has() {
-    for (asked, sent) in [
-        (vec![("If-None-Match", "W/\"abc\"")], "W/\"abc\""),
-        (vec![("If-None-Match", "\"abc\"")], "\"abc\""),
-        (vec![("If-Modified-Since", "Sun, 06 Nov 1994 08:49:37 GMT")], "W/\"abc\""),
-    ] {
+    for (asked, sent) in
+        [(vec![b"W/\"abc\"".to_vec()], "W/\"abc\""), (vec![b"\"abc\"".to_vec()], "\"abc\""), (Vec::new(), "W/\"abc\"")]
+    {
         let mut response = headers(&[("ETag", "\"abc\"")]);
-        weaken_for_client(&headers(&asked), &mut response);
+        weaken_for_client(&asked, &mut response);
         assert_eq!(response[header::ETAG], sent, "{asked:?}");
     }
 }

@@ -106,7 +106,7 @@ fn request_under_old_policies_restores_no_observation() {
     let claim = Registry::builtin().identify(b"bingbot/2.0");
     moving.ledger.served(Registry::builtin(), &before.sites()[0], b"a.example", claim, Timestamp(moving.now));
     moving.ledger.tick(&moving.snapshot, moment(moving.now, 0));
-    assert!(moving.ledger.visits("one").iter().all(|visits| visits.host != "a.example"));
+    assert!(moving.ledger.copies("one").iter().all(|visits| visits.host != "a.example"));
     // With a day in between the observation would be long enough.
     for _ in 0..5 {
         moving.be_in_use(6);

@@ -35,10 +35,10 @@ fn visits_are_the_same_after_a_restart() {
         }
         world.now += HOUR;
     }
-    let visits = world.ledger.visits("shop");
+    let visits = world.ledger.copies("shop");
     assert_eq!(visits.iter().filter(|visits| visits.host == "a.example").count(), 4, "two share a cache");
     world.start_again(true);
-    assert_eq!(world.ledger.visits("shop"), visits);
+    assert_eq!(world.ledger.copies("shop"), visits);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn gap_does_not_shorten_a_removed_cache() {
         world.ledger.tick(&Snapshot::new(vec![world.entry.clone()], generation), world.moment());
     }
     // Until its time is over, the cache hands out what it has.
-    let since = |world: &World| world.ledger.visits("shop").iter().map(|visits| visits.observed_since).max();
+    let since = |world: &World| world.ledger.copies("shop").iter().map(|visits| visits.observed_since).max();
     let cache_is_over = Timestamp(world.wall().0 + 20 * HOUR);
     assert_eq!(since(&world), Some(cache_is_over));
     world.end(true);
@@ -140,7 +140,7 @@ fn copy_from_a_clock_ahead_counts_from_now() {
         } else {
             world.tick();
         }
-        for visits in world.ledger.visits("shop") {
+        for visits in world.ledger.copies("shop") {
             assert!(visits.versions.iter().all(|visit| visit.at <= world.wall()), "{visits:?}");
         }
         world.live(2);

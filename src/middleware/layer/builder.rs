@@ -4,18 +4,18 @@ use super::super::shared::{PeerAddress, Shared};
 use super::GateLayer;
 use crate::clock::Clock;
 use crate::crawlers::Registry;
-use crate::evidence::Evidence;
 use crate::identity::Proofs;
 use crate::judge::Logs;
 use crate::policy::origin::OriginFile;
 use crate::requests::{RequestSettings, Requests};
-use crate::settings::{AccessDestination, AccessFormat, AddressDetail, EventDestination, EventSettings};
-use crate::sites::{KnownOrigins, SiteOptions, StartError};
-use crate::state::{StateError, StateStore};
+use crate::settings::{AccessFormat, AddressDetail, EventSettings, LogDestination};
+use crate::sites::{KnownOrigins, SiteOptions};
+use crate::state::StateStore;
 use crate::telemetry::{AccessLog, Events};
 use crate::upkeep::{Instance, JudgeParts, Upkeep, UpkeepThreads};
 use http::Extensions;
 use ipnet::IpNet;
+use std::error::Error;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -48,8 +48,8 @@ pub struct GateBuilder {
     peer: Option<PeerAddress>,
     trusted_proxies: Vec<IpNet>,
     robots_txt: Vec<u8>,
-    access: AccessDestination,
-    events: EventSettings,
+    access_log: Option<PathBuf>,
+    event_log: Option<PathBuf>,
     addresses: AddressDetail,
 }
 
@@ -59,11 +59,11 @@ pub struct GateBuilder {
 pub enum OpenError {
     /// The policy directory cannot be read, or a policy in it has a mistake and no last good version is in the state
     /// directory. The text names each mistake with its file and line.
-    #[error("{0}")]
-    Policies(String),
+    #[error(transparent)]
+    Policies(Box<dyn Error + Send + Sync>),
     /// Another process uses the state directory.
-    #[error("{0}")]
-    State(String),
+    #[error(transparent)]
+    State(Box<dyn Error + Send + Sync>),
     /// A log cannot be opened.
     #[error("cannot open the log {}: {source}", .path.display())]
     Log {
@@ -74,25 +74,13 @@ pub enum OpenError {
     },
     /// The system refused a thread.
     #[error("cannot start a thread of crawlgate: {0}")]
-    Thread(std::io::Error),
+    Thread(#[source] std::io::Error),
 }
 
 /// As text: `main` prints an error that it returns in this way, and the text has lines.
 impl std::fmt::Debug for OpenError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Display::fmt(self, f)
-    }
-}
-
-impl From<StartError> for OpenError {
-    fn from(error: StartError) -> OpenError {
-        OpenError::Policies(error.to_string())
-    }
-}
-
-impl From<StateError> for OpenError {
-    fn from(error: StateError) -> OpenError {
-        OpenError::State(error.to_string())
     }
 }
 
@@ -104,8 +92,8 @@ impl GateBuilder {
             peer: None,
             trusted_proxies: Vec::new(),
             robots_txt: Vec::new(),
-            access: AccessDestination::Off,
-            events: EventSettings::default(),
+            access_log: None,
+            event_log: None,
             addresses: AddressDetail::Full,
         }
     }
@@ -140,14 +128,13 @@ impl GateBuilder {
     /// A file for a JSON line for each request.
     #[must_use]
     pub fn access_log(self, file: impl Into<PathBuf>) -> GateBuilder {
-        GateBuilder { access: AccessDestination::File(file.into()), ..self }
+        GateBuilder { access_log: Some(file.into()), ..self }
     }
 
     /// A file for a JSON line for each request against the rules, at most 100 a second.
     #[must_use]
     pub fn event_log(self, file: impl Into<PathBuf>) -> GateBuilder {
-        let destination = EventDestination::File(file.into());
-        GateBuilder { events: EventSettings { destination, ..self.events.clone() }, ..self }
+        GateBuilder { event_log: Some(file.into()), ..self }
     }
 
     /// Cuts client addresses in logs to /24 (IPv6: /48).
@@ -163,7 +150,8 @@ impl GateBuilder {
     pub fn open(self) -> Result<GateLayer, OpenError> {
         let clock = Clock::default();
         let of_store = clock.clone();
-        let (store, remembered) = StateStore::open(self.state.as_deref(), Arc::new(move || of_store.moment()))?;
+        let opened = StateStore::open(self.state.as_deref(), Arc::new(move || of_store.moment()));
+        let (store, remembered) = opened.map_err(|error| OpenError::State(Box::new(error)))?;
         let file = Arc::new(OriginFile::new(OWN_ROBOTS_TXT, self.robots_txt.clone()));
         let parts = JudgeParts {
             clock,
@@ -181,7 +169,7 @@ impl GateBuilder {
             logs: self.logs()?,
             passed: None,
         };
-        let instance = parts.open()?;
+        let instance = parts.open().map_err(|error| OpenError::Policies(Box::new(error)))?;
         warn_of_html(&instance);
         let upkeep = Upkeep::new(instance.clone());
         let (reloading, keeping) = (upkeep.clone(), upkeep.clone());
@@ -204,16 +192,17 @@ impl GateBuilder {
             let path = path.to_owned();
             move |source| OpenError::Log { path, source }
         };
-        let access = match &self.access {
-            AccessDestination::File(path) => AccessLog::open(&self.access, AccessFormat::Json).map_err(failed(path))?,
-            AccessDestination::Off | AccessDestination::Stdout => AccessLog::off(),
-        };
-        let events = match &self.events.destination {
-            EventDestination::File(path) => Events::open(&self.events).map_err(failed(path))?,
-            EventDestination::Off | EventDestination::Stdout => Events::off(),
-        };
-        let evidence = Evidence::off();
-        Ok(Logs { access, events, evidence, addresses: self.addresses, kept_addresses: AddressDetail::Network })
+        let mut logs = Logs { addresses: self.addresses, kept_addresses: AddressDetail::Network, ..Logs::off() };
+        if let Some(path) = &self.access_log {
+            let destination = LogDestination::File(path.clone());
+            logs.access = AccessLog::open(&destination, AccessFormat::Json).map_err(failed(path))?;
+        }
+        if let Some(path) = &self.event_log {
+            let destination = LogDestination::File(path.clone());
+            logs.events =
+                Events::open(&EventSettings { destination, ..EventSettings::default() }).map_err(failed(path))?;
+        }
+        Ok(logs)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What came of a fetch: [`FetchResult`], and why an answer is no robots.txt. Must not know earlier fetches.
+//! What came of a fetch: [`FetchResult`], and why an answer is no robots.txt.
 
 use crate::robots::{File, MAX_BYTES, Shape};
 use serde::{Deserialize, Serialize};
@@ -66,7 +66,7 @@ impl<T: Into<String>> From<T> for FetchFailure {
 impl FetchResult {
     /// The result as crawlers understand it: they read a page of HTML as a file without rules. A default site passes on
     /// what the origin says, and single-page apps answer every request with their page.
-    pub fn as_crawlers_read_it(self) -> FetchResult {
+    pub fn read_by_crawlers(self) -> FetchResult {
         match self {
             FetchResult::File { bytes, url, html, .. } if is_page(&File::parse(bytes.as_slice()), html) => {
                 FetchResult::Nothing {

@@ -1,6 +1,6 @@
 //! What crawlgate knows of one origin's robots.txt, and when it fetches the file next: [`FetchState`]. Pure: the moment is
 //! an argument. The caller fetches when it is due, reports the [`FetchResult`], and says whether the new copy was
-//! accepted. Must not know policies or HTTP.
+//! accepted.
 //!
 //! Beside the copy in use it holds the last answer of the origin, as a [`LastAnswer`]:
 //!
@@ -13,9 +13,8 @@
 //! | any | `HeldBack` | the new file cannot be used |
 
 use super::fetch_result::{FetchFailure, FetchResult, cut, defect};
-use super::fetched_copy::{FetchedCopy, has_rules};
 use crate::policy::origin::OriginCopyState;
-use crate::robots::File;
+use crate::robots::{File, Key};
 use crate::state::taken_as_past;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -76,21 +75,67 @@ impl LastAnswer {
     }
 }
 
-/// What is known of one site's copy. All but `next` and the number of failures is stored.
+/// A good copy. A copy without bytes stands for an origin that has no robots.txt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FetchedCopy {
+    /// The first 500 KiB, whole lines.
+    #[serde(skip)]
+    pub bytes: Arc<[u8]>,
+    /// Its URL, after redirects.
+    pub url: String,
+    /// The `ETag` of the answer.
+    pub etag: Option<String>,
+    /// The `Last-Modified` of the answer.
+    pub last_modified: Option<String>,
+    /// When it was fetched.
+    pub fetched: Timestamp,
+    /// Whether the origin has a file.
+    pub exists: bool,
+    /// Why there is none, for a person.
+    pub reason: Option<String>,
+}
+
+impl FetchedCopy {
+    /// For an origin that has no file.
+    pub fn without_file(url: String, reason: String, fetched: Timestamp) -> FetchedCopy {
+        let (bytes, reason) = (Arc::default(), Some(reason));
+        FetchedCopy { bytes, url, etag: None, last_modified: None, fetched, exists: false, reason }
+    }
+
+    /// Whether there is more in it than comments: rules, sitemaps, a licence.
+    pub fn has_records(&self) -> bool {
+        File::parse(self.bytes.clone()).lines().iter().any(|line| line.record.is_some())
+    }
+
+    /// Whether it has a group of rules.
+    pub fn has_rules(&self) -> bool {
+        has_rules(&File::parse(self.bytes.clone()))
+    }
+}
+
+/// Whether a file has a group of rules.
+fn has_rules(file: &File) -> bool {
+    file.lines().iter().any(|line| line.record.as_ref().is_some_and(|record| record.key == Key::UserAgent))
+}
+
+/// What is known of one site's copy. All but `due` and the number of failures is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FetchState {
-    wanted_since: Timestamp,
+    /// Since when a file is wanted.
+    pub wanted_since: Timestamp,
     copy: Option<FetchedCopy>,
-    last_success: Option<Timestamp>,
+    /// When the origin last said something that is in use.
+    pub last_success: Option<Timestamp>,
     last_answer: LastAnswer,
+    /// When the next fetch is due.
     #[serde(skip)]
-    next: Timestamp,
+    pub due: Timestamp,
 }
 
 impl FetchState {
     /// Knows nothing. The first fetch is due.
     pub fn new(now: Timestamp) -> FetchState {
-        FetchState { wanted_since: now, copy: None, last_success: None, last_answer: LastAnswer::InUse, next: now }
+        FetchState { wanted_since: now, copy: None, last_success: None, last_answer: LastAnswer::InUse, due: now }
     }
 
     /// Takes over a copy that a site already uses and of which nothing else is known. The first fetch is due.
@@ -111,7 +156,7 @@ impl FetchState {
     /// stored moment moves with the clock, and none but the next fetch lies in the future.
     pub fn clock_was_set(&mut self, by: i64, now: Timestamp) {
         let moved = |moment: Timestamp| Timestamp(moment.0.saturating_add(by));
-        self.next = moved(self.next);
+        self.due = moved(self.due);
         self.wanted_since = moved(self.wanted_since);
         self.last_answer.move_gone_since(moved);
         // After a sleep of the machine these moments are right as they are.
@@ -146,16 +191,6 @@ impl FetchState {
         true
     }
 
-    /// Since when a file is wanted.
-    pub fn wanted_since(&self) -> Timestamp {
-        self.wanted_since
-    }
-
-    /// When the origin last said something that is in use.
-    pub fn last_success(&self) -> Option<Timestamp> {
-        self.last_success
-    }
-
     /// What is wrong, for a person.
     pub fn problem(&self) -> Option<String> {
         match &self.last_answer {
@@ -186,16 +221,6 @@ impl FetchState {
             LastAnswer::Gone { since, .. } => Some(since.plus(BELIEVED_AFTER)),
             _ => None,
         }
-    }
-
-    /// When the next fetch is due.
-    pub fn due(&self) -> Timestamp {
-        self.next
-    }
-
-    /// Fetches at once, because a policy changed that may accept the file.
-    pub fn ask_now(&mut self, now: Timestamp) {
-        self.next = now;
     }
 
     /// The `ETag` and the `Last-Modified` for a conditional request. There are none without a file.
@@ -235,7 +260,7 @@ impl FetchState {
                 None
             }
             FetchResult::Nothing { url, reason } => {
-                self.next = now.plus(refresh);
+                self.due = now.plus(refresh);
                 let copy = FetchedCopy::without_file(url, reason, now);
                 self.take_absence(copy, now)
             }
@@ -245,7 +270,7 @@ impl FetchState {
                 if let Some(reason) = defect(&file, html) {
                     return self.fail(format!("{url}: {reason}").into(), now, jitter);
                 }
-                self.next = now.plus(refresh);
+                self.due = now.plus(refresh);
                 let bytes = file.bytes().clone();
                 let new = FetchedCopy { bytes, url, etag, last_modified, fetched: now, exists: true, reason: None };
                 self.take_file(new, &file, now, refresh)
@@ -286,9 +311,9 @@ impl FetchState {
 
     /// Notes that the new copy is in use.
     pub fn accept(&mut self, copy: FetchedCopy, now: Timestamp) {
-        let next = self.next.since(now);
+        let due = self.due.since(now);
         self.copy = Some(copy);
-        self.succeed(now, next);
+        self.succeed(now, due);
     }
 
     /// Notes that the new copy would do harm. The copy in use stays.
@@ -299,14 +324,14 @@ impl FetchState {
     fn succeed(&mut self, now: Timestamp, refresh: Duration) {
         self.last_success = Some(now);
         self.last_answer = LastAnswer::InUse;
-        self.next = now.plus(refresh);
+        self.due = now.plus(refresh);
     }
 
     fn fail(&mut self, why: FetchFailure, now: Timestamp, jitter: f64) -> Option<FetchedCopy> {
         let before = if let LastAnswer::Failed { failures, .. } = self.last_answer { failures } else { 0 };
         let wait = RETRY.saturating_mul(1 << before.min(16)).min(REFRESH);
         // Only longer: moments are whole seconds, so a slightly shorter wait would lose a whole one.
-        self.next = now.plus(wait.mul_f64(1.0 + 0.2 * jitter.clamp(0.0, 1.0)));
+        self.due = now.plus(wait.mul_f64(1.0 + 0.2 * jitter.clamp(0.0, 1.0)));
         let why = match why {
             FetchFailure::LeadsBack { url } => FetchFailure::LeadsBack { url: bounded(url) },
             FetchFailure::LeadsAstray { url, why } => FetchFailure::LeadsAstray { url: bounded(url), why },
@@ -324,7 +349,7 @@ impl FetchState {
         if now >= believed_at {
             return Some(nothing);
         }
-        self.next = believed_at;
+        self.due = believed_at;
         None
     }
 }

@@ -1,11 +1,11 @@
 //! What outlasts a restart of the origins' robots.txt: [`StoredCopy`], one for each site, as a fact of the state store and
-//! back, and [`StoredCopies`], those of the previous run. Must not know which sites there are, nor when they are stored.
+//! back, and [`StoredCopies`], those of the previous run.
 
 use super::FetchState;
+use crate::evidence::Hash;
 use crate::state::{Fact, OriginCopy, taken_as_past};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ impl StoredCopy {
 
 /// SHA-256, in hexadecimal.
 fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    Hash::of(&[bytes]).to_string()
 }
 
 /// The copies that the previous run left.

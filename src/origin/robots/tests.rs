@@ -1,3 +1,4 @@
+use super::stored_copy::DamagedCopy;
 use super::*;
 use crate::policy::origin::OriginCopyState;
 use crate::state::{AnyRecord, OriginCopy};
@@ -45,7 +46,7 @@ fn run(fetch: &mut FetchState, rows: Vec<Row>) {
         assert_eq!(fetch.state(HOUR, now), state, "row {row}: {fetch:?}");
         let copy = fetch.copy().map(|copy| String::from_utf8_lossy(&copy.bytes).into_owned());
         assert_eq!(copy.as_deref(), text, "row {row}");
-        assert_eq!(fetch.due().0 - at, pause, "row {row}: {fetch:?}");
+        assert_eq!(fetch.due.0 - at, pause, "row {row}: {fetch:?}");
     }
 }
 
@@ -53,7 +54,7 @@ fn run(fetch: &mut FetchState, rows: Vec<Row>) {
 fn answers_over_a_day_move_the_state_as_documented() {
     use OriginCopyState::{Absent, Awaited, Current, HeldBack, Kept};
     let mut fetch = FetchState::new(Timestamp(0));
-    assert_eq!((fetch.due(), fetch.state(HOUR, Timestamp(0))), (Timestamp(0), Awaited));
+    assert_eq!((fetch.due, fetch.state(HOUR, Timestamp(0))), (Timestamp(0), Awaited));
     let (rules, other) = (Some(RULES), Some(OTHER));
     run(
         &mut fetch,
@@ -118,8 +119,8 @@ fn failures_double_the_wait_up_to_ten_minutes() {
     let mut pauses = Vec::new();
     for _ in 0..40 {
         fetch.take_result(unreachable(), now, 0.0);
-        pauses.push(fetch.due().0 - now.0);
-        now = fetch.due();
+        pauses.push(fetch.due.0 - now.0);
+        now = fetch.due;
     }
     assert_eq!(&pauses[..9], [5, 10, 20, 40, 80, 160, 320, 600, 600]);
     assert!(pauses[9..].iter().all(|pause| *pause == 600));
@@ -131,7 +132,7 @@ fn jitter_spreads_fetches_by_a_tenth() {
         let mut fetch = FetchState::new(Timestamp(0));
         let copy = fetch.take_result(file(RULES), Timestamp(0), jitter).expect("a copy");
         fetch.accept(copy, Timestamp(0));
-        fetch.due().0
+        fetch.due.0
     };
     assert_eq!((due(0.0), due(0.5), due(1.0)), (540, 600, 660));
 }
@@ -170,7 +171,7 @@ fn gone_since_1000() -> StoredCopy {
 fn restart_keeps_copy_and_pending_removal() {
     let mut fetch = restarted(&gone_since_1000(), Timestamp(1_100)).expect("a copy").fetch;
     assert_eq!(fetch.copy().map(|copy| &*copy.bytes), Some(RULES.as_bytes()));
-    assert_eq!((fetch.wanted_since(), fetch.last_success()), (Timestamp(7), Some(Timestamp(10))));
+    assert_eq!((fetch.wanted_since, fetch.last_success), (Timestamp(7), Some(Timestamp(10))));
     assert_eq!(fetch.validators(), (Some("\"1\""), None));
     assert!(fetch.take_result(gone(), Timestamp(1_600), 0.5).is_some(), "ten minutes after it was first gone");
 }
@@ -209,7 +210,7 @@ fn damaged_copy_is_refused_and_named() {
 fn status_304_without_copy_is_a_failure() {
     let mut fetch = FetchState::new(Timestamp(0));
     run(&mut fetch, vec![Row(0, FetchResult::Unchanged, OriginCopyState::Awaited, None, 5)]);
-    assert!(fetch.problem().is_some_and(|problem| problem.contains("304")) && fetch.last_success().is_none());
+    assert!(fetch.problem().is_some_and(|problem| problem.contains("304")) && fetch.last_success.is_none());
 }
 
 #[test]
@@ -223,8 +224,9 @@ fn hosts_of_a_site_select_its_servers() {
         origin(&["*.shop.example", "shop.example"], "http://10.0.0.1:3000"),
         origin(&[], "https://10.0.0.2"),
     ]);
-    let asked =
-        |targets: &Targets, host| targets.target(host).map(|target| (target.host, target.servers[0].host.clone()));
+    let asked = |targets: &Targets, host| {
+        targets.target(host).map(|target| (target.host, target.origin.servers[0].address.host.clone()))
+    };
     let answer = |host: &str, server: &str| Some((host.to_owned(), server.to_owned()));
     assert_eq!(asked(&targets, Some("shop.example:8443")), answer("shop.example:8443", "10.0.0.1"));
     assert_eq!(asked(&targets, Some("www.shop.example")), answer("www.shop.example", "10.0.0.1"));
@@ -237,19 +239,21 @@ fn hosts_of_a_site_select_its_servers() {
         origin(&["www.shop.example"], "http://10.0.0.1:3000"),
         origin(&["*.shop.example"], "http://10.0.0.2:3000"),
     ]);
-    let of = |place| both.target_of(place, Some("www.shop.example")).map(|target| target.servers[0].host.clone());
+    let of = |place| {
+        both.target_of(place, Some("www.shop.example")).map(|target| target.origin.servers[0].address.host.clone())
+    };
     assert_eq!((of(0), of(1), of(2)), (Some("10.0.0.1".into()), Some("10.0.0.2".into()), None));
 }
 
 #[test]
 fn page_of_html_reads_as_no_rules() {
     for page in [html("<div id=app></div>"), file("<!doctype html><div id=app></div>")] {
-        let FetchResult::Nothing { url, reason } = page.as_crawlers_read_it() else { panic!("a page has no rules") };
+        let FetchResult::Nothing { url, reason } = page.read_by_crawlers() else { panic!("a page has no rules") };
         assert_eq!(url, URL);
         assert!(reason.contains("a page of HTML"), "{reason}");
     }
     for other in [file(RULES), html(RULES), gone(), unreachable(), bytes(b"\xFF\xFEU\0s\0".to_vec())] {
-        assert_eq!(other.clone().as_crawlers_read_it(), other);
+        assert_eq!(other.clone().read_by_crawlers(), other);
     }
 }
 
@@ -278,11 +282,11 @@ fn taken_over_copy_survives_failures() {
     for bytes in [RULES, ""] {
         let mut fetch = FetchState::with_copy(URL.into(), bytes.as_bytes().into(), Timestamp(9));
         assert_eq!(
-            (fetch.due(), fetch.state(HOUR, Timestamp(9))),
+            (fetch.due, fetch.state(HOUR, Timestamp(9))),
             (Timestamp(9), OriginCopyState::Kept),
             "not fetched yet"
         );
-        assert_eq!((fetch.last_success(), fetch.is_unasked()), (None, true));
+        assert_eq!((fetch.last_success, fetch.is_unasked()), (None, true));
         assert_eq!(fetch.take_result(unreachable(), Timestamp(9), 0.5), None);
         assert_eq!(fetch.copy().map(|copy| &*copy.bytes), Some(bytes.as_bytes()));
         assert_eq!(fetch.take_result(gone(), Timestamp(20), 0.5).is_some(), bytes.is_empty());
@@ -341,9 +345,9 @@ fn clock_set_keeps_spans() {
     for by in [-DAY, DAY] {
         let mut fetch = gone_at(by);
         let moved = |moment: i64| Timestamp(moment + by);
-        assert_eq!((fetch.due(), fetch.believed_at()), (moved(101_200), Some(moved(101_200))));
+        assert_eq!((fetch.due, fetch.believed_at()), (moved(101_200), Some(moved(101_200))));
         assert!(fetch.problem().is_some_and(|problem| problem.ends_with(&moved(101_200).to_string())));
-        assert!(fetch.last_success().is_some_and(|moment| moment <= moved(100_700)));
+        assert!(fetch.last_success.is_some_and(|moment| moment <= moved(100_700)));
         assert_eq!(fetch.take_result(gone(), moved(101_199), 0.5), None);
         assert!(fetch.take_result(gone(), moved(101_200), 0.5).is_some());
     }
@@ -363,7 +367,7 @@ fn stored_moments_ahead_are_taken_as_now() {
     let stored = StoredCopy { fetch, default_site_hosts: None, left_at: Some(Timestamp(900_700)) };
     let StoredCopy { fetch, left_at, .. } = restarted(&stored, Timestamp(5_000)).expect("a copy");
     assert_eq!(left_at, Some(Timestamp(5_000)));
-    assert_eq!((fetch.wanted_since(), fetch.last_success()), (Timestamp(5_000), Some(Timestamp(5_000))));
+    assert_eq!((fetch.wanted_since, fetch.last_success), (Timestamp(5_000), Some(Timestamp(5_000))));
     assert_eq!(fetch.believed_at(), Some(Timestamp(5_600)));
     // Clocks of one machine may differ by five seconds.
     let near = restarted(&stored, Timestamp(900_695)).expect("a copy");

@@ -1,13 +1,11 @@
 //! How each claim is treated, settled once per policy: which group binds it, how far it is enforced, with which
 //! answers. Makes the table that requests look it up in.
 
-use super::registry_overrides::RegistryOverrides;
-use crate::crawlers::{
-    Binds, Claim, Crawler, Purpose, Registry, SiteMarkers, browsers, lookalikes, stands_in_browsers,
-};
+use super::registry_overrides::Nature;
+use crate::crawlers::{Claim, Crawler, Purpose, Registry, SiteMarkers, browsers, lookalikes, stands_in_browsers};
 use crate::policy::decode::is_token;
 use crate::policy::model::{AnswerPolicy, EnforcementFields, Mode, Policy, Unlicensed, Unverified};
-use crate::policy::site::{Answer, Binding, CrawlerRules, CrawlerRulesTable, binding, names};
+use crate::policy::site::{Answer, Binding, CrawlerRules, CrawlerRulesTable, binding, names, unlisted};
 use crate::robots::{Document, Matcher};
 use std::collections::HashSet;
 use std::time::Duration;
@@ -17,20 +15,12 @@ const DEFAULT_TRAPPED: Duration = Duration::from_secs(3_600);
 /// Retry-After in seconds while the proof of a claim may still come.
 const AWAITING_PROOF: u32 = 60;
 
-/// Tokens that the policy names and no record of the registry has as token, id or name: they join identification.
+/// Tokens that the policy names and the registry does not know: they join identification.
 pub fn unlisted_tokens(policy: &Policy, registry: &Registry) -> Vec<String> {
     let groups = policy.robots.groups.iter().flat_map(|group| &group.agents);
     let agents = policy.enforcement.agents.iter().map(|(agent, _)| agent).chain(&policy.enforcement.exempt);
     let described = policy.crawlers.iter().map(|described| &described.token);
-    let mut tokens: Vec<String> = Vec::new();
-    for agent in groups.chain(agents).chain(described).map(|agent| agent.value.as_str()).filter(|agent| *agent != "*") {
-        let listed =
-            registry.crawlers().iter().any(|crawler| names(crawler).any(|name| name.eq_ignore_ascii_case(agent)));
-        if !listed && !tokens.iter().any(|token| token.eq_ignore_ascii_case(agent)) {
-            tokens.push(agent.to_owned());
-        }
-    }
-    tokens
+    unlisted(groups.chain(agents).chain(described).map(|agent| agent.value.as_str()), registry)
 }
 
 /// Tokens that the origin's file may add: what a bot is called is a few letters at least, and no file needs more.
@@ -76,12 +66,14 @@ impl CrawlerRulesTable {
         matcher: &Matcher,
         tokens: &SiteMarkers,
     ) -> (CrawlerRulesTable, Vec<Answer>) {
-        let mut settle = Settle { policy, document, matcher, answers: Vec::new() };
-        let known = registry.crawlers().iter().map(|crawler| settle.known(crawler)).collect();
-        let tokens = tokens.tokens().iter().map(|token| settle.token(token)).collect();
-        let other = settle.crawler_rules(&mut std::iter::empty(), &Nature::unknown());
-        let tool =
-            settle.crawler_rules(&mut std::iter::empty(), &Nature { purpose: Purpose::Tool, ..Nature::unknown() });
+        let mut builder = RulesBuilder { policy, document, matcher, answers: Vec::new() };
+        let known = registry.crawlers().iter().map(|crawler| builder.known(crawler)).collect();
+        let tokens = tokens.tokens().iter();
+        let tokens = tokens
+            .map(|token| builder.crawler_rules(&mut std::iter::once(token.as_str()), &Nature::of_token(policy, token)));
+        let tokens = tokens.collect();
+        let mut unnamed = |purpose| builder.crawler_rules(&mut std::iter::empty(), &Nature::unknown(purpose));
+        let (other, tool) = (unnamed(Purpose::Other), unnamed(Purpose::Tool));
         let nobody = CrawlerRules {
             judged: false,
             unlisted: false,
@@ -91,61 +83,28 @@ impl CrawlerRulesTable {
             crawl_delay: None,
             ..other
         };
-        (CrawlerRulesTable { known, tokens, other, tool, nobody }, settle.answers)
+        (CrawlerRulesTable { known, tokens, other, tool, nobody }, builder.answers)
     }
 }
 
-struct Settle<'a> {
+struct RulesBuilder<'a> {
     policy: &'a Policy,
     document: &'a Document,
     matcher: &'a Matcher,
     answers: Vec<Answer>,
 }
 
-/// What is known of a crawler, by the registry or by the owner.
-struct Nature {
-    purpose: Purpose,
-    binds: Binds,
-    honours_crawl_delay: bool,
-    /// Whether the owner described it.
-    described: bool,
-}
-
-impl Nature {
-    fn unknown() -> Nature {
-        Nature { purpose: Purpose::Other, binds: Binds::Unknown, honours_crawl_delay: false, described: false }
-    }
-}
-
-impl Settle<'_> {
+impl RulesBuilder<'_> {
     fn known(&mut self, crawler: &Crawler) -> CrawlerRules {
-        let overrides = RegistryOverrides::new(self.policy);
-        let nature = Nature {
-            purpose: overrides.purpose(crawler),
-            binds: overrides.binds(crawler),
-            honours_crawl_delay: overrides.honours_crawl_delay(crawler),
-            described: overrides.record(crawler).is_some(),
-        };
+        let nature = Nature::of_known(self.policy, crawler);
         let rules = self.crawler_rules(&mut names(crawler), &nature);
         // A policy token (Google-Extended) is published for others to read: no request carries it, so none is refused.
-        let seen = !crawler.markers.is_empty()
-            || overrides.record(crawler).is_some_and(|described| !described.user_agent.is_empty());
+        let seen =
+            !crawler.markers.is_empty() || nature.described.is_some_and(|described| !described.user_agent.is_empty());
         if seen { rules } else { CrawlerRules { mode: Mode::Off, ..rules } }
     }
 
-    /// A token that only the policy knows: its crawler is what the owner says it is.
-    fn token(&mut self, token: &str) -> CrawlerRules {
-        let described = RegistryOverrides::new(self.policy).token(token);
-        let nature = Nature {
-            purpose: described.and_then(|described| described.purpose).unwrap_or(Purpose::Other),
-            binds: described.and_then(|described| described.binds).unwrap_or(Binds::Star),
-            honours_crawl_delay: described.and_then(|described| described.crawl_delay).unwrap_or(false),
-            described: described.is_some(),
-        };
-        self.crawler_rules(&mut std::iter::once(token), &nature)
-    }
-
-    fn crawler_rules(&mut self, names: &mut dyn Iterator<Item = &str>, nature: &Nature) -> CrawlerRules {
+    fn crawler_rules(&mut self, names: &mut dyn Iterator<Item = &str>, nature: &Nature<'_>) -> CrawlerRules {
         let &Nature { purpose, binds, honours_crawl_delay, described } = nature;
         let names: Vec<&str> = names.collect();
         let (binding, named) = binding(self.matcher, names.iter().copied(), binds);
@@ -155,7 +114,7 @@ impl Settle<'_> {
         let agent = names.iter().find_map(of_name).map(|(_, fields)| fields);
         let by_purpose = enforcement.purposes.get(&purpose);
         // Tools and unlisted bots are only held to what they were told when the owner means them.
-        let meant = named || agent.is_some() || by_purpose.is_some() || described;
+        let meant = named || agent.is_some() || by_purpose.is_some() || described.is_some();
         let judged = purpose != Purpose::Tool || meant;
         let mode = field(agent, by_purpose, &enforcement.site, |fields| fields.mode).unwrap_or_default();
         let unlisted = purpose == Purpose::Other && !meant;
@@ -167,10 +126,7 @@ impl Settle<'_> {
         let unverified = unverified.map(|(said, _)| said).unwrap_or_default();
         // A crawler that never said that it honours Crawl-delay is held to it only when the owner means it.
         let is_held = honours_crawl_delay || named || agent.is_some();
-        let group = match binding {
-            Binding::Group(group) => self.document.groups.get(usize::from(group)),
-            Binding::NoRules | Binding::NotBound => None,
-        };
+        let group = binding.group().and_then(|group| self.document.groups.get(usize::from(group)));
         let crawl_delay = group.and_then(|group| group.crawl_delay).filter(|delay| is_held && !delay.is_zero());
         // People and unnamed tools are never asked for a licence.
         let unlicensed =
@@ -180,7 +136,6 @@ impl Settle<'_> {
             judged,
             named,
             binds,
-            never_bound: binds == Binds::Never,
             mode,
             unlisted,
             disallowed,

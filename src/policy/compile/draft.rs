@@ -1,12 +1,10 @@
-//! A group of robots.txt while it is put together: its rules, where they came from, what its comments say, and how many
-//! octets it will take. Knows neither side that it is put together from.
+//! [`Draft`]: a group of robots.txt while it is put together, with its rules, their sources, its comments and its size.
 
 use crate::crawlers::Purpose;
 use crate::policy::site::{LeftOut, RuleSource};
 use crate::robots::{Extension, Rule};
 use std::collections::HashMap;
 use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 /// What comments call the origin's file: robots.txt is public, the address of an origin is not.
@@ -98,34 +96,19 @@ impl Draft {
         let origin = if self.has_origin_rules { format!(" And from {ORIGIN}.") } else { String::new() };
         std::iter::once(format!("{}{origin}", self.heading)).chain(self.notes.iter().cloned()).collect()
     }
-
-    fn says_the_same(&self, other: &Draft) -> bool {
-        self.rules == other.rules
-            && self.crawl_delay == other.crawl_delay
-            && self.extensions == other.extensions
-            && self.signal_keys == other.signal_keys
-            && (self.heading, self.has_origin_rules) == (other.heading, other.has_origin_rules)
-            && self.notes == other.notes
-    }
 }
 
-/// Finds groups that say the same, for whichever crawlers they are.
-#[derive(Default)]
-pub struct Drafts(HashMap<u64, Vec<usize>>);
-
-impl Drafts {
-    /// The first of those that were asked for that says the same: this one, if there is no other.
-    pub fn find<'d>(&mut self, index: usize, draft: impl Fn(usize) -> &'d Draft) -> usize {
-        let this = draft(index);
-        let mut hasher = DefaultHasher::new();
-        (this.crawl_delay, this.heading, &this.notes, &this.rules, &this.extensions).hash(&mut hasher);
-        let same = self.0.entry(hasher.finish()).or_default();
-        let found = same.iter().copied().find(|other| draft(*other).says_the_same(this));
-        found.unwrap_or_else(|| {
-            same.push(index);
-            index
-        })
-    }
+/// For each group the first that says the same, for whichever crawlers: itself, if there is no other. `*` stays alone:
+/// parsers that know one agent per group must find it.
+pub fn first_alike(drafts: &[Draft]) -> Vec<usize> {
+    let mut known = HashMap::new();
+    let first = drafts.iter().enumerate().map(|(index, draft)| {
+        let is_star = draft.agents.iter().any(|agent| agent == "*");
+        let heading = (draft.heading, draft.has_origin_rules, &draft.notes);
+        let said = (&draft.rules, draft.crawl_delay, &draft.extensions, &draft.signal_keys);
+        *known.entry((is_star, heading, said)).or_insert(index)
+    });
+    first.collect()
 }
 
 /// Octets of a rule's line.

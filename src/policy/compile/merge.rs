@@ -7,34 +7,17 @@
 
 use super::allow_conflicts::{Conflict, PolicyRules};
 use super::budget::{Bounds, TooMuch};
-use super::draft::{Draft, Drafts, Heading, ORIGIN, octets_of};
+use super::draft::{Draft, Heading, ORIGIN, first_alike, octets_of};
 use super::origin_rules::{OriginGroup, OriginRules};
 use super::signals;
 use crate::crawlers::{Binds, Crawler, Registry};
 use crate::policy::site::{LeftOut, RuleSource};
-use crate::robots::{Extension, Pattern, Rule};
+use crate::robots::{Extension, Rule};
 use std::collections::{HashMap, HashSet};
-use std::time::Duration;
 
 /// Allow lines of a group that are named when they do not come along as they are; the rest is counted, lest comments
 /// fill the file.
 pub(super) const NOTED: usize = 20;
-
-/// The origin's file alone. Tokens that have the same group share one.
-pub fn only(origin: &OriginRules) -> Vec<Draft> {
-    let star = origin.star.iter().map(|&(group, line)| ("*".to_owned(), group, line));
-    let mut drafts = Shared::default();
-    for (token, group, line) in star.chain(origin.tokens.iter().cloned()) {
-        let key = (Pair { policy: None, origin: Some(group) }, token == "*");
-        let source = RuleSource::Origin(line);
-        let index = drafts.find(key).unwrap_or_else(|| {
-            let OriginGroup { rules, crawl_delay, extensions } = origin.groups[group].clone();
-            drafts.add(key, Draft { rules, crawl_delay, extensions, ..Draft::new(Heading::Origin, source.clone()) })
-        });
-        drafts.join(index, token, source);
-    }
-    drafts.drafts
-}
 
 /// The policy's groups, given one for each token, and the origin's. Tokens whose rules are the same on both sides share
 /// a group: however many there are, it is made once.
@@ -45,24 +28,25 @@ pub fn merge(
     bounds: &mut Bounds,
 ) -> Result<Vec<Draft>, TooMuch> {
     let sides = Sides::new(&policy, origin, registry);
-    let mut alike = Alike::new(&policy, origin);
-    let mut merged = Shared::default();
-    for token in sides.tokens() {
+    // Groups of the policy that say the same are merged once: the first stands for all.
+    let alike = first_alike(&policy);
+    let (mut drafts, mut places): (Vec<Draft>, HashMap<(Pair, bool), usize>) = Default::default();
+    for (number, token) in sides.tokens().into_iter().enumerate() {
         let pair = sides.pair(&token);
         let Some(source) = sides.source(&token, pair) else { continue };
-        let (pair, is_star) = (alike.pair(pair), token == "*");
-        let index = match merged.find((pair, is_star)) {
-            Some(index) => index,
+        let pair = Pair { policy: pair.policy.map(|index| alike[index]), ..pair };
+        // `*` stays alone: its comments are its own, and parsers that know one agent per group must find it.
+        let is_star = token == "*";
+        let place = match places.get(&(pair, is_star)) {
+            Some(place) => *place,
             None => {
-                let of_policy = pair.policy.map(|index| &policy[index]);
+                let of_policy = pair.policy.map(|index| policy[index].clone());
+                let mut draft = of_policy.unwrap_or_else(|| Draft::new(Heading::Origin, source.clone()));
                 let of_origin = pair.origin.map(|index| &origin.groups[index]);
                 if !bounds.look_at(of_origin.map_or(0, |group| group.rules.len())) {
                     return Err(origin.too_much());
                 }
-                let mut draft = of_policy.cloned().unwrap_or_else(|| Draft::new(Heading::Origin, source.clone()));
-                if let Some(of_origin) = of_origin {
-                    join(&mut draft, of_origin, bounds);
-                }
+                of_origin.into_iter().for_each(|group| join(&mut draft, group, bounds));
                 if !bounds.grow(octets_of(&draft)) {
                     return Err(origin.too_much());
                 }
@@ -70,72 +54,15 @@ pub fn merge(
                 if !is_star && draft.heading == Heading::EverybodyElse {
                     draft.heading = Heading::Policy;
                 }
-                merged.add((pair, is_star), Draft { source: source.clone(), ..draft })
+                drafts.push(Draft { source: source.clone(), agents: Vec::new(), ..draft });
+                places.insert((pair, is_star), drafts.len() - 1);
+                drafts.len() - 1
             }
         };
-        merged.join(index, token, source);
+        drafts[place].agents.push(token);
+        drafts[place].places.push((number, source));
     }
-    Ok(merged.drafts)
-}
-
-/// Groups, each made once for all tokens that it is for. `*` stays alone: its comments are its own, and parsers that
-/// know one agent per group must find it.
-#[derive(Default)]
-struct Shared {
-    drafts: Vec<Draft>,
-    known: HashMap<(Pair, bool), usize>,
-    tokens: usize,
-}
-
-impl Shared {
-    fn find(&self, key: (Pair, bool)) -> Option<usize> {
-        self.known.get(&key).copied()
-    }
-
-    fn add(&mut self, key: (Pair, bool), draft: Draft) -> usize {
-        self.drafts.push(Draft { agents: Vec::new(), ..draft });
-        self.known.insert(key, self.drafts.len() - 1);
-        self.drafts.len() - 1
-    }
-
-    fn join(&mut self, index: usize, token: String, source: RuleSource) {
-        self.drafts[index].agents.push(token);
-        self.drafts[index].places.push((self.tokens, source));
-        self.tokens += 1;
-    }
-}
-
-/// Which groups come to the same, so that they are merged once.
-struct Alike<'a> {
-    policy: Vec<usize>,
-    closed: Vec<bool>,
-    origin: &'a [OriginGroup],
-    /// What is left of a group of the origin beside one of the policy that is closed.
-    beside_closed: HashMap<(bool, Option<Duration>, &'a [Extension]), usize>,
-}
-
-impl<'a> Alike<'a> {
-    fn new(policy: &[Draft], origin: &'a OriginRules) -> Alike<'a> {
-        let mut known = Drafts::default();
-        Alike {
-            policy: (0..policy.len()).map(|index| known.find(index, |other| &policy[other])).collect(),
-            closed: policy.iter().map(|draft| is_closed(&draft.rules)).collect(),
-            origin: &origin.groups,
-            beside_closed: HashMap::new(),
-        }
-    }
-
-    fn pair(&mut self, pair: Pair) -> Pair {
-        let mut alike = Pair { policy: pair.policy.map(|index| self.policy[index]), ..pair };
-        if let (Some(policy), Some(index)) = (alike.policy, alike.origin)
-            && self.closed[policy]
-        {
-            let OriginGroup { rules, crawl_delay, extensions } = &self.origin[index];
-            alike.origin =
-                Some(*self.beside_closed.entry((rules.is_empty(), *crawl_delay, extensions)).or_insert(index));
-        }
-        alike
-    }
+    Ok(drafts)
 }
 
 /// Whose rules a token gets.
@@ -299,7 +226,7 @@ fn added(draft: &mut Draft, origin: &OriginGroup, bounds: &mut Bounds) -> Vec<(R
             continue;
         }
         let opposite = Rule { allow: true, pattern: rule.pattern.clone() };
-        let reason = if matches!(draft.heading, Heading::Purpose { allowed: true, .. }) && is_blanket(&rule.pattern) {
+        let reason = if matches!(draft.heading, Heading::Purpose { allowed: true, .. }) && rule.pattern.is_blanket() {
             "for the purpose is allowed".to_owned()
         } else if ours.contains(&opposite) {
             // Of two rules for the same pattern Allow wins: the line would be there and mean nothing.
@@ -385,14 +312,9 @@ fn written(rule: &Rule) -> String {
     format!("{}: {}", if rule.allow { "Allow" } else { "Disallow" }, rule.pattern.as_str())
 }
 
-/// The whole site.
-pub fn is_blanket(pattern: &Pattern) -> bool {
-    matches!(pattern.as_str(), "/" | "/*" | "*")
-}
-
 /// Nothing is allowed: more rules change nothing.
-fn is_closed(rules: &[(Rule, RuleSource)]) -> bool {
-    let closes = |rule: &Rule| !rule.allow && is_blanket(&rule.pattern);
+pub fn is_closed(rules: &[(Rule, RuleSource)]) -> bool {
+    let closes = |rule: &Rule| !rule.allow && rule.pattern.is_blanket();
     rules.iter().any(|(rule, _)| closes(rule)) && !rules.iter().any(|(rule, _)| rule.allow)
 }
 

@@ -1,7 +1,8 @@
 use crate::crawlers::{Claim, Registry};
+use crate::policy::compile::CompileError;
 use crate::policy::origin::{Origin, OriginFile};
 use crate::policy::site::{Binding, RuleSource, Site};
-use crate::policy::{CompileError, compile_with_origin, read};
+use crate::policy::{compile_with_origin, read};
 use crate::robots::{Dialect, File, Reading};
 use crate::time::Timestamp;
 use crate::yaml::Source;

@@ -122,7 +122,7 @@ impl OriginRules {
         let (mut urls, mut lines) = (HashSet::new(), HashSet::new());
         let in_groups: HashSet<usize> =
             reading.groups().iter().flat_map(|group| group.others.iter().copied()).collect();
-        let lines_read = file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES);
+        let lines_read = file.lines_read();
         for line in lines_read.filter(|line| !left_out.contains(&line.number)) {
             let Some(record) = line.record.as_ref().filter(|record| record.spelling != Spelling::Longer) else {
                 continue;
@@ -172,7 +172,7 @@ fn is_of_the_host(key: Key) -> bool {
 
 /// The lines with keys that neither crawlgate nor a policy knows.
 pub fn unknown_keys<'a>(file: &'a File, keys: &'a [Located<String>]) -> impl Iterator<Item = &'a Line> {
-    file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES).filter(move |line| {
+    file.lines_read().filter(move |line| {
         line.record.as_ref().is_some_and(|record| {
             let name = file.octets(&record.name);
             record.key == Key::Unknown && !keys.iter().any(|key| name.eq_ignore_ascii_case(key.value.as_bytes()))
@@ -182,7 +182,7 @@ pub fn unknown_keys<'a>(file: &'a File, keys: &'a [Located<String>]) -> impl Ite
 
 /// Lines with a value that a terminal or a reader might obey. A tab stands between the parts of some.
 fn lines_with_control_characters(file: &File) -> impl Iterator<Item = usize> {
-    let lines = file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES);
+    let lines = file.lines_read();
     let is_obeyed = |record: &Record| file.text(&record.value).contains(|sign: char| sign.is_control() && sign != '\t');
     lines.filter(move |line| line.record.as_ref().is_some_and(is_obeyed)).map(|line| line.number)
 }

@@ -4,69 +4,69 @@ use crate::crawlers::{Binds, Claim, Crawler, CrawlerIndex, Purpose, Registry, Si
 use crate::policy::model::{DescribedCrawler, Policy};
 use crate::policy::site::Networks;
 
-/// The registry's crawlers as the owner corrected them.
-#[derive(Clone, Copy)]
-pub struct RegistryOverrides<'a> {
-    policy: &'a Policy,
+/// What is known of a crawler, by the registry or by the owner.
+pub struct Nature<'a> {
+    pub purpose: Purpose,
+    pub binds: Binds,
+    pub honours_crawl_delay: bool,
+    /// The owner's record of it.
+    pub described: Option<&'a DescribedCrawler>,
 }
 
-impl<'a> RegistryOverrides<'a> {
-    pub fn new(policy: &'a Policy) -> RegistryOverrides<'a> {
-        RegistryOverrides { policy }
+impl<'a> Nature<'a> {
+    /// Of a crawler of which nothing is known but what it is for.
+    pub fn unknown(purpose: Purpose) -> Nature<'a> {
+        Nature { purpose, binds: Binds::Unknown, honours_crawl_delay: false, described: None }
     }
 
-    /// The owner's record of a crawler of the registry.
-    pub fn record(self, crawler: &Crawler) -> Option<&'a DescribedCrawler> {
-        self.policy.crawlers.iter().find(|described| is(crawler, &described.token.value))
+    /// Of a crawler of the registry: the owner's word counts before the registry's.
+    pub fn of_known(policy: &'a Policy, crawler: &Crawler) -> Nature<'a> {
+        let described = record(policy, crawler);
+        Nature {
+            purpose: described.and_then(|described| described.purpose).unwrap_or(crawler.purpose),
+            binds: described.and_then(|described| described.binds).unwrap_or(crawler.binds),
+            honours_crawl_delay: described
+                .and_then(|described| described.crawl_delay)
+                .or(crawler.crawl_delay)
+                .unwrap_or(false),
+            described,
+        }
     }
 
-    pub fn purpose(self, crawler: &Crawler) -> Purpose {
-        self.record(crawler).and_then(|described| described.purpose).unwrap_or(crawler.purpose)
-    }
-
-    pub fn binds(self, crawler: &Crawler) -> Binds {
-        self.record(crawler).and_then(|described| described.binds).unwrap_or(crawler.binds)
-    }
-
-    pub fn honours_crawl_delay(self, crawler: &Crawler) -> bool {
-        self.record(crawler).and_then(|described| described.crawl_delay).or(crawler.crawl_delay).unwrap_or(false)
-    }
-
-    /// The owner's record of a token that the registry does not know.
-    pub fn token(self, token: &str) -> Option<&'a DescribedCrawler> {
-        self.policy.crawlers.iter().find(|described| described.token.value.eq_ignore_ascii_case(token))
-    }
-
-    /// The owner's crawlers that the registry does not know.
-    pub fn added(self, registry: &'a Registry) -> impl Iterator<Item = &'a DescribedCrawler> {
-        self.policy
-            .crawlers
-            .iter()
-            .filter(|described| !registry.crawlers().iter().any(|crawler| is(crawler, &described.token.value)))
+    /// Of a crawler that only the policy knows, by its token.
+    pub fn of_token(policy: &'a Policy, token: &str) -> Nature<'a> {
+        let described = policy.described_crawler(token);
+        Nature {
+            purpose: described.and_then(|described| described.purpose).unwrap_or(Purpose::Other),
+            binds: described.and_then(|described| described.binds).unwrap_or(Binds::Star),
+            honours_crawl_delay: described.and_then(|described| described.crawl_delay).unwrap_or(false),
+            described,
+        }
     }
 }
 
-/// Its first token, id or name: the token that it shares with others is not its described.
-fn is(crawler: &Crawler, name: &str) -> bool {
-    let token = crawler.tokens.first().is_some_and(|token| token.eq_ignore_ascii_case(name));
-    token || crawler.id.eq_ignore_ascii_case(name) || crawler.name.eq_ignore_ascii_case(name)
+/// The owner's record of a crawler of the registry.
+fn record<'a>(policy: &'a Policy, crawler: &Crawler) -> Option<&'a DescribedCrawler> {
+    policy.crawlers.iter().find(|described| crawler.is_called(&described.token.value))
+}
+
+/// The owner's crawlers that the registry does not know.
+pub fn added<'a>(policy: &'a Policy, registry: &'a Registry) -> impl Iterator<Item = &'a DescribedCrawler> {
+    policy.crawlers.iter().filter(|described| registry.find(&described.token.value).is_none())
 }
 
 /// All that the policy adds to identification: tokens by themselves, and the markers of `crawlers:`.
 pub fn site_markers(policy: &Policy, registry: &Registry, tokens: Vec<String>) -> SiteMarkers {
     let mut markers: Vec<(String, Claim)> = Vec::new();
     for (index, token) in (0_u16..).zip(&tokens) {
-        match RegistryOverrides::new(policy)
-            .token(token)
-            .map(|described| &described.user_agent)
-            .filter(|said| !said.is_empty())
-        {
+        let said = policy.described_crawler(token).map(|described| &described.user_agent);
+        match said.filter(|said| !said.is_empty()) {
             Some(said) => markers.extend(said.iter().map(|marker| (marker.value.clone(), Claim::Token(index)))),
             None => markers.push((token.clone(), Claim::Token(index))),
         }
     }
     for (index, crawler) in (0_u16..).zip(registry.crawlers()) {
-        if let Some(described) = RegistryOverrides::new(policy).record(crawler) {
+        if let Some(described) = record(policy, crawler) {
             let said = described.user_agent.iter().map(|marker| marker.value.clone());
             markers.extend(said.map(|marker| (marker, Claim::Known(CrawlerIndex(index)))));
         }
@@ -76,14 +76,7 @@ pub fn site_markers(policy: &Policy, registry: &Registry, tokens: Vec<String>) -
 
 /// The addresses that the policy lists for crawlers.
 pub fn networks(policy: &Policy, registry: &Registry, tokens: &SiteMarkers) -> Networks {
-    let claim = |name: &str| {
-        let known = registry.crawlers().iter().position(|crawler| is(crawler, name));
-        let token = || tokens.tokens().iter().position(|token| token.eq_ignore_ascii_case(name));
-        match known {
-            Some(index) => u16::try_from(index).ok().map(|index| Claim::Known(CrawlerIndex(index))),
-            None => token().and_then(|index| u16::try_from(index).ok()).map(Claim::Token),
-        }
-    };
+    let claim = |name: &str| registry.find(name).map(Claim::Known).or_else(|| tokens.named(name));
     let listed = policy.crawlers.iter().filter(|described| !described.networks.is_empty());
     Networks::new(
         listed.filter_map(|described| Some((claim(&described.token.value)?, described.networks.clone()))).collect(),

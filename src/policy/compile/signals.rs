@@ -9,7 +9,7 @@ use crate::policy::decode::url_mistake;
 use crate::policy::model::{
     ContentSignal, ContentUsage, Emission, GroupPolicy, GroupSignals, LicensePolicy, Policy, TdmRule,
 };
-use crate::policy::site::{License, ServedFile, SignalPlan, Tdm, Usage, Version, dictionary, path_of};
+use crate::policy::site::{License, ServedFile, SignalPlan, Tdm, Version, path_of};
 use crate::robots::{Document, Extension, Group, Pattern, Rule, RuleSet, TargetScratch};
 use crate::yaml::{Located, Span};
 
@@ -50,8 +50,7 @@ pub fn site_lines(policy: &Policy) -> Vec<Extension> {
     written(policy, lines.collect())
 }
 
-/// Lines of a group of the policy: its own, then those of the group that it extends, then the site's. Checking has made
-/// sure that no group extends itself.
+/// Lines of a group of the policy: its own, then those of the group that it extends, then the site's.
 pub fn group_lines(policy: &Policy, index: usize) -> Vec<Extension> {
     let chain = chain(policy, index);
     let signal = chain.iter().find_map(|group| group.signals.content_signal.as_ref());
@@ -60,8 +59,8 @@ pub fn group_lines(policy: &Policy, index: usize) -> Vec<Extension> {
     lines(policy, signal, &usage, licenses.map_or(&[], Vec::as_slice))
 }
 
-/// A group, then the one that it extends, and so on.
-fn chain(policy: &Policy, index: usize) -> Vec<&GroupPolicy> {
+/// A group, then the one that it extends, and so on. Checking has made sure that there is no circle.
+pub fn chain(policy: &Policy, index: usize) -> Vec<&GroupPolicy> {
     let groups = &policy.robots.groups;
     let mut chain = vec![&groups[index]];
     while let Some(extends) = chain.last().and_then(|group| group.extends.as_ref()) {
@@ -145,7 +144,8 @@ fn signal_value(signal: &ContentSignal) -> String {
 
 /// A dictionary of RFC 9651: `train-ai=n, search=y`.
 fn usage_value(rule: &ContentUsage) -> String {
-    dictionary(rule.said.iter().map(|(category, said)| (category.value.as_str(), *said)))
+    let said = rule.said.iter().map(|(category, said)| format!("{}={}", category.value, if *said { "y" } else { "n" }));
+    said.collect::<Vec<_>>().join(", ")
 }
 
 fn patterns_or_whole(paths: &[Located<String>]) -> Vec<Option<Pattern>> {
@@ -162,7 +162,7 @@ pub fn signal_plan(policy: &Policy, document: &Document) -> SignalPlan {
     let of_all = signals.content_usage.iter().find(|rule| rule.paths.is_empty());
     let by_path = signals.content_usage.iter().flat_map(|rule| rule.paths.iter().map(move |path| (path, rule)));
     let (usage_paths, usage) = by_path
-        .map(|(path, rule)| (Rule { allow: true, pattern: Pattern::new(&path.value) }, Usage::new(rule)))
+        .map(|(path, rule)| (Rule { allow: true, pattern: Pattern::new(&path.value) }, usage_value(rule)))
         .unzip();
     let mut scratch = TargetScratch::default();
     let urls = signals.licenses.iter().map(|license| &license.url);
@@ -179,7 +179,7 @@ pub fn signal_plan(policy: &Policy, document: &Document) -> SignalPlan {
         content_signal: signals.content_signal.as_ref().filter(|_| headers_only).map(signal_value),
         usage,
         usage_paths: RuleSet::new(usage_paths),
-        usage_of_all: of_all.map(Usage::new),
+        usage_of_all: of_all.map(usage_value),
         licenses: signals.licenses.iter().map(License::new).collect(),
         group_licenses,
         origin_license,
@@ -211,13 +211,6 @@ fn told_license(group: &Group) -> Option<License> {
 fn told_licenses(lines: &[Extension]) -> impl Iterator<Item = &str> {
     let lines = lines.iter().filter(|line| line.key.eq_ignore_ascii_case("License"));
     lines.map(|line| line.value.trim()).filter(|url| url_mistake(url).is_none())
-}
-
-impl Usage {
-    fn new(rule: &ContentUsage) -> Usage {
-        let said = rule.said.iter().map(|(category, said)| (category.value.clone(), *said)).collect();
-        Usage { said, value: usage_value(rule) }
-    }
 }
 
 impl Tdm {

@@ -1,20 +1,20 @@
 //! The robots.txt that follows from a policy: groups with what they extend, purposes, staging, and the origin's own.
 
 use super::budget::{Bounds, TooMuch};
-use super::draft::{Draft, Drafts, Heading, ORIGIN, octets_of, octets_of_rule};
-use super::merge::{self, is_blanket};
+use super::draft::{Draft, Heading, ORIGIN, first_alike, octets_of, octets_of_rule};
+use super::merge::{self, is_closed};
 use super::origin_rules::OriginRules;
-use super::registry_overrides::RegistryOverrides;
-use super::signals::{group_keys, group_lines, group_lines_of_site, said_keys, site_lines, star_without_group};
+use super::registry_overrides::{Nature, added};
+use super::signals::{chain, group_keys, group_lines, group_lines_of_site, said_keys, site_lines, star_without_group};
 use crate::crawlers::{Binds, Registry};
-use crate::policy::model::{Environment, GroupPolicy, OriginRobots, Policy, Stance};
+use crate::policy::model::{Environment, OriginRobots, Policy, Stance};
 use crate::policy::origin::OriginFile;
 use crate::policy::retire::RetireStage;
 use crate::policy::site::{LeftOut, RuleSource};
 use crate::robots::{Document, Group, Pattern, Rule, render};
 use crate::time::Timestamp;
 use crate::yaml::Located;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 /// Above this, tokens with identical rules share a group; below, each has its own, which weak parsers read best.
@@ -61,12 +61,9 @@ pub fn synthesise(
             merge::merge(drafts, origin, registry, &mut bounds)?
         }
         (Environment::Production, OriginRobots::Only, Some(origin)) => {
-            let mut drafts = merge::only(origin);
-            drafts.iter_mut().for_each(|draft| drop(draft.extensions.splice(0..0, group_lines_of_site(policy))));
             bounds = Bounds::new(in_all);
-            if !bounds.grow(drafts.iter().map(octets_of).sum()) {
-                return Err(origin.too_much());
-            }
+            let mut drafts = merge::merge(Vec::new(), origin, registry, &mut bounds)?;
+            drafts.iter_mut().for_each(|draft| drop(draft.extensions.splice(0..0, group_lines_of_site(policy))));
             drafts
         }
         (Environment::Production, ..) => production(policy, registry),
@@ -77,9 +74,9 @@ pub fn synthesise(
         return Err(origin.too_much());
     }
     if policy.environment == Environment::Production {
-        disallow_retired(policy, at, &mut drafts, &mut bounds);
+        disallow_in_all(policy, Heading::Retire, &retired(policy, at), &mut drafts, &mut bounds);
     }
-    set_traps(policy, &mut drafts, &mut bounds);
+    disallow_in_all(policy, Heading::Traps, &traps(policy), &mut drafts, &mut bounds);
     let mut seen = HashSet::new();
     let left_out = drafts.iter().flat_map(|draft| &draft.left_out).filter(|one| seen.insert(*one)).cloned().collect();
     let mut synthesis = written(policy, drafts, &origin);
@@ -97,20 +94,15 @@ fn written(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthes
             return separate;
         }
     }
-    let (mut shared, mut known): (Vec<Draft>, _) = (Vec::new(), Drafts::default());
-    for draft in drafts {
-        // `*` stays alone: parsers that know one agent per group must find it.
-        if draft.agents.iter().any(|agent| agent == "*") {
-            shared.push(draft);
-            continue;
-        }
-        shared.push(draft);
-        let last = shared.len() - 1;
-        let first = known.find(last, |index| &shared[index]);
-        if first != last
-            && let Some(draft) = shared.pop()
-        {
-            shared[first].agents.extend(draft.agents);
+    let first = first_alike(&drafts);
+    let (mut shared, mut places): (Vec<Draft>, HashMap<usize, usize>) = Default::default();
+    for (index, draft) in drafts.into_iter().enumerate() {
+        match places.get(&first[index]) {
+            Some(place) => shared[*place].agents.extend(draft.agents),
+            None => {
+                places.insert(index, shared.len());
+                shared.push(draft);
+            }
         }
     }
     assemble(policy, shared, origin)
@@ -136,18 +128,15 @@ fn separate(drafts: &[Draft]) -> Vec<Draft> {
 fn staging(policy: &Policy) -> Draft {
     let allow = policy.staging_crawl != Stance::Disallow;
     Draft {
-        agents: vec!["*".into()],
         rules: vec![(Rule { allow, pattern: Pattern::new("/") }, RuleSource::Staging)],
-        extensions: group_lines_of_site(policy),
-        ..Draft::new(Heading::Staging { crawlable: allow }, RuleSource::Staging)
+        ..everybody_else(policy, Heading::Staging { crawlable: allow }, RuleSource::Staging)
     }
 }
 
 fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
-    let groups = &policy.robots.groups;
     let mut drafts: Vec<Draft> = Vec::new();
-    for (index, group) in groups.iter().enumerate() {
-        let (rules, crawl_delay) = resolved(groups, index);
+    for (index, group) in policy.robots.groups.iter().enumerate() {
+        let (rules, crawl_delay) = resolved(policy, index);
         for agent in &group.agents {
             drafts.push(Draft {
                 agents: vec![agent.value.clone()],
@@ -160,11 +149,7 @@ fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
         }
     }
     if let Some(span) = star_without_group(policy) {
-        drafts.push(Draft {
-            agents: vec!["*".into()],
-            extensions: group_lines_of_site(policy),
-            ..Draft::new(Heading::EverybodyElse, RuleSource::Policy(span))
-        });
+        drafts.push(everybody_else(policy, Heading::EverybodyElse, RuleSource::Policy(span)));
     }
     add_purposes(policy, registry, &mut drafts);
     drafts
@@ -193,10 +178,11 @@ fn add_purposes(policy: &Policy, registry: &Registry, drafts: &mut Vec<Draft>) {
                 (rules, star.and_then(|star| star.crawl_delay), extensions, signal_keys)
             }
         };
-        let overrides = RegistryOverrides::new(policy);
-        let known = registry.crawlers().iter().filter(|crawler| overrides.purpose(crawler) == *purpose);
-        let known = known.filter_map(|crawler| Some((crawler.tokens.first()?, overrides.binds(crawler))));
-        let added = overrides.added(registry).filter(|described| described.purpose == Some(*purpose));
+        let known = registry.crawlers().iter().filter_map(|crawler| {
+            let nature = Nature::of_known(policy, crawler);
+            Some((crawler.tokens.first()?, nature.binds)).filter(|_| nature.purpose == *purpose)
+        });
+        let added = added(policy, registry).filter(|described| described.purpose == Some(*purpose));
         let added = added.map(|described| (&described.token.value, described.binds.unwrap_or(Binds::Star)));
         for (token, binds) in known.chain(added) {
             // `allow` would bind crawlers that `*` does not: they are free without it.
@@ -218,20 +204,28 @@ fn add_purposes(policy: &Policy, registry: &Registry, drafts: &mut Vec<Draft>) {
     }
 }
 
-/// Traps are published to everybody: a group that names a crawler replaces `*`, so each has them; and where there is no
+/// Disallows paths in every group: a group that names a crawler replaces `*`, so each has them; and where there is no
 /// `*`, a crawler that follows it would never read of them.
-fn set_traps(policy: &Policy, drafts: &mut Vec<Draft>, bounds: &mut Bounds) {
-    let rules = traps(policy);
+fn disallow_in_all(
+    policy: &Policy,
+    heading: Heading,
+    rules: &[(Rule, RuleSource)],
+    drafts: &mut Vec<Draft>,
+    bounds: &mut Bounds,
+) {
     let Some((_, source)) = rules.first() else { return };
+    merge::hold_against_origin(drafts, rules, bounds);
     if !drafts.iter().any(|draft| draft.agents.iter().any(|agent| agent == "*")) {
-        drafts.push(Draft {
-            agents: vec!["*".into()],
-            extensions: group_lines_of_site(policy),
-            ..Draft::new(Heading::Traps, source.clone())
-        });
+        drafts.push(everybody_else(policy, heading, source.clone()));
     }
-    merge::hold_against_origin(drafts, &rules, bounds);
-    drafts.iter_mut().for_each(|draft| add_new(draft, &rules));
+    // A closed group stays as short as it is, but for traps.
+    let takes = |draft: &&mut Draft| heading == Heading::Traps || !is_closed(&draft.rules);
+    drafts.iter_mut().filter(takes).for_each(|draft| add_new(draft, rules));
+}
+
+/// A group for `*` without rules.
+fn everybody_else(policy: &Policy, heading: Heading, source: RuleSource) -> Draft {
+    Draft { agents: vec!["*".into()], extensions: group_lines_of_site(policy), ..Draft::new(heading, source) }
 }
 
 fn traps(policy: &Policy) -> Vec<(Rule, RuleSource)> {
@@ -257,53 +251,26 @@ fn add_new(draft: &mut Draft, rules: &[(Rule, RuleSource)]) {
     draft.rules.extend(new);
 }
 
-/// Disallows in every group what is retired by now; in one for everybody else, too, where there is none.
-fn disallow_retired(policy: &Policy, at: Timestamp, drafts: &mut Vec<Draft>, bounds: &mut Bounds) {
-    let rules = retired(policy, at);
-    let Some((_, source)) = rules.first().cloned() else { return };
-    merge::hold_against_origin(drafts, &rules, bounds);
-    if !drafts.iter().any(|draft| draft.agents.iter().any(|agent| agent == "*")) {
-        drafts.push(Draft {
-            agents: vec!["*".into()],
-            extensions: group_lines_of_site(policy),
-            ..Draft::new(Heading::Retire, source)
-        });
-    }
-    for draft in drafts {
-        // A closed group stays as short as it is.
-        if draft.rules.iter().all(|(rule, _)| !rule.allow)
-            && draft.rules.iter().any(|(rule, _)| !rule.allow && is_blanket(&rule.pattern))
-        {
-            continue;
-        }
-        add_new(draft, &rules);
-    }
-}
-
 /// A disallow of the whole site.
 fn is_closing(rule: &Rule) -> bool {
-    !rule.allow && merge::is_blanket(&rule.pattern)
+    !rule.allow && rule.pattern.is_blanket()
 }
 
-/// A group's rules after those of the group that it extends. Checking has made sure that there is no circle.
-fn resolved(groups: &[GroupPolicy], index: usize) -> (Vec<(Rule, RuleSource)>, Option<Duration>) {
-    let group = &groups[index];
-    let extended = group.extends.as_ref().and_then(|extends| {
-        groups
-            .iter()
-            .position(|other| other.agents.iter().any(|agent| agent.value.eq_ignore_ascii_case(&extends.value)))
-    });
-    let (mut rules, mut crawl_delay) = extended.map(|other| resolved(groups, other)).unwrap_or_default();
-    for (allow, patterns) in [(true, &group.allow), (false, &group.disallow)] {
-        for pattern in patterns {
-            let rule = Rule { allow, pattern: Pattern::new(&pattern.value) };
-            if !rules.iter().any(|(present, _)| *present == rule) {
-                rules.push((rule, RuleSource::Policy(pattern.span)));
+/// A group's rules after those of the group that it extends.
+fn resolved(policy: &Policy, index: usize) -> (Vec<(Rule, RuleSource)>, Option<Duration>) {
+    let chain = chain(policy, index);
+    let mut rules: Vec<(Rule, RuleSource)> = Vec::new();
+    for group in chain.iter().rev() {
+        for (allow, patterns) in [(true, &group.allow), (false, &group.disallow)] {
+            for pattern in patterns {
+                let rule = Rule { allow, pattern: Pattern::new(&pattern.value) };
+                if !rules.iter().any(|(present, _)| *present == rule) {
+                    rules.push((rule, RuleSource::Policy(pattern.span)));
+                }
             }
         }
     }
-    crawl_delay = group.crawl_delay.as_ref().map(|delay| delay.value).or(crawl_delay);
-    (rules, crawl_delay)
+    (rules, chain.iter().find_map(|group| group.crawl_delay.as_ref()).map(|delay| delay.value))
 }
 
 fn assemble(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthesis {

@@ -4,11 +4,10 @@ use crate::indexing::{Directives, Scope, Tags};
 use crate::policy::model::{Conditions, Environment, OriginTags, Policy};
 use crate::policy::regular_expression::compile_path_regex;
 use crate::policy::retire::RetireStage;
-use crate::policy::site::{TagConditions, TagLines, TagPlan, TagRule};
+use crate::policy::site::{TagConditions, TagLines, TagPlan, TagRule, Version};
 use crate::robots::Pattern;
 use crate::time::Timestamp;
 use crate::yaml::Located;
-use sha2::{Digest, Sha256};
 
 /// Compiles a policy's rules as they are at a moment; a staging site says noindex on everything before all else,
 /// and so does what is being retired.
@@ -40,19 +39,15 @@ fn tag_rule(
     site: OriginTags,
 ) -> TagRule {
     let lines = TagLines::new(tags, origin_tags);
-    let (mut asked, mut said) = (Sha256::new(), Sha256::new());
-    for conditions in std::iter::once(when).chain(unless) {
-        let texts = |list: &[Located<String>]| list.iter().map(|item| item.value.clone()).collect::<Vec<_>>();
+    let texts = |list: &[Located<String>]| list.iter().map(|item| item.value.clone()).collect::<Vec<_>>();
+    let asked = |conditions: &Conditions| {
         let status: Vec<_> = conditions.status.iter().map(|status| status.value).collect();
         let regex = conditions.path_regex.as_ref().map(|regex| &regex.value);
-        asked.update(format!("{:?}", (texts(&conditions.paths), regex, texts(&conditions.types), status)));
-    }
-    let half = |digest: Sha256| {
-        let mut half = [0; 4];
-        half.copy_from_slice(&digest.finalize()[..4]);
-        u64::from(u32::from_be_bytes(half))
+        format!("{:?}", (texts(&conditions.paths), regex, texts(&conditions.types), status))
     };
-    said.update(format!("{:?}{:?}", lines.lines, origin_tags.unwrap_or(site)));
+    let asked: String = std::iter::once(when).chain(unless).map(asked).collect();
+    let said = format!("{:?}{:?}", lines.lines, origin_tags.unwrap_or(site));
+    let half = |text: String| Version::of(text.as_bytes()).number() >> 32;
     TagRule {
         identity: half(asked) << 32 | half(said),
         when: conditions(when),

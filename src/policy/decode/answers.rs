@@ -1,27 +1,22 @@
-//! `answers`: pages of the site's own; and names of files beside the policy.
+//! Decodes `answers`: the site's own HTML pages. [`included`] reads the name of a file beside the policy.
 
 use crate::policy::model::{AnswerPages, Included};
-use crate::yaml::{Decoder, Node};
+use crate::yaml::{Decoder, Fields, Node};
 
-pub fn answers(node: &Node, decoder: &mut Decoder<'_>) -> AnswerPages {
-    let Some(mut fields) = decoder.fields(node, "a map: pause, failure, refusal") else {
-        return AnswerPages::default();
-    };
-    let mut page = |name| fields.take(name).and_then(|node| included(node, "html", decoder));
-    let pages = AnswerPages { pause: page("pause"), failure: page("failure"), refusal: page("refusal") };
-    fields.finish(decoder);
-    pages
+pub fn answers(fields: &mut Fields<'_>) -> AnswerPages {
+    let mut page = |name| fields.get(name, |decoder, node| included(decoder, node, "html"));
+    AnswerPages { pause: page("pause"), failure: page("failure"), refusal: page("refusal") }
 }
 
 /// The name of a file beside the policy. A path could lead anywhere on the machine, and is refused.
-pub fn included(node: &Node, ending: &str, decoder: &mut Decoder<'_>) -> Option<Included> {
+pub fn included(decoder: &mut Decoder, node: &Node, ending: &str) -> Option<Included> {
     let name = decoder.located(node, "the name of a file beside the policy")?;
     let stem = name.value.strip_suffix(ending).and_then(|stem| stem.strip_suffix('.'));
     if stem.is_some_and(|stem| !stem.is_empty() && !stem.starts_with('.') && !stem.contains(['/', '\\', '\0'])) {
-        return Some(Included::named(name));
+        return Some(Included { name, bytes: None });
     }
     let message = format!("`{}` is not the name of a .{ending} file beside the policy", name.value);
-    decoder.error("bad-file-name", name.span, message).help =
-        Some(format!("put the file into the policy directory and write its name alone: `page.{ending}`"));
+    let help = format!("put the file into the policy directory and write its name alone: `page.{ending}`");
+    decoder.error_with_help("bad-file-name", name.span, message, help);
     None
 }

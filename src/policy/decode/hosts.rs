@@ -1,29 +1,27 @@
-//! `hosts`: names as people write them, kept as clients send them.
+//! Decodes `hosts`: host patterns as people write them, kept in the form in which clients send them.
 
 use crate::policy::model::HostPattern;
-use crate::yaml::{Decoder, Located, Node, Related, Value};
+use crate::yaml::{Decoder, Diagnostic, Located, Node};
 use std::net::{IpAddr, Ipv6Addr};
+use std::num::NonZeroU16;
 
-pub fn hosts(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<HostPattern>> {
+pub fn hosts(decoder: &mut Decoder, node: &Node) -> Vec<Located<HostPattern>> {
     let mut hosts: Vec<Located<HostPattern>> = Vec::new();
-    if matches!(&node.value, Value::Sequence(items) if items.is_empty()) {
-        decoder.error("bad-host", node.span, "`hosts` names no host").help =
-            Some("leave out `hosts`: a policy without it is for every other host".into());
+    if node.is_empty() {
+        let help = "leave out `hosts`: a policy without it is for every other host";
+        decoder.error_with_help("bad-host", node.span, "`hosts` names no host", help);
     }
-    for written in decoder.texts(node, "a list of host names") {
-        match parse_host(&written.value) {
-            Ok(value) => {
-                if let Some(first) = hosts.iter().find(|host| host.value == value) {
-                    let span = first.span;
-                    decoder
-                        .error("duplicate-host", written.span, format!("`{}` is named twice", written.value))
-                        .related
-                        .push(Related { span, label: "first here".into() });
-                    continue;
+    for Located { value: written, span } in decoder.texts(node, "a list of host names") {
+        match parse_host(&written) {
+            Ok(value) => match hosts.iter().find(|host| host.value == value) {
+                Some(first) => {
+                    let message = format!("`{written}` is named twice");
+                    let error = Diagnostic::error("duplicate-host", span, message);
+                    decoder.diagnostics.push(error.related(first.span, "first here"));
                 }
-                hosts.push(Located { value, span: written.span });
-            }
-            Err(HostError { message, help }) => decoder.error("bad-host", written.span, message).help = Some(help),
+                None => hosts.push(Located { value, span }),
+            },
+            Err(HostError { message, help }) => decoder.error_with_help("bad-host", span, message, help),
         }
     }
     hosts
@@ -56,10 +54,7 @@ pub fn parse_host(written: &str) -> Result<HostPattern, HostError> {
         let help = "leave out `hosts`: a policy without hosts is for every other host";
         return Err(error("`*` is not a host".into(), help));
     }
-    let (wildcard, rest) = match written.strip_prefix("*.") {
-        Some(rest) => (true, rest),
-        None => (false, written),
-    };
+    let (wildcard, rest) = written.strip_prefix("*.").map_or((false, written), |rest| (true, rest));
     if let Some(inner) = rest.strip_prefix('[') {
         let (address, port) = in_brackets(inner).map_err(wrong)?;
         return match wildcard {
@@ -71,14 +66,10 @@ pub fn parse_host(written: &str) -> Result<HostPattern, HostError> {
         return Err(wrong("an IPv6 address stands in brackets: `[2001:db8::1]`"));
     }
     let (name, port) = match rest.split_once(':') {
-        Some((name, port)) => {
-            let port: u16 = port
-                .parse()
-                .ok()
-                .filter(|port| *port != 0)
-                .ok_or_else(|| wrong("the port is not a number from 1 to 65535"))?;
-            (name, Some(port))
-        }
+        Some((name, port)) => match port.parse::<NonZeroU16>() {
+            Ok(port) => (name, Some(port.get())),
+            Err(_) => return Err(wrong("the port is not a number from 1 to 65535")),
+        },
         None => (rest, None),
     };
     let name = name.strip_suffix('.').unwrap_or(name);
@@ -115,5 +106,5 @@ fn underscored(name: &str) -> Result<String, ()> {
             (1..=63).contains(&label.len())
                 && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
         });
-    if valid { Ok(name.to_ascii_lowercase()) } else { Err(()) }
+    valid.then(|| name.to_ascii_lowercase()).ok_or(())
 }

@@ -1,95 +1,84 @@
-//! `html`: what is written into pages, and into which.
+//! Decodes `html`: what is written into HTML pages, and into which pages.
 
 use super::indexing::listed;
 use super::patterns::patterns;
 use crate::policy::model::{HtmlPolicy, LinkPolicy, LinkRel};
-use crate::yaml::{Decoder, Located, Node, Value};
+use crate::yaml::{Decoder, Fields, Located, Node};
 
 /// Each is asked of every element of every page.
 const MAX_SELECTORS: usize = 50;
 const MAX_SELECTOR: usize = 500;
 
-pub fn html(node: &Node, decoder: &mut Decoder<'_>) -> HtmlPolicy {
-    let mut html = HtmlPolicy::default();
-    if !matches!(node.value, Value::Mapping(_)) {
+pub fn html(decoder: &mut Decoder, node: &Node) -> HtmlPolicy {
+    const MAP: &str = "a map: meta, links, nosnippet, paths, not";
+    if !node.is_map() {
         // A sequence is refused by `word` as well. YAML 1.1 readers take a bare `off` for false.
         let words = [("off", false), ("false", false), ("meta", true)];
-        html.meta =
-            decoder.word(node, &words, "off, meta, or a map: meta, links, nosnippet, paths, not").unwrap_or(false);
-        return html;
+        let meta = decoder.word(node, &words, &format!("off, meta, or {MAP}")).unwrap_or(false);
+        return HtmlPolicy { meta, ..HtmlPolicy::default() };
     }
-    let Some(mut fields) = decoder.fields(node, "a map: meta, links, nosnippet, paths, not") else { return html };
-    if !["meta", "links", "nosnippet"].into_iter().any(|name| fields.take(name).is_some()) {
-        decoder.error("empty-html", node.span, "nothing is asked for here").help =
-            Some("write `html: meta`, or what is to be marked: `html: { nosnippet: [.price] }`".into());
-    }
-    html.meta = fields.take("meta").and_then(|node| decoder.boolean(node)).unwrap_or(false);
-    html.links = listed(&mut fields, "links", links, decoder);
-    html.nosnippet = listed(&mut fields, "nosnippet", selectors, decoder);
-    html.paths = listed(&mut fields, "paths", patterns, decoder);
-    if let Some(node) = fields.take("not")
-        && let Some(mut fields) = decoder.fields(node, "a map: paths")
-    {
-        if node.is_null() || matches!(&node.value, Value::Mapping(entries) if entries.is_empty()) {
-            decoder.error("empty-not", node.span, "an empty `not` would exclude everything").help =
-                Some("leave `not` out, or say which pages stay as they are: `not: { paths: /api/ }`".into());
-        }
-        html.not_paths = listed(&mut fields, "paths", patterns, decoder);
-        fields.finish(decoder);
-    }
-    fields.finish(decoder);
+    let html = decoder.map(node, MAP, fields).unwrap_or_default();
     let selectors = html.nosnippet.len() + html.links.iter().map(|links| links.select.len()).sum::<usize>();
     if selectors > MAX_SELECTORS {
-        decoder.error("too-many-selectors", node.span, format!("there are {selectors} selectors here")).help =
-            Some(format!("at most {MAX_SELECTORS}: give what is meant a class of its own, and select that"));
+        let message = format!("there are {selectors} selectors here");
+        let help = format!("at most {MAX_SELECTORS}: give what is meant a class of its own, and select that");
+        decoder.error_with_help("too-many-selectors", node.span, message, help);
     }
     html
 }
 
-fn links(node: &Node, decoder: &mut Decoder<'_>) -> Vec<LinkPolicy> {
-    let items = decoder.one_or_many_maps(node, "a list of links, each with `select` and `rel`");
-    items.iter().filter_map(|item| link(item, decoder)).collect()
+fn fields(fields: &mut Fields<'_>) -> HtmlPolicy {
+    if !["meta", "links", "nosnippet"].into_iter().any(|name| fields.take(name).is_some()) {
+        let help = "write `html: meta`, or what is to be marked: `html: { nosnippet: [.price] }`";
+        fields.decoder.error_with_help("empty-html", fields.span, "nothing is asked for here", help);
+    }
+    HtmlPolicy {
+        meta: fields.get("meta", Decoder::boolean).unwrap_or(false),
+        links: listed(fields, "links", links),
+        nosnippet: listed(fields, "nosnippet", selectors),
+        paths: listed(fields, "paths", patterns),
+        not_paths: fields.get_or_default("not", |decoder, node| {
+            if node.is_empty() {
+                let help = "leave `not` out, or say which pages stay as they are: `not: { paths: /api/ }`";
+                decoder.error_with_help("empty-not", node.span, "an empty `not` would exclude everything", help);
+            }
+            decoder.map(node, "a map: paths", |fields| listed(fields, "paths", patterns)).unwrap_or_default()
+        }),
+    }
 }
 
-fn link(node: &Node, decoder: &mut Decoder<'_>) -> Option<LinkPolicy> {
-    let mut fields = decoder.fields(node, "a map: select, rel")?;
-    let (has_select, has_rel) = (fields.take("select").is_some(), fields.take("rel").is_some());
-    let select = listed(&mut fields, "select", selectors, decoder);
-    let rel = listed(&mut fields, "rel", words, decoder);
-    fields.finish(decoder);
-    for (has, field, example) in [(has_select, "select", "\".comments a\""), (has_rel, "rel", "[nofollow, ugc]")] {
-        if !has {
-            decoder.error("missing-field", node.span, format!("`{field}` is missing")).help =
-                Some(format!("write `{field}: {example}`"));
+fn links(decoder: &mut Decoder, node: &Node) -> Vec<LinkPolicy> {
+    decoder.maps(node, ["a list of links, each with `select` and `rel`", "a map: select, rel"], |fields| {
+        let (select, rel) = (listed(fields, "select", selectors), listed(fields, "rel", words));
+        fields.finish();
+        for (name, example) in [("select", "\".comments a\""), ("rel", "[nofollow, ugc]")] {
+            fields.required(name, &format!("`{name}` is missing"), &*format!("write `{name}: {example}`"));
         }
-    }
-    Some(LinkPolicy { select, rel })
+        Some(LinkPolicy { select, rel })
+    })
 }
 
-fn words(node: &Node, decoder: &mut Decoder<'_>) -> Vec<LinkRel> {
-    let words = [LinkRel::Nofollow, LinkRel::Ugc, LinkRel::Sponsored].map(|rel| (rel.name(), rel));
+fn words(decoder: &mut Decoder, node: &Node) -> Vec<LinkRel> {
     let items = decoder.one_or_many(node, "words: nofollow, ugc, sponsored");
-    items.iter().filter_map(|item| decoder.word(item, &words, "a word for search engines")).collect()
+    items.iter().filter_map(|item| decoder.variant(item, "a word for search engines")).collect()
 }
 
-fn selectors(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
-    let written = decoder.texts(node, "a list of CSS selectors");
-    written.into_iter().filter(|selector| check_selector(selector, decoder)).collect()
+fn selectors(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
+    decoder.checked(node, "a list of CSS selectors", check_selector)
 }
 
-fn check_selector(selector: &Located<String>, decoder: &mut Decoder<'_>) -> bool {
+fn check_selector(decoder: &mut Decoder, selector: &Located<String>) -> bool {
     let text = &selector.value;
-    if text.len() > MAX_SELECTOR {
-        decoder.error("bad-selector", selector.span, format!("this selector has {} characters", text.len())).help =
-            Some(format!("at most {MAX_SELECTOR}"));
-        return false;
-    }
-    let Some(why) = refused(text) else { return true };
-    decoder.error("bad-selector", selector.span, format!("`{text}` cannot be used as a selector: {why}")).help = Some(
-        "a page is read once, from its start: write tags, `#id`, `.class`, `[attribute=value]`, `a b`, `a > b`, \
-         `:not(...)` and `:nth-child(...)`"
-            .into(),
-    );
+    let (message, help) = if text.len() > MAX_SELECTOR {
+        (format!("this selector has {} characters", text.len()), format!("at most {MAX_SELECTOR}"))
+    } else if let Some(why) = refused(text) {
+        let help = "a page is read once, from its start: write tags, `#id`, `.class`, `[attribute=value]`, `a b`, \
+                    `a > b`, `:not(...)` and `:nth-child(...)`";
+        (format!("`{text}` cannot be used as a selector: {why}"), help.into())
+    } else {
+        return true;
+    };
+    decoder.error_with_help("bad-selector", selector.span, message, help);
     false
 }
 

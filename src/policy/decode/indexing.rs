@@ -1,57 +1,54 @@
-//! `indexing`: conditions, and what is then said.
+//! Decodes `indexing`: rules with conditions on a response, and the X-Robots-Tag directives for it. [`listed`] reads a
+//! condition for other sections, too.
 
 use super::patterns::patterns;
-use crate::indexing::{Directives, Scope, Tags, is_directive_name};
+use crate::indexing::{DirectiveError, Directives, Scope, Tags, is_directive_name};
 use crate::policy::model::{Conditions, IndexingRule, OriginTags, StatusCondition, WrittenDirectives};
 use crate::policy::regular_expression::{Mistake, mistake_in};
-use crate::yaml::{Decoder, Diagnostic, Fields, Located, Node, Severity, Span, Value};
+use crate::yaml::{Decoder, Diagnostic, Fields, Located, Node, Severity, Span};
 
-pub fn rules(node: &Node, decoder: &mut Decoder<'_>) -> Vec<IndexingRule> {
-    let items = decoder.one_or_many_maps(node, "a list of rules, each with conditions and a tag");
-    items.iter().filter_map(|item| rule(item, decoder)).collect()
+pub fn rules(decoder: &mut Decoder, node: &Node) -> Vec<IndexingRule> {
+    let list = "a list of rules, each with conditions and a tag";
+    decoder
+        .maps(node, [list, "a rule: conditions (paths, types, ...) and `tag` or `tags`"], |fields| Some(rule(fields)))
 }
 
-fn rule(node: &Node, decoder: &mut Decoder<'_>) -> Option<IndexingRule> {
-    let mut fields = decoder.fields(node, "a rule: conditions (paths, types, ...) and `tag` or `tags`")?;
-    let when = conditions(&mut fields, decoder);
-    let unless = fields.take("not").and_then(|node| {
-        let mut fields = decoder.fields(node, "conditions: paths, path_regex, types, status")?;
-        let empty = node.is_null() || matches!(&node.value, Value::Mapping(entries) if entries.is_empty());
-        let unless = conditions(&mut fields, decoder);
-        fields.finish(decoder);
-        if empty {
+fn rule(fields: &mut Fields<'_>) -> IndexingRule {
+    let when = conditions(fields);
+    let unless = fields.get("not", |decoder, node| {
+        let unless = decoder.map(node, "conditions: paths, path_regex, types, status", conditions)?;
+        if node.is_empty() {
             decoder.error("empty-not", node.span, "an empty `not` would exclude everything");
-            return None;
         }
-        Some(unless)
+        (!node.is_empty()).then_some(unless)
     });
     let mut said = Said::default();
-    let tag = fields.take("tag");
-    let scoped = fields.take("tags");
-    let origins = fields.take("origin_tags");
-    let origin_tags = origins.and_then(|node| self::origin_tags(node, decoder));
+    let (tag, scoped, origins) = (fields.take("tag"), fields.take("tags"), fields.take("origin_tags"));
+    let origin_tags = fields.get("origin_tags", origin_tags);
     if let Some(node) = tag {
-        said.add(Scope::All, node, decoder);
+        said.add(Scope::All, node, fields.decoder);
     }
     if let Some(node) = scoped {
-        add_scoped(node, &mut said, decoder);
+        add_scoped(node, &mut said, fields.decoder);
     }
-    fields.finish(decoder);
-    if (tag, scoped, origin_tags) == (None, None, Some(OriginTags::Replace)) {
-        decoder
-            .error("rule-without-tags", node.span, "this rule has nothing to put in the place of what the origin says")
-            .help = Some("write `strip` to take it away, or a `tag`".into());
-    }
-    if tag.is_none() && scoped.is_none() && origins.is_none() {
-        decoder.error("rule-without-tags", node.span, "this rule says nothing: it has neither `tag` nor `tags`").help =
-            Some("write `tag: noindex`".into());
+    fields.finish();
+    if tag.is_none() && scoped.is_none() {
+        let (id, span) = ("rule-without-tags", fields.span);
+        if origin_tags == Some(OriginTags::Replace) {
+            let message = "this rule has nothing to put in the place of what the origin says";
+            fields.decoder.error_with_help(id, span, message, "write `strip` to take it away, or a `tag`");
+        }
+        if origins.is_none() {
+            let message = "this rule says nothing: it has neither `tag` nor `tags`";
+            fields.decoder.error_with_help(id, span, message, "write `tag: noindex`");
+        }
     }
     let Said { tags, written } = said;
-    Some(IndexingRule { when, unless, tags, written, origin_tags, span: node.span })
+    IndexingRule { when, unless, tags, written, origin_tags, span: fields.span }
 }
 
 /// What `tags` says to each crawler.
-fn add_scoped(node: &Node, said: &mut Said, decoder: &mut Decoder<'_>) {
+fn add_scoped(node: &Node, said: &mut Said, decoder: &mut Decoder) {
     let Some(entries) = decoder.entries(node, "a map of crawlers, like `googlebot: noindex`") else { return };
     if entries.is_empty() {
         decoder.error("rule-without-tags", node.span, "nothing is said here");
@@ -59,45 +56,35 @@ fn add_scoped(node: &Node, said: &mut Said, decoder: &mut Decoder<'_>) {
     let mut told: Vec<(Scope, Span)> = Vec::new();
     for (key, value) in entries {
         let Some(name) = decoder.located(key, "the name of a crawler, or \"*\"") else { continue };
-        if is_directive_name(&name.value) {
-            decoder
-                .error("bad-token", name.span, format!("`{}` is a directive, not the name of a crawler", name.value))
-                .help = Some(
-                "`tags` says who is told what (`googlebot: noindex`); what everybody is told stands in `tag`".into(),
-            );
+        let (name, span) = (name.value, name.span);
+        if is_directive_name(&name) {
+            let message = format!("`{name}` is a directive, not the name of a crawler");
+            let help = "`tags` says who is told what (`googlebot: noindex`); what everybody is told stands in `tag`";
+            decoder.error_with_help("bad-token", span, message, help);
             continue;
         }
-        if let Some(scope) = scope(&name, decoder) {
-            // The same text twice is an error of every map; case does not matter in the name of a crawler.
-            if let Some((_, first)) = told.iter().find(|(known, first)| *known == scope && *first != name.span) {
-                let diagnostic =
-                    Diagnostic::error("duplicate-key", name.span, format!("`{}` is told something twice", name.value))
-                        .related(*first, "first here, in other letters")
-                        .help("write it once, with all that it is told: `googlebot: [noindex, nofollow]`");
-                decoder.diagnostics.push(diagnostic);
-            }
-            told.push((scope.clone(), name.span));
-            if value.is_null() {
-                decoder.error("wrong-type", key.span, format!("`{}` is told nothing", name.value)).help = Some(
-                    "inside `{ }` a comma begins the next crawler: write a list, `googlebot: [noindex, nofollow]`"
-                        .into(),
-                );
-                continue;
-            }
-            said.add(scope, value, decoder);
+        let mistake = ("bad-token", "is not the name of a crawler", "write a name like `googlebot`, or \"*\" for all");
+        let Some(scope) = decoder.parsed(key, "", scope, mistake) else { continue };
+        // The same text twice is an error of every map; case does not matter in the name of a crawler.
+        if let Some((_, first)) = told.iter().find(|(known, first)| *known == scope && *first != span) {
+            let error = Diagnostic::error("duplicate-key", span, format!("`{name}` is told something twice"))
+                .related(*first, "first here, in other letters")
+                .help("write it once, with all that it is told: `googlebot: [noindex, nofollow]`");
+            decoder.diagnostics.push(error);
         }
+        told.push((scope.clone(), span));
+        if value.is_null() {
+            let help = "inside `{ }` a comma begins the next crawler: write a list, `googlebot: [noindex, nofollow]`";
+            decoder.error_with_help("wrong-type", span, format!("`{name}` is told nothing"), help);
+            continue;
+        }
+        said.add(scope, value, decoder);
     }
 }
 
 /// What is to be done with the origin's own lines.
-pub fn origin_tags(node: &Node, decoder: &mut Decoder<'_>) -> Option<OriginTags> {
-    let words = [
-        ("keep", OriginTags::Keep),
-        ("merge", OriginTags::Merge),
-        ("replace", OriginTags::Replace),
-        ("strip", OriginTags::Strip),
-    ];
-    decoder.word(node, &words, "a way to treat the origin's tags")
+pub fn origin_tags(decoder: &mut Decoder, node: &Node) -> Option<OriginTags> {
+    decoder.variant(node, "a way to treat the origin's tags")
 }
 
 /// What a rule says: together, and piece by piece as it was written.
@@ -108,127 +95,114 @@ struct Said {
 }
 
 impl Said {
-    fn add(&mut self, scope: Scope, node: &Node, decoder: &mut Decoder<'_>) {
-        let (directives, texts) = directives(node, decoder);
-        self.tags.add(scope.clone(), &directives);
-        self.written.extend(texts.into_iter().map(|text| WrittenDirectives { scope: scope.clone(), text }));
-    }
-}
-
-fn scope(name: &Located<String>, decoder: &mut Decoder<'_>) -> Option<Scope> {
-    let text = name.value.as_str();
-    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    if text == "*" || !text.is_empty() && text.len() <= 64 && text.bytes().all(token) {
-        return Some(Scope::named(text));
-    }
-    decoder.error("bad-token", name.span, format!("`{text}` is not the name of a crawler")).help =
-        Some("write a name like `googlebot`, or \"*\" for all".into());
-    None
-}
-
-fn directives(node: &Node, decoder: &mut Decoder<'_>) -> (Directives, Vec<Located<String>>) {
-    let mut all = Directives::default();
-    if matches!(&node.value, Value::Sequence(items) if items.is_empty()) {
-        decoder.error("rule-without-tags", node.span, "nothing is said here").help =
-            Some("write `noindex`, say".into());
-    }
-    let texts = decoder.texts(node, "directives, like `noindex, noarchive`");
-    for written in &texts {
-        match Directives::parse(&written.value) {
-            Ok(directives) => all.extend(&directives),
-            Err(error) => decoder.error("bad-directive", written.span, error.message).help = error.help,
+    fn add(&mut self, scope: Scope, node: &Node, decoder: &mut Decoder) {
+        let mut all = Directives::default();
+        if node.is_empty() {
+            decoder.error_with_help("rule-without-tags", node.span, "nothing is said here", "write `noindex`, say");
         }
+        for text in decoder.texts(node, "directives, like `noindex, noarchive`") {
+            match Directives::parse(&text.value) {
+                Ok(directives) => all.extend(&directives),
+                Err(DirectiveError { message, help }) => {
+                    let error = Diagnostic::error("bad-directive", text.span, message);
+                    decoder.diagnostics.push(Diagnostic { help, ..error });
+                }
+            }
+            self.written.push(WrittenDirectives { scope: scope.clone(), text });
+        }
+        self.tags.add(scope, &all);
     }
-    (all, texts)
 }
 
-fn conditions(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> Conditions {
+fn scope(name: &str) -> Option<Scope> {
+    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let is_name = name == "*" || !name.is_empty() && name.len() <= 64 && name.bytes().all(token);
+    is_name.then(|| Scope::named(name))
+}
+
+fn conditions(fields: &mut Fields<'_>) -> Conditions {
     Conditions {
-        paths: listed(fields, "paths", patterns, decoder),
-        path_regex: fields.take("path_regex").and_then(|node| path_regex(node, decoder)),
-        types: listed(fields, "types", types, decoder),
-        status: listed(fields, "status", statuses, decoder),
+        paths: listed(fields, "paths", patterns),
+        path_regex: fields.get("path_regex", path_regex),
+        types: listed(fields, "types", types),
+        status: listed(fields, "status", statuses),
     }
 }
 
 /// A condition that is a list. One that names nothing would not restrict, and what is meant for some pages be said of
 /// all.
-pub fn listed<T>(
-    fields: &mut Fields<'_>,
-    name: &'static str,
-    decode: fn(&Node, &mut Decoder<'_>) -> Vec<T>,
-    decoder: &mut Decoder<'_>,
-) -> Vec<T> {
+pub fn listed<T>(fields: &mut Fields<'_>, name: &'static str, decode: fn(&mut Decoder, &Node) -> Vec<T>) -> Vec<T> {
     let Some((key, node)) = fields.take_with_key(name) else { return Vec::new() };
-    let before = decoder.diagnostics.items.iter().filter(|item| item.severity == Severity::Error).count();
-    let list = decode(node, decoder);
-    let errors = decoder.diagnostics.items.iter().filter(|item| item.severity == Severity::Error).count();
-    if list.is_empty() && errors == before {
-        decoder.error("empty-condition", key.span, format!("`{name}` names nothing")).help =
-            Some(format!("leave out `{name}` to mean all, or say which"));
+    let decoder = &mut *fields.decoder;
+    let errors =
+        |decoder: &Decoder| decoder.diagnostics.items.iter().filter(|item| item.severity == Severity::Error).count();
+    let before = errors(decoder);
+    let list = decode(decoder, node);
+    if list.is_empty() && errors(decoder) == before {
+        let help = format!("leave out `{name}` to mean all, or say which");
+        decoder.error_with_help("empty-condition", key, format!("`{name}` names nothing"), help);
     }
     list
 }
 
-fn path_regex(node: &Node, decoder: &mut Decoder<'_>) -> Option<Located<String>> {
+fn path_regex(decoder: &mut Decoder, node: &Node) -> Option<Located<String>> {
     let text = decoder.located(node, "a regular expression")?;
     if let Some(Mistake { what, help }) = mistake_in(&text.value) {
-        decoder.error("bad-regex", node.span, what).help = Some(help);
+        decoder.error_with_help("bad-regex", node.span, what, help);
         return None;
     }
     Some(text)
 }
 
-fn types(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
+fn types(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
     let mut types = decoder.texts(node, "a list of media types");
     types.retain_mut(|media| {
         media.value.make_ascii_lowercase();
+        let text = media.value.as_str();
         let token = |part: &str| {
             !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.+!#$&^".contains(&byte))
         };
         let is_type = |text: &str| {
             text.split_once('/').is_some_and(|(kind, subtype)| token(kind) && (subtype == "*" || token(subtype)))
         };
-        let valid = is_type(&media.value);
-        let bare = media.value.split_once(';').map(|(bare, _)| bare.trim()).filter(|bare| is_type(bare));
+        let bare = text.split_once(';').map(|(bare, _)| bare.trim()).filter(|bare| is_type(bare));
+        let mut refuse = |what, help: &str| {
+            decoder.error_with_help("bad-type", media.span, format!("`{text}` is {what}"), help);
+            false
+        };
         if let Some(bare) = bare {
             // Taken as it is it would promise to tell one charset from another.
-            decoder.error("bad-type", media.span, format!("`{}` is a media type with parameters", media.value)).help =
-                Some(format!("leave the parameters out: `{bare}` matches with any charset"));
-        } else if media.value == "*/*" {
-            decoder.error("bad-type", media.span, "`*/*` is any media type, which restricts nothing").help =
-                Some("leave `types` out: what has none holds for every type".into());
-        } else if !valid {
-            decoder.error("bad-type", media.span, format!("`{}` is not a media type", media.value)).help =
-                Some("write `application/pdf` or \"image/*\", without parameters such as charset".into());
+            let help = format!("leave the parameters out: `{bare}` matches with any charset");
+            refuse("a media type with parameters", &help)
+        } else if text == "*/*" {
+            let help = "leave `types` out: what has none holds for every type";
+            refuse("any media type, which restricts nothing", help)
+        } else if !is_type(text) {
+            let help = "write `application/pdf` or \"image/*\", without parameters such as charset";
+            refuse("not a media type", help)
+        } else {
+            true
         }
-        valid
     });
     types
 }
 
-fn statuses(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<StatusCondition>> {
-    let written = decoder.texts(node, "a list of status codes");
-    written
-        .into_iter()
-        .filter_map(|status| {
-            let class = status
-                .value
-                .strip_suffix("xx")
-                .and_then(|class| class.parse().ok())
-                .filter(|class| (2..=5).contains(class));
-            let code = status.value.parse().ok().filter(|code| (200..=599).contains(code));
-            if code == Some(304) {
-                decoder.error("bad-status", status.span, "a 304 is tagged as the 200 it speaks of").help =
-                    Some("write 200: what holds for the page holds for its confirmation".into());
-                return None;
-            }
-            let value = class.map(StatusCondition::Class).or(code.map(StatusCondition::Code));
-            if value.is_none() {
-                decoder.error("bad-status", status.span, format!("`{}` is not a status", status.value)).help =
-                    Some("write a code from 200 to 599, or a class: `4xx`".into());
-            }
-            value.map(|value| Located { value, span: status.span })
-        })
-        .collect()
+fn statuses(decoder: &mut Decoder, node: &Node) -> Vec<Located<StatusCondition>> {
+    let written = decoder.texts(node, "a list of status codes").into_iter();
+    let read = |Located { value: text, span }: Located<String>| {
+        let class = text.strip_suffix("xx").and_then(|class| class.parse().ok());
+        let class = class.filter(|class| (2..=5).contains(class)).map(StatusCondition::Class);
+        let code = text.parse().ok().filter(|code| (200..=599).contains(code));
+        let (message, help) = match class.or(code.map(StatusCondition::Code)) {
+            Some(StatusCondition::Code(304)) => (
+                "a 304 is tagged as the 200 it speaks of".to_owned(),
+                "write 200: what holds for the page holds for its confirmation",
+            ),
+            Some(value) => return Some(Located { value, span }),
+            None => (format!("`{text}` is not a status"), "write a code from 200 to 599, or a class: `4xx`"),
+        };
+        decoder.error_with_help("bad-status", span, message, help);
+        None
+    };
+    written.filter_map(read).collect()
 }

@@ -1,53 +1,43 @@
-//! `retire`: paths that go out of search engines, and when.
+//! Decodes `retire`: paths that leave search engines, and when.
 
 use super::patterns::patterns;
 use crate::policy::model::{Defaulted, RetirePolicy};
-use crate::yaml::{Decoder, Located, Node};
+use crate::yaml::{Decoder, Fields, Node};
 use std::time::Duration;
 
 /// Search engines come back to most pages within two weeks.
 const DEFAULT_DISALLOW_AFTER: Duration = Duration::from_secs(14 * 86_400);
 
-pub fn retire(node: &Node, decoder: &mut Decoder<'_>) -> Vec<RetirePolicy> {
-    let items = decoder.one_or_many_maps(node, "a list of entries, each with `paths` and `noindex_from`");
-    items.iter().filter_map(|item| entry(item, decoder)).collect()
+pub fn retire(decoder: &mut Decoder, node: &Node) -> Vec<RetirePolicy> {
+    let list = "a list of entries, each with `paths` and `noindex_from`";
+    decoder.maps(node, [list, "an entry: paths, noindex_from, disallow_after"], entry)
 }
 
-fn entry(node: &Node, decoder: &mut Decoder<'_>) -> Option<RetirePolicy> {
-    let mut fields = decoder.fields(node, "an entry: paths, noindex_from, disallow_after")?;
+fn entry(fields: &mut Fields<'_>) -> Option<RetirePolicy> {
     let listed = fields.take_with_key("paths");
     let paths = listed.map(|(key, list)| {
+        let decoder = &mut *fields.decoder;
         let before = decoder.diagnostics.items.len();
-        let paths = patterns(list, decoder);
+        let paths = patterns(decoder, list);
         if paths.is_empty() && decoder.diagnostics.items.len() == before {
-            decoder.error("empty-condition", key.span, "`paths` names nothing").help =
-                Some("say what is retired".into());
+            decoder.error_with_help("empty-condition", key, "`paths` names nothing", "say what is retired");
         }
         paths
     });
-    let began = fields.take("noindex_from");
-    let noindex_from = began.and_then(|node| decoder.timestamp(node).map(|value| Located { value, span: node.span }));
-    let disallow_after = fields.take("disallow_after").and_then(|node| {
-        let value = decoder.duration(node)?;
-        if value.is_zero() {
-            decoder
-                .error("bad-value", node.span, "the paths would be disallowed before a crawler saw their noindex")
-                .help = Some("write how long crawlers have to come by: `14d`".into());
-            return None;
-        }
-        Some(Defaulted { value, span: Some(node.span) })
+    let noindex_from = fields.located("noindex_from", Decoder::timestamp);
+    let disallow_after = fields.located("disallow_after", |decoder, node| {
+        let message = "the paths would be disallowed before a crawler saw their noindex";
+        let help = "write how long crawlers have to come by: `14d`";
+        decoder.duration_within(node, Duration::from_millis(1)..=Duration::MAX, message, Some(help))
     });
-    for (name, missing) in [("paths", listed.is_none()), ("noindex_from", began.is_none())] {
-        if missing {
-            decoder.error("missing-field", node.span, format!("this entry does not say `{name}`")).help =
-                Some("write `{ paths: [/old/], noindex_from: 2026-11-20 }`".into());
-        }
+    for name in ["paths", "noindex_from"] {
+        let message = format!("this entry does not say `{name}`");
+        fields.required(name, &message, "write `{ paths: [/old/], noindex_from: 2026-11-20 }`");
     }
-    fields.finish(decoder);
     Some(RetirePolicy {
         paths: paths?,
         noindex_from: noindex_from?,
-        disallow_after: disallow_after.unwrap_or(Defaulted::new(DEFAULT_DISALLOW_AFTER)),
-        span: node.span,
+        disallow_after: Defaulted::or(disallow_after, DEFAULT_DISALLOW_AFTER),
+        span: fields.span,
     })
 }

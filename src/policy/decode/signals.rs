@@ -1,5 +1,5 @@
-//! `content_signal`, `content_usage`, `license`, `signals` and `unlicensed`, and the section `tdm`. What is accepted
-//! here can leave neither its line of robots.txt nor its header.
+//! Decodes what a site says about the use of its content: `content_signal`, `content_usage`, `license`, `signals` and
+//! `unlicensed`, and the section `tdm`. A value that is accepted here cannot break its line of robots.txt or its header.
 
 use super::indexing::listed;
 use super::patterns::patterns;
@@ -19,126 +19,111 @@ const MAX_RULES: usize = 1_000;
 /// Paths of all rules of a field together: their indexes are 16 bits wide.
 const MAX_PATHS: usize = 10_000;
 
-const YES_NO: [(&str, bool); 4] = [("yes", true), ("no", false), ("true", true), ("false", false)];
-/// The drafts write `y` and `n`.
-const Y_N: [(&str, bool); 6] =
-    [("yes", true), ("no", false), ("y", true), ("n", false), ("true", true), ("false", false)];
-
-/// A site that says nothing.
-pub fn nothing() -> SiteSignals {
-    let emission = Defaulted::new(Emission::All);
-    SiteSignals { content_signal: None, content_usage: Vec::new(), licenses: Vec::new(), emission }
-}
+const NOTHING_SAID: &str = "nothing is said here";
+const USE_WIDER: &str = "use wider patterns";
 
 /// The fields of `robots`.
-pub fn site(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> SiteSignals {
-    let emissions = [("all", Emission::All), ("headers_only", Emission::HeadersOnly)];
-    let emission = fields.take("signals").and_then(|node| {
-        let value = decoder.word(node, &emissions, "a place for signals")?;
-        Some(Defaulted { value, span: Some(node.span) })
-    });
+pub fn site(fields: &mut Fields<'_>) -> SiteSignals {
+    let emission = fields.located("signals", |decoder, node| decoder.variant(node, "a place for signals"));
     SiteSignals {
-        content_signal: fields.take("content_signal").and_then(|node| content_signal(node, decoder)),
-        content_usage: fields.take("content_usage").map(|node| content_usage(node, decoder)).unwrap_or_default(),
-        licenses: fields.take("license").map(|node| licenses(node, decoder)).unwrap_or_default(),
-        emission: emission.unwrap_or(Defaulted::new(Emission::All)),
+        content_signal: fields.get("content_signal", content_signal),
+        content_usage: fields.get_or_default("content_usage", content_usage),
+        licenses: fields.get_or_default("license", licenses),
+        emission: Defaulted::or(emission, Emission::All),
     }
 }
 
 /// The fields of a group.
-pub fn group(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> GroupSignals {
+pub fn group(fields: &mut Fields<'_>) -> GroupSignals {
     GroupSignals {
-        content_signal: fields.take("content_signal").and_then(|node| content_signal(node, decoder)),
-        content_usage: fields.take("content_usage").map(|node| content_usage(node, decoder)).unwrap_or_default(),
-        licenses: fields.take("license").map(|node| urls(node, decoder)).unwrap_or_default(),
+        content_signal: fields.get("content_signal", content_signal),
+        content_usage: fields.get_or_default("content_usage", content_usage),
+        licenses: fields.get_or_default("license", urls),
     }
 }
 
-fn content_signal(node: &Node, decoder: &mut Decoder<'_>) -> Option<ContentSignal> {
-    let mut fields = decoder.fields(node, "a map of categories, like `{ search: yes, ai-train: no }`")?;
-    let empty = matches!(&node.value, Value::Mapping(entries) if entries.is_empty());
-    let mut said = Vec::new();
-    for category in SignalCategory::ALL {
-        let Some(node) = fields.take(category.name()) else { continue };
-        let Some(value) = decoder.word(node, &YES_NO, "yes or no") else { continue };
-        said.push((category, Located { value, span: node.span }));
-    }
-    let words = USES.map(|word| (word, word));
-    let extent = fields.take("use").and_then(|node| decoder.word(node, &words, "how far the content may be used"));
-    fields.finish(decoder);
-    if empty {
-        decoder.error("empty-signal", node.span, "nothing is said here").help =
-            Some("write `{ ai-train: no }`, say; a category that is absent is neither granted nor restricted".into());
+fn content_signal(decoder: &mut Decoder, node: &Node) -> Option<ContentSignal> {
+    let wanted = "a map of categories, like `{ search: yes, ai-train: no }`";
+    let (said, extent) = decoder.map(node, wanted, |fields| {
+        let said = SignalCategory::ALL.map(|category| Some((category, fields.located(category.name(), yes_or_no)?)));
+        let extent = fields.get("use", |decoder, node| {
+            decoder.one_of(node, &USES, "how far the content may be used").map(|place| USES[place])
+        });
+        (said.into_iter().flatten().collect::<Vec<_>>(), extent)
+    })?;
+    if node.is_empty() {
+        let help = "write `{ ai-train: no }`, say; a category that is absent is neither granted nor restricted";
+        decoder.error_with_help("empty-signal", node.span, NOTHING_SAID, help);
     }
     (!said.is_empty() || extent.is_some()).then_some(ContentSignal { said, extent, span: node.span })
 }
 
-fn content_usage(node: &Node, decoder: &mut Decoder<'_>) -> Vec<ContentUsage> {
-    let rules: Vec<ContentUsage> =
-        maps(node, "a list of rules, like `{ train-ai: no }` or `{ paths: /open/, train-ai: yes }`", decoder)
-            .iter()
-            .filter_map(|item| usage_rule(item, decoder))
-            .collect();
-    let whole_site = rules.iter().filter(|rule| rule.paths.is_empty()).map(|rule| (rule.span, None));
-    let paths = rules.iter().flat_map(|rule| rule.paths.iter().map(|path| (path.span, Some(path.value.as_str()))));
-    one_rule_per_path(whole_site.chain(paths), decoder);
+fn yes_or_no(decoder: &mut Decoder, node: &Node) -> Option<bool> {
+    decoder.word(node, &[("yes", true), ("no", false), ("true", true), ("false", false)], "yes or no")
+}
+
+/// The drafts write `y` and `n`.
+fn y_or_n(decoder: &mut Decoder, node: &Node) -> Option<bool> {
+    let words = [("yes", true), ("no", false), ("y", true), ("n", false), ("true", true), ("false", false)];
+    decoder.word(node, &words, "yes or no")
+}
+
+fn content_usage(decoder: &mut Decoder, node: &Node) -> Vec<ContentUsage> {
+    let wanted = [
+        "a list of rules, like `{ train-ai: no }` or `{ paths: /open/, train-ai: yes }`",
+        "a rule: paths, train-ai, ai-use, search",
+    ];
+    let rules = rules(decoder, node, wanted, usage_rule);
+    one_rule_per_path(rules.iter().map(|rule| (rule.span, &rule.paths)), decoder);
     rules
 }
 
-fn usage_rule(node: &Node, decoder: &mut Decoder<'_>) -> Option<ContentUsage> {
-    let mut fields = decoder.fields(node, "a rule: paths, train-ai, ai-use, search")?;
-    let paths = listed(&mut fields, "paths", patterns, decoder);
+fn usage_rule(fields: &mut Fields<'_>) -> Option<ContentUsage> {
+    let paths = listed(fields, "paths", patterns);
     for path in paths.iter().filter(|path| !path.value.starts_with('/')) {
         let message = format!("`{}` does not begin with `/`, as the path of a Content-Usage line must", path.value);
-        decoder.error("bad-path", path.span, message).help = Some(format!("write `/{}`", path.value));
+        fields.decoder.error_with_help("bad-path", path.span, message, format!("write `/{}`", path.value));
     }
     let mut said = Vec::new();
     for category in USAGE_CATEGORIES {
-        let Some((key, node)) = fields.take_with_key(category) else { continue };
-        let Some(value) = decoder.word(node, &Y_N, "yes or no") else { continue };
-        said.push((Located { value: category.to_owned(), span: key.span }, value));
+        let Some((span, node)) = fields.take_with_key(category) else { continue };
+        let Some(value) = y_or_n(fields.decoder, node) else { continue };
+        said.push((Located { value: category.to_owned(), span }, value));
     }
-    if let Some(entries) = fields
-        .take("other")
-        .and_then(|node| decoder.entries(node, "a map of categories that the vocabulary does not have (yet)"))
-    {
-        for (key, node) in entries {
-            let Some(category) = decoder.located(key, "the name of a category") else { continue };
-            let valid = category_is_valid(&category, &said, decoder);
-            let Some(value) = decoder.word(node, &Y_N, "yes or no") else { continue };
-            if valid {
+    if let Some(node) = fields.take("other") {
+        let wanted = "a map of categories that the vocabulary does not have (yet)";
+        let entries = fields.decoder.entries(node, wanted);
+        for (key, node) in entries.into_iter().flatten() {
+            let Some(category) = fields.decoder.located(key, "the name of a category") else { continue };
+            let is_valid = category_is_valid(&category, &said, fields.decoder);
+            let Some(value) = y_or_n(fields.decoder, node) else { continue };
+            if is_valid {
                 said.push((category, value));
             }
         }
     }
-    let empty = matches!(&node.value, Value::Mapping(entries)
-        if !entries.iter().any(|(key, _)| !matches!(&key.value, Value::Scalar { text, .. } if text == "paths")));
-    fields.finish(decoder);
-    if empty {
-        decoder.error("empty-signal", node.span, "nothing is said here").help =
-            Some("write `train-ai: no`, say; a category that is absent is unknown".into());
+    if fields.has_only("paths") {
+        let help = "write `train-ai: no`, say; a category that is absent is unknown";
+        fields.decoder.error_with_help("empty-signal", fields.span, NOTHING_SAID, help);
     }
-    (!said.is_empty()).then_some(ContentUsage { paths, said, span: node.span })
+    (!said.is_empty()).then_some(ContentUsage { paths, said, span: fields.span })
 }
 
 /// A key of a structured field (RFC 9651 section 3.1.2), which a capital letter would spoil altogether.
-fn category_is_valid(name: &Located<String>, said: &[(Located<String>, bool)], decoder: &mut Decoder<'_>) -> bool {
+fn category_is_valid(name: &Located<String>, said: &[(Located<String>, bool)], decoder: &mut Decoder) -> bool {
     let text = name.value.as_str();
+    let first = said.iter().find(|(other, _)| other.value == text);
     if !is_category(text) {
-        decoder
-            .error("bad-category", name.span, format!("`{}` is not the name of a category", text.escape_debug()))
-            .help =
-            Some("a name begins with a small letter and holds small letters, digits, `_`, `-`, `.` and `*`".into());
-        return false;
+        let message = format!("`{}` is not the name of a category", text.escape_debug());
+        let help = "a name begins with a small letter and holds small letters, digits, `_`, `-`, `.` and `*`";
+        decoder.error_with_help("bad-category", name.span, message, help);
+    } else if let Some((first, _)) = first {
+        let help = "keep one of them; of two, readers take the last";
+        decoder.duplicate("duplicate-key", [name.span, first.span], format!("`{text}` is written twice"), help);
+    } else {
+        return true;
     }
-    if let Some((first, _)) = said.iter().find(|(other, _)| other.value == text) {
-        let diagnostic = Diagnostic::error("duplicate-key", name.span, format!("`{text}` is written twice"))
-            .related(first.span, "first here")
-            .help("keep one of them; of two, readers take the last");
-        decoder.diagnostics.push(diagnostic);
-        return false;
-    }
-    true
+    false
 }
 
 /// Whether a text can be the name of a category.
@@ -149,77 +134,57 @@ pub fn is_category(text: &str) -> bool {
 }
 
 /// `https://...`, a list, or maps with `paths`.
-fn licenses(node: &Node, decoder: &mut Decoder<'_>) -> Vec<LicensePolicy> {
+fn licenses(decoder: &mut Decoder, node: &Node) -> Vec<LicensePolicy> {
+    refuse_empty(node, decoder);
     let items = match &node.value {
-        Value::Sequence(items) => {
-            nothing_said(node, items, decoder);
-            items.as_slice()
-        }
+        Value::Sequence(items) => items.as_slice(),
         _ => std::slice::from_ref(node),
     };
-    items
-        .iter()
-        .filter_map(|item| {
-            if !matches!(item.value, Value::Mapping(_)) {
-                let url = decoder.located(item, "the URL of a licence")?;
-                return url_is_valid(&url, decoder).then_some(LicensePolicy { url, paths: Vec::new() });
-            }
-            let mut fields = decoder.fields(item, "a licence: url, paths")?;
-            let url = required_url(&mut fields, "url", "a licence", decoder);
-            let paths = listed(&mut fields, "paths", patterns, decoder);
-            fields.finish(decoder);
+    let read = |item: &Node| {
+        if !item.is_map() {
+            return Some(LicensePolicy { url: url(decoder, item, "the URL of a licence")?, paths: Vec::new() });
+        }
+        let license = decoder.map(item, "a licence: url, paths", |fields| {
+            let named = fields.required("url", "a licence needs a `url`", None);
+            let url = named.and_then(|node| url(fields.decoder, node, "an absolute URL"));
+            let paths = listed(fields, "paths", patterns);
             Some(LicensePolicy { url: url?, paths })
-        })
-        .collect()
+        });
+        license.flatten()
+    };
+    items.iter().filter_map(read).collect()
 }
 
-fn urls(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
-    if let Value::Sequence(items) = &node.value {
-        nothing_said(node, items, decoder);
-    }
-    let written = decoder.texts(node, "a list of URLs");
-    written.into_iter().filter(|url| url_is_valid(url, decoder)).collect()
+fn urls(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
+    refuse_empty(node, decoder);
+    let items = decoder.one_or_many(node, "a list of URLs").iter();
+    items.filter_map(|item| url(decoder, item, "a list of URLs")).collect()
 }
 
 /// The section `tdm`.
-pub fn tdm(node: &Node, decoder: &mut Decoder<'_>) -> Vec<TdmRule> {
-    let rules: Vec<TdmRule> = maps(node, "a list of rules, like `{ reservation: yes }`", decoder)
-        .iter()
-        .filter_map(|item| {
-            let mut fields = decoder.fields(item, "a rule: paths, reservation, policy")?;
-            let paths = listed(&mut fields, "paths", patterns, decoder);
-            let reserved = match fields.take("reservation") {
-                Some(node) => decoder.word(node, &YES_NO, "yes or no"),
-                None => {
-                    decoder.error("missing-field", item.span, "this rule does not say `reservation`").help =
-                        Some("write `reservation: yes` (reserved) or `no` (not reserved)".into());
-                    None
-                }
-            };
-            let policy = fields.take("policy").and_then(|node| {
-                let url = decoder.located(node, "the URL of a policy")?;
-                url_is_valid(&url, decoder).then_some(url)
-            });
-            fields.finish(decoder);
-            Some(TdmRule { paths, reserved: reserved?, policy, span: item.span })
-        })
-        .collect();
-    let whole_site = rules.iter().filter(|rule| rule.paths.is_empty()).map(|rule| (rule.span, None));
-    let paths = rules.iter().flat_map(|rule| rule.paths.iter().map(|path| (path.span, Some(path.value.as_str()))));
-    one_rule_per_path(whole_site.chain(paths), decoder);
+pub fn tdm(decoder: &mut Decoder, node: &Node) -> Vec<TdmRule> {
+    let wanted = ["a list of rules, like `{ reservation: yes }`", "a rule: paths, reservation, policy"];
+    let rules = rules(decoder, node, wanted, |fields| {
+        let paths = listed(fields, "paths", patterns);
+        let help = "write `reservation: yes` (reserved) or `no` (not reserved)";
+        fields.required("reservation", "this rule does not say `reservation`", help);
+        let reserved = fields.get("reservation", yes_or_no);
+        let policy = fields.get("policy", |decoder, node| url(decoder, node, "the URL of a policy"));
+        Some(TdmRule { paths, reserved: reserved?, policy, span: fields.span })
+    });
+    one_rule_per_path(rules.iter().map(|rule| (rule.span, &rule.paths)), decoder);
     rules
 }
 
 /// `pass`, 401 or 402.
-pub fn unlicensed(node: &Node, decoder: &mut Decoder<'_>) -> Option<Located<Unlicensed>> {
+pub fn unlicensed(decoder: &mut Decoder, node: &Node) -> Option<Unlicensed> {
     let words = [("pass", Unlicensed::Pass), ("401", Unlicensed::Refuse(401)), ("402", Unlicensed::Refuse(402))];
-    let value = decoder.word(node, &words, "an answer to a crawler without a licence")?;
-    Some(Located { value, span: node.span })
+    decoder.word(node, &words, "an answer to a crawler without a licence")
 }
 
 /// A refusal for want of a licence must say which (RSL 1.0 section 6.3.3). Where the origin's file is read it may name
 /// one: whether it does is for those who have it at hand.
-pub fn whole_file(policy: &Policy, decoder: &mut Decoder<'_>) {
+pub fn whole_file(policy: &Policy, decoder: &mut Decoder) {
     let in_robots =
         |place: Span| policy.robots.span.is_some_and(|span| span.start <= place.start && place.end <= span.end);
     let is_mistake = |item: &Diagnostic| {
@@ -237,100 +202,78 @@ pub fn whole_file(policy: &Policy, decoder: &mut Decoder<'_>) {
         return;
     }
     for said in policy.asks_for_license() {
-        decoder.error("unlicensed-without-license", said.span, "there is no licence to ask for").help = Some(
-            "write where it is: for the site (`robots: { license: https://shop.example/license.xml }`) or in a group \
-             (`groups: [{ agents: GPTBot, license: https://shop.example/license.xml }]`)"
-                .into(),
-        );
+        let help = "write where it is: for the site (`robots: { license: https://shop.example/license.xml }`) or in a \
+                    group (`groups: [{ agents: GPTBot, license: https://shop.example/license.xml }]`)";
+        decoder.error_with_help("unlicensed-without-license", said.span, "there is no licence to ask for", help);
     }
 }
 
 /// An empty list reads like "nothing may be", and says nothing.
-fn nothing_said(node: &Node, items: &[Node], decoder: &mut Decoder<'_>) {
-    if items.is_empty() {
-        decoder.error("empty-signal", node.span, "nothing is said here").help =
-            Some("say something, or leave the field out".into());
+fn refuse_empty(node: &Node, decoder: &mut Decoder) {
+    if matches!(node.value, Value::Sequence(_)) && node.is_empty() {
+        let help = "say something, or leave the field out";
+        decoder.error_with_help("empty-signal", node.span, NOTHING_SAID, help);
     }
 }
 
-fn maps<'n>(node: &'n Node, wanted: &str, decoder: &mut Decoder<'_>) -> &'n [Node] {
-    match &node.value {
-        Value::Sequence(items) if items.len() > MAX_RULES => {
-            decoder.error("bad-value", node.span, format!("more than {MAX_RULES} rules")).help =
-                Some("use wider patterns".into());
-            &[]
-        }
-        Value::Sequence(items) => {
-            nothing_said(node, items, decoder);
-            items
-        }
-        _ => decoder.one_or_many_maps(node, wanted),
+/// A list of maps that is neither empty nor too long.
+fn rules<T>(
+    decoder: &mut Decoder,
+    node: &Node,
+    wanted: [&str; 2],
+    read: impl FnMut(&mut Fields<'_>) -> Option<T>,
+) -> Vec<T> {
+    if matches!(&node.value, Value::Sequence(items) if items.len() > MAX_RULES) {
+        decoder.error_with_help("bad-value", node.span, format!("more than {MAX_RULES} rules"), USE_WIDER);
+        return Vec::new();
     }
+    refuse_empty(node, decoder);
+    decoder.maps(node, wanted, read)
 }
 
-fn one_rule_per_path<'a>(rules: impl Iterator<Item = (Span, Option<&'a str>)>, decoder: &mut Decoder<'_>) {
+/// A rule without paths is for the whole site. Those come first.
+fn one_rule_per_path<'a>(rules: impl Iterator<Item = (Span, &'a Vec<Located<String>>)> + Clone, decoder: &mut Decoder) {
+    let whole_site = rules.clone().filter(|(_, paths)| paths.is_empty()).map(|(span, _)| (span, None));
+    let paths = rules.flat_map(|(_, paths)| paths).map(|path| (path.span, Some(path.value.as_str())));
     let mut seen: std::collections::HashMap<Pattern, Span> = std::collections::HashMap::new();
-    for (count, (span, path)) in rules.enumerate() {
+    for (count, (span, path)) in whole_site.chain(paths).enumerate() {
         if count == MAX_PATHS {
-            decoder.error("bad-value", span, format!("more than {MAX_PATHS} paths")).help =
-                Some("use wider patterns".into());
+            decoder.error_with_help("bad-value", span, format!("more than {MAX_PATHS} paths"), USE_WIDER);
             return;
         }
         let Some(first) = seen.insert(Pattern::new(path.unwrap_or("/")), span) else { continue };
         let what = path.map_or("the whole site".to_owned(), |path| format!("`{path}`"));
-        let diagnostic = Diagnostic::error("duplicate-path", span, format!("{what} is spoken of in two rules"))
-            .related(first, "first here")
-            .help("keep one of them; readers differ in which of two they follow");
-        decoder.diagnostics.push(diagnostic);
+        let help = "keep one of them; readers differ in which of two they follow";
+        decoder.duplicate("duplicate-path", [span, first], format!("{what} is spoken of in two rules"), help);
     }
-}
-
-fn required_url(
-    fields: &mut Fields<'_>,
-    name: &'static str,
-    what: &str,
-    decoder: &mut Decoder<'_>,
-) -> Option<Located<String>> {
-    let Some(node) = fields.take(name) else {
-        decoder.error("missing-field", fields.span(), format!("{what} needs a `{name}`"));
-        return None;
-    };
-    let url = decoder.located(node, "an absolute URL")?;
-    url_is_valid(&url, decoder).then_some(url)
 }
 
 /// An absolute URL in printable ASCII. It stands in lines of robots.txt, between `<` and `>` in a Link field, and by
 /// itself in a header; nothing that could end one of them is let in, nor a fragment, which robots.txt takes for a
 /// comment.
-fn url_is_valid(url: &Located<String>, decoder: &mut Decoder<'_>) -> bool {
-    let Some((message, help)) = url_mistake(&url.value) else { return true };
-    decoder.error("bad-url", url.span, message).help = Some(help.into());
-    false
+fn url(decoder: &mut Decoder, node: &Node, wanted: &str) -> Option<Located<String>> {
+    let url = decoder.located(node, wanted)?;
+    let Some((message, help)) = url_mistake(&url.value) else { return Some(url) };
+    decoder.error_with_help("bad-url", url.span, message, help);
+    None
 }
 
 /// What is wrong with a URL, and what to do.
 pub fn url_mistake(text: &str) -> Option<(String, &'static str)> {
-    let rest = ["https://", "http://"].iter().find_map(|scheme| text.strip_prefix(scheme));
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let host = |rest: &str| !rest.is_empty() && !rest.starts_with(['/', '?', ':', '@']);
     let shown = text.chars().take(100).collect::<String>().escape_debug().to_string();
     if !rest.is_some_and(host) {
-        return Some((
-            format!("`{shown}` is not an absolute URL"),
-            "write it whole: `https://shop.example/license.xml`",
-        ));
+        Some((format!("`{shown}` is not an absolute URL"), "write it whole: `https://shop.example/license.xml`"))
+    } else if text.contains('#') {
+        let message = format!("`{shown}` has a fragment, which robots.txt takes for a comment");
+        Some((message, "write the URL without `#...`"))
+    } else if let Some(sign) = text.chars().find(|sign| !sign.is_ascii_graphic() || "<>\"\\^`{|}".contains(*sign)) {
+        let message = format!("`{}` cannot stand in a URL", sign.escape_debug());
+        Some((message, "percent-encode it: a blank is `%20`, `é` is `%C3%A9`"))
+    } else if text.len() > MAX_URL {
+        Some(("this URL is longer than 2000 characters".to_owned(), "put the file at a shorter address"))
+    } else {
+        None
     }
-    if text.contains('#') {
-        return Some((
-            format!("`{shown}` has a fragment, which robots.txt takes for a comment"),
-            "write the URL without `#...`",
-        ));
-    }
-    if let Some(sign) = text.chars().find(|sign| !sign.is_ascii_graphic() || "<>\"\\^`{|}".contains(*sign)) {
-        return Some((
-            format!("`{}` cannot stand in a URL", sign.escape_debug()),
-            "percent-encode it: a blank is `%20`, `é` is `%C3%A9`",
-        ));
-    }
-    let too_long = text.len() > MAX_URL;
-    too_long.then(|| ("this URL is longer than 2000 characters".to_owned(), "put the file at a shorter address"))
 }

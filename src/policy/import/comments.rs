@@ -1,4 +1,4 @@
-//! The comments of a file, sorted to what they stand at.
+//! Assigns the comments of a file to the lines that they belong to: [`Carried`].
 
 use super::groups::Draft;
 use super::yaml::one_line;
@@ -9,13 +9,10 @@ use std::collections::{BTreeSet, HashMap};
 #[derive(Default)]
 pub struct Carried {
     pub top: Vec<String>,
-    /// Above the group of the agent line.
-    pub above_group: HashMap<usize, Vec<String>>,
-    /// Above the rule of the line.
-    pub above_rule: HashMap<usize, Vec<String>>,
+    /// Above what stands in a line: a group, a rule, a sitemap.
+    above: HashMap<usize, Vec<String>>,
     /// Behind the rule of the line.
     pub behind_rule: HashMap<usize, String>,
-    pub sitemap: HashMap<usize, Vec<String>>,
     pub bottom: Vec<String>,
 }
 
@@ -40,16 +37,13 @@ impl Carried {
             };
             begun = true;
             let comment = comment.filter(|comment| !comment.is_empty());
-            if rules.contains(&line.number) {
-                carried.above_rule.insert(line.number, std::mem::take(&mut waiting));
-                carried.behind_rule.extend(comment.map(|comment| (line.number, comment)));
-                continue;
+            let is_rule = rules.contains(&line.number);
+            match is_rule {
+                true => carried.behind_rule.extend(comment.map(|comment| (line.number, comment))),
+                false => waiting.extend(comment),
             }
-            waiting.extend(comment);
-            if agents.contains(&line.number) {
-                carried.above_group.insert(line.number, std::mem::take(&mut waiting));
-            } else if record.key == Key::Sitemap {
-                carried.sitemap.insert(line.number, std::mem::take(&mut waiting));
+            if is_rule || agents.contains(&line.number) || record.key == Key::Sitemap {
+                carried.above.insert(line.number, std::mem::take(&mut waiting));
             }
         }
         if begun {
@@ -58,5 +52,10 @@ impl Carried {
             carried.top.append(&mut waiting)
         }
         carried
+    }
+
+    /// The comments above what stands in a line.
+    pub fn above(&self, line: usize) -> &[String] {
+        self.above.get(&line).map_or(&[], Vec::as_slice)
     }
 }

@@ -1,16 +1,17 @@
-//! The groups of a file, each as a policy writes it: tokens with the same rules together.
+//! Reads the groups of a file as [`Draft`]s: tokens with the same rules become one group of the policy.
 
-use super::content;
 use super::left_out::{LeftOut, UnfitToken};
 use super::signals::Signals;
 use super::yaml::one_line;
+use super::{Import, content};
 use crate::crawlers::{Purpose, Registry, stands_in_browsers};
 use crate::policy::agent_names::names_on_one_line;
 use crate::policy::decode::{MAX_PATTERN, is_token};
-use crate::robots::{File, FileGroup, Key, Reading, Shape};
+use crate::robots::{FileGroup, Key, Shape};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A group of the policy: tokens with the same rules.
+#[derive(Default)]
 pub struct Draft {
     pub agents: Vec<String>,
     pub rules: Vec<DraftRule>,
@@ -31,33 +32,35 @@ pub struct DraftRule {
     pub line: usize,
 }
 
+impl DraftRule {
+    /// What makes two rules the same.
+    pub fn key(&self) -> (bool, &str) {
+        (self.allow, &self.pattern)
+    }
+}
+
 impl Draft {
     fn same_rules(&self, other: &Draft) -> bool {
-        let set = |draft: &Draft| -> BTreeSet<(bool, String)> {
-            draft.rules.iter().map(|rule| (rule.allow, rule.pattern.clone())).collect()
-        };
-        self.crawl_delay == other.crawl_delay && self.signals == other.signals && set(self) == set(other)
+        self.crawl_delay == other.crawl_delay && self.signals == other.signals && self.keys() == other.keys()
+    }
+
+    fn keys(&self) -> BTreeSet<(bool, &str)> {
+        self.rules.iter().map(DraftRule::key).collect()
+    }
+
+    /// Whether it has this rule.
+    pub fn has(&self, rule: &DraftRule) -> bool {
+        self.rules.iter().any(|other| other.key() == rule.key())
     }
 
     fn shuts_out(&self) -> bool {
-        matches!(self.rules.as_slice(), [rule] if !rule.allow && rule.pattern == "/")
+        matches!(self.rules.as_slice(), [rule] if rule.key() == (false, "/"))
             && self.crawl_delay.is_none()
             && self.signals.is_empty()
     }
 }
 
-/// A file on its way, and what is said about it.
-pub struct Groups<'a> {
-    pub file: &'a File,
-    pub reading: &'a Reading,
-    pub notes: &'a mut Vec<(usize, LeftOut)>,
-}
-
-impl Groups<'_> {
-    fn note(&mut self, line: usize, what: LeftOut) {
-        self.notes.push((line, what));
-    }
-
+impl Import<'_> {
     /// The groups of a policy, in the order in which the file names their tokens.
     pub fn drafts(&mut self, registry: &'static Registry) -> Vec<Draft> {
         match self.file.shape() {
@@ -94,7 +97,7 @@ impl Groups<'_> {
 
     fn other_agents(&mut self, registry: &Registry) {
         for agent in self.reading.groups().iter().flat_map(|group| &group.agents) {
-            let Some(record) = self.file.line(agent.line).and_then(|line| line.record.as_ref()) else { continue };
+            let Some(record) = self.record(agent.line) else { continue };
             let value = self.file.text(&record.value);
             let Some(names) = names_on_one_line(&value, registry) else { continue };
             let names = names.iter().skip(1).map(|name| one_line(name)).collect();
@@ -103,35 +106,21 @@ impl Groups<'_> {
     }
 
     fn draft(&mut self, token: &str) -> Draft {
-        let groups: Vec<FileGroup> = {
-            let (_, groups) = self.reading.binding(token.as_bytes());
-            groups.iter().filter_map(|&group| self.reading.groups().get(group)).cloned().collect()
-        };
-        let mut draft = Draft {
-            agents: vec![token.to_owned()],
-            rules: Vec::new(),
-            crawl_delay: None,
-            signals: Signals::default(),
-            agent_lines: Vec::new(),
-            left_out: Vec::new(),
-        };
+        let (_, groups) = self.reading.binding(token.as_bytes());
+        let groups: Vec<FileGroup> =
+            groups.iter().filter_map(|&group| self.reading.groups().get(group)).cloned().collect();
+        let mut draft = Draft { agents: vec![token.to_owned()], ..Draft::default() };
         for group in &groups {
             let named = group.agents.iter().filter(|agent| agent.token.eq_ignore_ascii_case(token));
             draft.agent_lines.extend(named.map(|agent| agent.line));
             for rule in &group.rules {
-                let pattern = rule.rule.pattern.as_str();
-                let known = |other: &DraftRule| other.allow == rule.rule.allow && other.pattern == pattern;
-                if pattern.is_empty() || draft.rules.iter().any(known) {
+                let (allow, pattern, line) = (rule.rule.allow, rule.rule.pattern.as_str(), rule.line);
+                if pattern.is_empty() || draft.rules.iter().any(|known| known.key() == (allow, pattern)) {
                     continue;
                 }
-                match self.written(rule.line, pattern) {
-                    Ok(text) => draft.rules.push(DraftRule {
-                        allow: rule.rule.allow,
-                        pattern: pattern.to_owned(),
-                        text,
-                        line: rule.line,
-                    }),
-                    Err(left_out) => self.note(rule.line, left_out),
+                match self.written(line, pattern) {
+                    Ok(text) => draft.rules.push(DraftRule { allow, pattern: pattern.to_owned(), text, line }),
+                    Err(left_out) => self.note(line, left_out),
                 }
             }
             for &line in &group.others {
@@ -146,8 +135,7 @@ impl Groups<'_> {
         if !pattern.starts_with(['/', '*']) {
             return Err(LeftOut::MatchesNothing(pattern.to_owned()));
         }
-        let record = self.file.line(line).and_then(|line| line.record.as_ref());
-        let written = record.and_then(|record| std::str::from_utf8(self.file.octets(&record.value)).ok());
+        let written = self.record(line).and_then(|record| std::str::from_utf8(self.file.octets(&record.value)).ok());
         let text = written.filter(|text| text.starts_with(['/', '*']) && !text.chars().any(char::is_control));
         let text = text.filter(|text| text.len() <= MAX_PATTERN).unwrap_or(pattern);
         if text.len() > MAX_PATTERN {
@@ -163,9 +151,7 @@ impl Groups<'_> {
         let value = self.file.text(&record.value);
         if record.key == Key::CrawlDelay {
             match crawl_delay(&value) {
-                Some(delay) if draft.crawl_delay.as_ref().is_none_or(|first| *first == delay) => {
-                    draft.crawl_delay = Some(delay);
-                }
+                Some(delay) if *draft.crawl_delay.get_or_insert_with(|| delay.clone()) == delay => {}
                 Some(_) => self.note(number, LeftOut::SecondCrawlDelay(value.into_owned())),
                 None => self.note(number, LeftOut::CrawlDelayOutOfRange(value.into_owned())),
             }
@@ -187,16 +173,15 @@ impl Groups<'_> {
         if added.left_out.is_empty() {
             return;
         }
-        let parts: Vec<String> = added.left_out.iter().map(|(part, _)| one_line(part)).collect();
-        for (part, (_, why)) in parts.iter().zip(&added.left_out) {
-            let (part, line, why) = (part.clone(), said.clone(), *why);
-            self.note(
-                number,
-                match added.is_carried {
-                    true => LeftOut::SignalPart { part, line, why },
-                    false => LeftOut::SignalLine { line, why },
-                },
-            );
+        let mut parts = Vec::new();
+        for (part, why) in added.left_out {
+            let (part, line) = (one_line(&part), said.clone());
+            parts.push(part.clone());
+            let left_out = match added.is_carried {
+                true => LeftOut::SignalPart { part, line, why },
+                false => LeftOut::SignalLine { line, why },
+            };
+            self.note(number, left_out);
         }
         let name = one_line(&self.file.text(&record.name));
         draft.left_out.push((number, if added.is_carried { format!("{name}: {}", parts.join(", ")) } else { said }));
@@ -205,19 +190,11 @@ impl Groups<'_> {
 
 /// Why no policy can have a token of a file.
 fn unfit(token: &str, registry: &'static Registry) -> Option<UnfitToken> {
-    if token == "*" {
-        None
-    } else if !is_token(token) {
-        Some(UnfitToken::NoToken)
-    } else if stands_in_browsers(token, registry) {
-        Some(UnfitToken::StandsInBrowsers)
-    } else {
-        None
+    match token {
+        "*" => None,
+        token if !is_token(token) => Some(UnfitToken::NoToken),
+        token => stands_in_browsers(token, registry).then_some(UnfitToken::StandsInBrowsers),
     }
-}
-
-pub fn same(one: &DraftRule, other: &DraftRule) -> bool {
-    one.allow == other.allow && one.pattern == other.pattern
 }
 
 /// Whether a group is that of `*` and more. One rule in common is a coincidence.
@@ -227,7 +204,7 @@ pub fn extends(draft: &Draft, star: &Draft) -> bool {
         && draft.rules.len() > star.rules.len()
         && (star.crawl_delay.is_none() || draft.crawl_delay.is_some())
         && draft.signals.stand_beside(&star.signals)
-        && star.rules.iter().all(|rule| draft.rules.iter().any(|other| same(rule, other)))
+        && star.rules.iter().all(|rule| draft.has(rule))
 }
 
 /// Takes out the tokens of purposes of which every crawler is shut out whole.
@@ -237,9 +214,8 @@ pub fn take_purposes(drafts: &mut Vec<Draft>, registry: &'static Registry) -> BT
         let crawlers = registry.crawlers().iter().filter(|crawler| crawler.purpose == purpose);
         let tokens: Vec<&String> = crawlers.filter_map(|crawler| crawler.tokens.first()).collect();
         let shut_out = |token: &&String| {
-            drafts
-                .iter()
-                .any(|draft| draft.shuts_out() && draft.agents.iter().any(|agent| agent.eq_ignore_ascii_case(token)))
+            let mut agents = drafts.iter().filter(|draft| draft.shuts_out()).flat_map(|draft| &draft.agents);
+            agents.any(|agent| agent.eq_ignore_ascii_case(token))
         };
         if tokens.is_empty() || !tokens.iter().all(shut_out) {
             continue;

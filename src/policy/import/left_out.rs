@@ -1,5 +1,4 @@
-//! What an import leaves out. The main type is [`LeftOut`], one variant for each thing that a policy cannot say. This
-//! file must not know how the lines are read.
+//! What an import leaves out: [`LeftOut`], with one variant for each thing that a policy cannot say.
 
 /// A part of a robots.txt that a policy cannot say.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]

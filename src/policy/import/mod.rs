@@ -1,8 +1,6 @@
-//! A robots.txt that exists already, as a policy: written as a person would write it, with its comments, and with the
-//! same verdict for every token and target.
-//!
-//! Text in, text out: knows no file system. What a policy cannot say is said in a comment in its place and in the
-//! notes.
+//! Turns an existing robots.txt into a policy: [`import`]. The policy is written as a person would write it, with the
+//! comments of the file, and has the same verdict for every token and target. What a policy cannot say becomes a comment
+//! in its place and a [`LeftOut`] in the notes.
 
 mod comments;
 mod groups;
@@ -13,14 +11,13 @@ mod yaml;
 
 use super::{compile, lint, read};
 use crate::crawlers::Registry;
-use crate::robots::{Dialect, File, Line, Reading};
+use crate::robots::{Dialect, File, Key, Line, MAX_BYTES, Reading, Record};
 use crate::yaml::{Diagnostics, Source};
 use comments::Carried;
-use groups::{Groups, take_purposes};
-pub use left_out::{LeftOut, SignalLimit, UnfitToken};
+use groups::take_purposes;
+pub use left_out::LeftOut;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use writing::Writing;
 
 /// How to import.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,7 +40,7 @@ pub struct Imported {
 /// Writes the policy of a robots.txt.
 ///
 /// ```
-/// use crawlgate::{crawlers::Registry, policy::import, robots::File};
+/// use crawlgate::{crawlers::Registry, internals::policy::import, robots::File};
 /// let file = File::parse(*b"# No training, please.\nUser-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n");
 /// let imported = import::import(&file, &import::ImportOptions::default(), Registry::builtin());
 /// assert!(imported.text.contains("# No training, please.\n    - agents: [GPTBot, CCBot]\n      disallow: /\n"));
@@ -51,18 +48,44 @@ pub struct Imported {
 pub fn import(file: &File, options: &ImportOptions<'_>, registry: &'static Registry) -> Imported {
     let spaced = registry.tokens_with_blanks();
     let reading = Reading::new(file, Dialect::Rfc9309, &spaced);
-    let mut notes = Vec::new();
-    let mut drafts = Groups { file, reading: &reading, notes: &mut notes }.drafts(registry);
+    let mut import = Import { file, reading, notes: Vec::new() };
+    let mut drafts = import.drafts(registry);
     let purposes = if options.purposes { take_purposes(&mut drafts, registry) } else { BTreeMap::new() };
     let carried = Carried::of(file, &drafts);
-    let mut writing = Writing { file, reading: &reading, notes: &mut notes };
-    let mut text = writing.text(options, &drafts, &purposes, &carried);
+    let mut text = import.text(options, &drafts, &purposes, &carried);
     if keeps_search_engines_out(&text, registry) {
         text.push_str("\nacknowledge: [site_disallowed]   # the robots.txt keeps search engines off the whole site\n");
     }
+    let mut notes = import.notes;
     notes.sort();
     notes.dedup();
     Imported { text, notes }
+}
+
+/// A file while it is imported, and what is said about it.
+struct Import<'a> {
+    file: &'a File,
+    reading: Reading,
+    notes: Vec<(usize, LeftOut)>,
+}
+
+impl Import<'_> {
+    fn note(&mut self, line: usize, what: LeftOut) {
+        self.notes.push((line, what));
+    }
+
+    /// The values of all lines with a key that crawlers read, with the numbers of the lines.
+    fn values(&self, key: Key) -> Vec<(usize, String)> {
+        let lines = self.file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES);
+        let records = lines.filter_map(|line| Some((line.number, line.record.as_ref()?)));
+        let records = records.filter(|(_, record)| record.key == key);
+        records.map(|(line, record)| (line, self.file.text(&record.value).into_owned())).collect()
+    }
+
+    /// The record of a line.
+    fn record(&self, line: usize) -> Option<&Record> {
+        self.file.line(line)?.record.as_ref()
+    }
 }
 
 /// Whether the policy would be refused for keeping search engines out: the file did so before, and is meant.

@@ -1,5 +1,5 @@
-//! What the lines of a group say about the use of content, as a policy says it: `Content-Signal` (contentsignals.org)
-//! and `Content-Usage` (draft-ietf-aipref-attach-05). Part by part: what a policy cannot name is handed back.
+//! Collects what the lines of a group say about the use of content: `Content-Signal` (contentsignals.org) and
+//! `Content-Usage` (draft-ietf-aipref-attach-05). The main type is [`Signals`]. It returns the parts that a policy cannot say.
 
 use super::left_out::SignalLimit;
 use super::yaml::{line, scalar};
@@ -12,16 +12,13 @@ use std::collections::BTreeMap;
 /// A policy takes as many rules in a group.
 const MAX_USAGE: usize = 1_000;
 
-/// A part of a line that a policy cannot say, and why.
-type LeftOutPart = (String, SignalLimit);
-
 /// How much of a line the policy has.
 #[derive(Debug, Default)]
 pub struct AddedLine {
     /// Whether the policy has any part of the line.
     pub is_carried: bool,
-    /// The other parts.
-    pub left_out: Vec<LeftOutPart>,
+    /// The other parts, and why.
+    pub left_out: Vec<(String, SignalLimit)>,
 }
 
 /// What a group says.
@@ -135,8 +132,7 @@ impl Signals {
 
     /// Writes it as fields of a group.
     pub fn write(&self, out: &mut String) {
-        let word = |said: &bool| if *said { "yes" } else { "no" };
-        let signal = self.signal.iter().map(|(category, said)| format!("{}: {}", category.name(), word(said)));
+        let signal = self.signal.iter().map(|(category, said)| format!("{}: {}", category.name(), word(*said)));
         let signal: Vec<String> = signal.chain(self.extent.map(|extent| format!("use: {extent}"))).collect();
         if !signal.is_empty() {
             line(out, format_args!("      content_signal: {{ {} }}", signal.join(", ")));
@@ -156,16 +152,18 @@ impl Signals {
 
 impl Usage {
     fn written(&self) -> String {
-        let word = |said: bool| if said { "yes" } else { "no" };
-        let known = |category: &str| USAGE_CATEGORIES.contains(&category);
         let path = self.path.iter().map(|path| format!("paths: {}", scalar(path)));
         let said = USAGE_CATEGORIES.iter().filter_map(|category| Some((category, *self.said.get(*category)?)));
         let said = said.map(|(category, said)| format!("{category}: {}", word(said)));
-        let other = self.said.iter().filter(|(category, _)| !known(category));
+        let other = self.said.iter().filter(|(category, _)| !USAGE_CATEGORIES.contains(&category.as_str()));
         let other: Vec<String> =
             other.map(|(category, said)| format!("{}: {}", scalar(category), word(*said))).collect();
         let other = (!other.is_empty()).then(|| format!("other: {{ {} }}", other.join(", ")));
         let fields: Vec<String> = path.chain(said).chain(other).collect();
         format!("{{ {} }}", fields.join(", "))
     }
+}
+
+fn word(said: bool) -> &'static str {
+    if said { "yes" } else { "no" }
 }

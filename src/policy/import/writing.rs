@@ -1,23 +1,16 @@
-//! The policy as a person would write it.
+//! Writes the policy of a robots.txt as a person would write it.
 
 use super::comments::Carried;
-use super::groups::{Draft, DraftRule, extends, same};
+use super::groups::{Draft, DraftRule, extends};
 use super::left_out::LeftOut;
 use super::yaml::{line, list, one_line, scalar, write_comments};
-use super::{ImportOptions, content};
+use super::{Import, ImportOptions, content};
 use crate::crawlers::Purpose;
-use crate::policy::decode::url_mistake;
-use crate::robots::{File, Key, MAX_BYTES, Reading};
+use crate::policy::decode::{is_sitemap, url_mistake};
+use crate::robots::{Key, MAX_BYTES};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Writes, and notes what it cannot.
-pub struct Writing<'a> {
-    pub file: &'a File,
-    pub reading: &'a Reading,
-    pub notes: &'a mut Vec<(usize, LeftOut)>,
-}
-
-impl Writing<'_> {
+impl Import<'_> {
     /// All of it.
     pub fn text(
         &mut self,
@@ -39,7 +32,7 @@ impl Writing<'_> {
             line(&mut out, format_args!("purposes:"));
             for (purpose, lines) in purposes {
                 for number in lines {
-                    write_comments(&mut out, "  ", carried.above_group.get(number).map_or(&[], Vec::as_slice));
+                    write_comments(&mut out, "  ", carried.above(*number));
                 }
                 line(&mut out, format_args!("  {}: disallow", purpose.name()));
             }
@@ -56,7 +49,7 @@ impl Writing<'_> {
         let mut said = BTreeSet::new();
         for draft in drafts {
             for number in &draft.agent_lines {
-                write_comments(&mut out, "    ", carried.above_group.get(number).map_or(&[], Vec::as_slice));
+                write_comments(&mut out, "    ", carried.above(*number));
             }
             self.group(&mut out, draft, star, carried, &mut said);
         }
@@ -81,15 +74,12 @@ impl Writing<'_> {
         if extended.is_some() {
             line(out, format_args!("      extends: \"*\""));
         }
-        let inherited =
-            |rule: &DraftRule| extended.is_some_and(|star| star.rules.iter().any(|other| same(other, rule)));
+        let inherited = |rule: &DraftRule| extended.is_some_and(|star| star.has(rule));
         for (key, allow) in [("disallow", false), ("allow", true)] {
             let rules: Vec<&DraftRule> =
                 draft.rules.iter().filter(|rule| rule.allow == allow && !inherited(rule)).collect();
-            let commented = |rule: &DraftRule| {
-                carried.above_rule.get(&rule.line).is_some_and(|comments| !comments.is_empty())
-                    || carried.behind_rule.contains_key(&rule.line)
-            };
+            let commented =
+                |rule: &DraftRule| !carried.above(rule.line).is_empty() || carried.behind_rule.contains_key(&rule.line);
             match rules.as_slice() {
                 [] => {}
                 [rule] if !commented(rule) => line(out, format_args!("      {key}: {}", scalar(&rule.text))),
@@ -97,8 +87,7 @@ impl Writing<'_> {
                     line(out, format_args!("      {key}:"));
                     for rule in rules {
                         let first = said.insert(rule.line);
-                        let above = carried.above_rule.get(&rule.line).filter(|_| first);
-                        write_comments(out, "        ", above.map_or(&[], Vec::as_slice));
+                        write_comments(out, "        ", if first { carried.above(rule.line) } else { &[] });
                         let behind = carried.behind_rule.get(&rule.line).filter(|_| first);
                         let behind = behind.map(|comment| format!("   # {comment}")).unwrap_or_default();
                         line(out, format_args!("        - {}{behind}", scalar(&rule.text)));
@@ -122,11 +111,9 @@ impl Writing<'_> {
     /// group means no other.
     fn licenses(&mut self, out: &mut String) {
         let mut urls: Vec<String> = Vec::new();
-        for found in self.file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES) {
-            let Some(record) = found.record.as_ref().filter(|record| record.key == Key::License) else { continue };
-            let url = self.file.text(&record.value).into_owned();
+        for (number, url) in self.values(Key::License) {
             match url_mistake(&url) {
-                Some((why, _)) => self.notes.push((found.number, LeftOut::License(one_line(&why)))),
+                Some((why, _)) => self.note(number, LeftOut::License(one_line(&why))),
                 None if !urls.contains(&url) => urls.push(url),
                 None => {}
             }
@@ -139,27 +126,19 @@ impl Writing<'_> {
     fn sitemaps(&mut self, out: &mut String, carried: &Carried) {
         let mut seen = BTreeSet::new();
         let mut head = Some("  sitemaps:");
-        for sitemap in self.file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES) {
-            let Some(record) = sitemap.record.as_ref().filter(|record| record.key == Key::Sitemap) else { continue };
-            let url = self.file.text(&record.value).into_owned();
-            let rest = ["https://", "http://"].iter().find_map(|scheme| url.strip_prefix(scheme));
-            let whole = rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
-                && !url.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\u{FFFD}');
-            if !whole {
-                self.notes.push((sitemap.number, LeftOut::Sitemap(one_line(&url))));
-                continue;
+        for (number, url) in self.values(Key::Sitemap) {
+            if !is_sitemap(&url) || url.contains('\u{FFFD}') {
+                self.note(number, LeftOut::Sitemap(one_line(&url)));
+            } else if seen.insert(url.clone()) {
+                if let Some(head) = head.take() {
+                    line(out, format_args!("{head}"));
+                }
+                write_comments(out, "    ", carried.above(number));
+                line(out, format_args!("    - {}", scalar(&url)));
             }
-            if !seen.insert(url.clone()) {
-                continue;
-            }
-            if let Some(head) = head.take() {
-                line(out, format_args!("{head}"));
-            }
-            write_comments(out, "    ", carried.sitemap.get(&sitemap.number).map_or(&[], Vec::as_slice));
-            line(out, format_args!("    - {}", scalar(&url)));
         }
-        for left in self.file.lines().iter().filter(|line| line.text.end > MAX_BYTES).take(1) {
-            self.notes.push((left.number, LeftOut::BeyondLimit));
+        if let Some(left) = self.file.lines().iter().find(|line| line.text.end > MAX_BYTES) {
+            self.note(left.number, LeftOut::BeyondLimit);
         }
         // Rules before the first agent bind no crawler, and extend no group either.
         let first =

@@ -1,14 +1,15 @@
-//! Pieces of YAML that are read as what they were made of. Knows nothing of policies.
+//! Writes pieces of YAML. A reader of YAML gets back the same text.
 
 use std::fmt::Write;
 
 /// Text that cannot leave its line.
 pub fn one_line(text: &str) -> String {
-    text.chars()
-        .map(|c| {
-            if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{FEFF}' | '\u{85}') { '\u{FFFD}' } else { c }
-        })
-        .collect()
+    text.chars().map(|c| if is_special(c) { '\u{FFFD}' } else { c }).collect()
+}
+
+/// Whether a character would end a line, or could not be seen in it.
+fn is_special(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{FEFF}')
 }
 
 /// Adds a line.
@@ -49,9 +50,7 @@ pub fn scalar(text: &str) -> String {
     for c in text.chars() {
         match c {
             '"' | '\\' => out.extend(['\\', c]),
-            c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{FEFF}' | '\u{85}') => {
-                write!(out, "\\u{:04X}", u32::from(c)).expect("writing to a String does not fail");
-            }
+            c if is_special(c) => write!(out, "\\u{:04X}", u32::from(c)).expect("writing to a String does not fail"),
             c => out.push(c),
         }
     }

@@ -3,7 +3,7 @@
 use super::catalogue as lints;
 use super::subject::{Subject, SubjectGroup, SubjectRule};
 use crate::crawlers::{Binds, Crawler, Purpose, Registry, stands_in_browsers};
-use crate::robots::{Agent, Dialect, Pattern, TargetScratch};
+use crate::robots::{Pattern, TargetScratch};
 use crate::yaml::{Diagnostics, Severity, Span};
 use std::collections::HashSet;
 use strsim::damerau_levenshtein;
@@ -11,7 +11,7 @@ use strsim::damerau_levenshtein;
 /// Comparisons of patterns in all groups of a file; beyond it, further groups are let be.
 const MAX_COMPARED: usize = 2_000_000;
 
-/// Tokens that are named for one name: more help nobody.
+/// The most tokens that the help for one name lists.
 const MAX_MEANT: usize = 5;
 /// What owners who name a product or an operator mostly mean, in the order of their concern.
 const MEANT_PURPOSES: [Purpose; 3] = [Purpose::Training, Purpose::Search, Purpose::Assistant];
@@ -29,7 +29,7 @@ pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostic
         let is_told = subject.is_policy && stands_in_browsers(agent, registry);
         if !meant.is_empty() && !is_told {
             not_a_token(agent, *span, &meant, diagnostics);
-        } else if subject.is_policy || tokens(registry).any(|known| known.eq_ignore_ascii_case(agent)) {
+        } else if subject.is_policy || registry.has_token(agent) {
             unknown_token(agent, *span, registry, diagnostics);
         } else if stands_in_browsers(agent, registry) {
             // In a policy it is an error, and said there: it would take people for crawlers.
@@ -43,22 +43,6 @@ pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostic
                 lints::UNLISTED_TOKEN
                     .at(*span, format!("no crawler that crawlgate knows has the token `{agent}`"))
                     .help("nothing is to be done if it is your own, or a new one"),
-            );
-        }
-        if let Agent::Token(cut) = Dialect::Google.agent(agent.as_bytes(), &[])
-            && cut.len() < agent.len()
-            // What a crawler is called is not for a policy to mend.
-            && !(subject.is_policy && tokens(registry).any(|known| known.eq_ignore_ascii_case(agent)))
-        {
-            let cut = String::from_utf8_lossy(cut);
-            let message = match cut.is_empty() {
-                true => format!("Google's library does not read the token `{agent}`"),
-                false => format!("Google's library reads `{agent}` as `{cut}`"),
-            };
-            diagnostics.push(
-                lints::TOKEN_CUT
-                    .at(*span, message)
-                    .help("nothing is to be done if the crawler reads its whole token, as most do; testers built on that library show no group for it"),
             );
         }
     }
@@ -83,9 +67,9 @@ fn not_a_token(agent: &str, span: Span, meant: &[&Crawler], diagnostics: &mut Di
 }
 
 /// The crawlers that are meant by a name that is no token: one that is nearly written so (`GPT-Bot`); or those of a product
-/// (`ChatGPT`) or of an operator (`OpenAI`), one for each purpose. Empty where the name is known, or nobody's.
+/// (`ChatGPT`) or of an operator (`OpenAI`), one for each purpose. Empty where the name is known, or no crawler's.
 fn meant_by<'r>(name: &str, registry: &'r Registry) -> Vec<&'r Crawler> {
-    if tokens(registry).any(|token| token.eq_ignore_ascii_case(name)) {
+    if registry.has_token(name) {
         return Vec::new();
     }
     let plain = plain(name);
@@ -151,8 +135,7 @@ fn short_token(agent: &str, span: Span, is_policy: bool, diagnostics: &mut Diagn
 
 /// Whether a name is that of a known program without a token of its own, like Wget.
 fn is_tool(name: &str, registry: &Registry) -> bool {
-    let named = |text: &str| text.eq_ignore_ascii_case(name);
-    registry.crawlers().iter().any(|known| known.tokens.is_empty() && (named(&known.name) || named(&known.id)))
+    registry.crawlers().iter().any(|known| known.tokens.is_empty() && known.is_called(name))
 }
 
 fn tokens(registry: &Registry) -> impl Iterator<Item = &str> {
@@ -176,7 +159,7 @@ fn unknown_token(agent: &str, span: Span, registry: &Registry, diagnostics: &mut
 pub(super) fn nearly<'r>(name: &str, registry: &'r Registry) -> Option<&'r str> {
     let names = || registry.crawlers().iter().flat_map(|crawler| [crawler.name.as_str(), crawler.id.as_str()]);
     // A crawler's name in place of its token has a lint of its own.
-    if tokens(registry).chain(names()).any(|known| known.eq_ignore_ascii_case(name)) {
+    if registry.has_token(name) || names().any(|known| known.eq_ignore_ascii_case(name)) {
         return None;
     }
     let written = name.to_ascii_lowercase();
@@ -221,9 +204,7 @@ fn groups_that_drop_star_rules(subject: &Subject, registry: &Registry, diagnosti
     let mut left = MAX_COMPARED;
     for group in subject.groups.iter().filter(|group| !std::ptr::eq(*group, star)) {
         // An empty Disallow or `Allow: /`: the crawler is meant to fetch everything.
-        let opens_all = |rule: &SubjectRule| {
-            rule.pattern.is_empty() || matches!(rule.pattern.as_str(), "/" | "*" | "/*" if rule.allow)
-        };
+        let opens_all = |rule: &SubjectRule| rule.pattern.is_empty() || rule.allow && rule.pattern.is_blanket();
         let only_opens =
             group.rules.iter().any(opens_all) && group.rules.iter().all(|rule| rule.allow || rule.pattern.is_empty());
         // Of a misspelt token, and of a name that is none, it is said that no crawler has it.

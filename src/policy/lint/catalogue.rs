@@ -45,7 +45,6 @@ lints! {
     NOINDEX_UNSEEN: Warning "noindex-unseen", "a noindex on pages that robots.txt keeps crawlers off";
     RETIRED_UNSEEN: Warning "retired-unseen", "a retired path whose noindex crawlers cannot see";
     RETIRED_KEPT_OPEN: Warning "retired-kept-open", "a retired path that an Allow of the policy keeps open";
-    RETIRED_TWICE: Warning "retired-twice", "a path that is retired by two plans";
     RETIRED_TOO_SOON: Warning "retired-too-soon", "a retired path that is closed before crawlers come by";
     STAGING_LOOKS_LIKE_PRODUCTION: Warning "staging-looks-like-production", "a staging policy for what looks like the site itself";
     PRODUCTION_LOOKS_LIKE_STAGING: Warning "production-looks-like-staging", "a production policy for what looks like a test site";
@@ -59,7 +58,6 @@ lints! {
     MARK_OF_ANOTHER: Warning "mark-of-another", "a user agent by which another crawler is known";
     NETWORK_OF_EVERYBODY: Warning "network-of-everybody", "networks that prove everybody";
     PREVIOUS_UNDECLARED: Note "previous-undeclared", "an old file of the origin, of which nothing is declared";
-    SHARED_NETWORK: Note "shared-network", "a network that proves two crawlers";
     TRAP_IN_THE_WAY: Warning "trap-in-the-way", "a trap that machines have to walk into";
     MISSING_FILE: Warning "missing-file", "a file beside the policy that is not there";
     ORIGIN_ALLOW_LEFT_OUT: Warning "origin-allow-left-out", "an Allow of the origin that cannot be kept beside a rule of the policy";
@@ -80,7 +78,6 @@ lints! {
     // Of the tags of a policy.
     INDEXIFEMBEDDED_ALONE: Warning "indexifembedded-alone", "indexifembedded without noindex";
     CONTRADICTORY_TAG: Warning "contradictory-tag", "directives that cannot both be meant";
-    REDUNDANT_TAG: Note "redundant-tag", "a directive that changes nothing that crawlers go by";
     UNAVAILABLE_AFTER_PAST: Warning "unavailable-after-past", "an unavailable_after that has passed";
     CUSTOM_DIRECTIVE: Warning "custom-directive", "an undocumented directive";
     UNUSED_DIRECTIVE: Warning "unused-directive", "a directive that the crawler it is for does not honour";
@@ -91,14 +88,12 @@ lints! {
     UNLISTED_TOKEN: Note "unlisted-token", "a token that no known crawler uses";
     UNKNOWN_TOKEN: Warning "unknown-token", "a token that is nearly that of a known crawler";
     SHORT_TOKEN: Warning "short-token", "a token of one or two characters";
-    TOKEN_CUT: Note "token-cut", "a token that Google's library cuts";
     GROUP_IN_PARTS: Note "group-in-parts", "a token with several groups";
     APPLEBOT_FOLLOWS_GOOGLEBOT: Note "applebot-follows-googlebot", "a group for Googlebot that binds Applebot, too";
     STAR_IGNORED: Note "star-ignored", "a closed site that some crawlers enter because they must be named";
     // Of rules.
     DUPLICATE_RULE: Note "duplicate-rule", "the same rule twice";
     UNREACHABLE_RULE: Warning "unreachable-rule", "a Disallow that an Allow of the same path overrules";
-    SHADOWED_RULE: Note "shadowed-rule", "a rule that changes nothing, because a wider one says the same";
     PATH_WITHOUT_SLASH: Warning "path-without-slash", "a path that begins with neither `/` nor `*`";
     SEVERAL_PATHS: Warning "several-paths", "several paths in one rule";
     HASH_IN_PATH: Warning "hash-in-path", "a `#` in a path, which begins a comment";
@@ -106,7 +101,6 @@ lints! {
     REGULAR_EXPRESSION: Warning "regular-expression", "a regular expression in place of a path";
     DOLLAR_INSIDE: Warning "dollar-inside", "a `$` that ends no path";
     MANY_WILDCARDS: Warning "many-wildcards", "a path with many wildcards";
-    CASE_TWINS: Note "case-twins", "paths that differ only in case";
     ORIGIN_IGNORES_CASE: Warning "origin-ignores-case", "an origin for which case does not matter, as it does for crawlers";
     PRIVATE_PATH: Note "private-path", "a path that reads like a secret";
     DIALECTS_DISAGREE: Warning "dialects-disagree", "a rule that Google's library reads otherwise than the RFC";

@@ -12,10 +12,6 @@ use ipnet::IpNet;
 /// Words that stand in place of a token in answers, events and metrics.
 const TAKEN: [&str; 2] = ["other", "overflow"];
 
-/// Networks of one file that are held against each other, so that the time does not grow with the square of their
-/// number.
-const MAX_NETWORKS: usize = 512;
-
 /// The first address of what is given out of IPv6.
 const GIVEN_OUT: std::net::Ipv6Addr = std::net::Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0);
 
@@ -31,16 +27,12 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
         if let Some(network) = described.networks.iter().find(|network| is_of_everybody(network)) {
             diagnostics.push(
                 lints::NETWORK_OF_EVERYBODY
-                    .at(
-                        described.token.span,
-                        format!("{} holds half of all addresses in use, or more", spelled(network)),
-                    )
+                    .at(described.token.span, format!("`{network}` holds half of all addresses in use, or more"))
                     .label("every client of this name is verified")
                     .help("write the networks that its operator publishes; leave `networks` out if there are none"),
             );
         }
     }
-    shared_networks(&policy.crawlers, registry, diagnostics);
     for trap in &policy.enforcement.traps {
         let mut scratch = TargetScratch::default();
         if Pattern::new(&trap.value).matches(scratch.normalise(FOR_MACHINES.as_bytes()).sent) {
@@ -119,45 +111,5 @@ fn is_of_everybody(network: &IpNet) -> bool {
     match network {
         IpNet::V4(network) => network.prefix_len() <= 1,
         IpNet::V6(network) => network.prefix_len() <= 4 && network.contains(&GIVEN_OUT),
-    }
-}
-
-/// A network, and how it reads within IPv6: either may be what was written.
-fn spelled(network: &IpNet) -> String {
-    match network {
-        IpNet::V4(v4) => {
-            let [.., high, low] = v4.network().to_ipv6_mapped().segments();
-            format!("`{network}` (within IPv6 `::ffff:{high:x}:{low:x}/{}`)", 96 + v4.prefix_len())
-        }
-        IpNet::V6(_) => format!("`{network}`"),
-    }
-}
-
-/// Networks that prove two crawlers, whose operators are not known to be one.
-fn shared_networks(all: &[DescribedCrawler], registry: &Registry, diagnostics: &mut Diagnostics) {
-    let operator = |described: &DescribedCrawler| {
-        registry.find(&described.token.value).map(|index| registry.get(index).operator.clone())
-    };
-    let networks = all.iter().flat_map(|described| described.networks.iter().map(move |network| (described, network)));
-    let networks: Vec<_> = networks.filter(|(_, network)| !is_of_everybody(network)).take(MAX_NETWORKS).collect();
-    let mut told = Vec::new();
-    for (place, (described, network)) in networks.iter().enumerate() {
-        let before = networks[..place].iter().find(|(other, known)| {
-            let meet = known.contains(*network) || network.contains(*known);
-            let apart = operator(described).is_none() || operator(described) != operator(other);
-            other.token.span != described.token.span && meet && apart
-        });
-        let Some((other, _)) = before else { continue };
-        if told.contains(&(described.token.span, other.token.span)) {
-            continue;
-        }
-        told.push((described.token.span, other.token.span));
-        let message = format!("`{network}` is also of `{}`: from there both are verified", other.token.value);
-        diagnostics.push(
-            lints::SHARED_NETWORK
-                .at(described.token.span, message)
-                .related(other.token.span, "the other")
-                .help("nothing is to be done if both are of one operator"),
-        );
     }
 }

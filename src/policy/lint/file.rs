@@ -31,7 +31,7 @@ pub struct FileLints {
 /// Looks at a file. `host` is the one that it is for and `server` what that said it was, where these are known.
 ///
 /// ```
-/// use crawlgate::{crawlers::Registry, policy::lint::lint_file, robots::File};
+/// use crawlgate::{crawlers::Registry, internals::policy::lint::lint_file, robots::File};
 /// let file = File::parse(*b"User-agent: *\nDisallow: private/\n");
 /// let lints = lint_file("robots.txt", &file, None, None, Registry::builtin());
 /// assert_eq!(lints.diagnostics.items[0].id, "path-without-slash");
@@ -46,7 +46,7 @@ pub fn lint_file(name: &str, file: &File, host: Option<&str>, server: Option<&st
     if file.shape() != Shape::Text {
         return FileLints { source, diagnostics: found };
     }
-    let lines = file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES);
+    let lines = file.lines_read();
     lines.clone().for_each(|line| each_line(file, line, &mut found));
     grouping(file, &reading, &mut found);
     delays(file, &reading, registry, &mut found);
@@ -98,18 +98,14 @@ fn span_of_line(file: &File, number: usize) -> Span {
 }
 
 fn whole(file: &File, found: &mut Diagnostics) {
-    match file.shape() {
-        Shape::Text => {}
-        Shape::Html => found.push(
-            lints::NOT_A_ROBOTS_TXT
-                .of_file("this is a page of HTML: crawlers find no rules in it and may fetch everything")
-                .help("answer /robots.txt with text/plain, or with 404 if there is none"),
-        ),
-        Shape::Utf16 => found.push(
-            lints::NOT_A_ROBOTS_TXT
-                .of_file("this is UTF-16: crawlers find no rules in it and may fetch everything")
-                .help("save it as UTF-8"),
-        ),
+    let unreadable = match file.shape() {
+        Shape::Text => None,
+        Shape::Html => Some(("a page of HTML", "answer /robots.txt with text/plain, or with 404 if there is none")),
+        Shape::Utf16 => Some(("UTF-16", "save it as UTF-8")),
+    };
+    if let Some((what, help)) = unreadable {
+        let message = format!("this is {what}: crawlers find no rules in it and may fetch everything");
+        found.push(lints::NOT_A_ROBOTS_TXT.of_file(message).help(help));
     }
     if file.shape() == Shape::Text && file.lines().iter().all(|line| line.record.is_none()) {
         found.push(
@@ -133,39 +129,39 @@ fn whole(file: &File, found: &mut Diagnostics) {
 }
 
 fn each_line(file: &File, line: &Line, found: &mut Diagnostics) {
-    let all = || span_of_line(file, line.number);
     for oddity in &line.oddities {
-        match oddity {
-            Oddity::TooLong => found.push(
-                lints::LINE_TOO_LONG
-                    .at(all(), format!("this line has {} octets; what is beyond 16,663 is not read", line.text.len()))
-                    .help("write one rule per line"),
-            ),
-            Oddity::Nul => {
-                found.push(lints::UNREADABLE_OCTETS.at(all(), "a NUL octet: what follows it in the line is not read"))
+        let (lint, message, help) = match oddity {
+            Oddity::TooLong => {
+                let length = line.text.len();
+                let message = format!("this line has {length} octets; what is beyond 16,663 is not read");
+                (lints::LINE_TOO_LONG, message, "write one rule per line")
             }
-            Oddity::NotUtf8 => found.push(
-                lints::UNREADABLE_OCTETS
-                    .at(all(), "this line is not UTF-8")
-                    .help("save the file as UTF-8, or percent-encode what is not ASCII"),
+            Oddity::Nul => {
+                (lints::UNREADABLE_OCTETS, "a NUL octet: what follows it in the line is not read".into(), "remove it")
+            }
+            Oddity::NotUtf8 => (
+                lints::UNREADABLE_OCTETS,
+                "this line is not UTF-8".into(),
+                "save the file as UTF-8, or percent-encode what is not ASCII",
             ),
-            Oddity::StrayBom => found.push(
-                lints::UNREADABLE_OCTETS
-                    .at(all(), "a byte order mark in the middle of the file spoils its line")
-                    .help("remove it; two files were probably put together"),
+            Oddity::StrayBom => (
+                lints::UNREADABLE_OCTETS,
+                "a byte order mark in the middle of the file spoils its line".into(),
+                "remove it; two files were probably put together",
             ),
-            Oddity::NoRecord => found.push(
-                lints::NO_RECORD
-                    .at(all(), "this line is neither `key: value` nor a comment")
-                    .help("begin it with `#` if it is a comment"),
+            Oddity::NoRecord => (
+                lints::NO_RECORD,
+                "this line is neither `key: value` nor a comment".into(),
+                "begin it with `#` if it is a comment",
             ),
-            Oddity::MissingColon => found.push(
-                lints::MISSING_COLON
-                    .at(all(), "there is no colon; Google supplies it, others may not")
-                    .help("write `key: value`"),
+            Oddity::MissingColon => (
+                lints::MISSING_COLON,
+                "there is no colon; Google supplies it, others may not".into(),
+                "write `key: value`",
             ),
-            Oddity::Typo => {}
-        }
+            Oddity::Typo => continue,
+        };
+        found.push(lint.at(span_of_line(file, line.number), message).help(help));
     }
     hash_in_path(file, line, found);
     each_record(file, line, found);
@@ -226,47 +222,41 @@ fn each_record(file: &File, line: &Line, found: &mut Diagnostics) {
 }
 
 fn other_key(line: &Line, name: &str, key: Key, span: Span, found: &mut Diagnostics) {
-    let said = |lint: &lints::Lint, message: String, help: &str| lint.at(span, message).help(help);
-    found.push(match key {
+    let (lint, message, help) = match key {
         Key::Noindex => {
-            let help = format!(
-                "send `X-Robots-Tag: {}`, and let crawlers fetch the page, or they will not see it",
-                name.to_ascii_lowercase()
-            );
-            said(&lints::RETIRED_DIRECTIVE, format!("`{name}` in robots.txt: {}", no_longer_read(name)), &help)
+            let directive = name.to_ascii_lowercase();
+            let help =
+                format!("send `X-Robots-Tag: {directive}`, and let crawlers fetch the page, or they will not see it");
+            (lints::RETIRED_DIRECTIVE, format!("`{name}` in robots.txt: {}", no_longer_read(name)), help)
         }
-        Key::Host => Diagnostic {
-            severity: Severity::Note,
-            ..said(
-                &lints::RETIRED_DIRECTIVE,
-                "`Host`: Yandex stopped reading it in 2018".into(),
-                "redirect to the main host",
-            )
-        },
-        Key::RequestRate => said(
-            &lints::UNSUPPORTED_DIRECTIVE,
+        Key::Host => {
+            let lint = lints::Lint { severity: Severity::Note, ..lints::RETIRED_DIRECTIVE };
+            (lint, "`Host`: Yandex stopped reading it in 2018".into(), "redirect to the main host".into())
+        }
+        Key::RequestRate => (
+            lints::UNSUPPORTED_DIRECTIVE,
             format!("`{name}` is read by SeznamBot and hardly any other crawler"),
-            "Crawl-delay is read by more: Bingbot, CCBot, ClaudeBot",
+            "Crawl-delay is read by more: Bingbot, CCBot, ClaudeBot".into(),
         ),
-        Key::VisitTime => said(
-            &lints::UNSUPPORTED_DIRECTIVE,
+        Key::VisitTime => (
+            lints::UNSUPPORTED_DIRECTIVE,
             format!("`{name}` is read by hardly any crawler"),
-            "to slow crawlers down at busy hours answer 429 or 503 with Retry-After",
+            "to slow crawlers down at busy hours answer 429 or 503 with Retry-After".into(),
         ),
-        Key::CleanParam => said(
-            &lints::UNSUPPORTED_DIRECTIVE,
+        Key::CleanParam => (
+            lints::UNSUPPORTED_DIRECTIVE,
             "`Clean-param` is read by Yandex only".into(),
-            "others need a rule or a canonical link",
+            "others need a rule or a canonical link".into(),
         ),
-        // A file may have them; what they are worth is another question.
-        Key::CrawlDelay | Key::ContentSignal | Key::ContentUsage | Key::License => return,
-        Key::Unknown if line.oddities.is_empty() => said(
-            &lints::UNKNOWN_DIRECTIVE,
+        Key::Unknown if line.oddities.is_empty() => (
+            lints::UNKNOWN_DIRECTIVE,
             format!("`{name}` is in no crawler's documentation"),
-            "crawlers pass over the line",
+            "crawlers pass over the line".to_owned(),
         ),
+        // A file may have the others; what they are worth is another question.
         _ => return,
-    });
+    };
+    found.push(lint.at(span, message).help(help));
 }
 
 /// Since when a tag in robots.txt means nothing. Google named noindex, nofollow and crawl-delay when it retired them
@@ -295,7 +285,7 @@ fn rules_outside(file: &File, reading: &Reading, found: &mut Diagnostics) {
     );
 }
 
-/// A Crawl-delay that nobody goes by: that of a group for crawlers that are all known to ignore it. And one that search
+/// A Crawl-delay that no crawler obeys: that of a group for crawlers that are all known to ignore it. And one that search
 /// engines go by, and Google does not: a note.
 fn delays(file: &File, reading: &Reading, registry: &Registry, found: &mut Diagnostics) {
     let ignores = |token: &str| {
@@ -409,7 +399,7 @@ fn subject(file: &File, reading: &Reading, host: Option<&str>, server: Option<&s
         unions.push((union, SubjectGroup { agents: vec![line], rules: rules.collect() }));
     }
     let groups = unions.into_iter().map(|(_, group)| group).collect();
-    let sitemaps = file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES).filter_map(|line| {
+    let sitemaps = file.lines_read().filter_map(|line| {
         let record = line.record.as_ref().filter(|record| record.key == Key::Sitemap)?;
         Some((file.text(&record.value).into_owned(), span(file, line, &record.value)))
     });

@@ -1,10 +1,10 @@
 //! Licences that no page names, and crawlers that are asked for one that there is not.
 
 use super::catalogue as lints;
-use crate::crawlers::{Claim, Registry};
+use crate::crawlers::Registry;
 use crate::policy::compile::signals::covers_all;
 use crate::policy::model::{OriginRobots, Unlicensed};
-use crate::policy::site::{Binding, PathSignals, Site};
+use crate::policy::site::{PathSignals, Site};
 use crate::yaml::Diagnostics;
 
 /// Of several licences robots.txt names all of them, and pages and refusals the first that covers the path.
@@ -47,13 +47,7 @@ pub fn of_nobody(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics
     }
     for (agent, fields) in &site.policy.enforcement.agents {
         let Some(said) = fields.unlicensed.as_ref().filter(|said| said.value != Unlicensed::Pass) else { continue };
-        let unlisted = (0_u16..).zip(site.tokens.tokens()).find(|(_, token)| token.eq_ignore_ascii_case(&agent.value));
-        let unlisted = unlisted.map(|(index, _)| Claim::Token(index));
-        let Some(claim) = unlisted.or_else(|| registry.find(&agent.value).map(Claim::Known)) else { continue };
-        let group = match site.crawler_rules(claim).binding {
-            Binding::Group(group) => Some(group),
-            Binding::NoRules | Binding::NotBound => None,
-        };
+        let group = site.crawler_rules(site.claim_of(&agent.value, registry)).binding.group();
         if site.signals.license(PathSignals::default(), group).is_none() {
             diagnostics.push(
                 lints::LICENSE_OF_NOBODY

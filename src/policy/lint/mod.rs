@@ -9,13 +9,10 @@ mod blocked_noindex;
 pub(super) mod catalogue;
 mod closed;
 mod described_crawlers;
-mod expression;
-mod extent;
 mod file;
 mod licenses;
 mod passed_on;
 mod previous;
-mod redundant_rules;
 mod rules;
 mod selectors;
 mod signals;
@@ -31,7 +28,7 @@ mod never_false_tests;
 #[cfg(test)]
 mod tests;
 
-pub use catalogue::{LINTS, Lint};
+pub use catalogue::LINTS;
 pub use file::{FileLints, lint_file};
 pub use site::allow_published_proof;
 

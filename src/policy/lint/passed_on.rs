@@ -8,14 +8,14 @@ use crate::indexing::Directives;
 use crate::policy::compile::unknown_keys;
 use crate::policy::origin::OriginFile;
 use crate::policy::site::Site;
-use crate::robots::{Key, MAX_BYTES, TargetScratch};
+use crate::robots::{Key, TargetScratch};
 use crate::yaml::Diagnostics;
 use std::collections::HashSet;
 
 pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {
     let Some(origin) = site.origin.as_ref().filter(|_| site.policy.reads_origin()) else { return };
     let mut found = Diagnostics::default();
-    for line in origin.file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES) {
+    for line in origin.file.lines_read() {
         let Some(record) = line.record.as_ref().filter(|record| record.key == Key::Noindex) else { continue };
         let (name, path) = (origin.file.text(&record.name), origin.file.text(&record.value));
         let directive = name.to_ascii_lowercase();

@@ -6,12 +6,11 @@ use crate::policy::regular_expression::{is_regular_expression, paths_for};
 use crate::robots::Pattern;
 use crate::yaml::{Diagnostics, Span};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
-/// Rules that a wider one may make needless and that are compared with all others; in larger groups the rest is let be.
-const MAX_COMPARED: usize = 500;
 /// A path needs two or three; more make matching slow for every crawler.
 const MAX_WILDCARDS: usize = 8;
-/// A longer name is none that others begin with.
+/// Other names hardly begin with a name that is longer.
 const MAX_NAME: usize = 40;
 /// Parts of a path that tell a curious reader where to look.
 const SECRETS: [&str; 18] = [
@@ -39,7 +38,6 @@ pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
     let mut needless = Diagnostics::default();
     for group in &subject.groups {
         each_rule(group, diagnostics);
-        twins(group, diagnostics);
         needless_rules(group, &mut needless);
     }
     if needless.items.is_empty() {
@@ -230,109 +228,26 @@ fn unquoted(pattern: &str) -> String {
     typed.trim_matches(['"', '\'', '`']).to_owned()
 }
 
-fn twins(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
-    // Of two that differ only in case one has a capital.
-    let capital = |rule: &SubjectRule| rule.pattern.as_str().bytes().any(|octet| octet.is_ascii_uppercase());
-    if !group.rules.iter().any(capital) {
-        return;
-    }
-    let mut seen: HashMap<(bool, String), &SubjectRule> = HashMap::new();
-    for rule in &group.rules {
-        let pattern = rule.pattern.as_str();
-        match seen.get(&(rule.allow, pattern.to_ascii_lowercase())) {
-            Some(first) if first.pattern.as_str() != pattern => diagnostics.push(
-                lints::CASE_TWINS
-                    .at(rule.span, "this path and another differ only in case")
-                    .related(first.span, "the other")
-                    .help("crawlers compare case; where the origin does not, all other spellings stay open"),
-            ),
-            Some(_) => {}
-            None => {
-                seen.insert((rule.allow, pattern.to_ascii_lowercase()), rule);
-            }
-        }
-    }
-}
-
-/// Rules without which every verdict would be the same, as far as that can be told from literal paths.
+/// Rules that decide nothing, because the same path has another rule.
 fn needless_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
-    let rules = &group.rules;
-    // Equal patterns stand together, and each pattern after all that it begins with.
-    let mut order: Vec<u32> =
-        (0u32..).zip(rules).filter(|(_, rule)| !rule.pattern.is_empty()).map(|(i, _)| i).collect();
-    order.sort_unstable_by(|&a, &b| {
-        let text =
-            |index: u32| literal(&rules[index as usize].pattern).unwrap_or(rules[index as usize].pattern.as_str());
-        text(a).cmp(text(b)).then_with(|| rules[a as usize].pattern.cmp(&rules[b as usize].pattern)).then(a.cmp(&b))
-    });
-    // Literal paths without an anchor that the current one begins with: one list for Disallow, one for Allow.
-    let mut open: [Vec<u32>; 2] = Default::default();
-    let mut compared = 0;
-    for same in order.chunk_by(|a, b| rules[*a as usize].pattern == rules[*b as usize].pattern) {
-        let of = |allow: bool| same.iter().map(|&index| &rules[index as usize]).filter(move |rule| rule.allow == allow);
-        for allow in [false, true] {
-            let Some(first) = of(allow).next() else { continue };
-            for again in of(allow).skip(1) {
-                let found = lints::DUPLICATE_RULE.at(again.span, "this rule stands here twice");
-                diagnostics.push(found.related(first.span, "first here"));
-            }
-            let overruled = if allow { None } else { of(true).next() };
-            if let Some(overruling) = overruled {
-                diagnostics.push(
-                    lints::UNREACHABLE_RULE
-                        .at(first.span, "this never decides: the same path is allowed, and Allow wins")
-                        .related(overruling.span, "allowed here")
-                        .help("remove one of the two"),
-                );
-                continue;
-            }
-            let Some(text) = literal(&first.pattern) else { continue };
-            let open = &mut open[usize::from(allow)];
-            let wider_text = |index: u32| literal(&rules[index as usize].pattern).unwrap_or_default();
-            while open.last().is_some_and(|&last| !text.starts_with(wider_text(last))) {
-                open.pop();
-            }
-            // An Allow of what nothing forbids changes nothing, but says what is meant.
-            let wider = open.last().map(|&last| &rules[last as usize]);
-            if let Some(wider) = wider.filter(|wider| wider.pattern.priority() < first.pattern.priority())
-                && text != "/"
-                && compared < MAX_COMPARED
-            {
-                compared += 1;
-                if !opposed(rules, first, wider, text) {
-                    let message = format!("this changes nothing: `{}` says the same already", wider.pattern.as_str());
-                    diagnostics
-                        .push(lints::SHADOWED_RULE.at(first.span, message).related(wider.span, "the wider rule"));
-                }
-            }
-            if !first.pattern.as_str().ends_with('$')
-                && let Some(index) = same.iter().copied().find(|&index| rules[index as usize].allow == allow)
-            {
-                open.push(index);
+    let mut first: HashMap<(&Pattern, bool), &SubjectRule> = HashMap::new();
+    for rule in group.rules.iter().filter(|rule| !rule.pattern.is_empty()) {
+        match first.entry((&rule.pattern, rule.allow)) {
+            Entry::Vacant(place) => drop(place.insert(rule)),
+            Entry::Occupied(first) => {
+                let found = lints::DUPLICATE_RULE.at(rule.span, "this rule stands here twice");
+                diagnostics.push(found.related(first.get().span, "first here"));
             }
         }
     }
-}
-
-/// Whether an opposite rule could decide between a rule and a wider one of its kind.
-fn opposed(rules: &[SubjectRule], rule: &SubjectRule, wider: &SubjectRule, text: &str) -> bool {
-    rules.iter().any(|other| {
-        other.allow != rule.allow
-            && !other.pattern.is_empty()
-            && (wider.pattern.priority()..=rule.pattern.priority()).contains(&other.pattern.priority())
-            && may_meet(&other.pattern, text)
-    })
-}
-
-/// The text of a pattern that has no wildcard but at its end.
-fn literal(pattern: &Pattern) -> Option<&str> {
-    let text = pattern.as_str();
-    let text = text.strip_suffix('$').unwrap_or(text).trim_end_matches('*');
-    (!text.contains('*')).then_some(text)
-}
-
-/// Whether a pattern could match something that begins with `literal`.
-fn may_meet(pattern: &Pattern, literal: &str) -> bool {
-    let beginning = pattern.as_str().split(['*', '$']).next().unwrap_or("");
-    beginning.starts_with(literal) || literal.starts_with(beginning)
+    for ((pattern, _), rule) in first.iter().filter(|((_, allow), _)| !allow) {
+        if let Some(overruling) = first.get(&(*pattern, true)) {
+            diagnostics.push(
+                lints::UNREACHABLE_RULE
+                    .at(rule.span, "this never decides: the same path is allowed, and Allow wins")
+                    .related(overruling.span, "allowed here")
+                    .help("remove one of the two"),
+            );
+        }
+    }
 }

@@ -6,13 +6,13 @@
 
 use super::catalogue as lints;
 use super::licenses;
-use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry};
+use crate::crawlers::{Claim, Purpose, Registry};
 use crate::policy::compile::signals::covers_all;
 use crate::policy::model::{
     ContentSignal, ContentUsage, Emission, Environment, GroupPolicy, GroupSignals, Mode, SignalCategory, Stance,
-    TdmRule, USAGE_CATEGORIES,
+    USAGE_CATEGORIES,
 };
-use crate::policy::site::{Binding, Site};
+use crate::policy::site::Site;
 use crate::robots::TargetScratch;
 use crate::yaml::{Diagnostic, Diagnostics, Located, Span, nearest};
 
@@ -20,7 +20,6 @@ pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
     if site.policy.environment == Environment::Production {
         purposes(site, diagnostics);
         closed_groups(site, diagnostics);
-        grants_to_the_shut_out(site, registry, diagnostics);
         usage_of_groups(site, diagnostics);
         licences_for_the_shut_out(site, registry, diagnostics);
     }
@@ -66,8 +65,7 @@ pub(super) fn said_of<'a>(
 
 fn of_whole_site<'a>(mut rules: impl Iterator<Item = &'a ContentUsage>, category: &str) -> Option<(bool, Span)> {
     rules.find_map(|rule| {
-        let whole = rule.paths.is_empty() || rule.paths.iter().any(|path| path.value == "/");
-        let said = rule.said.iter().find(|(name, _)| name.value == category).filter(|_| whole)?;
+        let said = rule.said.iter().find(|(name, _)| name.value == category).filter(|_| covers_all(&rule.paths))?;
         Some((said.1, said.0.span))
     })
 }
@@ -119,68 +117,13 @@ pub(super) fn grants_in_closed_group(signals: &GroupSignals, closed: Span, diagn
     }
 }
 
-/// A grant to everybody, and groups that shut out the crawlers that come for what it grants: all of them, or some by
-/// name.
-fn grants_to_the_shut_out(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
-    for (category, purpose) in ONLY_FOR {
-        // Said of `purposes` above.
-        if site.policy.purposes.get(&purpose).is_some_and(|stance| stance.value == Stance::Disallow) {
-            continue;
-        }
-        let crawlers = (0_u16..).zip(registry.crawlers()).filter(|(_, crawler)| crawler.purpose == purpose);
-        let bound: Vec<(&str, usize)> = crawlers
-            .filter_map(|(index, crawler)| match site.crawler_rules(Claim::Known(CrawlerIndex(index))).binding {
-                Binding::Group(group) => Some((crawler.tokens.first()?.as_str(), usize::from(group))),
-                _ => None,
-            })
-            .collect();
-        let nobody_comes = bound.iter().all(|(_, group)| is_closed_as_served(site, *group));
-        let shut_out = bound.iter().find(|(token, group)| {
-            let named = Some(*group) != site.matcher.star() && !says_no(site, token, category);
-            is_closed_as_served(site, *group) && (named || nobody_comes)
-        });
-        let Some((token, group)) = shut_out else { continue };
-        for (name, _, span) in said_to_all(site, category).into_iter().filter(|(_, said, _)| *said) {
-            let known =
-                |finding: &Diagnostic| finding.id == lints::SIGNAL_CONTRADICTS_RULES.id && finding.span == Some(span);
-            if diagnostics.items.iter().any(known) {
-                continue;
-            }
-            let message = match nobody_comes {
-                true => format!("`{name}: yes`, and no crawler that comes for it may fetch anything"),
-                false => format!("`{name}: yes`, and a group shuts out `{token}`, which comes for it"),
-            };
-            diagnostics.push(
-                lints::SIGNAL_CONTRADICTS_RULES
-                    .at(span, message)
-                    .related(super::site::span_of(&site.group_sources[*group]), "the whole site is closed here")
-                    .help("allow what they may use, leave the grant out, or say no in the group"),
-            );
-        }
-    }
-}
-
-/// Whether the group of a token takes back what is granted to all.
-fn says_no(site: &Site, token: &str, category: SignalCategory) -> bool {
-    let names = |group: &&GroupPolicy| group.agents.iter().any(|agent| agent.value.eq_ignore_ascii_case(token));
-    let signals = site.policy.robots.groups.iter().find(names).map(|group| &group.signals);
-    signals.is_some_and(|signals| {
-        let signal = signals.content_signal.as_ref().and_then(|signal| signal.get(category));
-        signal.is_some_and(|said| !said.value)
-            || of_whole_site(signals.content_usage.iter(), category.usage()).is_some_and(|(said, _)| !said)
-    })
-}
-
 fn is_closed_as_served(site: &Site, group: usize) -> bool {
     let rules = site.matcher.rules(group).rules();
-    rules.iter().any(|rule| !rule.allow && matches!(rule.pattern.as_str(), "/" | "/*" | "*"))
-        && !rules.iter().any(|rule| rule.allow)
+    rules.iter().any(|rule| !rule.allow && rule.pattern.is_blanket()) && !rules.iter().any(|rule| rule.allow)
 }
 
 fn is_closed(group: &GroupPolicy) -> bool {
-    group.extends.is_none()
-        && group.allow.is_empty()
-        && group.disallow.iter().any(|path| matches!(path.value.as_str(), "/" | "*" | "/*"))
+    group.extends.is_none() && group.allow.is_empty() && !group.disallow.is_empty() && covers_all(&group.disallow)
 }
 
 fn usage_of_groups(site: &Site, diagnostics: &mut Diagnostics) {
@@ -196,7 +139,7 @@ fn usage_of_groups(site: &Site, diagnostics: &mut Diagnostics) {
         let rules = site.matcher.rules(place);
         let disallowed = |target: &[u8]| {
             let found = rules.find(target).filter(|rule| !rules.rules()[*rule].allow)?;
-            Some(super::site::span_of(&site.rule_sources[place][found]))
+            Some(site.rule_sources[place][found].span())
         };
         disallowed_usage(rule, disallowed, diagnostics);
     }
@@ -229,8 +172,7 @@ fn disagreements(site: &Site, diagnostics: &mut Diagnostics) {
     for category in SignalCategory::ALL {
         opposed_signals(&said_to_all(site, category), diagnostics);
     }
-    let whole = |rule: &&TdmRule| rule.paths.is_empty() || rule.paths.iter().any(|path| path.value == "/");
-    let Some(rule) = site.policy.tdm.iter().find(whole) else { return };
+    let Some(rule) = site.policy.tdm.iter().find(|rule| covers_all(&rule.paths)) else { return };
     for (name, said, place) in said_to_all(site, SignalCategory::AiTrain) {
         if said == rule.reserved {
             let (tdm, word) = if said { ("reserved", "yes") } else { ("not reserved", "no") };
@@ -352,15 +294,10 @@ fn licences_for_the_shut_out(site: &Site, registry: &Registry, diagnostics: &mut
     }
     for (agent, fields) in &site.policy.enforcement.agents {
         let Some(said) = &fields.unlicensed else { continue };
-        let claim = registry.find(&agent.value).map(Claim::Known);
-        let Some(Binding::Group(group)) = claim.map(|claim| site.crawler_rules(claim).binding) else { continue };
-        if is_closed_as_served(site, usize::from(group)) {
-            shut_out(
-                said.span,
-                &agent.value,
-                super::site::span_of(&site.group_sources[usize::from(group)]),
-                diagnostics,
-            );
+        let claim = site.claim_of(&agent.value, registry);
+        let Some(group) = site.crawler_rules(claim).binding.group().map(usize::from) else { continue };
+        if is_closed_as_served(site, group) {
+            shut_out(said.span, &agent.value, site.group_sources[group].span(), diagnostics);
         }
     }
 }
@@ -378,30 +315,25 @@ fn shut_out(span: Span, whom: &str, closed: Span, diagnostics: &mut Diagnostics)
 /// robots-txt on what is not in its list, which has Content-Signal (GoogleChrome/lighthouse pull request 16767) and not
 /// License (17160) nor Content-Usage.
 fn validators(site: &Site, diagnostics: &mut Diagnostics) {
-    let emission = &site.policy.robots.signals.emission;
+    let robots = &site.policy.robots;
+    let emission = &robots.signals.emission;
     if emission.value == Emission::HeadersOnly || emission.span.is_some() {
         return;
     }
-    let robots = &site.policy.robots;
-    let signals = robots.groups.iter().map(|group| &group.signals);
-    let first = |key: &str| {
-        let mut lines =
-            site.document.groups.iter().flat_map(|group| &group.extensions).chain(&site.document.extensions);
-        lines.any(|line| line.key == key)
+    let is_written = |key: &&str| {
+        let of_groups = site.document.groups.iter().flat_map(|group| &group.extensions);
+        of_groups.chain(&site.document.extensions).any(|line| line.key == *key)
     };
     let places = [
         robots.signals.licenses.first().map(|license| license.url.span),
-        signals.clone().find_map(|signals| Some(signals.licenses.first()?.span)),
         robots.signals.content_usage.first().map(|usage| usage.span),
-        signals.clone().find_map(|signals| Some(signals.content_usage.first()?.span)),
         robots.signals.content_signal.as_ref().map(|signal| signal.span),
-        signals.clone().find_map(|signals| Some(signals.content_signal.as_ref()?.span)),
     ];
-    let Some(span) = places.into_iter().flatten().next() else { return };
-    let written = |key: &&str| first(key);
-    let fails: Vec<_> =
-        ["License", "Content-Usage"].into_iter().filter(written).map(|key| format!("`{key}`")).collect();
-    let known = first("Content-Signal");
+    let of_groups = robots.groups.iter().flat_map(|group| place(&group.signals));
+    let Some(span) = places.into_iter().flatten().chain(of_groups).next() else { return };
+    let fails = ["License", "Content-Usage"].into_iter().filter(is_written).map(|key| format!("`{key}`"));
+    let fails: Vec<_> = fails.collect();
+    let known = is_written(&"Content-Signal");
     let stumbles = match fails.join(" and ") {
         fails if fails.is_empty() => {
             "Search Console shows a warning on `Content-Signal`, and so do older versions of Lighthouse".to_owned()
@@ -425,21 +357,20 @@ fn nowhere(site: &Site, diagnostics: &mut Diagnostics) {
     if site.policy.robots.signals.emission.value != Emission::HeadersOnly {
         return;
     }
-    for group in &site.policy.robots.groups {
-        let signals = &group.signals;
-        let places = [
-            signals.content_signal.as_ref().map(|signal| signal.span),
-            signals.content_usage.first().map(|usage| usage.span),
-            signals.licenses.first().map(|license| license.span),
-        ];
-        if let Some(span) = places.into_iter().flatten().next() {
-            diagnostics.push(
-                lints::SIGNAL_NOWHERE
-                    .at(span, "under `signals: headers_only` what a group says is written nowhere")
-                    .help("say it for the site, directly under `robots`; or write `signals: all`"),
-            );
-        }
+    for span in site.policy.robots.groups.iter().filter_map(|group| place(&group.signals)) {
+        diagnostics.push(
+            lints::SIGNAL_NOWHERE
+                .at(span, "under `signals: headers_only` what a group says is written nowhere")
+                .help("say it for the site, directly under `robots`; or write `signals: all`"),
+        );
     }
+}
+
+/// Where the first signal of a group stands.
+fn place(signals: &GroupSignals) -> Option<Span> {
+    let signal = signals.content_signal.as_ref().map(|signal| signal.span);
+    let usage = || signals.content_usage.first().map(|usage| usage.span);
+    signal.or_else(usage).or_else(|| signals.licenses.first().map(|license| license.span))
 }
 
 /// RSL 1.0 section 8: licences are fetched over HTTPS only.

@@ -5,9 +5,9 @@ use super::catalogue as lints;
 use crate::crawlers::{Claim, Purpose, Registry, stands_in_browsers};
 use crate::indexing::Tags;
 use crate::policy::model::{Acknowledgement, Conditions, Environment, Mode, PauseTime, Unverified};
-use crate::policy::site::{Binding, RuleSource, Site};
+use crate::policy::site::{RuleSource, Site};
 use crate::robots::{Pattern, TargetScratch};
-use crate::yaml::{Diagnostic, Diagnostics, Span};
+use crate::yaml::{Diagnostic, Diagnostics, Located, Span};
 use std::time::Duration;
 
 /// The search engines whose loss a site owner notices last and regrets most.
@@ -53,18 +53,11 @@ fn acknowledged(site: &Site, what: Acknowledgement) -> bool {
 
 /// The rule of the document that decides about a path for a claim: its place and whether it allows.
 fn decides(site: &Site, claim: Claim, path: &str) -> Option<(RuleSource, bool)> {
-    let Binding::Group(group) = site.crawler_rules(claim).binding else { return None };
+    let group = site.crawler_rules(claim).binding.group()?;
     let mut scratch = TargetScratch::default();
     let rules = site.matcher.rules(usize::from(group));
     let rule = rules.find(scratch.normalise(path.as_bytes()).sent)?;
     Some((site.rule_sources[usize::from(group)][rule].clone(), rules.rules()[rule].allow))
-}
-
-pub(super) fn span_of(source: &RuleSource) -> Span {
-    match source {
-        RuleSource::Policy(span) | RuleSource::Purpose(span) => *span,
-        RuleSource::Staging | RuleSource::Origin(_) => Span::default(),
-    }
 }
 
 fn site_disallowed(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
@@ -75,7 +68,7 @@ fn site_disallowed(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
     for engine in SEARCH_ENGINES {
         let Some(index) = registry.find(engine) else { continue };
         if let Some((source, false)) = decides(site, Claim::Known(index), "/") {
-            let span = span_of(&source);
+            let span = source.span();
             if shown.contains(&span) {
                 continue;
             }
@@ -176,10 +169,16 @@ fn permanent_errors(site: &Site, registry: &Registry, diagnostics: &mut Diagnost
         let enforcement = &site.policy.enforcement;
         let by_purpose = enforcement.purposes.get(&Purpose::Search).is_some_and(|fields| fields.disallowed.is_some());
         let span = if by_purpose { site.policy.purposes.get(&Purpose::Search).map(|stance| stance.span) } else { None };
-        let diagnostic = lints::PERMANENT_ERROR
-            .at(span.unwrap_or_default(), format!("search crawlers get {status} for good on disallowed paths"))
-            .help("they slow down for the whole host and drop its URLs after two days; 403 or 404 is meant for good");
-        diagnostics.push(if span.is_none() { Diagnostic { span: None, ..diagnostic } } else { diagnostic });
+        let message = format!("search crawlers get {status} for good on disallowed paths");
+        let finding = match span {
+            Some(span) => lints::PERMANENT_ERROR.at(span, message),
+            None => lints::PERMANENT_ERROR.of_file(message),
+        };
+        diagnostics.push(
+            finding.help(
+                "they slow down for the whole host and drop its URLs after two days; 403 or 404 is meant for good",
+            ),
+        );
     }
 }
 
@@ -187,31 +186,24 @@ fn permanent_errors(site: &Site, registry: &Registry, diagnostics: &mut Diagnost
 fn tokens_of_browsers(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let policy = &site.policy;
     let groups = policy.robots.groups.iter().flat_map(|group| &group.agents);
-    for marker in policy.crawlers.iter().flat_map(|described| &described.user_agent) {
-        if stands_in_browsers(&marker.value, registry) {
-            diagnostics.push(
-                lints::TOKEN_OF_BROWSERS
-                    .at(marker.span, format!("`{}` stands in the user agents of people's browsers", marker.value))
-                    .label("people would be taken for a crawler")
-                    .help("write what stands in the user agent of this crawler only"),
-            );
-        }
+    let mut found = |written: &Located<String>, help: &str| {
+        diagnostics.push(
+            lints::TOKEN_OF_BROWSERS
+                .at(written.span, format!("`{}` stands in the user agents of people's browsers", written.value))
+                .label("people would be taken for a crawler")
+                .help(help),
+        );
+    };
+    let markers = policy.crawlers.iter().flat_map(|described| &described.user_agent);
+    for marker in markers.filter(|marker| stands_in_browsers(&marker.value, registry)) {
+        found(marker, "write what stands in the user agent of this crawler only");
     }
     let described = policy.crawlers.iter().filter(|described| described.user_agent.is_empty());
     let described = described.map(|described| &described.token);
     let enforced = policy.enforcement.agents.iter().map(|(agent, _)| agent).chain(&policy.enforcement.exempt);
     for agent in groups.chain(enforced).chain(described) {
-        if !site.tokens.tokens().iter().any(|token| token.eq_ignore_ascii_case(&agent.value)) {
-            continue;
-        }
-        if stands_in_browsers(&agent.value, registry) {
-            let message = format!("`{}` stands in the user agents of people's browsers", agent.value);
-            diagnostics.push(
-                lints::TOKEN_OF_BROWSERS
-                    .at(agent.span, message)
-                    .label("people would be taken for a crawler")
-                    .help("write the product token that the crawler's operator documents"),
-            );
+        if site.tokens.named(&agent.value).is_some() && stands_in_browsers(&agent.value, registry) {
+            found(agent, "write the product token that the crawler's operator documents");
         }
     }
 }
@@ -219,7 +211,7 @@ fn tokens_of_browsers(site: &Site, registry: &Registry, diagnostics: &mut Diagno
 fn unknown_agents(site: &Site, diagnostics: &mut Diagnostics) {
     let enforcement = &site.policy.enforcement;
     for agent in enforcement.agents.iter().map(|(agent, _)| agent).chain(&enforcement.exempt) {
-        let listed = !site.tokens.tokens().iter().any(|token| token.eq_ignore_ascii_case(&agent.value));
+        let listed = site.tokens.named(&agent.value).is_none();
         let grouped = site.matcher.named(&agent.value).is_some();
         if !listed && !grouped && site.policy.described_crawler(&agent.value).is_none() {
             diagnostics.push(

@@ -1,7 +1,6 @@
 //! What lints of a robots.txt look at, with the place of everything: in the policy that it follows from, or in the
 //! file.
 
-use super::site::span_of;
 use crate::policy::model::HostPattern;
 use crate::policy::site::{RuleSource, Site};
 use crate::robots::Pattern;
@@ -39,12 +38,12 @@ impl Subject {
         let groups = site.document.groups.iter().zip(&site.group_sources).zip(&site.rule_sources);
         let groups = groups.map(|((group, source), sources)| {
             let written = matches!(source, RuleSource::Policy(_));
-            let agents = group.agents.iter().filter(|_| written).map(|agent| (agent.clone(), span_of(source)));
+            let agents = group.agents.iter().filter(|_| written).map(|agent| (agent.clone(), source.span()));
             let rules = group.rules.iter().zip(sources).filter(|(_, source)| matches!(source, RuleSource::Policy(_)));
             let rules = rules.map(|(rule, source)| SubjectRule {
                 allow: rule.allow,
                 pattern: rule.pattern.clone(),
-                span: span_of(source),
+                span: source.span(),
             });
             SubjectGroup { agents: agents.collect(), rules: rules.collect() }
         });

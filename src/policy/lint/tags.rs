@@ -1,20 +1,18 @@
 //! Lints of `indexing`: directives that contradict each other, that no crawler honours, that came too late; rules that
 //! nothing can match.
 
-use super::extent::Extent;
-use super::{agents, catalogue as lints, expression, redundant_rules, words};
+use super::{agents, catalogue as lints, words};
 use crate::crawlers::Registry;
 use crate::indexing::engines::{self, Reads, Support};
 use crate::indexing::{Directive, Directives, Flag, Scope, is_bots_name};
 use crate::policy::model::IndexingRule;
 use crate::policy::site::Site;
 use crate::time::Timestamp;
-use crate::yaml::{Diagnostics, Located, nearest};
+use crate::yaml::{Diagnostics, nearest};
 
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
-    let mut comparisons = redundant_rules::COMPARISONS;
     for rule in &site.policy.indexing {
-        never_matches(rule, &mut comparisons, diagnostics);
+        never_matches(rule, diagnostics);
         unknown_names(rule, registry, diagnostics);
         for (scope, said) in rule.tags.iter() {
             each_scope(rule, scope, said, site.at, diagnostics);
@@ -27,7 +25,7 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
             );
         }
     }
-    redundant_rules::lint(&site.policy.indexing, &mut comparisons, diagnostics);
+    words::lint(&site.policy.indexing, diagnostics);
 }
 
 /// Names of no crawler that are nearly those of crawlers.
@@ -65,18 +63,17 @@ fn unknown_names(rule: &IndexingRule, registry: &Registry, diagnostics: &mut Dia
 }
 
 fn each_scope(rule: &IndexingRule, scope: &Scope, said: &Directives, now: Timestamp, diagnostics: &mut Diagnostics) {
-    let words = words::of(rule, scope);
+    let mut written = rule.written.iter().filter(|written| written.scope == *scope).map(|written| &written.text);
     let place = |directive: &Directive| {
-        let holds = |directives: &Directives| directives.iter().any(|known| known.name() == directive.name());
-        let found = words.iter().find(|word| holds(&word.said));
-        found.map_or(rule.span, |word| word.written.text.span)
+        let holds = |directives: Directives| directives.iter().any(|known| known.name() == directive.name());
+        let found = written.clone().find(|text| Directives::parse(&text.value).is_ok_and(holds));
+        found.map_or(rule.span, |text| text.span)
     };
-    let has = |flag: Flag| said.iter().any(|directive| *directive == Directive::Flag(flag));
     let whole = match scope {
         Scope::All => said.clone(),
         Scope::Bot(name) => rule.tags.effective(name),
     };
-    if has(Flag::IndexIfEmbedded) && !whole.forbids_indexing() {
+    if said.says(Flag::IndexIfEmbedded) && !whole.forbids_indexing() {
         diagnostics.push(
             lints::INDEXIFEMBEDDED_ALONE
                 .at(place(&Directive::Flag(Flag::IndexIfEmbedded)), "indexifembedded does nothing without noindex")
@@ -84,17 +81,13 @@ fn each_scope(rule: &IndexingRule, scope: &Scope, said: &Directives, now: Timest
                        or, where another rule says noindex of these pages, write it there"),
         );
     }
-    words::lint(&words, said, diagnostics);
-    if let (Scope::Bot(name), Some(to_all)) = (scope, rule.tags.of(&Scope::All)) {
-        words::beside_all(name, &words, said, to_all, diagnostics);
-    }
     for directive in said.iter() {
         each_directive(scope, directive, place(directive), now, diagnostics);
     }
     if let Scope::Bot(name) = scope
         && let Some(bot) = engines::bot(name)
         && bot.reads != Reads::Header
-        && let Some(word) = words.first()
+        && let Some(text) = written.next()
     {
         let (only, help) = match bot.reads {
             Reads::Meta => ("meta tags in HTML", "the page itself has to say it"),
@@ -102,10 +95,7 @@ fn each_scope(rule: &IndexingRule, scope: &Scope, said: &Directives, now: Timest
         };
         diagnostics.push(
             lints::HEADER_UNREAD
-                .at(
-                    word.written.text.span,
-                    format!("of `{name}` {} documents {only} only, not this header", bot.operator),
-                )
+                .at(text.span, format!("of `{name}` {} documents {only} only, not this header", bot.operator))
                 .help(format!("{help} ({}, {})", bot.source, bot.as_of)),
         );
     }
@@ -157,7 +147,7 @@ fn each_directive(
     }
 }
 
-fn never_matches(rule: &IndexingRule, comparisons: &mut usize, diagnostics: &mut Diagnostics) {
+fn never_matches(rule: &IndexingRule, diagnostics: &mut Diagnostics) {
     if let Some(path) = rule.when.paths.iter().find(|path| path.value.contains('#')) {
         diagnostics.push(
             lints::RULE_NEVER_MATCHES
@@ -166,20 +156,40 @@ fn never_matches(rule: &IndexingRule, comparisons: &mut usize, diagnostics: &mut
         );
     }
     if let Some(regex) = &rule.when.path_regex
-        && let Some((message, help)) = expression::finding(&regex.value, &rule.when)
+        && let Some((message, help)) = mistake_in(&regex.value)
     {
         diagnostics.push(lints::RULE_NEVER_MATCHES.at(regex.span, message).help(help));
     }
-    let Some(unless) = &rule.unless else { return };
-    let mut when = rule.when.clone();
-    if when.paths.is_empty() {
-        when.paths.push(Located { value: "/".into(), span: rule.span });
+}
+
+/// What an expression demands that no path has, or few, and what to write. Expressions with groups, classes and
+/// alternatives are not read.
+fn mistake_in(regex: &str) -> Option<(&'static str, String)> {
+    if regex.contains(['(', '[', '{', '|']) || regex.contains(r"\\") {
+        return None;
     }
-    if Extent::of(unless).covers(&Extent::of(&when), comparisons) {
-        diagnostics.push(
-            lints::RULE_NEVER_MATCHES
-                .at(rule.span, "this rule matches nothing: its `not` holds wherever its conditions do")
-                .help("make `not` narrower than the rule"),
-        );
+    let is_needed = |behind: &str| !behind.starts_with(['?', '*']);
+    if let Some(path) = regex.strip_prefix('^')
+        && path.starts_with(|sign: char| sign.is_ascii_alphanumeric())
+        && is_needed(&path[1..])
+    {
+        return Some(("this expression matches nothing: a path begins with `/`", format!("write `^/{path}`")));
     }
+    if regex.match_indices(r"\?").any(|(at, _)| is_needed(&regex[at + 2..])) {
+        return Some((
+            "the query is no part of the path: this matches only where the path itself has a `?`, as `%3F`",
+            "use `paths`, whose `*` reaches the query: `/*?id=`".into(),
+        ));
+    }
+    let is_escape = |behind: &str| {
+        let digits = behind.bytes().take(2).filter(u8::is_ascii_hexdigit).count();
+        digits == 2 && is_needed(&behind[2..])
+    };
+    regex.match_indices('%').any(|(at, _)| is_escape(&regex[at + 1..])).then(|| {
+        (
+            "the path is read with its escapes decoded: this matches only where an escape is escaped once more, like \
+             `%2541` for `%41`",
+            "write the character itself: `é` for `%C3%A9`, `A` for `%41`".into(),
+        )
+    })
 }

@@ -1,106 +1,76 @@
-//! What stands in a rule word by word, as its writer said it: which words say the opposite of each other, and which
-//! say nothing that is not said already. Knows one scope of one rule at a time; nothing of paths and of crawlers.
+//! Words of `indexing` rules that have no effect, because another word restricts more: of all that is said about a page
+//! the strictest wins. The other word stands in the same rule, or in a rule that holds wherever this one does.
 
 use super::catalogue as lints;
-use crate::indexing::{Directive, Directives, Flag, Scope};
-use crate::policy::model::{IndexingRule, WrittenDirectives};
-use crate::yaml::Diagnostics;
+use crate::indexing::{Directive, Directives, Flag, ImagePreview, Scope};
+use crate::policy::model::{Conditions, IndexingRule};
+use crate::robots::Pattern;
+use crate::yaml::{Diagnostics, Located, Span};
+
+/// Comparisons of patterns in all rules of a policy: the time this takes does not grow with the square of their number.
+const COMPARISONS: usize = 250_000;
+
+pub fn lint(rules: &[IndexingRule], diagnostics: &mut Diagnostics) {
+    let mut comparisons = COMPARISONS;
+    for rule in rules {
+        for (scope, _) in rule.tags.iter() {
+            let words = words(rule, scope);
+            beside_each_other(&words, diagnostics);
+            if let (Scope::Bot(bot), Some(to_all)) = (scope, rule.tags.of(&Scope::All)) {
+                beside_all(bot, &words, to_all, diagnostics);
+            }
+            beside_other_rules(rule, scope, &words, rules, &mut comparisons, diagnostics);
+        }
+    }
+}
 
 /// One directive as it was written.
-pub struct Word<'r> {
-    /// The text that it stands in.
-    pub written: &'r WrittenDirectives,
+struct Word {
+    span: Span,
     /// The word in lower case, or the key with its value.
-    pub text: String,
+    text: String,
     /// What it is short for.
-    pub said: Directives,
+    said: Directives,
 }
 
-/// What is written to a scope, in its order.
-pub fn of<'r>(rule: &'r IndexingRule, scope: &Scope) -> Vec<Word<'r>> {
-    let of_scope = rule.written.iter().filter(|written| written.scope == *scope);
-    of_scope
-        .flat_map(|written| split(&written.text.value).map(move |(text, said)| Word { written, text, said }))
-        .collect()
-}
-
-/// The directives of a text. A date may hold commas: what says nothing alone is read with what follows.
-fn split(text: &str) -> impl Iterator<Item = (String, Directives)> {
-    let parts: Vec<&str> = text.split(',').collect();
-    let mut start = 0;
-    std::iter::from_fn(move || {
-        let rest = parts.get(start..).filter(|rest| !rest.is_empty())?;
-        let parsed = (1..=rest.len().min(4)).find_map(|used| {
-            let text = rest[..used].join(",");
-            Some((used, Directives::parse(&text).ok()?, text))
-        });
-        let Some((used, said, text)) = parsed else {
-            start = parts.len();
-            return None;
-        };
-        start += used;
+/// What is written to a scope, in its order. The pieces of a date that holds commas are no directives.
+fn words(rule: &IndexingRule, scope: &Scope) -> Vec<Word> {
+    let written = rule.written.iter().filter(|written| written.scope == *scope).map(|written| &written.text);
+    let parts = written.flat_map(|text| text.value.split(',').map(|part| (text.span, part)));
+    let word = |(span, part): (Span, &str)| {
+        let said = Directives::parse(part).ok()?;
         let text = match said.iter().next() {
-            Some(only) if text.contains(':') => only.to_string(),
-            _ => text.trim().to_ascii_lowercase(),
+            Some(only) if part.contains(':') => only.to_string(),
+            _ => part.trim().to_ascii_lowercase(),
         };
-        Some((text, said))
-    })
+        Some(Word { span, text, said })
+    };
+    parts.filter_map(word).collect()
 }
 
-impl Word<'_> {
+impl Word {
+    /// The directive that leaves it without effect: what it permits, or a stricter value of its key.
+    fn undone_by<'d>(&self, said: &'d Directives) -> Option<&'d Directive> {
+        said.iter().find(|known| self.permits(known) || self.said.iter().any(|own| is_stricter(known, own)))
+    }
+
     /// Whether it says that what a directive restricts is not restricted.
-    pub fn permits(&self, directive: &Directive) -> bool {
-        let flag = match directive {
-            Directive::Flag(flag) => Some(*flag),
-            _ => None,
-        };
+    fn permits(&self, directive: &Directive) -> bool {
+        let is = |flag: Flag| *directive == Directive::Flag(flag);
         match self.text.as_str() {
-            "index" => flag == Some(Flag::NoIndex),
-            "follow" => flag == Some(Flag::NoFollow),
-            "archive" => flag == Some(Flag::NoArchive),
-            "max-snippet: -1" => flag == Some(Flag::NoSnippet),
+            "index" => is(Flag::NoIndex),
+            "follow" => is(Flag::NoFollow),
+            "archive" => is(Flag::NoArchive),
+            "max-snippet: -1" => is(Flag::NoSnippet),
             "all" => restricts(directive),
             _ => false,
         }
-    }
-
-    /// Whether there is anything that it could loosen.
-    pub fn may_loosen(&self) -> bool {
-        self.valued().is_some() || ["index", "follow", "archive", "all"].contains(&self.text.as_str())
-    }
-
-    /// What of all that is said somewhere else leaves it without effect.
-    pub fn undone_by<'d>(&self, said: &'d Directives) -> Option<&'d Directive> {
-        let value = self.valued();
-        let stricter = |known: &&Directive| {
-            self.permits(known) || value.is_some_and(|value| known.name() == value.name() && is_stricter(known, value))
-        };
-        said.iter().find(stricter)
-    }
-
-    /// The only directive that it is, where it has a value.
-    fn valued(&self) -> Option<&Directive> {
-        self.said.iter().find(|directive| {
-            use Directive::{MaxImagePreview, MaxSnippet, MaxVideoPreview, UnavailableAfter};
-            matches!(directive, MaxSnippet(_) | MaxVideoPreview(_) | MaxImagePreview(_) | UnavailableAfter(_))
-        })
-    }
-
-    /// Whether it is a word for several things, of which another word is one.
-    fn includes(&self, other: &Word<'_>) -> bool {
-        let parts: &[&str] = match self.text.as_str() {
-            "none" => &["noindex", "nofollow"],
-            "all" => &["index", "follow", "archive"],
-            _ => &[],
-        };
-        parts.contains(&other.text.as_str())
     }
 }
 
 /// Whether a directive restricts what `all` is about: how pages are indexed and served. Training is another matter, and
 /// what no crawler follows any more restricts nothing.
 fn restricts(directive: &Directive) -> bool {
-    use crate::indexing::ImagePreview;
     match directive {
         Directive::Flag(flag) => !matches!(
             flag,
@@ -118,57 +88,88 @@ fn is_stricter(one: &Directive, other: &Directive) -> bool {
     let mut both = Directives::default();
     both.insert(one.clone());
     both.insert(other.clone());
-    one != other && both.iter().eq([one])
+    one.name() == other.name() && one != other && both.iter().eq([one])
 }
 
-/// Words of one scope that say the opposite, or the same, and all that they say together.
-pub fn lint(words: &[Word<'_>], said: &Directives, diagnostics: &mut Diagnostics) {
-    for (place, word) in words.iter().enumerate() {
-        let (span, text) = (word.written.text.span, &word.text);
-        let opposite = words.iter().find(|other| other.said.iter().any(|directive| word.permits(directive)));
-        let undone_by = || word.undone_by(said).map(Directive::to_string);
-        if let Some(other) = opposite.map(|other| other.text.clone()).or_else(undone_by) {
-            diagnostics.push(
-                lints::CONTRADICTORY_TAG
-                    .at(span, format!("`{text}` has no effect beside `{other}`"))
-                    .help(format!("remove `{text}`, and what crawlers go by stays the same; without `{other}` these pages would be less restricted")),
-            );
-        } else if words[..place].iter().any(|other| other.text == *text) {
-            diagnostics.push(lints::REDUNDANT_TAG.at(span, format!("`{text}` is said twice")));
-        } else if let Some(other) = words.iter().find(|other| other.includes(word)) {
-            diagnostics.push(lints::REDUNDANT_TAG.at(span, format!("`{}` says `{text}`, too", other.text)));
-        } else if matches!(word.valued(), Some(Directive::MaxSnippet(_))) && said.says(Flag::NoSnippet) {
-            let message = format!("beside nosnippet, `{text}` changes nothing that crawlers go by");
-            diagnostics.push(lints::REDUNDANT_TAG.at(span, message));
-        }
+/// Words of one scope that say the opposite.
+fn beside_each_other(words: &[Word], diagnostics: &mut Diagnostics) {
+    for word in words {
+        let Some(other) = words.iter().find(|other| word.undone_by(&other.said).is_some()) else { continue };
+        let (text, other) = (&word.text, &other.text);
+        diagnostics.push(
+            lints::CONTRADICTORY_TAG
+                .at(word.span, format!("`{text}` has no effect beside `{other}`"))
+                .help(format!("remove `{text}`, and what crawlers go by stays the same; without `{other}` these pages would be less restricted")),
+        );
     }
 }
 
 /// What one bot is told beside everybody: nothing of it may loosen what everybody is told (Google unites the two).
-pub fn beside_all(
-    bot: &str,
-    words: &[Word<'_>],
-    said: &Directives,
-    to_all: &Directives,
+fn beside_all(bot: &str, words: &[Word], to_all: &Directives, diagnostics: &mut Diagnostics) {
+    let Some((word, by)) = words.iter().find_map(|word| Some((word, word.undone_by(to_all)?))) else { return };
+    let text = &word.text;
+    let message =
+        format!("`{text}` has no effect on a crawler that, like Google's, goes by what everybody is told, too: `{by}`");
+    diagnostics.push(lints::CONTRADICTORY_TAG.at(word.span, message).help(format!(
+        "to restrict these pages less for `{bot}` tell the others by their names, not `\"*\"`; if that is not meant, \
+         remove `{text}`"
+    )));
+}
+
+/// The first word to a scope that another rule leaves without effect.
+fn beside_other_rules(
+    rule: &IndexingRule,
+    scope: &Scope,
+    words: &[Word],
+    rules: &[IndexingRule],
+    comparisons: &mut usize,
     diagnostics: &mut Diagnostics,
 ) {
-    let undone = words.iter().find_map(|word| Some((word, word.undone_by(to_all)?)));
-    if let Some((word, by)) = undone {
-        let text = &word.text;
-        let message = format!(
-            "`{text}` has no effect on a crawler that, like Google's, goes by what everybody is told, too: `{by}`"
-        );
-        diagnostics.push(lints::CONTRADICTORY_TAG.at(word.written.text.span, message).help(format!(
-            "to restrict these pages less for `{bot}` tell the others by their names, not `\"*\"`; if that is not meant, \
-             remove `{text}`"
-        )));
-    } else if let Some(word) = words.first().filter(|_| said.beyond(to_all).is_empty()) {
-        let message =
-            "everybody is told this already: it adds nothing for a crawler that, like Google's, goes by that, too";
-        diagnostics.push(lints::REDUNDANT_TAG.at(word.written.text.span, message).help(format!(
-            "keep it for a `{bot}` that goes by its own name alone, with all that every crawler is told"
-        )));
-    }
+    let found = words.iter().find_map(|word| {
+        rules.iter().filter(|wider| !std::ptr::eq(*wider, rule) && wider.unless.is_none()).find_map(|wider| {
+            let undone_in = |scope: &Scope| wider.tags.of(scope).is_some_and(|said| word.undone_by(said).is_some());
+            let by_all = undone_in(&Scope::All);
+            ((by_all || undone_in(scope)) && covers(&wider.when, &rule.when, comparisons))
+                .then_some((word, wider, by_all))
+        })
+    });
+    let Some((word, wider, by_all)) = found else { return };
+    let less = match scope {
+        Scope::Bot(bot) if by_all => {
+            format!("for `{bot}` alone, name the others in the other rule, in place of `\"*\"`")
+        }
+        _ => "change the other rule, or take them out of it with `not` and say the rest of it again for them".into(),
+    };
+    let message = format!("`{}` has no effect: another rule holds wherever this one does, and says more", word.text);
+    diagnostics.push(
+        lints::CONTRADICTORY_TAG
+            .at(word.span, message)
+            .related(wider.span, "every rule that matches contributes, and the strictest wins")
+            .help(format!("remove it, and what crawlers go by stays the same; to restrict these pages less {less}")),
+    );
+}
+
+/// Whether conditions hold wherever others do, as far as the two are alike. Takes every comparison from `left`, and says
+/// no when that is used up.
+fn covers(wider: &Conditions, narrower: &Conditions, left: &mut usize) -> bool {
+    *left = left.saturating_sub((1 + wider.paths.len()) * (1 + narrower.paths.len()));
+    let patterns =
+        |paths: &[Located<String>]| paths.iter().map(|path| Pattern::new(&path.value)).collect::<Vec<Pattern>>();
+    let has_path = || {
+        let (ours, theirs) = (patterns(&wider.paths), patterns(&narrower.paths));
+        !theirs.is_empty() && theirs.iter().all(|their| ours.iter().any(|our| our.covers(their)))
+    };
+    *left > 0
+        && (wider.paths.is_empty() || has_path())
+        && is_wider(wider.path_regex.as_slice(), narrower.path_regex.as_slice())
+        && is_wider(&wider.types, &narrower.types)
+        && is_wider(&wider.status, &narrower.status)
+}
+
+/// Whether a list asks for nothing, or for the same as another.
+fn is_wider<T: PartialEq>(wider: &[Located<T>], narrower: &[Located<T>]) -> bool {
+    let values = |list| <[Located<T>]>::iter(list).map(|item| &item.value);
+    wider.is_empty() || values(wider).eq(values(narrower))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What is done about requests: `enforcement` and `pause`.
+//! The sections `enforcement` and `pause` of a policy: how crawlgate answers requests.
 
 use super::{Defaulted, Unlicensed};
 use crate::crawlers::Purpose;
@@ -7,6 +7,7 @@ use crate::yaml::{Located, Span};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
+use strum::{EnumString, IntoStaticStr, VariantNames};
 
 /// What is done about requests against the rules.
 #[derive(Clone, Debug)]
@@ -60,7 +61,8 @@ pub struct EnforcementFields {
 }
 
 /// What becomes of crawlers whose claim is neither proven nor disproven.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub enum Unverified {
     /// They are treated as what they say they are.
     #[default]
@@ -72,7 +74,8 @@ pub enum Unverified {
 }
 
 /// How far enforcement goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Nothing is judged.
@@ -87,11 +90,7 @@ pub enum Mode {
 impl Mode {
     /// Its name in policies and reports.
     pub fn name(self) -> &'static str {
-        match self {
-            Mode::Off => "off",
-            Mode::Observe => "observe",
-            Mode::Enforce => "enforce",
-        }
+        self.into()
     }
 }
 
@@ -160,7 +159,21 @@ impl fmt::Display for PauseTime {
 }
 
 /// Whom a pause stops.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+    EnumString,
+    IntoStaticStr,
+    VariantNames,
+)]
+#[strum(serialize_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
 pub enum Audience {
     /// Crawlers; people, monitoring and tools pass.
@@ -173,9 +186,6 @@ pub enum Audience {
 impl Audience {
     /// Its name in policies and in the status.
     pub fn name(self) -> &'static str {
-        match self {
-            Audience::Crawlers => "crawlers",
-            Audience::Everyone => "everyone",
-        }
+        self.into()
     }
 }

@@ -1,10 +1,11 @@
-//! What is said about responses: `indexing`, `html` and `retire`.
+//! The sections `indexing`, `html` and `retire` of a policy: what crawlgate adds to responses.
 
 use super::Defaulted;
 use crate::indexing::{Scope, Tags};
 use crate::time::Timestamp;
 use crate::yaml::{Located, Span};
 use std::time::Duration;
+use strum::{EnumString, IntoStaticStr, VariantNames};
 
 /// One rule of `indexing`: conditions that must all hold, and what is then said.
 #[derive(Clone, Debug)]
@@ -68,7 +69,8 @@ pub enum StatusCondition {
 }
 
 /// What becomes of the origin's own X-Robots-Tag, the one that passes most of it on first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, EnumString, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum OriginTags {
     /// Its lines stay as they are, ours are added.
     Keep,
@@ -106,7 +108,8 @@ pub struct LinkPolicy {
 }
 
 /// A word of `rel` that is meant for search engines. Others would change what a browser does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum LinkRel {
     /// Not vouched for.
     Nofollow,
@@ -119,10 +122,6 @@ pub enum LinkRel {
 impl LinkRel {
     /// The word.
     pub fn name(self) -> &'static str {
-        match self {
-            LinkRel::Nofollow => "nofollow",
-            LinkRel::Ugc => "ugc",
-            LinkRel::Sponsored => "sponsored",
-        }
+        self.into()
     }
 }

@@ -1,8 +1,9 @@
-//! What a site says about the use of its content, checked. Knows no line of robots.txt and no header: those follow from
-//! it when the policy is compiled.
+//! What a site says about the use of its content, checked. Lines of robots.txt and headers follow from it when the policy
+//! is compiled.
 
 use super::Defaulted;
 use crate::yaml::{Located, Span};
+use strum::{EnumString, IntoStaticStr, VariantNames};
 
 /// What is said for the whole site, in `robots`.
 #[derive(Clone, Debug)]
@@ -29,7 +30,8 @@ pub struct GroupSignals {
 }
 
 /// Where signals are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub enum Emission {
     /// In robots.txt and in headers, each where its draft says.
     #[default]
@@ -39,7 +41,8 @@ pub enum Emission {
 }
 
 /// A category of contentsignals.org.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum SignalCategory {
     /// A search index: links and short excerpts.
     Search,
@@ -55,11 +58,7 @@ impl SignalCategory {
 
     /// As it is written.
     pub fn name(self) -> &'static str {
-        match self {
-            SignalCategory::Search => "search",
-            SignalCategory::AiInput => "ai-input",
-            SignalCategory::AiTrain => "ai-train",
-        }
+        self.into()
     }
 
     /// The nearest category of the AIPREF vocabulary.

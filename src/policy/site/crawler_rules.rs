@@ -1,7 +1,7 @@
 //! How a site treats each claim: which group binds the crawler, how far it is enforced, with which answers. Settled when
 //! the policy is compiled; a request only looks it up.
 
-use crate::crawlers::{Binds, Claim, Crawler};
+use crate::crawlers::{Binds, Claim, Crawler, Registry};
 use crate::policy::model::{Mode, Unverified};
 use crate::robots::Matcher;
 use std::sync::Arc;
@@ -16,10 +16,9 @@ pub struct CrawlerRules {
     pub judged: bool,
     /// Whether a group of the served file names it.
     pub named: bool,
-    /// What binds it besides a group of its own.
+    /// What binds it besides a group of its own. A crawler whose operator says that it ignores robots.txt is reported as not
+    /// bound even when a group names it.
     pub binds: Binds,
-    /// Whether its operator says that robots.txt is ignored: reported as not bound even when named.
-    pub never_bound: bool,
     /// How far it is enforced.
     pub mode: Mode,
     /// Whether it is a bot without a known purpose that no line of the policy names: never more than observed.
@@ -61,6 +60,16 @@ pub enum Binding {
     NotBound,
 }
 
+impl Binding {
+    /// The group, if there is one.
+    pub fn group(self) -> Option<u16> {
+        match self {
+            Binding::Group(group) => Some(group),
+            Binding::NoRules | Binding::NotBound => None,
+        }
+    }
+}
+
 /// An answer in place of the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
@@ -98,6 +107,18 @@ impl CrawlerRulesTable {
 /// What a policy may call a crawler: its tokens, the most specific first, its id, its name.
 pub fn names(crawler: &Crawler) -> impl Iterator<Item = &str> {
     crawler.tokens.iter().map(String::as_str).chain([crawler.id.as_str(), crawler.name.as_str()])
+}
+
+/// Of product tokens those that no record of the registry has as token, id or name, each once.
+pub fn unlisted<'a>(tokens: impl Iterator<Item = &'a str>, registry: &Registry) -> Vec<String> {
+    let mut unlisted: Vec<String> = Vec::new();
+    for token in tokens.filter(|token| *token != "*") {
+        let is = |name: &str| name.eq_ignore_ascii_case(token);
+        if !registry.crawlers().iter().flat_map(names).chain(unlisted.iter().map(String::as_str)).any(is) {
+            unlisted.push(token.to_owned());
+        }
+    }
+    unlisted
 }
 
 /// Which group binds a crawler with these names, and whether the group names one of them.

@@ -20,7 +20,7 @@ pub struct SupersededVersion {
 /// A pause with its bounds settled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActivePause {
-    /// Whom it stops.
+    /// The clients that it stops.
     pub audience: Audience,
     /// First second.
     pub from: Timestamp,

@@ -1,9 +1,9 @@
 //! What is written into pages, ready for use: paths as patterns, selectors read.
 
+use super::Version;
 use crate::policy::model::HtmlPolicy;
 use crate::robots::{Pattern, Target};
 use crate::yaml::Located;
-use sha2::{Digest, Sha256};
 
 /// The compiled `html` section of a site.
 #[derive(Debug)]
@@ -23,10 +23,7 @@ impl HtmlRules {
         let texts = |list: &[Located<String>]| list.iter().map(|item| item.value.clone()).collect::<Vec<_>>();
         let links: Vec<_> = policy.links.iter().map(|links| (texts(&links.select), &links.rel)).collect();
         let lists = [&policy.nosnippet, &policy.paths, &policy.not_paths].map(|list| texts(list));
-        let digest = Sha256::digest(format!("html {:?}", (policy.meta, links, lists)));
-        let mut identity = [0; 8];
-        identity.copy_from_slice(&digest[..8]);
-        u64::from_be_bytes(identity)
+        Version::of(format!("html {:?}", (policy.meta, links, lists)).as_bytes()).number()
     }
 
     /// Whether there are paths to look at: a request's target need not be put into its normal form otherwise.

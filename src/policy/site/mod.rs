@@ -1,14 +1,11 @@
-//! What the request path sees of policies: a site compiled, and the snapshot of all sites. Nothing is left to parse or to
-//! allocate.
-//!
-//! The builders in `compile` make these types; nothing here knows them.
+//! What the request path sees of policies: [`Site`], a compiled policy, and [`Snapshot`], all sites at a moment. A
+//! request neither parses nor allocates here. The files of `compile` make these types.
 
 use super::model::{OriginTags, Policy};
 use super::origin::{Origin, OriginFile};
-use crate::crawlers::{Claim, SiteMarkers};
+use crate::crawlers::{Claim, Registry, SiteMarkers};
 use crate::robots::{Document, Matcher, RuleSet};
 use crate::time::Timestamp;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,11 +35,11 @@ pub use pages::{PagePart, PageTemplate, SitePages};
 pub use robots_txt::{DeclaredPrevious, LeftOut, RobotsTxt, RuleSource};
 pub use signals::{License, PathSignals, ServedFile, SignalField, SignalPlan};
 pub use snapshot::Snapshot;
-pub use tags::{PathRule, PathRules, TagLines, TagPlan};
+pub use tags::{PathRules, TagLines, TagPlan};
 pub use version::Version;
 
-pub(in crate::policy) use crawler_rules::{binding, names};
-pub(in crate::policy) use signals::{Tdm, Usage, dictionary, path_of};
+pub(in crate::policy) use crawler_rules::{binding, names, unlisted};
+pub(in crate::policy) use signals::{Tdm, path_of};
 pub(in crate::policy) use tags::{TagConditions, TagRule};
 
 /// One site, compiled.
@@ -92,8 +89,8 @@ pub struct Site {
     pub grace: Duration,
     /// Paths that no crawler is to request.
     pub traps: RuleSet,
-    /// The addresses of crawlers that the owner vouches for. See [`Site::holds_address`].
-    pub(super) networks: Networks,
+    /// The addresses of crawlers that the owner vouches for.
+    pub networks: Networks,
     /// How much longer a cache before us may hand it out, when there is one.
     pub behind_cache: Option<Duration>,
     /// How each claim is treated. See [`Site::crawler_rules`].
@@ -110,23 +107,16 @@ impl Site {
         }
     }
 
+    /// The crawler that a person means by `agent`: a token of the policy, a token, id or name of the registry, or a whole user
+    /// agent.
+    pub fn claim_of(&self, agent: &str, registry: &Registry) -> Claim {
+        let known = || registry.find(agent).map(Claim::Known);
+        let claim = self.tokens.named(agent).or_else(known);
+        claim.unwrap_or_else(|| registry.identify_with(agent.as_bytes(), &self.tokens))
+    }
+
     /// How the policy treats a claim: which group binds it, how far it is enforced, with which answers.
     pub fn crawler_rules(&self, claim: Claim) -> CrawlerRules {
         self.crawler_rules.get(claim)
-    }
-
-    /// Whether the policy lists addresses of any crawler.
-    pub fn lists_addresses(&self) -> bool {
-        !self.networks.is_empty()
-    }
-
-    /// The crawlers whose addresses the policy lists, and these.
-    pub fn listed_addresses(&self) -> impl Iterator<Item = (Claim, &[ipnet::IpNet])> {
-        self.networks.each()
-    }
-
-    /// Whether an address is among those that the policy lists for a crawler; nothing where it lists none of its kind.
-    pub fn holds_address(&self, claim: Claim, address: IpAddr) -> Option<bool> {
-        self.networks.hold(claim, address)
     }
 }

@@ -1,5 +1,5 @@
-//! Pages of the site's own: HTML files, cut at the places where the status and the reason are written. Must not know how
-//! an answer is made.
+//! Pages of the site's own ([`SitePages`]): HTML files, cut where the status and the reason are written
+//! ([`PageTemplate`]).
 
 use crate::policy::model::{AnswerPages, Included};
 use std::sync::Arc;

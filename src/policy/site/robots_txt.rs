@@ -1,4 +1,4 @@
-//! The robots.txt that a site serves, and where its lines came from. Knows nothing of how it was made.
+//! [`RobotsTxt`]: the file that a site serves. [`RuleSource`]: where its lines came from.
 
 use super::Version;
 use crate::robots::Pattern;
@@ -58,6 +58,16 @@ pub enum RuleSource {
     Staging,
     /// Written in the origin's own robots.txt, in the line of this number.
     Origin(usize),
+}
+
+impl RuleSource {
+    /// The place in the policy; the beginning of it for what stands elsewhere.
+    pub fn span(&self) -> Span {
+        match self {
+            RuleSource::Policy(span) | RuleSource::Purpose(span) => *span,
+            RuleSource::Staging | RuleSource::Origin(_) => Span::default(),
+        }
+    }
 }
 
 /// An Allow of the origin that is not in the file, because it could defeat a Disallow of the policy.

@@ -6,12 +6,7 @@
 //! Community Group Final Report of 2024-05-10.
 
 use crate::robots::{Pattern, RuleSet, Target};
-use std::borrow::Cow;
 use std::sync::Arc;
-use stricter::Reading;
-
-mod stricter;
-pub use stricter::PathSignals;
 
 /// Where TDMRep looks for a site's rules.
 const TDMREP: &[u8] = b"/.well-known/tdmrep.json";
@@ -33,10 +28,10 @@ pub struct SignalPlan {
     /// Only where robots.txt does not say it.
     pub(in crate::policy) content_signal: Option<String>,
     /// The values of Content-Usage, by the index of their path in `usage_paths`.
-    pub(in crate::policy) usage: Vec<Usage>,
+    pub(in crate::policy) usage: Vec<String>,
     pub(in crate::policy) usage_paths: RuleSet,
     /// The value for what no path matches.
-    pub(in crate::policy) usage_of_all: Option<Usage>,
+    pub(in crate::policy) usage_of_all: Option<String>,
     pub(in crate::policy) licenses: Vec<License>,
     /// The first that each group of the document is told, by the group's index.
     pub(in crate::policy) group_licenses: Vec<Option<License>>,
@@ -46,6 +41,14 @@ pub struct SignalPlan {
     pub(in crate::policy) tdmrep: Option<ServedFile>,
     /// Paths of licences and policies: without them a crawler would not know what to ask for.
     pub(in crate::policy) terms: Vec<Box<[u8]>>,
+}
+
+/// What the path of a request decides: indexes into a [`SignalPlan`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathSignals {
+    usage: Option<u16>,
+    license: Option<u16>,
+    tdm: Option<u16>,
 }
 
 /// A field of pages, with its values by path. Of several patterns that match a path the first counts; `None` is every
@@ -68,14 +71,6 @@ pub struct License {
     pub link: String,
 }
 
-/// What is said of the use of some paths.
-#[derive(Debug)]
-pub(in crate::policy) struct Usage {
-    pub(in crate::policy) said: Vec<(String, bool)>,
-    /// The value of Content-Usage.
-    pub(in crate::policy) value: String,
-}
-
 /// A rule of TDMRep.
 #[derive(Debug)]
 pub(in crate::policy) struct Tdm {
@@ -84,20 +79,21 @@ pub(in crate::policy) struct Tdm {
     pub(in crate::policy) policy: Option<String>,
 }
 
-impl SignalPlan {
-    /// What is said about a path. Does not allocate.
-    pub fn for_path(&self, target: Target<'_>) -> PathSignals {
-        let sent = self.read(target.sent);
-        // What the origin resolves the path to is what it answers with. Without its parameters, it is resolved the most.
-        let resolved = target.resolutions().last().map(|resolved| self.read(resolved.target));
-        let resolved = resolved.filter(|resolved| *resolved != sent);
-        PathSignals { sent, resolved }
+impl Tdm {
+    /// The value of `tdm-reservation`.
+    fn reservation(&self) -> &'static str {
+        if self.reserved { "1" } else { "0" }
     }
+}
 
-    fn read(&self, path: &[u8]) -> Reading {
+impl SignalPlan {
+    /// What is said about a path: about what most origins resolve it to, for `/open/../x` is answered with what is at
+    /// `/x`. Does not allocate.
+    pub fn for_path(&self, target: Target<'_>) -> PathSignals {
+        let path = target.readings().last().unwrap_or(target.sent);
         let matches = |paths: &[Pattern]| paths.is_empty() || paths.iter().any(|pattern| pattern.matches(path));
         let place = |index: usize| u16::try_from(index).ok();
-        Reading {
+        PathSignals {
             // The longest path decides, as with Allow and Disallow (draft-ietf-aipref-attach-05 section 3.1).
             usage: self.usage_paths.find(path).and_then(place),
             license: self.licenses.iter().position(|license| matches(&license.paths)).and_then(place),
@@ -108,26 +104,19 @@ impl SignalPlan {
     }
 
     /// The header lines of a page: names as their drafts spell them, and values.
-    pub fn fields(&self, said: PathSignals) -> impl Iterator<Item = (&'static str, Cow<'_, str>)> {
-        let tdm_of = |reading: Reading| self.tdm.get(usize::from(reading.tdm?));
-        let usage_of = |reading: Reading| match reading.usage {
+    pub fn fields(&self, said: PathSignals) -> impl Iterator<Item = (&'static str, &str)> {
+        let tdm = said.tdm.and_then(|index| self.tdm.get(usize::from(index)));
+        let usage = match said.usage {
             Some(index) => self.usage.get(usize::from(index)),
             None => self.usage_of_all.as_ref(),
         };
-        let (tdm, usage) = match said.resolved {
-            None => (tdm_of(said.sent), usage_of(said.sent).map(|usage| Cow::Borrowed(usage.value.as_str()))),
-            Some(resolved) => (
-                stricter::tdm(tdm_of(said.sent), tdm_of(resolved)),
-                stricter::usage(usage_of(said.sent), usage_of(resolved)),
-            ),
-        };
-        let license = said.license().and_then(|index| self.licenses.get(usize::from(index)));
+        let license = said.license.and_then(|index| self.licenses.get(usize::from(index)));
         [
-            self.content_signal.as_deref().map(|value| ("Content-Signal", value.into())),
-            usage.map(|value| ("Content-Usage", value)),
-            license.map(|license| ("Link", license.link.as_str().into())),
-            tdm.map(|rule| ("tdm-reservation", if rule.reserved { "1" } else { "0" }.into())),
-            tdm.and_then(|rule| rule.policy.as_deref()).map(|value| ("tdm-policy", value.into())),
+            self.content_signal.as_deref().map(|value| ("Content-Signal", value)),
+            usage.map(|value| ("Content-Usage", value.as_str())),
+            license.map(|license| ("Link", license.link.as_str())),
+            tdm.map(|rule| ("tdm-reservation", rule.reservation())),
+            tdm.and_then(|rule| rule.policy.as_deref()).map(|value| ("tdm-policy", value)),
         ]
         .into_iter()
         .flatten()
@@ -140,14 +129,13 @@ impl SignalPlan {
             .rules()
             .iter()
             .zip(&self.usage)
-            .map(|(rule, usage)| (Some(&rule.pattern), usage.value.as_str()))
+            .map(|(rule, usage)| (Some(&rule.pattern), usage.as_str()))
             .collect();
         usage.sort_by_key(|(pattern, _)| std::cmp::Reverse(pattern.map_or(0, |pattern| pattern.as_str().len())));
-        usage.extend(self.usage_of_all.iter().map(|usage| (None, usage.value.as_str())));
+        usage.extend(self.usage_of_all.iter().map(|usage| (None, usage.as_str())));
         let signal = self.content_signal.iter().map(|value| (None, value.as_str())).collect();
         let license = self.licenses.iter().flat_map(|license| each(&license.paths, &license.link)).collect();
-        let reservation = |rule: &Tdm| if rule.reserved { "1" } else { "0" };
-        let tdm = self.tdm.iter().flat_map(|rule| each(&rule.paths, reservation(rule))).collect();
+        let tdm = self.tdm.iter().flat_map(|rule| each(&rule.paths, rule.reservation())).collect();
         let tdm_policy = match self.tdm.iter().any(|rule| rule.policy.is_some()) {
             true => {
                 self.tdm.iter().flat_map(|rule| each(&rule.paths, rule.policy.as_deref().unwrap_or_default())).collect()
@@ -169,7 +157,7 @@ impl SignalPlan {
     /// one crawler need not be the same for all, as a page is.
     pub fn license(&self, said: PathSignals, group: Option<u16>) -> Option<&License> {
         let told = group.and_then(|group| self.group_licenses.get(usize::from(group))).and_then(Option::as_ref);
-        let of_path = || self.licenses.get(usize::from(said.license()?));
+        let of_path = || self.licenses.get(usize::from(said.license?));
         told.or_else(of_path).or(self.origin_license.as_ref())
     }
 
@@ -205,12 +193,6 @@ fn each<'a>(paths: &'a [Pattern], value: &'a str) -> Vec<(Option<&'a Pattern>, &
         [] => vec![(None, value)],
         paths => paths.iter().map(|path| (Some(path), value)).collect(),
     }
-}
-
-/// A dictionary of RFC 9651: `train-ai=n, search=y`.
-pub(in crate::policy) fn dictionary<'a>(said: impl Iterator<Item = (&'a str, bool)>) -> String {
-    let said = said.map(|(category, said)| format!("{category}={}", if said { "y" } else { "n" }));
-    said.collect::<Vec<_>>().join(", ")
 }
 
 /// A normalised target without its query.

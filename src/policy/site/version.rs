@@ -1,4 +1,4 @@
-//! The identity of the bytes of a robots.txt. Knows nothing of where the bytes came from.
+//! [`Version`]: the identity of the bytes of a robots.txt.
 
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -25,6 +25,11 @@ impl Version {
         let mut first = [0; 8];
         first.copy_from_slice(&Sha256::digest(body)[..8]);
         Version(first)
+    }
+
+    /// The bytes as a number, the first of them the highest.
+    pub fn number(self) -> u64 {
+        u64::from_be_bytes(self.0)
     }
 
     /// Reads what `Display` writes.

@@ -1,7 +1,8 @@
 //! Request targets: spelling, absolute form, resolution.
 
 use super::{resolved, sent, stripped};
-use crate::robots::{Resolved, TargetScratch};
+use crate::robots::TargetScratch;
+use crate::robots::target::Resolved;
 
 #[test]
 fn escapes_are_decoded_only_where_they_mean_the_same() {
@@ -57,7 +58,7 @@ fn a_normal_target_is_borrowed() {
 
 #[test]
 fn a_scratch_keeps_nothing_of_the_request_before() {
-    let mut scratch = TargetScratch::with_capacity(64);
+    let mut scratch = TargetScratch::default();
     scratch.normalise("/ä//b/../secret?é".as_bytes());
     let target = scratch.normalise(b"/x y");
     assert_eq!((target.sent, target.resolved), (&b"/x%20y"[..], None));

@@ -1,6 +1,6 @@
-//! One fetch from one origin: [`FetchJob`], and its result, [`FinishedJob`]. Must not know other sites.
+//! One fetch from one origin: [`FetchJob`], and its result, [`FinishedJob`].
 
-use crate::origin::robots::{FetchResult, Question, Target, ask};
+use crate::origin::robots::{FetchResult, RobotsRequest, Target, ask};
 use crate::policy::Policy;
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl FetchJob {
                         .into(),
             },
             None => FetchResult::Unreachable("no origin of the settings is for this site".into()),
-            Some(target) => ask(&Question {
+            Some(target) => ask(&RobotsRequest {
                 target,
                 etag: self.etag.as_deref(),
                 last_modified: self.last_modified.as_deref(),

@@ -1,5 +1,4 @@
-//! Which sites are followed, after each change of the policies. The main function is [`OriginRobots::follow_sites`]. This
-//! file must not know fetches.
+//! Which sites are followed, after each change of the policies. The main function is [`OriginRobots::follow_sites`].
 //!
 //! A copy is in one of these states:
 //! - used by a followed site;
@@ -19,14 +18,14 @@ use std::collections::BTreeMap;
 const MAX_UNUSED: usize = 64;
 
 /// The sites whose policies read the origin's file, by name.
-type Wanted<'a> = BTreeMap<&'a str, &'a SiteEntry>;
+type SitesByName<'a> = BTreeMap<&'a str, &'a SiteEntry>;
 
 impl OriginRobots {
     /// Follows new sites, and stops following those that were removed or no longer read the origin's file.
     pub(super) fn follow_sites(&mut self, now: Timestamp) {
         let snapshot = self.manager.snapshot();
         let sites = snapshot.sites().iter().filter(|entry| entry.site.policy.reads_origin());
-        let wanted: Wanted<'_> = sites.map(|entry| (entry.site.name.as_str(), entry)).collect();
+        let wanted: SitesByName<'_> = sites.map(|entry| (entry.site.name.as_str(), entry)).collect();
         // A site that takes over hosts takes over the copy that it was compiled with, from whichever site.
         let followed = self.followed.values().map(|site| &site.fetch);
         let copies = followed.chain(self.unused.values().map(|copy| &copy.fetch));
@@ -46,7 +45,7 @@ impl OriginRobots {
     }
 
     /// Stops following sites that were removed. Their copies stay if they may be used again.
-    fn drop_removed(&mut self, snapshot: &Snapshot, wanted: &Wanted<'_>, now: Timestamp) -> Vec<Fact> {
+    fn drop_removed(&mut self, snapshot: &Snapshot, wanted: &SitesByName<'_>, now: Timestamp) -> Vec<Fact> {
         let is_gone = |name: &str, site: &FollowedSite| match wanted.get(name) {
             // A policy file with the name of a default site is another site.
             Some(entry) => site.is_default_site != is_no_policy(&entry.site.policy),
@@ -67,7 +66,7 @@ impl OriginRobots {
 
     /// Removes copies that no site can use again: too old, too many, or of no use. Notes of the others since when they
     /// are unused.
-    fn drop_unusable(&mut self, snapshot: &Snapshot, wanted: &Wanted<'_>, now: Timestamp) -> Vec<Fact> {
+    fn drop_unusable(&mut self, snapshot: &Snapshot, wanted: &SitesByName<'_>, now: Timestamp) -> Vec<Fact> {
         let longest = self.manager.longest_cached();
         let mut facts = Vec::new();
         let mut waiting = Vec::new();

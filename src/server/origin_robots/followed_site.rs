@@ -1,5 +1,4 @@
-//! A site whose policy reads the origin's file: [`FollowedSite`]. Must not know other sites, except the copies that it may
-//! take over from them.
+//! A site whose policy reads the origin's file: [`FollowedSite`]. It may take over a copy from another site.
 
 use crate::origin::robots::{FetchState, FetchedCopy, StoredCopy};
 use crate::policy::origin::{OriginCopyState, OriginFile};
@@ -40,7 +39,7 @@ impl FollowedSite {
         if unused.is_some_and(|copy| copy.left_at.is_some()) {
             fetch.mark_unasked();
         }
-        fetch.ask_now(now);
+        fetch.due = now;
         let policy = &entry.site.policy;
         let site = FollowedSite {
             fetch,
@@ -82,7 +81,7 @@ impl FollowedSite {
         let fetch = fetch_state_of(Some(&self.fetch), copies, entry, now);
         let is_changed = fetch != self.fetch;
         self.fetch = fetch;
-        self.fetch.ask_now(now);
+        self.fetch.due = now;
         is_changed
     }
 }

@@ -1,4 +1,4 @@
-//! The states of the origins' files, for the status and, when they change, for the log. Must not know fetches.
+//! The states of the origins' files, for the status and, when they change, for the log.
 
 use super::OriginRobots;
 use super::followed_site::FollowedSite;
@@ -25,7 +25,7 @@ impl OriginRobots {
                 OriginRobotsStatus {
                     state,
                     url: site.fetch.copy().map(|copy| copy.url.clone()),
-                    last_success: site.fetch.last_success(),
+                    last_success: site.fetch.last_success,
                     problem: problem.clone(),
                     is_unasked: site.fetch.is_unasked(),
                     served,

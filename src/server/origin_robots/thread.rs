@@ -1,10 +1,11 @@
 //! The thread that runs [`OriginRobots`]. It starts the fetches that are due, each in a thread of its own, and waits until
-//! one ends or a policy changes. Must not know what a fetch does.
+//! one ends or a policy changes.
 
 use super::fetch_job::FinishedJob;
 use super::{AT_ONCE, OriginRobots};
 use crate::clock::Clock;
 use crate::origin::robots::FetchResult;
+use crate::threads::spawn;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
@@ -27,9 +28,7 @@ pub fn start(robots: OriginRobots, clock: Clock) -> std::io::Result<()> {
     // If the channel is full, a message that waits says the same.
     robots.manager.on_change(move || drop(changed.try_send(Message::Changed)));
     let (first_round, is_over) = sync_channel(1);
-    std::thread::Builder::new()
-        .name("origin-robots".into())
-        .spawn(move || run(robots, &clock, &sender, &messages, first_round))?;
+    spawn("origin-robots", move || run(robots, &clock, &sender, &messages, first_round))?;
     let _ = is_over.recv_timeout(START_LIMIT);
     Ok(())
 }
@@ -47,9 +46,8 @@ fn run(
         for job in robots.begin_due(clock.moment()) {
             let (site, policy) = (job.site.clone(), job.policy.source.text.clone());
             let finished = sender.clone();
-            let thread = std::thread::Builder::new().name("origin-robots-fetch".into());
-            let started = thread.spawn(move || drop(finished.send(Message::Finished(job.run()))));
-            if let Err(error) = started {
+            let fetch = move || drop(finished.send(Message::Finished(job.run())));
+            if let Err(error) = spawn("origin-robots-fetch", fetch) {
                 let result = FetchResult::Unreachable(format!("no thread can be started: {error}").into());
                 robots.finish(FinishedJob { site, result, policy }, clock.moment(), 1.0);
             }

@@ -1,18 +1,15 @@
-//! `limits` decoded, and sizes in octets.
+//! Decodes `limits`: sizes in octets, rates, durations and counts.
 
 use super::super::Limits;
-use super::{HOUR, MILLISECOND, SECOND, duration};
+use super::{HOUR, MILLISECOND, SECOND, number, within};
 use crate::yaml::{Decoder, Fields, Node};
 use std::ops::RangeInclusive;
 
 /// The largest body that can be set as a limit: 1 TiB.
 const LARGEST_BODY: usize = 1 << 40;
 
-pub(super) fn limits(node: &Node, decoder: &mut Decoder<'_>) -> Limits {
-    let mut limits = Limits::default();
-    let wanted = "a map: connections, connections_per_address, handshake, head, idle, stall, body_rate, body, target, \
-                  headers, fields, streams, buffers, buffers_per_address, drain";
-    let Some(mut fields) = decoder.fields(node, wanted) else { return limits };
+pub(super) fn limits(fields: &mut Fields<'_>) -> Limits {
+    let mut limits = Limits::DEFAULT;
     for (name, bounds, into) in [
         ("handshake", MILLISECOND..=HOUR, &mut limits.handshake),
         ("head", MILLISECOND..=HOUR, &mut limits.head),
@@ -20,9 +17,7 @@ pub(super) fn limits(node: &Node, decoder: &mut Decoder<'_>) -> Limits {
         ("stall", MILLISECOND..=HOUR, &mut limits.stall),
         ("drain", SECOND..=HOUR, &mut limits.drain),
     ] {
-        if let Some(node) = fields.take(name) {
-            duration(node, bounds, into, decoder);
-        }
+        fields.set(name, into, within(bounds));
     }
     for (name, bounds, into) in [
         ("target", 256..=65_536, &mut limits.target),
@@ -30,74 +25,38 @@ pub(super) fn limits(node: &Node, decoder: &mut Decoder<'_>) -> Limits {
         ("buffers", 16_384..=LARGEST_BODY, &mut limits.buffers),
         ("buffers_per_address", 16_384..=LARGEST_BODY, &mut limits.buffers_per_address),
     ] {
-        if let Some(node) = fields.take(name) {
-            size(node, bounds, into, decoder);
-        }
+        fields.set(name, into, size(bounds));
     }
-    if let Some(node) = fields.take("body_rate") {
-        rate(node, &mut limits.body_rate, decoder);
+    fields.set("body_rate", &mut limits.body_rate, rate);
+    limits.body = fields.get("body", size(1..=LARGEST_BODY)).and_then(|body| u64::try_from(body).ok());
+    for (name, into) in
+        [("connections", &mut limits.connections), ("connections_per_address", &mut limits.connections_per_address)]
+    {
+        fields.set(name, into, number(1..=10_000_000, "a number of connections"));
     }
-    if let Some(node) = fields.take("body") {
-        let mut body = 0;
-        size(node, 1..=LARGEST_BODY, &mut body, decoder);
-        limits.body = u64::try_from(body).ok();
-    }
-    numbers(&mut fields, &mut limits, decoder);
-    fields.finish(decoder);
+    fields.set("fields", &mut limits.fields, number(10..=256, "a number of header fields"));
+    fields.set("streams", &mut limits.streams, number(1..=10_000, "a number of requests"));
     limits
 }
 
-fn numbers(fields: &mut Fields<'_>, limits: &mut Limits, decoder: &mut Decoder<'_>) {
-    let mut number = |name, bounds: RangeInclusive<u64>, what| {
-        fields
-            .take(name)
-            .and_then(|node| decoder.integer(node, bounds, what))
-            .and_then(|found| usize::try_from(found).ok())
-    };
-    if let Some(connections) = number("connections", 1..=10_000_000, "a number of connections") {
-        limits.connections = connections;
-    }
-    if let Some(connections) = number("connections_per_address", 1..=10_000_000, "a number of connections") {
-        limits.connections_per_address = connections;
-    }
-    if let Some(fields) = number("fields", 10..=256, "a number of header fields") {
-        limits.fields = fields;
-    }
-    if let Some(streams) =
-        number("streams", 1..=10_000, "a number of requests").and_then(|streams| u32::try_from(streams).ok())
-    {
-        limits.streams = streams;
-    }
-}
-
 /// Octets a second: `1KiB/s`; `off` for any.
-fn rate(node: &Node, into: &mut usize, decoder: &mut Decoder<'_>) {
-    let Some(text) = decoder.text(node, "octets a second, like 1KiB/s") else { return };
-    if text == "off" {
-        *into = 0;
-        return;
-    }
-    match text.strip_suffix("/s").and_then(octets).filter(|octets| (1..=1_048_576).contains(octets)) {
-        Some(octets) => *into = octets,
-        None => {
-            decoder.error("bad-value", node.span, format!("`{text}` is not a rate that is accepted here")).help =
-                Some("write octets a second, from `1/s` to `1MiB/s`, or `off`".into());
-        }
-    }
+fn rate(decoder: &mut Decoder, node: &Node) -> Option<usize> {
+    let read = |text: &str| match text {
+        "off" => Some(0),
+        text => text.strip_suffix("/s").and_then(octets).filter(|octets| (1..=1_048_576).contains(octets)),
+    };
+    let help = "write octets a second, from `1/s` to `1MiB/s`, or `off`";
+    let mistake = ("bad-value", "is not a rate that is accepted here", help);
+    decoder.parsed(node, "octets a second, like 1KiB/s", read, mistake)
 }
 
-fn size(node: &Node, bounds: RangeInclusive<usize>, into: &mut usize, decoder: &mut Decoder<'_>) {
-    let Some(text) = decoder.text(node, "a size, like 16KiB") else { return };
-    match octets(text).filter(|octets| bounds.contains(octets)) {
-        Some(octets) => *into = octets,
-        None => {
-            decoder.error("bad-value", node.span, format!("`{text}` is not a size that is accepted here")).help =
-                Some(format!(
-                    "from {} to {}, as `16KiB`, or octets, as `16384`",
-                    in_units(*bounds.start()),
-                    in_units(*bounds.end())
-                ));
-        }
+/// Reads a size within bounds.
+fn size(bounds: RangeInclusive<usize>) -> impl FnOnce(&mut Decoder, &Node) -> Option<usize> {
+    move |decoder, node| {
+        let read = |text: &str| octets(text).filter(|octets| bounds.contains(octets));
+        let (least, most) = (in_units(*bounds.start()), in_units(*bounds.end()));
+        let help = format!("from {least} to {most}, as `16KiB`, or octets, as `16384`");
+        decoder.parsed(node, "a size, like 16KiB", read, ("bad-value", "is not a size that is accepted here", &help))
     }
 }
 

@@ -1,9 +1,9 @@
 //! [`Counted`]: what one instance counted in one hour, day or week, to be told to the other instances in front of a site.
-//! [`HistoryReader::with_others`] is the sum of several. Must not know where it is told.
+//! [`HistoryReader::with_others`] is the sum of several.
 
 use super::counts::COLUMNS;
 use super::read::{Memory, counts, source};
-use super::tables::{add, add_with_sums, adding};
+use super::tables::{add, add_with_sums, adding, rows};
 use super::{Counts, HistoryError, HistoryReader, Step};
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
@@ -57,17 +57,15 @@ impl HistoryReader {
     /// # Errors
     /// See [`HistoryError`].
     pub fn counted(&self, step: Step, start: Timestamp, now: Timestamp) -> Result<Counted, HistoryError> {
-        let rows = self.with(Vec::new(), |connection| {
+        let counted = self.with(|connection| {
             let (table, columns) = (source(connection, step)?, COLUMNS.join(", "));
-            let mut statement = connection.prepare(&format!(
+            let sql = format!(
                 "SELECT site, crawler, identity, {columns} FROM {table} WHERE start = ?1 AND site <> '' AND crawler IN \
                  (SELECT crawler FROM {table} WHERE site = '' AND start = ?1 AND crawler <> '')"
-            ))?;
-            let rows =
-                statement.query_map([start.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, counts(row, 3)?)))?;
-            rows.collect()
+            );
+            rows(connection, &sql, [start.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, counts(row, 3)?)))
         })?;
-        Ok(Counted::of(rows, now))
+        Ok(Counted::of(counted, now))
     }
 
     /// A history whose counts, since a moment and in periods of one length, are those of this one and of other instances
@@ -77,13 +75,12 @@ impl HistoryReader {
     /// See [`HistoryError`].
     pub fn with_others(&self, step: Step, from: Timestamp, others: &[Told]) -> Result<HistoryReader, HistoryError> {
         let Some(sum) = Memory::new() else { return Ok(self.clone()) };
-        let own: Vec<(String, i64, String, String, Counts)> = self.with(Vec::new(), |connection| {
+        let own: Vec<(String, i64, String, String, Counts)> = self.with(|connection| {
             let (table, columns) = (source(connection, step)?, COLUMNS.join(", "));
-            let mut statement = connection
-                .prepare(&format!("SELECT site, start, crawler, identity, {columns} FROM {table} WHERE start >= ?1"))?;
-            let rows = statement
-                .query_map([from.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, counts(row, 4)?)))?;
-            rows.collect()
+            let sql = format!("SELECT site, start, crawler, identity, {columns} FROM {table} WHERE start >= ?1");
+            rows(connection, &sql, [from.0], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, counts(row, 4)?))
+            })
         })?;
         sum.read(|connection| {
             connection.execute_batch("BEGIN")?;

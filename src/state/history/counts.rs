@@ -1,5 +1,5 @@
 //! What is added to the history: [`Counts`] of requests by what they were, and [`Sample`]s of requests, gathered in a
-//! [`HistoryBatch`] until they are written. Knows no SQL.
+//! [`HistoryBatch`] until they are written.
 
 use super::{DAY, HOUR};
 use crate::time::Timestamp;
@@ -42,28 +42,23 @@ pub struct Counts(pub(super) [u64; COLUMNS.len()]);
 impl Counts {
     /// Adds requests of one kind with one action, as metrics name them.
     pub fn add(&mut self, kind: &str, action: &str, requests: u64) {
-        let done = match action {
-            "robots_txt" => return self.add_to("robots_txt", requests),
-            "block" | "slow" | "license" => "refused",
-            "would_block" | "would_slow" | "would_license" => "would_refuse",
-            "pause" | "would_pause" => "paused",
-            _ => "",
+        let columns = match action {
+            // They are of no kind: no crawler breaks a rule with them.
+            "robots_txt" => ["", "robots_txt"],
+            "block" | "slow" | "license" => [kind, "refused"],
+            "would_block" | "would_slow" | "would_license" => [kind, "would_refuse"],
+            "pause" | "would_pause" => [kind, "paused"],
+            _ => [kind, ""],
         };
-        for column in [kind, done] {
-            self.add_in(column, requests);
+        for column in columns {
+            self.change(column, |count| count.saturating_add(requests));
         }
         self.0[0] += requests;
     }
 
-    /// Requests for robots.txt are of no kind: no crawler breaks a rule with them.
-    fn add_to(&mut self, column: &str, requests: u64) {
-        self.0[0] += requests;
-        self.add_in(column, requests);
-    }
-
-    fn add_in(&mut self, column: &str, requests: u64) {
+    fn change(&mut self, column: &str, change: impl FnOnce(u64) -> u64) {
         if let Some(place) = COLUMNS.iter().position(|known| *known == column) {
-            self.0[place] = self.0[place].saturating_add(requests);
+            self.0[place] = change(self.0[place]);
         }
     }
 
@@ -74,9 +69,7 @@ impl Counts {
 
     /// Takes requests out of a column.
     pub fn take_out(&mut self, column: &str, requests: u64) {
-        if let Some(place) = COLUMNS.iter().position(|known| *known == column) {
-            self.0[place] = self.0[place].saturating_sub(requests);
-        }
+        self.change(column, |count| count.saturating_sub(requests));
     }
 
     /// The count of a kind or action, by the name of its column. Zero for any other name.
@@ -129,7 +122,7 @@ impl<'de> serde::Deserialize<'de> for Counts {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Counts, D::Error> {
         let read = BTreeMap::<String, u64>::deserialize(deserializer)?;
         let mut counts = Counts::default();
-        read.iter().for_each(|(column, count)| counts.add_in(column, *count));
+        read.iter().for_each(|(column, read)| counts.change(column, |count| count.saturating_add(*read)));
         Ok(counts)
     }
 }
@@ -237,10 +230,9 @@ pub struct HistoryBatch {
     pub(super) samples: Vec<Sample>,
 }
 
-fn add_bounded<K: Ord>(map: &mut BTreeMap<K, u64>, bound: usize, key: K, count: u64) {
-    if map.len() < bound || map.contains_key(&key) {
-        *map.entry(key).or_default() += count;
-    }
+/// What is counted under a key, if there is room for it.
+fn bounded<K: Ord, C: Default>(map: &mut BTreeMap<K, C>, bound: usize, key: K) -> Option<&mut C> {
+    (map.len() < bound || map.contains_key(&key)).then(|| map.entry(key).or_default())
 }
 
 impl HistoryBatch {
@@ -248,21 +240,25 @@ impl HistoryBatch {
     pub fn requests(&mut self, now: Timestamp, (site, crawler, identity): (&str, &str, &str), counts: &Counts) {
         let hour = now.0 - now.0.rem_euclid(HOUR);
         let key = (hour, site.to_owned(), crawler.to_owned(), identity.to_owned());
-        if self.counts.len() < MAX_COUNTS || self.counts.contains_key(&key) {
-            self.counts.entry(key).or_default().add_all(counts);
+        if let Some(known) = bounded(&mut self.counts, MAX_COUNTS, key) {
+            known.add_all(counts);
         }
     }
 
     /// Requests of a crawler by what was proven of its name.
     pub fn identity(&mut self, now: Timestamp, crawler: &str, outcome: &str, requests: u64) {
         let key = (now.0 - now.0.rem_euclid(DAY), crawler.to_owned(), outcome.to_owned());
-        add_bounded(&mut self.identity, MAX_COUNTS, key, requests);
+        if let Some(known) = bounded(&mut self.identity, MAX_COUNTS, key) {
+            *known += requests;
+        }
     }
 
     /// Requests of bots that no list knows, by what they call themselves.
     pub fn unlisted(&mut self, now: Timestamp, name: &str, requests: u64) {
         let key = (now.0 - now.0.rem_euclid(DAY), name.to_owned());
-        add_bounded(&mut self.unlisted, MAX_NAMES, key, requests);
+        if let Some(known) = bounded(&mut self.unlisted, MAX_NAMES, key) {
+            *known += requests;
+        }
     }
 
     /// A request against the rules.
@@ -277,11 +273,11 @@ impl HistoryBatch {
         for ((hour, site, crawler, identity), counts) in other.counts {
             self.requests(Timestamp(hour), (&site, &crawler, &identity), &counts);
         }
-        for (key, count) in other.identity {
-            add_bounded(&mut self.identity, MAX_COUNTS, key, count);
+        for ((day, crawler, outcome), count) in other.identity {
+            self.identity(Timestamp(day), &crawler, &outcome, count);
         }
-        for (key, count) in other.unlisted {
-            add_bounded(&mut self.unlisted, MAX_NAMES, key, count);
+        for ((day, name), count) in other.unlisted {
+            self.unlisted(Timestamp(day), &name, count);
         }
         other.samples.into_iter().for_each(|sample| self.sample(sample));
     }

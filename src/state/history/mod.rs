@@ -1,6 +1,6 @@
 //! The bounded history of what crawlers did: counts by hour and by day, and samples of requests against the rules. It is
 //! for people who look at it; nothing is judged by it. [`HistoryBatch`] is what is added, in the same transaction as the
-//! facts; [`HistoryReader`] reads it, also while another process writes. Must not know what a crawler or a rule is.
+//! facts; [`HistoryReader`] reads it, also while another process writes.
 //!
 //! Counts are kept for each site, crawler and identity, and for all sites (an empty site) and all crawlers (an empty
 //! crawler), so that an overview need not add them up. Hours are kept for 7 days, days for 130 days and weeks for 400 days, within
@@ -12,7 +12,7 @@ mod read;
 mod step;
 mod tables;
 
-pub use counted::{Counted, Told};
+pub use counted::Told;
 pub use counts::{ByIdentity, Counts, HistoryBatch, Sample};
 pub(super) use read::Memory;
 pub use read::{HistoryError, HistoryReader, SampleFilter, SampleGroup};

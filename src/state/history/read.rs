@@ -2,14 +2,15 @@
 //! another process writes there, or the memory of a crawlgate without one. Writes nothing.
 
 use super::counts::{COLUMNS, UNKNOWN};
-use super::tables::{sums, table, tells_identities};
+use super::tables::{rows, sums, table, tells_identities};
 use super::{ByIdentity, Counts, DAY, HistoryBatch, Sample, Step, prepare, write};
-use crate::state::database::{FILE, open_for_reading};
+use crate::locks::lock;
+use crate::state::database::{FILE, has_log, open_following, open_for_reading};
 use crate::time::Timestamp;
 use rusqlite::types::{FromSql, Value};
-use rusqlite::{Connection, OpenFlags, Row, Rows, params_from_iter};
+use rusqlite::{Connection, Params, Result as SqlResult, Row, Rows, params_from_iter};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// For so long a question waits for a process that repairs the file.
@@ -47,17 +48,14 @@ impl Memory {
 
     /// Adds a batch.
     pub fn add(&self, batch: &HistoryBatch, now: Timestamp) {
-        let mut memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (connection, pruned) = &mut *memory;
+        let (connection, pruned) = &mut *lock(&self.0);
         // Without memory left there is more to worry about than the history.
         let _ = connection.execute_batch("BEGIN").and_then(|()| write(connection, batch, pruned, now));
         let _ = connection.execute_batch("COMMIT");
     }
-}
 
-impl Memory {
-    pub(super) fn read<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, HistoryError> {
-        Ok(read(&self.0.lock().unwrap_or_else(PoisonError::into_inner).0)?)
+    pub(super) fn read<T>(&self, read: impl FnOnce(&Connection) -> SqlResult<T>) -> Result<T, HistoryError> {
+        Ok(read(&lock(&self.0).0)?)
     }
 }
 
@@ -101,6 +99,8 @@ pub struct SampleGroup {
     pub samples: u64,
 }
 
+/// Questions fail as [`HistoryError`] says.
+#[allow(clippy::missing_errors_doc)]
 impl HistoryReader {
     pub(in crate::state) fn of_memory(memory: Option<Arc<Memory>>) -> HistoryReader {
         HistoryReader(Arc::new(memory.map_or(Source::Nothing, Source::Memory)))
@@ -129,17 +129,13 @@ impl HistoryReader {
         HistoryReader(Arc::new(Source::Sum(counts, self.clone())))
     }
 
-    pub(super) fn with<T>(
-        &self,
-        nothing: T,
-        read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, HistoryError> {
+    pub(super) fn with<T: Default>(&self, read: impl FnOnce(&Connection) -> SqlResult<T>) -> Result<T, HistoryError> {
         match &*self.0 {
-            Source::Nothing => Ok(nothing),
+            Source::Nothing => Ok(T::default()),
             Source::Memory(memory) => memory.read(read),
             Source::Sum(memory, _) => memory.read(read),
             Source::File(file, kept) => {
-                let mut kept: MutexGuard<'_, Option<Connection>> = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut kept = lock(kept);
                 let connection = match kept.take() {
                     Some(connection) => connection,
                     None => open(file)?,
@@ -165,7 +161,7 @@ impl HistoryReader {
         mut take: impl FnMut(Timestamp, (&str, &str), &Counts),
     ) -> Result<(), HistoryError> {
         let columns = COLUMNS.join(", ");
-        self.with((), |connection| {
+        self.with(|connection| {
             let mut statement = connection.prepare(&format!(
                 "SELECT start, crawler, identity, {columns} FROM {} WHERE site = ?1 AND start >= ?2 AND start < ?3",
                 source(connection, step)?
@@ -180,21 +176,18 @@ impl HistoryReader {
     }
 
     /// The counts of a crawler on each site; an empty crawler stands for all.
-    #[allow(missing_docs, clippy::missing_errors_doc)]
     pub fn sites(&self, crawler: &str, from: Timestamp, step: Step) -> Result<Vec<(String, ByIdentity)>, HistoryError> {
-        let rows = |connection: &Connection| {
+        self.with(|connection| {
             let mut statement = connection.prepare(&format!(
                 "SELECT site, identity, {} FROM {} WHERE crawler = ?1 AND start >= ?2 AND site <> '' GROUP BY site, identity",
                 sums(),
                 source(connection, step)?
             ))?;
             by_identity(statement.query((crawler, from.0))?)
-        };
-        self.with(Vec::new(), rows)
+        })
     }
 
     /// The counts of a crawler on a site for each period that has any; empty names stand for all.
-    #[allow(clippy::missing_errors_doc)]
     pub fn series(
         &self,
         site: &str,
@@ -202,52 +195,44 @@ impl HistoryReader {
         from: Timestamp,
         step: Step,
     ) -> Result<Vec<(Timestamp, ByIdentity)>, HistoryError> {
-        let rows = |connection: &Connection| {
+        let rows = self.with(|connection| {
             let mut statement = connection.prepare(&format!(
                 "SELECT start, identity, {} FROM {} WHERE site = ?1 AND start >= ?2 AND crawler = ?3 ORDER BY start",
                 COLUMNS.join(", "),
                 source(connection, step)?
             ))?;
             by_identity(statement.query((site, from.0, crawler))?)
-        };
-        Ok(self.with(Vec::new(), rows)?.into_iter().map(|(start, counts)| (Timestamp(start), counts)).collect())
+        })?;
+        Ok(rows.into_iter().map(|(start, counts)| (Timestamp(start), counts)).collect())
     }
 
     /// Crawlers with requests since the beginning of a day that had an outcome of identification, and how many.
-    #[allow(clippy::missing_errors_doc)]
     pub fn with_outcome(&self, outcome: &str, from: Timestamp) -> Result<Vec<(String, u64)>, HistoryError> {
         let sql =
             "SELECT crawler, SUM(requests) FROM history_identity WHERE outcome = ?1 AND start >= ?2 GROUP BY crawler";
-        let values = vec![text(outcome), Value::Integer(from.0 - from.0.rem_euclid(DAY))];
-        self.rows(sql, values, |row| Ok((row.get(0)?, unsigned(row, 1)?)))
+        self.rows(sql, (outcome, from.0 - from.0.rem_euclid(DAY)), |row| Ok((row.get(0)?, unsigned(row, 1)?)))
     }
 
     /// What bots that no list knows call themselves, the most frequent first.
-    #[allow(clippy::missing_errors_doc)]
     pub fn unlisted(&self, from: Timestamp, limit: usize) -> Result<Vec<(String, u64)>, HistoryError> {
         let sql = "SELECT name, SUM(requests) AS all_of_it FROM history_unlisted WHERE start >= ?1 GROUP BY name ORDER BY \
                    all_of_it DESC, name LIMIT ?2";
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let values = vec![Value::Integer(from.0), Value::Integer(limit)];
-        self.rows(sql, values, |row| Ok((row.get(0)?, unsigned(row, 1)?)))
+        self.rows(sql, (from.0, most(limit)), |row| Ok((row.get(0)?, unsigned(row, 1)?)))
     }
 
     /// Which requests against the rules there are samples of, the latest first.
-    #[allow(clippy::missing_errors_doc)]
     pub fn sample_groups(
         &self,
         filter: &SampleFilter<'_>,
         from: Timestamp,
         limit: usize,
     ) -> Result<Vec<SampleGroup>, HistoryError> {
-        let (conditions, mut values) = filter.conditions(from);
-        values.push(Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX)));
+        let (conditions, values) = filter.conditions(from, limit);
         let sql = format!(
             "SELECT site, crawler, kind, rule, MAX(source), MIN(at), MAX(at) AS last, COUNT(*), identity FROM \
-             history_samples WHERE {conditions} GROUP BY site, crawler, kind, rule, identity ORDER BY last DESC LIMIT ?{}",
-            values.len()
+             history_samples WHERE {conditions} GROUP BY site, crawler, kind, rule, identity ORDER BY last DESC LIMIT ?2"
         );
-        self.rows(&sql, values, |row| {
+        self.rows(&sql, params_from_iter(values), |row| {
             Ok(SampleGroup {
                 site: row.get(0)?,
                 crawler: row.get(1)?,
@@ -263,21 +248,18 @@ impl HistoryReader {
     }
 
     /// Samples, the latest first.
-    #[allow(clippy::missing_errors_doc)]
     pub fn samples(
         &self,
         filter: &SampleFilter<'_>,
         from: Timestamp,
         limit: usize,
     ) -> Result<Vec<Sample>, HistoryError> {
-        let (conditions, mut values) = filter.conditions(from);
-        values.push(Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX)));
+        let (conditions, values) = filter.conditions(from, limit);
         let sql = format!(
             "SELECT at, site, crawler, kind, rule, source, client, identity, method, host, target, user_agent, action, \
-             status, version FROM history_samples WHERE {conditions} ORDER BY at DESC, rowid DESC LIMIT ?{}",
-            values.len()
+             status, version FROM history_samples WHERE {conditions} ORDER BY at DESC, rowid DESC LIMIT ?2"
         );
-        self.rows(&sql, values, |row| {
+        self.rows(&sql, params_from_iter(values), |row| {
             Ok(Sample {
                 at: Timestamp(row.get(0)?),
                 site: row.get(1)?,
@@ -301,23 +283,21 @@ impl HistoryReader {
     fn rows<T>(
         &self,
         sql: &str,
-        values: Vec<Value>,
-        of_row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+        values: impl Params,
+        of_row: impl FnMut(&Row<'_>) -> SqlResult<T>,
     ) -> Result<Vec<T>, HistoryError> {
-        if let Source::Sum(_, own) = &*self.0 {
-            return own.rows(sql, values, of_row);
+        match &*self.0 {
+            Source::Sum(_, own) => own.rows(sql, values, of_row),
+            _ => self.with(|connection| rows(connection, sql, values, of_row)),
         }
-        self.with(Vec::new(), |connection| {
-            let mut statement = connection.prepare(sql)?;
-            statement.query_map(params_from_iter(values), of_row)?.collect()
-        })
     }
 }
 
 impl SampleFilter<'_> {
-    fn conditions(&self, from: Timestamp) -> (String, Vec<Value>) {
-        let mut conditions = vec!["at >= ?1".to_owned()];
-        let mut values = vec![Value::Integer(from.0 - from.0.rem_euclid(DAY))];
+    /// The conditions, and the parameters of the query. The second of them is how many rows are wanted.
+    fn conditions(&self, from: Timestamp, limit: usize) -> (String, Vec<Value>) {
+        let mut conditions = "at >= ?1".to_owned();
+        let mut values = vec![Value::Integer(from.0 - from.0.rem_euclid(DAY)), Value::Integer(most(limit))];
         let wanted = [
             ("site", self.site),
             ("crawler", self.crawler),
@@ -327,11 +307,11 @@ impl SampleFilter<'_> {
         ];
         for (column, wanted) in wanted {
             if let Some(wanted) = wanted {
-                values.push(text(wanted));
-                conditions.push(format!("{column} = ?{}", values.len()));
+                values.push(Value::Text(wanted.to_owned()));
+                conditions.push_str(&format!(" AND {column} = ?{}", values.len()));
             }
         }
-        (conditions.join(" AND "), values)
+        (conditions, values)
     }
 }
 
@@ -339,27 +319,20 @@ impl SampleFilter<'_> {
 fn open(file: &Path) -> Result<Connection, HistoryError> {
     let unopened =
         |error: rusqlite::Error| HistoryError::Unopened { file: file.display().to_string(), error: error.to_string() };
-    let mut log = file.as_os_str().to_owned();
-    log.push("-wal");
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let following = || {
-        let connection = Connection::open_with_flags(file, flags)?;
-        connection.query_row("PRAGMA schema_version", [], |_| Ok(()))?;
-        Ok(connection)
+        let connection = has_log(file).then(|| open_following(file).ok())??;
+        connection.query_row("PRAGMA schema_version", [], |_| Ok(())).ok()?;
+        Some(connection)
     };
     // A log that was left behind in a directory that cannot be written is followed by none.
-    let followed: Option<rusqlite::Result<Connection>> = Path::new(&log).exists().then(following);
-    let connection = match followed {
-        Some(Ok(connection)) => connection,
-        Some(Err(_)) | None => open_for_reading(file).map_err(unopened)?,
-    };
+    let connection = following().map_or_else(|| open_for_reading(file), Ok).map_err(unopened)?;
     connection.busy_timeout(PATIENCE).map_err(unopened)?;
     Ok(connection)
 }
 
 /// The table of periods as it is today, also of a file that a crawlgate before identities wrote and that none has opened
 /// since.
-pub(super) fn source(connection: &Connection, step: Step) -> rusqlite::Result<String> {
+pub(super) fn source(connection: &Connection, step: Step) -> SqlResult<String> {
     let table = table(step);
     Ok(match tells_identities(connection)? {
         true => table.to_owned(),
@@ -368,7 +341,7 @@ pub(super) fn source(connection: &Connection, step: Step) -> rusqlite::Result<St
 }
 
 /// Rows of a key, an identity and counts, in the order of their keys.
-fn by_identity<K: FromSql + PartialEq>(mut rows: Rows<'_>) -> rusqlite::Result<Vec<(K, ByIdentity)>> {
+fn by_identity<K: FromSql + PartialEq>(mut rows: Rows<'_>) -> SqlResult<Vec<(K, ByIdentity)>> {
     let mut found: Vec<(K, ByIdentity)> = Vec::new();
     while let Some(row) = rows.next()? {
         let key = row.get(0)?;
@@ -382,15 +355,15 @@ fn by_identity<K: FromSql + PartialEq>(mut rows: Rows<'_>) -> rusqlite::Result<V
     Ok(found)
 }
 
-fn text(text: &str) -> Value {
-    Value::Text(text.to_owned())
+fn most(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-fn unsigned(row: &Row<'_>, place: usize) -> rusqlite::Result<u64> {
+fn unsigned(row: &Row<'_>, place: usize) -> SqlResult<u64> {
     Ok(u64::try_from(row.get::<_, i64>(place)?).unwrap_or(0))
 }
 
-pub(super) fn counts(row: &Row<'_>, first: usize) -> rusqlite::Result<Counts> {
+pub(super) fn counts(row: &Row<'_>, first: usize) -> SqlResult<Counts> {
     let mut counts = Counts::default();
     for (place, count) in counts.0.iter_mut().enumerate() {
         *count = unsigned(row, first + place)?;

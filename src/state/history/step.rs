@@ -1,4 +1,4 @@
-//! [`Step`]: the periods that counts are kept for. Knows no SQL.
+//! [`Step`]: the periods that counts are kept for.
 
 use super::{DAY, HOUR};
 use crate::time::Timestamp;

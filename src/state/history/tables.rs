@@ -4,7 +4,7 @@ use super::counts::{COLUMNS, UNKNOWN};
 use super::{Counts, DAY, HOUR, HistoryBatch, SAMPLES_EACH, Sample, Step};
 use crate::time::Timestamp;
 use rusqlite::types::Value;
-use rusqlite::{Connection, Statement, params_from_iter};
+use rusqlite::{Connection, Params, Result as SqlResult, Row, Statement, params_from_iter};
 
 /// How long everything but counts is kept.
 const KEPT: i64 = 400 * DAY;
@@ -46,6 +46,16 @@ pub fn table(step: Step) -> &'static str {
         Step::Day => "history_days",
         Step::Week => "history_weeks",
     }
+}
+
+/// The rows of a query.
+pub fn rows<T>(
+    connection: &Connection,
+    sql: &str,
+    values: impl Params,
+    of_row: impl FnMut(&Row<'_>) -> SqlResult<T>,
+) -> SqlResult<Vec<T>> {
+    connection.prepare(sql)?.query_map(values, of_row)?.collect()
 }
 
 /// All columns of counts, added up.
@@ -100,10 +110,7 @@ fn move_all(connection: &Connection) -> rusqlite::Result<()> {
     }
     let indexes =
         "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name LIKE 'older_history%' AND sql <> ''";
-    let mut statement = connection.prepare(indexes)?;
-    let indexes: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    drop(statement);
-    for index in indexes {
+    for index in rows(connection, indexes, [], |row| row.get::<_, String>(0))? {
         connection.execute_batch(&format!("DROP INDEX {index}"))?;
     }
     make(connection)?;
@@ -238,7 +245,9 @@ fn add_samples(connection: &Connection, samples: &[Sample]) -> rusqlite::Result<
          AND identity = ?6",
     )?;
     let mut add = connection.prepare(
-        "INSERT INTO history_samples VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+        "INSERT INTO history_samples (day, number, at, status, source, target, site, crawler, kind, rule, client, identity, \
+         method, host, user_agent, action, version) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, \
+         ?15, ?16, ?17)",
     )?;
     for sample in samples {
         let day = sample.at.0 - sample.at.0.rem_euclid(DAY);
@@ -248,27 +257,12 @@ fn add_samples(connection: &Connection, samples: &[Sample]) -> rusqlite::Result<
         if usize::try_from(count).is_ok_and(|count| count >= SAMPLES_EACH) {
             continue;
         }
-        let text = |text: &str, bound| Value::Text(cut(text, bound).to_owned());
-        let values = [
-            Value::Integer(day),
-            text(&sample.site, MAX_TEXT),
-            text(&sample.crawler, MAX_TEXT),
-            text(&sample.kind, MAX_TEXT),
-            text(rule, MAX_TEXT),
-            Value::Integer(count),
-            Value::Integer(sample.at.0),
-            text(&sample.source, MAX_TARGET),
-            text(&sample.client, MAX_TEXT),
-            text(&sample.identity, MAX_TEXT),
-            text(&sample.method, MAX_TEXT),
-            text(&sample.host, MAX_TEXT),
-            text(&sample.target, MAX_TARGET),
-            text(&sample.user_agent, MAX_TEXT),
-            text(&sample.action, MAX_TEXT),
-            Value::Integer(sample.status.into()),
-            text(&sample.version, MAX_TEXT),
-        ];
-        add.execute(params_from_iter(values))?;
+        let Sample { site, crawler, kind, client, identity, method, host, user_agent, action, version, .. } = sample;
+        let numbers = [day, count, sample.at.0, sample.status.into()].map(Value::Integer);
+        let long = [&sample.source, &sample.target].map(|text| cut(text, MAX_TARGET));
+        let short = [site, crawler, kind, &sample.rule, client, identity, method, host, user_agent, action, version];
+        let texts = long.into_iter().chain(short.map(|text| cut(text, MAX_TEXT)));
+        add.execute(params_from_iter(numbers.into_iter().chain(texts.map(|text| Value::Text(text.to_owned())))))?;
     }
     let all: i64 = connection.query_row("SELECT COUNT(*) FROM history_samples", [], |row| row.get(0))?;
     if all > MAX_SAMPLES {

@@ -88,43 +88,48 @@ impl Metrics {
 
     /// The counts of each crawler on each site, in the order of their names. Browsers are left out.
     pub fn by_crawler(&self) -> Vec<CrawlerCounts> {
-        let mut counts: BTreeMap<(String, String), CrawlerCounts> = BTreeMap::new();
-        let mut of = |site: &str, crawler: &str, count: &dyn Fn(&mut CrawlerCounts)| {
-            if crawler != "none" && site != UNCLAIMED {
-                let new = || CrawlerCounts { site: site.into(), crawler: crawler.into(), ..CrawlerCounts::default() };
-                count(counts.entry((site.to_owned(), crawler.to_owned())).or_insert_with(new));
-            }
-        };
+        let mut counts = Counts::new();
         self.requests.each(|labels, requests| {
             let [site, crawler, identity, kind, action] = labels else { return };
-            of(site, crawler, &|counts| {
-                let by_identity = counts.by_identity.entry(identity.to_string()).or_default();
-                by_identity.requests += requests;
-                *by_identity.kinds.entry(kind.to_string()).or_default() += requests;
-                counts.requests += requests;
-                *counts.kinds.entry(kind.to_string()).or_default() += requests;
-                *counts.actions.entry(action.to_string()).or_default() += requests;
-            });
+            let Some(of) = counts_of(&mut counts, site, crawler) else { return };
+            let by_identity = of.by_identity.entry(identity.to_string()).or_default();
+            for (by_name, name) in [(&mut by_identity.kinds, kind), (&mut of.kinds, kind), (&mut of.actions, action)] {
+                *by_name.entry(name.to_string()).or_default() += requests;
+            }
+            by_identity.requests += requests;
+            of.requests += requests;
         });
         self.violations.each(|labels, violations| {
             let [site, crawler, identity, kind] = labels else { return };
-            of(site, crawler, &|counts| {
-                let by_identity = counts.by_identity.entry(identity.to_string()).or_default();
-                *by_identity.violations.entry(kind.to_string()).or_default() += violations;
-                *counts.violations.entry(kind.to_string()).or_default() += violations;
-            });
+            let Some(of) = counts_of(&mut counts, site, crawler) else { return };
+            let by_identity = of.by_identity.entry(identity.to_string()).or_default();
+            for by_kind in [&mut by_identity.violations, &mut of.violations] {
+                *by_kind.entry(kind.to_string()).or_default() += violations;
+            }
         });
         self.robots_txt.each(|labels, answers| {
             let [site, crawler, _] = labels else { return };
-            of(site, crawler, &|counts| counts.robots_txt += answers);
+            counts_of(&mut counts, site, crawler).into_iter().for_each(|of| of.robots_txt += answers);
         });
         for family in self.sites.last_fetch.collect() {
             for metric in family.get_metric() {
                 let (Some(site), Some(crawler)) = (label(metric, "site"), label(metric, "crawler")) else { continue };
                 let at = metric.get_gauge().get_value() as i64;
-                of(site, crawler, &|counts| counts.last_fetch = Some(at));
+                counts_of(&mut counts, site, crawler).into_iter().for_each(|of| of.last_fetch = Some(at));
             }
         }
         counts.into_values().collect()
     }
+}
+
+/// The counts by site and crawler.
+type Counts = BTreeMap<(String, String), CrawlerCounts>;
+
+/// Those of a crawler on a site. Browsers, and hosts that no site claims, have none.
+fn counts_of<'c>(counts: &'c mut Counts, site: &str, crawler: &str) -> Option<&'c mut CrawlerCounts> {
+    if crawler == "none" || site == UNCLAIMED {
+        return None;
+    }
+    let new = || CrawlerCounts { site: site.into(), crawler: crawler.into(), ..CrawlerCounts::default() };
+    Some(counts.entry((site.to_owned(), crawler.to_owned())).or_insert_with(new))
 }

@@ -1,23 +1,24 @@
-//! Counters with a `crawler` label. Their main type is [`Counters`]: it finds a series by the hash of its labels, makes
-//! it on first use, and stays below a cap that all counters share. It must not know what is counted.
+//! Counters with a `crawler` label. Their main type is [`Counters`]: it finds a series by the hash of its labels, makes it on
+//! first use, and stays below a cap that all counters share.
 
 use super::register::Register;
+use crate::locks::{read, write};
 use ahash::RandomState;
 use prometheus::{IntCounter, IntCounterVec};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 /// Series of all counters with a crawler together. They take some MiB, and a scrape takes some tens of milliseconds.
 /// Beyond the cap crawlgate counts under `overflow`, which adds few series.
-pub(super) const MAX_SERIES: usize = 20_000;
+pub const MAX_SERIES: usize = 20_000;
 /// Longer labels are cut: a policy may name tokens of 100 characters.
 const MAX_LABEL: usize = 64;
 /// The crawler label of requests that are counted beyond the cap.
 const OVERFLOW: &str = "overflow";
 
 /// One counter by label values.
-pub(super) struct Counters {
+pub struct Counters {
     vector: IntCounterVec,
     known: RwLock<HashMap<u64, Series, RandomState>>,
     hasher: RandomState,
@@ -36,27 +37,21 @@ struct Series {
 
 impl Counters {
     /// `labels` must contain `crawler`.
-    pub(super) fn new(
-        register: Register<'_>,
-        series: &Arc<AtomicUsize>,
-        name: &str,
-        help: &str,
-        labels: &[&str],
-    ) -> Counters {
+    pub fn new(register: Register<'_>, series: &Arc<AtomicUsize>, name: &str, help: &str, labels: &[&str]) -> Counters {
         let vector = register.counters(name, help, labels);
         let crawler = labels.iter().position(|label| *label == "crawler").expect("the label is among the fixed ones");
         Counters { vector, known: RwLock::default(), hasher: RandomState::new(), crawler, series: series.clone() }
     }
 
     /// Counts one. Returns `false` where the cap made `overflow` of the crawler.
-    pub(super) fn count(&self, labels: &[&str]) -> bool {
+    pub fn count(&self, labels: &[&str]) -> bool {
         let hash = self.hasher.hash_one(labels);
-        if let Some(series) = self.known.read().unwrap_or_else(PoisonError::into_inner).get(&hash) {
+        if let Some(series) = read(&self.known).get(&hash) {
             series.counter.inc();
             return true;
         }
         // Made and counted under the lock: a series that was removed in between would come back and never be removed.
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = write(&self.known);
         let mut cut: Vec<&str> = labels.iter().map(|label| cut_label(label)).collect();
         let (hash, by_name) = match known.contains_key(&hash) || self.series.load(Ordering::Relaxed) < MAX_SERIES {
             true => (hash, true),
@@ -78,15 +73,15 @@ impl Counters {
     }
 
     /// Calls `take` with the labels and the count of every series.
-    pub(super) fn each(&self, mut take: impl FnMut(&[Box<str>], u64)) {
-        for series in self.known.read().unwrap_or_else(PoisonError::into_inner).values() {
+    pub fn each(&self, mut take: impl FnMut(&[Box<str>], u64)) {
+        for series in read(&self.known).values() {
             take(&series.labels, series.counter.get());
         }
     }
 
     /// Calls `take` with the labels of every series that was counted since the last call, and by how much.
-    pub(super) fn each_new(&self, mut take: impl FnMut(&[Box<str>], u64)) {
-        for series in self.known.read().unwrap_or_else(PoisonError::into_inner).values() {
+    pub fn each_new(&self, mut take: impl FnMut(&[Box<str>], u64)) {
+        for series in read(&self.known).values() {
             let count = series.counter.get();
             let new = count.saturating_sub(series.taken.swap(count, Ordering::Relaxed));
             if new > 0 {
@@ -96,12 +91,12 @@ impl Counters {
     }
 
     /// Removes the series of sites that are not kept. The first label must be the site.
-    pub(super) fn remove_sites(&self, keep: &dyn Fn(&str) -> bool) {
-        if self.known.read().unwrap_or_else(PoisonError::into_inner).values().all(|series| keep(&series.labels[0])) {
+    pub fn remove_sites(&self, keep: &dyn Fn(&str) -> bool) {
+        if read(&self.known).values().all(|series| keep(&series.labels[0])) {
             return;
         }
         // The lock keeps others from counting into a handle whose series is gone.
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = write(&self.known);
         known.retain(|_, series| {
             let kept = keep(&series.labels[0]);
             if !kept {
@@ -115,7 +110,7 @@ impl Counters {
 }
 
 /// The label as it is exported: at most 64 octets, whole characters.
-pub(super) fn cut_label(label: &str) -> &str {
+pub fn cut_label(label: &str) -> &str {
     let mut end = label.len().min(MAX_LABEL);
     while !label.is_char_boundary(end) {
         end -= 1;

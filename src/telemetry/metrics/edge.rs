@@ -7,14 +7,15 @@ use super::register::Register;
 use prometheus::{IntCounterVec, IntGauge, IntGaugeVec};
 
 /// The series.
-pub(super) struct EdgeMetrics {
-    closed: IntCounterVec,
+#[allow(missing_docs)]
+pub struct EdgeMetrics {
+    pub closed: IntCounterVec,
     rejected: IntCounterVec,
-    handshakes: IntCounterVec,
+    pub handshakes: IntCounterVec,
     not_after: IntGaugeVec,
-    refused_renewals: IntGauge,
+    pub refused_renewals: IntGauge,
     orders: IntCounterVec,
-    buffers: IntGauge,
+    pub buffers: IntGauge,
 }
 
 impl EdgeMetrics {
@@ -67,24 +68,9 @@ impl EdgeMetrics {
 }
 
 impl Metrics {
-    /// `crawlgate_buffers_bytes`: changes what may be held.
-    pub fn buffers(&self, change: i64) {
-        self.edge.buffers.add(change);
-    }
-
-    /// `crawlgate_connections_closed_total{reason}`.
-    pub fn connection_closed(&self, reason: &'static str) {
-        self.edge.closed.with_label_values(&[reason]).inc();
-    }
-
     /// `crawlgate_requests_rejected_total{reason}`.
     pub fn request_rejected(&self, reason: &'static str) {
         self.edge.rejected.with_label_values(&[reason]).inc();
-    }
-
-    /// `crawlgate_tls_handshakes_total{version,protocol}`.
-    pub fn tls_handshake(&self, version: &'static str, protocol: &'static str) {
-        self.edge.handshakes.with_label_values(&[version, protocol]).inc();
     }
 
     /// `crawlgate_certificate_orders_total{result}`.
@@ -103,10 +89,5 @@ impl Metrics {
                 gauge.set(*moment);
             }
         }
-    }
-
-    /// `crawlgate_certificates_refused`.
-    pub fn set_refused_certificates(&self, refused: usize) {
-        self.edge.refused_renewals.set(i64::try_from(refused).unwrap_or(i64::MAX));
     }
 }

@@ -10,39 +10,39 @@ const VALID: &str = "names, labels and buckets are fixed and valid";
 
 /// A registry that collectors are made in.
 #[derive(Clone, Copy)]
-pub(super) struct Register<'r>(pub(super) &'r Registry);
+pub struct Register<'r>(pub &'r Registry);
 
 impl Register<'_> {
-    pub(super) fn add<C: Collector + Clone + 'static>(self, collector: C) -> C {
+    pub fn add<C: Collector + Clone + 'static>(self, collector: C) -> C {
         self.0.register(Box::new(collector.clone())).expect("each metric is registered once");
         collector
     }
 
-    pub(super) fn gauge(self, name: &str, help: &str) -> IntGauge {
+    pub fn gauge(self, name: &str, help: &str) -> IntGauge {
         self.add(IntGauge::new(name, help).expect(VALID))
     }
 
-    pub(super) fn float_gauge(self, name: &str, help: &str) -> Gauge {
+    pub fn float_gauge(self, name: &str, help: &str) -> Gauge {
         self.add(Gauge::new(name, help).expect(VALID))
     }
 
-    pub(super) fn gauges(self, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
+    pub fn gauges(self, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
         self.add(IntGaugeVec::new(Opts::new(name, help), labels).expect(VALID))
     }
 
-    pub(super) fn counter(self, name: &str, help: &str) -> IntCounter {
+    pub fn counter(self, name: &str, help: &str) -> IntCounter {
         self.add(IntCounter::new(name, help).expect(VALID))
     }
 
-    pub(super) fn counters(self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
+    pub fn counters(self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
         self.add(IntCounterVec::new(Opts::new(name, help), labels).expect(VALID))
     }
 
-    pub(super) fn histogram(self, name: &str, help: &str, buckets: &[f64]) -> Histogram {
+    pub fn histogram(self, name: &str, help: &str, buckets: &[f64]) -> Histogram {
         self.add(Histogram::with_opts(HistogramOpts::new(name, help).buckets(buckets.to_vec())).expect(VALID))
     }
 
-    pub(super) fn histograms(self, name: &str, help: &str, labels: &[&str]) -> HistogramVec {
+    pub fn histograms(self, name: &str, help: &str, labels: &[&str]) -> HistogramVec {
         self.add(HistogramVec::new(HistogramOpts::new(name, help), labels).expect(VALID))
     }
 }

@@ -1,11 +1,11 @@
-//! Gauges about sites: what their policies say, whether these are in force, how it stands with the origin's own
-//! robots.txt. The main types are [`SiteGauges`], the facts of one site, and [`SiteMetrics`], the series of all sites.
-//! Series of a site that is gone are removed. Must not know policies.
+//! Gauges about sites: what their policies say, whether these are in force, and how the copy of the origin's own robots.txt
+//! stands. The main types are [`SiteGauges`], the facts of one site, and [`SiteMetrics`], the series of all sites. Series of
+//! a site that is gone are removed.
 
 use super::counters::{MAX_SERIES, cut_label};
 use super::register::Register;
 use super::{Metrics, UNCLAIMED};
-use prometheus::core::Collector;
+use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
 use prometheus::proto::Metric;
 use prometheus::{IntGauge, IntGaugeVec};
 use std::collections::HashSet;
@@ -27,8 +27,8 @@ pub struct SiteGauges {
 }
 
 /// The series of all sites.
-pub(super) struct SiteMetrics {
-    pub(super) last_fetch: IntGaugeVec,
+pub struct SiteMetrics {
+    pub last_fetch: IntGaugeVec,
     suspended: IntGaugeVec,
     indexable: IntGaugeVec,
     front_page: IntGaugeVec,
@@ -42,7 +42,7 @@ pub(super) struct SiteMetrics {
 }
 
 impl SiteMetrics {
-    pub(super) fn new(register: Register<'_>) -> SiteMetrics {
+    pub fn new(register: Register<'_>) -> SiteMetrics {
         SiteMetrics {
             last_fetch: register.gauges(
                 "crawlgate_robots_last_fetch_timestamp_seconds",
@@ -108,10 +108,10 @@ impl Metrics {
         for counters in [&self.requests, &self.robots_txt, &self.violations] {
             counters.remove_sites(&keep);
         }
-        remove_sites(&self.pages, &keep, |labels| drop(self.pages.remove_label_values(labels)));
+        remove_sites(&self.pages, &keep);
         let SiteMetrics { last_fetch, indexable, front_page, retire, paused, policy_info, reload_success, .. } =
             &self.sites;
-        remove_sites(last_fetch, &keep, |labels| drop(last_fetch.remove_label_values(labels)));
+        remove_sites(last_fetch, &keep);
         self.sites.reload_timestamp.set(reload_timestamp);
         for gauges in [indexable, front_page, retire, paused, policy_info, reload_success] {
             gauges.reset();
@@ -135,41 +135,42 @@ impl Metrics {
 
     /// `crawlgate_identity_suspended{site,crawler}` of the lists that had anything to say: a site, a crawler, and whether
     /// the list is suspended.
-    pub fn set_suspended(&self, lists: &[(String, String, bool)]) {
+    pub fn set_suspended(&self, lists: impl Iterator<Item = (String, String, bool)>) {
         let _one = self.setting();
         self.sites.suspended.reset();
-        for (site, crawler, suspended) in lists.iter().take(MAX_SERIES) {
-            self.sites.suspended.with_label_values(&[cut_label(site), cut_label(crawler)]).set((*suspended).into());
+        for (site, crawler, suspended) in lists.take(MAX_SERIES) {
+            self.sites.suspended.with_label_values(&[cut_label(&site), cut_label(&crawler)]).set(suspended.into());
         }
     }
 
     /// `crawlgate_origin_robots_state{site,state}` and `crawlgate_origin_robots_last_success_timestamp_seconds{site}`
     /// of the sites whose policies ask for it: site, the name of the state, the moment.
-    pub fn set_origin_robots(&self, sites: &[(String, &'static str, Option<i64>)]) {
+    pub fn set_origin_robots<'s>(&self, sites: impl Iterator<Item = (&'s str, &'static str, Option<i64>)>) {
         let _one = self.setting();
         let SiteMetrics { origin_robots, origin_robots_last_success, .. } = &self.sites;
         origin_robots.reset();
         origin_robots_last_success.reset();
         for (site, state, last_success) in sites {
-            origin_robots.with_label_values(&[cut_label(site), *state]).set(1);
+            origin_robots.with_label_values(&[cut_label(site), state]).set(1);
             if let Some(moment) = last_success {
-                origin_robots_last_success.with_label_values(&[cut_label(site)]).set(*moment);
+                origin_robots_last_success.with_label_values(&[cut_label(site)]).set(moment);
             }
         }
     }
 }
 
 /// Removes the series of a vector whose `site` label is not kept.
-fn remove_sites(vector: &impl Collector, keep: &dyn Fn(&str) -> bool, mut remove_series: impl FnMut(&[&str])) {
+fn remove_sites<T: MetricVecBuilder>(vector: &MetricVec<T>, keep: &dyn Fn(&str) -> bool) {
     let order: Vec<String> = vector.desc().first().map(|desc| desc.variable_labels.clone()).unwrap_or_default();
     for metric in vector.collect().iter().flat_map(|family| family.get_metric()) {
         if label(metric, "site").is_some_and(|site| !keep(site)) {
-            remove_series(&order.iter().filter_map(|name| label(metric, name)).collect::<Vec<_>>());
+            let labels: Vec<&str> = order.iter().filter_map(|name| label(metric, name)).collect();
+            let _ = vector.remove_label_values(&labels);
         }
     }
 }
 
 /// The value of a label of a series.
-pub(super) fn label<'m>(metric: &'m Metric, name: &str) -> Option<&'m str> {
+pub fn label<'m>(metric: &'m Metric, name: &str) -> Option<&'m str> {
     metric.get_label().iter().find(|label| label.name() == name).map(|label| label.value())
 }

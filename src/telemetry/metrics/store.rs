@@ -1,47 +1,23 @@
-//! Metrics of the store where several instances meet. The main type is [`StoreMetrics`]. Without a store there are none. Must
-//! not know how facts are exchanged.
+//! Metrics of the store where several instances meet: [`StoreMetrics`]. They are exported only where there is a store.
 
 use super::Metrics;
 use super::register::Register;
 use prometheus::{Gauge, IntCounter, IntCounterVec, IntGauge, IntGaugeVec};
 
-/// How the store and the instances stand.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// How the store and the instances stand. The help text of each metric says what it is.
 #[allow(missing_docs)]
-pub struct StoreGauges {
-    pub is_up: bool,
-    pub present: usize,
-    pub silent: usize,
-    /// Present ones with other policies than this one.
-    pub differing: usize,
-    /// Seconds since the one that is furthest behind has reported.
-    pub lag: f64,
-    pub clock_ahead_ms: i64,
-    /// Whether requests are called violations.
-    pub accuses: bool,
-    pub facts_waiting: usize,
-    pub records_waiting: usize,
-    pub written: u64,
-    pub read: u64,
-    pub confirmed: u64,
-    pub refuted: u64,
-    pub unconfirmed: u64,
-    pub failures: u64,
-    pub started_over: u64,
-}
-
-pub(super) struct StoreMetrics {
-    up: IntGauge,
-    instances: IntGaugeVec,
-    differing: IntGauge,
-    lag: Gauge,
-    clock_ahead: Gauge,
-    accuses: IntGauge,
-    waiting: IntGaugeVec,
-    facts: IntCounterVec,
-    confirmations: IntCounterVec,
-    failures: IntCounter,
-    started_over: IntCounter,
+pub struct StoreMetrics {
+    pub up: IntGauge,
+    pub instances: IntGaugeVec,
+    pub differing: IntGauge,
+    pub lag: Gauge,
+    pub clock_ahead: Gauge,
+    pub accuses: IntGauge,
+    pub waiting: IntGaugeVec,
+    pub facts: IntCounterVec,
+    pub confirmations: IntCounterVec,
+    pub failures: IntCounter,
+    pub started_over: IntCounter,
 }
 
 impl StoreMetrics {
@@ -91,31 +67,8 @@ impl StoreMetrics {
 }
 
 impl Metrics {
-    /// The metrics of the store; the counters never go back.
-    pub fn set_store(&self, gauges: &StoreGauges) {
-        let metrics = self.store.get_or_init(|| StoreMetrics::new(Register(&self.registry)));
-        let _one = self.setting();
-        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        metrics.up.set(gauges.is_up.into());
-        metrics.instances.with_label_values(&["present"]).set(number(gauges.present));
-        metrics.instances.with_label_values(&["silent"]).set(number(gauges.silent));
-        metrics.differing.set(number(gauges.differing));
-        metrics.lag.set(gauges.lag);
-        metrics.clock_ahead.set(gauges.clock_ahead_ms as f64 / 1_000.0);
-        metrics.accuses.set(gauges.accuses.into());
-        metrics.waiting.with_label_values(&["facts"]).set(number(gauges.facts_waiting));
-        metrics.waiting.with_label_values(&["records"]).set(number(gauges.records_waiting));
-        let counted = [
-            (metrics.facts.with_label_values(&["written"]), gauges.written),
-            (metrics.facts.with_label_values(&["read"]), gauges.read),
-            (metrics.confirmations.with_label_values(&["confirmed"]), gauges.confirmed),
-            (metrics.confirmations.with_label_values(&["refuted"]), gauges.refuted),
-            (metrics.confirmations.with_label_values(&["unconfirmed"]), gauges.unconfirmed),
-            (metrics.failures.clone(), gauges.failures),
-            (metrics.started_over.clone(), gauges.started_over),
-        ];
-        for (counter, count) in counted {
-            counter.inc_by(count.saturating_sub(counter.get()));
-        }
+    /// The metrics of the store.
+    pub fn store(&self) -> &StoreMetrics {
+        self.store.get_or_init(|| StoreMetrics::new(Register(&self.registry)))
     }
 }

@@ -1,5 +1,5 @@
 //! What is counted of the origins: [`UpstreamMetrics`]. Origins and servers are places in the settings, so there are few
-//! series. An origin is called by its first host. Must not know how a request is sent.
+//! series. An origin is called by its first host.
 
 use super::counters::cut_label;
 use super::register::Register;
@@ -22,29 +22,22 @@ pub struct ServerPlace {
     pub server: usize,
 }
 
-/// How a server stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ServerGauges {
-    /// The server.
-    pub place: ServerPlace,
-    /// Its addresses that get requests.
-    pub up: usize,
-    /// Those that get none after failures.
-    pub ejected: usize,
-    /// Those that get none because checks fail.
-    pub down: usize,
-    /// Requests that it has.
-    pub in_flight: usize,
+impl ServerPlace {
+    /// The label of the server.
+    fn label(self) -> String {
+        (self.server + 1).to_string()
+    }
 }
 
 /// Responses and failures.
-pub(super) struct UpstreamMetrics {
+pub struct UpstreamMetrics {
     requests: IntCounterVec,
     failures: IntCounterVec,
     retries: IntCounterVec,
     ejections: IntCounterVec,
     checks: IntCounterVec,
-    queue_seconds: Histogram,
+    /// How long people waited in queues.
+    pub queue_seconds: Histogram,
     turned_away: IntCounterVec,
     servers: IntGaugeVec,
     in_flight: IntGaugeVec,
@@ -70,7 +63,7 @@ fn checks(register: Register<'_>) -> IntCounterVec {
 }
 
 impl UpstreamMetrics {
-    pub fn new(register: Register<'_>) -> UpstreamMetrics {
+    pub(super) fn new(register: Register<'_>) -> UpstreamMetrics {
         let seconds = register.histograms(
             "crawlgate_upstream_seconds",
             "Time until the origin sent the head of its response, by class of status. It includes connecting and a \
@@ -130,10 +123,12 @@ impl UpstreamMetrics {
         }
     }
 
+    /// Names the origins in the order of the settings, each with the number of its servers. To be called once, before
+    /// anything is counted of them.
     pub fn set_origins(&self, origins: impl Iterator<Item = (String, usize)>) {
         let counters = |(name, servers): (String, usize)| {
             let of_server = |server: usize| {
-                let server = (server + 1).to_string();
+                let server = ServerPlace { origin: 0, server }.label();
                 STATUS_CLASSES.map(|class| self.requests.with_label_values(&[cut_label(&name), &server, class]))
             };
             let requests = (0..servers).map(of_server).collect();
@@ -146,6 +141,8 @@ impl UpstreamMetrics {
         self.origins.get()?.get(place.origin)
     }
 
+    /// `crawlgate_upstream_requests_total{origin,server,status}` and `crawlgate_upstream_seconds{status}`, by class of
+    /// status: `2xx`.
     pub fn answered(&self, place: ServerPlace, status: u16, seconds: f64) {
         let class = usize::from(status / 100).wrapping_sub(2).min(STATUS_CLASSES.len() - 1);
         self.seconds[class].observe(seconds);
@@ -158,49 +155,48 @@ impl UpstreamMetrics {
         self.origin(place).map_or(NO_ORIGIN, |origin| cut_label(&origin.name))
     }
 
+    /// `crawlgate_upstream_retries_total{origin,reason}`.
     pub fn retried(&self, place: ServerPlace, reason: &'static str) {
         self.retries.with_label_values(&[self.name(place), reason]).inc();
     }
 
+    /// `crawlgate_turned_away_total{origin,reason}`.
     pub fn turned_away(&self, place: ServerPlace, reason: &'static str) {
         self.turned_away.with_label_values(&[self.name(place), reason]).inc();
     }
 
+    /// `crawlgate_upstream_ejections_total{origin,server}`.
     pub fn ejected(&self, place: ServerPlace) {
-        self.ejections.with_label_values(&[self.name(place), &(place.server + 1).to_string()]).inc();
+        self.ejections.with_label_values(&[self.name(place), &place.label()]).inc();
     }
 
+    /// `crawlgate_upstream_checks_total{origin,server,result}`: `ok`, or why the check failed.
     pub fn checked(&self, place: ServerPlace, result: &'static str) {
-        self.checks.with_label_values(&[self.name(place), &(place.server + 1).to_string(), result]).inc();
+        self.checks.with_label_values(&[self.name(place), &place.label(), result]).inc();
     }
 
-    pub fn set_servers(&self, servers: &[ServerGauges], queues: &[Option<usize>]) {
-        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        for gauges in servers {
-            let (origin, server) = (self.name(gauges.place), (gauges.place.server + 1).to_string());
-            for (state, count) in [("up", gauges.up), ("ejected", gauges.ejected), ("down", gauges.down)] {
-                self.servers.with_label_values(&[origin, &server, state]).set(number(count));
-            }
-            self.in_flight.with_label_values(&[origin, &server]).set(number(gauges.in_flight));
+    /// `crawlgate_upstream_servers{origin,server,state}` by the number of addresses in each state, and
+    /// `crawlgate_upstream_in_flight{origin,server}`.
+    pub fn set_server(&self, place: ServerPlace, states: [(&'static str, usize); 3], in_flight: usize) {
+        let (origin, server) = (self.name(place), place.label());
+        for (state, count) in states {
+            self.servers.with_label_values(&[origin, &server, state]).set(count as i64);
         }
-        for (origin, waiting) in queues.iter().enumerate() {
-            if let Some(waiting) = waiting {
-                let place = ServerPlace { origin, server: 0 };
-                // A rate has to begin with nothing.
-                for reason in ["turned_away", "queue_full", "queue_timeout"] {
-                    self.turned_away.with_label_values(&[self.name(place), reason]);
-                }
-                self.waiting.with_label_values(&[self.name(place)]).set(number(*waiting));
-            }
+        self.in_flight.with_label_values(&[origin, &server]).set(in_flight as i64);
+    }
+
+    /// `crawlgate_queue_waiting{origin}`.
+    pub fn set_waiting(&self, place: ServerPlace, waiting: usize) {
+        // A rate has to begin with nothing.
+        for reason in ["turned_away", "queue_full", "queue_timeout"] {
+            self.turned_away.with_label_values(&[self.name(place), reason]);
         }
+        self.waiting.with_label_values(&[self.name(place)]).set(waiting as i64);
     }
 
-    pub fn waited(&self, seconds: f64) {
-        self.queue_seconds.observe(seconds);
-    }
-
+    /// `crawlgate_upstream_failures_total{origin,server,reason}`. `None` where no origin is for the host.
     pub fn failed(&self, place: Option<ServerPlace>, reason: &'static str) {
-        let server = place.map(|place| (place.server + 1).to_string());
+        let server = place.map(ServerPlace::label);
         let origin = place.map_or(NO_ORIGIN, |place| self.name(place));
         let labels = [origin, server.as_deref().unwrap_or(NO_ORIGIN), reason];
         self.failures.with_label_values(&labels).inc();

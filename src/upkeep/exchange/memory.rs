@@ -1,5 +1,5 @@
-//! What an instance knows of crawlers and pauses, as the exchange sees it: [`OfInstance`]; and what it tells. Must not wait
-//! for the sites: see `super`.
+//! What an instance knows of crawlers and pauses, as the exchange sees it: [`OfInstance`]; and what it tells. Nothing
+//! here waits for the sites: see `super`.
 
 use super::Instance;
 use crate::clock::Moment;
@@ -7,6 +7,7 @@ use crate::exchange::event::{Event, MarkedClient, PauseTerms, PausedSite, Proven
 use crate::exchange::{Memory, Outbox};
 use crate::ledger::{ClientNews, FetchNews, Mark, ServedCopy};
 use crate::policy::Version;
+use crate::policy::model::Audience;
 use crate::policy::planned_pause::DEFAULT_PAUSE;
 use crate::policy::site::ActivePause;
 use crate::sites::PauseWord;
@@ -69,31 +70,31 @@ impl Memory for OfInstance<'_> {
         self.instance.ledger.observed_elsewhere(&observed, self.moment.now);
     }
 
-    fn begin_anew(&mut self) {
+    fn begin(&mut self) {
         self.instance.ledger.begin_anew(self.moment.now);
+    }
+
+    fn begin_anew(&mut self) {
+        self.begin();
         self.begins_anew = true;
     }
 }
 
 /// From now on what happens is told. Pauses come by the sites.
 pub(super) fn tell(instance: &Instance, outbox: &Arc<Outbox>) {
-    let (served, observed, clients) = (outbox.clone(), outbox.clone(), outbox.clone());
-    let served = move |copy| {
-        let (event, at) = of_copy(copy);
-        served.happened(event, at);
-    };
-    instance.ledger.tell_others(served, move |host| observed.observed(host));
+    let [served, observed, clients] = [outbox; 3].map(Arc::clone);
+    instance.ledger.tell_others(move |copy| put(&served, of_copy(copy)), move |host| observed.observed(host));
     instance.ledger.is_in_the_dark(true);
-    instance.behaviours.tell_others(move |news| {
-        let (event, at) = of_news(news);
-        clients.happened(event, at);
-    });
+    instance.behaviours.tell_others(move |news| put(&clients, of_news(news)));
+}
+
+fn put(outbox: &Outbox, (event, at): (Event, Timestamp)) {
+    outbox.happened(event, at);
 }
 
 /// Tells what an operator said of pauses.
 pub(super) fn tell_of_pause(word: &PauseWord, outbox: &Outbox) {
-    let (event, at) = of_word(word);
-    outbox.happened(event, at);
+    put(outbox, of_word(word));
 }
 
 fn of_copy(copy: ServedCopy) -> (Event, Timestamp) {
@@ -120,7 +121,7 @@ fn of_word(word: &PauseWord) -> (Event, Timestamp) {
     let terms = |pause: &ActivePause| PauseTerms {
         seconds: pause.until.since(pause.from).as_secs(),
         retry_after: pause.retry_after,
-        everyone: pause.audience == crate::policy::model::Audience::Everyone,
+        everyone: pause.audience == Audience::Everyone,
         robots_txt: pause.robots_txt_until.is_some(),
     };
     (Event::Paused(PausedSite { site: word.site.clone(), pause: word.pause.as_ref().map(terms) }), word.at)

@@ -1,11 +1,11 @@
 //! Which instance this is among several: its id, its run, and digests of what it goes by.
 
 use super::Instance;
+use crate::evidence::Hash;
 use crate::exchange::{Before, Identity, Me};
 use crate::policy::{Snapshot, Version};
-use crate::state::{Facts, PreviousRun, Remembered};
+use crate::state::{PreviousRun, Remembered, StoredFacts};
 use crate::time::Timestamp;
-use sha2::{Digest, Sha256};
 use std::hash::{BuildHasher, RandomState};
 
 /// What the run before left, and the id of this instance.
@@ -25,7 +25,7 @@ pub(super) fn before(remembered: &Remembered) -> (Before, String) {
         run: known.as_ref().map(|known| known.run.clone()),
         identity,
         has_left: is_clean && known.as_ref().is_some_and(|known| known.has_left),
-        has_observed: remembered.facts != Facts::default(),
+        has_observed: remembered.facts != StoredFacts::default(),
         unreported_since,
     };
     let id = known.map_or_else(|| format!("{:016x}", RandomState::new().hash_one(0)), |known| known.id);
@@ -33,17 +33,13 @@ pub(super) fn before(remembered: &Remembered) -> (Before, String) {
 }
 
 pub(super) fn me(id: String, host: String, instance: &Instance) -> Me {
-    let mut digest = Sha256::new();
-    for crawler in instance.judge.registry().crawlers() {
-        digest.update(crawler.id.as_bytes());
-        crawler.markers.iter().for_each(|marker| digest.update(marker.as_bytes()));
-    }
+    let crawlers = instance.judge.registry().crawlers().iter();
+    let names: Vec<&[u8]> = crawlers
+        .flat_map(|crawler| [&crawler.id].into_iter().chain(&crawler.markers))
+        .map(|name| name.as_bytes())
+        .collect();
     let run = format!("{id}.{:08x}", RandomState::new().hash_one(1) >> 32);
-    Me { id, run, host, crawlers: hexadecimal(digest) }
-}
-
-fn hexadecimal(digest: Sha256) -> String {
-    digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    Me { id, run, host, crawlers: Hash::of(&names).short() }
 }
 
 /// A digest of what the policies in force say in robots.txt.
@@ -51,10 +47,6 @@ pub(super) fn policies(snapshot: &Snapshot) -> String {
     let mut sites: Vec<(&str, Version)> =
         snapshot.sites().iter().map(|entry| (entry.site.name.as_str(), entry.site.robots_txt.version)).collect();
     sites.sort_unstable_by_key(|(name, _)| *name);
-    let mut digest = Sha256::new();
-    for (name, version) in sites {
-        digest.update(name.as_bytes());
-        digest.update(version.0);
-    }
-    hexadecimal(digest)
+    let said: Vec<&[u8]> = sites.iter().flat_map(|(name, version)| [name.as_bytes(), &version.0]).collect();
+    Hash::of(&said).short()
 }

@@ -1,20 +1,21 @@
 //! [`Room`]: the places of an origin whose servers take a bounded number of requests, and the queue of people for them.
 //! People go before crawlers: a crawler gets a place only while crawlers have few of them and no person waits for it, and
-//! never waits itself. Must not know which server is to be preferred, nor how a crawler is told.
+//! never waits itself.
 //!
 //! A person has a place, waits in the queue, or is turned away because the queue is full or the wait is over. A crawler has
 //! a place or is turned away. Places are atomic counters at the servers; the lock is taken only while somebody waits.
 
 use super::shares::Shares;
-use super::{Held, Server, Shared};
+use super::{Held, Server};
 use crate::crawlers::CrawlerIndex;
+use crate::locks::lock;
 use crate::settings::PlaceSettings;
 use crate::telemetry::Recent;
 use crate::upstreams::hash::of_client;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
@@ -30,8 +31,7 @@ const LONGEST_WAIT: u64 = 120_000_000;
 const GAP: Duration = Duration::from_secs(600);
 
 /// The places of an origin.
-#[derive(Debug)]
-pub(in crate::upstreams) struct Room {
+pub struct Room {
     settings: PlaceSettings,
     /// People in the queue. Changed only with the queue, and read without it.
     waiting: AtomicUsize,
@@ -51,13 +51,12 @@ pub(in crate::upstreams) struct Room {
     searching: Mutex<BTreeMap<CrawlerIndex, TurnedAway>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Queue {
     waiters: VecDeque<Waiter>,
     next_number: u64,
 }
 
-#[derive(Debug)]
 struct Waiter {
     number: u64,
     share: Option<u64>,
@@ -71,20 +70,29 @@ struct TurnedAway {
     last: Duration,
 }
 
-/// Who wants a place.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::upstreams) struct Visitor {
-    /// `None` for a proxy that speaks for many.
+/// A request that is to be sent to a server.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// The host that it asks for.
+    pub host: &'a [u8],
+    /// Its target as it came.
+    pub target: &'a [u8],
+    /// Where it comes from; `None` for a proxy that speaks for many clients.
     pub client: Option<IpAddr>,
+    /// Whether a crawler sends it.
     pub is_crawler: bool,
-    /// A verified crawler.
+    /// The crawler, if it is verified.
     pub verified: Option<CrawlerIndex>,
     /// Whether that is a search engine's.
     pub is_search: bool,
+    /// Whether it may be sent twice: GET, HEAD or OPTIONS, and no body.
+    pub is_repeatable: bool,
+    /// The time that the clock had lived through when it arrived.
+    pub lived: Duration,
 }
 
-/// What a visitor gets.
-pub(in crate::upstreams) enum Entrance {
+/// What a request gets.
+pub enum Entrance {
     Place(Held),
     Queue(Waiting),
     Refused(Full),
@@ -101,7 +109,7 @@ pub struct Full {
 
 /// What an operator reads of the places of an origin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::upstreams) struct RoomStatus {
+pub struct RoomStatus {
     pub waiting: usize,
     /// Crawlers and people that found no place in the last minutes.
     pub turned_away: [u64; 2],
@@ -110,11 +118,10 @@ pub(in crate::upstreams) struct RoomStatus {
 }
 
 /// A person in the queue. One that is dropped has left it.
-#[derive(Debug)]
-pub(in crate::upstreams) struct Waiting {
+pub struct Waiting {
     given: oneshot::Receiver<Held>,
     number: u64,
-    shared: Arc<Shared>,
+    room: Arc<Room>,
 }
 
 impl Waiting {
@@ -123,32 +130,26 @@ impl Waiting {
     /// # Errors
     /// The wait took too long.
     pub async fn place(mut self) -> Result<Held, Full> {
-        let limit = self.shared.room.as_ref().map_or(Duration::ZERO, |room| room.settings.wait);
-        match tokio::time::timeout(limit, &mut self.given).await {
+        match tokio::time::timeout(self.room.settings.wait, &mut self.given).await {
             Ok(Ok(held)) => Ok(held),
-            Ok(Err(_)) | Err(_) => {
-                let seconds = self.shared.room.as_ref().map_or(1, |room| room.seconds_for_people());
-                Err(Full { reason: "queue_timeout", retry_after: seconds })
-            }
+            Ok(Err(_)) | Err(_) => Err(Full { reason: "queue_timeout", retry_after: self.room.seconds_for_people() }),
         }
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        if let Some(room) = &self.shared.room {
-            let mut queue = room.queue();
-            if let Ok(place) = queue.waiters.binary_search_by_key(&self.number, |waiter| waiter.number) {
-                room.remove(&mut queue, place);
-            }
+        let mut queue = lock(&self.room.queue);
+        if let Ok(place) = queue.waiters.binary_search_by_key(&self.number, |waiter| waiter.number) {
+            self.room.remove(&mut queue, place);
         }
     }
 }
 
 impl Room {
-    pub fn new(settings: &PlaceSettings) -> Room {
-        Room {
-            settings: settings.clone(),
+    pub fn new(settings: PlaceSettings) -> Arc<Room> {
+        Arc::new(Room {
+            settings,
             waiting: AtomicUsize::new(0),
             servers: AtomicUsize::new(1),
             queue: Mutex::default(),
@@ -158,11 +159,7 @@ impl Room {
             free_for_crawlers: AtomicU64::new(0),
             turned_away: Default::default(),
             searching: Mutex::default(),
-        }
-    }
-
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        })
     }
 
     /// Places at all servers together.
@@ -174,10 +171,6 @@ impl Room {
         self.settings.crawlers.saturating_mul(self.servers.load(Ordering::Relaxed).max(1))
     }
 
-    fn places_of_an_address(&self) -> u32 {
-        part_of_address(self.places())
-    }
-
     /// These are the servers that requests go to: their places are for those who wait.
     pub fn open_at(&self, servers: &[Arc<Server>]) {
         self.servers.store(servers.len(), Ordering::Relaxed);
@@ -186,14 +179,14 @@ impl Room {
 
     /// A place at the first of these servers that has one; for a person without one, a place in the queue. `now` is the time
     /// since the start.
-    pub fn enter(&self, servers: &[&Arc<Server>], visitor: &Visitor, now: Duration) -> Entrance {
-        let share = visitor.client.map(of_client);
-        if visitor.is_crawler && !visitor.verified.is_some_and(|crawler| self.settings.exempt.contains(&crawler)) {
+    pub fn enter(self: &Arc<Room>, servers: &[&Arc<Server>], wanted: &Wanted<'_>, now: Duration) -> Entrance {
+        let share = wanted.client.map(of_client);
+        if wanted.is_crawler && !wanted.verified.is_some_and(|crawler| self.settings.exempt.contains(&crawler)) {
             // What is free belongs to people who wait. Those who wait because their address has its share need none of it:
             // otherwise one address could keep all crawlers away.
             servers.iter().for_each(|server| self.fill(server));
             let held = self.held(servers, share, Some(self.settings.crawlers));
-            return held.map_or_else(|| Entrance::Refused(self.turn_away(visitor, now)), Entrance::Place);
+            return held.map_or_else(|| Entrance::Refused(self.turn_away(wanted, now)), Entrance::Place);
         }
         let may_enter = self.waiting.load(Ordering::SeqCst) == 0;
         match may_enter.then(|| self.held(servers, share, None)).flatten() {
@@ -215,20 +208,19 @@ impl Room {
     }
 
     fn take_share(&self, share: Option<u64>) -> bool {
-        share.is_none_or(|share| self.shares.enter(share, self.places_of_an_address()))
+        share.is_none_or(|share| self.shares.enter(share, part_of_address(self.places())))
     }
 
     fn give_share_back(&self, share: Option<u64>) {
         share.into_iter().for_each(|share| self.shares.leave(share));
     }
 
-    fn wait(&self, servers: &[&Arc<Server>], share: Option<u64>) -> Entrance {
-        let mut queue = self.queue();
-        let shared = servers.first().map(|server| server.entry.shared.clone());
-        let Some(shared) = shared.filter(|_| self.has_room_in_queue(&queue, share)) else {
+    fn wait(self: &Arc<Room>, servers: &[&Arc<Server>], share: Option<u64>) -> Entrance {
+        let mut queue = lock(&self.queue);
+        if !self.has_room_in_queue(&queue, share) {
             drop(queue);
             return Entrance::Refused(Full { reason: "queue_full", retry_after: self.seconds_for_people() });
-        };
+        }
         let (sender, given) = oneshot::channel();
         let number = queue.next_number;
         queue.next_number += 1;
@@ -237,7 +229,7 @@ impl Room {
         drop(queue);
         // A place that was given back in the meantime was given to nobody.
         servers.iter().for_each(|server| self.fill(server));
-        Entrance::Queue(Waiting { given, number, shared })
+        Entrance::Queue(Waiting { given, number, room: self.clone() })
     }
 
     /// Whether one more may wait. It then counts for its address.
@@ -272,16 +264,16 @@ impl Room {
 
     /// The first in the queue whose address may have one more place.
     fn next(&self) -> Option<Waiter> {
-        let mut queue = self.queue();
+        let mut queue = lock(&self.queue);
         let place = queue.waiters.iter().position(|waiter| self.take_share(waiter.share))?;
         self.remove(&mut queue, place)
     }
 
     /// A request has given its place back.
-    pub(super) fn left(&self, server: &Arc<Server>, share: Option<u64>, since: Option<Instant>) {
+    pub fn left(&self, server: &Arc<Server>, share: Option<u64>, since: Option<Instant>) {
         self.give_share_back(share);
         if let Some(since) = since {
-            let took = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX).min(LONGEST_WAIT);
+            let took = (since.elapsed().as_micros() as u64).min(LONGEST_WAIT);
             let mean = self.lasts.load(Ordering::Relaxed);
             // Of two at once one may be lost: it is a mean.
             self.lasts.store(mean - mean / NEWEST + took / NEWEST, Ordering::Relaxed);
@@ -301,14 +293,14 @@ impl Room {
 
     /// Turns a crawler away, and says when there is a place for it: behind the people who wait, and behind the crawlers
     /// that were turned away before it. Each of these is told another moment, so that they do not all come back at once.
-    fn turn_away(&self, visitor: &Visitor, now: Duration) -> Full {
-        let micros = u64::try_from(now.as_micros()).unwrap_or(u64::MAX);
+    fn turn_away(&self, wanted: &Wanted<'_>, now: Duration) -> Full {
+        let micros = now.as_micros() as u64;
         let one = self.lasts.load(Ordering::Relaxed) / (self.places_of_crawlers() as u64).max(1);
         let later = |free: u64| Some(free.max(micros).saturating_add(one).min(micros.saturating_add(LONGEST_WAIT)));
         let free = self.free_for_crawlers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
         let crawlers = free.ok().and_then(later).map_or(0, |free| free - micros);
-        if let Some(crawler) = visitor.verified.filter(|_| visitor.is_search) {
-            let mut searching = self.searching.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(crawler) = wanted.verified.filter(|_| wanted.is_search) {
+            let mut searching = lock(&self.searching);
             let known = searching.entry(crawler).or_insert(TurnedAway { since: now, last: now });
             if now.saturating_sub(known.last) > GAP {
                 known.since = now;
@@ -331,7 +323,7 @@ impl Room {
 
     /// `now` is the time since the start, `lived` what the clock has lived through.
     pub fn status(&self, now: Duration, lived: Duration) -> RoomStatus {
-        let searching = self.searching.lock().unwrap_or_else(PoisonError::into_inner);
+        let searching = lock(&self.searching);
         let current = searching.iter().filter(|(_, turned)| now.saturating_sub(turned.last) <= GAP);
         RoomStatus {
             waiting: self.waiting(),

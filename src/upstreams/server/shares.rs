@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const WIDTH: usize = 4096;
 
 /// Places by the hash of an address.
-#[derive(Debug)]
-pub(super) struct Shares([Box<[AtomicU32]>; 2]);
+pub struct Shares([Box<[AtomicU32]>; 2]);
 
 impl Shares {
     pub fn new() -> Shares {

@@ -1,11 +1,10 @@
 //! `import` keeps the verdicts: the robots.txt that the policy serves says about every token and target what the file
 //! said from which it was made.
 
+use crawlgate::Engine;
 use crawlgate::crawlers::Registry;
-use crawlgate::policy::import::{ImportOptions, Imported, LeftOut, import};
+use crawlgate::internals::policy::import::{ImportOptions, Imported, LeftOut, import};
 use crawlgate::robots::{Dialect, File, Reading};
-use crawlgate::verdict::load;
-use crawlgate::yaml::Source;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -16,10 +15,8 @@ fn imported(text: &[u8], purposes: bool) -> Imported {
 
 /// The robots.txt that the imported policy serves.
 fn served(policy: &str) -> Vec<u8> {
-    let source = Source { name: "imported.yaml".into(), text: policy.into() };
-    let (site, findings) = load("imported", &source, Registry::builtin());
-    let site = site.unwrap_or_else(|| panic!("{findings:?}\n{policy}"));
-    site.robots_txt.body.to_vec()
+    let loaded = Engine::load(policy).unwrap_or_else(|rejected| panic!("{rejected}\n{policy}"));
+    loaded.engine.robots_txt().to_vec()
 }
 
 const TARGETS: [&str; 24] = [
@@ -294,10 +291,7 @@ License: /relative.xml
     assert!(imported.text.contains("license: [https://shop.example/license.xml]"), "{}", imported.text);
     let lines: Vec<usize> = imported.notes.iter().map(|(line, _)| *line).collect();
     assert_eq!(lines, [12], "{:?}", imported.notes);
-    let source = Source { name: "shop.yaml".into(), text: imported.text.as_str().into() };
-    let (site, findings) = load("shop", &source, Registry::builtin());
-    let site = site.unwrap_or_else(|| panic!("{findings:?}\n{}", imported.text));
-    let body = String::from_utf8_lossy(&site.robots_txt.body).into_owned();
+    let body = String::from_utf8(served(&imported.text)).expect("UTF-8");
     assert!(body.contains("Disallow: /cart/\nContent-Signal: search=yes, ai-train=no\n"), "{body}");
     assert!(body.contains("License: https://shop.example/license.xml\n\n"), "{body}");
 }

@@ -1,10 +1,6 @@
-//! `decide` allocates nothing once its buffers have grown. The allocator that counts is this test's own.
+//! `Engine::decide` allocates nothing once its buffers have grown. The allocator that counts is this test's own.
 
-use crawlgate::crawlers::Registry;
-use crawlgate::policy::{SiteEntry, Snapshot};
-use crawlgate::time::Timestamp;
-use crawlgate::verdict::{CachedVersions, Facts, HistoryBasis, Identity, Kind, Scratch, decide, load};
-use crawlgate::yaml::Source;
+use crawlgate::{Engine, Kind, Request};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -62,11 +58,7 @@ enforcement: { mode: enforce, traps: [/trap/], unlicensed: 401 }
 
 #[test]
 fn judging_allocates_nothing() {
-    let source = Source { name: "shop.yaml".into(), text: POLICY.into() };
-    let (site, findings) = load("shop", &source, Registry::builtin());
-    let site = site.unwrap_or_else(|| panic!("{findings:?}"));
-    let entry = SiteEntry::new(site, Timestamp(0));
-    let snapshot = Snapshot::new(vec![entry], 1);
+    let engine = Engine::load(POLICY).expect("a policy").engine;
     let garbage = "x;(bot http://".repeat(600);
     let long = format!("/private/{}", "a%C3%A4/".repeat(500));
     let cases: [(&str, &str, &str, Kind); 12] = [
@@ -93,29 +85,16 @@ fn judging_allocates_nothing() {
         ("shop.example", "bingbot", "/private/help/..;/x;y", Kind::Ambiguous),
         ("elsewhere.example", "bingbot", "/", Kind::NotACrawler),
     ];
-    let mut scratch = Scratch::default();
     for round in 0..2 {
         for (host, user_agent, target, kind) in cases {
-            let facts = Facts {
-                host: host.as_bytes(),
-                target: target.as_bytes(),
-                method: b"GET",
-                user_agent: user_agent.as_bytes(),
-                client: None,
-                identity: Identity::Unverified,
-                now: Timestamp(0),
-            };
+            let request = Request::get(host, target).user_agent(user_agent);
             // A trap springs where nobody can have a copy without it.
-            let cached_versions = CachedVersions {
-                basis: if kind == Kind::Trapped { HistoryBasis::Observed } else { HistoryBasis::Unknown },
-                ..CachedVersions::default()
-            };
+            let request = if kind == Kind::Trapped { request.observed() } else { request };
             let before = ALLOCATIONS.get();
-            let decision = decide(&snapshot, Registry::builtin(), &facts, &cached_versions, &mut scratch);
+            let decided = engine.decide(request);
             let allocated = ALLOCATIONS.get() - before;
             let shown = &user_agent[..user_agent.len().min(40)];
-            let expected = (host != "elsewhere.example").then_some(kind);
-            assert_eq!(decision.map(|decision| decision.kind), expected, "{shown} asks for {target}");
+            assert_eq!(decided.kind, kind, "{shown} asks for {target}");
             // The first round makes the buffers grow, and regular expressions make theirs.
             assert!(round == 0 || allocated == 0, "{allocated} allocations for {shown}, {target}");
         }

@@ -3,13 +3,13 @@
 //! side.
 
 use crawlgate::crawlers::Registry;
-use crawlgate::policy::origin::{Origin, OriginFile};
-use crawlgate::policy::{self, ParsedVersion, SiteEntry, Snapshot, SupersededVersion};
-use crawlgate::time::Timestamp;
-use crawlgate::verdict::{
+use crawlgate::internals::policy::origin::{Origin, OriginFile};
+use crawlgate::internals::policy::{self, ParsedVersion, SiteEntry, Snapshot, SupersededVersion};
+use crawlgate::internals::verdict::{
     Behaviour, CachedVersions, Case, Claimant, Facts, HistoryBasis, Identity, Kind, ResponseFacts, Scratch, Verdict,
     decide, explain, explain_for,
 };
+use crawlgate::time::Timestamp;
 use crawlgate::yaml::Source;
 use proptest::prelude::*;
 use std::sync::Arc;

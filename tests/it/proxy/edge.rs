@@ -3,8 +3,11 @@
 mod answers;
 mod attacks;
 mod certificates;
+mod h2spec;
 mod heads;
+mod hops;
 mod http2;
+mod http2_log;
 mod https;
 mod lane;
 mod lane_bodies;

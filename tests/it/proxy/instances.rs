@@ -4,6 +4,7 @@
 mod balancer;
 mod clocks;
 mod dashboard;
+mod losses;
 mod replays;
 mod upgrades;
 
@@ -24,8 +25,9 @@ fn policy(paths: &str) -> String {
 }
 
 fn setup(origin: &Origin, more: &str) -> Setup {
-    let setup =
-        Setup::before(origin.address).policy("shop", &policy("/cart/")).settings("logs: { access: access.log }");
+    let setup = Setup::before(origin.address)
+        .policy("shop", &policy("/cart/"))
+        .settings("logs: { access: access.log, events: events.log }");
     fs::write(setup.policies().join("before.txt"), BEFORE).expect("the file from before");
     setup.settings(more)
 }
@@ -65,7 +67,8 @@ impl Fleet {
             eventually("every instance reports", || {
                 let store = instances(gate);
                 let present = standings(&store).into_iter().filter(|(_, standing)| standing == "present").count();
-                (store["accuses_not"].is_null() && present == gates.len()).then_some(())
+                let is_well = store["away"].is_null() && store["accuses_not"].is_null();
+                (is_well && present == gates.len()).then_some(())
             });
         }
     }
@@ -228,6 +231,7 @@ fn without_the_store_nobody_is_accused_and_robots_txt_stays() {
     let list = String::from_utf8_lossy(&list.stdout);
     let line = list.lines().find(|line| line.contains(&other)).unwrap_or_else(|| panic!("{list}"));
     assert!(line.contains("was present"), "{list}");
+    assert!(!list.contains("silent"), "{list}");
 
     fleet.redis.program.start_again();
     eventually("the new robots.txt", || robots_txt(&fleet.gates[0]).contains("/new/").then_some(()));
@@ -304,6 +308,9 @@ fn store_that_cannot_be_used_is_a_problem_and_not_the_end() {
         problems.into_iter().find(|found| found["problem"] == "store")
     });
     assert!(status["message"].as_str().is_some_and(|message| message.contains("allkeys-lru")), "{status}");
+    let list = gate.command(&["instances"]);
+    assert_eq!(instances(&gate)["away"]["is_refused"], true);
+    assert!(!String::from_utf8_lossy(&list.stdout).contains("does not answer"), "{list:?}");
     // It was never in a store: it serves pages, and no robots.txt.
     assert_eq!(gate.fetch("/").status, 200);
     assert_eq!(gate.get(HOST, "/robots.txt", "").status, 503);

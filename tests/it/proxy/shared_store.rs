@@ -2,10 +2,12 @@
 //! is another one says so.
 
 use crate::proxy::support::redis::RedisServer;
-use crawlgate::exchange::store::MOST_OF_CLIENTS;
-use crawlgate::exchange::{Batch, Entry, Fact, Identity, Member, Position, Store, StoreError, Written};
-use crawlgate::settings::{StoreSettings, read};
-use crawlgate::shared_store::SharedStore;
+use crawlgate::internals::exchange::store::MOST_OF_CLIENTS;
+use crawlgate::internals::exchange::{
+    Batch, Entry, Identity, Member, Position, SharedFact, Store, StoreError, Written,
+};
+use crawlgate::internals::settings::{StoreSettings, read};
+use crawlgate::internals::shared_store::SharedStore;
 use crawlgate::yaml::Source;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -21,8 +23,8 @@ fn store(server: &RedisServer) -> SharedStore {
     SharedStore::new(settings(&format!("'{}'", server.url())))
 }
 
-fn fact(key: &str, at: i64, value: &str) -> Fact {
-    Fact { key: key.into(), at, value: value.into() }
+fn fact(key: &str, at: i64, value: &str) -> SharedFact {
+    SharedFact { key: key.into(), at, value: value.into() }
 }
 
 fn member(id: &str) -> Member {
@@ -34,13 +36,13 @@ fn member(id: &str) -> Member {
     serde_json::from_value(json).expect("a member")
 }
 
-fn batch(facts: Vec<Fact>) -> Batch {
+fn batch(facts: Vec<SharedFact>) -> Batch {
     let entry = Entry { member: member("aaaa"), facts: facts.clone(), sets: false, asks: false };
     Batch { facts, entry: Some(entry), ..Batch::default() }
 }
 
 /// Writes facts; the place of their entry.
-fn write(store: &mut SharedStore, identity: &Identity, facts: Vec<Fact>) -> Position {
+fn write(store: &mut SharedStore, identity: &Identity, facts: Vec<SharedFact>) -> Position {
     let Written { identity: took, position } = store.write(identity, &batch(facts)).expect("written");
     assert_eq!(&took, identity);
     position.expect("an entry")
@@ -123,7 +125,7 @@ fn facts_that_clients_make_are_kept_up_to_a_bound() {
     let mut store = store(&server);
     let identity = store.identity("f00d").expect("an identity").0;
     let mark = |number: usize| fact(&format!("M\nshop\nother\n192.0.2.1\n{number}"), number as i64, "");
-    let all: Vec<Fact> = (0..MOST_OF_CLIENTS + 10).map(mark).collect();
+    let all: Vec<SharedFact> = (0..MOST_OF_CLIENTS + 10).map(mark).collect();
     store.write(&identity, &Batch { facts: vec![fact("w\nshop\n", 1, "")], ..Batch::default() }).expect("written");
     for facts in all.chunks(5_000) {
         store.write(&identity, &Batch { facts: facts.to_vec(), ..Batch::default() }).expect("written");
@@ -137,12 +139,12 @@ fn facts_that_clients_make_are_kept_up_to_a_bound() {
     // The latest time of a fact counts.
     let late = MOST_OF_CLIENTS as i64 + 100;
     for at in [late, 5] {
-        let again = Fact { at, ..mark(10) };
+        let again = SharedFact { at, ..mark(10) };
         store.write(&identity, &Batch { facts: vec![again], ..Batch::default() }).expect("written");
     }
-    assert!(store.read_sets().expect("the sets").facts.contains(&Fact { at: late, ..mark(10) }));
+    assert!(store.read_sets().expect("the sets").facts.contains(&SharedFact { at: late, ..mark(10) }));
     store.write(&identity, &Batch { served_before: Some(late), ..Batch::default() }).expect("written");
-    assert_eq!(store.read_sets().expect("the sets").facts, [Fact { at: late, ..mark(10) }], "all else is over");
+    assert_eq!(store.read_sets().expect("the sets").facts, [SharedFact { at: late, ..mark(10) }], "all else is over");
 }
 
 #[test]
@@ -257,7 +259,7 @@ fn every_key_ends_by_itself() {
 /// Why a store is not used.
 fn refusal(store: &mut SharedStore) -> String {
     match store.identity("f00d") {
-        Err(StoreError::Unusable(said)) => said,
+        Err(StoreError::Unusable(said) | StoreError::Evicts(said)) => said,
         other => panic!("{other:?}"),
     }
 }
@@ -268,9 +270,14 @@ fn store_that_deletes_keys_is_refused() {
         let server = RedisServer::with(&["--maxmemory-policy", policy]);
         let said = refusal(&mut store(&server));
         assert!(said.contains(policy) && said.contains("noeviction"), "{said}");
-        // When it is mended, it is used.
+        // When it is mended, it is used. A store that runs is looked at again.
+        let mut store = store(&server);
         let _: () = server.command(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
-        store(&server).identity("f00d").expect("an identity");
+        store.identity("f00d").expect("an identity");
+        let _: () = server.command(&["CONFIG", "SET", "maxmemory-policy", policy]);
+        assert!(matches!(store.identity("f00d"), Err(StoreError::Evicts(said)) if said.contains(policy)));
+        let _: () = server.command(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+        store.identity("f00d").expect("an identity");
     }
 }
 

@@ -1,56 +1,62 @@
-//! What becomes of a request over HTTP/2: it is answered here, or goes to the origin through the lane or Pingora. Must not know
-//! when its octets leave.
+//! What becomes of a request over HTTP/2. crawlgate answers it, or forwards it through the lane or Pingora.
 
-use super::{Finished, Session};
-use crate::edge::answered::Answered;
-use crate::edge::desk::Desk;
+use super::{Finished, Given, Session};
+use crate::answers::Asked;
+use crate::edge::answered::{Extent, hold, record};
+use crate::edge::door::Edge;
 use crate::edge::http2::client::Http2Client;
-use crate::edge::http2::head::{asked, fields_of_http1, framing, head_of, joined_cookies, mapped, target};
+use crate::edge::http2::head::{
+    fields_of_http1, framing, framing_with_trailers, head_of, joined_cookies, mapped, target,
+};
 use crate::edge::http2::memory::{self, InMemory};
-use crate::edge::http2::stream::Stream;
+use crate::edge::http2::output::Output;
+use crate::edge::http2::stream::{Gone, Stream, throw_away};
 use crate::edge::lane::{After, Exchange, Lane, LaneRequest};
-use crate::requests::{Arrival, Connection as Asker, Forward, Framing, Next, Received, RequestHead, Respond, Ticket};
+use crate::requests::{
+    Arrival, Connection as Asker, Forward, Framing, Next, Received, RequestHead, Respond, Responded, Ticket,
+};
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
 use http::StatusCode;
 use http::header::EXPECT;
 use http::request::Parts;
-use pingora_core::apps::HttpServerApp;
 use pingora_core::server::ShutdownWatch;
-use std::sync::Arc;
-use std::time::Duration;
+use std::future::pending;
 use tokio::task::yield_now;
 
 /// Malformed requests of a connection before it is closed, as in Pingora's own loop (Pingora 0.9.1).
 const MALFORMED: usize = 32;
 /// What an open request takes, with its connection to the origin.
 const REQUEST: usize = 24 * 1024;
+/// What a field of its head counts beside its octets, as in HTTP/2 (RFC 9113 section 10.5.1): each piece of a cookie is one.
+const FIELD: usize = 32;
 /// How often its head is in memory, at most.
 const COPIES: usize = 4;
 /// What an answer takes that waits for its client.
 const WAITING_ANSWER: usize = 8 * 1024;
 
-impl<'e, A: HttpServerApp + Send + Sync + 'static> Session<'e, A> {
+impl<'e> Session<'e> {
     /// Answers a request, or begins to pass it on.
     pub(super) fn take(&mut self, request: http::Request<RecvStream>, respond: SendResponse<Bytes>) {
         self.watch.note_request();
-        let desk = &self.edge.desk;
-        let arrival = desk.requests.arrival();
+        let (edge, limits) = (self.edge, self.edge.limits());
+        self.output.note_request(limits.headers + limits.target);
+        let arrival = edge.requests.arrival();
         let (head, body) = request.into_parts();
-        let stream = Stream::new(respond, body);
+        let stream = Stream::new(respond, body, limits.stall);
         let connection = self.client.behind(None);
-        if let Some(door) = &desk.responder {
-            let answered = ask(desk, door, &head, (&connection, arrival));
-            return self.answer(stream, answered);
+        if let Some(responder) = &edge.responder {
+            let responded = ask(edge, &**responder, &head, (&connection, arrival));
+            return self.answer(stream, responded);
         }
-        let (ticket, next) = desk.requests.receive(&mapped(&head), &connection, arrival);
+        let (ticket, next) = edge.requests.receive(&mapped(&head), &connection, arrival);
         match next {
             Next::Answer(answer) => {
                 self.malformed += usize::from(ticket.is_refused() && answer.status() == StatusCode::BAD_REQUEST);
-                self.answer(stream, Answered::Request(ticket, answer));
+                self.answer(stream, (ticket, answer).into());
                 if self.malformed >= MALFORMED {
-                    self.show_out("too many malformed requests");
+                    self.close_for("too many malformed requests");
                 }
             }
             Next::Forward => self.forward(head, stream, ticket),
@@ -58,11 +64,11 @@ impl<'e, A: HttpServerApp + Send + Sync + 'static> Session<'e, A> {
     }
 
     /// Sends an answer: at once if the client has room for all of it. Otherwise it waits, as long as there is space for that.
-    fn answer(&mut self, mut stream: Stream, mut answered: Answered) {
-        let (head, body) = (head_of(answered.answer()), answered.answer().body().clone());
+    fn answer(&mut self, mut stream: Stream, mut responded: Responded) {
+        let (head, body) = (head_of(&responded.answer), responded.answer.body().clone());
         let sending = &mut stream.sending;
         if sending.head(head, body.is_empty()).is_err() {
-            return answered.record(false);
+            return record(responded, Extent::Nothing);
         }
         let is_sent = match body.len() {
             0 => true,
@@ -70,12 +76,13 @@ impl<'e, A: HttpServerApp + Send + Sync + 'static> Session<'e, A> {
             _ => sending.send(body, true).is_ok(),
         };
         if is_sent {
-            self.settle(Finished::Answered(stream, answered));
-        } else if answered.hold(WAITING_ANSWER) {
-            self.begin(answer_slowly(stream, answered, self.edge.desk.limits().stall));
+            self.settle(Finished::Sent(stream, Some(Given::Answer(responded))));
+        } else if hold(&mut responded, WAITING_ANSWER) {
+            self.begin(answer_slowly(stream, responded, self.output.clone()));
         } else {
+            // A reset takes back the head, which h2 has not written yet.
             stream.sending.reset(Reason::ENHANCE_YOUR_CALM);
-            answered.record(false);
+            record(responded, Extent::Nothing);
         }
     }
 
@@ -83,48 +90,48 @@ impl<'e, A: HttpServerApp + Send + Sync + 'static> Session<'e, A> {
     fn forward(&mut self, head: Parts, stream: Stream, mut ticket: Ticket) {
         let framing = framing(&head, stream.is_received());
         let lane = self.edge.lane.as_ref().filter(|_| fits(&head, framing, &ticket));
-        // `: ` and the line's end are four octets.
-        let octets: usize = head.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+        let octets: usize = head.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + FIELD).sum();
         ticket.hold(if lane.is_some() { REQUEST } else { REQUEST + 2 * memory::WAITING } + COPIES * octets);
         if ticket.lacks_space() {
-            let answer = ticket.forward(self.client.behind(None)).fail(503, &asked(&head));
-            return self.answer(stream, Answered::Request(ticket, answer));
+            let answer = ticket
+                .forward(self.client.behind(None))
+                .fail(503, &Asked { method: &head.method, headers: &head.headers });
+            return self.answer(stream, (ticket, answer).into());
         }
-        let stall = self.edge.desk.limits().stall;
         let Some(lane) = lane else {
-            let request = InMemory::new(self.client.of_one_request(), &head, &stream, ticket, stall);
-            return self.begin(through_memory(request, self.edge.app.clone(), self.stop.clone(), stream));
+            let (client, stall) = (self.client.of_one_request(), self.edge.limits().stall);
+            let request = InMemory::new(client, &head, &stream, ticket, (stall, self.output.clone()));
+            return self.begin(through_memory(request, self.edge, self.stop.clone(), stream));
         };
         let request = in_lane(&head, framing, &ticket.forward(self.client.behind(None)));
-        let client = Http2Client::new(stream, self.client.clone(), head.headers, self.output.clone(), stall);
+        let client = Http2Client::new(stream, self.client.clone(), head.headers, self.output.clone());
         self.begin(through_lane(lane, client, ticket, request));
     }
 }
 
-/// The answer of a door that answers by itself.
-fn ask(desk: &Desk, door: &Arc<dyn Respond>, head: &Parts, (connection, arrival): (&Asker<'_>, Arrival)) -> Answered {
+/// The answer of a service that answers by itself.
+fn ask(edge: &Edge, responder: &dyn Respond, head: &Parts, (connection, arrival): (&Asker<'_>, Arrival)) -> Responded {
     let request = mapped(head);
-    if let Some(mistake) = request.mistake(desk.limits()) {
-        let (ticket, answer) = desk.requests.refuse_head(&request, mistake, connection);
-        return Answered::Request(ticket, answer);
+    if let Some(mistake) = request.mistake(edge.limits()) {
+        return edge.requests.refuse_head(&request, mistake, connection).into();
     }
-    let received = Received {
+    let fields = request.fields();
+    responder.respond(&Received {
         method: &head.method,
-        target: request.target(),
-        host: request.host(),
+        target: fields.target,
+        host: fields.host,
         headers: &head.headers,
         peer: connection.peer.address,
         http: "2",
         arrival,
-    };
-    Answered::Question(door.clone(), door.respond(&received))
+    })
 }
 
 /// Whether the lane can do what a request needs: it has a path, and the site changes nothing about bodies.
 fn fits(head: &Parts, framing: Framing, ticket: &Ticket) -> bool {
     (!head.headers.contains_key(EXPECT) || (expects(head) && framing != Framing::None))
         && target(head).starts_with(b"/")
-        && ticket.judged().is_none_or(|(_, entry)| entry.site.html.is_none())
+        && !ticket.may_rewrite_pages()
 }
 
 /// Whether the client waits for a 100 before it sends the body.
@@ -135,24 +142,35 @@ fn expects(head: &Parts) -> bool {
 
 /// A request as an origin gets it.
 fn in_lane(head: &Parts, framing: Framing, forward: &Forward<'_>) -> LaneRequest {
+    let framing = framing_with_trailers(head, framing);
     let cookies = joined_cookies(head);
     let fields = fields_of_http1(head, framing, cookies.as_deref());
     let line = (head.method.as_str().as_bytes(), target(head));
     LaneRequest::of(line, fields, (framing, expects(head)), forward)
 }
 
-/// Sends the body of an answer as the client has room for it.
-async fn answer_slowly(mut stream: Stream, answered: Answered, stall: Duration) -> Finished {
-    let mut body = answered.answer().body().clone();
-    while !body.is_empty() {
-        let room = stream.sending.room(body.len(), stall).await;
-        let sent = room.and_then(|room| stream.sending.send(body.split_to(room), body.is_empty()));
-        if sent.is_err() {
-            answered.record(false);
-            return Finished::Over;
+/// Sends the body of an answer as the client has room for it. What the client still sends is not kept meanwhile.
+async fn answer_slowly(mut stream: Stream, responded: Responded, output: Output) -> Finished {
+    let mut body = responded.answer.body().clone();
+    let Stream { sending, body: received } = &mut stream;
+    let answered = async {
+        while !body.is_empty() {
+            let room = sending.room(body.len()).await?;
+            sending.send(body.split_to(room), body.is_empty())?;
         }
+        Ok(())
+    };
+    let rest = async {
+        throw_away(received, &output).await;
+        pending().await
+    };
+    let sent: Result<(), Gone> = tokio::select! { sent = answered => sent, never = rest => never };
+    if sent.is_err() {
+        let octets = responded.answer.body().len().saturating_sub(body.len());
+        record(responded, Extent::Begun(octets as u64));
+        return Finished::Over;
     }
-    Finished::Answered(stream, answered)
+    Finished::Sent(stream, Some(Given::Answer(responded)))
 }
 
 /// Has the lane forward a request.
@@ -167,7 +185,7 @@ fn through_lane(
         let (after, record) = Exchange::new(lane, &mut client, ticket, request).run_unrecorded().await;
         let mut stream = client.into_stream();
         if after != After::BrokenOff {
-            return Finished::PassedOn(stream, Some(record));
+            return Finished::Sent(stream, Some(Given::Response(record)));
         }
         record.finish(true);
         if stream.sending.is_gone() {
@@ -181,17 +199,14 @@ fn through_lane(
 }
 
 /// Has Pingora forward a request.
-async fn through_memory<A>(request: InMemory, app: Arc<A>, stop: ShutdownWatch, stream: Stream) -> Finished
-where
-    A: HttpServerApp + Send + Sync + 'static,
-{
-    match request.pass_on(app, stop, stream).await {
-        Some(stream) => Finished::PassedOn(stream, None),
+async fn through_memory(request: InMemory, edge: &Edge, stop: ShutdownWatch, stream: Stream) -> Finished {
+    match request.pass_on(edge, stop, stream).await {
+        Some(stream) => Finished::Sent(stream, None),
         None => Finished::Reset,
     }
 }
 
-pub(super) async fn read_on(stream: Stream) -> Finished {
-    stream.read_on().await;
+pub(super) async fn read_on(stream: Stream, output: Output) -> Finished {
+    stream.read_on(&output).await;
     Finished::Over
 }

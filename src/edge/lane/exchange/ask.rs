@@ -1,13 +1,12 @@
 //! The servers that a request is sent to, one after the other, and the connections to them.
 
-use super::passage::Passage;
+use super::transfer::Transfer;
 use super::{Exchange, Origin};
 use crate::edge::lane::client::Client;
 use crate::edge::lane::wire::of_client;
 use crate::upstreams::{NoServer, Reached, Route};
 use pingora_core::{ErrorType, Result};
 use std::future::{Future, poll_fn};
-use std::io;
 use std::pin::pin;
 use std::task::Poll;
 
@@ -16,7 +15,7 @@ impl<C: Client> Exchange<'_, C> {
     pub(super) async fn ask(&mut self) -> Result<()> {
         loop {
             let mut origin = self.connect().await?;
-            let error = match poll_fn(|context| self.poll_passage(&mut origin, context)).await {
+            let error = match poll_fn(|context| self.poll_transfer(&mut origin, context)).await {
                 Ok(()) => {
                     self.let_go(origin);
                     return Ok(());
@@ -33,7 +32,7 @@ impl<C: Client> Exchange<'_, C> {
                 return Err(error);
             }
             self.request.rewind();
-            self.passage = Passage::default();
+            self.transfer = Transfer::default();
         }
     }
 
@@ -41,7 +40,7 @@ impl<C: Client> Exchange<'_, C> {
     fn let_go(&mut self, origin: Origin) {
         self.attempts.leave();
         // After octets that belong to no response, nothing is known about the next ones.
-        if self.keeps_origin && self.request.is_sent() && self.passage.is_heard() && !self.response.has_surplus() {
+        if self.keeps_origin && self.request.is_sent() && self.transfer.is_heard() && !self.response.has_surplus() {
             let Origin { stream, route, .. } = origin;
             self.lane.pool.keep(route.key, stream, route.timeouts.idle);
         }
@@ -85,10 +84,7 @@ impl<C: Client> Exchange<'_, C> {
             if let Poll::Ready(chosen) = next.as_mut().poll(context) {
                 return Poll::Ready(Ok(chosen));
             }
-            self.client.poll_gone(context).map(|gone| {
-                let cause = gone.err().unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into());
-                Err(of_client(ErrorType::ConnectionClosed, cause))
-            })
+            self.client.poll_gone(context).map(|gone| Err(of_client(ErrorType::ConnectionClosed, gone)))
         })
         .await
     }

@@ -1,6 +1,6 @@
 //! The response of an origin, head and body, as its client gets it.
 
-use super::passage::Side;
+use super::transfer::Side;
 use super::{Exchange, Expectation};
 use crate::edge::chunks::BadChunk;
 use crate::edge::lane::client::{Client, ClientHead};
@@ -8,7 +8,7 @@ use crate::edge::lane::lines::Lines;
 use crate::edge::lane::response::{Framing, Parsed, ResponseHead};
 use crate::edge::lane::trailers::{BadTrailers, read_trailers};
 use crate::edge::lane::wire::{because, of_client, of_origin};
-use crate::forwarding::{Head, remove_named_by_connection};
+use crate::forwarding::{Head, ends_here, remove_named_by_connection};
 use crate::heads::{X_ROBOTS_TAG, is_event_stream};
 use crate::requests::SMALL_BODY;
 use http::{StatusCode, header};
@@ -48,9 +48,7 @@ impl<C: Client> Exchange<'_, C> {
     /// Nothing was sent of a response that there is no space for.
     fn check_space(&self) -> Result<()> {
         if self.ticket.lacks_space() {
-            let mut error = Error::explain(ErrorType::HTTPStatus(503), "no space in buffers");
-            error.as_down();
-            return Err(error);
+            return Err(Error::explain(ErrorType::HTTPStatus(503), "no space in buffers").into_down());
         }
         Ok(())
     }
@@ -59,6 +57,17 @@ impl<C: Client> Exchange<'_, C> {
         let Parsed { head, reason, fields } = *parsed;
         let fields = fields.iter().map(|field| (field.name, field.value));
         self.status = head.status.as_u16();
+        let mut lines = Lines::default();
+        lines.take(fields.filter(|(name, _)| match name.len() {
+            4 => !name.eq_ignore_ascii_case("date"),
+            7 if !C::TAKES_TRAILERS && name.eq_ignore_ascii_case("trailer") => false,
+            10 if !head.names_fields && name.eq_ignore_ascii_case("connection") => false,
+            _ => !ends_here(name, head.status),
+        }));
+        if head.names_fields {
+            remove_named_by_connection(&mut lines);
+            lines.remove(&header::CONNECTION);
+        }
         if head.status.is_informational() {
             // Early hints and the like are no answer.
             if head.status == StatusCode::CONTINUE {
@@ -67,23 +76,11 @@ impl<C: Client> Exchange<'_, C> {
                 }
                 self.expectation = Expectation::None;
             }
-            let mut lines = Lines::default();
-            lines.take(fields);
             return self.client.inform(&ClientHead { status: head.status, reason, lines: &lines });
         }
-        let mut lines = Lines::default();
-        lines.take(fields.filter(|(name, _)| match name.len() {
-            4 => !name.eq_ignore_ascii_case("date"),
-            10 if !head.names_fields => !name.eq_ignore_ascii_case("connection"),
-            _ => true,
-        }));
         let (lived, is_endless) =
             (self.ticket.arrival().lived, || lines.lines(header::CONTENT_TYPE).any(is_event_stream));
         self.attempts.answered(&self.lane.upstreams, self.status, lived, is_endless);
-        if head.names_fields {
-            remove_named_by_connection(&mut lines);
-            lines.remove(&header::CONNECTION);
-        }
         let is_counted = match head.framing {
             Framing::None => false,
             Framing::Length(length) => length > SMALL_BODY as u64,

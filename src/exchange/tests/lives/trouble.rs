@@ -11,9 +11,14 @@ impl Life {
     }
 
     pub(super) fn trouble(&mut self) {
-        let (now, span) = (self.now, self.span());
+        let span = self.span();
         let number = usize::try_from(self.dice.below(COUNT as i64)).expect("small");
         let what = self.dice.below(12);
+        self.trouble_with(what, number, span);
+    }
+
+    fn trouble_with(&mut self, what: i64, number: usize, span: i64) {
+        let now = self.now;
         self.say(|| format!("trouble {what} with {number} for {:.1}", span as f64 / 1e3));
         match what {
             // The file of an origin changes by itself, as one instance fetches it.
@@ -65,6 +70,65 @@ impl Life {
         let at = self.now + span.min(2 * HOUR * SECOND);
         let disk = if self.dice.one_in(3) { Disk::default() } else { instance.disk };
         self.disks.insert(number, (disk, at));
+    }
+
+    /// One instance is down or sleeps. Meanwhile others, of which some are new, publish and serve, and are lost together with
+    /// what the store had. Crawlers go by what they got from any of them.
+    pub(super) fn losses(&mut self) {
+        let (number, from) = (usize::try_from(self.dice.below(COUNT as i64)).expect("small"), self.dice.below(3));
+        let others = [(number + 1) % COUNT, (number + 2) % COUNT];
+        if self.dice.one_in(2) {
+            self.store.change(Inner::back_up);
+        }
+        let is_away = self.dice.one_in(3);
+        self.store.change(|inner| inner.is_away = is_away);
+        let span = *self.dice.pick(&[90, 600, HOUR, 8 * HOUR]) * SECOND;
+        for other in others {
+            if !self.dice.one_in(3) {
+                self.is_replaced(other);
+            }
+        }
+        self.pass(SECOND);
+        self.trouble_with(2 + from, number, span);
+        for _ in 0..3 {
+            self.race();
+            (0..3).for_each(|_| self.fetch());
+            let pause = *self.dice.pick(&[1, 10, 120, HOUR]);
+            self.later(pause * SECOND);
+            self.obey();
+        }
+        if self.dice.one_in(2) {
+            self.pass(20 * SECOND);
+        }
+        others.into_iter().for_each(|other| self.is_replaced(other));
+        self.store.change(if self.dice.one_in(3) { Inner::restart_from_backup } else { Inner::flush });
+        self.store.change(|inner| inner.is_away = false);
+        if self.instances.is_empty() && self.disks.is_empty() {
+            self.disks.insert(number, (Disk::default(), self.now));
+        }
+        for _ in 0..12 {
+            (0..6).for_each(|_| self.obey());
+            let pause = *self.dice.pick(&[2, 7, 60, HOUR]);
+            self.later(pause * SECOND);
+        }
+    }
+
+    /// It leaves in order, or is lost, with its disk. Another one comes some seconds later, or none.
+    fn is_replaced(&mut self, number: usize) {
+        self.disks.remove(&number);
+        let is_stopped = self.is_stopped(number);
+        self.stopped.remove(&number);
+        if let Some(instance) = self.instances.remove(&number) {
+            let leaves = !is_stopped && !self.dice.one_in(3);
+            self.say(|| format!("{number} is replaced, leaves: {leaves}"));
+            if leaves {
+                instance.end(&self.store, false, self.now);
+            }
+        }
+        if !self.dice.one_in(4) {
+            let at = self.now + self.dice.below(20) * SECOND;
+            self.disks.insert(number, (Disk::default(), at));
+        }
     }
 
     /// A client requests a trap, or an operator releases marks, pauses the site, or ends that.

@@ -9,11 +9,11 @@ use crate::policy::lint::signals::{
 use crate::policy::lint::subject::{Subject, SubjectRule};
 use crate::policy::model::{ContentSignal, ContentUsage, GroupSignals, SignalCategory, USAGE_CATEGORIES};
 use crate::policy::signal_lines::{SignalPart, UsageMember, signal_parts, usage_line, usage_member};
-use crate::robots::{File, Key, Line, MAX_BYTES, Reading};
+use crate::robots::{File, Key, Line, Reading};
 use crate::yaml::{Diagnostic, Diagnostics, Located, Span};
 
 pub(super) fn lint(file: &File, reading: &Reading, subject: &Subject, found: &mut Diagnostics) {
-    for line in file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES) {
+    for line in file.lines_read() {
         passed_over(file, line, found);
     }
     for group in &subject.groups {

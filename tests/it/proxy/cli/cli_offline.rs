@@ -506,13 +506,13 @@ fn tester_rejects_what_is_no_path_and_a_user_agent_of_people() {
 #[test]
 fn notes_are_counted_in_one_line_and_shown_when_asked_for() {
     let rules: String = (0..5).map(|number| format!("Disallow: /{number}/private/\n")).collect();
-    let files = directory(&[("robots.txt", &format!("User-agent: *\n{rules}User-agent: MJ12bot\nDisallow: /\n"))]);
+    let files = directory(&[("robots.txt", &format!("User-agent: *\n{rules}User-agent: OurOwnSpider\nDisallow: /\n"))]);
     let file = files.path().join("robots.txt").display().to_string();
     let shown = text(&crawlgate(&["check", &file]).stdout);
-    assert!(shown.contains("6 notes (5 private-path, 1 token-cut)") && !shown.contains("note["), "{shown}");
+    assert!(shown.contains("6 notes (5 private-path, 1 unlisted-token)") && !shown.contains("note["), "{shown}");
     assert!(shown.contains("0 errors, 0 warnings"), "{shown}");
     let shown = text(&crawlgate(&["check", "--notes", &file]).stdout);
-    assert!(shown.contains("note[token-cut]") && shown.contains("and 2 more of this kind"), "{shown}");
+    assert!(shown.contains("note[unlisted-token]") && shown.contains("and 2 more of this kind"), "{shown}");
     assert_eq!(shown.matches("note[private-path]").count(), 3, "{shown}");
     let report = json(&crawlgate(&["check", "--json", &file]));
     assert_eq!((&report["notes"], report["findings"].as_array().map(Vec::len)), (&6.into(), Some(4)), "{report}");

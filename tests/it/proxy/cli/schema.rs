@@ -2,12 +2,13 @@
 //! schema is asked of the decoder, so a field that is added to one of them alone fails here.
 
 use crawlgate::crawlers::{Claim, Registry};
-use crawlgate::policy::IncludedFiles;
-use crawlgate::policy::origin::{Origin, OriginFile};
+use crawlgate::internals::policy::IncludedFiles;
+use crawlgate::internals::policy::origin::{Origin, OriginFile};
+use crawlgate::internals::verdict::Surroundings;
+use crawlgate::internals::yaml::{Document, Node, Value as Yaml};
+use crawlgate::internals::{policy, settings, verdict};
 use crawlgate::time::Timestamp;
-use crawlgate::verdict::Surroundings;
-use crawlgate::yaml::{Diagnostic, Diagnostics, Document, Node, Severity, Source, Value as Yaml};
-use crawlgate::{policy, settings, verdict};
+use crawlgate::yaml::{Diagnostic, Diagnostics, Severity, Source};
 use jsonschema::Validator;
 use proptest::prelude::*;
 use proptest::sample::select;

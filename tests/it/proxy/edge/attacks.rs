@@ -1,8 +1,12 @@
 //! Clients that attack, while another client's requests go on. Limits are short, and every attack is larger than what one
 //! client may do by accident.
 
-use crate::proxy::support::http2::{GOAWAY, PREFACE, SETTINGS};
+use crate::proxy::support::http2::{
+    CONTINUATION, DATA, GOAWAY, HEADERS, PING, PREFACE, PRIORITY, RST_STREAM, SETTINGS, SETTINGS_FRAME, WINDOW_UPDATE,
+    frame,
+};
 use crate::proxy::support::{Connection, Gate, HOST, Origin, PATIENCE, Setup};
+use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -115,18 +119,6 @@ fn garbage_and_head_bombs_end_their_own_connection_alone() {
     }
 }
 
-/// A frame.
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len()).expect("short").to_be_bytes();
-    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
-}
-
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
-const SETTINGS_FRAME: u8 = 4;
-const PING: u8 = 6;
-const CONTINUATION: u8 = 9;
 /// GET / over http, with :authority a.
 const GET: &[u8] = b"\x82\x86\x84\x41\x01a";
 /// POST.
@@ -164,8 +156,6 @@ fn floods_of_http2_frames_end_their_own_connection() {
         assert!(flood(&gate, 10_000, |_| b"GET / HTTP/1.1\r\n\r\n".to_vec()), "no frames");
     });
 }
-
-const WINDOW_UPDATE: u8 = 8;
 
 /// Frames after a request that make its stream end, by the client or because crawlgate has to reset it (CVE-2025-8671). At
 /// those from [`OF_CONNECTION`] on h2 ends the whole connection (h2 0.4.20).
@@ -248,17 +238,72 @@ fn resets_end_the_connection_whoever_sends_them() {
     gate.wait_for_metric("crawlgate_requests_in_flight", 0.0);
 }
 
+/// Frames that move nothing, and a client that reads what comes of them. More than 2 MiB of each.
+fn idle_frames() -> [(&'static str, Vec<u8>); 5] {
+    [
+        ("PING", frame(PING, 0, 0, &[0; 8])),
+        ("SETTINGS", frame(SETTINGS_FRAME, 0, 0, &[])),
+        ("PRIORITY", frame(PRIORITY, 0, 1, &[0, 0, 0, 0, 1])),
+        ("WINDOW_UPDATE", frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1])),
+        ("of an unknown kind", frame(0xfe, 0, 0, &[0; 100])),
+    ]
+}
+
 #[test]
-fn pings_and_settings_cost_nobody_else_an_answer() {
+fn floods_of_frames_that_move_nothing_end_their_own_connection() {
     let origin = Origin::plain();
     let gate = gate(&origin);
     while_others_are_served(&gate, || {
-        let began = Instant::now();
-        // The answers are not read: once they fill the socket, the client is given up.
-        flood(&gate, 100_000, |_| frame(PING, 0, 0, &[0; 8]).repeat(20));
-        flood(&gate, 100_000, |_| frame(SETTINGS_FRAME, 0, 0, &[]).repeat(20));
-        assert!(began.elapsed() < PATIENCE * 2);
+        for (name, frame) in idle_frames() {
+            let mut connection = gate.connect();
+            connection.send_bytes(&[PREFACE, &SETTINGS].concat());
+            let mut sender = connection.sender();
+            let flood = std::thread::spawn(move || {
+                let frames = frame.repeat(1 + 4096 / frame.len());
+                // At most 16 MiB, lest it never end.
+                (0..4_096).any(|_| sender.write_all(&frames).is_err())
+            });
+            if matches!(name, "PING" | "SETTINGS") {
+                // Answers may fill the socket, and take the place of the GOAWAY.
+                let mut reader = connection.sender();
+                while reader.read(&mut [0; 65_536]).is_ok_and(|count| count > 0) {}
+            } else {
+                assert_eq!(connection.frame(GOAWAY).payload[4..8], [0, 0, 0, 11], "{name}: ENHANCE_YOUR_CALM");
+            }
+            drop(connection);
+            assert!(flood.join().expect("no panic"), "{name}");
+        }
     });
+    gate.wait_for_metric("crawlgate_connections_closed_total{reason=\"http2\"}", 5.0);
+}
+
+#[test]
+fn client_that_reads_nothing_of_what_its_frames_cause_is_ended() {
+    let origin = Origin::plain();
+    let gate = gate(&origin);
+    while_others_are_served(&gate, || {
+        for (name, frame) in &idle_frames()[..2] {
+            assert!(flood(&gate, 100_000, |_| frame.repeat(20)), "{name}");
+        }
+    });
+}
+
+#[test]
+fn client_that_updates_windows_and_pings_beside_its_requests_goes_on() {
+    let body = "x".repeat(1_000);
+    let page = format!("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{body}");
+    let origin = Origin::start(move |_, stream| stream.write_all(page.as_bytes()).is_ok());
+    let gate = Setup::before(origin.address).start();
+    let mut connection = gate.connect();
+    connection.send_bytes(&[PREFACE, &SETTINGS].concat());
+    // 4 MiB beside the requests: twice what moves nothing at all.
+    for number in 0..400_u32 {
+        let stream = 2 * number + 1;
+        let update = frame(WINDOW_UPDATE, 0, 0, &[0, 0, 3, 0xe8]);
+        let pings = frame(PING, 0, 0, &[0; 8]).repeat(620);
+        connection.send_bytes(&[frame(HEADERS, 5, stream, GET), update, pings].concat());
+        assert_eq!(connection.frame(DATA).stream, stream);
+    }
 }
 
 #[test]
@@ -299,4 +344,37 @@ fn thousand_idle_connections_hold_little_memory_and_end_in_time() {
     let each = gate.resident().saturating_sub(before) / 1_000;
     assert!(each < 50, "{each} KiB for an idle connection");
     while_others_are_served(&gate, || all_are_closed(&mut open));
+}
+
+/// Trailers of a field of one octet, and of thousands of references to it, one octet each (RFC 7541 section 6.1).
+fn trailers_of_references() -> Vec<u8> {
+    [b"\x40\x01b\x00".as_slice(), &[0xbe; 9_800]].concat()
+}
+
+#[test]
+fn trailers_behind_a_request_that_is_answered_hold_no_memory() {
+    let origin = Origin::plain();
+    let gate = Setup::before(origin.address).policy("shop", "hosts: [shop.example]\n").start();
+    assert_eq!(gate.get("shop.example", "/robots.txt", "").status, 200);
+    let before = gate.resident();
+    let head = [b"\x82\x86\x44\x0b/robots.txt\x41\x0c", b"shop.example".as_slice()].concat();
+    let trailers = trailers_of_references();
+    let connections: Vec<Connection> = (0..4)
+        .map(|_| {
+            let mut connection = gate.connect();
+            // Not an octet of a body may be sent: the answers wait.
+            connection.send_bytes(&[PREFACE, &frame(SETTINGS_FRAME, 0, 0, &[0, 4, 0, 0, 0, 0])].concat());
+            for number in 0..100 {
+                let stream = 2 * number + 1;
+                connection
+                    .send_bytes(&[frame(HEADERS, 4, stream, &head), frame(HEADERS, 5, stream, &trailers)].concat());
+            }
+            connection.send_bytes(&frame(PING, 0, 0, &[0; 8]));
+            connection.frame(PING);
+            connection
+        })
+        .collect();
+    let grown = gate.resident().saturating_sub(before) / 1024;
+    assert!(grown < 60, "{grown} MiB for 3.7 MiB that came");
+    drop(connections);
 }

@@ -416,3 +416,21 @@ fn trailers_reach_the_origin_but_for_fields_of_heads() {
     assert!(head.contains("Trailer: X-Check\r\n") && !head.contains("TE:"), "{head}");
     assert_eq!(body, "5\r\nhello\r\n0\r\nX-Check: 1\r\nServer-Timing: a\r\n\r\n");
 }
+
+#[test]
+fn hundred_trailers_reach_the_origin_and_end_a_response() {
+    let many: String = (0..100).map(|number| format!("X-{number}: 1\r\n")).collect();
+    let response = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n{many}\r\n");
+    let (seen, came) = channel();
+    let seen = Mutex::new(seen);
+    let origin = origin(move |_, stream| {
+        let mut body = String::new();
+        while !body.ends_with("\r\n\r\n") && stream.read_line(&mut body).is_ok_and(|count| count > 0) {}
+        let _ = stream.get_mut().write_all(response.as_bytes());
+        let _ = seen.lock().expect("nobody panics while sending").send(body);
+    });
+    let gate = Setup::before(origin).start();
+    let mut connection = ask(&gate, &format!("{}0\r\n{many}\r\n", post("Transfer-Encoding: chunked")));
+    assert_eq!(connection.response("POST").text(), "ok");
+    assert_eq!(came.recv_timeout(PATIENCE).expect("a request"), format!("0\r\n{many}\r\n"));
+}

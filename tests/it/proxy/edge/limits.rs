@@ -15,6 +15,14 @@ fn rejected(reason: &str) -> String {
     format!("crawlgate_requests_rejected_total{{reason=\"{reason}\"}}")
 }
 
+/// Waits for so many requests in the access log that ended by this error.
+fn wait_for_errors(gate: &Gate, error: &str, count: usize) {
+    eventually("the access log has the errors", || {
+        let log = read(&gate.path("access.log"));
+        (log.matches(&format!("\"error\":\"{error}\"")).count() == count).then_some(())
+    });
+}
+
 #[test]
 fn one_client_gets_so_many_connections_and_the_rest_a_503() {
     let origin = Origin::plain();
@@ -100,7 +108,13 @@ fn too_many_fields_are_refused() {
 #[test]
 fn bodies_that_are_too_large_get_a_413() {
     let origin = Origin::plain();
-    let gate = Setup::before(origin.address).settings("limits: { body: 1KiB }").start();
+    for lane in ["on", "off"] {
+        let settings = format!("limits: {{ body: 1KiB }}\nlane: {lane}\nlogs: {{ access: access.log }}");
+        bodies_that_are_too_large(&Setup::before(origin.address).settings(&settings).start());
+    }
+}
+
+fn bodies_that_are_too_large(gate: &Gate) {
     let body = "x".repeat(1025);
     let post = |octets: usize| {
         let mut connection = gate.connect();
@@ -127,12 +141,15 @@ fn bodies_that_are_too_large_get_a_413() {
     };
     assert_eq!((post(1024, true), post(1024, false)), (200, 200));
     assert_eq!((post(1025, true), post(1025, false)), (413, 413));
+    wait_for_errors(gate, "body_too_large", 4);
 }
 
 #[test]
 fn a_body_that_stops_or_comes_too_slowly_gets_a_408() {
     let origin = Origin::plain();
-    let gate = Setup::before(origin.address).settings("limits: { stall: 500ms, body_rate: 1KiB/s }").start();
+    let gate = Setup::before(origin.address)
+        .settings("limits: { stall: 500ms, body_rate: 1KiB/s }\nlogs: { access: access.log }");
+    let gate = gate.start();
     let mut stopped = gate.connect();
     stopped.send(&format!("POST / HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: 5000\r\n\r\nx"));
     assert_eq!(stopped.response("POST").status, 408);
@@ -141,6 +158,7 @@ fn a_body_that_stops_or_comes_too_slowly_gets_a_408() {
     while !slow.says_something_within(Duration::from_millis(100)) && slow.try_send("x") {}
     assert_eq!(slow.response("POST").status, 408);
     gate.wait_for_metric(&rejected("body_rate"), 1.0);
+    wait_for_errors(&gate, "body_rate", 1);
     let http2 = Http2::open(gate.address);
     let mut slow = http2.upload(HOST, "/", &[]);
     // Two octets, the second one a second after `stall`: too slow on average.

@@ -1,7 +1,7 @@
 //! Streams over HTTP/2 from their first octet to their last: bodies, windows, trailers, stops, and a browser.
 
 use super::https::{before, https};
-use crate::proxy::support::http2::{GOAWAY, HEADERS, PREFACE, SETTINGS, TRAILER, literal};
+use crate::proxy::support::http2::{DATA, GOAWAY, HEADERS, PING, PREFACE, RST_STREAM, SETTINGS, TRAILER, literal};
 use crate::proxy::support::{
     BROWSER, Connection, GPTBOT, Gate, HOST, Http2, Origin, PATIENCE, Received, Setup, chromium, eventually, read,
 };
@@ -10,11 +10,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::channel;
 
-const DATA: u8 = 0;
-const RST_STREAM: u8 = 3;
-const PING: u8 = 6;
 /// SETTINGS that leave no window to any stream (RFC 9113 section 6.5.2).
-const NO_WINDOW: [u8; 15] = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0];
+pub(super) const NO_WINDOW: [u8; 15] = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0];
 /// SETTINGS that give all streams a window again.
 const WINDOWS: [u8; 15] = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0xff, 0xff];
 /// WINDOW_UPDATE of 65,535 octets for the first stream.
@@ -23,7 +20,7 @@ const WINDOW: [u8; 13] = [0, 0, 4, 8, 0, 0, 0, 0, 1, 0, 0, 0xff, 0xff];
 const A_PING: [u8; 17] = [0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
 
 /// A client that begins with these settings, and asks for this.
-fn asking(gate: &Gate, settings: &[u8], target: &str, agent: &str) -> Connection {
+pub(super) fn asking(gate: &Gate, settings: &[u8], target: &str, agent: &str) -> Connection {
     let mut connection = gate.connect();
     connection.send_bytes(PREFACE);
     connection.send_bytes(settings);
@@ -31,7 +28,7 @@ fn asking(gate: &Gate, settings: &[u8], target: &str, agent: &str) -> Connection
     connection
 }
 
-fn ask(connection: &mut Connection, stream: u8, target: &str, agent: &str) {
+pub(super) fn ask(connection: &mut Connection, stream: u8, target: &str, agent: &str) {
     let fields = [(":path", target), (":authority", HOST), ("user-agent", agent)];
     let lines = fields.iter().flat_map(|(name, value)| literal(name, value));
     connection.send_headers(stream, &b"\x82\x86".iter().copied().chain(lines).collect::<Vec<u8>>());
@@ -224,6 +221,12 @@ fn trailers_go_both_ways() {
     let response = upload.response();
     assert_eq!((response.status, response.text(), response.field(&format!("{TRAILER}x-end"))), (200, "ok", Some("7")));
     assert_eq!(said.recv_timeout(PATIENCE).expect("a request"), ["x-sum: 1"]);
+    // A body with a length goes in chunks if its head says that trailers come.
+    let mut upload = Http2::open(gate.address).upload(HOST, "/", &[("content-length", "3"), ("trailer", "x-sum")]);
+    upload.send(b"abc", false);
+    upload.send_trailers("x-sum", "2");
+    assert_eq!(upload.response().text(), "ok");
+    assert_eq!(said.recv_timeout(PATIENCE).expect("a request"), ["x-sum: 2"]);
 }
 
 #[test]
@@ -296,81 +299,4 @@ fn browser_gets_a_hundred_images_and_posts_a_form_as_at_the_origin() {
         assert_eq!(log.lines().filter(|line| !line.contains("\"http\":\"2\"")).count(), 0, "{log}");
         (of("/image/") == 100 && of("/form") == 1).then_some(())
     });
-}
-
-/// A frame (RFC 9113 section 4.1).
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len()).expect("short").to_be_bytes();
-    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
-}
-
-/// HEADERS that are a whole GET with these fields.
-fn head(fields: &[(&str, &str)]) -> Vec<u8> {
-    let lines = fields.iter().flat_map(|(name, value)| literal(name, value));
-    frame(HEADERS, 5, 1, &b"\x82\x86".iter().copied().chain(lines).collect::<Vec<u8>>())
-}
-
-#[test]
-fn broken_frames_and_heads_end_their_stream_or_connection() {
-    let origin = Origin::plain();
-    let gate = Setup::before(origin.address).start();
-    let (path, named) = ((":path", "/"), (":authority", "a.example"));
-    let cases = [
-        ("DATA on an idle stream", frame(DATA, 1, 1, b"x")),
-        ("RST_STREAM of an idle stream", frame(RST_STREAM, 0, 1, &[0; 4])),
-        ("WINDOW_UPDATE of an idle stream", frame(8, 0, 1, &[0, 0, 0, 1])),
-        ("WINDOW_UPDATE of 0", frame(8, 0, 0, &[0; 4])),
-        ("CONTINUATION of nothing", frame(9, 4, 1, b"\x82")),
-        ("HEADERS that are left", [frame(HEADERS, 1, 1, b"\x82"), frame(DATA, 1, 1, b"x")].concat()),
-        ("HEADERS of no stream", frame(HEADERS, 5, 0, b"\x82\x84\x86\x41\x01a")),
-        ("HEADERS of a stream of the server", frame(HEADERS, 5, 2, b"\x82\x84\x86\x41\x01a")),
-        ("PUSH_PROMISE", frame(5, 4, 1, &[0, 0, 0, 2, 0x82])),
-        ("PING that is short", frame(PING, 0, 0, &[0; 7])),
-        ("PING on a stream", frame(PING, 0, 1, &[0; 8])),
-        ("SETTINGS that are cut", frame(4, 0, 0, &[0; 5])),
-        ("SETTINGS on a stream", frame(4, 0, 1, &[])),
-        ("SETTINGS of a window beyond 2^31", frame(4, 0, 0, &[0, 4, 0x80, 0, 0, 0])),
-        ("SETTINGS of a frame that is too small", frame(4, 0, 0, &[0, 5, 0, 0, 0, 1])),
-        ("a frame that is too large", frame(DATA, 0, 1, &[0; 16_385])),
-        ("padding beyond its frame", frame(DATA, 8, 1, &[9, 0])),
-        ("a field that is in no table", frame(HEADERS, 5, 1, b"\x82\x86\x84\xff\xff\xff")),
-        ("a name in capitals", head(&[path, named, ("X-A", "1")])),
-        ("a name that is none", head(&[path, named, ("a b", "1")])),
-        ("a value with a line break", head(&[path, named, ("a", "1\r\nb: 2")])),
-        ("a pseudo-field behind a field", head(&[path, ("a", "1"), named])),
-        ("two paths", head(&[path, path, named])),
-        ("no path", head(&[named])),
-        ("an empty path", head(&[(":path", ""), named])),
-        ("a path with a space", head(&[(":path", "/a b"), named])),
-        ("a path with a line break", head(&[(":path", "/\r\na: b"), named])),
-        ("a URL for a path", head(&[(":path", "http://a.example/"), named])),
-        ("a status", head(&[path, named, (":status", "200")])),
-        ("an unknown pseudo-field", head(&[path, named, (":other", "1")])),
-        ("extended CONNECT", head(&[(":protocol", "websocket"), path, named])),
-        ("Connection", head(&[path, named, ("connection", "close")])),
-        ("Transfer-Encoding", head(&[path, named, ("transfer-encoding", "chunked")])),
-        ("Upgrade", head(&[path, named, ("upgrade", "h2c")])),
-        ("TE", head(&[path, named, ("te", "gzip")])),
-        ("a length without a body", head(&[path, named, ("content-length", "5")])),
-        ("a length that is none", head(&[path, named, ("content-length", "5x")])),
-    ];
-    for (name, frames) in cases {
-        let mut connection = gate.connect();
-        connection.send_bytes(PREFACE);
-        connection.send_bytes(&SETTINGS);
-        connection.try_send_bytes(&frames);
-        let code = loop {
-            let head = connection.octets(9);
-            let payload = connection.octets(usize::from(u16::from_be_bytes([head[1], head[2]])));
-            match head[3] {
-                GOAWAY => break payload[7],
-                RST_STREAM => break payload[3],
-                HEADERS => panic!("{name}: it is answered"),
-                _ => {}
-            }
-        };
-        assert_ne!(code, 0, "{name}");
-    }
-    assert!(origin.received().is_empty(), "{:?}", origin.received());
-    assert_eq!(Http2::open(gate.address).get(HOST, "/", &[]).status, 200);
 }

@@ -6,12 +6,13 @@ use crate::proxy::support::kinds::{self, tagged};
 use crate::proxy::support::nginx::Nginx;
 use crate::proxy::support::{BINGBOT, BROWSER, Connection, Gate, HOST, Origin, Response, Setup, eventually, read, run};
 use crawlgate::crawlers::Registry;
-use crawlgate::indexing::{Directives, Tags, parse_lines};
-use crawlgate::policy::Policy;
-use crawlgate::policy::model::{Conditions, Environment, StatusCondition};
-use crawlgate::robots::{Pattern, TargetScratch};
+use crawlgate::indexing::{Directives, Scope, Tags, parse_lines};
+use crawlgate::internals::policy::Policy;
+use crawlgate::internals::policy::model::{Conditions, Environment, StatusCondition};
+use crawlgate::internals::robots::TargetScratch;
+use crawlgate::internals::verdict;
+use crawlgate::robots::Pattern;
 use crawlgate::time::Timestamp;
-use crawlgate::verdict;
 use crawlgate::yaml::Source;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -143,8 +144,9 @@ fn every_client_receives_what_policy_and_origin_together_mean() {
                 let response = connection.response("GET");
                 assert_eq!((response.status, response.text()), (status, "ok"));
                 for (bot, means) in BOTS.iter().zip(&row.means) {
-                    let mut together = policy.effective(bot);
-                    together.unite(&parse_lines([means.as_bytes()]).effective(bot));
+                    let mut together = to_all(&policy.effective(bot));
+                    together.merge(&to_all(&parse_lines([means.as_bytes()]).effective(bot)));
+                    let together = together.effective(bot);
                     let what =
                         format!("{bot} at {target} ({status}, {media}) of {}, origin row {number}", path.display());
                     assert_eq!(effective(&response, bot), together, "{what}: {:?}", response.fields("x-robots-tag"));
@@ -154,6 +156,12 @@ fn every_client_receives_what_policy_and_origin_together_mean() {
         }
     }
     assert!(told > 7 * 6 * 40, "{told} responses");
+}
+
+fn to_all(said: &Directives) -> Tags {
+    let mut tags = Tags::default();
+    tags.add(Scope::All, said);
+    tags
 }
 
 #[test]

@@ -17,14 +17,13 @@ struct Site {
 
 fn balancer(instances: &[SocketAddr]) -> Program {
     Program::start(|prepared| {
-        let shipped = [1, 2, 3].map(|number| format!("server crawlgate-{number}:8080;"));
-        let servers: String = instances.iter().map(|address| format!("server {address};\n")).collect();
-        let words = [
-            (shipped[0].as_str(), servers),
-            (&shipped[1], String::new()),
-            (&shipped[2], String::new()),
-            ("listen 8080;", format!("listen {};", prepared.address)),
-        ];
+        let shipped = [1, 2, 3].map(|number| (number, format!("crawlgate-{number}:8080")));
+        let mut words: Vec<(String, String)> = vec![("listen 8080;".into(), format!("listen {};", prepared.address))];
+        words.extend(shipped.into_iter().map(|(number, name)| match instances.get(number - 1) {
+            Some(address) => (name, address.to_string()),
+            None => (format!("server {name} max_fails=0;"), String::new()),
+        }));
+        let words: Vec<(&str, String)> = words.iter().map(|(old, new)| (old.as_str(), new.clone())).collect();
         nginx(prepared, &deployed("compose/instances/nginx.conf", &words))
     })
 }
@@ -121,4 +120,19 @@ fn three_instances_behind_nginx_come_to_the_kinds_of_one() {
         assert!(alone.iter().any(|(_, found)| found == kind), "{kind}: {alone:?}");
     }
     assert_eq!(day(Site::start(3, Some(RedisServer::start()))), alone);
+}
+
+#[test]
+fn quick_rolling_restart_behind_nginx_fails_no_request() {
+    let mut site = Site::start(3, Some(RedisServer::start()));
+    for place in 0..3 {
+        let balancer = &site.balancer;
+        site.gates[place].restart("TERM", |_| {
+            // Each instance has its turn.
+            for _ in 0..6 {
+                assert_eq!(balancer.fetch_as(BROWSER, "/").status, 200, "{}", balancer.log());
+            }
+        });
+    }
+    site.wait_until_all_accuse();
 }

@@ -54,10 +54,12 @@ fn instances_with_other_policies_are_named() {
     for gate in [one, other] {
         eventually("both name the other one", || says(gate, "other policies").then_some(()));
         assert!(health(gate).contains("other ones than here"));
+        assert_eq!(gate.command(&["instances"]).status.code(), Some(1));
     }
     other.write_policy("shop", &policy("/cart/, /more/"));
     for gate in [one, other] {
         eventually("they agree", || (!says(gate, "other policies")).then_some(()));
         assert!(!health(gate).contains("other ones than here"));
+        assert_eq!(gate.command(&["instances"]).status.code(), Some(0));
     }
 }

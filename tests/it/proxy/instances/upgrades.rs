@@ -1,7 +1,8 @@
 //! `crawlgate upgrade` of an instance among several: it stays the same member, and what either process served is known.
 
-use super::{Fleet, instances, kind, own_id, policy, proven_kind, standings};
-use crate::proxy::support::{BINGBOT, GPTBOT, Gate, Setup, eventually};
+use super::{Fleet, instances, kind, kinds, own_id, policy, proven_kind, standings};
+use crate::proxy::support::upgrade::signal;
+use crate::proxy::support::{BINGBOT, GPTBOT, Gate, HOST, Setup, eventually};
 
 fn members(gate: &Gate) -> usize {
     standings(&instances(gate)).len()
@@ -44,4 +45,17 @@ fn upgrade_that_fails_leaves_a_member_that_accuses_if_it_knows_all() {
         eventually("what it knows", || (kind(one, BINGBOT, "/cart/1") == known).then_some(()));
         assert_eq!(proven_kind(other, BINGBOT, "/cart/1"), "violation");
     }
+}
+
+#[test]
+fn record_that_waits_is_written_when_another_process_takes_over() {
+    let mut fleet = Fleet::with(2, Setup::replaceable);
+    // The other one confirms nothing.
+    signal(fleet.gates[1].pid(), "STOP");
+    let gate = &mut fleet.gates[0];
+    assert_eq!(gate.get(HOST, "/cart/1", &format!("User-Agent: {BINGBOT}\r\n")).status, 403);
+    gate.upgrade();
+    assert!(gate.ended().success());
+    signal(fleet.gates[1].pid(), "CONT");
+    assert_eq!(kinds(&fleet.gates[0], "/cart/1"), ["unproven"]);
 }

@@ -2,7 +2,7 @@
 
 use crate::proxy::support::{Origin, Setup, run};
 use crawlgate::crawlers::Registry;
-use crawlgate::verdict;
+use crawlgate::internals::verdict;
 use crawlgate::yaml::Source;
 use std::io::Write;
 use std::path::Path;

@@ -2,14 +2,14 @@
 //! the binary.
 
 use crate::proxy::support::{Gate, Origin, Received, Setup, eventually, run};
-use crawlgate::clock::Moment;
 use crawlgate::crawlers::Registry;
-use crawlgate::origin::robots::StoredCopies;
-use crawlgate::policy::SupersededVersion;
-use crawlgate::server::{OriginRobots, known_origins};
-use crawlgate::settings::{OriginSettings, OriginTimeouts, ServerAddress};
-use crawlgate::sites::{SiteManager, SiteOptions};
-use crawlgate::state::{Fact, OriginCopy, StateStore};
+use crawlgate::internals::clock::Moment;
+use crawlgate::internals::origin::robots::StoredCopies;
+use crawlgate::internals::policy::SupersededVersion;
+use crawlgate::internals::server::{OriginRobots, known_origins};
+use crawlgate::internals::settings::{OriginSettings, OriginTimeouts, ServerAddress};
+use crawlgate::internals::sites::{SiteManager, SiteOptions};
+use crawlgate::internals::state::{Fact, OriginCopy, StateStore};
 use crawlgate::time::Timestamp;
 use std::fs;
 use std::io::Write;

@@ -72,7 +72,7 @@ fn reply(world: &World, row: &Row) -> Reply {
     reply
 }
 
-/// The reply of a door to what is asked.
+/// The reply of a door to what is asked. What is left of a wait counts in minutes: doors are asked one after the other.
 fn answered(world: &World, what: &str, ask: impl FnOnce() -> Response) -> Reply {
     let lines = world.log().len();
     let response = ask();
@@ -89,8 +89,15 @@ fn answered(world: &World, what: &str, ask: impl FnOnce() -> Response) -> Reply 
         lines.sort();
         (name, lines)
     };
-    let fields = COMPARED.into_iter().map(lines).filter(|(_, lines)| !lines.is_empty()).collect();
-    Reply { status: response.status, fields, body: response.body, logged }
+    let mut fields: BTreeMap<_, _> = COMPARED.into_iter().map(lines).filter(|(_, lines)| !lines.is_empty()).collect();
+    let mut body = response.body;
+    if let Some(seconds) = fields.get_mut("retry-after").and_then(|lines| lines.first_mut()) {
+        let left: u64 = seconds.parse().expect("seconds");
+        let minutes = (60 * left.div_ceil(60)).to_string();
+        let text = String::from_utf8(body).expect("text").replace(seconds.as_str(), &minutes);
+        (*seconds, body) = (minutes, text.into_bytes());
+    }
+    Reply { status: response.status, fields, body, logged }
 }
 
 /// Asks two doors for the same, and says what differs.

@@ -1,9 +1,10 @@
 //! What the documentation shows works: every policy and settings file in it is accepted, every command and flag exists.
 
-use crawlgate::crawlers::Registry;
-use crawlgate::policy::SCHEMA as SCHEMA_TEXT;
-use crawlgate::yaml::{Diagnostics, Document, Node, Source, Value as Yaml};
-use crawlgate::{settings, verdict};
+use crawlgate::Engine;
+use crawlgate::internals::policy::SCHEMA as SCHEMA_TEXT;
+use crawlgate::internals::settings;
+use crawlgate::internals::yaml::{Document, Node, Value as Yaml};
+use crawlgate::yaml::{Diagnostics, Source};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -30,11 +31,7 @@ fn spans(document: &str) -> Vec<String> {
 }
 
 fn findings(name: &str, text: &str) -> String {
-    let source = Source { name: name.into(), text: text.into() };
-    let (site, diagnostics) = verdict::load("example", &source, Registry::builtin());
-    let errors: Vec<String> = diagnostics.items.iter().map(|item| item.render(&source, false)).collect();
-    assert_eq!(site.is_none(), diagnostics.has_errors());
-    if diagnostics.has_errors() { errors.join("\n") } else { String::new() }
+    Engine::builder().name(name).load(text).err().map_or_else(String::new, |rejected| rejected.to_string())
 }
 
 /// Whether a block of a page with policies is a settings file.
@@ -189,7 +186,7 @@ fn every_command_and_flag_in_the_documentation_exists() {
 
 #[test]
 fn every_lint_has_a_section_in_the_documentation() {
-    use crawlgate::policy::lint::LINTS;
+    use crawlgate::internals::policy::lint::LINTS;
     use crawlgate::yaml::Severity;
     let page = read("docs/lints.md");
     let sections: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("### ")).collect();

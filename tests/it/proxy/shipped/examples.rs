@@ -4,10 +4,7 @@
 use crate::proxy::support::program::free_address;
 use crate::proxy::support::{BINGBOT, BROWSER, Connection, GPTBOT, HOST, Origin, Response, eventually};
 use crawlgate::crawlers::Registry;
-use crawlgate::policy::{SiteEntry, Snapshot};
-use crawlgate::time::Timestamp;
-use crawlgate::verdict::{Action, CachedVersions, Facts, Identity, Scratch, decide, load};
-use crawlgate::yaml::Source;
+use crawlgate::{Engine, Request};
 use std::fs;
 use std::io::Read;
 use std::net::{SocketAddr, TcpStream};
@@ -150,10 +147,7 @@ fn nginx_and_haproxy_refuse_a_blocked_crawler_and_let_a_browser_through() {
 fn nginx_and_haproxy_decide_as_crawlgate_does() {
     let registry = Registry::builtin();
     let policy = policy(2_000, "");
-    let source = Source { name: "policy.yaml".into(), text: policy.as_str().into() };
-    let (site, findings) = load("site", &source, registry);
-    let site = site.unwrap_or_else(|| panic!("{findings:?}"));
-    let snapshot = Snapshot::new(vec![SiteEntry::new(site, Timestamp(0))], 0);
+    let engine = Engine::load(&policy).expect("a policy").engine;
     let targets = [
         "/",
         "/section-8/private/minutes.html",
@@ -176,18 +170,8 @@ fn nginx_and_haproxy_decide_as_crawlgate_does() {
         let agents = registry.crawlers().iter().filter_map(|crawler| crawler.user_agent.as_deref());
         let agents = agents.filter(|agent| !likens(agent)).chain([BROWSER]);
         for (user_agent, target) in agents.flat_map(|agent| targets.map(|target| (agent, target))) {
-            let facts = Facts {
-                host: HOST.as_bytes(),
-                target: target.as_bytes(),
-                method: b"GET",
-                user_agent: user_agent.as_bytes(),
-                client: None,
-                identity: Identity::Unverified,
-                now: Timestamp(0),
-            };
-            let decision = decide(&snapshot, registry, &facts, &CachedVersions::default(), &mut Scratch::default())
-                .expect("a site has the host");
-            let expected = if matches!(decision.action, Action::Block(_)) { 403 } else { 200 };
+            let decided = engine.decide(Request::get(HOST, target).user_agent(user_agent));
+            let expected = if decided.action.kind == "block" { 403 } else { 200 };
             *if expected == 403 { &mut refused } else { &mut passed } += 1;
             let status = proxy.get_on(&mut connection, target, user_agent).status;
             if status != expected {

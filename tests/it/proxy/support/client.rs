@@ -59,6 +59,11 @@ impl Connection {
         self.stream.get_mut().write_all(bytes).expect("the other side takes it");
     }
 
+    /// The same connection for a thread that sends while this one reads.
+    pub fn sender(&self) -> TcpStream {
+        self.stream.get_ref().try_clone().expect("the same socket")
+    }
+
     /// The other side sees the end of what is sent.
     pub fn finish_sending(&mut self) {
         self.stream.get_mut().shutdown(Shutdown::Write).expect("a half-closed connection");

@@ -24,7 +24,7 @@ pub use operator::{BINGBOT, BROWSER, GPTBOT, HOST, run, sum_of};
 pub use origin::{Origin, Received};
 pub use tls::{Authority, TlsConnection};
 
-use crawlgate::state::{OriginCopy, StateStore};
+use crawlgate::internals::state::{OriginCopy, StateStore};
 use crawlgate::time::Timestamp;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -445,6 +445,11 @@ impl Log {
     /// Waits for a line that contains `wanted`.
     pub fn wait_for(&self, wanted: &str) {
         eventually(&format!("`{wanted}` in the log"), || self.text().contains(wanted).then_some(()));
+    }
+
+    /// All of it, once the process has ended.
+    pub fn at_its_end(&self) -> String {
+        eventually("the end of the log", || self.reader.is_finished().then(|| self.text()))
     }
 
     fn finished(self) -> String {

@@ -61,7 +61,10 @@ fn services_of_the_composition_fit_together() {
     let instances: Vec<_> = services.iter().filter(|(name, _)| name.starts_with("crawlgate")).collect();
     assert_eq!(instances.len(), 3);
     for (name, service) in instances {
-        assert!(balancer.contains(&format!("server {name}:{};", settings.listen[0].address.port())), "{name}");
+        assert!(
+            balancer.contains(&format!("server {name}:{} max_fails=0;", settings.listen[0].address.port())),
+            "{name}"
+        );
         for volume in texts(&service["volumes"]) {
             let (source, target) = volume.split_once(':').expect("source and target");
             match source.strip_prefix("./") {

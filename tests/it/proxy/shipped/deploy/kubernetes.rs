@@ -135,7 +135,7 @@ fn several_pods_take_what_another_served_for_held() {
         assert!(!policies.is_empty());
         for name in policies {
             let source = Source { name: name.as_str().into(), text: text(&name).into() };
-            let (site, _) = crawlgate::verdict::load("site", &source, Registry::builtin());
+            let (site, _) = crawlgate::internals::verdict::load("site", &source, Registry::builtin());
             let site = site.unwrap_or_else(|| panic!("{name} is refused"));
             assert!(site.behind_cache.is_some(), "{name}: more than one replica needs `behind_cache`");
         }

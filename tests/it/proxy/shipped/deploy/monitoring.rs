@@ -220,7 +220,7 @@ fn everything_that_is_asked_for_is_in_the_metrics() {
 /// A state that the panel does not know would be a gap, as if there were no site.
 #[test]
 fn every_state_of_an_origin_s_robots_txt_has_a_word_in_the_dashboard() {
-    use crawlgate::policy::origin::OriginCopyState;
+    use crawlgate::internals::policy::origin::OriginCopyState;
     let panels = panels(&json(DASHBOARD));
     let asks = |panel: &&Value, metric: &str| {
         panel["targets"][0]["expr"].as_str().is_some_and(|expression| expression.contains(metric))

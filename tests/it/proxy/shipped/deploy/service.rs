@@ -4,7 +4,7 @@ use super::files::{path, says, settings, text};
 use super::running::Running;
 use crate::proxy::support::program::free_address;
 use crate::proxy::support::{Origin, Setup, eventually};
-use crawlgate::settings::AccessDestination;
+use crawlgate::internals::settings::LogDestination;
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::TcpListener;
@@ -83,7 +83,7 @@ fn rotated(word: &str) -> Option<String> {
 fn logrotate_finds_the_logs_of_the_unit_and_signals_it() {
     let logs = format!("/var/log/{}", value("LogsDirectory"));
     assert_eq!(rotated(&logs).as_deref(), Some("/*.log {"));
-    let AccessDestination::File(access) = settings(SETTINGS).logs.access else { panic!("the access log is no file") };
+    let LogDestination::File(access) = settings(SETTINGS).logs.access else { panic!("the access log is no file") };
     assert!(access.parent() == Some(Path::new(&logs)) && access.extension().is_some_and(|end| end == "log"));
     assert_eq!(rotated("systemctl").as_deref(), Some("kill --kill-whom=main -s HUP crawlgate"));
     // The old file may be written until the signal was handled; copytruncate would lose lines.
@@ -156,7 +156,7 @@ fn everything_is_where_the_unit_lets_it_be() {
     }
     // Not named, so that they are where systemd says ($STATE_DIRECTORY, $RUNTIME_DIRECTORY).
     assert!(settings.state.is_none() && settings.control.is_none(), "{settings:?}");
-    let crawlgate::settings::AccessDestination::File(log) = &settings.logs.access else { panic!("no log") };
+    let crawlgate::internals::settings::LogDestination::File(log) = &settings.logs.access else { panic!("no log") };
     assert!(log.starts_with("/var/log/crawlgate"), "{}", log.display());
     // Relative to where the file is: the directory that ExecStartPre checks.
     let policies = Path::new("/etc/crawlgate").join(&settings.policies);

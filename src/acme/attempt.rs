@@ -1,0 +1,266 @@
+//! One attempt at a certificate for one host: [`Attempt::run`] asks for a suggestion, and orders a certificate where one is
+//! due. All that a restart must not forget is stored before it is acted on.
+
+use super::authority::BoundedHttp;
+use super::certificate::IssuedCertificate;
+use super::failure::OrderError;
+use super::issued::Issued;
+use super::order::finish;
+use super::progress::{ChallengeKind, Progress, RunningOrder};
+use super::reach::{Ports, Reach};
+use super::renewal;
+use super::storage::{Storage, StoredAccount};
+use crate::clock::Clock;
+use crate::settings::{AcmeSettings, ChallengeChoice};
+use crate::time::Timestamp;
+use instant_acme::{Account, AccountCredentials, Error, Identifier, NewAccount, NewOrder, Order};
+use rcgen::KeyPair;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+/// The limit for an attempt.
+const TIME: Duration = Duration::from_secs(600);
+
+/// What all attempts share.
+pub struct Shared {
+    pub settings: AcmeSettings,
+    pub storage: Storage,
+    pub issued: Arc<Issued>,
+    /// Held while the account is opened, so that two hosts do not make two.
+    pub opening: Mutex<()>,
+    pub clock: Clock,
+    pub ports: Ports,
+    /// Whether a listener of this crawlgate speaks clear text.
+    pub has_clear_text: bool,
+}
+
+/// A running attempt.
+pub struct Attempt {
+    shared: Arc<Shared>,
+    host: String,
+    progress: Progress,
+    http: BoundedHttp,
+}
+
+/// How an attempt ended.
+pub struct EndedAttempt {
+    pub host: String,
+    pub progress: Progress,
+    pub outcome: AttemptResult,
+}
+
+pub enum AttemptResult {
+    /// A certificate was issued, is stored and in use.
+    Obtained,
+    /// No certificate is due.
+    Asked,
+    /// It failed; the pause is in the progress.
+    Failed(OrderError),
+}
+
+impl Attempt {
+    pub fn new(shared: Arc<Shared>, host: String, progress: Progress) -> Attempt {
+        Attempt { shared, host, progress, http: BoundedHttp::new() }
+    }
+
+    /// Runs the attempt. It ends within bounds, and its end is stored.
+    pub async fn run(mut self) -> EndedAttempt {
+        let taken = timeout(TIME, self.work()).await;
+        let outcome = taken.unwrap_or_else(|_| Err(OrderError::Away("it takes too long".into())));
+        let outcome = outcome.unwrap_or_else(AttemptResult::Failed);
+        if let AttemptResult::Failed(error) = &outcome {
+            let now = self.now();
+            self.progress.fail(error, self.http.retry_after(), now);
+        }
+        if let Err(error) = self.shared.storage.write_progress(&self.host, &self.progress) {
+            tracing::warn!(host = self.host, "cannot store how the order stands: {error}");
+        }
+        EndedAttempt { host: self.host, progress: self.progress, outcome }
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::from(self.shared.clock.now())
+    }
+
+    async fn work(&mut self) -> Result<AttemptResult, OrderError> {
+        self.shared.storage.prepare()?;
+        let certificate = self.shared.issued.get(&self.host);
+        if let Some(certificate) = &certificate {
+            self.ask_for_suggestion(certificate).await;
+            if self.progress.order.is_none()
+                && self.now() < renewal::due(certificate, self.progress.suggestion.as_ref())
+            {
+                return Ok(AttemptResult::Asked);
+            }
+        }
+        match self.obtain(certificate.as_deref()).await {
+            Err(OrderError::NoAccount(_)) => {
+                // An authority that lost its accounts, as a test authority does at each start.
+                self.shared.storage.remove_account();
+                self.progress.order = None;
+                self.obtain(certificate.as_deref()).await
+            }
+            outcome => outcome,
+        }
+        .map(|()| AttemptResult::Obtained)
+    }
+
+    /// The account at the authority: the stored one, or a new one. Hosts share it.
+    async fn account(&self) -> Result<Account, OrderError> {
+        let Shared { settings, storage, opening, .. } = &*self.shared;
+        let _one = opening.lock().await;
+        let builder = Account::builder_with_http(Box::new(self.http.clone()));
+        let contact = settings.email.as_ref().map(|email| format!("mailto:{email}"));
+        let contact: Vec<&str> = contact.as_deref().into_iter().collect();
+        if let Some(stored) = storage.account()?
+            && let Ok(credentials) = serde_json::from_value::<AccountCredentials>(stored.credentials.clone())
+        {
+            let account = builder.from_credentials(credentials).await?;
+            if stored.email != settings.email {
+                account.update_contacts(&contact).await?;
+                let email = settings.email.clone();
+                storage.write_account(&StoredAccount { email, credentials: stored.credentials })?;
+            }
+            return Ok(account);
+        }
+        // Who writes `acme` into the settings agrees; docs/settings.md says so.
+        let new = NewAccount { contact: &contact, terms_of_service_agreed: true, only_return_existing: false };
+        let (account, credentials) = builder.create(&new, settings.directory.clone(), None).await?;
+        let credentials = serde_json::to_value(credentials).map_err(|error| OrderError::Away(error.to_string()))?;
+        storage.write_account(&StoredAccount { email: settings.email.clone(), credentials })?;
+        tracing::info!(account = account.id(), "made an account at the authority");
+        Ok(account)
+    }
+
+    /// Asks the authority when it suggests to renew. After a failure the certificate is renewed when two thirds of its life are
+    /// over.
+    async fn ask_for_suggestion(&mut self, certificate: &IssuedCertificate) {
+        let now = self.now();
+        let Some(id) = &certificate.id else { return };
+        if !renewal::is_to_be_asked(certificate, self.progress.suggestion.as_ref(), now) {
+            return;
+        }
+        let answer = match self.account().await {
+            Ok(account) => account.renewal_info(id).await.map_err(OrderError::from),
+            Err(error) => Err(error),
+        };
+        let (window, again) = match answer {
+            Ok((info, again)) => {
+                let window = (info.suggested_window.start.unix_timestamp(), info.suggested_window.end.unix_timestamp());
+                (Some(window), Some(again))
+            }
+            Err(error) => {
+                tracing::debug!(host = self.host, %error, "the authority suggests no renewal");
+                (None, None)
+            }
+        };
+        self.progress.suggestion = Some(renewal::suggestion(certificate, window, again, now));
+    }
+
+    async fn obtain(&mut self, former: Option<&IssuedCertificate>) -> Result<(), OrderError> {
+        if let Some(running) = self.progress.order.clone() {
+            let account = self.account().await?;
+            match account.order(running.url.clone()).await {
+                Ok(order) => match self.complete(order, &running).await {
+                    // The authority may have asked while no crawlgate answered.
+                    Err(OrderError::Refused(reason)) => {
+                        tracing::info!(
+                            host = self.host,
+                            "the order of before failed: {reason}; crawlgate makes another one"
+                        );
+                    }
+                    outcome => return outcome,
+                },
+                Err(error @ Error::Api(_)) => {
+                    tracing::debug!(host = self.host, %error, "the authority does not know the order any more");
+                    self.set_order(None)?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let challenges = self.challenges().await?;
+        let account = self.account().await?;
+        let last = challenges.len().saturating_sub(1);
+        for (place, kind) in challenges.into_iter().enumerate() {
+            let (order, running) = self.order(&account, former, kind).await?;
+            match self.complete(order, &running).await {
+                Err(OrderError::Refused(reason)) if place < last => {
+                    tracing::warn!(host = self.host, challenge = ?kind, "{reason}; crawlgate tries the other challenge");
+                }
+                outcome => return outcome,
+            }
+        }
+        Err(OrderError::Refused("there is no challenge to try".into()))
+    }
+
+    /// The challenges by which the authority may reach this crawlgate, the surest first.
+    async fn challenges(&self) -> Result<Vec<ChallengeKind>, OrderError> {
+        let kinds: &[ChallengeKind] = match (self.shared.settings.challenge, self.shared.has_clear_text) {
+            (ChallengeChoice::Any, true) => &[ChallengeKind::Http, ChallengeKind::TlsAlpn],
+            (ChallengeChoice::Any, false) | (ChallengeChoice::TlsAlpn, _) => &[ChallengeKind::TlsAlpn],
+            (ChallengeChoice::Http, _) => &[ChallengeKind::Http],
+        };
+        let Shared { settings, issued, ports, .. } = &*self.shared;
+        let reach = Reach { issued, resolvers: &settings.resolvers, ports: *ports };
+        reach.challenges(&self.host, kinds).await.map_err(OrderError::Elsewhere)
+    }
+
+    /// Makes a key and an order, and stores both.
+    async fn order(
+        &mut self,
+        account: &Account,
+        former: Option<&IssuedCertificate>,
+        challenge: ChallengeKind,
+    ) -> Result<(Order, RunningOrder), OrderError> {
+        let key = KeyPair::generate()?.serialize_pem();
+        let identifiers = [Identifier::Dns(self.host.clone())];
+        let has_suggestion = self.progress.suggestion.as_ref().is_some_and(|suggestion| suggestion.window.is_some());
+        let replaced = former.filter(|_| has_suggestion).and_then(|former| former.id.clone());
+        let order = match replaced {
+            // An authority may refuse this of a certificate that was replaced already, and then takes the order without.
+            Some(id) => match account.new_order(&NewOrder::new(&identifiers).replaces(id)).await {
+                Ok(order) => order,
+                Err(error) => match OrderError::from(error) {
+                    error @ OrderError::Limited(_) => return Err(error),
+                    _ => account.new_order(&NewOrder::new(&identifiers)).await?,
+                },
+            },
+            None => account.new_order(&NewOrder::new(&identifiers)).await?,
+        };
+        let running = RunningOrder { url: order.url().to_owned(), key, challenge };
+        self.set_order(Some(running.clone()))?;
+        Ok((order, running))
+    }
+
+    /// Brings an order to its end. One that failed for good is forgotten, one that was not asked to its end goes on next time.
+    async fn complete(&mut self, mut order: Order, running: &RunningOrder) -> Result<(), OrderError> {
+        let host = &self.host;
+        let finished = finish(&mut order, running, host, &self.shared.issued).await;
+        let taken = finished.and_then(|pem| {
+            let (storage, now) = (&self.shared.storage, Timestamp::from(self.shared.clock.now()));
+            let mut certificate = IssuedCertificate::read(host, &pem, storage.certificate_file(host))?.valid_at(now)?;
+            storage.write_certificate(host, &pem)?;
+            certificate.obtained = Some(now);
+            Ok(certificate)
+        });
+        match taken {
+            Ok(certificate) => {
+                self.shared.issued.insert(certificate);
+                self.progress = Progress::default();
+                Ok(())
+            }
+            Err(error @ (OrderError::Away(_) | OrderError::Limited(_) | OrderError::Storage(_))) => Err(error),
+            Err(error) => {
+                self.set_order(None)?;
+                Err(error)
+            }
+        }
+    }
+
+    fn set_order(&mut self, order: Option<RunningOrder>) -> Result<(), OrderError> {
+        self.progress.order = order;
+        Ok(self.shared.storage.write_progress(&self.host, &self.progress)?)
+    }
+}

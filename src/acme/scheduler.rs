@@ -1,0 +1,260 @@
+//! [`Acme`]: which host is attempted when. A thread of its own looks once a second which hosts are to have a certificate, and
+//! begins an attempt for some of those that are due, those that never failed first.
+
+use super::attempt::{Attempt, AttemptResult, EndedAttempt, Shared};
+use super::failure::{FailureKind, OrderError};
+use super::issued::{Issued, PassedQuestions};
+use super::progress::Progress;
+use super::reach::Ports;
+use super::renewal;
+use super::storage::Storage;
+use crate::clock::Clock;
+use crate::locks::lock;
+use crate::settings::AcmeSettings;
+use crate::telemetry::Metrics;
+use crate::threads::spawn;
+use crate::time::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use tokio::runtime::Builder;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio::task::{self, JoinSet};
+
+/// How often the thread looks.
+const TICK: Duration = Duration::from_secs(1);
+/// So many hosts are attempted at once.
+const MOST_ATTEMPTS: usize = 8;
+/// How long attempts may take to be broken off. A slow disk makes them wait.
+const HOLDING: Duration = Duration::from_secs(2);
+
+/// Gets certificates, and keeps them.
+pub struct Acme {
+    pub(super) shared: Arc<Shared>,
+    pub(super) hosts: Mutex<BTreeMap<String, Host>>,
+    metrics: Arc<Metrics>,
+    is_hurried: AtomicBool,
+    /// What the thread is told; none before it is started.
+    thread: Mutex<Option<UnboundedSender<Command>>>,
+}
+
+/// What the thread does at once.
+enum Command {
+    /// Break all attempts off, begin none, and say so.
+    Hold(Sender<()>),
+    /// Begin attempts again.
+    GoOn,
+}
+
+/// A host that is to have a certificate.
+pub(super) struct Host {
+    pub(super) progress: Progress,
+    /// Its attempt, while one runs.
+    attempt: Option<task::Id>,
+}
+
+/// The running thread. It ends when this is dropped; orders that run go on at the next start.
+pub struct AcmeThread {
+    _alive: oneshot::Sender<()>,
+}
+
+impl Acme {
+    /// Takes the stored certificates of this authority into use. Nothing is asked or written yet.
+    pub fn open(
+        (settings, ports): (&AcmeSettings, Ports),
+        state: &Path,
+        has_clear_text: bool,
+        issued: Arc<Issued>,
+        clock: Clock,
+        metrics: Arc<Metrics>,
+    ) -> Arc<Acme> {
+        let storage = Storage::new(state, &settings.directory);
+        storage.certificates().into_iter().for_each(|certificate| issued.insert(certificate));
+        let settings = settings.clone();
+        let shared =
+            Shared { settings, storage, issued, opening: tokio::sync::Mutex::default(), clock, ports, has_clear_text };
+        let (shared, is_hurried) = (Arc::new(shared), AtomicBool::new(false));
+        Arc::new(Acme { shared, hosts: Mutex::default(), metrics, is_hurried, thread: Mutex::default() })
+    }
+
+    /// Gets certificates from now on for the hosts that `wanted` names, each time it is asked. `None` says that it is too early.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn start(
+        self: &Arc<Acme>,
+        wanted: impl Fn() -> Option<BTreeSet<String>> + Send + 'static,
+    ) -> io::Result<AcmeThread> {
+        let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(MOST_ATTEMPTS).build()?;
+        let (alive, mut ended) = oneshot::channel();
+        let (tell, mut told) = unbounded_channel();
+        let acme = self.clone();
+        let work = move || {
+            runtime.block_on(async {
+                let (mut attempts, mut is_held) = (JoinSet::new(), false);
+                loop {
+                    if let Some(wanted) = wanted().filter(|_| !is_held) {
+                        acme.begin_attempts(wanted, &mut attempts);
+                    }
+                    tokio::select! {
+                        _ = &mut ended => return,
+                        Some(command) = told.recv() => is_held = acme.obey(command, &mut attempts).await,
+                        Some(ended) = attempts.join_next() => acme.note(ended),
+                        () = tokio::time::sleep(TICK) => {}
+                    }
+                }
+            });
+            // A request to an authority that does not answer must not keep the process.
+            runtime.shutdown_background();
+        };
+        spawn("acme", work)?;
+        *lock(&self.thread) = Some(tell);
+        Ok(AcmeThread { _alive: alive })
+    }
+
+    /// Breaks all attempts off: another process goes on with the stored orders. The questions that were open are still
+    /// answered here, and are to be answered there, too.
+    pub fn hand_over(&self) -> PassedQuestions {
+        let (done, is_done) = channel();
+        if self.tell(Command::Hold(done)) && is_done.recv_timeout(HOLDING).is_err() {
+            tracing::warn!("orders of certificates go on for a moment in this process as well");
+        }
+        self.shared.issued.pass()
+    }
+
+    /// Undoes [`Acme::hand_over`].
+    pub fn take_back(&self) {
+        self.tell(Command::GoOn);
+    }
+
+    fn tell(&self, command: Command) -> bool {
+        let thread = lock(&self.thread);
+        thread.as_ref().is_some_and(|thread| thread.send(command).is_ok())
+    }
+
+    /// Returns whether no attempt may begin.
+    async fn obey(&self, command: Command, attempts: &mut JoinSet<EndedAttempt>) -> bool {
+        let Command::Hold(done) = command else { return false };
+        let open = self.shared.issued.pass();
+        attempts.shutdown().await;
+        self.shared.issued.answer_passed(open);
+        // What their attempts have stored is read again when they have another one.
+        self.hosts().clear();
+        // A caller that waits no more has said so.
+        let _ = done.send(());
+        true
+    }
+
+    /// Ends the pauses after failures, but for those that the authority wants.
+    pub fn hurry(&self) {
+        self.is_hurried.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        Timestamp::from(self.shared.clock.now())
+    }
+
+    pub(super) fn hosts(&self) -> MutexGuard<'_, BTreeMap<String, Host>> {
+        lock(&self.hosts)
+    }
+
+    fn begin_attempts(&self, wanted: BTreeSet<String>, attempts: &mut JoinSet<EndedAttempt>) {
+        self.expect(&wanted);
+        let now = self.now();
+        let mut hosts = self.hosts();
+        if self.is_hurried.swap(false, Ordering::Relaxed) {
+            let failures = hosts.values_mut().filter_map(|host| host.progress.failure.as_mut());
+            failures
+                .filter(|failure| failure.kind != FailureKind::Limited)
+                .for_each(|failure| failure.failed.next = now);
+        }
+        let mut due: Vec<(&String, &mut Host)> =
+            hosts.iter_mut().filter(|(name, host)| host.attempt.is_none() && self.is_due(name, host, now)).collect();
+        // A host that fails must not keep another one waiting.
+        due.sort_by_key(|(_, host)| host.progress.failure.as_ref().map(|failure| failure.failed.next));
+        for (name, host) in due.into_iter().take(MOST_ATTEMPTS.saturating_sub(attempts.len())) {
+            if !self.shared.issued.has(name) {
+                tracing::info!(host = name, authority = self.shared.settings.directory, "getting a certificate");
+            }
+            let attempt = Attempt::new(self.shared.clone(), name.clone(), host.progress.clone());
+            host.attempt = Some(attempts.spawn(attempt.run()).id());
+        }
+    }
+
+    /// Notices hosts that came and went.
+    fn expect(&self, wanted: &BTreeSet<String>) {
+        let missing = self.shared.issued.expect(wanted);
+        if !missing.is_empty() {
+            tracing::warn!(
+                hosts = ?missing,
+                "no certificate yet: https fails for these hosts until the authority issued one; http is served meanwhile, \
+                 without a redirect"
+            );
+        }
+        let mut hosts = self.hosts();
+        for host in wanted {
+            if !hosts.contains_key(host) {
+                let progress = self.shared.storage.progress(host);
+                hosts.insert(host.clone(), Host { progress, attempt: None });
+            }
+        }
+        hosts.retain(|name, host| {
+            let stays = host.attempt.is_some() || wanted.contains(name);
+            if !stays && let Some(certificate) = self.shared.issued.get(name) {
+                let until = certificate.not_after.to_http_date();
+                tracing::warn!(
+                    host = name,
+                    "no certificate is wanted for this host any more; the present one stays in use until {until}"
+                );
+            }
+            stays
+        });
+    }
+
+    fn is_due(&self, name: &str, host: &Host, now: Timestamp) -> bool {
+        if host.progress.is_paused(now) {
+            return false;
+        }
+        let Some(certificate) = self.shared.issued.get(name) else { return true };
+        let suggestion = host.progress.suggestion.as_ref();
+        now >= renewal::due(&certificate, suggestion) || renewal::is_to_be_asked(&certificate, suggestion, now)
+    }
+
+    fn note(&self, ended: Result<EndedAttempt, task::JoinError>) {
+        let EndedAttempt { host, progress, outcome } = match ended {
+            Ok(ended) => ended,
+            Err(broken) => return self.note_broken(broken.id()),
+        };
+        match &outcome {
+            AttemptResult::Obtained => {
+                let until = self.shared.issued.get(&host).map(|certificate| certificate.not_after.to_http_date());
+                tracing::info!(host, until, "the certificate is stored and in use");
+                self.metrics.certificate_ordered("obtained");
+            }
+            AttemptResult::Failed(error) => {
+                let next = progress.failure.as_ref().map(|failure| failure.failed.next.to_string());
+                tracing::warn!(host, next, "no certificate: {error}");
+                self.metrics.certificate_ordered(error.kind().name());
+            }
+            AttemptResult::Asked => {}
+        }
+        if let Some(known) = self.hosts().get_mut(&host) {
+            (known.progress, known.attempt) = (progress, None);
+        }
+    }
+
+    /// An attempt that panicked, which the log says.
+    fn note_broken(&self, attempt: task::Id) {
+        let (now, mut hosts) = (self.now(), self.hosts());
+        if let Some(host) = hosts.values_mut().find(|host| host.attempt == Some(attempt)) {
+            host.progress.fail(&OrderError::Broken, None, now);
+            host.attempt = None;
+            self.metrics.certificate_ordered(OrderError::Broken.kind().name());
+        }
+    }
+}

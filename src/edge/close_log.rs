@@ -1,0 +1,109 @@
+//! [`CloseLog`]: counts the connections that the edge closes, and writes log lines about them. Any client can cause such a
+//! line, so there is at most one each ten seconds for each [`CloseReason`].
+
+use crate::telemetry::Metrics;
+use std::fmt::Display;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+use strum::IntoStaticStr;
+
+/// Milliseconds between two lines about one reason.
+const PAUSE: u64 = 10_000;
+
+/// Why the edge closed a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum CloseReason {
+    /// `limits.connections` is reached.
+    TooMany,
+    /// `limits.connections_per_address` is reached.
+    #[strum(serialize = "too_many_of_one_address")]
+    TooManyOfOne,
+    /// A connection cannot be accepted: descriptors or memory are exhausted.
+    Accept,
+    HandshakeTimeout,
+    Handshake,
+    /// A header of the PROXY protocol is missing, malformed, late, or comes from a peer that is not trusted.
+    ProxyHeader,
+    /// A peer that `decisions.trusted` does not name asks for decisions.
+    Untrusted,
+    /// The client took nothing of a response for `limits.stall`.
+    Stall,
+    /// An HTTP/2 client did not answer a ping.
+    NoPong,
+    /// An HTTP/2 client broke the protocol, or flooded.
+    Http2,
+}
+
+impl CloseReason {
+    const COUNT: usize = CloseReason::Http2 as usize + 1;
+
+    /// Whether it is worth a line without `RUST_LOG=debug`, which what scanners cause all day is not; and what happened, with
+    /// what the operator can do.
+    fn described(self) -> (bool, &'static str) {
+        match self {
+            CloseReason::TooMany => (true, "closing new connections: `limits.connections` is reached"),
+            CloseReason::TooManyOfOne => (
+                true,
+                "closing new connections of a client: `limits.connections_per_address` is reached; if the client is a \
+                 proxy of yours, add it to `trusted_proxies`",
+            ),
+            CloseReason::Accept => (
+                true,
+                "cannot accept connections; trying again. If files are exhausted, raise LimitNOFILE or ulimit -n",
+            ),
+            CloseReason::HandshakeTimeout => {
+                (false, "closing connections whose TLS handshake takes longer than `limits.handshake`")
+            }
+            CloseReason::Handshake => (false, "TLS handshakes fail"),
+            CloseReason::ProxyHeader => {
+                (true, "closing connections without the header of the PROXY protocol that the listener requires")
+            }
+            CloseReason::Untrusted => (
+                true,
+                "closing connections of a peer that asks for decisions; if it is a proxy of yours, add it to \
+                 `decisions.trusted`",
+            ),
+            CloseReason::Stall => (false, "closing connections of clients that take nothing for `limits.stall`"),
+            CloseReason::NoPong => (false, "closing HTTP/2 connections of clients that do not answer"),
+            CloseReason::Http2 => (false, "closing HTTP/2 connections that break the protocol"),
+        }
+    }
+}
+
+/// When the log last named each reason, and how often it came since.
+pub struct CloseLog {
+    metrics: Arc<Metrics>,
+    start: Instant,
+    told: [AtomicU64; CloseReason::COUNT],
+    since: [AtomicU64; CloseReason::COUNT],
+}
+
+impl CloseLog {
+    /// With nothing logged yet.
+    pub fn new(metrics: Arc<Metrics>) -> CloseLog {
+        CloseLog { metrics, start: Instant::now(), told: Default::default(), since: Default::default() }
+    }
+
+    /// Counts a closed connection, and says so if the log did not say it lately.
+    pub fn note(&self, reason: CloseReason, client: Option<IpAddr>, detail: &dyn Display) {
+        let (is_news, text) = reason.described();
+        self.metrics.edge.closed.with_label_values(&[<&str>::from(reason)]).inc();
+        let client = client.map(tracing::field::display);
+        if !is_news {
+            tracing::debug!(client, "{text}: {detail}");
+            return;
+        }
+        let (told, since) = (&self.told[reason as usize], &self.since[reason as usize]);
+        let count = since.fetch_add(1, Ordering::Relaxed) + 1;
+        let now = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(PAUSE);
+        let last = told.load(Ordering::Relaxed);
+        let is_due = now >= last.saturating_add(PAUSE);
+        if is_due && told.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            since.fetch_sub(count, Ordering::Relaxed);
+            tracing::warn!(client, count, "{text}: {detail}");
+        }
+    }
+}

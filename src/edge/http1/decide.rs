@@ -1,0 +1,60 @@
+//! [`decide`]: what becomes of a request over HTTP/1. crawlgate answers it, or forwards it through the lane or Pingora.
+
+use crate::edge::door::Edge;
+use crate::edge::head::{MOST_FIELDS, Request, header_map};
+use crate::edge::lane::{LaneRequest, fits};
+use crate::requests::{Connection, Framing, Mistake, Next, Received, RequestHead, Responded, Ticket};
+
+/// Fields that most heads have room with.
+const USUAL_FIELDS: usize = 32;
+
+/// What becomes of a request.
+pub(super) enum Course {
+    /// It is answered here; afterwards the connection may go on, or has to end.
+    Answer(Box<Responded>, bool),
+    /// It goes to the origin through the lane.
+    Lane(Ticket, Box<LaneRequest>),
+    /// It goes to the origin through Pingora, with this body.
+    Forward(Ticket, Framing),
+}
+
+/// Decides about a whole head.
+pub(super) fn decide(edge: &Edge, head: &[u8], connection: &Connection<'_>) -> Course {
+    // Room for most heads: to clear that of the largest one would cost as much as to read most.
+    let decided = match decide_within::<USUAL_FIELDS>(edge, head, connection) {
+        Err(Mistake::TooManyFields) => decide_within::<MOST_FIELDS>(edge, head, connection),
+        decided => decided,
+    };
+    decided.unwrap_or_else(|mistake| {
+        Course::Answer(Box::new(edge.requests.refuse(head, mistake, connection).into()), false)
+    })
+}
+
+fn decide_within<const ROOM: usize>(edge: &Edge, head: &[u8], connection: &Connection<'_>) -> Result<Course, Mistake> {
+    let mut room = [httparse::EMPTY_HEADER; ROOM];
+    let request = Request::read(head, &mut room, edge.limits())?;
+    let arrival = edge.requests.arrival();
+    let has_more = request.framing != Framing::None || request.expects || request.upgrades;
+    let may_go_on = !request.closes && !has_more;
+    if let Some(responder) = &edge.responder {
+        let responded = responder.respond(&Received {
+            method: &request.answer_method(),
+            target: request.fields.target,
+            host: request.fields.host,
+            headers: &header_map(request.lines),
+            peer: connection.peer.address,
+            http: request.fields.http,
+            arrival,
+        });
+        return Ok(Course::Answer(Box::new(responded), may_go_on));
+    }
+    let (ticket, next) = edge.requests.receive(&request, connection, arrival);
+    Ok(match next {
+        Next::Answer(answer) => Course::Answer(Box::new((ticket, answer).into()), may_go_on),
+        Next::Forward if edge.lane.is_some() && fits(&request, &ticket) => {
+            let in_lane = LaneRequest::new(&request, &ticket.forward(*connection));
+            Course::Lane(ticket, Box::new(in_lane))
+        }
+        Next::Forward => Course::Forward(ticket, request.framing),
+    })
+}

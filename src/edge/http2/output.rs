@@ -1,0 +1,191 @@
+//! [`Output`]: a connection under the `h2` crate that keeps what is written until the connection's task has nothing more to
+//! do. The crate flushes after each DATA frame of 1 KiB and more (h2 0.4.20), and each flush would be a TLS record and a
+//! system call of its own.
+//!
+//! What is gathered waits for [`Output::poll_flush`], or leaves when there is more of it than [`MOST`].
+
+use crate::edge::connection::Connection;
+use crate::locks::lock;
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Octets that are gathered. With more of them, large responses leave the processor's cache before they are written.
+const MOST: usize = 64 * 1024;
+/// Octets that a client may send beside those that make something move: up to eight for each of these, and so many more. Of
+/// bodies, 1 MiB may wait for origins. A client that reads sends a few for each frame that it gets.
+const OCTETS_EACH: u64 = 8;
+const OCTETS_MORE: u64 = 2 * 1024 * 1024;
+/// What each piece that moves counts beside its octets.
+const PIECE: u64 = 32;
+
+/// A connection, and how much moves on it.
+struct Shared {
+    gathered: Mutex<Gathered>,
+    /// Octets that came, and octets of requests, bodies and responses that went on. Only the connection's task counts.
+    came: AtomicU64,
+    moved: AtomicU64,
+}
+
+/// A connection, and what waits to be written to it.
+struct Gathered {
+    connection: Box<Connection>,
+    /// Whether the last write found no room.
+    is_full: bool,
+    /// The requests that wait for room.
+    waiters: Vec<Waker>,
+    /// Whether the last read found nothing. h2 reads again for each request that it hands out.
+    is_dry: bool,
+}
+
+/// The connection as the crate, its task and its requests have it.
+#[derive(Clone)]
+pub(super) struct Output(Arc<Shared>);
+
+/// Adds to a count that only one task changes.
+fn add(count: &AtomicU64, octets: u64) {
+    count.store(count.load(Ordering::Relaxed).saturating_add(octets), Ordering::Relaxed);
+}
+
+impl Gathered {
+    fn poll_waiting(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.connection.poll_gathered(context))?;
+        self.waiters.drain(..).for_each(Waker::wake);
+        Pin::new(&mut *self.connection).poll_flush(context)
+    }
+
+    /// Ready when less than [`MOST`] waits.
+    fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.is_full = self.connection.stream.gathered() >= MOST;
+        if self.is_full {
+            ready!(self.poll_waiting(context))?;
+            self.is_full = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Output {
+    pub(super) fn new(connection: Box<Connection>) -> Output {
+        let gathered = Mutex::new(Gathered { connection, is_full: false, waiters: Vec::new(), is_dry: false });
+        Output(Arc::new(Shared { gathered, came: AtomicU64::new(0), moved: AtomicU64::new(0) }))
+    }
+
+    /// Writes what waits.
+    pub(super) fn poll_flush(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        lock(&self.0.gathered).poll_waiting(context)
+    }
+
+    /// Ready when there is room for more.
+    pub(super) fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
+        let mut shared = lock(&self.0.gathered);
+        if !shared.is_full {
+            return Poll::Ready(());
+        }
+        if !shared.waiters.iter().any(|waiter| waiter.will_wake(context.waker())) {
+            shared.waiters.push(context.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// Notes that a request was taken, whose head had at most so many octets.
+    pub(super) fn note_request(&self, most: usize) {
+        add(&self.0.moved, most as u64 / OCTETS_EACH);
+    }
+
+    /// Notes that so many octets of a body move on.
+    pub(super) fn note_moved(&self, octets: usize) {
+        add(&self.0.moved, PIECE + octets as u64);
+    }
+
+    /// Whether the client sends so much that moves nothing that it can only want to cost something: PING, SETTINGS, PRIORITY
+    /// and the like without end. h2 has no limit for these (h2 0.4.20).
+    pub(super) fn is_flooded(&self) -> bool {
+        let moved = self.0.moved.load(Ordering::Relaxed);
+        self.0.came.load(Ordering::Relaxed) > moved.saturating_mul(OCTETS_EACH).saturating_add(OCTETS_MORE)
+    }
+
+    /// Notes that more may have come. Until then nothing is read after a read that found nothing.
+    pub(super) fn look_again(&self) {
+        lock(&self.0.gathered).is_dry = false;
+    }
+
+    /// Whether the last write found no room: then frames wait in h2.
+    pub(super) fn is_full(&self) -> bool {
+        lock(&self.0.gathered).is_full
+    }
+
+    /// Awaits something, and writes what it gathers meanwhile.
+    pub(super) async fn flushing<F: Future>(&self, future: F) -> F::Output {
+        let mut future = pin!(future);
+        poll_fn(|context| {
+            self.look_again();
+            let polled = future.as_mut().poll(context);
+            // An error shows again when the connection is read or written.
+            let _ = self.poll_flush(context);
+            polled
+        })
+        .await
+    }
+
+    /// The connection, when the crate has let go of it.
+    pub(super) fn into_connection(self) -> Option<Box<Connection>> {
+        let shared = Arc::into_inner(self.0)?.gathered.into_inner();
+        Some(shared.unwrap_or_else(PoisonError::into_inner).connection)
+    }
+}
+
+impl AsyncRead for Output {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let mut shared = lock(&self.0.gathered);
+        if shared.is_dry {
+            return Poll::Pending;
+        }
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut *shared.connection).poll_read(context, buffer);
+        add(&self.0.came, (buffer.filled().len() - before) as u64);
+        shared.is_dry = polled.is_pending();
+        polled
+    }
+}
+
+impl AsyncWrite for Output {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
+        let mut shared = lock(&self.0.gathered);
+        ready!(shared.poll_room(context))?;
+        shared.connection.stream.gather().extend_from_slice(octets);
+        Poll::Ready(Ok(octets.len()))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let mut shared = lock(&self.0.gathered);
+        ready!(shared.poll_room(context))?;
+        let waiting = shared.connection.stream.gather();
+        parts.iter().for_each(|part| waiting.extend_from_slice(part));
+        Poll::Ready(Ok(parts.iter().map(|part| part.len()).sum()))
+    }
+
+    /// h2 would copy a small piece of a body behind its head, to write both at once.
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    /// Flushing is up to the connection's task, unless too much waits.
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        lock(&self.0.gathered).poll_room(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut shared = lock(&self.0.gathered);
+        ready!(shared.poll_waiting(context))?;
+        Pin::new(&mut *shared.connection).poll_shutdown(context)
+    }
+}

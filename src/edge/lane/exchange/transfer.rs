@@ -1,0 +1,238 @@
+//! Both directions of an exchange at once: an origin may answer before it has the whole request. Nothing is read that the
+//! other end does not take, and what has come is sent before anything is waited for.
+
+use super::{Exchange, Expectation, Origin};
+use crate::edge::lane::client::{BodyError, Client, ClientHead};
+use crate::edge::lane::lines::Lines;
+use crate::edge::lane::wire::{self, because, of_client, of_origin};
+use http::StatusCode;
+use pingora_core::protocols::Stream;
+use pingora_core::{Error, ErrorType, Result};
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::AsyncWrite;
+use tokio::time::Instant;
+
+/// How long an origin may say nothing to a client that waits for its 100. curl waits as long and goes on then.
+const CONTINUE: Duration = Duration::from_secs(1);
+
+/// What a direction waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// Nothing: there is no more of it.
+    Done,
+    Origin,
+    Client,
+}
+
+/// What an exchange waits for, at most for some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Awaited {
+    /// The origin takes more of the request.
+    Writing,
+    /// The origin sends more of the response.
+    Reading,
+    /// The client sends more of the request's body.
+    Body,
+    /// The origin says whether it wants the body.
+    Continue,
+}
+
+/// How far the octets of both directions are, beside what was read and written.
+#[derive(Debug, Default)]
+pub(super) struct Transfer {
+    /// What is waited for, and until when. Nothing after something moved.
+    wait: Option<(Awaited, Instant)>,
+    is_unflushed: bool,
+    /// Why the origin takes no more of the request. It may have answered nevertheless.
+    deaf: Option<io::Error>,
+}
+
+impl Transfer {
+    /// Whether the origin takes the request.
+    pub(super) fn is_heard(&self) -> bool {
+        self.deaf.is_none() && !self.is_unflushed
+    }
+}
+
+impl<C: Client> Exchange<'_, C> {
+    /// Passes on what can be, in both directions. Ready at the end of the response.
+    pub(super) fn poll_transfer(&mut self, origin: &mut Origin, context: &mut Context<'_>) -> Poll<Result<()>> {
+        let request = self.poll_request(&mut origin.stream, context)?;
+        let response = self.poll_response(&mut origin.stream, context)?;
+        if response == Side::Done {
+            return Poll::Ready(Ok(()));
+        }
+        // A client that takes nothing is being waited for already.
+        if response == Side::Origin
+            && let Poll::Ready(Err(error)) = self.client.poll_flush(context)
+        {
+            return Poll::Ready(Err(of_client(ErrorType::WriteError, error)));
+        }
+        if (request == Side::Done || self.request.is_whole)
+            && let Poll::Ready(gone) = self.client.poll_gone(context)
+        {
+            return Poll::Ready(Err(of_client(ErrorType::WriteError, gone)));
+        }
+        self.poll_wait(origin, (request, response), context)
+    }
+
+    /// Ends what has waited for too long. The time begins when something has to be waited for.
+    fn poll_wait(&mut self, origin: &Origin, sides: (Side, Side), context: &mut Context<'_>) -> Poll<Result<()>> {
+        let timeouts = origin.route.timeouts;
+        let (awaited, limit) = match sides {
+            // The client's side gives up one that takes nothing.
+            (_, Side::Client) => {
+                self.transfer.wait = None;
+                return Poll::Pending;
+            }
+            // Whether it sends the rest is between the client and the origin, which has answered.
+            (Side::Client, _) if self.has_begun => (Awaited::Reading, timeouts.read),
+            (Side::Client, _) if self.expectation == Expectation::Asked => (Awaited::Continue, CONTINUE),
+            (Side::Client, _) => (Awaited::Body, self.lane.stall),
+            (Side::Origin, _) => (Awaited::Writing, timeouts.write),
+            (Side::Done, _) => (Awaited::Reading, timeouts.read),
+        };
+        let until = match self.transfer.wait {
+            Some((before, until)) if before == awaited => until,
+            _ => Instant::now() + limit,
+        };
+        self.transfer.wait = Some((awaited, until));
+        if !self.client.has_passed(until, context) {
+            return Poll::Pending;
+        }
+        Poll::Ready(Err(match awaited {
+            Awaited::Continue => {
+                self.tell_to_go_on();
+                // What was told has to be flushed.
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            Awaited::Writing => of_origin(ErrorType::WriteTimedout, "the origin takes nothing"),
+            Awaited::Reading => of_origin(ErrorType::ReadTimedout, "the origin sends nothing"),
+            Awaited::Body => of_client(ErrorType::ReadTimedout, io::ErrorKind::TimedOut.into()),
+        }))
+    }
+
+    fn poll_request(&mut self, stream: &mut Stream, context: &mut Context<'_>) -> Result<Side> {
+        loop {
+            let has_come = self.take_body(context)?.is_ready();
+            if self.transfer.deaf.is_some() {
+                return Ok(Side::Done);
+            }
+            match self.poll_write(stream, context) {
+                Poll::Pending => return Ok(Side::Origin),
+                Poll::Ready(Ok(())) if self.request.is_whole => return Ok(Side::Done),
+                Poll::Ready(Ok(())) if !has_come => return Ok(Side::Client),
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) if !self.request.is_begun => {
+                    return Err(because(ErrorType::WriteError, "while sending the request", error));
+                }
+                Poll::Ready(Err(error)) => self.transfer.deaf = Some(error),
+            }
+        }
+    }
+
+    /// Takes what has come of the body, as far as there is room. Pending if there is room for more.
+    fn take_body(&mut self, context: &mut Context<'_>) -> Result<Poll<()>> {
+        while !self.request.is_whole && self.request.has_room() && self.transfer.deaf.is_none() {
+            match self.client.poll_body(&mut self.request, context) {
+                Poll::Pending => return Ok(Poll::Pending),
+                Poll::Ready(Ok(is_over)) => {
+                    self.transfer.wait = None;
+                    self.count_upload()?;
+                    if is_over {
+                        self.request.end();
+                    }
+                }
+                Poll::Ready(Err(BodyError::Gone(error))) => return Err(of_client(ErrorType::ReadError, error)),
+                Poll::Ready(Err(error @ BodyError::Malformed)) => {
+                    let error = Error::because(ErrorType::InvalidHTTPHeader, "while reading the request", error);
+                    return Err(error.into_down());
+                }
+            }
+        }
+        Ok(Poll::Ready(()))
+    }
+
+    /// Counts what came of the body. A client that sends it does not wait for a 100.
+    fn count_upload(&mut self) -> Result<()> {
+        let count = std::mem::take(&mut self.request.body_octets);
+        if count > 0 && self.expectation == Expectation::Asked {
+            self.expectation = Expectation::None;
+        }
+        self.ticket.count_upload(count).map_err(|error| {
+            Error::because(ErrorType::HTTPStatus(error.status()), "while reading the request", error).into_down()
+        })
+    }
+
+    /// Sends a 100 in the place of an origin that says nothing.
+    fn tell_to_go_on(&mut self) {
+        let lines = Lines::default();
+        self.client.inform(&ClientHead { status: StatusCode::CONTINUE, reason: "Continue", lines: &lines });
+        self.expectation = Expectation::Told;
+        self.transfer.wait = None;
+    }
+
+    fn poll_write(&mut self, stream: &mut Stream, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.request.waiting().is_empty() {
+            let count = ready!(wire::poll_write(stream, self.request.waiting(), context))?;
+            self.request.wrote(count);
+            self.transfer.is_unflushed = true;
+            self.transfer.wait = None;
+        }
+        if self.transfer.is_unflushed {
+            ready!(Pin::new(stream).poll_flush(context))?;
+            self.transfer.is_unflushed = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_response(&mut self, stream: &mut Stream, context: &mut Context<'_>) -> Result<Side> {
+        loop {
+            let is_before_body = self.response.is_before_body();
+            let side = if is_before_body { self.take_heads(context)? } else { self.pass_body(context)? };
+            if side != Side::Origin {
+                return Ok(side);
+            }
+            if !self.response.is_before_body() {
+                match self.client.poll_room(context) {
+                    Poll::Pending => {
+                        self.response.settle();
+                        return Ok(Side::Client);
+                    }
+                    Poll::Ready(room) => room.map_err(|error| of_client(ErrorType::WriteError, error))?,
+                }
+            }
+            let read = wire::poll_read(stream, self.response.room(), context);
+            self.response.received();
+            match read {
+                Poll::Pending => return Ok(Side::Origin),
+                Poll::Ready(Ok(1..)) => self.transfer.wait = None,
+                Poll::Ready(Ok(0)) => return self.end_of_connection(),
+                Poll::Ready(Err(error)) => {
+                    return Err(because(ErrorType::ReadError, "while reading the response", error));
+                }
+            }
+        }
+    }
+
+    fn end_of_connection(&mut self) -> Result<Side> {
+        if self.response.ends_by_close() {
+            self.client.end(&[]);
+            return Ok(Side::Done);
+        }
+        if let Some(error) = self.transfer.deaf.take() {
+            return Err(because(ErrorType::WriteError, "while sending the request", error));
+        }
+        Err(of_origin(
+            ErrorType::ConnectionClosed,
+            match self.response.is_before_body() {
+                true => "the origin closed before the head of a response",
+                false => "the origin closed before the end of its response",
+            },
+        ))
+    }
+}

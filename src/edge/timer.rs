@@ -1,0 +1,95 @@
+//! [`Timer`]: waits for moments, and costs nothing until something has to wait. [`Stall`]: how long a client may take nothing
+//! of what is written to it.
+
+use crate::reuse::Reuse;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// Timers that a worker keeps.
+const MOST_KEPT: usize = 256;
+
+thread_local! {
+    static KEPT: Reuse<Pin<Box<Sleep>>> = const { Reuse::new(MOST_KEPT) };
+}
+
+/// Waits for one moment after the other. The timer behind it is taken when it is first needed, and moved when it fires or
+/// when a moment comes nearer.
+#[derive(Debug, Default)]
+pub(super) struct Timer(Option<Pin<Box<Sleep>>>);
+
+impl Timer {
+    /// Whether this moment has passed. If not, the task is woken when it has.
+    pub(super) fn has_passed(&mut self, moment: Instant, context: &mut Context<'_>) -> bool {
+        let kept = || Reuse::take(&KEPT).unwrap_or_else(|| Box::pin(sleep_until(moment)));
+        let timer = self.0.get_or_insert_with(kept);
+        if timer.deadline() > moment {
+            timer.as_mut().reset(moment);
+        }
+        while timer.as_mut().poll(context).is_ready() {
+            if Instant::now() >= moment {
+                return true;
+            }
+            timer.as_mut().reset(moment);
+        }
+        false
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        if let Some(timer) = self.0.take() {
+            Reuse::give(&KEPT, timer);
+        }
+    }
+}
+
+/// How long a client may take nothing, and until when it may now.
+#[derive(Debug)]
+pub(super) struct Stall {
+    limit: Duration,
+    waiting: Option<(Instant, Timer)>,
+}
+
+impl Stall {
+    pub(super) fn new(limit: Duration) -> Stall {
+        Stall { limit, waiting: None }
+    }
+
+    /// Whether the client has taken nothing for too long. `polled` says whether it takes something now; if not, the task is
+    /// woken when the time is over.
+    pub(super) fn is_over<T>(&mut self, polled: &Poll<T>, context: &mut Context<'_>) -> bool {
+        if polled.is_ready() {
+            self.waiting = None;
+            return false;
+        }
+        let (until, timer) = self.waiting.get_or_insert_with(|| (Instant::now() + self.limit, Timer::default()));
+        timer.has_passed(*until, context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+
+    #[tokio::test(start_paused = true)]
+    async fn moment_that_moved_in_either_direction_is_kept() {
+        let wait = async |timer: &mut Timer, after: u64| {
+            let began = Instant::now();
+            let moment = began + Duration::from_secs(after);
+            let passed = |context: &mut Context<'_>| {
+                if timer.has_passed(moment, context) { Poll::Ready(()) } else { Poll::Pending }
+            };
+            poll_fn(passed).await;
+            began.elapsed().as_secs()
+        };
+        let mut timer = Timer::default();
+        for seconds in [60, 1, 5, 0, 30] {
+            let far = Instant::now() + Duration::from_secs(600);
+            assert!(poll_fn(|context| Poll::Ready(!timer.has_passed(far, context))).await);
+            assert_eq!(wait(&mut timer, seconds).await, seconds);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Fields of one hop: those that speak of a connection, and end at each server on the way.
+
+use super::head::Head;
+use http::{StatusCode, header};
+
+/// Whether a field speaks of one connection alone, in a request or a response (RFC 9110 section 7.6.1). HTTP/2 has none of
+/// them but TE in requests (RFC 9113 section 8.2.2).
+pub fn is_of_one_hop(name: &str) -> bool {
+    let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
+    match name.len() {
+        2 => is("te"),
+        7 => is("upgrade"),
+        10 => is("connection") || is("keep-alive"),
+        16 => is("proxy-connection"),
+        17 => is("transfer-encoding"),
+        _ => false,
+    }
+}
+
+/// Whether a field of an origin's response with this status ends at crawlgate. Of the fields of one hop, Connection and
+/// Transfer-Encoding are left to whatever frames the body. A 426 says in Upgrade what it asks for (RFC 9110 section 15.5.22).
+/// A response that has no body whatever was asked says nothing of its length, but for 304 (sections 8.6 and 15.4.5, RFC 9112
+/// section 6.1).
+pub fn ends_here(name: &str, status: StatusCode) -> bool {
+    let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
+    let is_bodiless = status.is_informational() || status == StatusCode::NO_CONTENT;
+    match name.len() {
+        7 => status != StatusCode::UPGRADE_REQUIRED && is("upgrade"),
+        10 => is("keep-alive"),
+        14 => is_bodiless && is("content-length"),
+        17 => is_bodiless && is("transfer-encoding"),
+        _ => is_of_one_hop(name),
+    }
+}
+
+/// Takes away the fields of an origin's response that its Connection field names. Connection itself stays, and so do the
+/// fields that say where the body ends.
+pub fn remove_named_by_connection(head: &mut impl Head) {
+    // Nearly every response names the second one, which is gone by then.
+    const KEPT: [&[u8]; 5] = [b"close", b"keep-alive", b"content-length", b"transfer-encoding", b"connection"];
+    let tokens = head.lines(header::CONNECTION).flat_map(|line| line.split(|octet| *octet == b','));
+    let tokens =
+        tokens.map(<[u8]>::trim_ascii).filter(|token| !KEPT.iter().any(|kept| token.eq_ignore_ascii_case(kept)));
+    let named: Vec<Vec<u8>> = tokens.map(<[u8]>::to_vec).collect();
+    if !named.is_empty() {
+        head.remove_if(|name| named.iter().any(|named| named.eq_ignore_ascii_case(name.as_bytes())));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::{HeaderMap, HeaderName, HeaderValue};
+
+    #[test]
+    fn fields_named_by_connection_go_and_those_of_the_body_stay() {
+        let mut head = HeaderMap::new();
+        for name in ["x-hop", "x-other", "x-end", "content-length", "transfer-encoding"] {
+            head.insert(name, HeaderValue::from_static("1"));
+        }
+        head.append("connection", HeaderValue::from_static("X-Hop,, content-length , Transfer-Encoding"));
+        head.append("connection", HeaderValue::from_static("Keep-Alive, x-OTHER, close, connection"));
+        remove_named_by_connection(&mut head);
+        let mut left: Vec<&str> = head.keys().map(HeaderName::as_str).collect();
+        left.sort_unstable();
+        assert_eq!(left, ["connection", "content-length", "transfer-encoding", "x-end"]);
+    }
+
+    #[test]
+    fn fields_of_one_hop_end_here_whether_they_are_named_or_not() {
+        const FIELDS: [&str; 8] = [
+            "Connection",
+            "Content-Length",
+            "Keep-Alive",
+            "Proxy-Connection",
+            "TE",
+            "Transfer-Encoding",
+            "Upgrade",
+            "X-Robots-Tag",
+        ];
+        let left = |status: u16| -> Vec<&str> {
+            let status = StatusCode::from_u16(status).expect("a status");
+            FIELDS.into_iter().filter(|name| !ends_here(name, status)).collect()
+        };
+        let framed = ["Connection", "Content-Length", "Transfer-Encoding", "X-Robots-Tag"];
+        assert_eq!((left(200), left(304)), (framed.to_vec(), framed.to_vec()));
+        assert_eq!(left(426), ["Connection", "Content-Length", "Transfer-Encoding", "Upgrade", "X-Robots-Tag"]);
+        for bodiless in [103, 204] {
+            assert_eq!(left(bodiless), ["Connection", "X-Robots-Tag"], "{bodiless}");
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Numbers as people write them: with commas, with a word in the singular or the plural, and as sizes.
+
+use std::fmt::Display;
+
+/// `1 line`, `2 lines`.
+pub fn plural(number: impl Display, word: &str) -> String {
+    let number = number.to_string();
+    let ending = if number == "1" { "" } else { "s" };
+    format!("{number} {word}{ending}")
+}
+
+/// A whole number with commas: `1,234,567`.
+pub fn thousands(number: impl Display) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A number of octets: `1.4 GiB`.
+pub fn size(octets: u64) -> String {
+    let mut number = octets as f64;
+    for unit in ["B", "KiB", "MiB", "GiB"] {
+        if number < 1024.0 {
+            return if unit == "B" { format!("{octets} B") } else { format!("{number:.1} {unit}") };
+        }
+        number /= 1024.0;
+    }
+    format!("{number:.1} TiB")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{size, thousands};
+
+    #[test]
+    fn numbers_are_written_for_people() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([1_023, 1_536, 5 << 40].map(size), ["1023 B", "1.5 KiB", "5.0 TiB"]);
+    }
+}

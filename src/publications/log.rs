@@ -1,0 +1,449 @@
+//! Which site had which hosts, and what each site published. Both are kept apart, because a site may have thousands of
+//! hosts and publish many versions: a [`Tenure`] is the time for which a pattern was a site's, a [`Publication`] the
+//! time for which a site published something. What a host published is read from the two together.
+//!
+//! States of a site's publication: nothing, a version, 503, and back, each by [`PublicationLog::record`] alone.
+
+use crate::policy::Version;
+use crate::policy::host_history::{ClockJump, HostHistory, Unavailability};
+use crate::policy::model::HostPattern;
+use crate::time::Timestamp;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::time::Duration;
+
+/// Publications of one site that are told apart; the older ones become one whose version is unknown.
+const MAX_PUBLICATIONS: usize = 256;
+/// Tenures that have ended and are remembered.
+const MAX_TENURES: usize = 65_536;
+/// Times that the clock was set forward which are told apart; the older ones count as one.
+const MAX_JUMPS: usize = 64;
+/// For how long the log remembers: crawlers are sent whole pages for 30 days where a host changed its site, and no
+/// robots.txt is cached for longer.
+const REMEMBERED: Duration = Duration::from_secs(31 * 86_400);
+
+/// A change of what is published. Changes are ordered by their number: two of them may happen within a second, and the
+/// clock may be set back between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Its place among all changes.
+    pub number: u64,
+    /// When it was made.
+    pub at: Timestamp,
+}
+
+/// From one change until another; without an end it lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The change that began it.
+    pub since: Change,
+    /// The change that ended it.
+    pub until: Option<Change>,
+}
+
+impl Span {
+    /// The number of the change that ended it; a span that lasts ends after all changes.
+    pub fn end(&self) -> u64 {
+        self.until.map_or(u64::MAX, |until| until.number)
+    }
+
+    /// Whether it ended by the change that began it: it counted for no moment.
+    pub fn is_empty(&self) -> bool {
+        self.end() <= self.since.number
+    }
+
+    fn moments(&mut self) -> impl Iterator<Item = &mut Timestamp> {
+        std::iter::once(&mut self.since.at).chain(self.until.iter_mut().map(|until| &mut until.at))
+    }
+
+    fn is_over(&self, now: Timestamp) -> bool {
+        self.until.is_some_and(|until| now.since(until.at) > REMEMBERED)
+    }
+}
+
+/// What a site publishes as robots.txt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Published {
+    /// These bytes.
+    Version(Version),
+    /// Nothing: it answers 503.
+    Unavailable,
+    /// Something that is not remembered. It may have allowed anything.
+    Unknown,
+    /// The same, and for a part of the time it answered 503.
+    UnknownOrUnavailable,
+}
+
+impl Published {
+    /// The version, if it is known.
+    pub fn version(self) -> Option<Version> {
+        if let Published::Version(version) = self { Some(version) } else { None }
+    }
+
+    /// Whether it was 503, for a part of the time at least.
+    pub fn was_unavailable(self) -> bool {
+        matches!(self, Published::Unavailable | Published::UnknownOrUnavailable)
+    }
+}
+
+/// The time for which hosts of a pattern were a site's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tenure {
+    /// The pattern; `None` stands for every other host.
+    pub pattern: Option<HostPattern>,
+    /// The site's name.
+    pub site: String,
+    /// The time.
+    pub span: Span,
+}
+
+/// The time for which a site published the same and told crawlers apart in the same way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Publication {
+    /// The site's name.
+    pub site: String,
+    /// What it published.
+    pub published: Published,
+    /// How crawlers were told apart: a digest of the names that the registry and the policy know.
+    pub identities: u64,
+    /// Whether the site says something about pages in tags or metas.
+    pub tells: bool,
+    /// The time.
+    pub span: Span,
+    /// Until then it may have been served to any crawler without a record of it: by an instance that ended before it had
+    /// told the others what it served.
+    pub unreported_until: Option<Timestamp>,
+}
+
+/// A site as it is to be in force, for [`PublicationLog::record`].
+#[derive(Clone, Debug)]
+pub struct Current<'a> {
+    /// Its name.
+    pub site: &'a str,
+    /// Its hosts; none for every other host.
+    pub hosts: Vec<&'a HostPattern>,
+    /// See [`Publication::published`].
+    pub published: Published,
+    /// See [`Publication::identities`].
+    pub identities: u64,
+    /// See [`Publication::tells`].
+    pub tells: bool,
+    /// What its hosts served before crawlgate, by the word of the operator.
+    pub declared: Option<Declared>,
+}
+
+/// What hosts served before crawlgate, by the word of the operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Declared {
+    /// This version.
+    Version(Version),
+    /// The first version of the origin's own file that is known; `None` until there is one.
+    Origin(Option<Version>),
+}
+
+/// Times of which a log does not know everything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gaps {
+    /// When the last tenure ended that was forgotten for want of room: what its hosts published is unknown.
+    pub cut_at: Option<Timestamp>,
+    /// When the log was lost: what was told about pages before is unknown.
+    pub lost_at: Option<Timestamp>,
+    /// When a gap ended in which other servers may have answered for the hosts, or when the clock was set.
+    pub broken_at: Option<Timestamp>,
+}
+
+/// Everything that was published within the last month.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PublicationLog {
+    /// The number of the next change.
+    next: u64,
+    /// Which site had which hosts, the earliest first.
+    pub tenures: Vec<Tenure>,
+    /// What each site published, the earliest first.
+    pub publications: Vec<Publication>,
+    /// What the hosts of a site served before crawlgate, by the word of the operator.
+    pub declared: BTreeMap<String, Version>,
+    /// The times of which not everything is known.
+    pub gaps: Gaps,
+    /// When the clock was set forward, the latest first.
+    pub jumps: Vec<ClockJump>,
+}
+
+impl PublicationLog {
+    /// Notes what is published from now on; says whether that is a change.
+    pub fn record(&mut self, current: &[Current<'_>], now: Timestamp) -> bool {
+        self.take_no_moment_to_come(now);
+        let change = Change { number: self.next, at: now };
+        let mut changed = self.record_publications(current, change);
+        changed |= self.record_tenures(current, change);
+        changed |= self.record_declared(current);
+        if changed {
+            self.next += 1;
+        }
+        self.forget(now);
+        changed
+    }
+
+    /// Whether nothing was ever recorded.
+    pub fn is_empty(&self) -> bool {
+        self.tenures.is_empty()
+    }
+
+    /// The log that an earlier process kept, in the order of its changes.
+    pub fn remembered(
+        mut tenures: Vec<Tenure>,
+        mut publications: Vec<Publication>,
+        declared: BTreeMap<String, Version>,
+        gaps: Gaps,
+        mut jumps: Vec<ClockJump>,
+    ) -> PublicationLog {
+        jumps.sort_by_key(|jump| std::cmp::Reverse(jump.at));
+        tenures.sort_by_key(|tenure| tenure.span.since.number);
+        publications.sort_by_key(|publication| publication.span.since.number);
+        let next = next_number(&tenures, &publications);
+        PublicationLog { next, tenures, publications, declared, gaps, jumps }
+    }
+
+    /// Notes that other servers may have answered for the hosts until now, or that the clock was set.
+    pub fn was_broken(&mut self, now: Timestamp) {
+        self.gaps.broken_at = Some(now);
+    }
+
+    /// Notes that the clock was set by so many seconds: forward, or back, which undoes what it was set forward before.
+    pub fn clock_was_set(&mut self, by: i64, now: Timestamp) {
+        let mut back = Duration::from_secs(by.min(0).unsigned_abs());
+        for jump in &mut self.jumps {
+            let undone = back.min(jump.by);
+            jump.by -= undone;
+            back -= undone;
+        }
+        self.jumps.retain(|jump| !jump.by.is_zero());
+        if let Ok(by) = u64::try_from(by)
+            && by > 0
+        {
+            self.jumps.insert(0, ClockJump { at: now, by: Duration::from_secs(by) });
+        }
+        if self.jumps.len() > MAX_JUMPS
+            && let Some(oldest) = self.jumps.pop()
+            && let Some(jump) = self.jumps.last_mut()
+        {
+            jump.by = jump.by.saturating_add(oldest.by);
+        }
+    }
+
+    /// How far the clock was set forward in all, as far as that is remembered.
+    pub fn jumped(&self) -> Duration {
+        self.jumps.iter().fold(Duration::ZERO, |all, jump| all.saturating_add(jump.by))
+    }
+
+    /// Notes that an earlier log was lost.
+    pub fn was_lost(&mut self, now: Timestamp) {
+        self.gaps.lost_at = Some(now);
+    }
+
+    /// When the version that a site publishes came into force there.
+    pub fn in_force_since(&self, site: &str) -> Option<Timestamp> {
+        let mut since = None;
+        let mut version = None;
+        for publication in self.publications.iter().rev().filter(|publication| publication.site == site) {
+            match publication.published {
+                Published::Unavailable => continue,
+                known if *version.get_or_insert(known) == known => since = Some(publication.span.since.at),
+                _ => break,
+            }
+        }
+        since
+    }
+
+    /// The site that had a host last: of the closest pattern the one whose time began last.
+    pub fn last_site(&self, host: Option<&HostPattern>) -> Option<&str> {
+        let rank = |tenure: &&Tenure| {
+            let closeness = match (&tenure.pattern, host) {
+                (None, _) => 0,
+                (Some(wide), Some(host)) if covers(wide, host) => 1 + 2 * wide.name.len() + usize::from(!wide.wildcard),
+                (Some(_), _) => return None,
+            };
+            // A site that has the host now goes before one that had it, however close its pattern was.
+            Some((tenure.span.end(), closeness, tenure.span.since.number))
+        };
+        let known = self.tenures.iter().filter_map(|tenure| Some((rank(&tenure)?, tenure)));
+        known.max_by_key(|(rank, _)| *rank).map(|(_, tenure)| tenure.site.as_str())
+    }
+
+    /// Whether a site had a host at any time that is remembered.
+    pub fn had(&self, site: &str, host: Option<&HostPattern>) -> bool {
+        let of = |tenure: &Tenure| match (&tenure.pattern, host) {
+            (Some(wide), Some(host)) => covers(wide, host),
+            (wide, host) => wide.is_none() && host.is_none(),
+        };
+        self.tenures.iter().any(|tenure| tenure.site == site && of(tenure))
+    }
+
+    /// The sites that are remembered.
+    pub fn sites(&self) -> BTreeSet<&str> {
+        self.tenures.iter().map(|tenure| tenure.site.as_str()).collect()
+    }
+
+    /// The versions that were published until this moment or later, or are now.
+    pub fn versions_since(&self, moment: Timestamp) -> BTreeSet<Version> {
+        let lately = |publication: &&Publication| publication.span.until.is_none_or(|until| until.at >= moment);
+        let published = self.publications.iter().filter(lately).filter_map(|known| known.published.version());
+        published.chain(self.declared.values().copied()).collect()
+    }
+
+    /// The earliest moment at which a crawler can have been served a copy that may still be used: see
+    /// [`HostHistory::cached_since`], as if every 503 had been everywhere.
+    pub fn cached_since(&self, longest: Duration, now: Timestamp) -> Timestamp {
+        let unavailable = self.publications.iter().rev().filter(|known| known.published.was_unavailable());
+        let span = |known: &Publication| {
+            let Span { since, until } = known.span;
+            Unavailability { since: since.at, until: until.map(|until| until.at) }
+        };
+        let (unavailable, jumps) = (unavailable.map(span).collect(), self.jumps.clone());
+        let mut history = HostHistory { unavailable, jumps, ..HostHistory::new(now) };
+        history.unavailable.sort_by_key(|span| std::cmp::Reverse(span.until.unwrap_or(now)));
+        history.cached_since(longest, now)
+    }
+
+    /// Crawlers may have been told apart otherwise until now.
+    pub fn forget_identities(&mut self) {
+        self.publications.iter_mut().for_each(|publication| publication.identities = 0);
+    }
+
+    fn record_publications(&mut self, current: &[Current<'_>], change: Change) -> bool {
+        let wanted: HashMap<&str, &Current<'_>> = current.iter().map(|site| (site.site, site)).collect();
+        let mut going_on = HashSet::new();
+        let mut changed = false;
+        for open in self.publications.iter_mut().filter(|open| open.span.until.is_none()) {
+            let same = wanted.get(open.site.as_str()).filter(|site| {
+                (site.published, site.identities, site.tells) == (open.published, open.identities, open.tells)
+            });
+            match same {
+                Some(site) => drop(going_on.insert(site.site)),
+                None => (open.span.until, changed) = (Some(change), true),
+            }
+        }
+        for site in current.iter().filter(|site| !going_on.contains(site.site)) {
+            let Current { published, identities, tells, .. } = *site;
+            let span = Span { since: change, until: None };
+            let (site, unreported_until) = (site.site.to_owned(), None);
+            self.publications.push(Publication { site, published, identities, tells, span, unreported_until });
+            changed = true;
+        }
+        changed
+    }
+
+    fn record_tenures(&mut self, current: &[Current<'_>], change: Change) -> bool {
+        let mut wanted: HashMap<Option<&HostPattern>, &str> = HashMap::new();
+        for Current { site, hosts, .. } in current {
+            // Of two sites with the same host the first has it, as requests see it.
+            let others = hosts.is_empty().then_some(None);
+            for host in hosts.iter().map(|host| Some(*host)).chain(others) {
+                wanted.entry(host).or_insert(site);
+            }
+        }
+        let mut changed = false;
+        for open in self.tenures.iter_mut().filter(|open| open.span.until.is_none()) {
+            match wanted.get(&open.pattern.as_ref()) {
+                Some(site) if **site == open.site => drop(wanted.remove(&open.pattern.as_ref())),
+                _ => (open.span.until, changed) = (Some(change), true),
+            }
+        }
+        let span = Span { since: change, until: None };
+        let tenure = |(pattern, site): (Option<&HostPattern>, &str)| Tenure {
+            pattern: pattern.cloned(),
+            site: site.to_owned(),
+            span,
+        };
+        let mut new: Vec<Tenure> = wanted.into_iter().map(tenure).collect();
+        new.sort_unstable_by(|one, other| one.pattern.cmp(&other.pattern));
+        changed |= !new.is_empty();
+        self.tenures.append(&mut new);
+        changed
+    }
+
+    /// The origin's file stays the one that was known first: a later one is no word about the time before crawlgate.
+    fn record_declared(&mut self, current: &[Current<'_>]) -> bool {
+        let declared = current.iter().filter_map(|site| {
+            let version = match site.declared? {
+                Declared::Version(version) => version,
+                Declared::Origin(first) => self.declared.get(site.site).copied().or(first)?,
+            };
+            Some((site.site.to_owned(), version))
+        });
+        let declared = declared.collect();
+        let changed = self.declared != declared;
+        self.declared = declared;
+        changed
+    }
+
+    /// Moments to come are those of a clock that was ahead and is set back since: they are taken for now.
+    fn take_no_moment_to_come(&mut self, now: Timestamp) {
+        let tenures = self.tenures.iter_mut().flat_map(|tenure| tenure.span.moments());
+        let publications = self.publications.iter_mut().flat_map(|publication| publication.span.moments());
+        let others = self.gaps.cut_at.iter_mut().chain(&mut self.gaps.lost_at).chain(&mut self.gaps.broken_at);
+        let jumps = self.jumps.iter_mut().map(|jump| &mut jump.at);
+        tenures.chain(publications).chain(others).chain(jumps).for_each(|moment| *moment = now.min(*moment));
+    }
+
+    fn forget(&mut self, now: Timestamp) {
+        self.jumps.retain(|jump| now.since(jump.at) <= REMEMBERED);
+        let now = Timestamp(now.0.saturating_sub_unsigned(self.jumped().as_secs()));
+        self.publications.retain(|publication| !publication.span.is_over(now));
+        self.tenures.retain(|tenure| !tenure.span.is_over(now));
+        let is_over = |moment: &Timestamp| now.since(*moment) > REMEMBERED;
+        let Gaps { cut_at, lost_at, broken_at } = self.gaps;
+        let [cut_at, lost_at, broken_at] = [cut_at, lost_at, broken_at].map(|at| at.filter(|at| !is_over(at)));
+        self.gaps = Gaps { cut_at, lost_at, broken_at };
+        let ended = self.tenures.iter().filter(|tenure| tenure.span.until.is_some()).count();
+        let mut surplus = ended.saturating_sub(MAX_TENURES);
+        let cut_at = &mut self.gaps.cut_at;
+        self.tenures.retain(|tenure| match tenure.span.until.filter(|_| surplus > 0) {
+            Some(until) => {
+                surplus -= 1;
+                *cut_at = (*cut_at).max(Some(until.at));
+                false
+            }
+            None => true,
+        });
+        self.merge_the_oldest();
+    }
+
+    /// Where a site has too many publications, the two oldest become one whose version is unknown.
+    fn merge_the_oldest(&mut self) {
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        self.publications.iter().for_each(|known| *counts.entry(known.site.clone()).or_default() += 1);
+        for (site, count) in counts {
+            for _ in MAX_PUBLICATIONS..count {
+                let mut places = (0..self.publications.len()).filter(|place| self.publications[*place].site == site);
+                let (Some(first), Some(second)) = (places.next(), places.next()) else { break };
+                let oldest = self.publications.remove(first);
+                let merged = &mut self.publications[second - 1];
+                merged.span.since = oldest.span.since;
+                merged.published = match oldest.published.was_unavailable() || merged.published.was_unavailable() {
+                    true => Published::UnknownOrUnavailable,
+                    false => Published::Unknown,
+                };
+                merged.tells |= oldest.tells;
+                merged.identities = if merged.identities == oldest.identities { merged.identities } else { 0 };
+            }
+        }
+    }
+}
+
+/// The number of the change that follows all of these.
+pub fn next_number(tenures: &[Tenure], publications: &[Publication]) -> u64 {
+    let spans = tenures.iter().map(|tenure| tenure.span).chain(publications.iter().map(|known| known.span));
+    let numbers = spans.flat_map(|span| [Some(span.since.number), span.until.map(|until| until.number)]);
+    numbers.flatten().max().map_or(0, |last| last.saturating_add(1))
+}
+
+/// Whether every host of a pattern is one of a wider pattern, ports aside.
+pub fn covers(wide: &HostPattern, narrow: &HostPattern) -> bool {
+    let below = || narrow.name.strip_suffix(wide.name.as_str()).is_some_and(|rest| rest.ends_with('.'));
+    match (wide.wildcard, narrow.wildcard) {
+        (false, false) => wide.name == narrow.name,
+        (false, true) => false,
+        (true, false) => below(),
+        (true, true) => wide.name == narrow.name || below(),
+    }
+}

@@ -1,0 +1,363 @@
+//! What each host published, computed from the log: at each moment the site of the closest matching pattern counts for a
+//! host, and no other. All hosts whose closest pattern is the same have the same past, so there is one history for each
+//! pattern; patterns that were always the same sites' share one.
+
+mod elsewhere;
+
+use super::log::{Change, Publication, PublicationLog, Published, Tenure};
+use super::versions::VersionStore;
+use crate::crawlers::Registry;
+use crate::policy::host_history::{HostHistory, Unavailability};
+use crate::policy::model::HostPattern;
+use crate::policy::{SupersededVersion, Version};
+use crate::time::Timestamp;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A pattern, and the history of its hosts.
+pub type OfHosts = (Option<HostPattern>, Arc<HostHistory>);
+
+/// How far back histories go.
+#[derive(Clone, Copy, Debug)]
+pub struct Horizon {
+    /// The longest time for which any crawler may use a copy.
+    pub longest: Duration,
+    /// The moment for which histories are computed.
+    pub now: Timestamp,
+}
+
+impl PublicationLog {
+    /// The history of each pattern; `None` stands for every other host. Versions whose bytes are not known count as
+    /// unknown.
+    #[cfg(any(test, feature = "internals"))]
+    pub fn histories(&self, versions: &mut VersionStore, registry: &Registry, horizon: Horizon) -> Vec<OfHosts> {
+        self.histories_beside(&[], versions, registry, horizon)
+    }
+
+    /// The same, where these other instances publish on the same hosts: a version counts as superseded when the last of
+    /// them published another one.
+    pub fn histories_beside(
+        &self,
+        others: &[PublicationLog],
+        versions: &mut VersionStore,
+        registry: &Registry,
+        horizon: Horizon,
+    ) -> Vec<OfHosts> {
+        let lookups: Vec<Lookup<'_>> = [self].into_iter().chain(others).map(Lookup::new).collect();
+        let mut interned: HashMap<Vec<Vec<ChainLink<'_>>>, Arc<HostHistory>> = HashMap::new();
+        let mut known = Vec::new();
+        for pattern in patterns(&lookups) {
+            let chains: Vec<Chain<'_>> = lookups.iter().map(|lookup| lookup.chain(pattern.as_ref())).collect();
+            let keys = lookups.iter().zip(&chains).map(|(lookup, chain)| lookup.key(chain)).collect();
+            let history = interned.entry(keys).or_insert_with(|| {
+                let mut pieces = lookups.iter().zip(&chains).map(|(lookup, chain)| lookup.pieces(chain));
+                let own = pieces.next().unwrap_or_default();
+                let others: Vec<Vec<Piece<'_>>> = pieces.collect();
+                let mut history = self.history(&own, &others, versions, registry, horizon);
+                if !others.is_empty() {
+                    elsewhere::add(&mut history, &own, &others, horizon, |version| versions.parsed(version, registry));
+                }
+                Arc::new(history)
+            });
+            known.push((pattern, history.clone()));
+        }
+        known
+    }
+
+    fn history(
+        &self,
+        pieces: &[Piece<'_>],
+        others: &[Vec<Piece<'_>>],
+        versions: &mut VersionStore,
+        registry: &Registry,
+        horizon: Horizon,
+    ) -> HostHistory {
+        let now = horizon.now;
+        let mut history =
+            HostHistory { moved_at: self.gaps.lost_at, unknown_until: self.gaps.cut_at, ..HostHistory::new(now) };
+        history.moved_at = history.moved_at.max(self.moved_at(pieces));
+        history.jumps.clone_from(&self.jumps);
+        history.unavailable = pieces.iter().rev().filter_map(Piece::unavailability).collect();
+        elsewhere::add_unavailability(&mut history, others, now);
+        let current = pieces.last().and_then(|last| last.version().filter(|_| last.until.is_none()));
+        (history.since, history.identity_epoch) = (since(pieces, current, now), identity_epoch(pieces, now));
+        history.at_site_since = at_site_since(pieces).map_or(now, |change| change.at);
+        let is_other = |piece: &Piece<'_>| match piece.publication.published {
+            Published::Version(version) => Some(version) != current && piece.since.at == history.since,
+            Published::Unknown | Published::UnknownOrUnavailable => true,
+            Published::Unavailable => false,
+        };
+        history.is_told_by_its_date = !pieces.iter().any(is_other);
+        let cached_since = history.cached_since(horizon.longest, now);
+        let mut seen: HashSet<Version> = current.into_iter().collect();
+        for (place, piece) in pieces.iter().enumerate().rev() {
+            let superseded_at = superseded_at(pieces, place, now);
+            if superseded_at < cached_since || piece.publication.published == Published::Unavailable {
+                continue;
+            }
+            let known = match piece.version() {
+                Some(version) if !seen.insert(version) => continue,
+                Some(version) if history.superseded.len() < HostHistory::MAX_SUPERSEDED => {
+                    versions.parsed(version, registry)
+                }
+                Some(_) | None => None,
+            };
+            match known {
+                Some(parsed) => {
+                    let since = since(&pieces[..=place], piece.version(), now);
+                    history.superseded.push(SupersededVersion { parsed, since, superseded_at });
+                }
+                None => history.unknown_until = history.unknown_until.max(Some(superseded_at)),
+            }
+        }
+        if let Some((version, until)) = self.declared_before(pieces) {
+            history.is_declared = true;
+            if until >= cached_since && seen.insert(version) {
+                let has_room = history.superseded.len() < HostHistory::MAX_SUPERSEDED;
+                match versions.parsed(version, registry).filter(|_| has_room) {
+                    Some(parsed) => {
+                        history.superseded.push(SupersededVersion { parsed, since: until, superseded_at: until });
+                    }
+                    None => history.unknown_until = history.unknown_until.max(Some(until)),
+                }
+            }
+        }
+        history
+    }
+
+    /// The version that a host served before crawlgate did, and until when, by the word of the operator. It counts for a
+    /// host that has been at one site ever since, without a gap.
+    fn declared_before(&self, pieces: &[Piece<'_>]) -> Option<(Version, Timestamp)> {
+        let last = pieces.last().filter(|last| last.until.is_none())?;
+        let (first, moved) = (pieces.first()?.since, at_site_since(pieces)?);
+        let is_unbroken = self.gaps.lost_at.is_none() && self.gaps.broken_at.is_none_or(|broken| first.at >= broken);
+        let version = self.declared.get(&last.publication.site).filter(|_| is_unbroken && moved == first);
+        version.map(|version| (*version, first.at))
+    }
+
+    /// When the host last changed its site, if the one before or the one after had something to tell about pages.
+    fn moved_at(&self, pieces: &[Piece<'_>]) -> Option<Timestamp> {
+        let told_before = |piece: &Piece<'_>| {
+            self.publications.iter().any(|known| {
+                known.tells && known.site == piece.publication.site && known.span.since.number < piece.since.number
+            })
+        };
+        let mut moved_at = None;
+        let mut before: Option<&Piece<'_>> = None;
+        for piece in pieces {
+            let left = before.filter(|before| before.end() != piece.since.number);
+            if let Some(until) = left.filter(|left| left.publication.tells).and_then(|left| left.until) {
+                moved_at = moved_at.max(Some(until.at));
+            }
+            let stayed = before.filter(|before| before.end() == piece.since.number);
+            let is_same = stayed.is_some_and(|before| before.publication.site == piece.publication.site);
+            if !is_same && (stayed.is_some_and(|before| before.publication.tells) || told_before(piece)) {
+                moved_at = moved_at.max(Some(piece.since.at));
+            }
+            before = Some(piece);
+        }
+        let left = before.filter(|last| last.publication.tells).and_then(|last| last.until);
+        moved_at.max(left.map(|until| until.at))
+    }
+}
+
+/// When another version took the place of a piece. A span of the same site in which robots.txt answered 503 supersedes
+/// nothing: a crawler may use its copy through it (RFC 9309 section 2.3.1.4).
+fn superseded_at(pieces: &[Piece<'_>], place: usize, now: Timestamp) -> Timestamp {
+    let mut last = &pieces[place];
+    for piece in &pieces[place + 1..] {
+        let goes_on = piece.since.number == last.end() && piece.publication.site == last.publication.site;
+        if !goes_on || piece.publication.published != Published::Unavailable {
+            break;
+        }
+        last = piece;
+    }
+    last.until.map_or(now, |until| until.at)
+}
+
+/// Since when the site that has the host now publishes what it does.
+fn since(pieces: &[Piece<'_>], current: Option<Version>, now: Timestamp) -> Timestamp {
+    let Some(last) = pieces.last() else { return now };
+    let mut since = last.since.at;
+    for piece in pieces.iter().rev().take_while(|piece| piece.publication.site == last.publication.site) {
+        match piece.version() {
+            None if piece.publication.published == Published::Unavailable => {}
+            version if version.is_some() && version == current => since = piece.since.at,
+            _ => break,
+        }
+    }
+    since
+}
+
+/// Since when the host is without a break at the site that has it at the end.
+fn at_site_since(pieces: &[Piece<'_>]) -> Option<Change> {
+    unbroken_since(pieces, |piece, last| piece.site == last.site)
+}
+
+/// Since when crawlers are told apart as they are at the end.
+fn identity_epoch(pieces: &[Piece<'_>], now: Timestamp) -> Timestamp {
+    unbroken_since(pieces, |piece, last| piece.identities == last.identities).map_or(now, |change| change.at)
+}
+
+/// Since when publications that are like the last one follow each other without a break.
+fn unbroken_since(pieces: &[Piece<'_>], is_alike: impl Fn(&Publication, &Publication) -> bool) -> Option<Change> {
+    let last = pieces.last()?;
+    let mut first = last;
+    for piece in pieces.iter().rev().skip(1) {
+        if !is_alike(piece.publication, last.publication) || piece.end() != first.since.number {
+            break;
+        }
+        first = piece;
+    }
+    Some(first.since)
+}
+
+/// A stretch of time in which one publication counted for a host.
+#[derive(Clone, Copy, Debug)]
+struct Piece<'a> {
+    publication: &'a Publication,
+    since: Change,
+    until: Option<Change>,
+}
+
+impl Piece<'_> {
+    fn end(&self) -> u64 {
+        self.until.map_or(u64::MAX, |until| until.number)
+    }
+
+    fn version(&self) -> Option<Version> {
+        self.publication.published.version()
+    }
+
+    fn unavailability(&self) -> Option<Unavailability> {
+        let is_unavailable = self.publication.published.was_unavailable();
+        let (since, until) = (self.since.at, self.until.map(|until| until.at));
+        is_unavailable.then_some(Unavailability { since, until })
+    }
+}
+
+/// The tenures that may count for a host, the closest patterns first: those of one level are never at the same time.
+type Chain<'a> = Vec<&'a [&'a Tenure]>;
+
+/// What a chain is compared by: level, site, first and last change.
+type ChainLink<'a> = (usize, &'a str, u64, u64);
+
+/// The tenures of one pattern; `None` stands for every other host.
+type OfPattern<'a> = (Option<&'a HostPattern>, Vec<&'a Tenure>);
+
+/// The log by name of the pattern, which is empty for every other host, and by site.
+struct Lookup<'a> {
+    tenures: HashMap<&'a str, Vec<OfPattern<'a>>>,
+    publications: HashMap<&'a str, Vec<&'a Publication>>,
+}
+
+impl<'a> Lookup<'a> {
+    fn new(log: &'a PublicationLog) -> Lookup<'a> {
+        let mut lookup = Lookup { tenures: HashMap::new(), publications: HashMap::new() };
+        for tenure in &log.tenures {
+            let pattern = tenure.pattern.as_ref();
+            let named = lookup.tenures.entry(pattern.map_or("", |pattern| &pattern.name)).or_default();
+            match named.iter_mut().find(|(known, _)| *known == pattern) {
+                Some((_, tenures)) => tenures.push(tenure),
+                None => named.push((pattern, vec![tenure])),
+            }
+        }
+        for publication in &log.publications {
+            lookup.publications.entry(&publication.site).or_default().push(publication);
+        }
+        lookup
+    }
+
+    fn chain(&self, pattern: Option<&HostPattern>) -> Chain<'_> {
+        let mut chain = Chain::new();
+        let mut look = |wildcard: bool, name: &str, port: Option<u16>| {
+            let named = self.tenures.get(name).map_or(&[][..], Vec::as_slice);
+            let with_port = |wanted: Option<u16>| {
+                let is = move |known: &HostPattern| known.wildcard == wildcard && known.port == wanted;
+                named.iter().find(|(known, _)| known.is_some_and(is)).map(|(_, tenures)| tenures.as_slice())
+            };
+            chain.extend(port.and_then(|port| with_port(Some(port))));
+            chain.extend(with_port(None));
+        };
+        if let Some(HostPattern { wildcard, name, port }) = pattern {
+            look(*wildcard, name, *port);
+            let mut rest = name.as_str();
+            while let Some((_, parent)) = rest.split_once('.') {
+                look(true, parent, *port);
+                rest = parent;
+            }
+        }
+        let others = self.tenures.get("").and_then(|named| named.first());
+        chain.extend(others.map(|(_, tenures)| tenures.as_slice()));
+        chain
+    }
+
+    fn key(&self, chain: &Chain<'a>) -> Vec<ChainLink<'a>> {
+        let link = |level: usize, tenure: &&'a Tenure| {
+            // What came before the first publication that is remembered makes no difference.
+            let first = self.publications.get(tenure.site.as_str()).and_then(|known| known.first());
+            let first = first.map_or(0, |first| first.span.since.number);
+            (level, tenure.site.as_str(), tenure.span.since.number.max(first), tenure.span.end())
+        };
+        let level = |(level, tenures): (usize, &&'a [&'a Tenure])| {
+            let links: Vec<ChainLink<'a>> = tenures.iter().map(|tenure| link(level, tenure)).collect();
+            links
+        };
+        chain.iter().enumerate().flat_map(level).collect()
+    }
+
+    /// What counted for the hosts of a chain, the oldest first.
+    fn pieces(&self, chain: &Chain<'a>) -> Vec<Piece<'a>> {
+        let mut pieces: Vec<Piece<'a>> = Vec::new();
+        for tenures in chain {
+            let level = tenures.iter().flat_map(|tenure| {
+                let known = self.publications.get(tenure.site.as_str()).map_or(&[][..], Vec::as_slice);
+                known.iter().filter_map(|publication| overlap(tenure, publication))
+            });
+            let mut gaps: Vec<Piece<'a>> = level.flat_map(|piece| uncovered(piece, &pieces)).collect();
+            pieces.append(&mut gaps);
+            pieces.sort_by_key(|piece| piece.since.number);
+        }
+        pieces
+    }
+}
+
+/// The patterns that are told apart. Where a policy names a port, a wider pattern may name another one: then each name is
+/// looked up with each of the ports.
+fn patterns(lookups: &[Lookup<'_>]) -> Vec<Option<HostPattern>> {
+    let named =
+        || lookups.iter().flat_map(|lookup| lookup.tenures.values().flatten()).filter_map(|(pattern, _)| *pattern);
+    let ports: BTreeSet<Option<u16>> = named().map(|pattern| pattern.port).chain([None]).collect();
+    let names: BTreeSet<(bool, &str)> = named().map(|pattern| (pattern.wildcard, pattern.name.as_str())).collect();
+    let pattern =
+        |(wildcard, name): (bool, &str), port: Option<u16>| Some(HostPattern { wildcard, name: name.to_owned(), port });
+    let each = names.into_iter().flat_map(|name| ports.iter().map(move |port| pattern(name, *port)));
+    each.chain([None]).collect()
+}
+
+fn overlap<'a>(tenure: &Tenure, publication: &'a Publication) -> Option<Piece<'a>> {
+    let since = [tenure.span.since, publication.span.since].into_iter().max_by_key(|change| change.number)?;
+    let ends = [tenure.span.until, publication.span.until];
+    let until = ends.into_iter().flatten().min_by_key(|change| change.number);
+    let piece = Piece { publication, since, until };
+    (since.number < piece.end()).then_some(piece)
+}
+
+/// The parts of a piece in which none of the others, which are sorted and do not overlap, counted.
+fn uncovered<'a>(piece: Piece<'a>, covered: &[Piece<'a>]) -> Vec<Piece<'a>> {
+    let mut parts = Vec::new();
+    let mut since = Some(piece.since);
+    let first = covered.partition_point(|other| other.end() <= piece.since.number);
+    for other in &covered[first..] {
+        let Some(begin) = since.filter(|_| other.since.number < piece.end()) else { break };
+        if begin.number < other.since.number {
+            parts.push(Piece { since: begin, until: Some(other.since), ..piece });
+        }
+        since = other.until;
+    }
+    if let Some(begin) = since.filter(|begin| begin.number < piece.end()) {
+        parts.push(Piece { since: begin, ..piece });
+    }
+    parts
+}

@@ -1,0 +1,76 @@
+//! What a request says of itself to [`upstreams`](crate::upstreams), which looks for a server for it; and the answer where no
+//! server is found.
+
+use super::{Ticket, TurnedAway};
+use crate::answers::{Answer, Asked, failure, full, no_origin};
+use crate::crawlers::{Claim, Purpose};
+use crate::judge::Judgement;
+use crate::requests::forward::Forward;
+use crate::robots::reaches_robots_txt;
+use crate::upstreams::{Attempts, NoServer, Wanted};
+use crate::verdict::Identity;
+
+impl Ticket {
+    /// The request as a server is chosen for it. `is_repeatable` says whether it may be sent twice: GET, HEAD or OPTIONS
+    /// without a body, and one of which nothing was sent.
+    pub fn wanted(&self, is_repeatable: bool) -> Wanted<'_> {
+        let wanted = Wanted {
+            host: self.host(),
+            target: self.target(),
+            client: self.noted().sharer(),
+            is_crawler: false,
+            verified: None,
+            is_search: false,
+            is_repeatable,
+            lived: self.arrival().lived,
+        };
+        match self.claim() {
+            Some((claim, identity)) => self.of_crawler(wanted, claim, identity),
+            None => wanted,
+        }
+    }
+
+    fn claim(&self) -> Option<(Claim, Identity)> {
+        let judgement = self.judgement()?;
+        let identity = judgement.judged().map_or(Identity::Unverified, |judged| judged.identity);
+        Some((judgement.claim(), identity))
+    }
+
+    /// Tools are used by people, so that they wait with them. robots.txt is gated for no crawler.
+    fn of_crawler<'a>(&'a self, wanted: Wanted<'a>, claim: Claim, identity: Identity) -> Wanted<'a> {
+        let (crawler, purpose) = match claim {
+            Claim::Nobody | Claim::Tool => return wanted,
+            _ if reaches_robots_txt(self.target()) => return wanted,
+            Claim::Token(_) | Claim::Other => return Wanted { is_crawler: true, ..wanted },
+            Claim::Known(crawler) => (crawler, self.0.shared.judge.registry().get(crawler).purpose),
+        };
+        Wanted {
+            is_crawler: purpose != Purpose::Tool,
+            verified: (identity == Identity::Verified).then_some(crawler),
+            is_search: purpose == Purpose::Search,
+            ..wanted
+        }
+    }
+
+    /// Notes that no server was found. A crawler that was turned away for want of a place has done nothing: the request
+    /// does not count against its crawl rate.
+    pub fn has_no_server(&mut self, none: NoServer) {
+        let NoServer::Full(full) = none else { return };
+        let judged = self.judgement().and_then(Judgement::judged).filter(|_| self.wanted(false).is_crawler);
+        let delay = judged.map_or(0, |judged| self.0.shared.judge.take_back(&self.0.noted.facts(), judged));
+        let turned_away = TurnedAway { reason: full.reason, retry_after: full.retry_after.max(delay) };
+        self.0.turned_away = Some(Box::new(turned_away));
+    }
+}
+
+impl Forward<'_> {
+    /// The answer in place of an origin that gave none, after these attempts.
+    pub fn unanswered(&self, status: u16, attempts: &Attempts, asked: &Asked<'_>) -> Answer {
+        let unanswered = self.unanswered_as(asked);
+        self.connection.with_hsts(match (attempts.none, &self.ticket.0.turned_away) {
+            (Some(NoServer::NoOrigin), _) => no_origin(self.ticket.host(), &unanswered),
+            (Some(NoServer::Full(_)), Some(turned_away)) => full(turned_away.retry_after, &unanswered),
+            _ => failure(status, &unanswered),
+        })
+    }
+}

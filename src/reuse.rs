@@ -1,0 +1,44 @@
+//! [`Reuse`]: a few values that a thread keeps when one request is done with them, for the next request. To make and free
+//! them for each request would cost more than the rest of their use.
+
+use std::cell::RefCell;
+use std::thread::LocalKey;
+
+/// Values that a thread keeps, up to a number.
+pub struct Reuse<T> {
+    kept: RefCell<Vec<T>>,
+    most: usize,
+}
+
+impl<T: 'static> Reuse<T> {
+    /// Keeps so many values.
+    pub const fn new(most: usize) -> Reuse<T> {
+        Reuse { kept: RefCell::new(Vec::new()), most }
+    }
+
+    /// A kept value.
+    pub fn take(place: &'static LocalKey<Reuse<T>>) -> Option<T> {
+        place.with(|reuse| reuse.kept.borrow_mut().pop())
+    }
+
+    /// Keeps a value, unless the thread is ending or keeps enough.
+    pub fn give(place: &'static LocalKey<Reuse<T>>, value: T) {
+        let _ = place.try_with(|reuse| {
+            if let Ok(mut kept) = reuse.kept.try_borrow_mut()
+                && kept.len() < reuse.most
+            {
+                kept.push(value);
+            }
+        });
+    }
+}
+
+impl Reuse<Vec<u8>> {
+    /// Keeps the memory of a buffer, if it has at most `largest` octets.
+    pub fn give_buffer(place: &'static LocalKey<Reuse<Vec<u8>>>, mut buffer: Vec<u8>, largest: usize) {
+        if (1..=largest).contains(&buffer.capacity()) {
+            buffer.clear();
+            Reuse::give(place, buffer);
+        }
+    }
+}

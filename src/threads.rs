@@ -1,0 +1,12 @@
+//! Threads with a name: [`spawn`].
+
+use std::io;
+use std::thread::{Builder, JoinHandle};
+
+/// Starts a thread with a name.
+///
+/// # Errors
+/// The system starts no more threads.
+pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    Builder::new().name(name.to_owned()).spawn(work)
+}

@@ -1,0 +1,83 @@
+//! [`AwayLog`]: what the log says of a store that is away. A line when it went away, one when it came back, and one when it is
+//! away for another reason: an operator may have mended one thing and broken another. A store may fail in another way at each
+//! attempt, so such lines have a least distance.
+
+use crate::exchange::{Away, ExchangeStatus};
+use crate::locks::lock;
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// The least time between two lines of one absence.
+const EVERY: Duration = Duration::from_secs(60);
+
+/// What was said of the present absence.
+#[derive(Default)]
+pub(super) struct AwayLog(Mutex<Option<Said>>);
+
+struct Said {
+    away: Away,
+    lived: Duration,
+}
+
+/// What is to be said now.
+#[derive(Debug, PartialEq, Eq)]
+enum Line {
+    Away,
+    Back(Away),
+}
+
+impl AwayLog {
+    /// Says what is new of the store.
+    pub(super) fn note(&self, status: &ExchangeStatus, lived: Duration) {
+        match (self.next(status.away.as_ref(), lived), &status.away) {
+            (Some(Line::Away), Some(Away { since, error, .. })) => tracing::error!(
+                "{error}; crawlgate goes on without the store (since {since}): it calls no request a violation, and {} until \
+                 the store can be used",
+                match status.withholds_robots_txt_since {
+                    Some(_) => "answers /robots.txt with 503",
+                    None => "keeps the robots.txt in force",
+                }
+            ),
+            (Some(Line::Back(away)), _) => {
+                tracing::info!("the store answers again; it was away since {}", away.since);
+            }
+            _ => {}
+        }
+    }
+
+    fn next(&self, away: Option<&Away>, lived: Duration) -> Option<Line> {
+        let mut said = lock(&self.0);
+        let Some(away) = away else { return said.take().map(|said| Line::Back(said.away)) };
+        let is_due =
+            said.as_ref().is_none_or(|said| said.away.error != away.error && lived.saturating_sub(said.lived) >= EVERY);
+        if !is_due {
+            return None;
+        }
+        *said = Some(Said { away: away.clone(), lived });
+        Some(Line::Away)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Timestamp;
+
+    #[test]
+    fn another_reason_is_said_and_not_at_each_attempt() {
+        let log = AwayLog::default();
+        let away = |error: &str| Away { since: Timestamp(1), error: error.into(), is_refused: false };
+        let next = |away: Option<&Away>, second| log.next(away, Duration::from_secs(second));
+        assert_eq!(next(None, 0), None);
+        let (refused, closed) = (away("refused"), away("closed"));
+        assert_eq!(next(Some(&refused), 1), Some(Line::Away));
+        // It changes at each attempt, and then stays another one.
+        let flaps = (2..61).filter_map(|second| next(Some(if second % 2 == 0 { &closed } else { &refused }), second));
+        assert_eq!(flaps.count(), 0);
+        assert_eq!(next(Some(&closed), 61), Some(Line::Away));
+        assert_eq!(next(Some(&closed), 500), None, "the same reason");
+        assert_eq!(next(None, 501), Some(Line::Back(closed)));
+        assert_eq!(next(None, 502), None);
+        assert_eq!(next(Some(&refused), 503), Some(Line::Away), "another absence");
+    }
+}

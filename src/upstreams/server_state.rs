@@ -1,0 +1,254 @@
+//! [`ServerState`]: whether a server gets requests.
+//!
+//! A server is up, ejected, on trial or down. Failures in a row lead from up to ejected, the end of its time to a trial by
+//! one request, and that request back to up or to ejected. A trial before the end of its time, where no other server is up,
+//! leads to up or back to the same end. Checks in a row that fail lead from each of them to down, and
+//! checks that succeed from down to up; requests do not.
+
+use crate::settings::Ejection;
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::time::Duration;
+
+/// How a server stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerState {
+    /// `None` while it gets requests.
+    out: Option<Excluded>,
+    /// Ejections without a long time in between.
+    times: u32,
+    /// When it came back from the last one, in milliseconds since the start.
+    returned: u64,
+    /// Whether the last check ended well, and how many in a row ended like it.
+    checks: (bool, u32),
+}
+
+/// A server that gets no requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Excluded {
+    state: Exclusion,
+    /// When its trial is due, in milliseconds since the start. One that is on trial gets no requests until then if the
+    /// trial fails before. Of no meaning for one that is down.
+    until: u64,
+    because: Because,
+}
+
+/// See the top of this file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Exclusion {
+    Ejected,
+    OnTrial,
+    Down,
+}
+
+/// How a server without requests stands, for the next process. Its moments are as far off as they are here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PassedState {
+    /// How many milliseconds are left until a trial; `None`: checks say that it is down.
+    trial_in: Option<u64>,
+    times: u32,
+    since: i64,
+    reason: String,
+    status: Option<u16>,
+}
+
+/// Why a server gets no requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Because {
+    pub since: Timestamp,
+    /// A fixed word.
+    pub reason: Cow<'static, str>,
+    /// The status that it answered, if that is the reason.
+    pub status: Option<u16>,
+}
+
+impl ServerState {
+    pub fn is_up(&self) -> bool {
+        self.out.is_none()
+    }
+
+    fn until(&self, state: Exclusion) -> Option<u64> {
+        self.out.as_ref().filter(|out| out.state == state).map(|out| out.until)
+    }
+
+    /// When a trial is due, in milliseconds since the start, if it waits for one.
+    pub fn trial_due(&self) -> Option<u64> {
+        self.until(Exclusion::Ejected)
+    }
+
+    /// Since when, and why, it gets no requests.
+    pub fn because(&self) -> Option<&Because> {
+        self.out.as_ref().map(|out| &out.because)
+    }
+
+    /// Whether a request is trying it.
+    pub fn is_on_trial(&self) -> bool {
+        self.until(Exclusion::OnTrial).is_some()
+    }
+
+    /// Whether a request is trying it before the end of its time.
+    pub fn is_tried_early(&self, now: u64) -> bool {
+        self.until(Exclusion::OnTrial).is_some_and(|until| until > now)
+    }
+
+    /// Whether checks say that it is down.
+    pub fn is_down(&self) -> bool {
+        self.until(Exclusion::Down).is_some()
+    }
+
+    /// What the next process needs of a server that gets no requests. A trial that is going on is one to be made.
+    pub fn pass(&self, now: u64) -> Option<PassedState> {
+        let Excluded { state, until, because: Because { since, reason, status } } = self.out.clone()?;
+        let trial_in = match state {
+            Exclusion::Ejected => Some(until.saturating_sub(now)),
+            Exclusion::OnTrial => Some(0),
+            Exclusion::Down => None,
+        };
+        Some(PassedState { trial_in, times: self.times, since: since.0, reason: reason.into_owned(), status })
+    }
+
+    /// A server as the process before had it.
+    pub fn passed(passed: PassedState, now: u64) -> ServerState {
+        let PassedState { trial_in, times, since, reason, status } = passed;
+        let because = Because { since: Timestamp(since), reason: reason.into(), status };
+        let (state, left) = trial_in.map_or((Exclusion::Down, 0), |left| (Exclusion::Ejected, left));
+        let out = Some(Excluded { state, until: now.saturating_add(left), because });
+        ServerState { out, times, ..ServerState::default() }
+    }
+
+    /// Ejects it, and says for how long: twice as long each time, and as at first after a long time without an ejection.
+    pub fn eject(&mut self, rules: &Ejection, because: Because, now: u64) -> Duration {
+        let lasted = Duration::from_millis(now.saturating_sub(self.returned));
+        if self.is_up() && lasted > rules.most {
+            self.times = 0;
+        }
+        let doubled = 1_u32.checked_shl(self.times).unwrap_or(u32::MAX);
+        let time = rules.time.saturating_mul(doubled).min(rules.most);
+        self.times = self.times.saturating_add(1);
+        let because = self.because().cloned().unwrap_or(because);
+        let until = now.saturating_add(time.as_millis() as u64);
+        self.out = Some(Excluded { state: Exclusion::Ejected, until, because });
+        time
+    }
+
+    /// Lets one request try it. Says whether it was ejected.
+    pub fn begin_trial(&mut self) -> bool {
+        self.leave(Exclusion::Ejected, Exclusion::OnTrial)
+    }
+
+    /// The request of its trial came to nothing: the next one is due when this one was.
+    pub fn break_off_trial(&mut self) -> bool {
+        self.leave(Exclusion::OnTrial, Exclusion::Ejected)
+    }
+
+    fn leave(&mut self, state: Exclusion, next: Exclusion) -> bool {
+        let out = self.out.as_mut().filter(|out| out.state == state);
+        out.map(|out| out.state = next).is_some()
+    }
+
+    /// Its trial went well. Says whether it had one.
+    pub fn come_back(&mut self, now: u64) -> bool {
+        let was_on_trial = self.is_on_trial();
+        if was_on_trial {
+            self.go_up(now);
+        }
+        was_on_trial
+    }
+
+    /// Counts a check. Says how many in a row ended like this one.
+    pub fn count_check(&mut self, is_well: bool) -> u32 {
+        let count = if self.checks.0 == is_well { self.checks.1.saturating_add(1) } else { 1 };
+        self.checks = (is_well, count);
+        count
+    }
+
+    /// Checks say that it is down. If it got no requests already, it gets none since then.
+    pub fn go_down(&mut self, because: Because) {
+        let since = self.because().map_or(because.since, |earlier| earlier.since);
+        self.out = Some(Excluded { state: Exclusion::Down, until: 0, because: Because { since, ..because } });
+    }
+
+    /// It gets requests again.
+    pub fn go_up(&mut self, now: u64) {
+        (self.out, self.returned) = (None, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn because(second: i64) -> Because {
+        Because { since: Timestamp(second), reason: "connect_refused".into(), status: None }
+    }
+
+    #[test]
+    fn each_ejection_is_twice_as_long_up_to_the_most() {
+        let (rules, mut standing, mut now) = (Ejection::default(), ServerState::default(), 0);
+        let mut seconds = Vec::new();
+        for second in 0..7 {
+            let time = standing.eject(&rules, because(second), now);
+            seconds.push(time.as_secs());
+            now += u64::try_from(time.as_millis()).expect("a few minutes");
+            assert!(standing.begin_trial());
+        }
+        assert_eq!(seconds, [10, 20, 40, 80, 160, 300, 300]);
+        assert_eq!(standing.because().map(|because| because.since), Some(Timestamp(0)), "it was never up since");
+    }
+
+    #[test]
+    fn server_that_was_up_for_long_begins_anew() {
+        let (rules, mut standing) = (Ejection::default(), ServerState::default());
+        let eject = |standing: &mut ServerState, now| standing.eject(&rules, because(0), now).as_secs();
+        assert_eq!(eject(&mut standing, 1_000), 10);
+        assert!(standing.begin_trial() && standing.come_back(11_000) && standing.is_up());
+        assert_eq!(eject(&mut standing, 12_000), 20, "it was up for a second");
+        assert!(standing.begin_trial() && standing.come_back(40_000));
+        assert_eq!(eject(&mut standing, 340_001), 10);
+    }
+
+    #[test]
+    fn requests_bring_no_server_back_that_checks_say_is_down() {
+        let (rules, mut standing) = (Ejection::default(), ServerState::default());
+        standing.eject(&rules, because(1), 0);
+        standing.go_down(Because { reason: "status".into(), status: Some(503), ..because(2) });
+        let expected = Because { since: Timestamp(1), reason: "status".into(), status: Some(503) };
+        assert_eq!(standing.because(), Some(&expected), "it has had no requests since the ejection");
+        assert!(!standing.begin_trial() && !standing.break_off_trial() && !standing.come_back(1) && !standing.is_up());
+        assert_eq!(standing.trial_due(), None);
+        standing.go_up(2);
+        assert!(standing.is_up());
+    }
+
+    #[test]
+    fn checks_are_counted_as_long_as_they_end_alike() {
+        let mut standing = ServerState::default();
+        let counts = [true, true, false, false, false, true].map(|is_well| standing.count_check(is_well));
+        assert_eq!(counts, [1, 2, 1, 2, 3, 1]);
+    }
+
+    #[test]
+    fn next_process_goes_on_with_the_ejection() {
+        let (rules, mut standing) = (Ejection::default(), ServerState::default());
+        assert_eq!(standing.pass(0), None);
+        standing.eject(&rules, because(7), 1_000);
+        let mut next = ServerState::passed(standing.pass(4_000).expect("ejected"), 100);
+        assert_eq!((next.trial_due(), next.because()), (Some(7_100), Some(&because(7))));
+        assert!(next.begin_trial());
+        assert_eq!(ServerState::passed(next.pass(8_000).expect("on trial"), 50).trial_due(), Some(50));
+        assert_eq!(next.eject(&rules, because(8), 8_000).as_secs(), 20, "the second one in a row");
+        standing.go_down(because(9));
+        assert!(ServerState::passed(standing.pass(5_000).expect("down"), 0).is_down());
+    }
+
+    #[test]
+    fn trial_without_an_end_is_due_when_it_was() {
+        let (rules, mut standing) = (Ejection::default(), ServerState::default());
+        assert!(!standing.begin_trial() && !standing.break_off_trial() && !standing.come_back(0));
+        standing.eject(&rules, because(0), 0);
+        assert!(standing.begin_trial() && standing.is_tried_early(9_999) && !standing.is_tried_early(10_000));
+        assert!(standing.break_off_trial());
+        assert_eq!(standing.trial_due(), Some(10_000));
+    }
+}

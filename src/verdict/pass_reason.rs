@@ -1,0 +1,46 @@
+//! [`PassReason`]: why crawlgate lets a request pass that enforcement would answer, and the line of the policy that would
+//! change it. Decides nothing: it reads a decision that was made.
+
+use super::decision::Decision;
+use crate::policy::model::Mode;
+use crate::policy::site::Site;
+use strum::IntoStaticStr;
+
+/// Why a request with a `would` was let pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, IntoStaticStr)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum PassReason {
+    /// The mode of the crawler is `observe`.
+    Mode,
+    /// No line of the policy names the bot, and neither does the registry, or not with a purpose.
+    Unlisted,
+    /// The policy says `unverified: observe`, and the crawler is not verified.
+    Unverified,
+}
+
+impl PassReason {
+    /// Of a decision about a request to a site; `None` where nothing more would be done under `enforce`.
+    pub fn of(decision: &Decision, site: &Site) -> Option<PassReason> {
+        decision.would?;
+        let rules = site.crawler_rules(decision.claim);
+        Some(match (rules.unlisted, rules.mode) {
+            (true, _) => PassReason::Unlisted,
+            (false, Mode::Enforce) => PassReason::Unverified,
+            (false, Mode::Off | Mode::Observe) => PassReason::Mode,
+        })
+    }
+
+    /// Its name in logs and reports.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// The line of a policy that lets an unlisted bot be refused.
+pub fn line_for_one(token: &str) -> String {
+    format!("enforcement: {{ agents: {{ {token}: enforce }} }}")
+}
+
+/// The line of a policy that lets all unlisted bots be refused.
+pub const LINE_FOR_ALL: &str = "enforcement: { purposes: { other: enforce } }";
