@@ -1,5 +1,5 @@
-//! [`Bounded`]: a hash table with a maximum number of entries, for what is remembered of single crawlers and addresses. When
-//! the table is full, entries whose time is over are removed first, then those whose time ends soonest.
+//! [`Bounded`]: a hash table with a maximum number of entries, for facts about single crawlers and addresses. When a shard
+//! of the table is full, expired entries are removed first, then those that expire soonest.
 
 use crate::locks::lock;
 use ahash::RandomState;
@@ -8,27 +8,27 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// Parts of a table with a lock each.
+/// Shards of a table, with a lock each.
 pub const SHARDS: usize = 16;
-/// Entries at a time, in all shards: some MiB.
+/// Entries of a table, in all shards together: some MiB.
 pub const MAX_ENTRIES: usize = 65_536;
 
-/// What is over some time.
+/// An entry that expires.
 pub trait Ends {
-    /// By whichever clock.
+    /// A moment of the clock that the table is used with.
     type Moment: Copy + Ord;
 
-    /// From this moment on it is worth nothing.
+    /// The moment from which on the entry may be removed.
     fn ends(&self) -> Self::Moment;
 }
 
-/// What the hashes of a table depend on. Another process that hashes by the same one finds the same entries.
+/// The key of a table's hash function. Tables with the same seed have the same hashes, also in another process.
 pub type Seed = [u64; 4];
 
-/// The keys are hashes already.
+/// For keys that are hashes already.
 pub type Prehashed = BuildHasherDefault<TheHash>;
 
-/// Takes the one number it is given for the hash.
+/// A hasher whose hash is the number that it is given.
 #[derive(Debug, Default)]
 pub struct TheHash(u64);
 
@@ -50,14 +50,15 @@ impl Hasher for TheHash {
 
 type Shard<V> = HashMap<u64, V, Prehashed>;
 
-/// The table. Two entries that share a hash are one: where that matters, the entry itself is compared.
+/// See the top of this file. Keys are not stored: two keys with the same hash share an entry. Where that matters, the entry
+/// itself has to be compared.
 #[derive(Debug)]
 pub struct Bounded<V> {
-    /// Keyed: no client can foresee which entries share a hash.
+    /// Has a random key, so that no client can foresee which keys share a hash.
     hasher: RandomState,
     seed: Seed,
     shards: [Mutex<Shard<V>>; SHARDS],
-    /// So that no lock is taken where there is nothing.
+    /// Entries in all shards. A look-up in an empty table takes no lock.
     count: AtomicUsize,
 }
 
@@ -69,26 +70,26 @@ impl<V> Default for Bounded<V> {
 }
 
 impl<V> Bounded<V> {
-    /// An empty table that hashes as another one does.
+    /// An empty table with the hashes of another one.
     pub fn seeded(seed: Seed) -> Bounded<V> {
         let [first, second, third, fourth] = seed;
         let hasher = RandomState::with_seeds(first, second, third, fourth);
         Bounded { hasher, seed, shards: Default::default(), count: AtomicUsize::new(0) }
     }
 
-    /// What its hashes depend on.
+    /// The seed of the table's hashes.
     pub fn seed(&self) -> Seed {
         self.seed
     }
 }
 
 impl<V: Ends> Bounded<V> {
-    /// The hash of what an entry is of.
+    /// The hash of a key.
     pub fn hash(&self, of: impl Hash) -> u64 {
         self.hasher.hash_one(of)
     }
 
-    /// Looks at an entry, if it is there. Its shard is locked for that long: `look` must not wait for anything.
+    /// Hands an entry to `look`, if it exists. The shard is locked meanwhile: `look` must not wait for anything.
     pub fn look<T>(&self, hash: u64, look: impl FnOnce(&V) -> Option<T>) -> Option<T> {
         if self.is_empty() {
             return None;
@@ -96,15 +97,15 @@ impl<V: Ends> Bounded<V> {
         self.shard(hash).get(&hash).and_then(look)
     }
 
-    /// Puts an entry in the place of the one before.
+    /// Inserts an entry, in place of an earlier one with this hash.
     pub fn insert(&self, hash: u64, entry: V, now: V::Moment) {
         let _: Result<(), ()> = self.change(hash, now, |_| Ok(entry));
     }
 
-    /// Puts the entry that `new` makes of the one before in its place.
+    /// Replaces an entry by the one that `new` makes of it; `new` gets `None` if there is no entry yet.
     ///
     /// # Errors
-    /// That of `new`; the entry stays as it was.
+    /// The error of `new`. The entry stays as it was.
     pub fn change<E>(&self, hash: u64, now: V::Moment, new: impl FnOnce(Option<&V>) -> Result<V, E>) -> Result<(), E> {
         let mut shard = self.shard(hash);
         let entry = new(shard.get(&hash))?;
@@ -116,14 +117,14 @@ impl<V: Ends> Bounded<V> {
         Ok(())
     }
 
-    /// Forgets an entry.
+    /// Removes an entry.
     pub fn remove(&self, hash: u64) {
         if self.shard(hash).remove(&hash).is_some() {
             self.count.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    /// Forgets what `keep` does not keep, and says how many entries that were. One shard is locked after the other.
+    /// Removes the entries that `keep` does not keep, and returns their number. One shard is locked at a time.
     pub fn retain(&self, mut keep: impl FnMut(&V) -> bool) -> usize {
         let mut gone = 0;
         for shard in &self.shards {
@@ -136,12 +137,12 @@ impl<V: Ends> Bounded<V> {
         gone
     }
 
-    /// What `pick` makes of the entries. A shard at a time: a request waits for one at most.
+    /// The results of `pick` for all entries. One shard is locked at a time, so that a request waits for one at most.
     pub fn collect<T>(&self, pick: impl Fn(&V) -> Option<T>) -> Vec<T> {
         self.collect_hashed(|_, entry| pick(entry))
     }
 
-    /// The same with the hashes.
+    /// [`Bounded::collect`] with the hash of each entry.
     pub fn collect_hashed<T>(&self, pick: impl Fn(u64, &V) -> Option<T>) -> Vec<T> {
         let of = |shard: &Mutex<Shard<V>>| {
             lock(shard).iter().filter_map(|(hash, entry)| pick(*hash, entry)).collect::<Vec<_>>()
@@ -149,24 +150,24 @@ impl<V: Ends> Bounded<V> {
         self.shards.iter().flat_map(of).collect()
     }
 
-    /// How many entries there are, with those that are over but not cleared away yet.
+    /// The number of entries, with expired ones that are not removed yet.
     pub fn len(&self) -> usize {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Whether there is none.
+    /// Whether the table has no entry.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// By bits that the table inside does not begin with.
+    /// The shard of a hash. Chosen by other bits than those by which the shard's `HashMap` places entries.
     fn shard(&self, hash: u64) -> MutexGuard<'_, Shard<V>> {
         lock(&self.shards[(hash >> 32) as usize % SHARDS])
     }
 }
 
-/// Makes room for one more where there is none, and says how many went. An eighth at least, so that it is not done for
-/// every new entry.
+/// Makes room for one more entry, if the shard is full, and returns the number of removed entries. An eighth is removed at
+/// least, so that this is not done for every new entry.
 fn make_room<V: Ends>(shard: &mut Shard<V>, now: V::Moment) -> usize {
     let before = shard.len();
     if before < MAX_ENTRIES / SHARDS {

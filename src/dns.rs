@@ -1,6 +1,6 @@
-//! Questions to DNS. [`Dns`] asks for proof: a timeout, SERVFAIL or a refusal says nothing about an address.
-//! [`addresses_of_host`] finds a server as other programs find it, with `/etc/hosts`. Nothing is cached here, because each
-//! answer is to be a new one.
+//! Look-ups in DNS. [`Dns`] finds the records that prove or disprove a crawler's address. A timeout, SERVFAIL or a refusal
+//! is [`DnsAnswer::Failed`], which says nothing about an address. [`addresses_of_host`] finds the addresses of a server as
+//! other programs do, also in `/etc/hosts`. Nothing is cached here, so that each look-up gets a new answer.
 
 use hickory_resolver::config::{
     ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
@@ -18,29 +18,29 @@ use std::time::Duration;
 /// How long one server has to answer, and how often it is asked.
 const TIMEOUT: Duration = Duration::from_secs(2);
 const ATTEMPTS: usize = 2;
-/// The limit for a question with all servers and attempts.
+/// The limit for one look-up, with all servers and attempts.
 const TIME: Duration = Duration::from_secs(8);
-/// How long an answer counts that does not say so itself: the caller's bounds do.
+/// The time to live of an answer that states none. The caller bounds it.
 const NO_TTL: Duration = Duration::ZERO;
-/// How long addresses count that do not come from DNS.
+/// The time to live of addresses that do not come from DNS.
 const UNTIMED: Duration = Duration::from_secs(30);
 
-/// What DNS said.
+/// The answer to a look-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DnsAnswer<T> {
-    /// These records, for so long.
+    /// These records, with their time to live.
     Records(Vec<T>, Duration),
-    /// There are none, for so long.
+    /// No such record exists, for this time to live.
     Nothing(Duration),
-    /// Nothing definite.
+    /// There was no definite answer, for this reason.
     Failed(String),
 }
 
-/// The resolver.
+/// Asks name servers for records of one kind.
 pub struct Dns(TokioResolver);
 
 impl Dns {
-    /// That asks these servers; without any, those of the system (`/etc/resolv.conf`).
+    /// A resolver that asks these servers; without any, those of the system (`/etc/resolv.conf`).
     ///
     /// # Errors
     /// The system's configuration cannot be read.
@@ -65,7 +65,7 @@ impl Dns {
                 name.set_fqdn(true);
                 self.ask(name, kind, RData::ip_addr).await
             }
-            // A name that cannot be asked for leads nowhere.
+            // A name that DNS cannot have has no address.
             Err(_) => DnsAnswer::Nothing(NO_TTL),
         }
     }
@@ -104,16 +104,16 @@ pub struct HostAddresses {
 /// Why a host has no address.
 #[derive(Debug, thiserror::Error)]
 pub enum HostLookupError {
-    /// The name servers gave none.
+    /// The name servers gave no address.
     #[error("{0}")]
     Dns(#[from] NetError),
-    /// The system gave none.
+    /// The system gave no address.
     #[error("{0}")]
     System(#[from] io::Error),
     /// There was no answer in time.
     #[error("no answer within {} s", TIME.as_secs())]
     Time,
-    /// There is an answer, without an address.
+    /// The answer has no address.
     #[error("the name has no address")]
     NoAddress,
 }
@@ -134,7 +134,7 @@ pub async fn addresses_of_host(host: &str, servers: &[SocketAddr]) -> Result<Hos
     }
 }
 
-/// The same for a thread that may wait.
+/// [`addresses_of_host`] for a thread that may block.
 ///
 /// # Errors
 /// No address was found.
@@ -155,7 +155,7 @@ fn in_hosts_file(host: &str) -> Option<Vec<IpAddr>> {
 
 async fn asked(host: &str, servers: &[SocketAddr]) -> Result<HostAddresses, HostLookupError> {
     let mut name = Name::from_utf8(host).map_err(NetError::from)?;
-    // Search domains are those of the system's configuration.
+    // Only the configuration of the system has search domains.
     name.set_fqdn(!servers.is_empty());
     let resolver = resolver(servers)?;
     let lookup = tokio::time::timeout(TIME, resolver.lookup_ip(name)).await.map_err(|_| HostLookupError::Time)?;
@@ -168,14 +168,14 @@ fn at_least_one(addresses: Vec<IpAddr>, ttl: Duration) -> Result<HostAddresses, 
     if addresses.is_empty() { Err(HostLookupError::NoAddress) } else { Ok(HostAddresses { addresses, ttl }) }
 }
 
-/// The system's resolver may hang for minutes.
+/// Asks the system's resolver, which may hang for minutes.
 async fn of_system(host: &str) -> Result<HostAddresses, HostLookupError> {
     let lookup = tokio::time::timeout(TIME, tokio::net::lookup_host((host, 0))).await;
     let found = lookup.map_err(|_| HostLookupError::Time)??;
     at_least_one(found.map(|address| address.ip()).collect(), UNTIMED)
 }
 
-/// That asks these servers; without any, those of the system.
+/// A resolver that asks these servers; without any, those of the system.
 fn resolver(servers: &[SocketAddr]) -> Result<TokioResolver, NetError> {
     let mut builder = if servers.is_empty() {
         TokioResolver::builder_tokio()?
@@ -200,7 +200,7 @@ fn options(options: &mut ResolverOpts) {
     options.timeout = TIMEOUT;
     options.attempts = ATTEMPTS;
     options.cache_size = 0;
-    // A line of /etc/hosts is no word of a crawler's operator. For servers it is read before.
+    // A line of /etc/hosts proves nothing about a crawler. For servers, `addresses_of_host` reads the file itself.
     options.use_hosts_file = ResolveHosts::Never;
     options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
     options.edns0 = true;

@@ -1,5 +1,5 @@
-//! Downloads over HTTP, bounded in time and size: [`client`] begins the configuration of one, [`field`] and [`octets`]
-//! read its answer. A thread that downloads is blocked meanwhile.
+//! Downloads over HTTP, bounded in time and size. They block their thread. [`client`] begins the configuration of a client,
+//! [`conditional`] adds validators to a request, [`field`] and [`octets`] read the answer.
 
 use crate::heads::OWN_AGENT;
 use std::io::{self, Read};
@@ -21,7 +21,7 @@ pub fn client(limit: Duration) -> ConfigBuilder<AgentScope> {
         .user_agent(OWN_AGENT)
 }
 
-/// Makes a request conditional, by the validators of the copy that is known.
+/// Makes a request conditional, by the validators of the copy that the caller has.
 pub fn conditional<B>(
     mut request: RequestBuilder<B>,
     etag: Option<&str>,
@@ -40,7 +40,7 @@ pub fn field(response: &Response<Body>, name: &str) -> Option<String> {
     response.headers().get(name)?.to_str().ok().map(str::to_owned)
 }
 
-/// The body of an answer; of a longer one, one octet more than `most`.
+/// The body of an answer. Of a body with more than `most` octets, the first `most` and one more.
 ///
 /// # Errors
 /// The answer broke off.

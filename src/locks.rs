@@ -1,5 +1,5 @@
-//! Locks that are taken also after a panic: [`lock`], [`read`] and [`write`]. A thread that panicked leaves what it guarded as
-//! it was between two steps, each of them whole.
+//! [`lock`], [`read`] and [`write`] take a lock, even if a thread panicked while it held the lock. The guarded data is
+//! still valid then, because each change to it is complete in itself.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 

@@ -1,4 +1,5 @@
-//! Numbers as people write them: with commas, with a word in the singular or the plural, and as sizes.
+//! Numbers for people. [`plural`] adds a word in the singular or the plural, [`thousands`] adds commas, and [`size`] writes
+//! a number of octets in KiB, MiB and so on.
 
 use std::fmt::Display;
 

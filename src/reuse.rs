@@ -4,19 +4,19 @@
 use std::cell::RefCell;
 use std::thread::LocalKey;
 
-/// Values that a thread keeps, up to a number.
+/// Values that a thread keeps, at most `most` of them.
 pub struct Reuse<T> {
     kept: RefCell<Vec<T>>,
     most: usize,
 }
 
 impl<T: 'static> Reuse<T> {
-    /// Keeps so many values.
+    /// Keeps at most `most` values.
     pub const fn new(most: usize) -> Reuse<T> {
         Reuse { kept: RefCell::new(Vec::new()), most }
     }
 
-    /// A kept value.
+    /// Takes a kept value, if there is one.
     pub fn take(place: &'static LocalKey<Reuse<T>>) -> Option<T> {
         place.with(|reuse| reuse.kept.borrow_mut().pop())
     }

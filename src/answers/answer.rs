@@ -1,5 +1,5 @@
-//! [`Answer`]: a complete response that crawlgate makes itself. Its head lines are prepared: what many answers share is
-//! made once, as octets for HTTP/1.1 and as fields for every other version.
+//! [`Answer`]: a complete response that crawlgate makes itself. Head lines that many answers share are made once, as octets
+//! for HTTP/1.1 and as fields for every other version of HTTP.
 
 use super::field::Field;
 use crate::heads::tag_values;
@@ -32,7 +32,7 @@ struct Lines {
 }
 
 impl Answer {
-    /// An answer with these lines after Server. Content-Length is one of them, except in a 304.
+    /// An answer with Server and these lines. Content-Length is one of them, except in a 304.
     pub(super) fn new(
         status: StatusCode,
         fields: impl IntoIterator<Item = (Field, HeaderValue)>,
@@ -62,13 +62,13 @@ impl Answer {
         Answer::new(status, fields.into_iter().chain(more), body)
     }
 
-    /// With a line more.
+    /// Adds a head line.
     pub fn with(mut self, field: Field, value: HeaderValue) -> Answer {
         self.own.push((field, value));
         self
     }
 
-    /// With the id of its request, in characters that a field may have.
+    /// Adds X-Request-Id. An id that no field may have is left out.
     pub fn named(self, request_id: &[u8]) -> Answer {
         match HeaderValue::from_bytes(request_id) {
             Ok(id) => self.with(Field::RequestId, id),
@@ -76,7 +76,7 @@ impl Answer {
         }
     }
 
-    /// With the lines of X-Robots-Tag that the policy has for the path, and for the status and type of the answer.
+    /// Adds the lines of X-Robots-Tag that the policy has for the path, and for the status and type of the answer.
     pub(super) fn with_tags(self, entry: &SiteEntry, decision: &Decision) -> Answer {
         let content_type = self.values(Field::ContentType).next().map(HeaderValue::as_bytes);
         match entry.site.tags.tags(&decision.path_rules, self.status.as_u16(), content_type) {
@@ -85,13 +85,13 @@ impl Answer {
         }
     }
 
-    /// The connection ends with this answer.
+    /// The connection ends after this answer.
     pub(super) fn closing(mut self) -> Answer {
         self.closes = true;
         self
     }
 
-    /// As it is sent in reply to this method: HEAD gets the head alone.
+    /// The answer to a request with this method: without the body for HEAD.
     pub(super) fn in_reply_to(mut self, method: &Method) -> Answer {
         if method == Method::HEAD {
             self.body = Bytes::new();
@@ -104,12 +104,12 @@ impl Answer {
         self.status
     }
 
-    /// The body. Empty in reply to HEAD, where Content-Length stays that of the answer to GET.
+    /// The body. It is empty in reply to HEAD; Content-Length is that of the answer to GET.
     pub fn body(&self) -> &Bytes {
         &self.body
     }
 
-    /// Whether the connection has to end with this answer.
+    /// Whether the connection has to end after this answer.
     pub fn closes(&self) -> bool {
         self.closes
     }
@@ -124,8 +124,8 @@ impl Answer {
         self.fields().filter(move |(field, _)| *field == wanted).map(|(_, value)| value)
     }
 
-    /// Writes the whole answer as HTTP/1.1. `date` is the value of Date; `keeps_alive` says whether the connection goes
-    /// on, which an answer that [`closes`](Answer::closes) outranks.
+    /// Writes the whole answer as HTTP/1.1. `date` is the value of Date. `keeps_alive` says whether the connection goes on;
+    /// it ends in any case after an answer that [`closes`](Answer::closes).
     pub fn write_http1(&self, date: &[u8], keeps_alive: bool, out: &mut Vec<u8>) {
         out.reserve(self.shared.octets.len() + self.body.len() + 256);
         out.extend_from_slice(&self.shared.octets);

@@ -1,13 +1,15 @@
-//! Whether a copy that the client has is still good (RFC 9110 section 13): by its entity tag, else by its date.
+//! Decides whether the client's cached copy is current, so that the answer is 304 (RFC 9110 section 13). The entity tag
+//! decides. The date decides only if the client sends no entity tag. [`not_modified`] checks both, and [`same_entity`]
+//! checks the entity tag alone.
 
 use crate::time::Timestamp;
 use http::{HeaderMap, header};
 
 /// Whether GET or HEAD is answered 304. `If-None-Match` outranks `If-Modified-Since` (RFC 9110 section 13.2.2).
 ///
-/// `since` is the date that the client can only have from the version in force; `None` where it can have it from
-/// another. A later date proves nothing: it is that of another site's file, or of a clock that was set back since. So
-/// the date must be the same, as section 13.1.3 lets an origin server ask.
+/// `since` is the date of the version in force; `None` if another version that the client may have has the same date. The
+/// client's date must equal it, as section 13.1.3 lets an origin server ask. A later date proves nothing: it comes from the
+/// file of another site, or from a clock that was set back since.
 pub(super) fn not_modified(headers: &HeaderMap, etag: &str, since: Option<Timestamp>) -> bool {
     if headers.contains_key(header::IF_NONE_MATCH) {
         return same_entity(headers, etag);
@@ -19,21 +21,21 @@ pub(super) fn not_modified(headers: &HeaderMap, etag: &str, since: Option<Timest
         .is_some_and(|copy| since == Some(copy))
 }
 
-/// Whether `If-None-Match` has this entity tag: the whole condition for what has no date.
+/// Whether `If-None-Match` has this entity tag. That is the whole condition for a file without a date.
 pub(super) fn same_entity(headers: &HeaderMap, etag: &str) -> bool {
     headers.get_all(header::IF_NONE_MATCH).iter().any(|line| matches(line.as_bytes(), etag))
 }
 
-/// Weak comparison (RFC 9110 section 8.8.3.2) with each member of a list. What is no entity tag ends the list. `*` gets
-/// the whole file, although section 13.1.2 asks for 304: it names no copy. A 304 would let a crawler keep a superseded
-/// robots.txt, and the ledger would note that it was served the current one.
+/// Weak comparison (RFC 9110 section 8.8.3.2) with each member of a list, which ends before the first malformed one. `*`
+/// names no copy, so it gets the whole file, although section 13.1.2 asks for 304. A 304 would let a crawler keep a
+/// superseded robots.txt, and the ledger would note that it was served the current one.
 fn matches(line: &[u8], etag: &str) -> bool {
     let mut rest = line.trim_ascii();
     loop {
         rest = rest.strip_prefix(b"W/").unwrap_or(rest);
         let Some(inner) = rest.strip_prefix(b"\"") else { return false };
         let Some(end) = inner.iter().position(|byte| *byte == b'"') else { return false };
-        // With its quotes, as ours has them.
+        // `etag` includes its quotes.
         if rest[..end + 2] == *etag.as_bytes() {
             return true;
         }

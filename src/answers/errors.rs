@@ -1,6 +1,6 @@
-//! Answers that no policy asks for: to a request that crawlgate rejects before it is judged ([`rejection`]), to an authority
-//! ([`challenge`]), to a request that is led to https ([`redirect`]), and in place of an origin that does not answer
-//! ([`failure`], [`full`], [`no_origin`]). Those to rejected requests are made once per form.
+//! Answers that no policy asks for. [`rejection`] refuses a request that crawlgate cannot serve. [`challenge`] answers a
+//! certificate authority. [`redirect`] sends a client to https. [`failure`], [`full`] and [`no_origin`] take the place of
+//! an origin's response. A rejection is made once in each form: text, HTML and JSON.
 
 use super::answer::Answer;
 use super::field::Field;
@@ -13,37 +13,37 @@ use crate::verdict::Decision;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::sync::OnceLock;
 
-/// Why a request is rejected before it is judged.
+/// Why a request is rejected, whatever the policies say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejection {
-    /// RFC 9112 section 3.2: a server must answer 400.
+    /// HTTP/1.1 without Host: a server must answer 400 (RFC 9112 section 3.2).
     NoHost,
     /// TRACE shows a client the fields that proxies added to its request; CONNECT is for other proxies.
     Method,
-    /// A method other than GET and HEAD, for what can only be read.
+    /// A method other than GET and HEAD, for a file that can only be read.
     ReadOnly,
-    /// The target is longer than the settings let it be.
+    /// The target is longer than the settings allow.
     TargetTooLong,
-    /// The header fields are larger than the settings let them be.
+    /// The header fields are larger than the settings allow.
     HeadersTooLarge,
     /// The request is malformed, or two readers could understand it differently.
     Malformed,
     /// The request did not arrive in time.
     Timeout,
-    /// The body is larger than the settings let it be.
+    /// The body is larger than the settings allow.
     BodyTooLarge,
-    /// It is in clear text, and the listener speaks TLS.
+    /// The request is in clear text, and the listener speaks TLS.
     NotEncrypted,
-    /// There are more connections than the settings let be.
+    /// There are more connections, or octets in buffers, than the settings allow.
     Busy,
-    /// The peer may not ask for decisions. Not 403, which its own clients would be told.
+    /// The peer may not ask for decisions. Not 403: a proxy would refuse its client's request.
     Untrusted,
-    /// A proxy asks about a request in a way that cannot be read. 403, which every proxy takes for a refusal: a client
-    /// may have caused it, and must not pass by it.
+    /// A proxy asks about a request in a way that cannot be read. 403, which every proxy takes for a refusal: the proxy's
+    /// client may have caused it, and must not pass that way.
     Unreadable,
 }
 
-/// The longest host that an answer repeats: a name has at most 253 octets.
+/// The longest host that an answer repeats. A name has at most 253 octets.
 const MAX_HOST: usize = 256;
 /// The Retry-After of a server with too many connections.
 const BUSY_RETRY: u32 = 10;
@@ -99,19 +99,19 @@ impl Rejection {
         };
         let forms = Form::ALL.map(|form| page.answer(form).closing());
         match self {
-            // nginx is told by the field that crawlgate refuses.
+            // By this field nginx knows that crawlgate refuses.
             Rejection::Unreadable => forms.map(|answer| answer.with(Field::Status, 403.into())),
             _ => forms,
         }
     }
 }
 
-/// The answer to a request that is rejected before it is judged.
+/// The answer to a rejected request.
 pub fn rejection(rejection: Rejection, asked: &Asked<'_>) -> Answer {
     rejection.answer(asked.headers).in_reply_to(asked.method)
 }
 
-/// The answer to an authority that asks for the proof that a host is the operator's: the file, or that there is none.
+/// The answer to a certificate authority that checks who controls a host: the file that it asks for, or 404.
 pub fn challenge(file: Option<Vec<u8>>, asked: &Asked<'_>) -> Answer {
     let answer = match file {
         Some(file) => Answer::uncached(StatusCode::OK, "text/plain", None, file.into()),
@@ -122,8 +122,8 @@ pub fn challenge(file: Option<Vec<u8>>, asked: &Asked<'_>) -> Answer {
     answer.in_reply_to(asked.method)
 }
 
-/// The answer of a listener that only leads to another one: to this URL for good. A request with a body is repeated with its
-/// method (308); for GET and HEAD 301 says the same, and every client knows it. `None` where the URL cannot be a field value.
+/// A permanent redirect to this URL, for a listener that redirects to https. For GET and HEAD the status is 301, which
+/// every client knows. For other methods it is 308, which keeps the method. `None` if the URL cannot be a field value.
 pub fn redirect(location: &[u8], asked: &Asked<'_>) -> Option<Answer> {
     let value = HeaderValue::from_bytes(location).ok()?;
     let status = match *asked.method {
@@ -137,11 +137,11 @@ pub fn redirect(location: &[u8], asked: &Asked<'_>) -> Option<Answer> {
 /// A request that the origin did not answer.
 #[derive(Clone, Copy)]
 pub struct Unanswered<'a> {
-    /// What shapes the answer.
+    /// The parts of the request that shape the answer.
     pub asked: &'a Asked<'a>,
     /// The decision and the site that it is about; `None` for a host that no site claims.
     pub judged: Option<(&'a Decision, &'a SiteEntry)>,
-    /// Its id.
+    /// The id of the request.
     pub request_id: &'a [u8],
 }
 
@@ -161,7 +161,7 @@ pub fn failure(status: u16, unanswered: &Unanswered<'_>) -> Answer {
     unanswered.finish(answer)
 }
 
-/// The answer to a request that no server of the origin has a place for. 503 tells crawlers to come back later, and says
+/// The answer to a request for which no server of the origin has a place. 503 tells crawlers to come back later, and says
 /// nothing about the page.
 pub fn full(retry_after: u32, unanswered: &Unanswered<'_>) -> Answer {
     let message = "This site has too many visitors at the moment. Please try again soon.";
@@ -184,7 +184,7 @@ pub fn no_origin(host: &[u8], unanswered: &Unanswered<'_>) -> Answer {
 }
 
 impl<'a> Unanswered<'a> {
-    /// The site's own page.
+    /// The site's own page for failures.
     fn own_page(&self) -> Option<&'a PageTemplate> {
         self.judged.and_then(|(_, entry)| entry.site.pages.failure.as_deref())
     }

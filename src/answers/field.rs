@@ -1,9 +1,10 @@
-//! The fields that answers have.
+//! [`Field`]: the header fields of crawlgate's answers, each with its spelling in HTTP/1.1 and its `http` name. Date and
+//! Connection are none of them: they are written when the answer is sent.
 
 use crate::heads::X_ROBOTS_TAG;
 use http::{HeaderName, header};
 
-/// A field of an answer. A closed list: the spelling on the wire and the name for lookups are both at hand.
+/// A header field of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Field {
@@ -13,7 +14,7 @@ pub enum Field {
     ContentSignal,
     ContentType,
     ContentUsage,
-    /// What a proxy that asked is told to do.
+    /// Tells a proxy that asks for a decision that the request may pass.
     Decision,
     ETag,
     LastModified,
@@ -23,7 +24,7 @@ pub enum Field {
     RequestId,
     RetryAfter,
     Server,
-    /// The status of an answer that a proxy fetches in a second step.
+    /// Tells a proxy that asks for a decision that crawlgate refuses, and with which status.
     Status,
     StrictTransportSecurity,
     TagsHtml,
@@ -37,7 +38,7 @@ pub enum Field {
     XRobotsTag,
 }
 
-/// The name of each field as it is written in HTTP/1.1, and for `http`; in the order of [`Field`].
+/// The names of each field: as HTTP/1.1 spells it, and for `http`. In the order of [`Field`].
 static NAMES: [(&str, HeaderName); Field::XRobotsTag as usize + 1] = [
     ("Allow", header::ALLOW),
     ("Cache-Control", header::CACHE_CONTROL),
@@ -67,17 +68,17 @@ static NAMES: [(&str, HeaderName); Field::XRobotsTag as usize + 1] = [
 ];
 
 impl Field {
-    /// Its name as it is written in HTTP/1.1.
+    /// The name of the field as HTTP/1.1 spells it.
     pub fn written(self) -> &'static str {
         NAMES[self as usize].0
     }
 
-    /// Its name for `http`.
+    /// The name of the field for `http`.
     pub fn name(self) -> HeaderName {
         NAMES[self as usize].1.clone()
     }
 
-    /// The field of a signal, by the name that its draft spells.
+    /// The field with this name, if it is one of the signals that a policy can send.
     pub(super) fn of_signal(name: &str) -> Option<Field> {
         let signals = [Field::ContentSignal, Field::ContentUsage, Field::Link, Field::TdmReservation, Field::TdmPolicy];
         signals.into_iter().find(|field| field.written() == name)

@@ -1,8 +1,9 @@
-//! In which form a short explanation is sent (RFC 9110 section 12.5.1).
+//! Content negotiation for errors, refusals and pauses (RFC 9110 section 12.5.1). [`form`] reads `Accept` and returns the
+//! [`Form`] of the answer: plain text, HTML or JSON.
 
 use http::{HeaderMap, header};
 
-/// The forms there are.
+/// The form of an answer's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Form {
     Text,
@@ -11,7 +12,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// All, in the order of their numbers.
+    /// All forms, in the order of their numbers.
     pub(super) const ALL: [Form; 3] = [Form::Text, Form::Html, Form::Json];
 
     pub(super) fn content_type(self) -> &'static str {
@@ -34,8 +35,8 @@ impl Form {
 /// Members of Accept that are read; no client needs more.
 const MEMBERS: usize = 32;
 
-/// The form the client likes best; text when it does not say. The most specific range that names a form gives its
-/// quality; of equal qualities the form that is named more specifically wins.
+/// The form with the highest quality in `Accept`; text if `Accept` allows none of them. The most specific range that
+/// matches a form gives its quality. Of forms with the same quality, the one with the more specific range wins.
 pub(super) fn form(headers: &HeaderMap) -> Form {
     let mut best = (Form::Text, 0, 0);
     for form in Form::ALL {

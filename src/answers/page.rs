@@ -1,5 +1,5 @@
-//! [`Page`]: a short explanation of what happened and where the rules are, as text, HTML or JSON. Nothing in it is
-//! secret, and nothing from outside gets into HTML unescaped.
+//! [`Page`]: the short explanation in a refusal or an error, as text, HTML or JSON. A page for crawlers links robots.txt.
+//! Pages contain nothing secret, and every value in HTML is escaped.
 
 use super::answer::Answer;
 use super::field::Field;
@@ -8,7 +8,7 @@ use crate::policy::site::{PagePart, PageTemplate};
 use bytes::Bytes;
 use http::StatusCode;
 
-/// What the body of an answer says.
+/// The content of an answer's body.
 pub(super) struct Page<'a> {
     pub(super) status: StatusCode,
     /// A fixed word for programs.
@@ -18,15 +18,15 @@ pub(super) struct Page<'a> {
     pub(super) rule: Option<&'a str>,
     pub(super) group: Option<&'a str>,
     pub(super) retry_after: Option<u32>,
-    /// What to tell the site's operator, who finds it in the logs.
+    /// The id of the request, by which the site's operator finds it in the logs.
     pub(super) request_id: Option<&'a str>,
-    /// The reader that it is written for.
+    /// The reader for whom the page is written.
     pub(super) reader: Reader,
     /// The site's own page, in place of the HTML form.
     pub(super) own: Option<&'a PageTemplate>,
 }
 
-/// The reader of a page. A person reads nothing of rules for crawlers.
+/// The reader of a page. A page for a person does not mention the rules for crawlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reader {
     Crawler,

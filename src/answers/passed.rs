@@ -1,5 +1,6 @@
-//! Answers to a proxy that asks whether a request may pass: yes, with the fields that the proxy adds to its response; no, in
-//! the one form that nginx understands; and what is wrong with the question.
+//! Answers of the decision service to a proxy. [`passed`] lets the proxy's request pass, with the fields for its response.
+//! [`referred`] refuses it for nginx, [`retry_later`] for Envoy. [`misasked`] answers a malformed question. [`led_to`],
+//! [`not_here`] and [`led_back`] answer requests for files, or for unknown paths.
 
 use super::answer::Answer;
 use super::field::Field;
@@ -13,7 +14,8 @@ use std::sync::LazyLock;
 
 /// The status that a page most likely has.
 const OK: u16 = 200;
-/// Types that stand for their class, and the field that says how responses of the class are tagged.
+/// The classes of content types: the field with the tags of a class, the beginning of its types, and a type that stands for
+/// it.
 const CLASSES: [(Field, &str, &str); 5] = [
     (Field::TagsHtml, "text/html", "text/html"),
     (Field::TagsPdf, "application/pdf", "application/pdf"),
@@ -27,8 +29,8 @@ static PASS: LazyLock<Answer> = LazyLock::new(|| {
     Answer::new(StatusCode::OK, fields, Bytes::new())
 });
 
-/// The request may pass. With what the policy says about the response: its signals, its tags if the response is of
-/// `content_type`, and its tags for each class of types. A proxy that reads one line of a field gets all tags in one.
+/// Lets a request pass. The answer has what the policy says about the response: the signals, the tags for `content_type`,
+/// and the tags for each class of types. All tags are in one line, because a proxy reads one line of a field.
 pub fn passed(judged: Option<(&Decision, &SiteEntry)>, content_type: &str) -> Answer {
     let Some((decision, entry)) = judged else { return PASS.clone() };
     let mut answer = PASS.clone();
@@ -56,20 +58,21 @@ pub fn passed(judged: Option<(&Decision, &SiteEntry)>, content_type: &str) -> An
     answer
 }
 
-/// All lines in one. The lines for every crawler stand first, so that no crawler's name is read as theirs.
+/// All lines as one. The lines for every crawler are the first: behind a crawler's name they would be read as that
+/// crawler's.
 fn in_one_line(tags: &TagLines) -> Option<HeaderValue> {
     let lines: Vec<HeaderValue> = tag_values(&tags.lines).collect();
     HeaderValue::from_bytes(&joined(lines.iter().map(HeaderValue::as_bytes))?).ok()
 }
 
-/// The request may not pass, for nginx: `auth_request` knows 403 alone. `Crawlgate-Status` says that crawlgate refuses, and
+/// A refusal for nginx, whose `auth_request` passes on no other one than 401 and 403, and no body. `Crawlgate-Status` has
 /// the status of the complete answer.
 pub fn referred(answer: &Answer) -> Answer {
     let status = HeaderValue::from(answer.status().as_u16());
     Answer::new(StatusCode::FORBIDDEN, [(Field::ContentLength, 0.into()), (Field::Status, status)], Bytes::new())
 }
 
-/// The request may not pass, for Envoy, which takes 5xx for a service that is down and lets the request through.
+/// A refusal for Envoy, with 429 in place of 5xx. Envoy takes 5xx for a service that is down, and lets the request through.
 pub fn retry_later(answer: Answer) -> Answer {
     if !answer.status().is_server_error() {
         return answer;
@@ -79,23 +82,23 @@ pub fn retry_later(answer: Answer) -> Answer {
     Answer::new(StatusCode::TOO_MANY_REQUESTS, fields, answer.body().clone())
 }
 
-/// crawlgate cannot understand the question. A refusal to every proxy: the request that it asks about may be the reason.
+/// The answer to a malformed question. Every proxy takes it for a refusal, because the proxy's client may be the reason.
 pub fn misasked(message: &str, method: &Method) -> Answer {
     said(StatusCode::FORBIDDEN, message, method).with(Field::Status, 403.into())
 }
 
-/// The request is for a file of crawlgate's in another spelling, and is led to this one. To a request that passes, the
-/// origin would show its own file.
+/// A redirect to the usual spelling of a file that crawlgate serves. If the request passed, the origin would show its own
+/// file.
 pub fn led_to(location: HeaderValue, method: &Method) -> Answer {
     said(StatusCode::MOVED_PERMANENTLY, "This file has one spelling.", method).with(Field::Location, location)
 }
 
-/// crawlgate has no answer of its own: the proxy takes its origin's.
+/// 404: crawlgate has no answer of its own. For a file, the proxy takes that of its origin.
 pub fn not_here(message: &str, method: &Method) -> Answer {
     said(StatusCode::NOT_FOUND, message, method)
 }
 
-/// crawlgate asked the origin for its file, and the question came back.
+/// 508: crawlgate asked the origin for its robots.txt, and the proxy in front of the origin asks crawlgate.
 pub fn led_back(method: &Method) -> Answer {
     let message = "crawlgate asked for this file of the origin, and the proxy asks crawlgate for it";
     said(StatusCode::LOOP_DETECTED, message, method)

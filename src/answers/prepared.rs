@@ -1,6 +1,6 @@
-//! [`Answers`]: turns a decision into an answer, and keeps what can be sent again: the files of each site, and refusals
-//! by their reason. What is kept belongs to one snapshot and is made when it is first asked for. Two states: prepared
-//! for the snapshot in force, or for an older one; the first request of a new snapshot replaces the latter.
+//! [`Answers`] turns a decision into an answer. It keeps the files of each site, pauses, and refusals of requests against
+//! the rules. An answer is made when it is first needed. All kept answers belong to one snapshot. A request with another
+//! snapshot replaces them.
 
 use super::answer::Answer;
 use super::conditional::{not_modified, same_entity};
@@ -19,49 +19,49 @@ use http::Method;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 
-/// The longest Retry-After while the origin's own file is awaited: crawlers that hear 503 stay away and come again (RFC
-/// 9309 section 2.3.1.4).
+/// The longest Retry-After while the origin's own file is awaited. Crawlers that get 503 stay away and come again (RFC 9309
+/// section 2.3.1.4).
 const AWAITED_RETRY: u32 = 60;
-/// Refusals that are kept; beyond, all are forgotten and made anew when they are asked for.
+/// The number of kept refusals. Beyond it, all of them are removed.
 const MAX_REFUSALS: usize = 4_096;
 
-/// The answers that crawlgate makes itself. Doors share one.
+/// See the top of this file. All listeners of a process share one.
 #[derive(Default)]
 pub struct Answers {
     prepared: ArcSwap<Prepared>,
 }
 
-/// What is kept of one snapshot.
+/// The kept answers of one snapshot.
 #[derive(Default)]
 struct Prepared {
-    /// Not to keep it alive, but to know it again.
+    /// The snapshot that the answers belong to. A weak reference does not keep the snapshot in memory.
     snapshot: Weak<Snapshot>,
     sites: Box<[SiteFiles]>,
     refusals: RwLock<HashMap<RefusalKey, Answer, ahash::RandomState>>,
 }
 
-/// The files of a site.
+/// The kept files of a site.
 #[derive(Default)]
 struct SiteFiles {
     robots_txt: OnceLock<FileAnswers>,
     tdmrep: OnceLock<FileAnswers>,
 }
 
-/// Everything that a refusal depends on: the site by its place, what is refused to which claimant, and the form.
+/// Everything that a refusal depends on: the place of the site in the snapshot, what is refused, the claimant, and the
+/// form.
 type RefusalKey = (usize, Refused, Claim, Form);
 
 /// What is refused.
 #[derive(PartialEq, Eq, Hash)]
 enum Refused {
-    /// A request against the rules: the place of the policy's answer, the rule, the kind, and how long to wait where that
-    /// is no part of the policy.
+    /// A request against the rules: the place of the policy's answer, the rule, the kind, and the wait of a slow-down.
     Crawler { answer: u16, rule: Option<(u16, Option<u32>)>, kind: Kind, retry_after: Option<u32> },
     /// Every request, for so many seconds.
     Paused { retry_after: u32 },
 }
 
 impl Answers {
-    /// The answer that a decision asks for, complete; `None` where the request passes.
+    /// The complete answer that a decision asks for; `None` if the request passes.
     pub fn answer(&self, ruling: &Ruling<'_>, asked: &Asked<'_>) -> Option<Answer> {
         let Ruling { entry, decision, .. } = *ruling;
         let answer = match decision.action {
@@ -98,7 +98,7 @@ impl Answers {
         prepared.sites[ruling.decision.site].robots_txt.get_or_init(|| robots_txt(entry)).answer(is_fresh)
     }
 
-    /// The file of TDMRep: for everybody, as robots.txt is.
+    /// The file of TDMRep. Like robots.txt, it is served to everybody.
     fn tdmrep(&self, ruling: &Ruling<'_>, file: &ServedFile, asked: &Asked<'_>) -> Answer {
         if !only_reads(asked.method) {
             return rejection(Rejection::ReadOnly, asked);
@@ -123,7 +123,7 @@ impl Answers {
         self.kept(Refused::Paused { retry_after }, ruling, form, || refusal::paused(retry_after, ruling, form))
     }
 
-    /// A refusal that was made before, or that is made and kept.
+    /// A kept refusal. If there is none, it is made and kept.
     fn kept(&self, what: Refused, ruling: &Ruling<'_>, form: Form, make: impl FnOnce() -> Answer) -> Answer {
         let key = (ruling.decision.site, what, ruling.decision.claim, form);
         let prepared = self.prepared(ruling.snapshot);
@@ -139,7 +139,7 @@ impl Answers {
         made
     }
 
-    /// What is kept of this snapshot.
+    /// The kept answers of this snapshot. Those of another snapshot are dropped.
     fn prepared(&self, snapshot: &Arc<Snapshot>) -> Arc<Prepared> {
         let prepared = self.prepared.load();
         if Weak::as_ptr(&prepared.snapshot) == Arc::as_ptr(snapshot) {

@@ -1,5 +1,6 @@
-//! Refusals of crawlers: by the rules, too fast, for want of a licence, during a pause. Each names its reason, in words
-//! that robots.txt itself makes public.
+//! The refusals of judged requests. [`refused`] answers a request against the rules or one that is too fast, [`unlicensed`]
+//! one without a licence, and [`paused`] one during a pause. [`awaited`] takes the place of a robots.txt that cannot be
+//! served yet. A refusal names its reason. That reveals nothing: robots.txt makes the rules public.
 
 use super::answer::Answer;
 use super::field::Field;
@@ -13,7 +14,7 @@ use crate::verdict::{Action, Decision, Kind, crawler_name, rule_line};
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
 
-/// RFC 6750's word for a request that lacks the token, which RSL 1.0 (section 6.3.4) takes over.
+/// The challenge of RSL 1.0 (section 6.3.4). It takes over RFC 6750's word for a request without a token.
 const CHALLENGE: HeaderValue = HeaderValue::from_static(
     "License error=\"invalid_request\", error_description=\"Access to this resource requires a valid license\"",
 );
@@ -46,12 +47,12 @@ fn words(kind: Kind, crawler: &str, retry_after: Option<u32>) -> (&'static str, 
     }
 }
 
-/// The kind that the answer names: too fast also where that is not called a violation.
+/// The kind that the answer names: that of the decision, but `TooFast` for every slow-down.
 pub(super) fn kind(decision: &Decision) -> Kind {
     if matches!(decision.action, Action::Slow { .. }) { Kind::TooFast } else { decision.kind }
 }
 
-/// How long a request that came too soon has to wait, where it is refused for that.
+/// The seconds that a request has to wait, if it is slowed down.
 pub(super) fn slowed_for(decision: &Decision) -> Option<u32> {
     match decision.action {
         Action::Slow { retry_after, .. } => Some(retry_after),
@@ -59,7 +60,7 @@ pub(super) fn slowed_for(decision: &Decision) -> Option<u32> {
     }
 }
 
-/// The answer to a crawler that is held to the rules.
+/// The answer to a request against the rules, or to one that is too fast.
 pub(super) fn refused(answer: &site::Answer, ruling: &Ruling<'_>, form: Form) -> Answer {
     let Ruling { registry, entry, decision, .. } = *ruling;
     let (crawler, kind) = (crawler_name(registry, entry, decision.claim), kind(decision));
@@ -94,7 +95,7 @@ pub(super) fn refused(answer: &site::Answer, ruling: &Ruling<'_>, form: Form) ->
     }
 }
 
-/// The site is paused.
+/// The answer during a pause of the site, for a person or for a crawler.
 pub(super) fn paused(retry_after: u32, ruling: &Ruling<'_>, form: Form) -> Answer {
     let (reader, message) = match ruling.decision.claim {
         Claim::Nobody => {
@@ -111,7 +112,7 @@ pub(super) fn paused(retry_after: u32, ruling: &Ruling<'_>, form: Form) -> Answe
     Page { retry_after: Some(retry_after), reader, own, ..page }.answer(form)
 }
 
-/// A time as people say it.
+/// A time in rounded words.
 fn about(seconds: u32) -> String {
     match seconds {
         0..=90 => "about a minute".to_owned(),
@@ -120,14 +121,15 @@ fn about(seconds: u32) -> String {
     }
 }
 
-/// The site's robots.txt is not known yet.
+/// The answer while the site's robots.txt is not known, or must not be served.
 pub(super) fn awaited(retry_after: u32, form: Form) -> Answer {
     let message = format!("The rules of this site are not known yet. Try again in {retry_after} seconds.");
     let page = Page::new(StatusCode::SERVICE_UNAVAILABLE, "robots_txt_awaited", message);
     Page { retry_after: Some(retry_after), ..page }.answer(form)
 }
 
-/// The policy asks for a licence. RSL 1.0 section 6.3: the challenge, and the Link that says where the licence is.
+/// The answer to a request without the licence that the policy asks for (RSL 1.0 section 6.3): the challenge, and a Link to
+/// the licence.
 pub(super) fn unlicensed(status_code: u16, ruling: &Ruling<'_>, form: Form) -> Answer {
     let Ruling { registry, entry, decision, .. } = *ruling;
     let license = entry.site.signals.license(decision.signals, decision.rule.map(|rule| rule.group));
@@ -145,7 +147,7 @@ pub(super) fn unlicensed(status_code: u16, ruling: &Ruling<'_>, form: Form) -> A
     }
 }
 
-/// A policy's status, which checking has found to be one.
+/// A status of the policy. The check of the policy has found it valid.
 fn status(status: u16) -> StatusCode {
     StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }

@@ -1,4 +1,5 @@
-//! What an answer is made of: the decision about a request, and what it was made with.
+//! The input of an answer. [`Ruling`] is the decision about a request, with the site and the snapshot that it was made
+//! with. [`Asked`] has the parts of the request that shape the answer.
 
 use crate::crawlers::Registry;
 use crate::judge::Judged;
@@ -28,7 +29,7 @@ pub struct Ruling<'a> {
 }
 
 impl<'a> Ruling<'a> {
-    /// What the judge found about a request that arrived then.
+    /// The ruling for a judgement. `now` is when the request arrived.
     pub fn new(judged: &'a Judged, registry: &'a Registry, now: Timestamp) -> Ruling<'a> {
         Ruling {
             registry,
@@ -45,9 +46,9 @@ impl<'a> Ruling<'a> {
 /// The parts of a request that shape an answer to it.
 #[derive(Clone, Copy)]
 pub struct Asked<'a> {
-    /// Its method.
+    /// The method.
     pub method: &'a Method,
-    /// Its fields: those that [`Asked::reads`] are enough.
+    /// The fields. Those for which [`Asked::reads`] is true are enough.
     pub headers: &'a HeaderMap,
 }
 

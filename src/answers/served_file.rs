@@ -1,5 +1,5 @@
-//! Files that crawlgate serves itself, the same bytes for everybody and with validators: robots.txt and
-//! `/.well-known/tdmrep.json` (see `docs/semantics.md`).
+//! [`FileAnswers`]: the 200 and the 304 of a file that crawlgate serves itself, robots.txt or `/.well-known/tdmrep.json`
+//! (see `docs/semantics.md`). Every client gets the same bytes and validators.
 
 use super::answer::Answer;
 use super::field::Field;
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
 use std::sync::Arc;
 
-/// The two answers that a file has.
+/// The two answers of a file.
 #[derive(Debug)]
 pub(super) struct FileAnswers {
     /// 200, with the bytes.
@@ -17,7 +17,7 @@ pub(super) struct FileAnswers {
 }
 
 impl FileAnswers {
-    /// `validators` are the lines that both have.
+    /// `validators` are the lines that both answers have.
     pub(super) fn new(validators: &[(Field, &str)], content_type: &'static str, body: Arc<[u8]>) -> FileAnswers {
         let validators = || {
             // A policy puts no control character there; without the line the file would still be whole.
@@ -34,7 +34,7 @@ impl FileAnswers {
         }
     }
 
-    /// The answer to a client whose copy is still good, or is not.
+    /// The 304 if the client's copy is current, else the 200.
     pub(super) fn answer(&self, is_fresh: bool) -> Answer {
         if is_fresh { self.not_modified.clone() } else { self.whole.clone() }
     }
