@@ -1,5 +1,7 @@
-//! One attempt at a certificate for one host: [`Attempt::run`] asks for a suggestion, and orders a certificate where one is
-//! due. All that a restart must not forget is stored before it is acted on.
+//! [`Attempt`]: one attempt to get or to renew the certificate of a host. Where the host has a certificate,
+//! [`Attempt::run`] asks the authority for a suggested time of renewal. It orders a certificate only if one is due. The
+//! order, the certificate and the end of the attempt are stored before crawlgate acts on them, so that the next start
+//! goes on from there.
 
 use super::authority::BoundedHttp;
 use super::certificate::IssuedCertificate;
@@ -44,7 +46,7 @@ pub struct Attempt {
     http: BoundedHttp,
 }
 
-/// How an attempt ended.
+/// An attempt that has ended.
 pub struct EndedAttempt {
     pub host: String,
     pub progress: Progress,
@@ -65,7 +67,7 @@ impl Attempt {
         Attempt { shared, host, progress, http: BoundedHttp::new() }
     }
 
-    /// Runs the attempt. It ends within bounds, and its end is stored.
+    /// Runs the attempt for ten minutes at most. Its end is stored.
     pub async fn run(mut self) -> EndedAttempt {
         let taken = timeout(TIME, self.work()).await;
         let outcome = taken.unwrap_or_else(|_| Err(OrderError::Away("it takes too long".into())));
@@ -134,8 +136,7 @@ impl Attempt {
         Ok(account)
     }
 
-    /// Asks the authority when it suggests to renew. After a failure the certificate is renewed when two thirds of its life are
-    /// over.
+    /// Asks the authority when it suggests to renew the certificate. Without an answer, two thirds of its life decide.
     async fn ask_for_suggestion(&mut self, certificate: &IssuedCertificate) {
         let now = self.now();
         let Some(id) = &certificate.id else { return };
@@ -195,7 +196,7 @@ impl Attempt {
         Err(OrderError::Refused("there is no challenge to try".into()))
     }
 
-    /// The challenges by which the authority may reach this crawlgate, the surest first.
+    /// The challenges by which the authority may reach this crawlgate, the most likely one first.
     async fn challenges(&self) -> Result<Vec<ChallengeKind>, OrderError> {
         let kinds: &[ChallengeKind] = match (self.shared.settings.challenge, self.shared.has_clear_text) {
             (ChallengeChoice::Any, true) => &[ChallengeKind::Http, ChallengeKind::TlsAlpn],
@@ -234,7 +235,8 @@ impl Attempt {
         Ok((order, running))
     }
 
-    /// Brings an order to its end. One that failed for good is forgotten, one that was not asked to its end goes on next time.
+    /// Brings an order to its end. crawlgate forgets an order that the authority refused. After another failure, the next
+    /// attempt goes on with the order.
     async fn complete(&mut self, mut order: Order, running: &RunningOrder) -> Result<(), OrderError> {
         let host = &self.host;
         let finished = finish(&mut order, running, host, &self.shared.issued).await;

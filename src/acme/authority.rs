@@ -1,5 +1,6 @@
-//! Requests to an authority, as the crate instant-acme makes them: [`BoundedHttp`]. Answers are bounded in size and time,
-//! every URL is https, and no redirect is followed. It keeps the Retry-After that the crate drops.
+//! [`BoundedHttp`]: the HTTP client by which the crate instant-acme asks an authority. Answers are bounded in size and
+//! time, every URL must be https, and no redirect is followed. The client keeps the `Retry-After` of a failure, which the
+//! crate drops.
 
 use super::failure::cut;
 use crate::download::{client, octets};
@@ -20,10 +21,10 @@ const LARGEST: usize = 512 * 1024;
 const CONNECT: Duration = Duration::from_secs(10);
 /// The limit for a request with its answer.
 const TIME: Duration = Duration::from_secs(30);
-/// Who asks (RFC 8555 section 6.1 wants it said).
+/// The user agent, which RFC 8555 section 6.1 requires.
 const AGENT: &str = concat!("crawlgate/", env!("CARGO_PKG_VERSION"), " instant-acme");
 
-/// A problem document for a status that says as much.
+/// The problem document of an answer 429 that has none.
 const LIMITED: &[u8] = br#"{"type":"urn:ietf:params:acme:error:rateLimited","detail":"429 Too Many Requests"}"#;
 
 /// A client with bounds.
@@ -39,7 +40,7 @@ impl BoundedHttp {
         BoundedHttp { agent: Agent::new_with_config(config), retry_after: Arc::default() }
     }
 
-    /// What the last answer with a failure said about the next attempt.
+    /// The `Retry-After` of the last answer, if that was a failure.
     pub fn retry_after(&self) -> Option<Duration> {
         *lock(&self.retry_after)
     }

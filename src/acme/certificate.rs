@@ -1,5 +1,5 @@
-//! [`IssuedCertificate`]: a certificate that an authority issued, checked before it is stored and used. What an authority
-//! sends is not believed: a certificate of another key or host is refused.
+//! [`IssuedCertificate`]: a certificate chain and its key. [`IssuedCertificate::read`] refuses a chain for another host
+//! or another key, before it is stored or used: crawlgate does not trust what an authority sends.
 
 use crate::time::Timestamp;
 use instant_acme::CertificateIdentifier;
@@ -33,20 +33,20 @@ pub enum CertificateError {
     Key(rustls::Error),
 }
 
-/// A certificate of a host, with its key.
+/// A certificate chain of a host, with its key.
 #[derive(Debug)]
 pub struct IssuedCertificate {
-    /// Its only host.
+    /// The host that crawlgate uses it for.
     pub host: String,
-    /// What rustls serves.
+    /// The chain and the private key, as rustls serves them.
     pub key: Arc<CertifiedKey>,
     pub not_before: Timestamp,
     pub not_after: Timestamp,
-    /// How the authority names it when it suggests a renewal (RFC 9773 section 4.1).
+    /// The name of the certificate in requests for a suggested renewal (RFC 9773 section 4.1).
     pub id: Option<CertificateIdentifier<'static>>,
     /// Where it is stored.
     pub file: PathBuf,
-    /// When crawlgate got it; `None`: before the start.
+    /// When crawlgate got it; `None`: before this start.
     pub obtained: Option<Timestamp>,
 }
 
@@ -83,7 +83,7 @@ impl IssuedCertificate {
         }
     }
 
-    /// From its beginning to its end.
+    /// The time from `not_before` to `not_after`.
     pub fn lifetime(&self) -> Duration {
         self.not_after.since(self.not_before)
     }

@@ -1,4 +1,5 @@
-//! Why a host got no certificate: [`OrderError`]. Its [`FailureKind`] says how long the next attempt waits.
+//! [`OrderError`]: the reason why a host got no certificate. Its [`FailureKind`] decides how long crawlgate waits before
+//! the next attempt.
 
 use super::certificate::CertificateError;
 use instant_acme::{Error, Problem};
@@ -50,11 +51,11 @@ pub enum OrderError {
     Broken,
 }
 
-/// What kind of failure it was.
+/// The kinds of failures. Each has pauses of its own before the next attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// The name leads elsewhere: nothing was ordered.
+    /// The host leads to another server, or nowhere: crawlgate ordered nothing.
     Elsewhere,
     /// The authority does not answer as it should.
     Away,
@@ -62,7 +63,7 @@ pub enum FailureKind {
     Refused,
     /// The authority limits requests.
     Limited,
-    /// This machine: disk, randomness.
+    /// The cause is on this machine: the disk, the randomness, or a mistake in crawlgate.
     Own,
 }
 
@@ -87,8 +88,8 @@ impl FailureKind {
         self.described().0
     }
 
-    /// The pause after so many failures in a row. A refusal counts against the limits of an authority (Let's Encrypt: five an
-    /// hour for a host), a question for crawlgate's own token against none.
+    /// The pause after `times` failures in a row. It is long after a refusal, because an authority limits them (Let's
+    /// Encrypt: five an hour for a host). It is short after crawlgate's own check, which no authority counts.
     pub fn pause(self, times: u32, retry_after: Option<Duration>) -> Duration {
         let (_, first, most) = self.described();
         let doubled = first.saturating_mul(1_u32 << times.saturating_sub(1).min(16)).min(most);
@@ -133,7 +134,7 @@ fn of_problem(problem: &Problem) -> OrderError {
     }
 }
 
-/// A problem for people: what the authority says of it, and of each host.
+/// The text of a problem for people: its detail, and the detail of each subproblem.
 pub fn text(problem: &Problem) -> String {
     let details = problem.subproblems.iter().filter_map(|problem| problem.detail.as_deref());
     let details: Vec<&str> = problem.detail.as_deref().into_iter().chain(details).collect();
@@ -143,7 +144,7 @@ pub fn text(problem: &Problem) -> String {
     }
 }
 
-/// On one line, and not longer than a reader has patience for.
+/// The beginning of a text, on one line.
 pub fn cut(text: &str) -> String {
     let text: String = text.chars().take(LONGEST).map(|sign| if sign.is_control() { ' ' } else { sign }).collect();
     text.trim().to_owned()

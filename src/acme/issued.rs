@@ -1,5 +1,5 @@
-//! [`Issued`]: what handshakes and requests read: the certificates in use by host, and the answers to questions that an
-//! authority has now. A handshake loads one pointer.
+//! [`Issued`]: the certificates in use, by host, and the answers to the open challenges of the authority. Attempts write
+//! it. Handshakes and requests read it. Finding the certificate of a host takes no lock.
 
 use super::certificate::IssuedCertificate;
 use super::progress::ChallengeKind;
@@ -17,16 +17,16 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// The protocol of handshakes that prove a host to an authority (RFC 8737 section 6.2).
 pub const ALPN: &[u8] = b"acme-tls/1";
 
-/// The certificates in use, and the open questions of the authority.
+/// The certificates in use, and the answers to the open challenges of the authority.
 #[derive(Debug, Default)]
 pub struct Issued {
     by_host: ArcSwap<BTreeMap<String, Arc<IssuedCertificate>>>,
     open: Mutex<HashMap<Challenge, ChallengeAnswer>>,
-    /// Hosts that are to get a certificate and have none, with whether a client was told so.
+    /// Hosts that are to get a certificate and have none. `true` after the log said that a client asked for it.
     missing: Mutex<BTreeMap<String, bool>>,
 }
 
-/// The token of a file, or the host of a handshake.
+/// A challenge: its kind, and the token of its file or the host of its handshake.
 type Challenge = (ChallengeKind, String);
 
 /// What proves a host to an authority.
@@ -38,7 +38,7 @@ struct ChallengeAnswer {
     key: Option<Arc<CertifiedKey>>,
 }
 
-/// The open questions of an authority, for the next process: it may be the one that is asked.
+/// The answers to the open challenges, for the next process: the authority may reach that one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PassedQuestions {
     /// Tokens, with the content of their files.
@@ -47,7 +47,7 @@ pub struct PassedQuestions {
     handshakes: Vec<(String, String)>,
 }
 
-/// Answers a question as long as it lives.
+/// An open challenge. It is answered until this value is dropped.
 pub(super) struct Answering {
     issued: Arc<Issued>,
     question: Challenge,
@@ -84,7 +84,7 @@ impl Issued {
         self.questions().get(&(ChallengeKind::TlsAlpn, host.to_owned()))?.key.clone()
     }
 
-    /// The questions that are answered now.
+    /// The answers to all open challenges.
     pub fn pass(&self) -> PassedQuestions {
         let mut passed = PassedQuestions::default();
         for ((kind, name), answer) in &*self.questions() {
@@ -95,8 +95,8 @@ impl Issued {
         passed
     }
 
-    /// Answers these questions as well, until an order that goes on answers the same ones and ends. They are few, and good
-    /// for one order each.
+    /// Answers the open challenges of the process before. An order that goes on answers its challenge anew and removes it
+    /// at its end. The other ones stay: they are few, and good for one order each.
     pub fn answer_passed(&self, passed: PassedQuestions) {
         let PassedQuestions { files, handshakes } = passed;
         for (kind, of_kind) in [(ChallengeKind::Http, files), (ChallengeKind::TlsAlpn, handshakes)] {
@@ -108,7 +108,7 @@ impl Issued {
         }
     }
 
-    /// Says in the log that a client wants a certificate which is still to come: once for each host.
+    /// Logs once for each host that a client asks for a certificate which crawlgate does not have yet.
     pub fn note_missing(&self, host: &str) {
         let mut missing = lock(&self.missing);
         if let Some(told @ false) = missing.get_mut(host) {
@@ -140,8 +140,7 @@ impl Issued {
         lock(&self.missing).remove(&certificate.host);
     }
 
-    /// Names the hosts that are to get a certificate. Returns those that had one before they were named, or have none, and
-    /// were not named before.
+    /// Sets the hosts that are to get a certificate. Returns those that have none and were not waiting for one before.
     pub(super) fn expect(&self, hosts: &BTreeSet<String>) -> Vec<String> {
         let mut missing = lock(&self.missing);
         missing.retain(|host, _| hosts.contains(host));
@@ -151,8 +150,8 @@ impl Issued {
         new
     }
 
-    /// Answers a question with a proof until the first value is dropped. The second one is the certificate that a handshake
-    /// is answered with. `name` is the token of a file, or the host of a handshake.
+    /// Answers a challenge with a proof until the returned [`Answering`] is dropped. The second value is the certificate
+    /// for a handshake. `name` is the token of a file, or the host of a handshake.
     pub(super) fn answer(
         self: &Arc<Issued>,
         kind: ChallengeKind,

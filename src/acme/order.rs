@@ -1,4 +1,5 @@
-//! One order at the authority, from wherever it stands to the certificate: [`finish`].
+//! [`finish`] brings one order at the authority from its present status to the certificate. It answers the challenge,
+//! sends the request for a certificate, and waits for the chain.
 
 use super::failure::{self, OrderError};
 use super::issued::{Answering, Issued};
@@ -12,7 +13,7 @@ use std::time::Duration;
 const PATIENCE: RetryPolicy =
     RetryPolicy::new().initial_delay(Duration::from_millis(250)).backoff(1.5).timeout(Duration::from_secs(180));
 
-/// Brings an order to its end; the private key and the chain, both in PEM.
+/// Brings an order to its end. Returns the private key and the chain, both in PEM.
 pub async fn finish(
     order: &mut Order,
     running: &RunningOrder,
@@ -44,7 +45,7 @@ pub async fn finish(
     Ok(format!("{}{chain}", running.key))
 }
 
-/// Answers the questions of the authority as long as the returned values live, and tells it to ask.
+/// Answers the challenges of an order as long as the returned values live, and tells the authority to check them.
 async fn answer(
     order: &mut Order,
     kind: ChallengeKind,
@@ -77,7 +78,7 @@ async fn answer(
     Ok(answering)
 }
 
-/// What the authority says against the host; the order itself does not say it.
+/// The problem of the challenge that failed: the order itself does not say it.
 async fn refusal(order: &mut Order) -> Option<OrderError> {
     let mut authorizations = order.authorizations();
     while let Some(authorization) = authorizations.next().await {

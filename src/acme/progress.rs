@@ -1,5 +1,5 @@
-//! [`Progress`]: what outlasts a restart while one host gets a certificate: the running order, the pause after a failure, and
-//! the window that the authority suggests for a renewal.
+//! [`Progress`]: what crawlgate stores about one host between attempts to get a certificate: the running order, the pause
+//! after a failure, and the renewal window that the authority suggests.
 
 use super::failure::{FailureKind, OrderError};
 use crate::telemetry::FailedOrder;
@@ -7,16 +7,16 @@ use crate::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// How a host stands.
+/// The stored state of a host between attempts.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// The order that runs.
+    /// The order that is not finished.
     #[serde(default)]
     pub order: Option<RunningOrder>,
     /// The failure of the last attempt.
     #[serde(default)]
     pub failure: Option<Failure>,
-    /// What the authority suggests for the certificate in use.
+    /// The suggestion of the authority for the certificate in use.
     #[serde(default)]
     pub suggestion: Option<Suggestion>,
 }
@@ -28,7 +28,7 @@ pub struct RunningOrder {
     pub url: String,
     /// The private key of the certificate to be, in PEM.
     pub key: String,
-    /// How the authority checks.
+    /// The challenge by which the authority checks the host.
     pub challenge: ChallengeKind,
 }
 
@@ -55,7 +55,7 @@ pub struct Failure {
 pub struct Suggestion {
     /// The certificate that it is for, as the authority names it.
     pub certificate: String,
-    /// The window; none where the authority makes no suggestion.
+    /// The window, in seconds since 1970; `None` where the authority makes no suggestion.
     pub window: Option<(i64, i64)>,
     /// When to ask again.
     #[serde(serialize_with = "rfc3339")]
@@ -63,7 +63,7 @@ pub struct Suggestion {
 }
 
 impl Progress {
-    /// Notes a failed attempt, and until when to pause.
+    /// Notes a failed attempt and the end of the pause after it.
     pub fn fail(&mut self, error: &OrderError, retry_after: Option<Duration>, now: Timestamp) -> &FailedOrder {
         let kind = error.kind();
         let before =
@@ -74,7 +74,7 @@ impl Progress {
         &self.failure.insert(Failure { kind, failed }).failed
     }
 
-    /// Whether it waits after a failure.
+    /// Whether the host waits after a failure.
     pub fn is_paused(&self, now: Timestamp) -> bool {
         // A clock that was set back must not make a pause longer than it can be.
         self.failure.as_ref().is_some_and(|Failure { failed, .. }| failed.at <= now && now < failed.next)

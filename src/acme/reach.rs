@@ -1,5 +1,7 @@
-//! Whether a host leads to this crawlgate: it asks for a token of its own under the host, as the authority will. A name that
-//! points elsewhere costs no failed order then.
+//! [`Reach`] checks, before an order, that a host leads to this crawlgate. At each address of the host it asks as the
+//! authority will: for the file of a random token, or for the certificate of a handshake. A name that points to another
+//! server then costs no failed order. An address that gives no answer counts for the host, because a network in between
+//! may let the authority through.
 
 mod file;
 mod handshake;
@@ -18,12 +20,12 @@ use tokio::time::timeout;
 
 /// The limit for asking at one address.
 const TIME: Duration = Duration::from_secs(8);
-/// The limit for asking the system for addresses, which has its own.
+/// The limit for the system's resolver, which has limits of its own as well.
 const LOOKUP: Duration = Duration::from_secs(20);
 /// More addresses are not asked.
 const MOST_ADDRESSES: usize = 8;
 
-/// Where an authority asks.
+/// The ports that an authority connects to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ports {
     /// In clear text.
@@ -32,18 +34,18 @@ pub struct Ports {
     pub tls: u16,
 }
 
-/// What came of asking.
+/// What answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReachResult {
     /// This crawlgate answered.
     Own,
-    /// Nobody answered: why. A network in between may let the authority through and not this machine.
+    /// No answer, for this reason. A network in between may let the authority through and not this machine.
     Nobody(String),
-    /// Another one answered: which.
+    /// Another server answered, in this way.
     Other(String),
 }
 
-/// Asks at each address of a host.
+/// Checks hosts at all their addresses.
 pub struct Reach<'a> {
     pub issued: &'a Arc<Issued>,
     pub resolvers: &'a [SocketAddr],
@@ -51,7 +53,8 @@ pub struct Reach<'a> {
 }
 
 impl Reach<'_> {
-    /// The challenges of these by which an authority may reach this crawlgate, the surest first; or why there is none.
+    /// Those of `kinds` by which an authority may reach this crawlgate, the most likely one first. The error says why
+    /// there is none.
     pub async fn challenges(&self, host: &str, kinds: &[ChallengeKind]) -> Result<Vec<ChallengeKind>, String> {
         let addresses = addresses(host, self.resolvers).await?;
         let (mut possible, mut others) = (Vec::new(), Vec::new());
@@ -96,7 +99,7 @@ impl Reach<'_> {
     }
 }
 
-/// An authority may choose any address, so one that is another's is one too many.
+/// The result for a host. An authority may choose any address, so one address of another server is too many.
 fn together(reached: Vec<ReachResult>) -> ReachResult {
     if let Some(other) = reached.iter().find(|reached| matches!(reached, ReachResult::Other(_))) {
         return other.clone();
@@ -107,7 +110,7 @@ fn together(reached: Vec<ReachResult>) -> ReachResult {
     reached.into_iter().next().unwrap_or(ReachResult::Nobody("the host has no address".into()))
 }
 
-/// All addresses of a host, IPv4 and IPv6; or why there are none.
+/// The addresses of a host, IPv4 and IPv6. The error says why there are none.
 async fn addresses(host: &str, resolvers: &[SocketAddr]) -> Result<Vec<IpAddr>, String> {
     let mut addresses = match resolvers.is_empty() {
         true => of_system(host).await?,

@@ -1,16 +1,19 @@
-//! When a certificate is to be renewed: as the authority suggests (RFC 9773), or after two thirds of its life.
+//! [`due`]: when a certificate is to be renewed. That is in the window that the authority suggests (RFC 9773), or else
+//! after two thirds of its life, and always before its last tenth. [`is_to_be_asked`]: whether to ask for a suggestion
+//! now.
 
 use super::certificate::IssuedCertificate;
 use super::progress::Suggestion;
 use crate::time::Timestamp;
 use std::time::Duration;
 
-/// How often the authority is asked for a suggestion where it does not say it itself, and within which bounds it may.
+/// How often crawlgate asks for a suggestion where the authority does not say it, and the bounds for what it says.
 const ASK: Duration = Duration::from_secs(6 * 3_600);
 const ASK_LEAST: Duration = Duration::from_secs(3_600);
 const ASK_MOST: Duration = Duration::from_secs(86_400);
 
-/// How long a new certificate is kept at least: authorities limit how often they issue the same.
+/// How long a new certificate is kept at least, or a twentieth of its life if that is shorter: authorities limit how
+/// often they issue the same certificate.
 const KEPT: Duration = Duration::from_secs(86_400);
 
 /// When the certificate is to be renewed.

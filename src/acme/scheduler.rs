@@ -1,5 +1,6 @@
-//! [`Acme`]: which host is attempted when. A thread of its own looks once a second which hosts are to have a certificate, and
-//! begins an attempt for some of those that are due, those that never failed first.
+//! [`Acme`] starts the attempts to get and to renew certificates. Its thread checks once a second which hosts need one.
+//! At most [`MOST_ATTEMPTS`] attempts run at once; hosts without a failure come first. During a hand-over no attempt
+//! runs.
 
 use super::attempt::{Attempt, AttemptResult, EndedAttempt, Shared};
 use super::failure::{FailureKind, OrderError};
@@ -26,26 +27,26 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::{self, JoinSet};
 
-/// How often the thread looks.
+/// How often the thread checks the hosts.
 const TICK: Duration = Duration::from_secs(1);
-/// So many hosts are attempted at once.
+/// The most attempts that run at once.
 const MOST_ATTEMPTS: usize = 8;
-/// How long attempts may take to be broken off. A slow disk makes them wait.
+/// How long a hand-over waits until all attempts are broken off. A slow disk can delay them.
 const HOLDING: Duration = Duration::from_secs(2);
 
-/// Gets certificates, and keeps them.
+/// Gets certificates, and renews them.
 pub struct Acme {
     pub(super) shared: Arc<Shared>,
     pub(super) hosts: Mutex<BTreeMap<String, Host>>,
     metrics: Arc<Metrics>,
     is_hurried: AtomicBool,
-    /// What the thread is told; none before it is started.
+    /// Commands to the thread; `None` before it is started.
     thread: Mutex<Option<UnboundedSender<Command>>>,
 }
 
-/// What the thread does at once.
+/// A command to the thread.
 enum Command {
-    /// Break all attempts off, begin none, and say so.
+    /// Break all attempts off, begin no other one, and confirm it.
     Hold(Sender<()>),
     /// Begin attempts again.
     GoOn,
@@ -64,7 +65,7 @@ pub struct AcmeThread {
 }
 
 impl Acme {
-    /// Takes the stored certificates of this authority into use. Nothing is asked or written yet.
+    /// Takes the stored certificates of this authority into use. Sends no request and writes nothing.
     pub fn open(
         (settings, ports): (&AcmeSettings, Ports),
         state: &Path,
@@ -82,7 +83,8 @@ impl Acme {
         Arc::new(Acme { shared, hosts: Mutex::default(), metrics, is_hurried, thread: Mutex::default() })
     }
 
-    /// Gets certificates from now on for the hosts that `wanted` names, each time it is asked. `None` says that it is too early.
+    /// Starts the thread. It calls `wanted` at each check for the hosts that are to have a certificate; `None` says that
+    /// it is too early.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -117,8 +119,8 @@ impl Acme {
         Ok(AcmeThread { _alive: alive })
     }
 
-    /// Breaks all attempts off: another process goes on with the stored orders. The questions that were open are still
-    /// answered here, and are to be answered there, too.
+    /// Breaks all attempts off, because another process goes on with the stored orders. Both processes answer the open
+    /// challenges: the authority may reach either.
     pub fn hand_over(&self) -> PassedQuestions {
         let (done, is_done) = channel();
         if self.tell(Command::Hold(done)) && is_done.recv_timeout(HOLDING).is_err() {
@@ -186,7 +188,7 @@ impl Acme {
         }
     }
 
-    /// Notices hosts that came and went.
+    /// Brings the table of hosts up to date.
     fn expect(&self, wanted: &BTreeSet<String>) {
         let missing = self.shared.issued.expect(wanted);
         if !missing.is_empty() {

@@ -1,4 +1,5 @@
-//! How each host stands, for an operator.
+//! The status of certificates for operators: [`Acme::orders`] of each host that is to have one, [`Acme::certificates`] of
+//! each one in use.
 
 use super::certificate::IssuedCertificate;
 use super::renewal;
@@ -10,13 +11,13 @@ use crate::time::Timestamp;
 const DAY: i64 = 86_400;
 
 impl Acme {
-    /// Each host that is to have a certificate.
+    /// The status of each host that is to have a certificate.
     pub fn orders(&self) -> Vec<OrderStatus> {
         let now = self.now();
         self.hosts().iter().map(|(name, host)| self.order(name, host, now)).collect()
     }
 
-    /// Each certificate in use.
+    /// The status of each certificate of the authority in use.
     pub fn certificates(&self, now: Timestamp) -> Vec<CertificateStatus> {
         self.shared.issued.all().iter().map(|certificate| status(certificate, now)).collect()
     }

@@ -29,7 +29,7 @@ pub struct Storage {
 }
 
 impl Storage {
-    /// Those of the authority with this directory. Another authority's certificates are none of its.
+    /// The files of the authority with this directory URL. Each authority has a directory of its own.
     pub fn new(state: &Path, authority: &str) -> Storage {
         let name = authority.strip_prefix("https://").unwrap_or(authority);
         let fits = |sign: char| if sign.is_ascii_alphanumeric() || sign == '.' { sign } else { '-' };
@@ -58,7 +58,7 @@ impl Storage {
         let _ = std::fs::remove_file(self.directory.join("account.json"));
     }
 
-    /// How a host stands. A file that cannot be used is as good as none.
+    /// The stored state of a host. A file that cannot be used counts as a missing one.
     pub fn progress(&self, host: &str) -> Progress {
         let text = self.read(&format!("{host}.json")).ok().flatten();
         text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
@@ -78,7 +78,7 @@ impl Storage {
         self.write(&format!("{host}.pem"), pem.as_bytes())
     }
 
-    /// All certificates that are stored. One that cannot be used is said, and is ordered again.
+    /// All stored certificates. A certificate that cannot be used is logged, and ordered again.
     pub fn certificates(&self) -> Vec<IssuedCertificate> {
         let entries = std::fs::read_dir(&self.directory).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());

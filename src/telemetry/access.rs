@@ -1,4 +1,4 @@
-//! The access log: one line for each request, in JSON or in the Combined format. [`AccessLog`] takes [`AccessRecord`]s in.
+//! [`AccessLog`]: the access log, in JSON or in the Combined format. It writes one [`AccessRecord`] for each request.
 
 use super::access_record::AccessRecord;
 use super::combined::{write_combined, write_vhost_combined};
@@ -27,7 +27,7 @@ impl AccessLog {
         AccessLog { writer: LogWriter::off(), format: AccessFormat::default() }
     }
 
-    /// Takes a line in.
+    /// Takes the line of a request in.
     pub fn write(&self, record: &AccessRecord<'_>) {
         match self.format {
             AccessFormat::Json => self.writer.write(record),

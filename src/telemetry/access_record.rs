@@ -1,4 +1,5 @@
-//! A line of the access log as data: [`AccessRecord`], and its parts as JSON writes them.
+//! [`AccessRecord`]: the fields of one line of the access log. [`moment`] and [`version`] write times and versions as
+//! JSON.
 
 use crate::policy::Version;
 use chrono::{DateTime, Datelike, Timelike, Utc};
@@ -16,7 +17,7 @@ impl Serialize for Octets<'_> {
     }
 }
 
-/// One line.
+/// The fields of a line.
 #[derive(Clone, Debug, Serialize)]
 #[allow(missing_docs)]
 pub struct AccessRecord<'a> {
@@ -49,28 +50,28 @@ pub struct AccessRecord<'a> {
     /// A violation of a crawler that was served no robots.txt here within the time that it may use a copy.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub never_fetched: bool,
-    /// `Disallow: /cart/`.
+    /// The rule that decided: `Disallow: /cart/`.
     pub rule: Option<String>,
-    /// `file:line:column` of it.
+    /// The place of the rule: `file:line:column`.
     pub rule_source: Option<String>,
     pub action: &'static str,
     /// What enforce would have done.
     pub would: Option<&'static str>,
-    /// Why it was not done: `mode`, `unlisted` or `unverified`.
+    /// Why crawlgate did not do it: `mode`, `unlisted` or `unverified`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed: Option<&'static str>,
-    /// The version of robots.txt it was judged by.
+    /// The version of robots.txt that the request was judged by.
     #[serde(serialize_with = "version")]
     pub version: Option<Version>,
-    /// The same in the log of the origin, and in that of the proxy in front.
+    /// The id that the origin gets, and that a trusted proxy in front may give.
     pub request_id: Octets<'a>,
-    /// Of W3C Trace Context.
+    /// The trace id of W3C Trace Context.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<Octets<'a>>,
     pub error: Option<&'a str>,
 }
 
-/// Digit by digit: the formatting machinery takes longer than all the rest of a line.
+/// Writes a time digit by digit: the formatting machinery takes longer than all the rest of a line.
 pub fn moment<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
     let at = DateTime::<Utc>::from(*time);
     let mut text = *b"0000-00-00T00:00:00.000Z";

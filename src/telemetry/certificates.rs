@@ -1,5 +1,5 @@
-//! What an operator reads of certificates: [`CertificateStatus`] of each one in use, [`OrderStatus`] of each host that
-//! crawlgate gets one for.
+//! The status of certificates for operators. [`CertificateStatus`] is that of a certificate in use, [`OrderStatus`] that
+//! of a host for which crawlgate gets certificates by ACME.
 
 use crate::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
@@ -17,12 +17,12 @@ pub struct CertificateStatus {
     pub not_after: Timestamp,
     /// Whole days until then; negative once it has expired.
     pub days_left: i64,
-    /// When crawlgate last took a renewed certificate from the file; `None`: not since the start.
+    /// When crawlgate last took a renewed certificate into use; `None`: not since the start.
     #[serde(serialize_with = "rfc3339")]
     pub renewed: Option<Timestamp>,
-    /// The renewal that was refused, while the files are such that crawlgate cannot use them.
+    /// The refused renewal, while crawlgate cannot use the files as they are.
     pub refused: Option<RefusedRenewal>,
-    /// What clients refuse it for or will soon, and what an operator can do.
+    /// Why clients refuse the certificate or soon will, and what an operator can do.
     pub problems: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ pub struct RefusedRenewal {
     pub reason: String,
 }
 
-/// A host that crawlgate gets a certificate for by itself.
+/// A host for which crawlgate gets certificates by ACME.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderStatus {
     /// Its name.
@@ -49,19 +49,19 @@ pub struct OrderStatus {
     pub renewal: Option<Timestamp>,
     /// The last attempt, where it failed.
     pub failed: Option<FailedOrder>,
-    /// What an operator has to look at.
+    /// The problem that needs an operator.
     pub problem: Option<String>,
 }
 
 /// An attempt that brought no certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedOrder {
-    /// When.
+    /// When it ended.
     #[serde(serialize_with = "rfc3339")]
     pub at: Timestamp,
-    /// Why.
+    /// Why it failed.
     pub reason: String,
-    /// Attempts in a row that failed so.
+    /// How many attempts in a row failed with this kind of failure.
     pub times: u32,
     /// When crawlgate tries again.
     #[serde(serialize_with = "rfc3339")]

@@ -1,5 +1,6 @@
-//! Lines of the access log in the Combined format of nginx and Apache, for tools that read no JSON: [`write_combined`],
-//! and [`write_vhost_combined`] with the host. What such a line cannot say (site, crawler, kind, rule) is left out. `crawlgate audit` reads the lines back.
+//! [`write_combined`] writes a line of the access log in the Combined format of nginx and Apache, for tools that read no
+//! JSON. [`write_vhost_combined`] writes the host before it. The format has no place for the site, the crawler, the kind
+//! and the rule. `crawlgate audit` reads the lines back.
 
 use super::access_record::{AccessRecord, Octets};
 use chrono::{DateTime, Datelike, Timelike, Utc};

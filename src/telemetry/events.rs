@@ -1,8 +1,8 @@
-//! Evidence: an [`Event`] for each request that is refused, or that enforcement would refuse. [`Events`] keeps the latest
-//! in memory for the API and writes all of them to a log, as JSON lines.
+//! [`Events`] records an [`Event`] for each request that is refused, or that enforcement would refuse. It keeps the
+//! latest [`Events::KEPT`] for the API, writes all of them to a log as JSON lines, and keeps samples for the history.
 //!
-//! Above a rate only some events are recorded, some of each crawler, and the next one says how many were left out.
-//! Recording one costs a short lock and no waiting: lines are gathered and written as those of the access log are.
+//! Above a rate, crawlgate records one event a second of each crawler on each site, and the next event says how many were
+//! left out. A request never waits for the disk: [`LogWriter`] gathers the lines.
 
 use super::access_record::moment;
 use super::log_writer::LogWriter;
@@ -36,11 +36,12 @@ pub struct Event {
     pub site: String,
     /// The registry's id, the policy's token, or `other`.
     pub crawler: String,
-    /// What a bot or program that is in no list calls itself.
+    /// The name that an unlisted bot or program gives itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls_itself: Option<String>,
     pub identity: &'static str,
-    /// What that rests on: `networks` of the policy, the operator's `list`, `reverse_dns`, a `signature`, or nothing but the user agent.
+    /// What the identity rests on: `networks` of the policy, the operator's `list`, `reverse_dns`, a `signature`, or
+    /// nothing but the user agent.
     pub proof: &'static str,
     /// Why the signature of the request proves nothing, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,13 +62,13 @@ pub struct Event {
     /// A violation of a crawler that was served no robots.txt here within the time that it may use a copy.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub never_fetched: bool,
-    /// `Disallow: /cart/`.
+    /// The rule that decided: `Disallow: /cart/`.
     pub rule: Option<String>,
-    /// `file:line:column` of it.
+    /// The place of the rule: `file:line:column`.
     pub rule_source: Option<String>,
     /// The version of robots.txt in force.
     pub version: String,
-    /// What the next list rests on: `observed`, `declared` by the policy, or `unknown`, which accuses no crawler.
+    /// What `held` rests on: `observed`, `declared` by the policy, or `unknown`, which accuses no crawler.
     pub history: &'static str,
     /// The other versions that the crawler may have cached.
     pub held: Vec<String>,
@@ -75,11 +76,11 @@ pub struct Event {
     /// What enforce would have done.
     pub would: Option<&'static str>,
     pub status: u16,
-    /// In seconds, of what is too fast.
+    /// How many seconds a client that is too fast is told to wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u32>,
     pub request_id: String,
-    /// Of W3C Trace Context.
+    /// The trace id of W3C Trace Context.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<String>,
     /// Events before this one that were not written.
@@ -91,13 +92,13 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// What is taken in during one second.
+/// The events of the present second.
 struct Sampling {
     second: u64,
     taken: u64,
     /// Which pairs of site and crawler had one, by their hash: 64 bits under a random key do not collide in practice.
     served: HashSet<u64>,
-    /// Since the last that was taken in.
+    /// Events left out since the last one that was recorded.
     left_out: u64,
 }
 
@@ -142,12 +143,12 @@ impl Events {
         Ok(events)
     }
 
-    /// In memory only.
+    /// Events that are kept in memory only, at the default rate.
     pub fn off() -> Events {
         Events::recording(EventSettings::default().rate)
     }
 
-    /// In memory only, so many a second.
+    /// Events that are kept in memory only, `rate` a second.
     pub fn recording(rate: u32) -> Events {
         Events::new(LogWriter::off(), rate)
     }
@@ -183,14 +184,15 @@ impl Events {
         drop(oldest);
     }
 
-    /// Writes what became of a server. There are few of these: each ejection is longer than the one before.
+    /// Writes that a server was ejected, went down or came back. No rate bounds these lines, because each ejection of a
+    /// server is longer than the one before.
     pub fn server(&self, event: &ServerEvent) {
         if self.0.log.enabled() {
             self.0.log.write(event);
         }
     }
 
-    /// Some events of each site, crawler, kind, rule and day, for the history: those since the last call.
+    /// Samples for the history since the last call: some events of each site, crawler, identity, kind, rule and day.
     pub fn take_samples(&self) -> Vec<Arc<Event>> {
         std::mem::take(&mut lock(&self.0.samples).taken)
     }
@@ -225,7 +227,7 @@ impl Events {
         self.0.log.flush(limit);
     }
 
-    /// Opens the file again.
+    /// Opens the file of the log again, after it was rotated.
     pub fn reopen(&self) {
         self.0.log.reopen();
     }
@@ -249,7 +251,7 @@ pub struct ServerEvent {
     /// The status that a check was answered with, if that is the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// For how long.
+    /// For how many seconds it gets none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u64>,
 }

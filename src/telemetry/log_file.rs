@@ -1,8 +1,8 @@
-//! The file of a log. [`LogFile`] appends whole lines and opens the file again after it was rotated.
+//! [`LogFile`]: the file of a log. It appends whole lines, and opens the file again after it was rotated.
 //!
-//! A file that was renamed, removed or replaced is created again under its name. Where that fails, the old file is
-//! written on, and [`LogFile::reopen_problem`] says why. A line that was written in part, for example on a full disk, is
-//! ended before the next one, and every lost line is counted.
+//! A file that was renamed, removed or replaced is created again under its name. Where that fails, crawlgate goes on with
+//! the old file, and [`LogFile::reopen_problem`] says why. A line that was written in part, for example on a full disk,
+//! is ended before the next one, and every lost line is counted.
 
 use crate::locks::lock;
 use std::fs::{File, OpenOptions};
@@ -20,7 +20,7 @@ pub struct LogFile {
     /// What messages call it.
     name: String,
     file: File,
-    /// None of standard output.
+    /// `None` for standard output.
     path: Option<PathBuf>,
     /// The file ends in a part of a line.
     torn: bool,

@@ -1,7 +1,7 @@
-//! Logs of lines. [`LogWriter`] takes lines in on the thread of the request and gathers them; a thread of its own
-//! writes them several times a second. Waking that thread for each line would cost more than everything else. A full
-//! buffer drops lines and counts them, so a request never waits for a disk.
-//! Lines that wait while the file is opened again go into the new file.
+//! [`LogWriter`]: a log of lines. It takes lines in on the thread of the request and gathers them. A thread of its own
+//! writes them several times a second, because waking that thread for each line would cost more than everything else. A
+//! full buffer drops lines and counts them, so a request never waits for a disk. Lines that wait while the file is opened
+//! again go into the new file.
 
 use super::log_file::{LogFile, Lost};
 use crate::locks::lock;
@@ -268,7 +268,7 @@ impl Writer {
         }
     }
 
-    /// Reports what became of a batch.
+    /// Notes the result of a batch.
     fn finish(&self, batch: &Batch, problem: Option<String>) {
         let mut queue = self.shared.queue();
         if !batch.lines.is_empty() {

@@ -1,6 +1,6 @@
-//! Prometheus metrics. [`Metrics`] holds them all, in a registry of their own, and has a method for each event that is
-//! counted. Labels are registry ids, site names, policy tokens and fixed words: never a path, a user agent or an
-//! address. Series are made on first use, capped, and removed with their site.
+//! [`Metrics`]: all Prometheus metrics of crawlgate, in a registry of their own. Labels come from the registry of
+//! crawlers, the policies, the settings, certificates and fixed words: never from the path, the user agent or the address
+//! of a request. All counters with a crawler share one cap, and series of a site are removed with it.
 
 mod by_crawler;
 mod connections;
@@ -142,7 +142,8 @@ impl Metrics {
     }
 
     /// `crawlgate_robots_txt_total{site,crawler,status}`, and when it is a 200 or 304
-    /// `crawlgate_robots_last_fetch_timestamp_seconds{site,crawler}`. `now` is in seconds since 1970.
+    /// `crawlgate_robots_last_fetch_timestamp_seconds{site,crawler}`. `served` is when the client got all of it, in
+    /// seconds since 1970.
     pub fn robots_txt(&self, site: &str, crawler: &str, status: u16, served: Option<i64>) {
         let mut digits = [0; 3];
         let by_name = self.robots_txt.count(&[site, crawler, status_label(status, &mut digits)]);
@@ -168,7 +169,7 @@ impl Metrics {
         self.pages.with_label_values(&[cut_label(site), outcome]).inc();
     }
 
-    /// Counts on to a number that was counted elsewhere since the start. Never goes back.
+    /// Raises a counter to a number that was counted elsewhere since the start. A smaller number changes nothing.
     pub fn raise(&self, counter: &IntCounter, to: u64) {
         let _one = self.setting();
         counter.inc_by(to.saturating_sub(counter.get()));
@@ -178,7 +179,7 @@ impl Metrics {
         lock(&self.setting)
     }
 
-    /// The text exposition format.
+    /// All metrics in the text exposition format of Prometheus.
     pub fn render(&self) -> String {
         let _one = self.setting();
         let mut text = Vec::new();

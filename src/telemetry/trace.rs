@@ -1,10 +1,11 @@
-//! Starts tracing: what crawlgate and its libraries log goes to standard error.
+//! [`start_tracing`] sends what crawlgate and its libraries log to standard error.
 
 use tracing_log::AsLog;
 use tracing_subscriber::EnvFilter;
 
-/// Starts it: text on standard error (JSON with `json`), filtered by `RUST_LOG` or else `default_filter`, lines of the
-/// `log` crate bridged: the feature `tracing-log` leaves out their `log.file`, a path of the machine that built it. Does nothing when it was started before.
+/// Logs to standard error from now on, as text, or as JSON with `json`. `RUST_LOG` or else `default_filter` filters the
+/// lines. Lines of the crate `log` come, too: the feature `tracing-log` leaves out their `log.file`, a path of the
+/// machine that built crawlgate. A second call does nothing.
 pub fn start_tracing(default_filter: &str, json: bool) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default_filter));
     // What the filter drops is not handed over: Pingora logs a lot about every request.

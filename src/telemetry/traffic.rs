@@ -1,5 +1,6 @@
-//! Requests of the last minutes that point at a mistake in the setup: for hosts that no policy claims, and from a proxy
-//! that the settings do not trust. [`Traffic`] counts them beside all requests, [`TrafficStatus`] is what an operator reads.
+//! [`Traffic`] counts the requests of the last five minutes, and those that point at a mistake in the setup: requests for
+//! hosts that no policy claims, and requests from a proxy that the settings do not trust. [`TrafficStatus`] is what an
+//! operator reads. Unlisted bots are counted by name, for the history.
 
 use super::recent::{Recent, RecentByName};
 use crate::locks::lock;
@@ -24,7 +25,7 @@ pub struct Traffic {
     requests: Recent,
     unclaimed: RecentByName<String>,
     undeclared_proxies: RecentByName<IpAddr>,
-    /// Bots that no list knows, by what they call themselves, until the history takes them.
+    /// Requests of unlisted bots by the names that they give themselves, until the history takes them.
     unlisted: Mutex<HashMap<String, u64>>,
 }
 
@@ -60,8 +61,8 @@ impl Traffic {
         self.undeclared_proxies.add(peer, lived);
     }
 
-    /// Counts a request of a bot that no list knows. It is not counted while another thread counts one, nor under a new
-    /// name where there are many.
+    /// Counts a request of an unlisted bot. It is not counted while another thread counts one, or under a new name where
+    /// there are many.
     pub fn unlisted(&self, name: &str) {
         let Ok(mut unlisted) = self.unlisted.try_lock() else { return };
         if let Some(count) = unlisted.get_mut(name) {
@@ -76,7 +77,7 @@ impl Traffic {
         std::mem::take(&mut lock(&self.unlisted))
     }
 
-    /// The counts.
+    /// The counts of the last five minutes.
     pub fn status(&self, lived: Duration) -> TrafficStatus {
         TrafficStatus {
             requests: self.requests.sum(lived),

@@ -1,4 +1,5 @@
-//! The question of the http challenge (RFC 8555 section 8.3), asked of one address.
+//! [`ask`] makes the request of the http challenge (RFC 8555 section 8.3) at one address. Only an answer with the
+//! expected content is this crawlgate's; redirects are not followed.
 
 use super::ReachResult;
 use crate::acme::failure::cut;
@@ -12,7 +13,7 @@ use tokio::net::TcpStream;
 const LARGEST: u64 = 16 * 1024;
 const MOST_FIELDS: usize = 100;
 
-/// Asks for the file of a token.
+/// Requests the file of a token.
 pub async fn ask(address: SocketAddr, host: &str, token: &str, content: &str) -> ReachResult {
     let stream = match TcpStream::connect(address).await {
         Ok(stream) => stream,

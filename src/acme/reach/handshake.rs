@@ -1,5 +1,5 @@
-//! The question of the tls-alpn challenge (RFC 8737 section 3), asked of one address. The certificate is not verified: it is
-//! compared with the one that this crawlgate shows.
+//! [`ask`] makes the handshake of the tls-alpn challenge (RFC 8737 section 3) at one address. It compares the certificate
+//! with the one that this crawlgate shows, in place of verifying it.
 
 use super::ReachResult;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};

@@ -1,4 +1,5 @@
-//! The counters by crawler, as the read API shows them: [`CrawlerCounts`].
+//! [`CrawlerCounts`]: the counts of one crawler on one site since the start, which the read API shows.
+//! [`Metrics::by_crawler`] sums them up from the counters. [`Metrics::each_new`] gives the history what is new.
 
 use super::sites::label;
 use super::{Metrics, UNCLAIMED};
@@ -24,7 +25,7 @@ pub struct CrawlerCounts {
     pub kinds: BTreeMap<String, u64>,
     pub actions: BTreeMap<String, u64>,
     pub violations: BTreeMap<String, u64>,
-    /// The same by what is proven of the name.
+    /// Requests, kinds and violations by what is proven of the name.
     pub by_identity: BTreeMap<String, IdentityCounts>,
     /// Requests for robots.txt.
     pub robots_txt: u64,
@@ -32,7 +33,7 @@ pub struct CrawlerCounts {
     pub last_fetch: Option<i64>,
 }
 
-/// What was counted since the last time, for the history.
+/// Requests that were counted since the last call, for the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NewCount<'a> {
     /// Requests of a crawler on a site, with an identity, of a kind, with an action.
@@ -43,9 +44,9 @@ pub enum NewCount<'a> {
         crawler: &'a str,
         /// What is proven of its name.
         identity: &'a str,
-        /// What the requests were.
+        /// The kind of the requests.
         kind: &'a str,
-        /// What was done.
+        /// The action that crawlgate took.
         action: &'a str,
         /// How many.
         requests: u64,
@@ -125,7 +126,7 @@ impl Metrics {
 /// The counts by site and crawler.
 type Counts = BTreeMap<(String, String), CrawlerCounts>;
 
-/// Those of a crawler on a site. Browsers, and hosts that no site claims, have none.
+/// The counts of a crawler on a site. Browsers, and hosts that no site claims, have none.
 fn counts_of<'c>(counts: &'c mut Counts, site: &str, crawler: &str) -> Option<&'c mut CrawlerCounts> {
     if crawler == "none" || site == UNCLAIMED {
         return None;

@@ -1,5 +1,4 @@
-//! Connections of clients, by what happens on them. [`OpenConnection`] counts one connection from when it is accepted
-//! until it is dropped. Its states:
+//! [`OpenConnection`] counts one connection of a client from when it is accepted until it is dropped. Its states:
 //!
 //! - `idle`: no request is being received or answered. A connection begins so, and returns to it when its last open
 //!   request is answered.

@@ -1,5 +1,5 @@
-//! Counters with a `crawler` label. Their main type is [`Counters`]: it finds a series by the hash of its labels, makes it on
-//! first use, and stays below a cap that all counters share.
+//! [`Counters`]: one counter with a `crawler` label. It finds a series by the hash of its labels, and makes it on first
+//! use. All such counters share one cap: beyond [`MAX_SERIES`] crawlgate counts under the crawler `overflow`.
 
 use super::register::Register;
 use crate::locks::{read, write};
@@ -43,7 +43,7 @@ impl Counters {
         Counters { vector, known: RwLock::default(), hasher: RandomState::new(), crawler, series: series.clone() }
     }
 
-    /// Counts one. Returns `false` where the cap made `overflow` of the crawler.
+    /// Counts one. Returns `false` if it was counted under `overflow`, because of the cap.
     pub fn count(&self, labels: &[&str]) -> bool {
         let hash = self.hasher.hash_one(labels);
         if let Some(series) = read(&self.known).get(&hash) {

@@ -1,12 +1,12 @@
-//! What the edge counts: connections that it ended, requests that it rejected, certificates. Labels are fixed words and
-//! names of certificates.
+//! [`EdgeMetrics`]: metrics of connections that crawlgate ended, rejected requests, TLS handshakes, certificates and
+//! buffers. Labels are fixed words and names of certificates.
 
 use super::Metrics;
 use super::counters::cut_label;
 use super::register::Register;
 use prometheus::{IntCounterVec, IntGauge, IntGaugeVec};
 
-/// The series.
+/// The metrics. The help text of each says what it is.
 #[allow(missing_docs)]
 pub struct EdgeMetrics {
     pub closed: IntCounterVec,

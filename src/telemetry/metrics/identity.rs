@@ -1,9 +1,9 @@
-//! Metrics of proof: published lists and reverse DNS ([`IdentityMetrics`]).
+//! [`IdentityMetrics`]: metrics of published lists and reverse DNS, by which crawlgate proves crawlers.
 
 use super::register::Register;
 use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec};
 
-/// What is known for proof. The help text of each metric says what it is.
+/// The metrics. The help text of each says what it is.
 #[allow(missing_docs)]
 pub struct IdentityMetrics {
     pub networks: IntGaugeVec,

@@ -1,5 +1,5 @@
-//! Making collectors: each is created and put into the registry in one call. Names, help texts and buckets are fixed in
-//! the code, so a failure here is a mistake in crawlgate and ends the process at start.
+//! [`Register`] creates a collector and puts it into the registry, in one call. Names, help texts and buckets are fixed
+//! in the code, so a failure here is a mistake in crawlgate and ends the process at start.
 
 use prometheus::core::Collector;
 use prometheus::{

@@ -1,6 +1,6 @@
-//! Gauges about sites: what their policies say, whether these are in force, and how the copy of the origin's own robots.txt
-//! stands. The main types are [`SiteGauges`], the facts of one site, and [`SiteMetrics`], the series of all sites. Series of
-//! a site that is gone are removed.
+//! [`SiteGauges`]: the facts of one site. [`SiteMetrics`]: the series of all sites. They show what each policy says,
+//! whether it is in force, and the state of the copy of the origin's own robots.txt. Series of a site that is gone are
+//! removed.
 
 use super::counters::{MAX_SERIES, cut_label};
 use super::register::Register;
@@ -18,7 +18,7 @@ pub struct SiteGauges {
     /// Empty when no policy of the site is in force.
     pub version: String,
     pub indexable: bool,
-    /// In seconds since 1970.
+    /// When a response for `/` was last seen, in seconds since 1970.
     pub front_page_seen: Option<i64>,
     /// How many paths are at each stage; all 0 where no path is being retired.
     pub retire: [(&'static str, usize); 3],
@@ -133,8 +133,8 @@ impl Metrics {
         }
     }
 
-    /// `crawlgate_identity_suspended{site,crawler}` of the lists that had anything to say: a site, a crawler, and whether
-    /// the list is suspended.
+    /// `crawlgate_identity_suspended{site,crawler}` of each list that verified or accused a client: a site, a crawler,
+    /// and whether the list is suspended.
     pub fn set_suspended(&self, lists: impl Iterator<Item = (String, String, bool)>) {
         let _one = self.setting();
         self.sites.suspended.reset();

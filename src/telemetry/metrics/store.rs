@@ -1,10 +1,11 @@
-//! Metrics of the store where several instances meet: [`StoreMetrics`]. They are exported only where there is a store.
+//! [`StoreMetrics`]: metrics of the store that several instances share. They are registered at their first use, so a
+//! crawlgate without `store` does not export them.
 
 use super::Metrics;
 use super::register::Register;
 use prometheus::{Gauge, IntCounter, IntCounterVec, IntGauge, IntGaugeVec};
 
-/// How the store and the instances stand. The help text of each metric says what it is.
+/// The metrics. The help text of each says what it is.
 #[allow(missing_docs)]
 pub struct StoreMetrics {
     pub up: IntGauge,
@@ -67,7 +68,7 @@ impl StoreMetrics {
 }
 
 impl Metrics {
-    /// The metrics of the store.
+    /// The metrics of the store. The first call registers them.
     pub fn store(&self) -> &StoreMetrics {
         self.store.get_or_init(|| StoreMetrics::new(Register(&self.registry)))
     }

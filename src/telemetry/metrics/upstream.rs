@@ -1,5 +1,5 @@
-//! What is counted of the origins: [`UpstreamMetrics`]. Origins and servers are places in the settings, so there are few
-//! series. An origin is called by its first host.
+//! [`UpstreamMetrics`]: metrics of origins, their servers and their queues. The labels are the first host of an origin
+//! with its path, and the place of a server in the settings, so there are few series.
 
 use super::counters::cut_label;
 use super::register::Register;
@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 const STATUS_CLASSES: [&str; 5] = ["2xx", "3xx", "4xx", "5xx", "other"];
 /// The upper bounds of `crawlgate_queue_seconds`.
 const QUEUE_BUCKETS: [f64; 9] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
-/// The labels of a request for a host that no origin is for.
+/// The label of a request for a host without an origin.
 const NO_ORIGIN: &str = "none";
 
 /// A server by its place in the settings, from 0.
@@ -29,7 +29,7 @@ impl ServerPlace {
     }
 }
 
-/// Responses and failures.
+/// The metrics. The help text of each says what it is.
 pub struct UpstreamMetrics {
     requests: IntCounterVec,
     failures: IntCounterVec,
