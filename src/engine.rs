@@ -47,7 +47,7 @@ pub struct Engine {
     at: Timestamp,
 }
 
-/// An engine, and what is doubtful in its policy.
+/// An engine, and the warnings about its policy.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Loaded {
@@ -68,7 +68,7 @@ pub struct Rejected {
     pub source: Source,
 }
 
-/// What a policy depends on beside its text. Begin with [`Engine::builder`].
+/// The options of an [`Engine`]. Begin with [`Engine::builder`].
 #[derive(Clone, Debug)]
 pub struct EngineBuilder {
     name: String,
@@ -171,7 +171,7 @@ impl Engine {
 }
 
 impl EngineBuilder {
-    /// What messages call the policy. `policy.yaml` unless said.
+    /// The name of the policy in messages. `policy.yaml` unless said.
     #[must_use]
     pub fn name(self, name: impl Into<String>) -> EngineBuilder {
         EngineBuilder { name: name.into(), ..self }

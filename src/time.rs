@@ -1,5 +1,5 @@
-//! A moment in time and its spellings (RFC 3339, HTTP-date). The engine takes moments as arguments: nothing here reads
-//! a clock.
+//! [`Timestamp`]: a moment in whole seconds since 1970. It is read and written as RFC 3339 and as HTTP-date. No
+//! function here reads a clock: the engine takes moments as arguments.
 
 mod zone;
 
@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Whole seconds since 1970-01-01T00:00:00Z. Written as such where only crawlgate reads, and as RFC 3339 where people and
-/// their programs read. Either is understood.
+/// Whole seconds since 1970-01-01T00:00:00Z. Written as a number where only crawlgate reads, and as RFC 3339 where
+/// people and their programs read. Both spellings are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Spelling")]
 pub struct Timestamp(pub i64);
@@ -35,7 +35,7 @@ impl Timestamp {
         Timestamp(day.and_hms_opt(0, 0, 0)?.and_utc().timestamp()).writable()
     }
 
-    /// Itself, when its year has four digits: other years have no spelling that everybody reads (RFC 3339 section 1).
+    /// The moment, when its year has four digits: RFC 3339 cannot write other years (section 1).
     pub fn writable(self) -> Option<Timestamp> {
         (-62_167_219_200..=253_402_300_799).contains(&self.0).then_some(self)
     }
@@ -107,7 +107,7 @@ impl TryFrom<Spelling> for Timestamp {
         match spelling {
             Spelling::Seconds(seconds) => Ok(Timestamp(seconds)),
             Spelling::Text(text) => {
-                // As a moment is displayed that RFC 3339 has no words for.
+                // `Display` writes a moment that RFC 3339 cannot write as `@` and its seconds.
                 let seconds = || text.strip_prefix('@')?.parse().ok().map(Timestamp);
                 let moment = Timestamp::parse(&text).or_else(seconds);
                 moment.ok_or_else(|| format!("`{text}` is no moment as in RFC 3339"))

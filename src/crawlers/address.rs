@@ -3,7 +3,7 @@
 
 use super::octets::{begins_with, is_token_byte};
 
-/// No address is longer to either side of a place: a long field must not cost more.
+/// How many octets are read before and after a place, so that a long field costs no more.
 const MAX_SIDE: usize = 256;
 
 /// Whether a place is part of a page's address, of a host with one of the common top-level domains, or of a mail address.

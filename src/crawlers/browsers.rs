@@ -1,8 +1,9 @@
-//! User agents of people, by examples: a token or a marker that stands in one of them would take people for crawlers.
+//! Examples of user agents of people: [`browsers`], and [`lookalikes`] that resemble crawlers. [`stands_in_browsers`]
+//! finds tokens that would take people for crawlers.
 
 use super::{Claim, Registry, SiteMarkers};
 
-/// What people's browsers say of themselves.
+/// User agents of people's browsers.
 const BROWSERS: [&str; 6] = [
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36 Edg/141.0.0.0",
     "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0",
@@ -12,12 +13,12 @@ const BROWSERS: [&str; 6] = [
     "Mozilla/5.0 (compatible; MSIE 10.0; Windows NT 6.2; Trident/6.0; SamsungBrowser/28.0; CrOS x86_64)",
 ];
 
-/// What people's browsers say of themselves, by examples.
+/// Examples of user agents of people's browsers.
 pub fn browsers() -> impl Iterator<Item = &'static str> {
     BROWSERS.into_iter()
 }
 
-/// Whether people would be taken for the crawler of a token.
+/// Whether the token would take people's browsers for its crawler.
 pub fn stands_in_browsers(token: &str, registry: &Registry) -> bool {
     let alone = SiteMarkers::new(vec![token.to_owned()]);
     BROWSERS.iter().any(|browser| registry.identify_with(browser.as_bytes(), &alone) == Claim::Token(0))

@@ -60,7 +60,7 @@ impl Purpose {
         Purpose::Other,
     ];
 
-    /// Its name in policies, metrics and reports.
+    /// The name in policies, metrics and reports.
     pub fn name(self) -> &'static str {
         self.into()
     }

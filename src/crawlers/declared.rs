@@ -1,7 +1,7 @@
-//! What a user agent that is in no list says about itself: [`declared`]. A string with the shape of a browser or an app
-//! is a person's unless it says otherwise. The rules there are strict: phones are called `Spider 8`, `M bot 51` and
-//! `POWER BOT`, and a person who is taken for a bot may be refused. Any other string is a program's: a bot's if it says
-//! so, otherwise a tool's.
+//! [`declared`] classifies a user agent that is in no list by what it says about itself. A string with the shape of a
+//! browser or an app is a person's unless it says otherwise. The rules for such strings are strict: phones are called
+//! `Spider 8`, `M bot 51` and `POWER BOT`, and a person who is taken for a bot may be refused. Any other string is a
+//! program's: a bot's if it says so, otherwise a tool's. [`reason`] gives the [`ClaimReason`].
 
 use super::Claim;
 use super::address::{ends_host, host_end, is_mail_host, words_outside_addresses};
@@ -12,10 +12,10 @@ use std::ops::Range;
 /// No bot's name is longer, and what is remembered by it stays small.
 const MAX_NAME: usize = 64;
 
-/// What stands in the names of programs that call themselves bots.
+/// Parts of the names of programs that call themselves bots.
 const STEMS: [&[u8]; 5] = [b"bot", b"crawl", b"spider", b"scrap", b"robot"];
 
-/// What a user agent that is in no list says of itself. `words` is what its words say of its shape.
+/// The claim of a user agent that is in no list. `words` are its shape and whether it names a tool.
 pub fn declared(text: &[u8], words: Words) -> Claim {
     // Browsers and apps say who they are.
     if text.iter().all(u8::is_ascii_whitespace) {
@@ -54,7 +54,7 @@ pub fn declared(text: &[u8], words: Words) -> Claim {
     }
 }
 
-/// Why a user agent is taken for what it is.
+/// The reason for a [`Claim`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimReason {
     /// A marker of the registry stands in it.
@@ -97,7 +97,7 @@ impl ClaimReason {
     }
 }
 
-/// Why a user agent with these words is taken for what it is.
+/// The reason for the claim of a user agent with these words.
 pub fn reason(text: &[u8], words: Words, claim: Claim) -> ClaimReason {
     match claim {
         Claim::Known(_) | Claim::Token(_) => ClaimReason::Listed,
@@ -187,7 +187,7 @@ fn names_host_of_bot(text: &[u8]) -> bool {
     memchr::memchr_iter(b'+', text).any(|at| begins(at) && is_mail_host(&text[at + 1..]))
 }
 
-/// Whether what comes next stands in brackets.
+/// Whether the text after `before` stands in brackets.
 fn is_in_comment(before: &[u8]) -> bool {
     let depth = |depth: i32, byte: &u8| match byte {
         b'(' | b'[' => depth + 1,
@@ -248,7 +248,7 @@ fn names_host(text: &[u8], is_end: impl Fn(&[u8]) -> bool) -> bool {
     hosts.any(|dot| is_end(host_end(&text[dot..]))) && !names_page_of_browser(text)
 }
 
-/// The same with a page behind it. A phone's string names many things.
+/// Whether a common top-level domain with a path stands here. A phone's string names many hosts without one.
 fn is_page_of_host(text: &[u8]) -> bool {
     matches!(text, [_, _, _, _, b'/', first, ..] if first.is_ascii_alphabetic()) && ends_host(text)
 }
@@ -339,7 +339,7 @@ pub fn is_hint(until: &[u8]) -> bool {
         && BOT_ENDINGS.iter().any(|word| ends_with(until, word))
 }
 
-/// Whether the same holds for a part that a capital letter ends, or for a plural: `RankBotEU`, `robots`.
+/// Whether a part of a word that a capital letter ends, or a plural, is such a hint: `RankBotEU`, `robots`.
 pub fn has_hint_inside_word(text: &[u8]) -> bool {
     memchr::memchr3_iter(b't', b'r', b's', text).any(|at| {
         let goes_on = text.get(at + 1).is_some_and(u8::is_ascii_lowercase);
@@ -430,7 +430,7 @@ fn says_bots_name(text: &[u8]) -> bool {
     false
 }
 
-/// Whether what comes next is named for likeness: `FreshRSS/1.2 (like Googlebot)` is FreshRSS.
+/// Whether `like` or `following` introduces the word that comes next: `FreshRSS/1.2 (like Googlebot)` is FreshRSS.
 pub fn names_another_program(before: &[u8]) -> bool {
     ends_with(before, b"like ") || ends_with(before, b"following ")
 }
@@ -451,7 +451,7 @@ fn device_part(text: &[u8]) -> Range<usize> {
     if begins.iter().any(|begin| begins_with(comment, begin)) || contains(comment, b"android") { part } else { 0..0 }
 }
 
-/// What stands in the first brackets. Empty where there are none.
+/// The text in the first brackets. Empty without brackets.
 fn first_comment(text: &[u8]) -> Range<usize> {
     let Some(open) = text.iter().position(|&byte| byte == b'(') else { return 0..0 };
     let mut depth = 0_usize;

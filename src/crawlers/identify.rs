@@ -1,6 +1,6 @@
-//! Finds the markers of crawlers in a user agent: without regard to case, on token boundaries, without allocation.
-//! [`Markers`] are those of the registry, [`SiteMarkers`] those that a site's policy adds. A substring test would take
-//! people for crawlers (a CUBOT phone, the Spider 8, ViewSonic) and libraries for the crawlers that they name.
+//! [`Markers`] of the registry and [`SiteMarkers`] of a site's policy find the crawler that a user agent names. They
+//! search without regard to case, on token boundaries, without allocation. A substring test would take people for
+//! crawlers (a CUBOT phone, the Spider 8, ViewSonic) and libraries for the crawlers that they name.
 
 use super::Claim;
 use super::crawler::{Crawler, CrawlerIndex, Purpose};
@@ -11,7 +11,7 @@ use super::shape::{
 };
 use super::words::WordIndex;
 
-/// Longer user agents are read up to here: they are garbage, and must not cost more.
+/// How many octets of a user agent are read. Longer ones are garbage and must not cost more.
 const MAX_READ: usize = 4_096;
 
 /// One marker of one record.
@@ -49,7 +49,7 @@ struct Best {
     crawler: u16,
 }
 
-/// What one pass over a user agent finds.
+/// The result of one pass over a user agent.
 #[derive(Debug, Default, PartialEq)]
 struct Found {
     best: Option<Best>,
@@ -126,7 +126,7 @@ impl Markers {
         }
     }
 
-    /// The same by the markers alone, and why.
+    /// The claim by the markers of the registry alone, and its reason.
     pub fn explain(&self, user_agent: &[u8]) -> (Claim, ClaimReason) {
         let text = &user_agent[..user_agent.len().min(MAX_READ)];
         let claim = self.identify(text, None);
@@ -141,7 +141,7 @@ impl Markers {
         Found { is_plain: device.is_some(), ..self.scan(text, from, until) }
     }
 
-    /// Finds what begins between two places.
+    /// Finds the markers that begin between two places.
     fn scan(&self, text: &[u8], from: usize, until: usize) -> Found {
         let mut found = Found::default();
         let mut is_hinted = false;
@@ -212,16 +212,16 @@ impl SiteMarkers {
         SiteMarkers::with_markers(tokens, markers)
     }
 
-    /// Prepares tokens, and markers that mean one of them or a crawler of the registry.
+    /// Prepares tokens, and markers that mean one of the tokens or a crawler of the registry.
     pub fn with_markers(tokens: Vec<String>, markers: Vec<(String, Claim)>) -> SiteMarkers {
         let (markers, claims): (Vec<String>, Vec<Claim>) = markers.into_iter().unzip();
         let index = (!markers.is_empty()).then(|| WordIndex::new(markers.iter().map(String::as_bytes)));
         SiteMarkers { unchecked: tokens.len(), tokens, claims, index }
     }
 
-    /// The same, of which only the first so many tokens are the owner's word. The others may be names of browsers and
-    /// apps (TikTok, Vivaldi, Kindle): in a string that has the shape of a browser they count if they end in bot,
-    /// crawler or spider, or the string says that it is a bot's.
+    /// These markers, with only the first `checked` tokens as the owner's word. The other tokens may be names of
+    /// browsers and apps (TikTok, Vivaldi, Kindle): in a string that has the shape of a browser they count if they end
+    /// in bot, crawler, spider or scraper, or the string says that it is a bot's.
     pub fn checked_up_to(self, checked: usize) -> SiteMarkers {
         SiteMarkers { unchecked: checked, ..self }
     }

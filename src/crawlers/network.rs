@@ -4,11 +4,11 @@ use crate::yaml::{Decoder, Node};
 use ipnet::{IpNet, Ipv4Net};
 use std::net::IpAddr;
 
-/// Of an IPv4 address in IPv6's clothes so many bits are clothes (RFC 4291 section 2.5.5.2).
+/// The bits before the IPv4 address in an IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2).
 const MAPPED: u8 = 96;
 
-/// A network, or a single address. IPv4 that is mapped into IPv6 is IPv4: so are the addresses that it is compared
-/// with. One of IPv4 and more, like `::ffff:0.0.0.0/90`, is refused.
+/// Reads a network, or a single address. An IPv4-mapped IPv6 network becomes IPv4, as do the addresses that it is
+/// compared with. A network that is wider than all mapped addresses, like `::ffff:0.0.0.0/90`, is refused.
 pub fn read_network(written: &str) -> Option<IpNet> {
     let network = written.parse().or_else(|_| written.parse::<IpAddr>().map(IpNet::from)).ok()?;
     let mapped = match network {

@@ -1,5 +1,5 @@
-//! Reads published lists of networks: [`read_list`]. Operators publish JSON with `prefixes`, JSON of other shapes,
-//! plain lines, geofeeds (RFC 8805), or pages with JSON in them.
+//! [`read_list`] reads a list of networks that an operator publishes. Operators publish JSON with `prefixes`, JSON of
+//! other shapes, plain lines, geofeeds (RFC 8805), or pages with JSON in them.
 
 use super::network::read_network;
 use ipnet::IpNet;
@@ -13,10 +13,10 @@ const MAX_NETWORKS: usize = 100_000;
 const WIDEST: (u8, u8) = (8, 19);
 /// Characters of a text that an error repeats.
 const SHOWN: usize = 60;
-/// The keys of the common shape. What stands there has to be a network.
+/// The keys of the common shape. Their values have to be networks.
 const KEYS: [&str; 2] = ["ipv4Prefix", "ipv6Prefix"];
 
-/// Why a text is no list of networks.
+/// The reason why a text is not read as a list of networks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ListError {
     /// It is longer than any list.
@@ -45,7 +45,7 @@ pub enum ListError {
 /// The networks that a list names.
 ///
 /// # Errors
-/// It is no list of networks. A list that is partly wrong is wrong.
+/// A text that is not a list of networks. A list that is partly wrong is refused whole.
 pub fn read_list(bytes: &[u8]) -> Result<Vec<IpNet>, ListError> {
     if bytes.len() > MAX_LIST_BYTES {
         return Err(ListError::TooLong);
@@ -83,7 +83,7 @@ fn in_json(value: &Value, networks: &mut Vec<IpNet>) -> Result<(), ListError> {
     }
 }
 
-/// What stands behind the keys of the common shape in a page.
+/// Reads the values of the keys of the common shape in a page.
 fn in_page(page: &str, networks: &mut Vec<IpNet>) -> Result<(), ListError> {
     let page = page.replace("&quot;", "\"").replace("&#34;", "\"").replace("\\\"", "\"");
     for key in KEYS {

@@ -1,6 +1,7 @@
-//! Octets of user agents.
+//! Octets of user agents: [`is_token_byte`] tells the characters of product tokens, and three functions compare text
+//! without regard to case.
 
-/// The characters of a product token: next to a mark they make it part of another word.
+/// Whether an octet is a character of product tokens. Next to a marker it makes the marker part of another word.
 pub fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }

@@ -1,4 +1,4 @@
-//! Reads `registry.yaml` into [`Crawler`] records.
+//! [`read`] reads `registry.yaml` into [`Crawler`] records.
 
 use super::crawler::{Binds, Crawler};
 use crate::yaml::{Diagnostics, Fields, Source, Value};
@@ -60,7 +60,7 @@ fn texts(fields: &mut Fields<'_>, name: &'static str) -> Vec<String> {
     listed.into_iter().map(|located| located.value).collect()
 }
 
-/// A shorter marker stands in too many strings.
+/// The markers of a record. One of fewer than three characters is a mistake: it stands in too many strings.
 fn markers(fields: &mut Fields<'_>) -> Vec<String> {
     let listed = fields.get_or_default("marks", |decoder, node| decoder.texts(node, "a list of texts"));
     for marker in listed.iter().filter(|marker| marker.value.trim_start_matches(['=', '^']).len() < 3) {

@@ -1,4 +1,5 @@
-//! The registry: what is known of each crawler, with the source and date of each fact, read from `registry.yaml`.
+//! [`Registry`]: the facts about each known crawler, with their source and date, read from `registry.yaml`. It
+//! identifies the crawler that a user agent claims to be.
 
 use super::crawler::{Crawler, CrawlerIndex};
 use super::declared::ClaimReason;
@@ -13,7 +14,7 @@ use std::time::Duration;
 pub struct Registry {
     crawlers: Vec<Crawler>,
     markers: Markers,
-    /// How long each of them is documented to keep a robots.txt, or anyone whose cache it shares.
+    /// How long each crawler, or any that shares its cache, is documented to keep a robots.txt.
     kept: Vec<Duration>,
 }
 
@@ -96,7 +97,7 @@ impl Registry {
         tokens.map(String::as_str).filter(|token| token.contains(' ')).collect()
     }
 
-    /// The crawler that a user agent claims to be: [`Claim::Known`], [`Claim::Other`] or [`Claim::Nobody`]. Does not allocate.
+    /// The crawler that a user agent claims to be; never [`Claim::Token`]. Does not allocate.
     ///
     /// ```
     /// use crawlgate::crawlers::{Claim, Registry};
@@ -108,12 +109,12 @@ impl Registry {
         self.markers.identify(user_agent, None)
     }
 
-    /// The same, and why.
+    /// The claim of a user agent, and its reason.
     pub(crate) fn explain(&self, user_agent: &[u8]) -> (Claim, ClaimReason) {
         self.markers.explain(user_agent)
     }
 
-    /// The same, with the tokens that a site's policy names and the registry does not know.
+    /// [`identify`](Registry::identify) with the tokens and markers that a site's policy adds.
     #[doc(hidden)]
     pub fn identify_with(&self, user_agent: &[u8], tokens: &SiteMarkers) -> Claim {
         self.markers.identify(user_agent, Some(tokens))

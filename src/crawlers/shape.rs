@@ -1,5 +1,5 @@
-//! The shape of a user agent that is in no list: [`Shapes::of`] says whether it is a browser's, a known kind of app's,
-//! or neither. A string with neither shape is a program's. The words are those of `shape_words.rs`.
+//! [`Shapes::of`] tells the [`Shape`] of a user agent that is in no list: that of a browser, an app, a program on a
+//! desktop, or none. A string without a shape is a program's. The words are in `shape_words.rs`.
 
 use super::address::{is_in_address, words_outside_addresses};
 use super::octets::{contains, ends_with, is_token_byte};
@@ -19,7 +19,7 @@ pub enum Shape {
     Browser,
 }
 
-/// What the words of a string say.
+/// The findings about the words of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Words {
     /// The shape.
@@ -37,7 +37,7 @@ struct Word {
     ends: bool,
 }
 
-/// What a word says.
+/// The meaning of a word.
 #[derive(Clone, Copy, Debug)]
 enum Meaning {
     Shape(Shape),
@@ -84,7 +84,8 @@ impl Shapes {
         Shapes { automaton: automaton.ok(), words: written().map(|(means, word)| Word::new(means, word)).collect() }
     }
 
-    /// What the words of a user agent say of it. Words of addresses say nothing: `https://www.joesbrewery.com`.
+    /// The shape of a user agent, and whether it names a tool. Words of addresses do not count:
+    /// `https://www.joesbrewery.com`.
     pub fn of(&self, text: &[u8]) -> Words {
         let mut words = Words { shape: Shape::None, names_tool: false };
         for found in self.automaton.iter().flat_map(|automaton| automaton.find_overlapping_iter(text)) {
@@ -142,23 +143,23 @@ fn may_end_name(until: &[u8]) -> bool {
     bits >> third & 1 == 1
 }
 
-/// Whether the word that ends here is one that programs end their names with.
+/// Whether the word that ends here has an ending of the names of tools.
 pub fn ends_like_tool(until: &[u8]) -> bool {
     may_end_name(until) && TOOL_ENDINGS.iter().any(|ending| ends_with(until, ending.as_bytes()))
 }
 
-/// The same, or one that bots do.
+/// Whether the word that ends here has an ending of the names of tools or of bots.
 #[inline]
 pub fn ends_like_tool_or_bot(until: &[u8]) -> bool {
     // Bots first: they have few endings, and most strings that get here are theirs.
     may_end_name(until) && (BOT_ENDINGS.iter().any(|ending| ends_with(until, ending)) || ends_like_tool(until))
 }
 
-/// How the strings of browsers begin.
+/// The beginning of the strings of browsers.
 pub const BROWSERS_BEGINNING: &[u8] = b"Mozilla/5.0 (";
 
-/// Where the description of the device ends, if the string is that of a browser and of nothing else, as far as its beginning
-/// and its last octet show: a system that people use, an engine right behind it, and a version at the end.
+/// Where the description of the device ends, if the string is that of a browser and of nothing else. Only its beginning
+/// and its last octet are examined: a system that people use, an engine right behind it, and a version at the end.
 pub fn device_of_plain_browser(text: &[u8]) -> Option<usize> {
     if !text.last().is_some_and(u8::is_ascii_digit) {
         return None;
@@ -183,8 +184,8 @@ pub fn device_of_plain_browser(text: &[u8]) -> Option<usize> {
     version[version_end..].starts_with(b" (KHTML, like Gecko) ").then_some(end)
 }
 
-/// Whether a text is nothing but the words of engines and browsers and their versions. It holds no marker, no tool and no
-/// bot.
+/// Whether a text has only the words of engines and browsers and their versions. It then holds no marker, no tool and
+/// no bot.
 pub fn says_only_browser(mut text: &[u8]) -> bool {
     while !text.is_empty() {
         let Some(rest) = BROWSER_WORDS.iter().find_map(|word| text.strip_prefix(*word)) else { return false };
@@ -204,7 +205,7 @@ pub fn has_tool_word(text: &[u8], device: &std::ops::Range<usize>) -> bool {
     words_outside_addresses(text).any(|(begin, word)| !device.contains(&begin) && ends_like_tool(word))
 }
 
-/// Whether a word of an app's string names what fetches.
+/// Whether a word of an app's string ends in downloader or extractor.
 pub fn has_fetcher_word(text: &[u8]) -> bool {
     text.split(|&byte| !is_token_byte(byte)).any(|word| FETCHER_ENDINGS.iter().any(|ending| ends_with(word, ending)))
 }

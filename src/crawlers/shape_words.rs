@@ -303,7 +303,7 @@ pub const TOOLS: &[&str] = &[
     "webscreenie",
 ];
 
-/// What words of programs end in, in a string that has a browser's shape: `LinkChecker`, `CookieHubScan`.
+/// Endings of the names of programs, in a string that has a browser's shape: `LinkChecker`, `CookieHubScan`.
 pub const TOOL_ENDINGS: &[&str] = &[
     "crawl",
     "scan",
@@ -350,10 +350,11 @@ pub const TOOL_ENDINGS: &[&str] = &[
     "downloader",
 ];
 
-/// What words of apps end in that fetch what others wrote: `RealPlayer%20Downloader/1750 CFNetwork/760.4.2`.
+/// Endings of the names of apps that fetch what others wrote: `RealPlayer%20Downloader/1750 CFNetwork/760.4.2`.
 pub const FETCHER_ENDINGS: [&[u8]; 2] = [b"downloader", b"extractor"];
 
-/// What engines and browsers say of themselves behind the device, before a version. A longer one stands before its beginning.
+/// The words of engines and browsers behind the device, each before a version. A longer word stands before its
+/// beginning.
 pub const BROWSER_WORDS: [&[u8]; 12] = [
     // The number at which Chromium stands still.
     b" AppleWebKit/537.36 (KHTML, like Gecko) Chrome/",

@@ -1,9 +1,9 @@
-//! Finds which of a few hundred fixed markers stand in a user agent, by looking only where a word begins. The main type
-//! is [`WordIndex`].
+//! [`WordIndex`] finds the markers of a fixed list in a user agent. It compares only where a word begins, and where a
+//! marker may begin with a sign.
 //!
 //! Measured for a browser, an iPhone, bingbot, GPTBot: this search 173/187/231/168 ns, aho-corasick 209/251/301/239 ns.
 
-/// Part of a word: a character of a product token.
+/// A character of a product token: part of a word.
 const WORD: u8 = 1;
 /// Some marker begins with this octet, where a word begins.
 const BEGINS: u8 = 2;
@@ -76,9 +76,10 @@ impl WordIndex {
         index
     }
 
-    /// Looks from a place on at which a word may begin. Calls `on_marker` for each marker that stands where a word begins, and for each marker that begins with a sign
-    /// wherever it stands, with its place in the order given, its start and its end. Starts never go back. Calls
-    /// `on_part_end` with the end of each word, and of each part of a word that a sign joins to the next.
+    /// Searches a text from a place on at which a word may begin. `on_marker` gets each marker that stands where a word
+    /// begins, and each marker that begins with a sign wherever it stands: its place in the order given, its start and
+    /// its end. Starts never go back. `on_part_end` gets the end of each word, and of each part of a word that a sign
+    /// joins to the next.
     pub fn find(
         &self,
         text: &[u8],
@@ -139,7 +140,7 @@ impl WordIndex {
         }
     }
 
-    /// Where the markers stand that may begin as a text does.
+    /// The slot of the markers that may begin as a text does.
     fn slot_of(&self, text: &[u8]) -> Option<u16> {
         Some((key_of(text)?.wrapping_mul(SPREAD) & ((1 << KEY_BITS) - 1)) >> self.shift)
     }

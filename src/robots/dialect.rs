@@ -1,7 +1,8 @@
-//! The two ways in which a robots.txt is read: what the standard says, and what Google's open-source library does.
+//! [`Dialect`]: the two ways to read a robots.txt, RFC 9309 and Google's open-source library. This file has their
+//! differences in tokens, patterns and targets; `reading.rs` has those in lines, groups and verdicts.
 //!
-//! Everything in which they differ is in this file. Where the RFC is silent both do as Google does: a colon left out,
-//! the misspellings of keys, a byte order mark, lines of more than 16,663 octets.
+//! Where the RFC is silent, both dialects do as Google does: a colon left out, the misspellings of keys, a byte order
+//! mark, lines of more than 16,663 octets.
 
 use super::Pattern;
 use super::normal::hex_value;
@@ -9,7 +10,7 @@ use super::target::TargetScratch;
 use memchr::memchr;
 use std::str::FromStr;
 
-/// Whose reading it is.
+/// The way in which a robots.txt is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// RFC 9309. Rules and URLs are compared in one normal form, `/robots.txt` is always allowed, tokens may have
@@ -21,10 +22,10 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// Both.
+    /// Both dialects.
     pub const ALL: [Dialect; 2] = [Dialect::Rfc9309, Dialect::Google];
 
-    /// As it is written on a command line.
+    /// Its name on a command line.
     pub fn name(self) -> &'static str {
         match self {
             Dialect::Rfc9309 => "rfc9309",
@@ -33,7 +34,7 @@ impl Dialect {
     }
 }
 
-/// The name of a dialect is unknown.
+/// The error for a name that is not a dialect's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("dialects are: rfc9309, google")]
 pub struct UnknownDialect;
@@ -62,8 +63,8 @@ pub(super) const fn is_blank(octet: u8) -> bool {
 }
 
 impl Dialect {
-    /// The crawlers that a User-agent line names. `spaced` are the tokens with blanks in them that exist (`Sogou web spider`); the
-    /// Google dialect knows none.
+    /// The crawlers that a User-agent line names. `spaced` are the tokens with blanks in them that exist
+    /// (`Sogou web spider`); the Google dialect ignores them.
     ///
     /// ```
     /// use crawlgate::robots::{Agent, Dialect};
@@ -71,7 +72,7 @@ impl Dialect {
     /// assert_eq!(Dialect::Google.agent(b"MJ12bot/v1.4", &[]), Agent::Token(b"MJ"));
     /// ```
     pub fn agent<'a>(self, value: &'a [u8], spaced: &[&str]) -> Agent<'a> {
-        // `*` followed by a blank and more is still everybody.
+        // `*` followed by a blank and more still means all crawlers.
         if value.first() == Some(&b'*') && value.get(1).is_none_or(|octet| is_blank(*octet)) {
             return Agent::Star;
         }
@@ -123,7 +124,7 @@ impl Dialect {
         })
     }
 
-    /// What rules are compared with, of a URL's [path and query](path_of_url).
+    /// The form of a URL's [path and query](path_of_url) that rules are compared with.
     pub(super) fn target<'a>(self, path: &'a [u8], scratch: &'a mut TargetScratch) -> &'a [u8] {
         match self {
             Dialect::Rfc9309 => scratch.normalise(path).sent,

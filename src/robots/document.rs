@@ -1,5 +1,5 @@
-//! A robots.txt as data: what [`render`](super::render()) writes and a [`Matcher`](super::Matcher) judges by, so that
-//! the bytes that are served and the verdicts that are given cannot drift apart.
+//! [`Document`]: a robots.txt as data. [`render`](super::render()) writes it, and a [`Matcher`](super::Matcher) judges
+//! by it. So the served bytes and the verdicts cannot differ.
 
 use super::Pattern;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use std::time::Duration;
 pub struct Rule {
     /// `Allow` if true, `Disallow` if not.
     pub allow: bool,
-    /// What it applies to. An empty pattern is written but matches nothing.
+    /// The URLs that it is for. An empty pattern is written but matches nothing.
     pub pattern: Pattern,
 }
 
-/// A line that is no rule and never closes a list of agents: `Content-Signal: ai-train=no`.
+/// A line such as `Content-Signal: ai-train=no`, which is not a rule and never closes a list of agents.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Extension {
     /// The key as it is to be written.

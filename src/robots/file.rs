@@ -1,6 +1,8 @@
-//! A robots.txt as it was written: every line with its kind, its place, its comment and what is odd about it.
+//! [`File`]: a robots.txt as it was written. Each [`Line`] has its kind, its place, its comment and its
+//! [oddities](Oddity).
 //!
-//! Nothing is lost: the lines put together are the bytes. What a line means to a dialect is in `reading.rs`.
+//! The texts and ends of the lines put together are the bytes of the file. `reading.rs` decides what a line means in a
+//! dialect.
 
 use super::dialect::is_blank;
 use super::steps::took;
@@ -8,7 +10,7 @@ use memchr::{memchr, memchr2};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What Google's library keeps of a line, in octets; the rest is dropped and what is left is used.
+/// The octets of a line that Google's library keeps. It drops the rest and reads the shortened line.
 pub const MAX_LINE: usize = 2083 * 8 - 1;
 
 /// The size that every crawler reads (RFC 9309 section 2.5: at least 500 KiB).
@@ -27,7 +29,7 @@ pub enum LineEnd {
     Nothing,
 }
 
-/// What a line is about.
+/// The field of robots.txt that the key of a line names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 #[non_exhaustive]
@@ -81,7 +83,7 @@ pub enum Oddity {
     StrayBom,
 }
 
-/// `key: value`. Ranges are those of the file.
+/// A key and a value: `key: value`. Ranges are those of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Record {
@@ -103,9 +105,9 @@ pub struct Line {
     pub number: usize,
     /// Where its text stands in the file, without the line's end; a byte order mark is part of it.
     pub text: Range<usize>,
-    /// How it ends.
+    /// The line break after it.
     pub end: LineEnd,
-    /// What it says, if it says something.
+    /// Its key and value, if it has them.
     pub record: Option<Record>,
     /// Where its comment stands, after the `#`.
     pub comment: Option<Range<usize>>,
@@ -113,7 +115,7 @@ pub struct Line {
     pub oddities: Vec<Oddity>,
 }
 
-/// What a file as a whole looks like.
+/// The format of a whole file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Shape {
     /// Text, perhaps empty.
@@ -213,7 +215,7 @@ impl File {
         self.bom
     }
 
-    /// What it looks like.
+    /// The format of the file.
     pub fn shape(&self) -> Shape {
         self.shape
     }
@@ -309,7 +311,8 @@ const OTHER_KEYS: [(Key, &str); 11] = [
     (Key::Noindex, "noarchive"),
 ];
 
-/// Whether some parser takes the key for one that a document has a place of its own for.
+/// Whether some parser reads the key as one for which a document has a field: User-agent, Allow, Disallow, Sitemap or
+/// Crawl-delay.
 pub(super) fn has_its_own_place(name: &str) -> bool {
     matches!(key(name.as_bytes()).0, Key::UserAgent | Key::Allow | Key::Disallow | Key::Sitemap | Key::CrawlDelay)
 }

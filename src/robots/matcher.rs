@@ -1,4 +1,5 @@
-//! A document ready for verdicts: which group binds a product token, which rule of it decides.
+//! [`Matcher`]: a [`Document`] ready for verdicts. It finds the group that binds a product token. The [`RuleSet`] of
+//! the group finds the rule that decides.
 
 use super::{Document, RuleSet};
 use std::cmp::Ordering;

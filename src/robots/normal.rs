@@ -1,16 +1,15 @@
-//! The normal form in which a pattern and a target are compared (RFC 9309 section 2.2.2, RFC 3986 section 6.2.2), one
-//! function for both sides.
+//! [`normalise_into`] writes the normal form in which a pattern and a target are compared (RFC 9309 section 2.2.2,
+//! RFC 3986 section 6.2.2). Both sides use this one function.
 //!
 //! - An escape of an unreserved octet is decoded; every other escape stays, its hex digits in upper case.
 //! - Octets above ASCII, controls and space are escaped, and so is `#`, which would begin a comment in a
 //!   rule (in a target it begins the fragment, which is gone before).
 //! - Reserved characters stay as they are: RFC 3986 section 2.2 does not let `/` and `%2F` be taken for each other.
-//! - A `%` that begins no escape stays `%`; the RFC is silent, and what counts is that both sides agree.
+//! - A `%` that begins no escape stays `%`. The RFC is silent here; both sides must only agree.
 //!
 //! `*` and `$` are the exception: figure 6 of RFC 9309 makes `%2A` and `%24` of a rule equal to the raw characters of a
-//! URL. A target therefore has one octet for each of them, however it was spelled: `$`, and [`LITERAL_STAR`] in place
-//! of the `*` that means something in a rule. (As escapes of three octets `/menu$` would end in a `4`, which it does
-//! not.)
+//! URL. A target therefore has one octet for each of them, however it was spelled: `$`, and [`LITERAL_STAR`] for `*`,
+//! which is the wildcard in a rule. (Escaped as `/menu%24`, the URL `/menu$` would match the rule `/*4$`.)
 
 use super::steps::took;
 
@@ -34,7 +33,8 @@ const fn is_unreserved(octet: u8) -> bool {
 }
 
 /// Octets that stand for themselves on both sides: all that can be seen but for `#`, `*`, `%`.
-/// (`"<>\^`{|}` are no characters of a URL, and browsers send some of them all the same; the RFC has neither them nor their escapes changed.)
+/// (`"<>\^`{|}` are not characters of a URL, but browsers send some of them. The RFC changes neither them nor their
+/// escapes.)
 const VERBATIM: [bool; 256] = {
     let mut table = [false; 256];
     let mut octet = 0;

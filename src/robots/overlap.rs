@@ -1,14 +1,15 @@
-//! Whether two patterns have a URL in common, and whether one matches all that the other matches: what has to be known
-//! before one of two rules is trusted not to undo the other. Also examples of what patterns match, written as a client
-//! would send them.
+//! Two patterns compared: [`Pattern::overlaps`] tells whether a URL matches both, [`Pattern::covers`] whether one
+//! pattern matches all that the other matches. Lints and the merging of rules ask this before they say that one rule
+//! undoes another. [`Pattern::example`] and [`Pattern::common_target`] make example targets, spelled as a client sends
+//! them.
 
 use super::{LITERAL_STAR, Pattern};
 use memchr::memchr;
 use std::collections::VecDeque;
 
 impl Pattern {
-    /// Whether every target that `other` matches is matched by this one. May say no where it is so, never yes where it
-    /// is not: a wildcard of the other has to meet one of this.
+    /// Whether this pattern matches every target that `other` matches. The answer may be no where it is yes, never the
+    /// reverse: a wildcard of `other` has to match a wildcard of this pattern.
     pub(crate) fn covers(&self, other: &Pattern) -> bool {
         !other.is_empty() && self.matches(&other.as_target())
     }
@@ -23,8 +24,8 @@ impl Pattern {
         target
     }
 
-    /// Whether some target is matched by both. Exact but for the cost: each comparison of two octets takes one from
-    /// `budget`, and when that is used up the answer is yes, which is the careful one.
+    /// Whether some target is matched by both. Each comparison of two octets takes one from `budget`. The answer is
+    /// exact until the budget is used up; then it is yes, the careful answer.
     pub(crate) fn overlaps(&self, other: &Pattern, budget: &mut usize) -> bool {
         if self.is_empty() || other.is_empty() {
             return false;
@@ -108,7 +109,7 @@ fn steps(pattern: &Pattern) -> Vec<Step> {
     steps
 }
 
-/// Walks both at once: which pairs of places can be reached with the same text behind them.
+/// Whether some text takes both to their ends: walks both at once, over the pairs of places that the same text reaches.
 fn meet(one: &[Step], two: &[Step]) -> bool {
     // `row[j]`: the place i of one and the place j of two are reached.
     let mut row = vec![false; two.len() + 1];

@@ -1,4 +1,4 @@
-//! A path pattern of an Allow or Disallow line.
+//! [`Pattern`]: the path pattern of an Allow or Disallow line.
 
 use super::normal::{LITERAL_STAR, Side, normalise_into};
 use super::steps::took;
@@ -32,7 +32,7 @@ impl Pattern {
         Pattern::from_bytes(written.trim_matches([' ', '\t']).as_bytes())
     }
 
-    /// The same for the value of a line, which need not be UTF-8.
+    /// [`new`](Pattern::new) for the value of a line, which need not be UTF-8.
     pub(super) fn from_bytes(written: &[u8]) -> Pattern {
         let mut normalised = Vec::with_capacity(written.len());
         normalise_into(written, Side::Pattern, &mut normalised);
@@ -69,12 +69,12 @@ impl Pattern {
         self.normalised.is_empty()
     }
 
-    /// Whether this is the whole site.
+    /// Whether the pattern matches the whole site.
     pub fn is_blanket(&self) -> bool {
         matches!(self.as_str(), "/" | "/*" | "*")
     }
 
-    /// What decides between matching rules: the length in octets, as rendered.
+    /// The length in octets, as rendered: of matching rules the longest decides.
     #[doc(hidden)]
     pub fn priority(&self) -> usize {
         self.normalised.len()
@@ -87,7 +87,7 @@ impl Pattern {
         !self.is_empty() && target.starts_with(self.prefix()) && self.matches_beyond_prefix(target)
     }
 
-    /// What every matching target begins with.
+    /// The octets before the first wildcard: every matching target begins with them.
     pub(super) fn prefix(&self) -> &[u8] {
         &self.literal()[..self.prefix]
     }

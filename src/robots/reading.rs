@@ -1,4 +1,5 @@
-//! A file read in one dialect: its groups, the rules that bind a token, and the verdict on a URL.
+//! [`Reading`]: a [`File`] read in one dialect. It has the groups, the rules that bind a token, and the verdict on a
+//! URL.
 
 use super::dialect::path_of_url;
 use super::file::{File, Key, Spelling};
@@ -33,11 +34,12 @@ pub struct RuleLine {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileGroup {
-    /// In their order.
+    /// The User-agent lines, in their order.
     pub agents: Vec<AgentLine>,
-    /// In their order; a rule that a dialect adds (Google's index.htm) has the line of the one it comes from.
+    /// The rules, in their order. A rule that a dialect adds (Google's index.htm) has the line of the one it comes
+    /// from.
     pub rules: Vec<RuleLine>,
-    /// Numbers of the lines inside the group that are neither: Crawl-delay and other extensions.
+    /// Numbers of the other lines inside the group: Crawl-delay and other extensions.
     pub others: Vec<usize>,
 }
 
@@ -70,14 +72,14 @@ struct Prepared {
     empty: Option<usize>,
 }
 
-/// Whose rules decided.
+/// The kind of groups that bind a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// Groups that name the token.
     Named,
     /// `*` groups.
     Star,
-    /// Nothing is said about the token.
+    /// No group: the file says nothing about the token.
     Nothing,
 }
 
@@ -88,7 +90,7 @@ pub struct FileVerdict {
     pub allowed: bool,
     /// The number of the line that decided; `None` when no rule matched.
     pub line: Option<usize>,
-    /// By whose rules.
+    /// The groups whose rules bind the token.
     pub bound: Bound,
 }
 
@@ -149,7 +151,7 @@ impl Reading {
     }
 
     fn union(&self, token: &[u8]) -> (Bound, Option<&Union>) {
-        // The RFC's tokens are never empty; Google's library compares even these.
+        // In the RFC a token is never empty; Google's library compares even an empty one.
         let named = (self.dialect == Dialect::Google || !token.is_empty())
             .then(|| self.named.get(token.to_ascii_lowercase().as_slice()))
             .flatten();

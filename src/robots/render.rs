@@ -1,14 +1,14 @@
-//! A document as bytes: UTF-8, LF, no BOM, deterministic.
+//! [`render`] writes a [`Document`] as text: UTF-8, LF, no byte order mark. Equal documents give equal text.
 
 use super::file::has_its_own_place;
 use super::{Document, Extension, Group};
 use std::fmt::Write;
 use std::time::Duration;
 
-/// Writes the document. Each group gets an explicit rule: without one, weak parsers glue it to the next.
+/// Writes the document. Each group gets an explicit rule: without one, weak parsers join it to the next group.
 ///
 /// A group without rules gets `Allow: /`. An empty `Disallow:` would say the same, but parsers that skip lines without
-/// a value would still glue the group to the next one, and its crawlers would be bound by foreign rules.
+/// a value would still join the group to the next one, and its crawlers would be bound by foreign rules.
 ///
 /// Text cannot leave its line: in comments, agents and sitemaps control characters and line separators are replaced.
 /// A group with no agent left is not written, or its rules would join the group above.
@@ -94,8 +94,8 @@ fn in_line(text: &str) -> String {
     text.trim().chars().map(|c| if breaks_lines(c) || c == '#' { '_' } else { c }).collect()
 }
 
-/// A line that stays one line and is read as no rule; `None` when there is no key to write, or it is one that has its
-/// own place in a document and would change the verdicts there.
+/// An extension as a line that parsers do not read as a rule. `None` when its key is empty, or belongs to a field of a
+/// document and would change the verdicts there.
 fn extension(extension: &Extension) -> Option<(String, String)> {
     let key = in_line(&extension.key).replace(':', "_");
     (!key.is_empty() && !has_its_own_place(&key)).then(|| (key, in_line(&extension.value)))

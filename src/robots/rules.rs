@@ -1,10 +1,10 @@
-//! The rules of one group, ready for the longest match.
+//! [`RuleSet`]: the rules of one group, with two indexes for the longest match.
 
 use super::Rule;
 use super::windows::Windows;
 use std::cmp::Reverse;
 
-/// Patterns with wildcards and the same beginning that are tried one by one; more are told apart by what follows.
+/// So many patterns with wildcards and the same beginning are tried one by one. More of them go into [`Windows`].
 const TRIED_ONE_BY_ONE: usize = 4;
 
 /// Rules in the order given, with two indexes for matching.
@@ -117,7 +117,7 @@ impl RuleSet {
         });
     }
 
-    /// What a target begins with, the longest first.
+    /// The beginnings that a target begins with, the longest first.
     fn beginnings_of(&self, target: &[u8]) -> impl Iterator<Item = &Beginning> {
         let nearest = self.after(target).checked_sub(1).map(|nearest| &self.beginnings[nearest]);
         // All that follow are beginnings of the nearest: the target begins with those that are no longer than this.

@@ -1,4 +1,5 @@
-//! Steps of reading and matching, counted in tests alone: so a test can hold that time is linear without a clock.
+//! [`took`] counts the steps of reading and matching, in tests alone. So a test can hold that time is linear without a
+//! clock.
 
 #[cfg(test)]
 thread_local! {

@@ -1,4 +1,5 @@
-//! A request target as rules see it.
+//! [`Target`]: a request target normalised for matching, as sent and as origins resolve it (dot segments, doubled
+//! slashes, `%2F`, parameters). [`TargetScratch`] makes it without allocation.
 
 use super::normal::{Side, is_normal_target, is_verbatim, normalise_into};
 use memchr::{memchr, memchr2, memchr3_iter};
@@ -11,15 +12,15 @@ pub struct Target<'a> {
     /// Path and query as sent, in the normal form of RFC 9309 section 2.2.2; `*` is the octet 1, however
     /// it was spelled, and `%24` is `$`.
     pub sent: &'a [u8],
-    /// The same with dot segments, doubled slashes and `%2F` of the path resolved, as many origins do; `None` when that
+    /// `sent` with dot segments, doubled slashes and `%2F` of the path resolved, as many origins do; `None` when that
     /// changes nothing.
     pub resolved: Option<Resolved<'a>>,
-    /// The same without the parameters of segments (`;x`), which servlet containers take away before anything else;
-    /// `None` when that is one of the other two.
+    /// The resolved form without the parameters of segments (`;x`), which servlet containers take away before anything
+    /// else; `None` when that is `sent` or `resolved`.
     pub stripped: Option<Resolved<'a>>,
 }
 
-/// A target as an origin reads it that resolves paths.
+/// A target as read by an origin that resolves paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resolved<'a> {
     /// Path and query.
@@ -36,7 +37,7 @@ impl<'a> Target<'a> {
     }
 
     /// Whether this is `/robots.txt` or origins answer it with that file: `//robots.txt`, `/robots.txt;x`, and
-    /// `/robots.txt/.`, which to some is `/robots.txt/`, and that `/robots.txt`.
+    /// `/robots.txt/.`, which some origins read as `/robots.txt/`, and that as `/robots.txt`.
     pub fn reaches_robots_txt(&self) -> bool {
         self.readings().any(|reading| {
             let rest = reading.strip_prefix(ROBOTS_TXT);
@@ -44,7 +45,7 @@ impl<'a> Target<'a> {
         })
     }
 
-    /// What origins make of it, beside what was sent.
+    /// The other paths that origins may read the target as.
     pub fn resolutions(&self) -> impl Iterator<Item = Resolved<'a>> + use<'a> {
         [self.resolved, self.stripped].into_iter().flatten()
     }
@@ -101,8 +102,8 @@ impl TargetScratch {
     }
 }
 
-/// Whether this is a normal target already that no origin resolves. Nearly every target is, and to see that in one pass takes a
-/// fraction of the time that the rest of normalising does.
+/// Whether a target is in normal form already and no origin resolves it. Nearly every target is plain, and this one
+/// pass takes a fraction of the time of full normalisation.
 fn is_plain(raw: &[u8]) -> bool {
     let mut before = 0;
     raw.starts_with(b"/")
@@ -142,7 +143,7 @@ fn is_resolvable(path: &[u8]) -> bool {
     path.windows(2).any(|pair| matches!(pair, b"//" | b"/." | b"2F"))
 }
 
-/// What becomes of the parameters of segments.
+/// Whether the parameters of segments are kept or stripped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Parameters {
     Kept,
@@ -151,7 +152,7 @@ enum Parameters {
 
 /// Writes `sent` with the path's dot segments removed (RFC 3986 section 5.2.4), doubled slashes taken as one, and `%2F`
 /// taken for a slash, as nginx does. `%2E` was decoded by normalisation. Slashes are merged before `..` climbs:
-/// `/a//../b` is `/b`. Parameters are stripped before that, up to the next slash that is none by escape, as Tomcat
+/// `/a//../b` is `/b`. Parameters are stripped before that, up to the next slash that is not an escape, as Tomcat
 /// does: `/a/..;x%2Fy/b` is `/b`.
 fn resolve_into<'a>(sent: &[u8], parameters: Parameters, out: &'a mut Vec<u8>) -> Resolved<'a> {
     let (path, query) = split_query(sent);

@@ -1,26 +1,25 @@
-//! Finding the patterns that a target may match by something they contain.
+//! [`Windows`]: an index of patterns by octets that every matching target contains.
 //!
 //! Patterns that begin alike (`/*?sort=`, `/*.pdf$`, ... all begin with `/`) cannot be told apart by their beginnings.
-//! Each is filed under one **window**: up to four octets in a row of its text after the first wildcard, the rarest
-//! there is among the patterns. A target that matches contains the window. So one walk over the target, asking a small
-//! bit set at each octet, meets every pattern that can match. Memory is linear in the number of patterns; there is no
-//! automaton.
+//! Each is filed under one **window**: up to four octets in a row of its text after the first wildcard. Of its windows
+//! the rarest among all patterns is taken. One walk over the target finds every pattern that can match: it looks up
+//! each octet in a small bit set. Memory is linear in the number of patterns.
 
 use super::Pattern;
 use super::steps::took;
 
 /// A longer window would be rarer but leave out more patterns.
 const WIDEST: usize = 4;
-/// Patterns tried because a window of theirs stands in the target. A client can write targets in which the same windows
-/// appear again and again. Beyond this, each pattern is tried once instead, and the work stays linear.
+/// Patterns that are tried because the target contains their window. A client can write targets in which the same
+/// windows appear again and again. Beyond this, each pattern is tried once instead, and the work stays linear.
 const MAX_TRIES: u32 = 64;
-/// Slots in which occurrences of windows are counted while choosing: approximate, and of a fixed size.
+/// Slots in which occurrences of windows are counted, to choose the rarest: approximate, and of a fixed size.
 const COUNTED: usize = 1 << 14;
 
 /// Patterns by a window of theirs.
 #[derive(Clone, Debug, Default)]
 pub struct Windows {
-    /// Bits set for the hashes of all windows; a power of two of them.
+    /// A bit set with the hashes of all windows. Its size is a power of two.
     filter: Box<[u64]>,
     /// How far a hash is shifted to be an index of a bit.
     shift: u32,
@@ -54,7 +53,7 @@ impl Window {
         Window { octets: octets & mask, width: width as u8 }
     }
 
-    /// Well spread in its upper bits.
+    /// A hash that is well spread in its upper bits.
     fn hash(self) -> u32 {
         (self.octets ^ u32::from(self.width) << 29).wrapping_mul(0x9E37_79B1)
     }
@@ -92,7 +91,7 @@ impl Windows {
         let mut filed: Vec<(Window, u32)> = patterns
             .iter()
             .filter_map(|(rank, pattern)| {
-                // Of equally rare ones the last: what comes last tells patterns apart more often.
+                // Of equally rare windows the first.
                 let rarest = choices(pattern).min_by_key(|window| counts[slot(*window)])?;
                 Some((rarest, *rank))
             })

@@ -1,5 +1,6 @@
-//! Time zones, and spans of a day that recur by the clock of one: `02:00-03:00` in Europe/Berlin. The rules of zones are
-//! those of the IANA database as chrono-tz bundles them, because the engine reads no file.
+//! [`Zone`]: a time zone. [`Recurrence`]: a span of the day that recurs each day or each week by the clock of a zone,
+//! such as `02:00-03:00` in Europe/Berlin. The rules of zones come from the IANA database in chrono-tz, because the
+//! engine reads no file.
 
 use super::Timestamp;
 use chrono::{DateTime, MappedLocalTime, NaiveDate, NaiveTime, TimeDelta, TimeZone, Weekday};
@@ -8,9 +9,9 @@ use std::time::Duration;
 
 /// No zone ever skipped more than a day at once (Samoa in 2011, to the other side of the date line).
 const LONGEST_GAP: i64 = 25 * 60;
-/// Spans that have ended are of interest for so long: a clock may be set back.
+/// How long [`Recurrence::around`] still returns a span that has ended: a clock may be set back.
 const KEPT: Duration = Duration::from_secs(86_400);
-/// Spans to come that are computed ahead.
+/// How many spans to come [`Recurrence::around`] returns.
 const AHEAD: usize = 2;
 
 /// A time zone of the IANA database.
@@ -18,7 +19,7 @@ const AHEAD: usize = 2;
 pub struct Zone(chrono_tz::Tz);
 
 impl Zone {
-    /// The zone without summer time at Greenwich.
+    /// Coordinated Universal Time.
     pub const UTC: Zone = Zone(chrono_tz::UTC);
 
     /// The zone of this name, as in `Europe/Berlin`.
@@ -26,7 +27,7 @@ impl Zone {
         name.parse().ok().map(Zone)
     }
 
-    /// Its name.
+    /// Its name in the IANA database.
     pub fn name(self) -> &'static str {
         self.0.name()
     }
@@ -36,8 +37,8 @@ impl Zone {
         chrono_tz::TZ_VARIANTS.iter().map(|zone| zone.name())
     }
 
-    /// When a clock there shows this minute: of a minute that comes twice the first time, or the last; of one that is
-    /// skipped the moment at which the clock jumps.
+    /// The moment at which a clock of the zone shows this minute. A minute that comes twice has two moments, and
+    /// `is_last` chooses. For a minute that is skipped it is the moment at which the clock jumps.
     fn moment(self, day: NaiveDate, minute: u16, is_last: bool) -> Option<Timestamp> {
         let local = day.and_time(NaiveTime::MIN).checked_add_signed(TimeDelta::minutes(minute.into()))?;
         let at = |back: i64| {
@@ -46,7 +47,7 @@ impl Zone {
                 MappedLocalTime::Ambiguous(first, last) => (first.timestamp(), last.timestamp()),
                 MappedLocalTime::None => return None,
             };
-            // A minute after the last that was shown, the clock jumped.
+            // The clock jumped a minute after the last minute that it showed.
             Some(if back > 0 {
                 last + 60
             } else if is_last {
@@ -68,7 +69,7 @@ pub struct Recurrence {
     pub begins: u16,
     /// When it ends; on the next day where that is no later than it begins.
     pub ends: u16,
-    /// By whose clock.
+    /// The zone of the clock.
     pub zone: Zone,
 }
 
@@ -92,7 +93,8 @@ impl Recurrence {
         (begins != ends).then_some(Recurrence { weekday, begins, ends, zone })
     }
 
-    /// When it was, is and will be on, in their order: what ended within the last day, what is on, and the next two.
+    /// The spans around a moment, in their order: those that ended within the last day, the present one, and the next
+    /// two.
     pub fn around(&self, now: Timestamp) -> Vec<(Timestamp, Timestamp)> {
         let Some(moment) = DateTime::from_timestamp(now.0, 0) else { return Vec::new() };
         let today = moment.with_timezone(&self.zone.0).date_naive();

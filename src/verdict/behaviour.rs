@@ -1,5 +1,5 @@
-//! What a client did recently, as facts for one decision: its crawl rate, and whether it requested a trap. The ledger
-//! remembers it; this file only says what is asked.
+//! [`Behaviour`]: the recent behaviour of a client, as facts for one decision: its crawl rate, and whether it requested
+//! a trap. The ledger remembers it. [`behaviour_counts`] tells whether it counts for a request.
 
 use crate::policy::model::Mode;
 use crate::policy::site::{CrawlerRules, Site};
@@ -19,10 +19,10 @@ pub struct Behaviour {
     pub was_served_current: bool,
 }
 
-/// Whether the ledger is asked about a request's behaviour. The files that crawlgate hands out itself are free for
-/// every client.
+/// Whether the client's behaviour counts for a request, so that the ledger is asked. The files that crawlgate hands out
+/// itself are free for every client.
 pub fn behaviour_counts(site: &Site, rules: &CrawlerRules, target: &[u8]) -> bool {
-    // First what is known without reading the target: of people, who send most requests, nothing counts.
+    // The cheap answer first, without reading the target: people send most requests, and their behaviour never counts.
     if !rules.judged || rules.exempt || rules.mode == Mode::Off {
         return false;
     }

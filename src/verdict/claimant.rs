@@ -19,12 +19,12 @@ pub struct Claimant<'a> {
 }
 
 impl<'a> Claimant<'a> {
-    /// From the host and the user agent. `None` where no site claims the host.
+    /// The claimant by the host and the user agent of a request. `None` where no site claims the host.
     pub fn of(snapshot: &'a Snapshot, registry: &Registry, facts: &Facts<'_>) -> Option<Claimant<'a>> {
         Claimant::identified(snapshot, facts, |_, site| registry.identify_with(facts.user_agent, &site.tokens))
     }
 
-    /// The same where the caller identifies the user agent, given the site.
+    /// [`of`](Claimant::of), where the caller identifies the user agent for the site.
     pub fn identified(
         snapshot: &'a Snapshot,
         facts: &Facts<'_>,
@@ -35,7 +35,8 @@ impl<'a> Claimant<'a> {
         Some(Claimant { site, entry, history, claim: identify(site, &entry.site) })
     }
 
-    /// The same where `user_agent` may also be the bare token, id or name of a crawler, as people write it.
+    /// [`of`](Claimant::of), where `user_agent` may also be the bare token, id or name of a crawler, as people write
+    /// it.
     pub fn named(snapshot: &'a Snapshot, registry: &Registry, facts: &Facts<'_>) -> Option<Claimant<'a>> {
         let agent = String::from_utf8_lossy(facts.user_agent);
         Claimant::identified(snapshot, facts, |_, site| site.claim_of(&agent, registry))

@@ -1,4 +1,5 @@
-//! The decision: rules, enforcement, and what is done with the request. Neither allocates, locks nor reads a clock.
+//! [`decide`] and [`decide_for`] judge one request: the verdict of the rules, the enforcement, and the [`Action`].
+//! [`crawl_delay`] is the delay that a crawler is held to. None of them locks or reads a clock.
 
 use super::behaviour::Behaviour;
 use super::claimant::{Case, Claimant};
@@ -80,7 +81,7 @@ pub fn decide_for(case: &Case<'_>, behaviour: Behaviour, scratch: &mut Scratch) 
     }
 }
 
-/// What is asked of one request: its case, with what the steps of the decision share.
+/// One request to judge: its case, and the values that the steps of the decision share.
 struct Question<'a> {
     case: &'a Case<'a>,
     behaviour: Behaviour,
@@ -88,15 +89,15 @@ struct Question<'a> {
     target: Target<'a>,
 }
 
-/// What robots.txt says: the version in force, and what cached versions make of it.
+/// The result of robots.txt: the verdict of the version in force, and the kind that cached versions make of it.
 struct Ruling {
     verdict: Verdict,
     kind: Kind,
     rule: Option<RuleRef>,
 }
 
-/// What enforcement says: what the request counts as, the answer that a crawler against the rules gets, and whether
-/// the answer is sent.
+/// The result of enforcement: the kind of the request, the answer that a crawler against the rules gets, and the mode,
+/// which decides whether the answer is sent.
 struct Enforcement {
     kind: Kind,
     refusal: Option<Action>,
@@ -125,7 +126,7 @@ impl<'a> Question<'a> {
                     VersionVerdict::Allowed | VersionVerdict::NotBound | VersionVerdict::NotACrawler => Kind::StaleCopy,
                     _ if said == VersionVerdict::Ambiguous => Kind::Ambiguous,
                     _ if self.rules.binds == Binds::Never => Kind::NotBound,
-                    // A crawler that goes by that version keeps to the letter of the RFC.
+                    // A crawler that uses that version keeps to the letter of the RFC.
                     VersionVerdict::Ambiguous => Kind::Ambiguous,
                     VersionVerdict::Disallowed if self.case.cached_versions.is_whole() => Kind::Violation,
                     VersionVerdict::Disallowed => Kind::Unproven,
@@ -136,13 +137,13 @@ impl<'a> Question<'a> {
         Ruling { verdict, kind, rule }
     }
 
-    /// The rule of the version in force.
+    /// The verdict of the version in force, and its rule.
     fn matched(&self) -> (VersionVerdict, Option<RuleRef>) {
         if !self.rules.judged {
             return (VersionVerdict::NotACrawler, None);
         }
         match self.rules.binding {
-            // A file that crawlgate itself hands out to crawlers is no breach of the rules for the site behind it.
+            // crawlgate hands out this file to crawlers itself, so a request for it breaks no rule.
             Binding::Group(group) if self.site().signals.is_tdmrep(self.target) => {
                 (VersionVerdict::Allowed, Some(RuleRef { group, rule: None }))
             }
@@ -150,15 +151,15 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// Whether enforcement looks at this request. The files that crawlgate itself hands out are free for everybody.
+    /// Whether enforcement looks at this request. The files that crawlgate itself hands out are free for every client.
     fn is_enforced(&self) -> bool {
         let free = self.target.reaches_robots_txt() || self.site().signals.is_tdmrep(self.target);
         self.rules.judged && self.rules.mode != Mode::Off && !free
     }
 
-    /// Whether the request hits a trap: the rules disallow the URL as sent for this crawler, and no version that it may
-    /// have cached lacks the trap in what it says to this crawler. On a host that was not observed for long enough no
-    /// trap counts: a crawler that was served the version in force may go by an older copy all the same.
+    /// Whether the request hits a trap. The rules must disallow the URL as sent for this crawler, and each version that
+    /// it may have cached must have the trap in the group that binds it. On a host that was not observed for long
+    /// enough no trap counts: a crawler that was served the version in force may still use an older copy.
     fn is_trap_hit(&self, ruling: &Ruling) -> bool {
         let against_the_rules = ruling.verdict == Verdict::Disallowed
             && matches!(ruling.kind, Kind::Violation | Kind::Unproven | Kind::NotBound);
@@ -190,7 +191,7 @@ impl<'a> Question<'a> {
         enforcement
     }
 
-    /// In order of weight: a trap, the rules, the identity, the crawl rate.
+    /// The first that applies, in order of weight: a trap, the rules, the identity, the crawl rate.
     fn weighed(&self, ruling: &Ruling, trap_hit: bool) -> Enforcement {
         let (rules, identity) = (self.rules, self.case.facts.identity);
         let not_verified = matches!(identity, Identity::Unverified | Identity::Suspended | Identity::Pending);
@@ -279,7 +280,7 @@ pub fn crawl_delay(case: &Case<'_>, was_served_current: bool) -> Option<Duration
     })
 }
 
-/// What the rules of one version say.
+/// The verdict of the rules of one version.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum VersionVerdict {
     NotACrawler,
@@ -289,7 +290,7 @@ enum VersionVerdict {
     Ambiguous,
 }
 
-/// What one version alone says.
+/// The verdict of one version alone, and the rule that decided.
 fn match_rules(matcher: &Matcher, binding: Binding, target: Target<'_>) -> (VersionVerdict, Option<RuleRef>) {
     let group = match binding {
         Binding::NotBound => return (VersionVerdict::NotBound, None),
@@ -308,7 +309,7 @@ fn match_rules(matcher: &Matcher, binding: Binding, target: Target<'_>) -> (Vers
         return (VersionVerdict::Disallowed, reference(sent));
     }
     // Many origins resolve dot segments, doubled slashes, `%2F` and parameters; where only that makes the path
-    // disallowed, the crawler kept to the letter of the RFC and still gets at what the owner closed. An Allow of the URL
+    // disallowed, the crawler kept to the letter of the RFC and still reaches what the owner closed. An Allow of the URL
     // as sent counts if it says more than the Disallow: `Allow: /` does not. Where dot segments or parameters were
     // removed it never counts: `/public/../private` has nothing of `/public/`, nor `/private/x;.css` of `/*.css$`.
     let closed = target.resolutions().find_map(|resolved| {
@@ -338,7 +339,8 @@ fn mildest_cached(case: &Case<'_>, target: Target<'_>) -> VersionVerdict {
     mildest
 }
 
-/// The group of a superseded version that binds the claimant. Whether anything binds it is what is known of it now.
+/// The group of a superseded version that binds the claimant. The site in force says which rules bind the crawler at
+/// all.
 fn binding_in(case: &Case<'_>, parsed: &ParsedVersion) -> Binding {
     let binds = case.claimant.entry.site.crawler_rules(case.claimant.claim).binds;
     parsed.binding(case.registry, claim_in(case, parsed), binds)

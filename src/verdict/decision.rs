@@ -1,10 +1,11 @@
-//! The judgement of one request, in values: [`Verdict`], [`Kind`], [`Action`], and the [`Decision`] that holds them.
+//! [`Decision`]: the judgement of one request. It holds the [`Verdict`] of the rules, the [`Kind`] of the request, and
+//! the [`Action`].
 
 use crate::crawlers::Claim;
 use crate::policy::site::{PathRules, PathSignals};
 use strum::IntoStaticStr;
 
-/// What the rules say.
+/// The verdict of the rules about a URL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -18,7 +19,7 @@ pub enum Verdict {
     NotACrawler,
 }
 
-/// What the request is, as far as it can be known (see `docs/semantics.md`).
+/// The kind of a request, as far as it can be known (see `docs/semantics.md`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -33,21 +34,22 @@ pub enum Kind {
     StaleCopy,
     /// Disallowed by every version that the crawler may have cached.
     Violation,
-    /// Disallowed by all that is known of, on a host that is not observed for long enough.
+    /// Disallowed, or sooner than the crawl delay, on a host that is not observed for long enough: the crawler may have
+    /// cached an unknown version.
     Unproven,
     /// Only what the path resolves to is disallowed.
     Ambiguous,
     /// Its operator says the rules do not bind it.
     NotBound,
-    /// Allowed, and sooner than the crawl delay lets it come.
+    /// Against no rule, but sooner than the crawl delay lets it come.
     TooFast,
     /// Proven not to be the crawler that it says it is.
     Impostor,
-    /// It asks for a trap, or its address did under the same name a while ago.
+    /// It requests a trap, or the client did recently.
     Trapped,
-    /// Allowed, but the policy refuses crawlers that are not verified.
+    /// Against no rule, but the policy refuses crawlers that are not verified.
     Unverified,
-    /// Disallowed, and the policy lets it all the same: no violation.
+    /// Disallowed, but the policy exempts the crawler: no violation.
     Exempt,
 }
 
@@ -68,7 +70,7 @@ pub enum Action {
     Pass,
     /// Answered with the site's `answers[index]`.
     Block(u16),
-    /// The same, and told when to come back.
+    /// Answered with the site's `answers[answer]` because the request came too soon.
     Slow {
         /// Index of the answer.
         answer: u16,
@@ -82,7 +84,7 @@ pub enum Action {
     },
     /// The site's robots.txt.
     RobotsTxt,
-    /// A licence is asked for.
+    /// Answered with a demand for a licence.
     License {
         /// 401, or 402.
         status: u16,
@@ -148,7 +150,7 @@ impl Action {
 }
 
 impl Decision {
-    /// What the request was, as far as that is recorded.
+    /// The name of the kind for records: `off` where the policy wants no record.
     pub fn recorded_kind(&self) -> &'static str {
         if self.recorded || self.kind == Kind::NotACrawler { self.kind.name() } else { "off" }
     }
@@ -162,8 +164,8 @@ impl Decision {
         }
     }
 
-    /// The same for a request that carries a licence token. Whether the token is good is for the origin to say, or for
-    /// the licence server: a policy holds no keys.
+    /// The decision for a request that carries a licence token. The origin or the licence server checks the token: a
+    /// policy holds no keys.
     pub fn with_license_token(mut self) -> Decision {
         if matches!(self.action, Action::License { .. }) {
             self.action = Action::Pass;

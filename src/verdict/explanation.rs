@@ -26,7 +26,7 @@ impl Default for ResponseFacts<'_> {
     }
 }
 
-/// Why a request is treated as it is. Serialised as `explain --json` prints it.
+/// A decision with its reasons. Serialised as `explain --json` prints it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[allow(missing_docs)]
 #[non_exhaustive]
@@ -39,7 +39,7 @@ pub struct Explanation {
     /// It would be an impostor, but for a network list that verified no visit lately.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) suspended: bool,
-    /// What the identity rests on, as in events.
+    /// The proof of the identity, as in events.
     pub proof: &'static str,
     /// Why nothing is proven of a crawler that can be proven here.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,15 +62,15 @@ pub struct Explanation {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub to_enforce: Vec<String>,
     pub x_robots_tag: Vec<String>,
-    /// Lines of the origin that are not passed on, and stand in no line of ours either.
+    /// Lines of the origin that are not passed on, nor contained in a line of the policy.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) taken_away: Vec<String>,
-    /// By what.
+    /// The reason why they are not passed on.
     #[serde(skip)]
     pub(super) taken_by: &'static str,
     /// Header lines about the use of the content, as they are sent.
     pub signals: Vec<String>,
-    /// What these lines come to for search engines, for each bot that they name, and for any other (`*`).
+    /// The directives of these lines for search engines, for each bot that they name, and for any other (`*`).
     pub effective: Vec<EffectiveReport>,
     /// The version of robots.txt it was judged by.
     pub version: Option<String>,
@@ -109,7 +109,7 @@ pub struct RuleReport {
     pub(super) span: Option<Span>,
 }
 
-/// What binds a bot, as Google computes it: what everybody is told and what it is told itself.
+/// The directives for a bot, as Google computes them: those for all bots and those for this one.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]

@@ -1,5 +1,6 @@
-//! What is proven about the crawler that a user agent claims: [`Identity`], with its [`Proof`] or the [`Doubt`] about
-//! it. Here an address is compared with the networks that a policy lists; the room `identity` finds all other proofs.
+//! [`Identity`]: the finding about a claimed identity. It comes with its [`Proof`], or with the [`Doubt`] about it.
+//! [`identity_by_policy`] compares an address with the networks that a policy lists; the room `identity` has all other
+//! proofs.
 
 use super::Facts;
 use crate::crawlers::Claim;
@@ -7,26 +8,26 @@ use crate::policy::Site;
 use std::net::IpAddr;
 use strum::IntoStaticStr;
 
-/// What is proven about a claim.
+/// The finding about a claimed identity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Identity {
-    /// Neither way.
+    /// Neither verified nor an impostor.
     #[default]
     Unverified,
-    /// The address is the crawler's.
+    /// Proven to be the crawler.
     Verified,
-    /// It is not.
+    /// Proven not to be the crawler.
     Impostor,
     /// It would be an impostor, but the network list that says so verified no visit lately: treated as not verified.
     #[serde(rename = "unverified")]
     Suspended,
-    /// Neither way yet: the crawler can be proven here, and its proof is still to come or cannot be had now.
+    /// Not known yet: the crawler can be proven here, and its proof is still to come or cannot be had now.
     #[serde(rename = "unverified")]
     Pending,
 }
 
-/// What a finding about a claim rests on.
+/// The kind of proof behind a finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Proof {
@@ -78,7 +79,7 @@ pub enum Doubt {
     DnsNotAsked,
     /// Neither the address nor a signature says anything.
     NoEvidence,
-    /// It would be an impostor, but what says so verified no visit lately.
+    /// It would be an impostor, but the list that says so verified no visit lately.
     Suspended,
 }
 
@@ -88,7 +89,7 @@ impl Doubt {
         self.into()
     }
 
-    /// The same for people.
+    /// The doubt in words, for people.
     pub fn in_words(self) -> &'static str {
         match self {
             Doubt::PrivateAddress => "the address is none of the public network",
@@ -121,8 +122,8 @@ impl Identity {
         }
     }
 
-    /// What is counted of it: a finding that is suspended has a name of its own, and so has one that only reverse DNS could
-    /// make.
+    /// The name under which a finding is counted. A suspended finding has a name of its own, and so has one that only
+    /// reverse DNS could make.
     pub(crate) fn outcome(self, doubt: Option<Doubt>) -> &'static str {
         match (self, doubt) {
             (Identity::Suspended, _) => "suspended",
@@ -132,8 +133,8 @@ impl Identity {
     }
 }
 
-/// What the policy's own lists of addresses prove of a claim. `may_accuse` is `false` where the address may be that of
-/// an undeclared proxy: then it proves nothing against any crawler. Nor does an address of a private network.
+/// The finding by the networks that the policy lists. `may_accuse` is `false` where the address may be that of an
+/// undeclared proxy: then it proves nothing against any crawler. Nor does an address of a private network.
 pub fn identity_by_policy(site: &Site, facts: &Facts<'_>, claim: Claim, may_accuse: bool) -> Identity {
     let address = facts.client;
     match address.and_then(|address| site.networks.hold(claim, address)) {
@@ -143,20 +144,20 @@ pub fn identity_by_policy(site: &Site, facts: &Facts<'_>, claim: Claim, may_accu
     }
 }
 
-/// What the networks that the policy lists for a crawler say of an address, in words; `None` where it lists none.
+/// Whether an address is in the networks that the policy lists for a crawler, in words; `None` where it lists none.
 pub fn evidence_of_policy(site: &Site, claim: Claim, address: Option<IpAddr>) -> Option<String> {
     let is_inside = site.networks.hold(claim, address?)?;
     let found = if is_inside { "inside" } else { "outside" };
     Some(format!("the networks that the policy {} lists for this crawler: {found}", site.policy.source.name))
 }
 
-/// Whether an address may be a crawler's as the public network sees it. Others prove nothing.
+/// Whether an address may be a crawler's on the public network. Other addresses prove nothing.
 pub fn is_public(address: IpAddr) -> bool {
     !is_private(address)
 }
 
-/// Loopback, private networks, link-local and multicast addresses, those that carriers share out, and those that are of
-/// no host (RFC 1112, 1122, 1918, 3879, 3927, 4193, 4291, 6598).
+/// Loopback, private networks, link-local and multicast addresses, those shared by carriers, and those that no host can
+/// have (RFC 1112, 1122, 1918, 3879, 3927, 4193, 4291, 6598).
 fn is_private(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => {

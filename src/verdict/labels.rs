@@ -1,4 +1,5 @@
-//! Names of crawlers, and places of rules in a policy file, as logs, metrics and reports print them.
+//! Labels for logs, metrics and reports: the names of crawlers ([`claim_label`], [`crawler_name`]), and the places of
+//! rules in a policy file ([`rule_place`], [`group_place`]).
 
 use super::decision::Decision;
 use crate::crawlers::{Claim, Registry};
@@ -16,7 +17,7 @@ pub fn claim_of(agent: &str, registry: &Registry, site: Option<&Site>) -> Claim 
     }
 }
 
-/// The label of a claim: the registry's id, the policy's token, `other`; `None` for a person.
+/// The label of a claim: the registry's id, the policy's token, `other` or `tool`; `None` for a person.
 pub fn claim_label<'a>(claim: Claim, registry: &'a Registry, site: Option<&'a Site>) -> Option<&'a str> {
     match claim {
         Claim::Nobody => None,

@@ -1,4 +1,4 @@
-//! From the text of a policy to a site that may be used: read, compiled, held against the interlocks, its tests passed.
+//! [`load`] makes a [`Site`] from the text of a policy. It reads and compiles the policy, lints it, and runs its tests.
 
 use super::suite::run_tests;
 use crate::crawlers::Registry;
@@ -8,16 +8,16 @@ use crate::time::Timestamp;
 use crate::yaml::{Diagnostics, Severity, Source};
 use std::sync::Arc;
 
-/// Everything that stands between a file and its use, in one run. There is a site only when no error was found; the
-/// findings are in the order of the file.
+/// Reads, compiles, lints and tests a policy. There is a site only when no error was found; the findings are in the
+/// order of the file.
 ///
-/// What goes by the clock is as it is before any of it began; [`load_at`] is for a moment.
+/// The site is the one before any pause or retirement begins; [`load_at`] loads for a moment.
 pub fn load(name: &str, source: &Source, registry: &'static Registry) -> (Option<Arc<Site>>, Diagnostics) {
     load_at(name, source, registry, Timestamp(i64::MIN))
 }
 
-/// [`load`] for a moment, until [`Site::next_switch`]. A file that is good at one moment is good at every other, or it
-/// could be refused by a restart: so interlocks and size are those of the end of all plans, too.
+/// [`load`] for a moment; the site holds until [`Site::next_switch`]. Errors that appear only once `retire` has come to
+/// its end are found, too: a file that is good now must not be refused by a later restart.
 pub fn load_at(
     name: &str,
     source: &Source,
@@ -28,7 +28,7 @@ pub fn load_at(
     load_with(name, source, surroundings, registry, at)
 }
 
-/// What a policy depends on beside its own text.
+/// The other sources of a policy beside its own text.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings<'a> {
     /// The origin's own robots.txt.
@@ -37,7 +37,7 @@ pub struct Surroundings<'a> {
     pub files: &'a IncludedFiles,
 }
 
-/// [`load_at`] with what the policy depends on beside its own text.
+/// [`load_at`] with the other sources of the policy.
 pub fn load_with(
     name: &str,
     source: &Source,
@@ -66,7 +66,7 @@ pub fn load_with(
     (usable.then_some(site), diagnostics)
 }
 
-/// Errors that a plan leads to in the end.
+/// Adds the errors that the site will have once `retire` has come to its end.
 fn at_the_end(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let mut found = Diagnostics::default();
     match policy::compile_with_origin(site.policy.clone(), &site.origin_known(), registry, Timestamp(i64::MAX)) {

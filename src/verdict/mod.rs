@@ -1,5 +1,5 @@
-//! The decision about one request: [`Facts`] and [`CachedVersions`] in, a [`Decision`] out, by [`decide`]. `explain` makes the
-//! same decision and says why. Neither locks nor reads a clock, and `decide` does not allocate.
+//! [`decide`] judges one request: it makes a [`Decision`] of [`Facts`] and [`CachedVersions`]. [`explain`] makes the
+//! same decision and gives its reasons. Neither locks nor reads a clock, and `decide` does not allocate.
 
 mod behaviour;
 mod claimant;
@@ -35,7 +35,7 @@ use crate::time::Timestamp;
 use std::net::IpAddr;
 use strum::IntoStaticStr;
 
-/// What is known of a request. Borrowed bytes as they came.
+/// The facts of a request. Borrowed bytes as they came.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
     /// The Host field or `:authority`, with its port if it has one.
@@ -46,7 +46,7 @@ pub struct Facts<'a> {
     pub method: &'a [u8],
     /// The User-Agent field; empty when absent.
     pub user_agent: &'a [u8],
-    /// Where the request comes from, trusted proxies peeled off.
+    /// The address of the client, behind trusted proxies.
     pub client: Option<IpAddr>,
     /// What is proven about the claim.
     pub identity: Identity,
@@ -69,11 +69,11 @@ pub struct CachedVersions<'a> {
     /// Whether the crawler itself was served the version in force on this host. Never of bots that no list knows, which
     /// share a name, nor behind a cache.
     pub has_version_in_force: bool,
-    /// What it rests on that the crawler has cached nothing else.
+    /// The reason why the crawler can have cached nothing else.
     pub basis: HistoryBasis,
 }
 
-/// What the list of versions that a crawler may have cached rests on.
+/// The reason why a list of the versions that a crawler may have cached is whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum HistoryBasis {
@@ -95,8 +95,8 @@ impl HistoryBasis {
 }
 
 impl<'a> CachedVersions<'a> {
-    /// What any crawler may have cached where it is not known which crawler was served what: every version that was in
-    /// force within the time for which a copy may be used.
+    /// The versions that any crawler may have cached, where it is not known which crawler was served which version:
+    /// every version that was in force within the time for which a copy may be used.
     pub fn of_anyone(claimant: Claimant<'a>, now: Timestamp) -> CachedVersions<'a> {
         let Claimant { entry, history, .. } = claimant;
         let window = entry.site.grace + entry.site.behind_cache.unwrap_or_default();
@@ -117,7 +117,7 @@ impl<'a> CachedVersions<'a> {
     }
 }
 
-/// The versions whose bits are set: `bits` the other way round.
+/// The versions whose bits are set: the reverse of `bits`.
 pub fn chosen(versions: &[SupersededVersion], bits: u64) -> impl Iterator<Item = &SupersededVersion> {
     versions.iter().take(64).enumerate().filter(move |(place, _)| bits >> place & 1 == 1).map(|(_, held)| held)
 }

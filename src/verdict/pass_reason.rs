@@ -6,7 +6,7 @@ use crate::policy::model::Mode;
 use crate::policy::site::Site;
 use strum::IntoStaticStr;
 
-/// Why a request with a `would` was let pass.
+/// The reason why a request with a `would` was let pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -20,7 +20,7 @@ pub enum PassReason {
 }
 
 impl PassReason {
-    /// Of a decision about a request to a site; `None` where nothing more would be done under `enforce`.
+    /// The reason in a decision about a request to a site; `None` where `enforce` would do no more.
     pub fn of(decision: &Decision, site: &Site) -> Option<PassReason> {
         decision.would?;
         let rules = site.crawler_rules(decision.claim);

@@ -1,4 +1,5 @@
-//! A decision looked up: what its indexes point at, as an [`Explanation`]. Decides nothing itself.
+//! [`report`] makes an [`Explanation`] of a [`Decision`]: it looks up what the indexes of the decision point at.
+//! [`explain`] makes the decision, too.
 
 use super::Facts;
 use super::behaviour::Behaviour;
@@ -18,8 +19,8 @@ use crate::policy::Snapshot;
 use crate::policy::model::OriginTags;
 use crate::policy::site::{Sent, Site, combine};
 
-/// Decides and says why, without a ledger: the crawler may have cached every version that was in force within the grace
-/// time. The user agent may be the bare token, id or name of a crawler.
+/// Decides and gives the reasons, without a ledger: the crawler may have cached every version that was in force within
+/// the grace time. The user agent may be the bare token, id or name of a crawler.
 pub fn explain(
     snapshot: &Snapshot,
     registry: &Registry,
@@ -35,12 +36,12 @@ pub fn explain(
     }
 }
 
-/// The same for a claimant of whom more is known.
+/// [`explain`] for a claimant whose cached versions and behaviour are known.
 pub fn explain_for(case: &Case<'_>, behaviour: Behaviour, response: &ResponseFacts<'_>) -> Explanation {
     report(case, &decide_for(case, behaviour, &mut Scratch::default()), response)
 }
 
-/// A decision that was made about a case.
+/// The explanation of a decision that was made about a case.
 pub fn report(case: &Case<'_>, decision: &Decision, response: &ResponseFacts<'_>) -> Explanation {
     let site = &*case.claimant.entry.site;
     let facts = &case.facts;
@@ -102,7 +103,8 @@ pub fn report_unclaimed(registry: &Registry, facts: &Facts<'_>, response: &Respo
     }
 }
 
-/// For the bot by its name, where it has one; and for all unlisted bots.
+/// The lines of a policy that let the bot be refused: one with its name, if it has a name, and one for all unlisted
+/// bots.
 fn lines_to_enforce(token: Option<&str>, facts: &Facts<'_>) -> Vec<String> {
     let name = token.or_else(|| calls_itself(facts.user_agent));
     name.map(line_for_one).into_iter().chain([LINE_FOR_ALL.to_owned()]).collect()
@@ -120,7 +122,7 @@ fn rule_report(reference: RuleRef, site: &Site) -> Option<RuleReport> {
     Some(RuleReport { kind, pattern: rule.pattern.as_str().to_owned(), source, span })
 }
 
-/// The lines of X-Robots-Tag that the client receives, the origin's lines that it does not, and why not.
+/// The lines of X-Robots-Tag that the client receives, the origin's lines that it does not, and the reason.
 fn tag_lines(
     site: &Site,
     decision: &Decision,
@@ -142,8 +144,8 @@ fn tag_lines(
     (lines, taken_by.map_or_else(Vec::new, |_| theirs.to_vec()), taken_by.unwrap_or_default())
 }
 
-/// What a page says about its use; the answers that are made here are no content, but one that asks for a licence says
-/// which.
+/// The header lines about the use of the content. crawlgate's own answers have none, but the one that demands a licence
+/// links it.
 fn signal_lines(decision: &Decision, site: &Site) -> Vec<String> {
     match decision.action {
         Action::Pass => site.signals.fields(decision.signals).map(|(name, value)| format!("{name}: {value}")).collect(),
@@ -157,7 +159,7 @@ fn signal_lines(decision: &Decision, site: &Site) -> Vec<String> {
     }
 }
 
-/// The lines that the client receives; and by what the origin's are taken away, where they are.
+/// The lines that the client receives, and the reason why the origin's are taken away, where they are.
 fn sent_lines(
     site: &Site,
     decision: &Decision,

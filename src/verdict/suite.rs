@@ -1,4 +1,5 @@
-//! A policy's own `tests:`, run against its compiled site.
+//! [`run_tests`] runs a policy's own `tests:` against its compiled site. Each case that does not hold is a
+//! [`TestFailure`].
 
 use super::behaviour::Behaviour;
 use super::claimant::{Case, Claimant};
@@ -23,8 +24,8 @@ pub struct TestFailure {
     pub diagnostic: Diagnostic,
 }
 
-/// Runs every case; an empty list means that all hold. What goes by the clock is as it is at the moment of the case;
-/// without one, as it is before any of it began, so that a case holds tomorrow as it does today.
+/// Runs every case; an empty list means that all hold. The rules are those at the moment of the case. Without a moment
+/// no pause and no retirement has begun, so a case holds tomorrow as it does today.
 pub fn run_tests(site: &Arc<Site>, registry: &Registry) -> Vec<TestFailure> {
     let snapshot = alone(site);
     site.policy
@@ -51,7 +52,7 @@ fn at_its_moment<'a>(
     }
 }
 
-/// What a case asks, answered: for `check`, and for tests that compare it with the running proxy.
+/// The explanation of the request of a case, for tests that compare it with the running proxy.
 #[cfg(feature = "internals")]
 pub fn ask(test: &PolicyTest, site: &Arc<Site>, registry: &Registry) -> Explanation {
     answer(test, &at_its_moment(test, &alone(site), site, registry), registry)
@@ -71,7 +72,7 @@ pub fn user_agent_of(test: &PolicyTest, registry: &Registry) -> String {
     example.unwrap_or_else(|| agent.clone())
 }
 
-/// The site by itself: what tests judge by.
+/// A snapshot of the site alone.
 fn alone(site: &Arc<Site>) -> Snapshot {
     Snapshot::new(vec![SiteEntry::new(site.clone(), Timestamp(0))], 0)
 }
@@ -125,7 +126,7 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
     explain_for(&Case { registry, facts, claimant, cached_versions }, Behaviour::default(), &response)
 }
 
-/// What a case expects, held against what came.
+/// The comparison of what a case expects with the explanation that it got.
 struct Comparison<'a> {
     test: &'a PolicyTest,
     got: &'a Explanation,
@@ -133,7 +134,7 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// A name or number.
+    /// Compares a name or a number.
     fn value(&mut self, expected: Option<&Located<String>>, what: &str, came: &str) {
         let Some(expected) = expected.filter(|expected| expected.value != came) else { return };
         let reason = self.got.rule.as_ref().map_or("no rule decided".to_owned(), |rule| {
@@ -143,7 +144,7 @@ impl Comparison<'_> {
         self.fail(Diagnostic::error("test-failed", expected.span, message).help(reason));
     }
 
-    /// Header lines. `none` is the text for no line.
+    /// Compares header lines. `none` is the text for no line.
     fn lines(&mut self, expected: &[Located<String>], came: &[String], what: &str, none: &str) {
         if expected.iter().map(|line| &line.value).eq(came) {
             return;
