@@ -1,5 +1,6 @@
-//! Heads of requests and responses as every door reads them: the host, the target in origin form, the content type, the
-//! licence token; the type that a response most likely has; ids of requests and traces.
+//! Functions that read a part of a head, so that HTTP/1, HTTP/2, the middleware and the decision service read it in the
+//! same way: [`is_host`], [`origin_form`], [`is_event_stream`], [`is_license_token`], [`is_request_id`], [`trace_id`].
+//! [`likely_type`] guesses the content type of a response.
 
 mod likely_type;
 mod trace;
@@ -12,7 +13,7 @@ use std::borrow::Cow;
 
 /// The user agent of crawlgate's own requests.
 pub const OWN_AGENT: &str = concat!("crawlgate/", env!("CARGO_PKG_VERSION"));
-/// The field that policies are attached by.
+/// The field with the tags of a policy.
 pub const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 
 /// Whether this is a host with or without a port, in the characters of RFC 3986 section 3.2.2. Without escapes, which no
@@ -32,7 +33,7 @@ pub fn is_host(written: &[u8]) -> bool {
     is_name_of_dns(name.strip_suffix(b".").unwrap_or(name))
 }
 
-/// What an octet is in the name of a host.
+/// The kind of an octet in the name of a host.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OfName {
     /// No part of one.
@@ -57,7 +58,8 @@ const OF_NAME: [OfName; 256] = {
     table
 };
 
-/// Whether these are labels in the characters of a host, in one pass and by a table: each request is asked about its host.
+/// Whether this is a name of labels in the characters of a host. Read in one pass and by a table, because the host of each
+/// request is checked.
 fn is_name_of_dns(name: &[u8]) -> bool {
     let (mut before, mut has_letter) = (OfName::Dot, false);
     for &octet in name {
@@ -92,7 +94,8 @@ pub fn is_event_stream(content_type: &[u8]) -> bool {
     kind.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
 }
 
-/// Lines of one field as one line (RFC 9110 section 5.3). Of several content types each crawler and browser takes another one.
+/// The lines of one field as one line (RFC 9110 section 5.3). Several content types are joined too: each crawler and
+/// browser uses another one of them.
 pub fn joined<'a>(mut lines: impl Iterator<Item = &'a [u8]>) -> Option<Cow<'a, [u8]>> {
     let first = Cow::Borrowed(lines.next()?);
     Some(lines.fold(first, |joined, line| Cow::Owned([&joined, b", ".as_slice(), line].concat())))
@@ -119,7 +122,7 @@ pub struct SignatureFields<'a> {
 }
 
 impl<'a> SignatureFields<'a> {
-    /// These fields, if they are a signature.
+    /// These fields, if they contain a signature.
     pub fn if_present(self) -> Option<SignatureFields<'a>> {
         (!self.input.is_empty() && !self.signature.is_empty()).then_some(self)
     }

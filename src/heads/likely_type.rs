@@ -1,6 +1,6 @@
-//! The type that a response most likely has, by the extension of its path, where nothing tells the real one.
+//! [`likely_type`] guesses the content type of a response from the extension of its path, where the response is not known.
 
-/// Extensions and types. What is not here, and a path without an extension, is a page.
+/// Extensions and types. A path with another extension, or without one, is a page.
 const TYPES: [(&str, &str); 56] = [
     ("7z", "application/x-7z-compressed"),
     ("aac", "audio/aac"),
@@ -61,7 +61,7 @@ const TYPES: [(&str, &str); 56] = [
 ];
 const PAGE: &str = "text/html";
 
-/// The type of what is at a target.
+/// The likely content type of the response to a request for this target.
 pub fn likely_type(target: &[u8]) -> &'static str {
     let path = target.split(|octet| *octet == b'?').next().unwrap_or_default();
     let name = path.rsplit(|octet| *octet == b'/').next().unwrap_or_default();

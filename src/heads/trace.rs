@@ -1,6 +1,7 @@
-//! Ids that let logs of several programs be joined: X-Request-Id, and the trace of `traceparent` (W3C Trace Context).
+//! Ids that join the logs of several programs. [`is_request_id`] checks an X-Request-Id, and [`trace_id`] reads the trace
+//! in a `traceparent` (W3C Trace Context).
 
-/// Octets of the longest id of a request that is taken.
+/// Octets of the longest X-Request-Id that is accepted.
 const LONGEST: usize = 128;
 /// Octets of `traceparent` in version 00: version, trace, parent and flags, with a hyphen between each.
 const TRACEPARENT: usize = 55;

@@ -1,5 +1,5 @@
-//! [`Admission`]: how much may be open at one time, in total and of one client: connections, or octets in buffers.
-//! Counts exactly.
+//! [`Admission`] limits how much is open at one time, in total and for each client: connections, or octets in buffers. Its
+//! counts are exact. [`Admitted`] is an amount that was let in, until it is dropped.
 
 use crate::locks::lock;
 use std::collections::HashMap;
@@ -7,19 +7,19 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Clients whose counts have a lock of their own.
+/// Shards of the counts by client, with a lock each.
 const SHARDS: usize = 16;
 
-/// Who is over the limit.
+/// The limit that is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Full {
-    /// All clients together.
+    /// The limit for all clients together.
     Total,
-    /// This one.
+    /// The limit for one client.
     Address,
 }
 
-/// What is open.
+/// The limits, and what is open.
 pub struct Admission {
     total: AtomicUsize,
     most: usize,
@@ -28,15 +28,15 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Lets so much in.
+    /// With these limits, in total and for each client.
     pub fn new(most: usize, most_per_address: usize) -> Arc<Admission> {
         Arc::new(Admission { total: AtomicUsize::new(0), most, most_per_address, by_address: Default::default() })
     }
 
-    /// Lets an amount in.
+    /// Lets an amount in, as a part of the total.
     ///
     /// # Errors
-    /// There is too much.
+    /// The total would be too large.
     pub fn admit(self: &Arc<Admission>, amount: usize) -> Result<Admitted, Full> {
         if self.total.fetch_add(amount, Ordering::Relaxed).saturating_add(amount) > self.most {
             self.total.fetch_sub(amount, Ordering::Relaxed);
@@ -54,7 +54,7 @@ impl Admission {
     }
 }
 
-/// What was let in, until it is dropped.
+/// An amount that was let in, until it is dropped.
 pub struct Admitted {
     admission: Arc<Admission>,
     amount: usize,
@@ -62,10 +62,10 @@ pub struct Admitted {
 }
 
 impl Admitted {
-    /// Counts it as one of this client's.
+    /// Counts the amount for this client, too.
     ///
     /// # Errors
-    /// The client has too much.
+    /// The client would have too much.
     pub fn admit_address(&mut self, address: IpAddr) -> Result<(), Full> {
         let address = client(address);
         let mut counts = self.admission.shard(address);
@@ -94,7 +94,7 @@ impl Drop for Admitted {
     }
 }
 
-/// Whose address it is: a client has a whole /64 of IPv6.
+/// The client with this address. A client of IPv6 has a whole /64.
 fn client(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),

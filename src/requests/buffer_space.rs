@@ -1,6 +1,6 @@
-//! [`BufferSpace`]: how many octets of requests and responses may wait in buffers, of one client and in all. A request
-//! holds the most that it can come to, from its head on and from that of its response, and gives it back when it ends.
-//! So a client that takes nothing holds no more than its share.
+//! [`BufferSpace`] limits the octets of requests and responses in buffers, for each client and in total. A request reserves
+//! the most that it may need as [`Held`], and gives that back when it ends. So a client that reads nothing takes no more
+//! than its share.
 
 use super::admission::{Admission, Admitted, Full};
 use crate::forwarding::Head;
@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 
 /// Bodies up to this length are not counted: they are in the buffers that every request has.
 pub const SMALL_BODY: usize = 8 * 1024;
-/// How often the log says that there is no space.
+/// The least time between two log lines about missing space.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// The space, and what is held of it.
+/// The limits, and the space in use.
 pub struct BufferSpace {
     admission: Arc<Admission>,
     metrics: Arc<Metrics>,
-    /// When the log last said that there is none.
+    /// When the log last told of missing space.
     told: Mutex<Option<Instant>>,
 }
 
@@ -31,16 +31,16 @@ pub struct BufferSpace {
 pub struct NoSpace;
 
 impl BufferSpace {
-    /// As the limits have it.
+    /// Space within `limits.buffers` and `limits.buffers_per_address`.
     pub fn new(limits: &Limits, metrics: Arc<Metrics>) -> BufferSpace {
         let admission = Admission::new(limits.buffers, limits.buffers_per_address);
         BufferSpace { admission, metrics, told: Mutex::default() }
     }
 
-    /// Holds so many octets for a client. Without a client only the sum is bounded.
+    /// Reserves octets for a client. Without a client, only the total is limited.
     ///
     /// # Errors
-    /// There is no space; it is counted.
+    /// There is no space. The metrics count that.
     pub fn hold(&self, octets: usize, client: Option<IpAddr>) -> Result<Held, NoSpace> {
         let admitted = self.admission.admit(octets).and_then(|mut admitted| {
             client.map_or(Ok(()), |client| admitted.admit_address(client))?;
@@ -56,10 +56,11 @@ impl BufferSpace {
         }
     }
 
-    /// Holds what can wait of the body of a response: all of it, or `most`. Events come one by one, and little of them waits.
+    /// Reserves space for the body of a response: its length, or `most` if it is longer or has none. A small body needs
+    /// nothing, and server-sent events need little, because they come one by one.
     ///
     /// # Errors
-    /// There is no space; it is counted.
+    /// There is no space. The metrics count that.
     pub fn hold_body(&self, head: &impl Head, most: usize, client: Option<IpAddr>) -> Result<Option<Held>, NoSpace> {
         let length = head.lines(header::CONTENT_LENGTH).next();
         let length = length.and_then(|length| std::str::from_utf8(length).ok()?.trim().parse::<usize>().ok());
@@ -92,7 +93,7 @@ impl BufferSpace {
     }
 }
 
-/// Octets that are held, until this is dropped.
+/// Reserved octets, until this is dropped.
 pub struct Held {
     _admitted: Admitted,
     octets: i64,

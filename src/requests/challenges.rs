@@ -1,5 +1,5 @@
-//! [`Challenges`]: files by which a host is proven to be the operator's (RFC 8555 section 8.3). They are crawlgate's own, or
-//! another client of an authority (certbot, acme.sh) writes them into a directory.
+//! [`Challenges`]: the files by which a certificate authority checks who controls a host (RFC 8555 section 8.3). crawlgate
+//! makes those for its own orders. For another client of an authority (certbot, acme.sh) it reads them from a directory.
 
 use crate::heads::origin_form;
 use crate::verdict::acme_token;
@@ -10,20 +10,21 @@ use std::sync::Arc;
 /// The longest file: a token, a dot and the hash of a key.
 const LONGEST: usize = 1024;
 
-/// The content of the file of a token, where crawlgate itself asked for a certificate.
+/// The content of the file for a token, if the token belongs to an order of crawlgate's.
 pub type OwnFiles = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// Where the files come from.
+/// The sources of the files.
 #[derive(Clone, Default)]
 pub struct Challenges {
-    /// A directory that holds `.well-known/acme-challenge/`. Without one, the files of other clients are the origin's.
+    /// A directory that holds `.well-known/acme-challenge/`. Without one, the origin has the files of other clients.
     pub webroot: Option<PathBuf>,
-    /// crawlgate's own.
+    /// The files for crawlgate's own orders.
     pub own: Option<OwnFiles>,
 }
 
 impl Challenges {
-    /// The file that a request asks for: `None` where it asks for none, `Some(None)` where there is no such file.
+    /// The file that a request asks for. `None` if the request is not for a file of these sources, `Some(None)` if there is
+    /// no such file.
     pub fn file(&self, method: &[u8], target: &[u8]) -> Option<Option<Vec<u8>>> {
         if self.webroot.is_none() && self.own.is_none() {
             return None;

@@ -1,5 +1,5 @@
-//! [`ClientConnection`]: a client's connection as the doors that share it know it, and what the first of them hands on
-//! to the second.
+//! [`ClientConnection`]: the facts about a client's connection that the edge and Pingora's gateway share. Through it the
+//! edge hands the [`Ticket`] of a request on to the gateway.
 
 use super::connection::Connection;
 use super::redirect::Redirect;
@@ -10,7 +10,7 @@ use http::HeaderValue;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A client's connection.
+/// See the top of this file.
 #[derive(Debug)]
 pub struct ClientConnection {
     /// The other end.
@@ -37,32 +37,32 @@ impl ClientConnection {
         }
     }
 
-    /// The same client for one of its requests alone: over HTTP/2 each request is handed on by itself.
+    /// A copy for one request. Over HTTP/2, requests of one connection are handed on at the same time.
     pub fn of_one_request(&self) -> ClientConnection {
         ClientConnection { tls: self.tls, ..ClientConnection::new(self.peer, self.hsts.clone()) }
     }
 
-    /// What its requests share, behind this listener.
+    /// The facts that its requests share. `redirect` is that of its listener.
     pub fn behind(&self, redirect: Option<Redirect>) -> Connection<'_> {
         Connection { peer: self.peer, tls: self.tls, hsts: self.hsts.as_ref(), redirect }
     }
 
-    /// Hands the next request on.
+    /// Leaves the ticket of the next request for the gateway.
     pub fn hand_on(&self, ticket: Ticket) {
         *lock(&self.received) = Some(ticket);
     }
 
-    /// Takes over the request that was handed on, if one was.
+    /// Takes the ticket that was left, if there is one.
     pub fn take_over(&self) -> Option<Ticket> {
         lock(&self.received).take()
     }
 
-    /// The origin agreed to another protocol (101): from now on octets pass as they are.
+    /// Notes that the origin agreed to another protocol (101): from now on octets pass as they are.
     pub fn switch_protocol(&self) {
         self.has_switched.store(true, Ordering::Release);
     }
 
-    /// The client takes nothing of what is written.
+    /// Notes that the client takes nothing of what is written.
     pub fn give_up(&self) {
         self.is_given_up.store(true, Ordering::Release);
     }

@@ -1,4 +1,5 @@
-//! [`Connection`]: what a request is told of the connection that it came over. [`Arrival`]: when it came.
+//! [`Connection`]: the facts that all requests of a connection share, such as the peer and the version of TLS. [`Arrival`]:
+//! the moment in which a request arrived.
 
 use super::redirect::Redirect;
 use crate::answers::{Answer, Field};
@@ -13,11 +14,11 @@ pub struct Arrival {
     pub arrived: SystemTime,
     /// The same moment, for measuring.
     pub started: Instant,
-    /// The time that the clock had lived through until then.
+    /// The time that crawlgate had lived through until then: see [`Moment`](crate::clock::Moment).
     pub lived: Duration,
 }
 
-/// What a request shares with all others of its connection.
+/// The facts that all requests of a connection share.
 #[derive(Clone, Copy)]
 pub struct Connection<'a> {
     /// The other end.
@@ -26,17 +27,17 @@ pub struct Connection<'a> {
     pub tls: Option<&'static str>,
     /// Strict-Transport-Security of its responses.
     pub hsts: Option<&'a HeaderValue>,
-    /// Where its listener leads requests.
+    /// Where the listener redirects requests to, if it does.
     pub redirect: Option<Redirect>,
 }
 
 impl Connection<'_> {
-    /// One in clear text, of which only the other end is known.
+    /// A connection in clear text, of which only the other end is known.
     pub fn from(peer: Peer) -> Connection<'static> {
         Connection { peer, tls: None, hsts: None, redirect: None }
     }
 
-    /// An answer with the Strict-Transport-Security of the listener.
+    /// Adds the listener's Strict-Transport-Security to an answer.
     pub(super) fn with_hsts(&self, answer: Answer) -> Answer {
         match self.hsts {
             Some(hsts) => answer.with(Field::StrictTransportSecurity, hsts.clone()),

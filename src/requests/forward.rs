@@ -1,5 +1,5 @@
-//! [`Forward`]: what is written into a request on its way to the origin, into the response on its way back, and in the
-//! origin's place where it fails.
+//! [`Forward`] writes the head of a request for the origin, the head of the origin's response for the client, and the
+//! answer where the origin fails.
 
 use super::connection::Connection;
 use super::ticket::Ticket;
@@ -17,15 +17,15 @@ pub struct Forward<'t> {
 }
 
 impl Ticket {
-    /// What is written on the way to the origin and back.
+    /// The writer of the heads of this request and its response.
     pub fn forward<'t>(&'t self, connection: Connection<'t>) -> Forward<'t> {
         Forward { ticket: self, connection }
     }
 }
 
 impl Forward<'_> {
-    /// Makes `head`, which begins with the fields as they came, what the origin gets. `default_host` is the host that it
-    /// is told where the request has none.
+    /// Turns `head`, which has the fields as they came, into the head for the origin. `default_host` is the Host of a
+    /// request without one.
     pub fn write_request(&self, head: &mut impl Head, default_host: Option<&str>) {
         let forwarded = ForwardedRequest {
             host: self.ticket.host(),
@@ -38,8 +38,8 @@ impl Forward<'_> {
         write_request(head, &forwarded);
     }
 
-    /// Takes away the conditions by which the origin would hide a change from a crawler, and names the request: for an
-    /// origin in the same process.
+    /// For an origin in the same process: adds the id of the request, and removes conditions by which the origin would hide
+    /// a change from a crawler.
     pub fn write_request_in_process(&self, head: &mut HeaderMap) {
         write_ids_in_map(head, self.ticket.noted().request_id(), self.ticket.noted().has_malformed_trace);
         if self.needs_whole_page(head) {
@@ -54,7 +54,7 @@ impl Forward<'_> {
                 .is_some_and(|judgement| judgement.needs_whole_page(self.ticket.host(), self.ticket.noted().now()))
     }
 
-    /// Adds what crawlgate says about a response of the origin, whose status is no informational one.
+    /// Adds the fields of crawlgate and of the policy to a response of the origin, which is not an informational one.
     pub fn write_response(&self, head: &mut impl Head, status: StatusCode) {
         write_response(head, status, self.connection.hsts, self.ticket.judged());
     }

@@ -1,5 +1,5 @@
-//! [`RequestHead`]: the head of a request, however a door has read it. Borrowed: what outlasts the head is copied into the
-//! [`Ticket`](super::Ticket).
+//! [`RequestHead`]: the head of a request, whether HTTP/1, HTTP/2, the middleware or the decision service has read it.
+//! [`HeadFields`] are its parts. A head is borrowed; the [`Ticket`](super::Ticket) copies what outlasts it.
 
 use super::mistake::Mistake;
 use crate::answers::Asked;
@@ -9,9 +9,9 @@ use crate::settings::Limits;
 use http::{HeaderMap, Method};
 use std::borrow::Cow;
 
-/// A head as the sequence reads it.
+/// A head as [`Requests`](super::Requests) reads it.
 pub trait RequestHead {
-    /// What judging and recording read.
+    /// The parts that judging and recording read.
     fn fields(&self) -> HeadFields<'_>;
 
     /// The lines of X-Forwarded-For.
@@ -20,18 +20,17 @@ pub trait RequestHead {
     /// The fields that shape an answer: those that [`Asked::reads`](crate::answers::Asked::reads) are enough.
     fn answer_fields(&self) -> Cow<'_, HeaderMap>;
 
-    /// The method that an answer is framed for.
+    /// The method to which an answer replies.
     fn answer_method(&self) -> Method {
         Method::from_bytes(self.fields().method).unwrap_or_default()
     }
 
-    /// What makes the head one that two readers could understand differently. A door whose reader refuses such heads has
-    /// nothing to say here.
+    /// The mistake for which the head is refused. `None` from a reader that refuses such heads itself.
     fn mistake(&self, _limits: &Limits) -> Option<Mistake> {
         None
     }
 
-    /// Makes an answer for what shapes it.
+    /// Calls `answer` with the parts of the head that shape an answer.
     fn asked<T>(&self, answer: impl FnOnce(&Asked<'_>) -> T) -> T {
         answer(&Asked { method: &self.answer_method(), headers: &self.answer_fields() })
     }

@@ -1,5 +1,6 @@
-//! [`MappedRequest`]: a head with its fields in a map, as Pingora, hyper and proxies that ask for decisions have it. The
-//! fields are found in one pass: a look-up of its own for each takes longer than judging.
+//! [`MappedRequest`]: a request head whose fields are in a `HeaderMap`. HTTP/2, the middleware and the decision service use
+//! it. [`MappedRequest::new`] finds all fields that judging needs in one pass. A look-up for each field would take longer
+//! than judging.
 
 use super::head::{HeadFields, RequestHead};
 use super::mistake::Mistake;
@@ -13,13 +14,13 @@ use std::borrow::Cow;
 #[derive(Clone, Copy)]
 pub struct MappedRequest<'a> {
     fields: HeadFields<'a>,
-    /// The method of the message itself, where that is another one.
+    /// The method of the message itself. In the decision service it may differ from that of the request asked about.
     framed_by: &'a Method,
     authority: Option<&'a str>,
     headers: &'a HeaderMap,
     has_several_hosts: bool,
     has_other_scheme: bool,
-    /// Whether the server before the door has checked everything but the host.
+    /// Whether another server has checked everything but the host.
     is_checked: bool,
 }
 
@@ -53,19 +54,20 @@ impl<'a> MappedRequest<'a> {
         }
     }
 
-    /// The same over this version of HTTP, from a server that has checked all but the host.
+    /// Names another version of HTTP. Another server has checked everything but the host.
     pub fn checked(self, http: &'static str) -> MappedRequest<'a> {
         MappedRequest { fields: HeadFields { http, ..self.fields }, is_checked: true, ..self }
     }
 
-    /// The same with this `:scheme`.
+    /// Adds the `:scheme` of the request.
     #[cfg(feature = "proxy")]
     pub fn with_scheme(self, scheme: &str) -> MappedRequest<'a> {
         let is_http = ["http", "https"].iter().any(|own| scheme.eq_ignore_ascii_case(own));
         MappedRequest { has_other_scheme: !is_http, ..self }
     }
 
-    /// A question about another request than the one that asks it.
+    /// The head of the request that a proxy asks about: the fields of the proxy's own request with this method, target and
+    /// host.
     pub fn about(self, method: &'a [u8], target: &'a [u8], host: &'a [u8]) -> MappedRequest<'a> {
         // The proxy has read that request, and named its client.
         let fields = HeadFields { method, target, host, names_another_client: false, ..self.fields };

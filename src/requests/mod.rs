@@ -1,7 +1,7 @@
-//! The one sequence of a request that all doors share. [`Requests::receive`] does everything before the origin: it
-//! refuses what is no proper head, answers challenges, leads to https, has the request judged, and makes the answer. A
-//! request that passes is forwarded by its door, with what [`Forward`] writes on the way there and back.
-//! [`Ticket::finish`] records what was sent.
+//! The sequence of a request that all doors share. A door is a way in: HTTP/1, HTTP/2, the middleware in an application, or
+//! the decision service. [`Requests::receive`] does everything before the origin: it refuses malformed heads, answers
+//! challenges, redirects to https, has the request judged, and makes the answer. A request that passes is forwarded by its
+//! door, with the fields that [`Forward`] writes. [`Ticket::finish`] records what was sent.
 //!
 //! A [`Ticket`] is made once for a request and finished once. It is open until then; one that is dropped open is recorded
 //! as a request whose client left.
@@ -9,8 +9,8 @@
 //! A door reads a head as a [`RequestHead`], calls [`Requests::receive`], sends the [`Answer`](crate::answers::Answer) or
 //! forwards the request, and calls [`Ticket::finish`] when the octets were written. [`MappedRequest`] is the head of a door
 //! that has requests of the crate `http`. [`JudgeParts`](crate::upkeep::JudgeParts) opens an
-//! [`Instance`](crate::upkeep::Instance); its judge and recorder are what [`Requests::new`] needs.
-//! `examples/toy_door.rs` is a whole door.
+//! [`Instance`](crate::upkeep::Instance); its judge and recorder are what [`Requests::new`] needs. `examples/toy_door.rs`
+//! is a whole door.
 
 mod admission;
 mod buffer_space;

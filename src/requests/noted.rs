@@ -1,5 +1,5 @@
-//! [`Noted`]: what is noted of a request when it arrives. It owns its octets, because the record is written when the head
-//! is gone; their memory is used by one request after the other.
+//! [`Noted`]: a copy of the parts of a request that its record needs, made when the request arrives. The head is gone when
+//! the record is written. A thread uses the memory of the copies again.
 
 use super::connection::{Arrival, Connection};
 use super::head::{HeadFields, RequestHead};
@@ -29,7 +29,7 @@ pub(super) struct Noted {
     ends: [usize; 7],
     has_user_agent: bool,
     has_referer: bool,
-    /// Whether it names its trace in a way that cannot be read.
+    /// Whether its `traceparent` is malformed.
     pub has_malformed_trace: bool,
     pub http: &'static str,
     pub arrival: Arrival,
@@ -42,7 +42,7 @@ pub(super) struct Noted {
 }
 
 impl Noted {
-    /// Notes a head.
+    /// Copies the parts of a head.
     pub fn of(
         head: &impl RequestHead,
         fields: &HeadFields<'_>,
@@ -111,7 +111,7 @@ impl Noted {
         self.has_referer.then(|| self.word(4))
     }
 
-    /// Its id: that of a trusted proxy, or one of crawlgate's own.
+    /// The id of the request, from a trusted proxy or made by crawlgate.
     pub fn request_id(&self) -> &[u8] {
         self.word(5)
     }
@@ -121,18 +121,18 @@ impl Noted {
         Some(self.word(6)).filter(|trace| !trace.is_empty())
     }
 
-    /// Notes the validator that the request came with.
+    /// Notes the validator (If-None-Match) of the request.
     pub fn note_validator(&mut self, validator: &[u8]) {
         self.octets.truncate(self.ends[6]);
         self.octets.extend_from_slice(validator);
     }
 
-    /// The validator, where it was noted.
+    /// The validator, if it was noted.
     pub fn validator(&self) -> Option<&[u8]> {
         Some(&self.octets[self.ends[6]..]).filter(|validator| !validator.is_empty())
     }
 
-    /// The client that has a share of what all clients have. A trusted proxy that names no client has none.
+    /// The client whose share of buffers and places the request uses; `None` for a trusted proxy that names no client.
     pub fn sharer(&self) -> Option<IpAddr> {
         self.client.filter(|_| !self.is_proxy)
     }
@@ -141,14 +141,14 @@ impl Noted {
         Timestamp::from(self.arrival.arrived)
     }
 
-    /// The request as the judge is told of it, with what its head shows once.
+    /// The facts for the judge, with those that only the head has.
     pub fn facts_with<'a>(&'a self, fields: &HeadFields<'a>) -> RequestFacts<'a> {
         let mut facts = self.facts();
         (facts.signature, facts.has_license_token) = (fields.signature.if_present(), fields.has_license_token);
         facts
     }
 
-    /// The same when the head is gone.
+    /// The facts for the judge when the head is gone.
     pub fn facts(&self) -> RequestFacts<'_> {
         RequestFacts {
             host: self.host(),

@@ -1,11 +1,11 @@
-//! [`Redirect`]: where a listener with `redirect: https` leads its requests. robots.txt and the challenges of certificate
-//! authorities are answered there all the same: crawlers read the file of each scheme, and authorities ask over http.
+//! [`Redirect`]: where a listener with `redirect: https` redirects requests to. It answers robots.txt and the challenges of
+//! certificate authorities itself: crawlers read the file of each scheme, and authorities ask over http.
 
 use crate::heads::origin_form;
 use crate::robots::reaches_robots_txt;
 use crate::verdict::acme_token;
 
-/// The listener for https that requests are led to.
+/// The listener for https.
 #[derive(Clone, Copy, Debug)]
 pub struct Redirect {
     /// Its port, unless it is 443.
@@ -13,7 +13,7 @@ pub struct Redirect {
 }
 
 impl Redirect {
-    /// The URL that a request is led to; `None` for one that is answered all the same.
+    /// The URL that a request is redirected to; `None` for robots.txt, a challenge, or a request without a host.
     pub fn location(&self, method: &[u8], host: &[u8], target: &[u8]) -> Option<Vec<u8>> {
         let target = origin_form(target);
         if reaches_robots_txt(&target) || acme_token(method, &target).is_some() || host.is_empty() {

@@ -1,5 +1,5 @@
-//! Ids of requests that come without one: 128 bits as hexadecimal digits, different for each request of every crawlgate. Making
-//! one takes no lock and no memory.
+//! [`request_id`] makes the id of a request that comes without one: 128 bits as hexadecimal digits, different for each
+//! request of every crawlgate. It takes no lock and no memory.
 
 use std::cell::Cell;
 use std::collections::hash_map::RandomState;
@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, Hasher};
 
 /// The step of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-/// How each octet is written.
+/// The two digits of each octet.
 const WRITTEN: [[u8; 2]; 256] = {
     let digits = b"0123456789abcdef";
     let mut written = [[0; 2]; 256];
@@ -20,14 +20,15 @@ const WRITTEN: [[u8; 2]; 256] = {
 };
 
 thread_local! {
-    /// What the thread's next id is made of. It begins at random. Two threads that begin alike need 128 equal bits.
+    /// The state that the thread's next id is made of. It begins at random: two threads have the same ids only if 128 bits
+    /// are equal.
     static STATE: Cell<[u64; 2]> = Cell::new([random(), random()]);
 }
 
-/// An id, as it is written.
+/// An id in hexadecimal digits.
 pub(super) type RequestId = [u8; 32];
 
-/// The id of a request.
+/// A new id.
 pub(super) fn request_id() -> RequestId {
     let state = STATE.get().map(|part| part.wrapping_add(STEP));
     STATE.set(state);

@@ -1,5 +1,5 @@
-//! [`Respond`]: a service that answers every request by itself, behind any listener. The listener hands over what it has
-//! read ([`Received`]), and records what it sends of the answer ([`Responded`]).
+//! [`Respond`]: a service that answers every request itself, such as the decision service, behind a listener. The listener
+//! passes it a [`Received`] request, sends the answer in its [`Responded`], and records what was sent.
 
 use super::connection::Arrival;
 use super::sent::EndedBy;
@@ -27,14 +27,14 @@ pub struct Received<'a> {
     pub arrival: Arrival,
 }
 
-/// An answer, and what it rests on.
+/// An answer, and what is recorded of it.
 pub struct Responded {
     /// The answer.
     pub answer: Answer,
-    /// The request that it is about, if it is to be recorded.
+    /// The ticket of the request that the answer is about, if it is recorded.
     pub ticket: Option<Ticket>,
-    /// For an answer to a proxy: the status that its client gets, and how far crawlgate knows what becomes of it. Recorded
-    /// when all of the answer was written.
+    /// For an answer to a proxy: the status that the proxy's client gets, and how the response ends as far as crawlgate
+    /// knows. Recorded when all of the answer was written.
     pub recorded: Option<(u16, EndedBy)>,
 }
 
@@ -44,7 +44,7 @@ impl From<(Ticket, Answer)> for Responded {
     }
 }
 
-/// Answers every request by itself.
+/// Answers every request itself.
 pub trait Respond: Send + Sync + 'static {
     /// The answer to a request.
     fn respond(&self, request: &Received<'_>) -> Responded;

@@ -1,11 +1,11 @@
-//! [`Sent`]: what a door tells at the end of a request.
+//! [`Sent`]: what was sent in response to a request, for its record. [`EndedBy`] says how the response ended.
 
 use smallvec::SmallVec;
 
-/// What was sent, and how it ended.
+/// A response as it was sent.
 #[derive(Clone, Debug, Default)]
 pub struct Sent<'a> {
-    /// The status; 0 where no response was begun, or where the door cannot know it.
+    /// The status; 0 if no response was begun, or if another server sends it.
     pub status: u16,
     /// The lines of X-Robots-Tag that were sent.
     pub tags: SmallVec<[&'a [u8]; 4]>,
@@ -20,12 +20,12 @@ pub struct Sent<'a> {
 pub enum EndedBy {
     /// All of it was written. A robots.txt that ended so counts as cached by the crawler from then on.
     Complete,
-    /// The client left, or took too long; with the door's word for it, if it has one.
+    /// The client left, or took too long.
     #[default]
     Client,
-    /// An error ended it, with the door's word for it.
+    /// An error, with its word for the access log.
     Error(&'static str),
-    /// Another server sends it, and the door cannot know what becomes of it.
+    /// Another server sends the response, so that crawlgate does not know how it ended.
     Unknown,
 }
 

@@ -1,4 +1,6 @@
-//! [`Requests`]: everything before the origin, in the order that all doors share.
+//! [`Requests`]: the sequence before the origin, the same for HTTP/1, HTTP/2, the middleware and the decision service. A
+//! request is refused for its head, answered as a challenge, redirected to https, or judged. After judging it gets an
+//! answer or goes to the origin.
 
 use super::buffer_space::BufferSpace;
 use super::challenges::Challenges;
@@ -22,68 +24,69 @@ use std::time::Instant;
 /// Whether there is a certificate for the host of a `Host` field value.
 pub type IsEncrypted = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
-/// What the requests of a listener go by.
+/// The settings for the requests of a listener.
 #[derive(Clone, Default)]
 pub struct RequestSettings {
     /// Peers whose forwarding fields are believed.
     pub trusted_proxies: Vec<IpNet>,
     /// The challenges of authorities.
     pub challenges: Challenges,
-    /// Whether a host can be reached over https; without it, every host can. A host that cannot is not led there.
+    /// Whether a host can be reached over https. Without this, every host can. Requests for other hosts are not redirected.
     pub is_encrypted: Option<IsEncrypted>,
     /// Bounds on heads.
     pub limits: Limits,
-    /// Whether the clients are proxies that ask for decisions: a head that cannot be read is a refusal to them.
+    /// Whether the clients are proxies that ask for decisions. A malformed head gets an answer that every proxy takes for a
+    /// refusal.
     pub is_for_proxies: bool,
 }
 
-/// The sequence, with what it needs. Doors share one.
+/// See the top of this file. All listeners of a process share its judge, recorder and answers.
 pub struct Requests {
     shared: Arc<Shared>,
     answers: Arc<Answers>,
     settings: RequestSettings,
 }
 
-/// What becomes of a request.
+/// The next step of a request.
 #[expect(clippy::large_enum_variant, reason = "it is taken apart at once, and a box would be an allocation")]
 pub enum Next {
-    /// It gets this answer.
+    /// The request gets this answer.
     Answer(Answer),
-    /// It goes to the origin: see [`Ticket::forward`].
+    /// The request goes to the origin: see [`Ticket::forward`].
     Forward,
 }
 
 impl Requests {
-    /// Requests that are judged and recorded by these.
+    /// The sequence with this judge and this recorder.
     pub fn new(judge: Arc<Judge>, recorder: Arc<Recorder>, clock: Clock, settings: RequestSettings) -> Arc<Requests> {
         let space = BufferSpace::new(&settings.limits, recorder.metrics().clone());
         let shared = Arc::new(Shared { judge, recorder, clock, space, limits: settings.limits });
         Arc::new(Requests { shared, answers: Arc::default(), settings })
     }
 
-    /// The same by other settings, with the same prepared answers and the same space in buffers.
+    /// The sequence with other settings. It shares the prepared answers and the space in buffers.
     pub fn with(&self, settings: RequestSettings) -> Arc<Requests> {
         Arc::new(Requests { shared: self.shared.clone(), answers: self.answers.clone(), settings })
     }
 
-    /// Counters.
+    /// The metrics that count requests.
     pub fn metrics(&self) -> &Arc<Metrics> {
         self.shared.recorder.metrics()
     }
 
-    /// What the requests go by.
+    /// The settings.
     pub fn settings(&self) -> &RequestSettings {
         &self.settings
     }
 
-    /// The present, as a request arrives.
+    /// The arrival of a request that arrives now.
     pub fn arrival(&self) -> Arrival {
         let started = Instant::now();
         let (arrived, lived) = self.shared.clock.read(started);
         Arrival { arrived, started, lived }
     }
 
-    /// Refuses octets that are no proper head, or not a whole one.
+    /// Refuses octets that are a malformed or incomplete head.
     pub fn refuse(&self, octets: &[u8], mistake: Mistake, connection: &Connection<'_>) -> (Ticket, Answer) {
         self.refuse_head(&UnreadHead::new(octets), mistake, connection)
     }
@@ -100,7 +103,7 @@ impl Requests {
         (Ticket::new(self.shared.clone(), noted, Found::Refused(mistake), connection), answer)
     }
 
-    /// Does everything before the origin. The request counts: it is judged once.
+    /// Takes a request through the sequence. Judging counts, so this is called once for each request.
     pub fn receive<H: RequestHead>(&self, head: &H, connection: &Connection<'_>, arrival: Arrival) -> (Ticket, Next) {
         let (fields, noted) = self.note(head, connection, arrival);
         let (found, answer) = self.find(head, &noted, &fields, connection);
@@ -114,8 +117,8 @@ impl Requests {
         }
     }
 
-    /// The answer that a request would get now, if it would not pass, and what would be done with it. Changes and records
-    /// nothing: for a request that was received before, and that a proxy asks about a second time.
+    /// The answer that a request would get now (`None` if it would pass), and the action of its decision. Changes and
+    /// records nothing: for a request that was received before, and that a proxy asks about a second time.
     pub fn look(
         &self,
         head: &impl RequestHead,
@@ -128,7 +131,7 @@ impl Requests {
         (self.answer(&judgement, head, noted.now()), action)
     }
 
-    /// What would be decided now about a request, and why. Changes and records nothing.
+    /// The decision that a request would get now, and its reasons. Changes and records nothing.
     pub fn explain(
         &self,
         head: &impl RequestHead,
@@ -181,7 +184,7 @@ impl Requests {
         head.asked(|asked| rejection(reason, asked)).named(noted.request_id())
     }
 
-    /// The answer that a judgement asks for; `None` where the request passes.
+    /// The answer that a judgement asks for; `None` if the request passes.
     fn answer(&self, judgement: &Judgement, head: &impl RequestHead, now: Timestamp) -> Option<Answer> {
         let judged = judgement.judged().filter(|judged| judged.decision.action != Action::Pass)?;
         let ruling = Ruling::new(judged, self.shared.judge.registry(), now);

@@ -1,6 +1,7 @@
-//! [`check`]: what makes a head a proper one, however it was read. What two readers could understand differently is refused,
-//! because the origin behind crawlgate is the second reader. A reader of octets notes each field in [`Seen`] as it goes;
-//! every other door notes those of its map.
+//! [`check`] refuses a request head that two servers could understand differently, because the origin behind crawlgate
+//! reads it too. It also applies the limits on sizes, and refuses TRACE and CONNECT. [`Seen`] collects what `check` needs.
+//! The reader of HTTP/1.1 and `MappedRequest` (for HTTP/2) fill it. A head that another server has checked before skips
+//! `check`.
 
 use super::mistake::Mistake;
 use crate::heads::is_host;
@@ -17,7 +18,7 @@ pub enum Framing {
     Chunked,
 }
 
-/// What was seen of a head.
+/// The parts of a head that [`check`] needs.
 pub struct Seen<'b> {
     method: &'b [u8],
     target: &'b [u8],
@@ -35,16 +36,16 @@ pub struct Seen<'b> {
 }
 
 impl<'b> Seen<'b> {
-    /// Before its fields.
+    /// A head of which no field is noted yet.
     pub fn new(method: &'b [u8], target: &'b [u8], is_http10: bool) -> Seen<'b> {
         let (authority, host, agent, length, coding) = (None, None, None, None, None);
         Seen { method, target, is_http10, authority, octets: 0, fields: 0, host, agent, length, coding }
     }
 
-    /// Takes note of a field, if it is one of those that may come once.
+    /// Notes a field, if it is one of those that may come only once.
     ///
     /// # Errors
-    /// It came before.
+    /// The field came before.
     pub fn note(&mut self, name: &str, value: &'b [u8]) -> Result<(), Mistake> {
         let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
         match name.len() {
@@ -57,7 +58,7 @@ impl<'b> Seen<'b> {
     }
 }
 
-/// The host and the framing of a proper head.
+/// The host and the framing of a head that all servers understand in the same way.
 ///
 /// # Errors
 /// The first mistake in it.

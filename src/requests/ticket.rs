@@ -30,22 +30,22 @@ pub(super) struct Shared {
     pub limits: Limits,
 }
 
-/// What was found of a request.
+/// The result of the sequence before the origin.
 pub(super) enum Found {
-    /// The judge's word.
+    /// The request was judged.
     Judged(Judgement),
-    /// It is no proper request.
+    /// The request was refused for its head.
     Refused(Mistake),
-    /// It was answered before it was judged, with the word of logs for that: `challenge` of an authority that asks for the
-    /// proof that a host is the operator's, `redirect` to https.
+    /// The request was answered before it was judged. The word is that of the logs: `challenge` of a certificate authority,
+    /// or `redirect` to https.
     Answered(&'static str),
 }
 
-/// One request. What it owns is in a box: a ticket goes from hand to hand, and moving half a kilobyte each time costs more
-/// than an allocation.
+/// One request. Its content is in a box: a ticket is moved often, and to move half a kilobyte each time costs more than an
+/// allocation.
 pub struct Ticket(Box<Open>);
 
-/// What a ticket owns.
+/// The content of a ticket.
 struct Open {
     shared: Arc<Shared>,
     noted: Noted,
@@ -54,10 +54,10 @@ struct Open {
     /// Whether the answer is crawlgate's own.
     is_answered: bool,
     is_open: bool,
-    /// What the request and its response hold of buffers.
+    /// Space in buffers for the request and its response.
     held: SmallVec<[Held; 1]>,
     lacks_space: bool,
-    /// What came of its body.
+    /// The octets of its body until now.
     upload: Upload,
     turned_away: Option<Box<TurnedAway>>,
 }
@@ -65,7 +65,7 @@ struct Open {
 /// No server of the origin had a place for the request.
 #[derive(Clone, Copy, Debug)]
 struct TurnedAway {
-    /// A fixed word.
+    /// A fixed word for the log.
     reason: &'static str,
     /// When the client is to come back, in seconds.
     #[cfg_attr(not(feature = "proxy"), expect(dead_code, reason = "only doors with an origin of their own answer so"))]
@@ -90,8 +90,8 @@ impl Ticket {
         }))
     }
 
-    /// Notes that the answer is crawlgate's own; and the validator that a request for robots.txt came with, where evidence is
-    /// kept.
+    /// Notes that the answer is crawlgate's own. Where evidence is kept, also notes the validator of a request for
+    /// robots.txt.
     pub(super) fn note_answer(&mut self, head: &impl RequestHead) {
         self.0.is_answered = true;
         let is_robots_txt = self.judged().is_some_and(|(decision, _)| decision.robots_txt);
@@ -144,13 +144,13 @@ impl Ticket {
         self.judged().is_some_and(|(_, entry)| entry.site.html.is_some())
     }
 
-    /// Holds space in buffers for the request until it is recorded.
+    /// Reserves space in buffers for the request, until it is recorded.
     pub fn hold(&mut self, octets: usize) {
         let held = self.0.shared.space.hold(octets, self.0.noted.sharer());
         self.keep(held.map(Some));
     }
 
-    /// Holds space for what can wait of the body of its response: all of it, or `most`. `head` is that of the response.
+    /// Reserves space for the body of its response: its length, at most `most`. `head` is that of the response.
     pub fn hold_body(&mut self, head: &impl Head, most: usize) {
         let held = self.0.shared.space.hold_body(head, most, self.0.noted.sharer());
         self.keep(held);
@@ -161,7 +161,7 @@ impl Ticket {
         self.0.held.extend(held.ok().flatten());
     }
 
-    /// Whether there was no space: the answer is [`Forward::fail`](super::Forward::fail) with 503.
+    /// Whether space was missing. The answer is then [`Forward::fail`](super::Forward::fail) with 503.
     pub fn lacks_space(&self) -> bool {
         self.0.lacks_space
     }
@@ -175,15 +175,15 @@ impl Ticket {
         counted.inspect_err(|error| self.0.shared.recorder.metrics().request_rejected(error.name()))
     }
 
-    /// The connection changes its protocol (101) and may last for days: the ticket lets go of the policies that the
-    /// request was judged by.
+    /// Lets go of the policies that the request was judged by: the connection changes its protocol (101) and may last for
+    /// days.
     pub fn switch_protocol(&mut self) {
         if let Found::Judged(judgement) = &mut self.0.found {
             judgement.let_go(self.0.noted.host());
         }
     }
 
-    /// Counts what became of a page that is rewritten on its way.
+    /// Counts how the rewriting of a page ended.
     pub fn count_page(&self, end: &'static str) {
         if let Some((_, entry)) = self.judged() {
             self.0.shared.recorder.metrics().page(&entry.site.name, end);
@@ -204,7 +204,7 @@ impl Ticket {
 }
 
 impl Open {
-    /// Records it, once.
+    /// Records the request, once.
     fn close(&mut self, sent: &Sent<'_>) {
         if !std::mem::take(&mut self.is_open) {
             return;
@@ -248,7 +248,7 @@ impl Open {
         recorder.record_unjudged(&facts, action, &outcome);
     }
 
-    /// Whether the client got a whole answer of crawlgate's that a crawler may keep. HEAD gives nobody a copy.
+    /// Whether the client got a whole answer of crawlgate's that a crawler may cache. The answer to HEAD is no copy.
     fn has_sent_a_copy(&self, sent: &Sent<'_>) -> bool {
         let is_whole = self.is_answered && sent.ended_by == EndedBy::Complete;
         is_whole && matches!(sent.status, 200 | 304) && self.noted.method() == b"GET"

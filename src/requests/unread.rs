@@ -1,11 +1,11 @@
-//! [`UnreadHead`]: octets that are no proper head, or not a whole one, as far as they can be read. They are only recorded:
-//! nothing is decided by them.
+//! [`UnreadHead`]: a malformed or incomplete head, as far as it can be read. Its parts are only recorded: nothing is
+//! decided by them.
 
 use super::head::{HeadFields, RequestHead};
 use http::HeaderMap;
 use std::borrow::Cow;
 
-/// What was seen of a head.
+/// The parts of a head that can be read.
 pub(super) struct UnreadHead<'a> {
     method: &'a [u8],
     target: &'a [u8],

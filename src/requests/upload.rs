@@ -1,10 +1,10 @@
-//! [`Upload`]: how much of a request's body has come, and whether that is too much or too slow. Every door counts its bodies
-//! here.
+//! [`Upload`] counts the octets of a request's body, for the lane and for Pingora's gateway. A body that is too large or
+//! too slow ends with an [`UploadError`].
 
 use crate::settings::Limits;
 use std::time::Instant;
 
-/// Why the body of a request is not read on.
+/// Why crawlgate stops reading the body of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UploadError {
     /// It has more than `limits.body`.
@@ -16,7 +16,7 @@ pub enum UploadError {
 }
 
 impl UploadError {
-    /// Its word in metrics and in the log.
+    /// Its word in the metrics and in the log.
     pub fn name(self) -> &'static str {
         match self {
             UploadError::TooLarge => "body_too_large",
@@ -37,12 +37,12 @@ impl UploadError {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Upload {
     octets: u64,
-    /// Why it is not read on.
+    /// Why crawlgate stopped reading it.
     ended_by: Option<UploadError>,
 }
 
 impl Upload {
-    /// Why the body is not read on.
+    /// Why crawlgate stopped reading the body.
     pub(super) fn error(&self) -> Option<UploadError> {
         self.ended_by
     }
@@ -59,7 +59,7 @@ impl Upload {
         if limits.body.is_some_and(|most| self.octets > most) {
             return Err(UploadError::TooLarge);
         }
-        // What arrives in time is not measured, so that a short stop costs no client a request.
+        // The time up to `limits.stall` is not measured, so that a short stop costs no client a request.
         let late = started.elapsed().saturating_sub(limits.stall).as_secs();
         if (limits.body_rate as u64).saturating_mul(late) > self.octets { Err(UploadError::TooSlow) } else { Ok(()) }
     }

@@ -1,5 +1,5 @@
-//! What a request says of itself to [`upstreams`](crate::upstreams), which looks for a server for it; and the answer where no
-//! server is found.
+//! [`Ticket::wanted`] describes a request to [`upstreams`](crate::upstreams), which chooses a server for it.
+//! [`Ticket::has_no_server`] notes that there is no server. [`Forward::unanswered`] makes the answer if no server answers.
 
 use super::{Ticket, TurnedAway};
 use crate::answers::{Answer, Asked, failure, full, no_origin};
@@ -11,8 +11,8 @@ use crate::upstreams::{Attempts, NoServer, Wanted};
 use crate::verdict::Identity;
 
 impl Ticket {
-    /// The request as a server is chosen for it. `is_repeatable` says whether it may be sent twice: GET, HEAD or OPTIONS
-    /// without a body, and one of which nothing was sent.
+    /// The request, for the choice of a server. `is_repeatable` says whether it may be sent twice: GET, HEAD or OPTIONS
+    /// without a body, and a request of which nothing was sent.
     pub fn wanted(&self, is_repeatable: bool) -> Wanted<'_> {
         let wanted = Wanted {
             host: self.host(),
@@ -36,7 +36,7 @@ impl Ticket {
         Some((judgement.claim(), identity))
     }
 
-    /// Tools are used by people, so that they wait with them. robots.txt is gated for no crawler.
+    /// Tools are used by people, so they wait with people. robots.txt is gated for no crawler.
     fn of_crawler<'a>(&'a self, wanted: Wanted<'a>, claim: Claim, identity: Identity) -> Wanted<'a> {
         let (crawler, purpose) = match claim {
             Claim::Nobody | Claim::Tool => return wanted,
@@ -52,7 +52,7 @@ impl Ticket {
         }
     }
 
-    /// Notes that no server was found. A crawler that was turned away for want of a place has done nothing: the request
+    /// Notes that there is no server. A crawler that is turned away for want of a place has done nothing wrong: the request
     /// does not count against its crawl rate.
     pub fn has_no_server(&mut self, none: NoServer) {
         let NoServer::Full(full) = none else { return };
