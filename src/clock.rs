@@ -1,4 +1,4 @@
-//! The clock of the running server. A [`Moment`] has two measures: the wall clock, and the time that crawlgate lived
+//! [`Clock`]: the clock of the running server. A [`Moment`] has two measures: the wall clock, and the time that crawlgate lived
 //! through. They differ when the clock is set or the machine sleeps.
 //!
 //! A clock file may shift both (`crawlgate run --clock`), so that tests see a day pass. `server` refuses it unless every
@@ -90,7 +90,7 @@ impl Clock {
         Ok(Clock { began: Instant::now(), before: Duration::ZERO, shift: Some(shift) })
     }
 
-    /// The same clock for a process that goes on where another one was: that one has lived through so much until now.
+    /// The same clock for a process that continues another one, which has lived through so much time until now.
     pub fn going_on(self, lived: Duration) -> Clock {
         let before = lived.saturating_sub(self.moment().lived);
         Clock { before, ..self }

@@ -1,5 +1,6 @@
-//! Every site and policy file that crawlgate knows. The main type is [`SiteCatalog`]: [`SiteCatalog::apply`] brings a
-//! planned change ([`SiteChange`]) into it, and the other methods change what goes by the clock or by the origin.
+//! [`SiteCatalog`]: the sites in force and the policy files, by name. [`SiteCatalog::apply`] applies a planned change of a
+//! policy file ([`SiteChange`]). The other methods change sites when the time of a planned stage comes, when the origin's
+//! robots.txt changes, when the clock is set, or when an operator pauses a site.
 
 use super::compiler::{Candidate, SiteCompiler};
 use super::default_sites::{DefaultSite, unclaimed_hosts};
@@ -22,17 +23,17 @@ use std::sync::Arc;
 pub struct SiteChange {
     /// The site.
     pub site: String,
-    /// Its file, if that is new or changed, or if its hosts may be free by now. `None` where the file is gone.
+    /// Its policy file, compiled anew. `None` where the file is gone.
     pub file: Option<Claim>,
 }
 
-/// A file on its way into force.
+/// A policy file that was compiled for a change.
 pub struct Claim {
     /// Its text, if it could be read.
     pub text: PolicyText,
     /// What was compiled from it. It has a site if the file comes into force.
     pub candidate: Candidate,
-    /// Another site has one of its hosts.
+    /// The host that another site has, where the file is refused for it.
     pub conflict: Option<HostConflict>,
     /// The last good policy of the state store, where nothing else is in force.
     pub copy: Option<Arc<Site>>,
@@ -128,7 +129,7 @@ impl SiteCatalog {
         }
     }
 
-    /// A site that comes into force, with the past of its tags.
+    /// Notes that a site comes into force, and returns its entry with the ages of its tags.
     fn bring_into_force(&mut self, site: Arc<Site>, now: Timestamp) -> SiteEntry {
         let takes_name = self.default_sites.contains_key(&site.name);
         self.origins.note(&site, takes_name, now);
@@ -147,8 +148,8 @@ impl SiteCatalog {
         }
     }
 
-    /// Puts every site that is due on its next stage; returns which these are. It is the policy in force that goes on,
-    /// not the file: the file may have a mistake, or may have changed a moment ago.
+    /// Puts every site that is due on its next stage, and returns their names. The policy in force is compiled, not the file:
+    /// the file may have a mistake, or may have changed a moment ago.
     pub fn keep_time(&mut self, now: Timestamp) -> Vec<String> {
         let is_due = |entry: &&SiteEntry| entry.site.next_switch.is_some_and(|switch| switch <= now);
         let due: Vec<Arc<Site>> = self.entries().filter(is_due).map(|entry| entry.site.clone()).collect();
@@ -179,7 +180,7 @@ impl SiteCatalog {
         let text = Ok(before.policy.source.clone());
         let candidate = self.compiler.compile(name, &text, &Origin::Read(file.clone()), now);
         let Some(site) = candidate.site.clone() else { return Err(candidate.refusals()) };
-        // The same octets from another URL are no news of the front page.
+        // With the same octets the rules stay, and so does what is known of the front page.
         if before.origin.as_ref().is_some_and(|known| known.file.bytes() == file.file.bytes()) {
             site.front_page.go_on_from(&before.front_page);
         }
@@ -207,7 +208,7 @@ impl SiteCatalog {
         changed
     }
 
-    /// Pauses; says until when.
+    /// Pauses the sites that a request names, and returns the end of the pause.
     ///
     /// # Errors
     /// See [`PauseError`].
@@ -229,7 +230,7 @@ impl SiteCatalog {
         Ok(resumed)
     }
 
-    /// An operator said this of the pauses of a site at another instance. Its policy may come here later.
+    /// Applies what an operator did with the pauses of a site at another instance. The site may have no policy here yet.
     pub fn heard_of_pauses(&mut self, word: &PauseWord) {
         match (&word.pause, self.site(&word.site).cloned()) {
             (Some(pause), _) => self.memory.pauses.switch_on(&word.site, pause),
@@ -248,7 +249,7 @@ impl SiteCatalog {
         }
     }
 
-    /// Drops what no site needs any more.
+    /// Drops pauses that are over, and the copies of origins whose sites are long gone.
     pub fn prune(&mut self, log: &PublicationLog, now: Timestamp) {
         let in_force: Vec<Arc<Site>> = self.entries().map(|entry| entry.site.clone()).collect();
         self.memory.pauses.prune(in_force.iter().map(|site| &**site), now);
@@ -267,10 +268,10 @@ impl SiteCatalog {
         in_file.or_else(|| self.default_sites.get(name)).map(|entry| &entry.site)
     }
 
-    /// How the files stand, for the status. `is_readable` says whether the directory could be read.
+    /// The status of each policy file and default site. `is_readable` says whether the directory could be read.
     pub fn files(&self, is_readable: bool) -> Vec<SiteStatus> {
         let of_file = self.files.iter().map(|(site, file)| SiteStatus::of_file(site, Some(file), is_readable));
-        // A file of the same name that is refused has more to say.
+        // A refused file may have the name of a default site. Then its status is shown, which has the findings.
         let without = self.default_sites.keys().filter(|site| !self.files.contains_key(*site));
         of_file.chain(without.map(|site| SiteStatus::of_file(site, None, is_readable))).collect()
     }

@@ -1,4 +1,5 @@
-//! From the text of a policy file to a site and its findings. The main types are [`SiteCompiler`] and [`Candidate`].
+//! [`SiteCompiler`] compiles the text of a policy file. The result is a [`Candidate`]: the findings about the file, and the
+//! site if the file has no mistake.
 
 use super::host_owners::HostConflict;
 use super::policy_directory::PolicyText;
@@ -13,24 +14,24 @@ use crate::yaml::{Diagnostic, Diagnostics, Source};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Everything that stands between a file and its use, other sites aside: `verdict::load_with`.
+/// The function that decodes, checks and compiles a policy file: `verdict::load_with`.
 pub type Read = fn(&str, &Source, Surroundings<'_>, &'static Registry, Timestamp) -> (Option<Arc<Site>>, Diagnostics);
 
 /// Compiles policies.
 pub struct SiteCompiler {
-    /// How a file is read.
+    /// Decodes, checks and compiles a file.
     pub read: Read,
     /// Known crawlers.
     pub registry: &'static Registry,
-    /// The files beside the policies.
+    /// The files in the policy directory that policies may name.
     pub files: IncludedFiles,
     /// Whether the settings allow proof by what the operators of crawlers publish.
     pub published_proof: bool,
 }
 
 impl SiteCompiler {
-    /// Reads and compiles one file with what is known of its origin's robots.txt. A file on which the compiler itself
-    /// fails is a mistake of one site, too, and touches no other.
+    /// Compiles one file with what is known of its origin's robots.txt. A panic of the compiler becomes a finding about this
+    /// file, so that other sites still load.
     pub fn compile(&self, name: &str, text: &PolicyText, origin: &Origin, now: Timestamp) -> Candidate {
         let source = match text {
             Ok(source) => source,
@@ -76,8 +77,7 @@ impl Candidate {
         FileReport::new(&self.source, &self.findings)
     }
 
-    /// Why the file cannot be used, with what led to it and what helps: for an operator without a file to run
-    /// `crawlgate check` on.
+    /// The errors with their help, for an operator who has no file to run `crawlgate check` on.
     pub fn refusals(&self) -> Vec<String> {
         FileReport::refusals(&self.source, &self.findings)
     }

@@ -1,5 +1,6 @@
-//! The sites that there are when there is no policy: one for each of the settings' origins, with the robots.txt of that
-//! origin. They observe who breaks the origin's own rules, until the first policy is in force.
+//! [`DefaultSite`]: a site that is in force while there is no policy. Each origin of the settings that serves robots.txt has
+//! one; without such an origin, one site is for every host. A default site passes on the origin's robots.txt, and crawlgate
+//! observes which crawlers break it. The first policy in force ends all default sites.
 
 use crate::policy::model::HostPattern;
 use crate::policy::{Policy, Site, Snapshot};
@@ -10,19 +11,19 @@ use std::collections::BTreeSet;
 /// The site for every host that no origin of the settings names.
 pub const DEFAULT_SITE: &str = "origin";
 
-/// Its policy says nothing of its own, so it holds nothing back either: what the site says is passed on.
+/// The policy of a default site. It passes on the origin's robots.txt, even one that disallows the whole site.
 const NO_POLICY: &str = "robots: { origin: only }\nacknowledge: [site_disallowed]\n";
-/// Where a file has its path.
+/// Stands in place of the path of a policy file.
 const NO_POLICY_NAME: &str = "(no policy)";
 /// Characters of a host that go into a site's name: names are files and labels, and a host may have 253.
 const MAX_NAMED: usize = 100;
 
-/// A site that there is when there is no policy.
+/// A site that is in force while there is no policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefaultSite {
     /// Its name: `origin` for every host, `origin-shop.example` for those of an entry of the settings.
     pub name: String,
-    /// Its hosts as the settings write them; none for every host that no other has.
+    /// Its hosts as the settings write them; empty for every host that no other site has.
     pub hosts: Vec<String>,
 }
 
@@ -32,13 +33,13 @@ impl DefaultSite {
         DefaultSite { name: DEFAULT_SITE.into(), hosts: Vec::new() }
     }
 
-    /// One site for each origin of the settings that has the robots.txt of its hosts, in their order.
+    /// One site for each origin of the settings that serves the robots.txt of its hosts, in their order.
     pub fn of(origins: &[OriginSettings]) -> Vec<DefaultSite> {
         let mut names = BTreeSet::new();
         DefaultSite::origins(origins).map(|(_, origin)| DefaultSite::named(&origin.hosts, &mut names)).collect()
     }
 
-    /// These origins, with their places in the settings. One of some paths alone leaves the hosts to another.
+    /// The origins that serve robots.txt, with their places in the settings. An origin of other paths has no default site.
     pub fn origins(origins: &[OriginSettings]) -> impl Iterator<Item = (usize, &OriginSettings)> {
         let has_robots_txt = |origin: &OriginSettings| {
             origin.paths.is_empty() || origin.paths.iter().any(|path| "/robots.txt".starts_with(path.as_str()))
@@ -63,7 +64,7 @@ impl DefaultSite {
         DefaultSite { name, hosts: hosts.to_vec() }
     }
 
-    /// Its policy.
+    /// The text of its policy.
     pub fn source(&self) -> Source {
         let written = |host: &String| match host.contains(':') && !host.starts_with('[') {
             true => format!("\"[{host}]\""),
@@ -75,12 +76,12 @@ impl DefaultSite {
     }
 }
 
-/// The host that stands for others: the first that is a name, else the first wildcard.
+/// The host that the site is named after: the first that is no wildcard, else the first wildcard.
 fn first(hosts: &[String]) -> Option<&String> {
     hosts.iter().find(|host| !host.starts_with('*')).or_else(|| hosts.first())
 }
 
-/// Whether a policy is that of a site that has none, and not one of a file with the same name.
+/// Whether a policy is that of a default site, and not of a policy file with the same name.
 pub fn is_no_policy(policy: &Policy) -> bool {
     &*policy.source.name == NO_POLICY_NAME
 }
@@ -91,7 +92,7 @@ pub fn asked_by(policy: &Policy) -> Option<String> {
     asked_host(policy).map(|host| host.to_string())
 }
 
-/// The same as a pattern.
+/// The host of [`asked_by`], as a pattern.
 pub fn asked_host(policy: &Policy) -> Option<HostPattern> {
     let hosts = || policy.hosts.iter().map(|host| &host.value);
     let mut host = hosts().find(|host| !host.wildcard).or_else(|| hosts().next())?.clone();
@@ -102,8 +103,7 @@ pub fn asked_host(policy: &Policy) -> Option<HostPattern> {
     Some(host)
 }
 
-/// The name of a site in the publication log: a site without a policy and one of a file may have the same name, and are
-/// two.
+/// The name of a site in the publication log. A default site has a prefix there, because a policy file may have its name.
 pub fn name_in_log(site: &Site) -> String {
     if is_no_policy(&site.policy) { format!("{NO_POLICY_IN_LOG}{}", site.name) } else { site.name.clone() }
 }
@@ -111,12 +111,12 @@ pub fn name_in_log(site: &Site) -> String {
 /// No file name begins with it.
 const NO_POLICY_IN_LOG: &str = "/";
 
-/// The name of the site that the log calls so.
+/// The site's name, from its name in the publication log.
 pub fn name_of_logged(logged: &str) -> &str {
     logged.strip_prefix(NO_POLICY_IN_LOG).unwrap_or(logged)
 }
 
-/// The hosts of a policy that belong to no site of these; for one without hosts that every other host does.
+/// The hosts of a policy that belong to none of these sites. A policy without hosts stands for every other host.
 pub fn unclaimed_hosts(policy: &Policy, sites: &Snapshot) -> Vec<String> {
     if policy.hosts.is_empty() {
         let claimed = sites.site_for_host(b"").is_some();

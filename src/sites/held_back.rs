@@ -1,6 +1,6 @@
-//! [`HeldBack`]: sites whose new robots.txt waits until other instances are told of it. Modes, answers, planned pauses and
-//! what is said about pages wait for nothing: such a site is compiled with these of its new policy, and all else of the one
-//! in force.
+//! [`HeldBack`]: the sites whose new robots.txt waits until other instances are told of it. Modes, answers, planned pauses,
+//! tags and metas do not wait. Such a site is compiled from these parts of its new policy and from the rest of the policy in
+//! force.
 
 use super::pauses::Pauses;
 use crate::crawlers::Registry;
@@ -10,7 +10,7 @@ use crate::policy::{Site, SiteEntry, compile_with_origin};
 use crate::time::Timestamp;
 use std::sync::Arc;
 
-/// What is in force of sites that wait: the site that waits, and what was compiled meanwhile.
+/// Pairs of a site that waits and the site that is in force in its place.
 #[derive(Default)]
 pub struct HeldBack(Vec<(Arc<Site>, Arc<Site>)>);
 
@@ -20,8 +20,8 @@ impl HeldBack {
         self.0.clear();
     }
 
-    /// What is in force while a robots.txt waits: of the new sites all that does not wait, if they have the hosts of those
-    /// before; else what was, with the present pauses of pages. `is_same` says whether two sites publish the same.
+    /// The sites in force while a robots.txt waits. If no site changes its hosts, the parts that do not wait are new. Otherwise
+    /// the former sites stay, with the present pauses of pages. `is_same` says whether two sites publish the same robots.txt.
     pub fn meanwhile(
         &mut self,
         (before, new): (&[SiteEntry], &[SiteEntry]),
@@ -42,7 +42,7 @@ impl HeldBack {
         before.iter().map(|before| of_site(before).unwrap_or_else(|| unchanged(before))).collect()
     }
 
-    /// A site in force, with what does not wait of its new policy. `None` where that cannot be compiled.
+    /// A site in force, with the parts of its new policy that do not wait. `None` where these cannot be compiled.
     fn of_site(
         &mut self,
         before: &SiteEntry,
@@ -71,7 +71,7 @@ impl HeldBack {
     }
 }
 
-/// Whether sites have the hosts of those in force.
+/// Whether the new sites are those in force, and have the same hosts.
 fn have_same_hosts(before: &[SiteEntry], new: &[SiteEntry]) -> bool {
     let hosts = |entry: &SiteEntry| -> Vec<HostPattern> {
         entry.site.policy.hosts.iter().map(|host| host.value.clone()).collect()

@@ -1,5 +1,5 @@
-//! Which site has which host: a host belongs to one site. The server and the offline commands use the same rule here.
-//! The main type is [`HostOwners`].
+//! [`HostOwners`]: the site that has each host. A host belongs to one site; a second site that claims it gets a
+//! [`HostConflict`]. The server and the offline commands use the same rule here.
 
 use crate::policy::Site;
 use crate::policy::model::HostPattern;

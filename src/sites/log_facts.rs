@@ -1,5 +1,5 @@
-//! The publication log as records of the state store, and back. [`remembered_log`] reads what an earlier process kept,
-//! [`log_records`] says what is to be stored of a log.
+//! Conversion between the publication log and the records of the state store. [`log_records`] makes the records of a log.
+//! [`remembered_log`] and [`remembered_versions`] make the log and the versions of an earlier process from them.
 
 use crate::policy::Version;
 use crate::policy::decode::parse_host;
@@ -43,7 +43,7 @@ pub fn remembered_versions(facts: &StoredFacts) -> VersionStore {
     versions
 }
 
-/// What is to be stored of a log.
+/// The records to store for a log.
 pub fn log_records(log: &PublicationLog) -> impl Iterator<Item = AnyRecord> {
     let Gaps { cut_at, lost_at, broken_at } = log.gaps;
     let gaps = [(GapReason::Cut, cut_at), (GapReason::Lost, lost_at), (GapReason::Broken, broken_at)].into_iter();

@@ -1,5 +1,4 @@
-//! What sites remember through a restart beside their history: pauses, tag changes and the last good policies. The main
-//! type is [`SiteMemory`].
+//! [`SiteMemory`]: what outlasts a restart of sites beside the publication log: pauses, tag changes and the last good policies.
 
 use super::pauses::Pauses;
 use super::tag_history::TagHistory;
@@ -19,7 +18,7 @@ pub struct SiteMemory {
 }
 
 impl SiteMemory {
-    /// What an earlier process kept.
+    /// The memory that an earlier process stored.
     pub fn remembered(facts: &StoredFacts) -> SiteMemory {
         let last_good = facts.last_good_policies.iter();
         SiteMemory {
@@ -29,13 +28,13 @@ impl SiteMemory {
         }
     }
 
-    /// Forgets a site whose file is gone. What is noted of its pauses stays for a policy that comes back.
+    /// Forgets a site whose file is gone. Its pauses stay noted, in case the policy comes back.
     pub fn forget(&mut self, site: &str) {
         self.tags.forget(site);
         self.last_good.remove(site);
     }
 
-    /// What is to be stored of it.
+    /// The records to store.
     pub fn records(&self) -> impl Iterator<Item = AnyRecord> {
         let policy = |(site, text): (&String, &Arc<str>)| LastGoodPolicy { site: site.clone(), text: text.to_string() };
         let last_good = self.last_good.iter().map(policy).map(AnyRecord::from);

@@ -1,8 +1,8 @@
-//! The policy directory made into the snapshot in force. The main type is [`SiteManager`]: readers take the snapshot
-//! without a lock, and changes are made one after the other. `now` is an argument: the room reads no clock.
+//! [`SiteManager`] makes the policy directory into the snapshot in force. Readers take the snapshot without a lock, and changes
+//! are made one after the other. The wall clock is an argument (`now`).
 //!
 //! `policy_directory` reads the files, `plan` compares them with the catalog, `catalog` applies the changes, and `publisher`
-//! commits and publishes what follows. `policy_file` has the states of a file, and `publisher` those of what is published.
+//! commits and publishes the result. The states of a file are in `policy_file`, those of a publication in `publisher`.
 
 mod catalog;
 mod compiler;
@@ -71,15 +71,15 @@ pub struct SiteOptions {
     pub published_proof: bool,
 }
 
-/// What is published and was.
+/// The robots.txt files that crawlgate publishes and published.
 pub struct Publications {
-    /// When, and on which hosts.
+    /// The versions by host and time span.
     pub log: PublicationLog,
     /// The bytes of the versions that crawlers may still use.
     pub files: Vec<VersionFile>,
 }
 
-/// Called after a change that is one for requests.
+/// Called after each change of the snapshot.
 type Listener = Box<dyn Fn() + Send>;
 
 /// Why the policies could not be loaded at start.
@@ -106,24 +106,24 @@ pub struct UnreadableDirectory {
 /// The sites: readers take the snapshot without a lock, changes are made one after the other.
 pub struct SiteManager {
     snapshot: ArcSwap<Snapshot>,
-    /// The same snapshot, with how the files stand: a status waits for no reload.
+    /// The same snapshot with the status of the files, so that a status need not wait for a reload.
     overview: ArcSwap<(Status, Arc<Snapshot>)>,
     changes: Mutex<Changes>,
     origin_reports: Mutex<BTreeMap<String, OriginRobotsStatus>>,
     listeners: Mutex<Vec<Listener>>,
-    /// Why what is new is not in force.
+    /// Why new sites are not in force yet, while they are deferred.
     deferral: ArcSwapOption<Deferral>,
     store: StateStore,
     set_aside: Option<PathBuf>,
 }
 
-/// What only a change may touch.
+/// The parts that only a change reads or writes.
 struct Changes {
     policies: PathBuf,
     may_be_missing: bool,
     catalog: SiteCatalog,
     publisher: Publisher,
-    /// What the store was told of the catalog's memory.
+    /// The catalog's memory as it was last handed to the store.
     stored: SiteMemory,
     last_reload: Timestamp,
     /// What is wrong with the directory itself.
@@ -133,8 +133,8 @@ struct Changes {
 }
 
 impl SiteManager {
-    /// Loads everything, with what the state store remembers. Where a new publication cannot be committed, it waits
-    /// until the next start would not be misled: a minute at most.
+    /// Loads everything, with what the state store remembers. Waits while a new publication cannot be committed and a crash
+    /// would mislead the next start: a minute at most.
     ///
     /// # Errors
     /// See [`StartError`].
@@ -211,7 +211,7 @@ impl SiteManager {
         self.change(now, |changes| (changes.catalog.keep_time(now), true))
     }
 
-    /// Pauses; outranks the file until it ends, and survives a restart. Returns when it ends.
+    /// Pauses the sites that a request names. The pause outranks the policy file and survives a restart. Returns its end.
     ///
     /// # Errors
     /// No such site, or longer than 36 hours without `long`.
@@ -241,7 +241,7 @@ impl SiteManager {
         })
     }
 
-    /// How things stand. Waits for no change.
+    /// The status. Does not wait for a change that is being made.
     pub fn status(&self, now: Timestamp) -> Status {
         let overview = self.overview.load_full();
         let mut status = status::status(&overview.0, &overview.1, now);
@@ -296,7 +296,7 @@ impl SiteManager {
         })
     }
 
-    /// Why what is new is not in force, if it is not.
+    /// Why new sites are not in force yet, if they are deferred.
     fn waiting(&self) -> Option<String> {
         let waiting = match &*self.deferral.load_full()? {
             Deferral::Uncommitted(_) => {
@@ -339,8 +339,7 @@ impl SiteManager {
         });
     }
 
-    /// Something else may have been published until now, and what the operator says of the time before crawlgate does not
-    /// cover that. Blocking: it compiles these sites.
+    /// Notes that other servers may have answered for the hosts until now. `robots.previous` does not cover that time.
     pub fn history_was_broken(&self, now: Timestamp) {
         self.history_was_shifted(0, now);
     }
@@ -350,7 +349,7 @@ impl SiteManager {
         longest_cached(self.snapshot().sites(), Registry::builtin())
     }
 
-    /// From now on nothing comes into force that other instances were not told before.
+    /// From now on other instances are told of each publication before it comes into force.
     pub fn announce_through(&self, announce: Box<dyn Announce>) {
         lock(&self.changes).publisher.announce_through(announce);
     }
@@ -361,7 +360,7 @@ impl SiteManager {
         Publications { log: changes.publisher.log().clone(), files: changes.publisher.versions() }
     }
 
-    /// Other instances published this. Waits for no change: gives it back while one is made.
+    /// Takes in what other instances published. Does not wait: gives it back while a change is being made.
     ///
     /// # Errors
     /// A change is being made.
@@ -372,7 +371,7 @@ impl SiteManager {
         Ok(())
     }
 
-    /// Operators said this of pauses at other instances. Waits for no change: gives it back while one is made.
+    /// Applies what operators did with pauses at other instances. Does not wait: gives it back while a change is being made.
     ///
     /// # Errors
     /// A change is being made.
@@ -383,12 +382,12 @@ impl SiteManager {
         Ok(())
     }
 
-    /// How it stands with the origins' robots.txt files, for the status.
+    /// Takes the states of the origins' robots.txt files, for the status.
     pub fn report_origins(&self, reports: BTreeMap<String, OriginRobotsStatus>) {
         *lock(&self.origin_reports) = reports;
     }
 
-    /// Has `changed` called after each change of what requests see. It must not wait.
+    /// Has `changed` called after each change of the snapshot. It must not wait.
     pub fn on_change(&self, changed: impl Fn() + Send + 'static) {
         lock(&self.listeners).push(Box::new(changed));
     }
@@ -531,7 +530,7 @@ impl Changes {
         if broken.is_empty() { Ok(()) } else { Err(StartError::Policies(broken)) }
     }
 
-    /// Publishes the catalog, and tells the store what else changed of it.
+    /// Publishes the sites of the catalog, and stores the changes of its memory.
     fn publish(&mut self, now: Timestamp) -> Snapshot {
         self.catalog.prune(self.publisher.log(), now);
         let pauses = &self.catalog.memory.pauses;
@@ -545,7 +544,7 @@ impl Changes {
         self.publisher.publish(sites, pauses, others, now)
     }
 
-    /// Tells other instances what was just said of the pauses of a site, or of all.
+    /// Tells other instances what an operator just did with the pauses of a site, or of all sites.
     fn tell_of_pauses(&self, site: Option<&str>, now: Timestamp) {
         let names = self.catalog.entries().map(|entry| entry.site.name.as_str());
         let names = names.filter(|name| site.is_none_or(|site| site == *name));
@@ -554,7 +553,7 @@ impl Changes {
         self.publisher.tell_of_pauses(names.map(word));
     }
 
-    /// What the files say of the status.
+    /// The part of the status that the policy files give.
     fn files(&self) -> Status {
         Status {
             last_reload: self.last_reload,

@@ -1,5 +1,8 @@
-//! What is known of origins' own robots.txt files, and what becomes of a site when that changes. The main types are
-//! [`OriginFiles`], by which sites are compiled, and [`OriginRobotsStatus`].
+//! [`OriginFiles`]: the copies of the origins' own robots.txt files, by site. A site is compiled with its copy.
+//! [`KnownOrigins`] has the copies at the start, and [`OriginRobotsStatus`] shows the state of a copy in the status.
+//!
+//! A copy is awaited or read. While it is awaited, robots.txt is answered 503, for [`PATIENCE`] at most; then the policy stands
+//! alone. A copy that comes moves it to read.
 
 use super::default_sites::{DefaultSite, asked_host, is_no_policy, name_in_log, name_of_logged};
 use crate::policy::Site;
@@ -11,11 +14,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Without a copy ever, robots.txt is answered 503 for so long at most: a crawler that gets 5xx stays away, and one
-/// that stays away for longer forgets the site.
+/// While a site has never had a copy, robots.txt is answered 503 for so long at most. A crawler that gets 5xx stays away, and
+/// one that stays away for longer forgets the site.
 pub const PATIENCE: Duration = Duration::from_secs(3_600);
 
-/// What is known of an origin's robots.txt that is not there, and was first wanted at this moment.
+/// The state of an origin's robots.txt without a copy, which was first needed at this moment.
 pub fn awaited_since(since: Timestamp) -> Origin {
     Origin::Awaited { until: since.plus(PATIENCE) }
 }
@@ -25,9 +28,9 @@ pub fn awaited_since(since: Timestamp) -> Origin {
 /// origin sets `for_every_site` to an empty file.
 #[derive(Clone, Debug, Default)]
 pub struct KnownOrigins {
-    /// By site.
+    /// The copies by site.
     pub copies: BTreeMap<String, Origin>,
-    /// The sites that there are while there is no policy; one for every host where none is listed.
+    /// The sites in force while there is no policy. If it is empty, one site is for every host.
     pub default_sites: Vec<DefaultSite>,
     /// By site, why the file that the origin has is held back.
     pub held_back: BTreeMap<String, String>,
@@ -35,7 +38,7 @@ pub struct KnownOrigins {
     pub for_every_site: Option<Arc<OriginFile>>,
 }
 
-/// How it stands with the robots.txt of a site's origin, for the status.
+/// The state of a copy of an origin's robots.txt, for the status.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OriginRobotsStatus {
     /// The state of the copy; `docs/origin-robots.md` explains each.
@@ -56,12 +59,12 @@ pub struct OriginRobotsStatus {
     /// Until when robots.txt is answered 503, while it is.
     #[serde(default, serialize_with = "rfc3339")]
     pub unavailable_until: Option<Timestamp>,
-    /// When it is believed that the origin has no rules any more, while that is what it says.
+    /// When crawlgate will believe that the origin has no rules any more, while the origin says so.
     #[serde(default, serialize_with = "rfc3339")]
     pub believed_at: Option<Timestamp>,
 }
 
-/// What a site whose policy asks for its origin's robots.txt serves, whatever is the matter with that.
+/// What a site serves whose policy asks for its origin's robots.txt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Served {
@@ -91,7 +94,7 @@ impl Served {
 pub struct OriginFiles(pub BTreeMap<String, Origin>, pub Option<Arc<OriginFile>>);
 
 impl OriginFiles {
-    /// What a site is to be compiled with.
+    /// The copy that a site is to be compiled with, or the state without one.
     pub fn of(&self, name: &str, now: Timestamp) -> Origin {
         let shared = || self.1.clone().map(Origin::Read);
         self.0.get(name).cloned().or_else(shared).unwrap_or_else(|| awaited_since(now))

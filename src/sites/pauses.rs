@@ -1,8 +1,7 @@
-//! Pauses: the planned one of a policy, and those that an operator switches on at run time, which outrank it. The main
-//! type is [`Pauses`].
+//! [`Pauses`]: the planned pauses of policies, and those that an operator switches on at run time, which outrank them.
 //!
-//! A planned pause is first seen, in force, and over or ended by an operator. One that names no beginning begins when
-//! crawlgate first sees it. What is noted of it outlasts a restart, so that it does not begin again.
+//! A planned pause is first seen, then in force, then over or ended by an operator. If it names no beginning, it begins when
+//! crawlgate first sees it. The store keeps when it was first seen and ended, so that it does not begin again.
 
 use crate::evidence::Hash;
 use crate::policy::Site;
@@ -15,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// What is noted of a planned pause stays for so long after its policy is gone, for a policy that comes back.
+/// For so long a planned pause stays noted after its policy is gone, in case the policy comes back. Also the longest pause of
+/// run time.
 const REMEMBERED: Duration = Duration::from_secs(31 * 86_400);
 /// Retry-After in seconds where an operator names none.
 const RETRY_AFTER: u32 = 1_800;
@@ -60,12 +60,12 @@ pub enum PauseError {
     },
 }
 
-/// What an operator said of the pauses of a site.
+/// What an operator last did with the pauses of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PauseWord {
     /// The site.
     pub site: String,
-    /// When.
+    /// When the operator did it.
     pub at: Timestamp,
     /// The pause that began then; `None` where all ended, planned ones too.
     pub pause: Option<ActivePause>,
@@ -74,7 +74,7 @@ pub struct PauseWord {
 /// The site of a planned pause, and a digest of what the pause says: it is the same pause as long as it says the same.
 type PlanKey = (String, String);
 
-/// What is known of pauses.
+/// The pauses of all sites.
 #[derive(Clone, Debug, Default)]
 pub struct Pauses {
     /// Those that were switched on at run time, by site.
@@ -165,7 +165,7 @@ impl Pauses {
         Ok(pause.until)
     }
 
-    /// An operator switched a pause on, here or at another instance.
+    /// Begins a pause that an operator switched on, here or at another instance.
     pub fn switch_on(&mut self, site: &str, pause: &ActivePause) {
         let pause = Pause {
             site: site.to_owned(),
@@ -180,7 +180,7 @@ impl Pauses {
         self.switched.insert(site.to_owned(), pause);
     }
 
-    /// What an operator said of a site's pauses, if the last word was a pause that is still on.
+    /// What an operator last did with a site's pauses, if that was a pause and it is still on.
     pub fn word(&self, site: &str) -> Option<PauseWord> {
         let pause = self.switched.get(site)?;
         Some(PauseWord { site: site.to_owned(), at: pause.since, pause: Some(switched(pause)) })
@@ -220,7 +220,7 @@ impl Pauses {
         }
     }
 
-    /// What is to be stored of them.
+    /// The records to store.
     pub fn records(&self) -> impl Iterator<Item = Pause> {
         let noted = |event: PauseEvent| {
             move |((site, plan), since): (&PlanKey, &Timestamp)| Pause {
@@ -239,7 +239,7 @@ impl Pauses {
     }
 }
 
-/// A pause of run time.
+/// A stored pause of run time, as requests see it.
 fn switched(pause: &Pause) -> ActivePause {
     ActivePause {
         audience: pause.audience,

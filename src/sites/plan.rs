@@ -1,6 +1,5 @@
-//! What has to change so that the sites are as the policy files say. [`plan`] is pure: it compares the files that were
-//! found with the catalog, compiles those that changed, and settles which site has which host. The catalog applies the
-//! resulting [`SiteChange`]s.
+//! [`plan`] computes the changes that bring the catalog up to the policy files. It compiles the files that changed, and settles
+//! which site has which host. It changes nothing itself: the catalog applies the resulting [`SiteChange`]s.
 
 use super::catalog::{Claim, DefaultSitesChange, SiteCatalog, SiteChange};
 use super::compiler::Candidate;
@@ -12,8 +11,8 @@ use crate::time::Timestamp;
 use crate::yaml::Source;
 use std::collections::BTreeMap;
 
-/// The changes that lead from the catalog to these files. Files as they were are in none of them, except those whose
-/// hosts another site had, and those that name files beside them where these are others (`has_other_files`).
+/// The changes that bring the catalog up to these files. Unchanged files are left out, with two exceptions: files whose hosts
+/// another site had, and, with `has_other_files`, files that name others of the directory.
 pub fn plan(
     found: BTreeMap<String, PolicyText>,
     has_other_files: bool,
@@ -40,7 +39,7 @@ pub fn plan(
     removed.into_iter().map(|site| SiteChange { site, file: None }).chain(claims).collect()
 }
 
-/// Sites without a policy are in force while no other is. `None` where they stay as they are.
+/// Begins or ends the default sites, which are in force while there is no policy. `None` where they stay as they are.
 pub fn plan_default_sites(catalog: &SiteCatalog, log: &PublicationLog, now: Timestamp) -> Option<DefaultSitesChange> {
     if catalog.files.values().any(|file| file.in_force.is_some()) {
         return (!catalog.default_sites.is_empty()).then_some(DefaultSitesChange::End);
@@ -89,7 +88,7 @@ fn compile_for_hosts(
     }
 }
 
-/// Which site gets which host.
+/// Decides which site gets each host.
 struct Settling<'a> {
     catalog: &'a SiteCatalog,
     log: &'a PublicationLog,

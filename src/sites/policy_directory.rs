@@ -1,5 +1,6 @@
-//! Policy files on the disk: which files of a directory are policies, and what stands in them. The server and the
-//! offline commands read them here. The main types are [`PolicyText`] and [`Unreadable`].
+//! Reads the policy directory, for the server and the offline commands. [`policy_files`] lists the policy files, [`policies`]
+//! reads them, and [`included_files`] reads the files that policies may name. [`PolicyText`] is the text of a policy file, or
+//! the reason why it has none ([`Unreadable`]).
 
 use crate::policy::included::{self, IncludedFiles};
 use crate::yaml::{Diagnostic, Source};
@@ -48,7 +49,7 @@ pub enum Unread {
 }
 
 impl Unreadable {
-    /// The finding that says so.
+    /// The finding about the file.
     pub fn diagnostic(&self) -> Diagnostic {
         let id = match self.why {
             Unread::NotAFile | Unread::Io(_) => "unreadable",
@@ -107,8 +108,8 @@ pub fn policies(directory: &Path) -> io::Result<BTreeMap<String, PolicyText>> {
     Ok(found.into_iter().map(|(site, (_, text))| (site, text)).collect())
 }
 
-/// The files of a directory that its policies can name. Files that cannot be read or are too large are left out: the policy that
-/// names such a file has an error.
+/// The files of a directory that its policies can name. Files that cannot be read or are too large are left out: the policy
+/// that names such a file has an error.
 pub fn included_files(directory: &Path) -> IncludedFiles {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let named = entries.filter_map(|entry| {
@@ -142,7 +143,7 @@ pub fn read(path: &Path) -> PolicyText {
     }
 }
 
-/// What stands in a file; `None` where it is larger than `most`.
+/// The bytes of a file; `None` where it is larger than `most`.
 fn bytes_of(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     fs::File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;

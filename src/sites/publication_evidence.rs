@@ -1,4 +1,4 @@
-//! [`PublicationEvidence`]: tells the evidence log what sites publish, once for each change.
+//! [`PublicationEvidence`] records in the evidence log what each site publishes: once at first, and at each change.
 
 use crate::evidence::{Evidence, Hash, Record, time_text};
 use crate::policy::{SiteEntry, Version};
@@ -23,12 +23,12 @@ pub struct PublicationEvidence {
 }
 
 impl PublicationEvidence {
-    /// Tells this log.
+    /// Records in this log.
     pub fn new(evidence: Evidence) -> PublicationEvidence {
         PublicationEvidence { evidence, told: BTreeMap::new() }
     }
 
-    /// These sites are in force from now on.
+    /// Records what changed: these sites are in force from now on.
     pub fn tell(&mut self, entries: &[SiteEntry]) {
         if !self.evidence.is_on() {
             return;

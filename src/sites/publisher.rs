@@ -1,13 +1,20 @@
-//! What is published: the snapshot that requests see, and the log of what each host published. The main type is
-//! [`Publisher`].
+//! [`Publisher`] puts sites into force. It keeps the log of what each host published, and makes the snapshot that requests are
+//! judged by.
 //!
-//! A publication (a 503 for robots.txt too) and a change of how crawlers are told apart are committed before they take
-//! effect. Otherwise the next start, after a crash, would call a crawler a violator that obeys what it was served.
-//! - `Published`: the catalog is in force. A commit that fails moves it to `Deferred`.
-//! - `Deferred`: what was in force stays in force, and pauses of pages begin and end at once. A commit that succeeds
-//!   moves it to `Published`; it is tried again every second, and succeeds after some 20 seconds at the latest. Where
-//!   other instances must be told first ([`Announce`]), it lasts until they can be; what is no robots.txt changes
-//!   meanwhile (`held_back`).
+//! Two kinds of change are committed to the state directory before they take effect: a publication (a robots.txt, or a 503 in
+//! its place), and a change of how crawlers are told apart. Otherwise, after a crash, crawlgate would report crawlers that
+//! obeyed what they were served. Other instances are told of the change before the commit ([`Announce`]).
+//!
+//! [`Publisher::deferred`] tells the two states apart:
+//! - Published: the new sites are in force. A commit or an announcement that fails moves the publisher to deferred.
+//! - Deferred: the former robots.txt stays in force. Pauses of pages begin and end at once. crawlgate tries again every second,
+//!   and a success moves the publisher to published.
+//!
+//! The reason ([`Deferral`]) decides how long the deferral lasts:
+//! - `Uncommitted`: some 20 seconds at most. A process that handed its state directory over stays deferred until it gets the
+//!   directory back.
+//! - `Unannounced`: until the store can be reached. If no site changes its hosts, changes of modes, answers and tags take
+//!   effect meanwhile (`held_back`).
 
 use super::default_sites::name_in_log;
 use super::held_back::HeldBack;
@@ -30,25 +37,25 @@ use std::time::Duration;
 /// A copy may be sent slowly while another version takes its place.
 const SLOWEST_ANSWER: Duration = Duration::from_secs(3_600);
 
-/// No crawler uses a copy for longer, nor does the log remember more.
+/// No crawler uses a copy for longer, and the log remembers no more.
 const REMEMBERED: Duration = Duration::from_secs(31 * 86_400);
 
-/// Tells other instances in front of the same hosts what this one publishes.
+/// Tells the other instances in front of the same hosts what this one publishes.
 pub trait Announce: Send {
-    /// This is about to come into force, with these files.
+    /// Announces the log that is about to come into force, with its files.
     ///
     /// # Errors
     /// They cannot be told: the text says why. It must not take effect.
     fn announce(&self, log: &PublicationLog, files: &[VersionFile]) -> Result<(), String>;
 
-    /// This comes into force now. Must not wait for anything.
+    /// Says that the log comes into force now. Must not wait for anything.
     fn published(&self, log: &PublicationLog);
 
-    /// An operator said this of the pauses of a site. Must not wait for anything.
+    /// Tells what an operator did with the pauses of a site. Must not wait for anything.
     fn paused(&self, word: &PauseWord);
 }
 
-/// Why what is new is not in force.
+/// Why new sites are not in force yet.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Deferral {
     /// It cannot be committed.
@@ -59,7 +66,7 @@ pub enum Deferral {
     Unannounced(String),
 }
 
-/// What is published, and the store that is told before.
+/// The publications, and the store that is told of them first.
 pub struct Publisher {
     store: StateStore,
     registry: &'static Registry,
@@ -83,7 +90,7 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// With what an earlier process published.
+    /// A publisher with the publications of an earlier process.
     pub fn new(store: StateStore, remembered: &Remembered, registry: &'static Registry, now: Timestamp) -> Publisher {
         let log = remembered_log(&remembered.facts, now);
         let mut corrected = log.clone();
@@ -133,7 +140,7 @@ impl Publisher {
         &self.log
     }
 
-    /// Why what is new is not in force.
+    /// Why new sites are not in force yet.
     pub fn deferred(&self) -> Option<&Deferral> {
         self.deferred.as_ref()
     }
@@ -150,7 +157,7 @@ impl Publisher {
         }
     }
 
-    /// Other instances published this.
+    /// Takes in what other instances published.
     pub fn learn(&mut self, others: OfOthers) {
         self.others = others.logs;
         for (version, bytes) in others.files {
@@ -306,7 +313,7 @@ impl Publisher {
     }
 }
 
-/// Whether a site publishes what it did.
+/// Whether two versions of a site publish the same robots.txt, 503 and names of crawlers.
 fn says_the_same(registry: &Registry, before: &SiteEntry, new: &SiteEntry) -> bool {
     let said = |entry: &SiteEntry| {
         let site = &entry.site;
@@ -371,7 +378,7 @@ fn identities(registry: &Registry, site: &Site) -> u64 {
     digest.finalize().iter().take(8).fold(0, |all, byte| all << 8 | u64::from(*byte))
 }
 
-/// Whether a site says something about pages that a 304 would hide, or did lately.
+/// Whether the policy changes pages or their tags, or did so lately. A 304 would hide such a change from the client.
 fn tells(entry: &SiteEntry, now: Timestamp) -> bool {
     let site = &entry.site;
     let lately = |moment: Timestamp| now.since(moment) < SiteEntry::TAGS_NEW_FOR;

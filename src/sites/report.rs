@@ -1,8 +1,8 @@
-//! What a reload of the policies came to: the main type is [`ReloadReport`].
+//! [`ReloadReport`]: the outcome of a reload of the policies, with the findings about each file.
 
 use serde::{Deserialize, Serialize};
 
-/// What a reload came to, per site.
+/// The outcome of a reload, per site.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReloadReport {
     /// Sites in the order of their names.
@@ -37,9 +37,9 @@ pub struct SiteReload {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReloadOutcome {
-    /// New.
+    /// The file is new, and its policy is in force.
     Added,
-    /// As before.
+    /// The file is as it was, and its policy is in force.
     Unchanged,
     /// The new policy is in force.
     Replaced,

@@ -1,4 +1,5 @@
-//! How things stand, for `status`, the API and the metrics.
+//! [`Status`] and [`SiteStatus`]: the state of the sites in force and of their policy files, for the command `status`, the read
+//! API and the metrics. [`status`] makes them from the last reload and the snapshot.
 
 use super::origins::OriginRobotsStatus;
 use super::policy_file::{KnownFile, PolicyOrigin};
@@ -15,12 +16,12 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-/// How things stand.
+/// The state of all sites.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// Counts replacements of the snapshot.
     pub generation: u64,
-    /// Of the last reload.
+    /// When the policies were last reloaded.
     #[serde(serialize_with = "rfc3339")]
     pub last_reload: Timestamp,
     /// Sites in the order of their names.
@@ -55,21 +56,21 @@ pub struct SiteStatus {
     pub reload_ok: bool,
     /// Whether it runs on a last good copy from the state directory.
     pub last_good_copy: bool,
-    /// Why not, and warnings: `file:line:column: ...`.
+    /// Errors and warnings of its file: `file:line:column: ...`.
     pub findings: Vec<String>,
     /// The site that has a host of this site's file, so that the file is not in force.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conflicts_with: Option<String>,
-    /// The pause in force, until this moment.
+    /// When the pause in force ends.
     #[serde(serialize_with = "rfc3339")]
     pub paused_until: Option<Timestamp>,
     /// For whom it is paused, while it is: `crawlers` or `everyone`.
     pub paused_for: Option<String>,
-    /// Superseded versions that may still be held.
+    /// How many superseded versions crawlers may have cached.
     pub held_versions: usize,
-    /// Whether Googlebot may fetch `/` and index it: by robots.txt as it is served, which keeps it off everything while
-    /// it is 503 for want of the origin's, and by the tags that were last sent with it; by those of the policy alone
-    /// while none was sent.
+    /// Whether Googlebot may fetch `/` and index it, by the robots.txt that is served and the tags that were last sent with
+    /// `/`. Until `/` is sent, the tags of the policy count. While robots.txt is 503 because the origin's is awaited, the
+    /// answer is no.
     pub indexable: bool,
     /// When `/` was last sent, by which `indexable` goes; `None` while it goes by the policy alone.
     #[serde(serialize_with = "rfc3339")]
@@ -103,7 +104,7 @@ impl SiteStatus {
 /// The mode of a purpose, of a crawler, or of `other`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModeFor {
-    /// For which.
+    /// The purpose, the crawler or `other`.
     pub name: String,
     /// `off`, `observe` or `enforce`.
     pub mode: String,
@@ -126,7 +127,7 @@ impl ModeFor {
     }
 }
 
-/// Where a path stands on its way out of search engines.
+/// The stage of a path that is being retired.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct RetireStatus {
@@ -175,7 +176,7 @@ impl std::fmt::Display for RetireStatus {
     }
 }
 
-/// The whole status. `files` says of it how the files stood after the last reload: see [`SiteStatus::of_file`].
+/// The whole status. `files` is the part of it that the last reload left: see [`SiteStatus::of_file`].
 pub fn status(files: &Status, snapshot: &Snapshot, now: Timestamp) -> Status {
     let entries: HashMap<&str, &SiteEntry> =
         snapshot.sites().iter().map(|entry| (entry.site.name.as_str(), entry)).collect();
@@ -235,8 +236,7 @@ fn with_entry(file: SiteStatus, entry: &SiteEntry, now: Timestamp) -> SiteStatus
     }
 }
 
-/// Whether Googlebot may fetch `/` and index what it finds: as it was last sent, the origin's tags included, or as far
-/// as the policy goes.
+/// See [`SiteStatus::indexable`]. The tags that were last sent with `/` include the origin's.
 fn indexable(site: &Site, now: Timestamp) -> bool {
     // Who gets 5xx for robots.txt takes everything for disallowed (RFC 9309 section 2.3.1.4).
     if site.robots_txt.awaits_origin(now).is_some() {

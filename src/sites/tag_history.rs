@@ -1,5 +1,5 @@
-//! Since when each site says what it says about pages: a 304 would hide a new noindex from a crawler that has the page
-//! already. The main type is [`TagHistory`].
+//! [`TagHistory`]: since when each rule for the tags of a site is in force, by site. Clients that may have a page from before
+//! are sent it whole, because a 304 would hide a new noindex.
 
 use crate::policy::Site;
 use crate::policy::site::{HtmlRules, TagAges, TagPlan};
@@ -24,7 +24,7 @@ struct OfSite {
 }
 
 impl TagHistory {
-    /// What an earlier process kept.
+    /// The history that an earlier process stored.
     pub fn remembered(facts: &StoredFacts) -> TagHistory {
         let mut history = TagHistory::default();
         for (_, record) in &facts.tag_changes {
@@ -37,7 +37,7 @@ impl TagHistory {
         history
     }
 
-    /// Notes what a site says from now on, and says since when it says each part of it.
+    /// Notes the rules of a site from now on, and returns since when each is in force.
     pub fn follow(&mut self, site: &Site, now: Timestamp) -> TagAges {
         let of_site = self.0.entry(site.name.clone()).or_default();
         let before = std::mem::take(&mut of_site.rules);
@@ -69,7 +69,7 @@ impl TagHistory {
         self.0.remove(site);
     }
 
-    /// What is to be stored of it.
+    /// The records to store.
     pub fn records(&self) -> impl Iterator<Item = TagChange> {
         self.0.iter().flat_map(|(site, known)| {
             let rules = known.rules.iter().map(|(rule, since)| (format!("{rule:016x}"), *since));

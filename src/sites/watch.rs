@@ -1,4 +1,5 @@
-//! Notices that policies changed: by notifications of the file system, and every half minute for file systems that send none.
+//! [`SiteManager::watch`] notices changes of the policy directory by notifications of the file system. It also has the
+//! directory read every half minute, for file systems that send none.
 
 use super::SiteManager;
 use crate::locks::lock;
@@ -129,7 +130,7 @@ fn follow_above(watcher: &mut RecommendedWatcher, directory: &Path, above: &mut 
     }
 }
 
-/// Which directory has a name.
+/// The device and the inode of the directory that has this name now.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     std::fs::metadata(path).ok().filter(|metadata| metadata.is_dir()).map(|metadata| (metadata.dev(), metadata.ino()))
 }
