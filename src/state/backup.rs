@@ -1,6 +1,5 @@
-//! A copy of the state in one file: [`back_up`] makes it from a directory whose crawlgate may be running. What the
-//! write-ahead log holds is in it. A start from a copy believes its facts, but for how the run ended: what was published
-//! after the copy is not known, so observation begins anew.
+//! [`back_up`] copies the state of a directory into one file, also while crawlgate runs there. The write-ahead log is included.
+//! The copy is marked as incomplete: what is published after it is not known, so a start from the copy begins observation anew.
 
 use super::database::{FILE, has_log, open_following, open_for_reading};
 use rusqlite::Connection;
@@ -84,7 +83,7 @@ fn open(file: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Says in the copy that a run went on after it, and checks the copy.
+/// Marks the copy as incomplete, because the run went on after it, and checks the copy.
 fn seal(copy: &Path) -> rusqlite::Result<String> {
     let copy = Connection::open(copy)?;
     copy.execute("UPDATE run SET clean = 0, incomplete = 1", [])?;

@@ -1,4 +1,5 @@
-//! The difference of two sets of records, as facts: [`changes`]. Records are the same one where table and key are equal.
+//! [`changes`]: the difference of two sets of records, as facts. Records with the same table and key are two states of one
+//! record.
 
 use super::facts::{AnyRecord, Fact};
 use crate::time::Timestamp;

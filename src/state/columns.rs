@@ -1,5 +1,5 @@
-//! How the fields of a fact become columns of `state.db` and back. The main items are the trait [`Column`] and the macro
-//! `records!`, which makes a table of each kind of fact.
+//! Conversion between the fields of facts and the columns of `state.db`. [`Column`] is a type of column, and [`Record`] is a
+//! kind of fact with its table. The macro `records!` makes the struct and the table of each kind.
 
 use crate::time::Timestamp;
 use rusqlite::types::{FromSqlError, Value, ValueRef};
@@ -181,7 +181,7 @@ pub fn column<C: Column>(row: &rusqlite::Row<'_>, index: usize, now: Timestamp) 
         .map_err(|error| rusqlite::Error::FromSqlConversionFailure(index, value.data_type(), Box::new(error)))
 }
 
-/// Makes a struct and a table of each kind of fact, the enum of all of them, and what was read of all of them.
+/// Makes a struct and a table of each kind of fact, the enum `AnyRecord`, and `StoredFacts` for what was read.
 macro_rules! records {
     ($(
         $(#[$doc:meta])*

@@ -1,5 +1,5 @@
-//! The file `state.db`: opening it, setting a damaged one aside, and one transaction after another. The main type is
-//! [`Database`].
+//! [`Database`]: the open file `state.db`. It is checked when it is opened, and each [`Batch`] is written in one transaction.
+//! [`set_aside`] renames a damaged file.
 
 use super::columns::TOLERANCE;
 use super::facts::{Fact, StoredFacts, TABLES, definitions};
@@ -171,7 +171,7 @@ impl Database {
         Database { connection, path: file.to_owned(), identity: identity(file), history_pruned: 0, is_held: false }
     }
 
-    /// Reads all of it.
+    /// Reads the whole file, and looks for damage.
     ///
     /// # Errors
     /// It is damaged.
@@ -190,7 +190,7 @@ impl Database {
         Ok(Database::of(connection, file))
     }
 
-    /// How SQLite works with the file, which does not stand in it.
+    /// Sets how SQLite works with the file.
     fn configure(&self) -> rusqlite::Result<()> {
         let connection = &self.connection;
         connection.busy_timeout(PATIENCE)?;
@@ -230,7 +230,7 @@ impl Database {
         Ok((StoredFacts::read(&self.connection, now).map_err(judged)?, previous))
     }
 
-    /// Says on the disk that the end of the previous run is no end of this one.
+    /// Removes the clean end of the previous run from the disk, because this run has not ended.
     ///
     /// # Errors
     /// It cannot be written.
@@ -293,7 +293,7 @@ impl Database {
 }
 
 fn write_facts(connection: &Connection, facts: &[Fact], now: Timestamp) -> rusqlite::Result<()> {
-    // StoredFacts of one table come one after another, as a rule.
+    // Facts of one table come one after another, as a rule.
     for of_one_table in facts.chunk_by(|one, next| one.record.table() == next.record.table()) {
         let Some(first) = of_one_table.first() else { continue };
         let mut statement = connection.prepare(&first.record.statement())?;
@@ -350,7 +350,7 @@ pub(super) fn has_log(file: &Path) -> bool {
     beside(file, "-wal").exists()
 }
 
-/// Gives a damaged file and what belongs to it another name, and says which.
+/// Renames a damaged file and its write-ahead log, and returns the new name.
 ///
 /// # Errors
 /// It cannot be renamed.
@@ -367,7 +367,7 @@ pub fn set_aside(file: &Path, now: Timestamp) -> io::Result<PathBuf> {
     Ok(aside)
 }
 
-/// Which file has a name now.
+/// The device and the inode of the file that has this name now.
 fn identity(file: &Path) -> Option<(u64, u64)> {
     fs::metadata(file).ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
@@ -378,7 +378,7 @@ fn beside(file: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Whether an error says that the content is wrong, or that the disk is.
+/// Tells a failure of the disk from damaged content.
 fn judged(error: rusqlite::Error) -> DatabaseError {
     let is_of_the_disk = matches!(
         error.sqlite_error_code(),

@@ -1,10 +1,9 @@
-//! Why facts are not kept or cannot be read: [`StateError`]. Several callers may wait for one transaction, so it can be
-//! cloned.
+//! [`StateError`]: why facts cannot be stored or read. Several callers may wait for one transaction, so it can be cloned.
 
 use std::fmt;
 use std::path::Path;
 
-/// Why facts are not kept.
+/// Why facts cannot be stored or read.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StateError {
     /// Another process owns the directory.

@@ -1,5 +1,5 @@
-//! What is remembered: one struct and one table of `state.db` for each kind of fact. The main types are [`Fact`],
-//! [`AnyRecord`] and [`StoredFacts`]. The records are plain data.
+//! The facts in `state.db`: one struct and one table for each kind. [`Fact`] is a change of one record ([`AnyRecord`]), and
+//! [`StoredFacts`] are the records that the tables have. The records are plain data.
 
 use super::columns::{
     AsWritten, Column, Record, column, definition_of, read_table, records, taken_as_past, upsert_of, words,
@@ -258,7 +258,7 @@ records! {
         }
     }
 
-    /// How a list of networks has proven itself.
+    /// When a list of networks last verified a visit, and when a visit last came from elsewhere.
     ListProof, list_proofs {
         key {
             /// The site.
@@ -312,7 +312,7 @@ records! {
         }
     }
 
-    /// This instance among several that exchange facts.
+    /// The membership of this instance among those that exchange facts.
     ExchangeMembership, exchange_memberships {
         key {
             /// Its id.
@@ -377,7 +377,7 @@ impl Fact {
         384 + large
     }
 
-    /// The fact with no time that lies ahead.
+    /// The fact; a time that lies ahead is replaced by `now`.
     pub(super) fn taken_at(mut self, now: Timestamp) -> Fact {
         self.at = taken_as_past(self.at, now);
         self

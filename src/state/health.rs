@@ -1,9 +1,10 @@
-//! How the store is doing, for `status` and the log. The main type is [`StoreHealth`].
+//! [`StoreHealth`]: whether the state directory can be written, for the command `status` and the log. `mod.rs` says what moves
+//! the store between its states.
 
 use crate::time::Timestamp;
 use std::fmt;
 
-/// How the store is doing, for `status`.
+/// Whether the state directory can be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreHealth {
     /// Nothing outlasts the process, because no state directory is set.

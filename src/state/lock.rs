@@ -1,5 +1,5 @@
-//! One process owns a state directory, or a control socket: it locks a file, which holds its process id. The main type is
-//! [`ProcessLock`]. The file is empty after a clean end, so that a run that could write nothing else still shows.
+//! [`ProcessLock`]: the lock by which one process owns a state directory or a control socket. The locked file has the process
+//! id of the owner. A clean end empties the file, so that a crash shows even of a run that could write nothing else.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -15,7 +15,7 @@ pub struct ProcessLock {
     is_passed_on: bool,
 }
 
-/// What came of locking.
+/// The result of locking.
 #[derive(Debug)]
 pub enum Locking {
     /// This process owns it.

@@ -1,19 +1,18 @@
-//! Everything that outlasts a restart, in one SQLite file (`state.db` in the state directory). The main types are
-//! [`StateStore`], which takes facts, and [`Remembered`], which says what the previous run left. The rooms
-//! above decide what follows from it.
+//! Everything that outlasts a restart, in one SQLite file (`state.db` in the state directory). [`StateStore`] takes facts to
+//! write, and [`Remembered`] has the facts that the previous run left.
 //!
-//! A store is in one of these states, which `StoreHealth` names:
+//! A store is in one of these states, which [`StoreHealth`] names:
 //! - `Healthy`: the last commit succeeded. A commit that fails moves it to `Failing`.
-//! - `Failing`: facts wait in memory and every second a commit is tried. One that succeeds moves it to `Healthy`.
+//! - `Failing`: facts wait in memory, and a commit is tried about every second. One that succeeds moves it to `Healthy`.
 //! - `NoDirectory` and `Unusable`: nothing is ever written. A store is so from its start to its end.
 //!
 //! What the next start may believe rests on these rules:
-//! - The time of the commit stands in the same transaction as the facts before it. StoredFacts that cannot be written leave the
-//!   time old, and the next start sees a gap.
-//! - Until [`StateStore::begin`] the time of the previous run stays. The facts that follow from the end of that run are
-//!   in the same transaction as the first time of this run.
+//! - The time of the commit stands in the same transaction as the facts before it. Facts that cannot be written leave the time
+//!   old, and the next start sees a gap.
+//! - Until [`StateStore::begin`] the time of the previous run stays. The facts that follow from the end of that run are in the
+//!   same transaction as the first time of this run.
 //! - [`StateStore::publish`] succeeds when its facts are on the disk, or when the next start will see a gap anyway.
-//! - Facts that were dropped, because too many waited, make the run incomplete. The next start knows nothing of it then.
+//! - Facts that were dropped, because too many waited, make the run incomplete. The next start then trusts nothing of this run.
 
 mod backup;
 mod changes;

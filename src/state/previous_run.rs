@@ -1,4 +1,5 @@
-//! How the run before this one ended, and whether observation continues after it. The main type is [`PreviousRun`].
+//! [`PreviousRun`]: the end of the previous run, which was clean, a crash or is not known. It decides whether hosts stay
+//! observed after this start, and whether a publication may take effect that cannot be committed.
 
 use super::columns::TOLERANCE;
 use crate::clock::Moment;
@@ -39,8 +40,8 @@ impl PreviousRun {
         (end.0.saturating_sub(TOLERANCE)..=end.0.saturating_add(self.gap())).contains(&now.0)
     }
 
-    /// Whether no start from `moment` on takes the run that left this for continued. `noted` is how much was lived
-    /// through when this was so: by the clock alone, a clock that is set could bring the time back.
+    /// Whether every start from `moment` on sees a gap after this end. `noted` is the time lived through when the end was
+    /// noted. It counts as well, because a clock that is set could bring the time back.
     pub fn cannot_mislead(self, moment: Moment, noted: Duration) -> bool {
         let Some(end) = self.end() else { return true };
         let lived = i64::try_from(moment.lived.saturating_sub(noted).as_secs()).unwrap_or(i64::MAX);
@@ -56,7 +57,7 @@ impl PreviousRun {
         }
     }
 
-    /// The same run, whose end in order is taken away.
+    /// The same run as a crash: its clean end is taken away.
     pub(super) fn without_end(self) -> PreviousRun {
         self.end().map_or(self, |last_commit| PreviousRun::Crashed { last_commit })
     }
@@ -68,8 +69,8 @@ impl PreviousRun {
         }
     }
 
-    /// Since when publications count as served to every crawler, because it is not known which crawler received them. `None` where
-    /// everything is known, and where nothing is.
+    /// Since when publications count as served to every crawler, because it is not known which crawler received them. `None`
+    /// where everything is known, and where nothing is.
     pub fn unknown_since(self) -> Option<Timestamp> {
         match self {
             // Moments are whole seconds: what was served in the second before may be missing as well.

@@ -1,5 +1,5 @@
-//! What waits to be written. The main type is [`Pending`]: the facts of which only the latest of each key counts, up to a
-//! bound.
+//! [`Pending`]: the facts that wait to be written. Of each key only the latest fact counts. The number of facts and their size
+//! are bounded.
 
 use super::changes::{Key, key_of};
 use super::columns::TOLERANCE;

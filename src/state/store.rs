@@ -1,5 +1,5 @@
-//! The store as other rooms use it. The main types are [`StateStore`] and [`Remembered`]. The thread that writes is in
-//! `writer.rs`.
+//! [`StateStore`]: the interface of the store for other rooms. It opens the state directory or takes it over, and hands facts
+//! to the thread that writes (`writer.rs`). [`Remembered`] is what the previous run left.
 
 use super::database::{Database, DatabaseError, FILE, set_aside};
 use super::error::StateError;
@@ -28,8 +28,8 @@ use std::time::Duration;
 pub struct Remembered {
     /// How the previous run ended.
     pub previous_run: PreviousRun,
-    /// Whether hosts stay observed. Otherwise of an observation counts alone what delays the next one: see
-    /// [`super::Observation::since`]. The first commit of this run deletes the stored observations.
+    /// Whether hosts stay observed. Otherwise a stored observation counts only if it delays the next one: see
+    /// [`super::Observation::since`]. The first commit of this run then deletes the stored observations.
     pub is_continued: bool,
     /// The facts.
     pub facts: StoredFacts,
@@ -153,7 +153,7 @@ impl StateStore {
     }
 
     /// Writes everything and closes the directory for another process, which gets the descriptor of the lock: none where
-    /// nothing is written to a directory. StoredFacts that are put later wait for [`StateStore::take_back`].
+    /// nothing is written to a directory. Facts that are put later wait for [`StateStore::take_back`].
     ///
     /// # Errors
     /// The directory cannot be written. Then it stays open.
@@ -174,7 +174,7 @@ impl StateStore {
     /// Opens the directory again, after the other process has ended.
     ///
     /// # Errors
-    /// It cannot be opened. StoredFacts wait in memory.
+    /// It cannot be opened. Facts wait in memory.
     pub fn take_back(&self) -> Result<(), StateError> {
         let Some(mut kept) = lock(&self.kept_lock).take() else { return Ok(()) };
         kept.write_owner().map_err(|error| StateError::unwritten(&self.directory, &error))?;
@@ -189,12 +189,12 @@ impl StateStore {
         Ok(())
     }
 
-    /// StoredFacts are missing that the next start would need: it will go by nothing of this run.
+    /// Says that facts are missing which the next start would need. It will trust nothing of this run.
     pub fn distrust(&self) {
         self.0.shared.distrust();
     }
 
-    /// Reads all of a state directory that another crawlgate may be using, and says what is wrong.
+    /// Reads all of a state directory that another crawlgate may be using, and looks for damage.
     ///
     /// # Errors
     /// It cannot be read, or is damaged.
@@ -289,7 +289,7 @@ impl StateStore {
         }
     }
 
-    /// Writes everything and the clean end, and gives the directory up. StoredFacts that are put later are lost.
+    /// Writes everything and the clean end, and gives the directory up. Facts that are put later are lost.
     ///
     /// # Errors
     /// The next start will find a run that crashed.

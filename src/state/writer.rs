@@ -1,5 +1,5 @@
-//! The thread that writes: one transaction about once a second, and at once where somebody waits for it. The main types
-//! are [`Writer`], which the thread owns, and [`Shared`], which the handles share with it.
+//! [`Writer`]: the thread that writes `state.db`. It commits about once a second, and at once when a caller waits for the
+//! commit. [`Shared`] is what the handles of the store share with it: the queue of facts and the health of the file.
 
 use super::database::{Batch, Database, DatabaseError, RunRow};
 use super::error::StateError;
@@ -25,10 +25,10 @@ const SHARE: u32 = 10;
 /// Large batches are written this often all the same, so that the next start does not take the pause for a gap.
 const SELDOM: Duration = Duration::from_secs(5);
 
-/// Where the store has the time from.
+/// The clock of the store.
 pub type Now = Arc<dyn Fn() -> Moment + Send + Sync>;
 
-/// Something that is to be done at once.
+/// A commit that a caller waits for.
 pub struct Request {
     pub purpose: Purpose,
     pub facts: Vec<Fact>,
@@ -45,7 +45,7 @@ pub enum Purpose {
     Commit,
     /// Everything has to be on the disk, and the run ends.
     Close,
-    /// The same, but another process goes on: the lock is kept for it.
+    /// As for `Close`, but another process goes on: the lock is kept for it.
     HandOver,
     /// Everything since the opening has to be on the disk: see [`Database::open_held`].
     Settle,
@@ -77,9 +77,9 @@ struct Queue {
     is_closed: bool,
 }
 
-/// What is known of the file.
+/// The state of the file.
 struct Known {
-    /// What the next start finds, and by what was lived through when it was so.
+    /// What the next start finds, and the time lived through when it was noted.
     on_disk: (PreviousRun, Duration),
     health: StoreHealth,
     commits: u64,
@@ -167,7 +167,7 @@ impl Shared {
         queue.work.prune = queue.work.prune.max(Some(before));
     }
 
-    /// What waits is written again: see [`super::StateStore::take_back`].
+    /// Takes requests again: see [`super::StateStore::take_back`].
     pub(super) fn reopen(&self) {
         self.queue().is_closed = false;
     }
@@ -182,7 +182,8 @@ impl Shared {
         self.wake.notify_one();
     }
 
-    /// Whether what could not be committed may take effect: commits succeed, or the next start will see a gap anyway.
+    /// Whether a publication that could not be committed may take effect: commits succeed, or the next start will see a gap
+    /// anyway.
     pub fn may_publish(&self, moment: Moment) -> bool {
         // The next process publishes from now on.
         if self.is_handed_over() {
@@ -198,7 +199,7 @@ impl Shared {
         lock(&self.kept_lock).is_some()
     }
 
-    /// How the store is doing.
+    /// Whether the state directory can be written.
     pub fn health(&self) -> StoreHealth {
         self.known().health.clone()
     }

@@ -1,5 +1,5 @@
-//! [`Counted`]: what one instance counted in one hour, day or week, to be told to the other instances in front of a site.
-//! [`HistoryReader::with_others`] is the sum of several.
+//! [`Counted`]: the requests that one instance counted in one hour, day or week. Instances in front of one site exchange these
+//! counts, and [`HistoryReader::with_others`] adds them up.
 
 use super::counts::COLUMNS;
 use super::read::{Memory, counts, source};

@@ -1,5 +1,5 @@
-//! What is added to the history: [`Counts`] of requests by what they were, and [`Sample`]s of requests, gathered in a
-//! [`HistoryBatch`] until they are written.
+//! [`HistoryBatch`]: what waits to be added to the history. It has [`Counts`] of requests by kind and action, [`Sample`]s of
+//! requests against the rules, and the names of bots that no list knows.
 
 use super::{DAY, HOUR};
 use crate::time::Timestamp;
@@ -35,7 +35,7 @@ const MAX_SAMPLES: usize = 10_000;
 /// Names of unlisted bots that wait to be written.
 const MAX_NAMES: usize = 5_000;
 
-/// Requests of a crawler, by what they were and by what was done.
+/// Requests of a crawler, by kind and by action.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts(pub(super) [u64; COLUMNS.len()]);
 
@@ -98,7 +98,7 @@ impl Counts {
         self.get("allowed") + self.get("stale_copy")
     }
 
-    /// Requests that kept to the rules, of a hundred of which it is known. `None` where it is known of none.
+    /// The percentage of requests that kept to the rules, among those that kept to them or broke them. `None` without any.
     pub fn compliance(&self) -> Option<f64> {
         let known = self.kept() + self.broke();
         (known > 0).then(|| 100.0 * self.kept() as f64 / known as f64)
@@ -127,7 +127,7 @@ impl<'de> serde::Deserialize<'de> for Counts {
     }
 }
 
-/// Requests under one name by what was proven of it. Each is counted once.
+/// Requests under the name of one crawler, by identity. Each is counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct ByIdentity {
     /// Of the crawler itself.

@@ -1,10 +1,10 @@
-//! The bounded history of what crawlers did: counts by hour and by day, and samples of requests against the rules. It is
-//! for people who look at it; nothing is judged by it. [`HistoryBatch`] is what is added, in the same transaction as the
-//! facts; [`HistoryReader`] reads it, also while another process writes.
+//! The history: counts of requests by hour, day and week, and samples of requests against the rules. It is for people to look
+//! at; nothing is judged by it. [`HistoryBatch`] is added in the same transaction as the facts. [`HistoryReader`] reads the
+//! history, also while another process writes.
 //!
-//! Counts are kept for each site, crawler and identity, and for all sites (an empty site) and all crawlers (an empty
-//! crawler), so that an overview need not add them up. Hours are kept for 7 days, days for 130 days and weeks for 400 days, within
-//! bounds of rows: a page reads tens of periods, however far back it goes.
+//! Counts are kept for each site, crawler and identity, and for all sites (an empty site) and all crawlers (an empty crawler),
+//! so that an overview need not add them up. Hours are kept for 7 days, days for 130 days and weeks for 400 days, within bounds
+//! of rows: a page reads tens of periods, however far back it goes.
 
 mod counted;
 mod counts;

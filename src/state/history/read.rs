@@ -1,5 +1,5 @@
-//! [`HistoryReader`]: the history for people. It reads a state directory with a connection of its own, also while
-//! another process writes there, or the memory of a crawlgate without one. Writes nothing.
+//! [`HistoryReader`] reads the history for people. It opens a connection of its own to a state directory, also while another
+//! process writes there. Without a state directory it reads the memory of the running crawlgate. It writes nothing.
 
 use super::counts::{COLUMNS, UNKNOWN};
 use super::tables::{rows, sums, table, tells_identities};
@@ -39,7 +39,7 @@ pub enum HistoryError {
 pub struct Memory(Mutex<(Connection, i64)>);
 
 impl Memory {
-    /// Nothing yet. `None` where SQLite has no memory.
+    /// An empty history. `None` where SQLite has no memory.
     pub fn new() -> Option<Memory> {
         let connection = Connection::open_in_memory().ok()?;
         prepare(&connection).ok()?;
@@ -72,7 +72,7 @@ enum Source {
     Nothing,
 }
 
-/// Which samples are meant; `None` selects all.
+/// The samples that are wanted; `None` selects all.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs)]
 pub struct SampleFilter<'a> {
@@ -124,7 +124,7 @@ impl HistoryReader {
         Ok(HistoryReader(Arc::new(Source::File(file, Mutex::new(Some(connection))))))
     }
 
-    /// One whose counts are those of a memory.
+    /// A reader with the counts of a memory, and everything else of this history.
     pub(super) fn with_counts(&self, counts: Memory) -> HistoryReader {
         HistoryReader(Arc::new(Source::Sum(counts, self.clone())))
     }
@@ -324,7 +324,7 @@ fn open(file: &Path) -> Result<Connection, HistoryError> {
         connection.query_row("PRAGMA schema_version", [], |_| Ok(())).ok()?;
         Some(connection)
     };
-    // A log that was left behind in a directory that cannot be written is followed by none.
+    // A log that was left in a directory that cannot be written cannot be followed.
     let connection = following().map_or_else(|| open_for_reading(file), Ok).map_err(unopened)?;
     connection.busy_timeout(PATIENCE).map_err(unopened)?;
     Ok(connection)

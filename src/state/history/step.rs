@@ -1,26 +1,26 @@
-//! [`Step`]: the periods that counts are kept for.
+//! [`Step`]: the length of the periods by which the history counts.
 
 use super::{DAY, HOUR};
 use crate::time::Timestamp;
 
-/// How long the periods are that a series is divided into.
+/// The length of the periods by which the history counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// An hour; there are those of 7 days.
+    /// An hour; hours are kept for 7 days.
     Hour,
-    /// A day; there are those of 130 days.
+    /// A day; days are kept for 130 days.
     Day,
-    /// A week from Monday on; there are those of 400 days.
+    /// A week from Monday on; weeks are kept for 400 days.
     Week,
 }
 
 impl Step {
-    /// All of them.
+    /// Every length.
     pub const ALL: [Step; 3] = [Step::Hour, Step::Day, Step::Week];
     /// 1970-01-05, in seconds since 1970-01-01.
     pub(super) const FIRST_MONDAY: i64 = 4 * DAY;
 
-    /// The longest history, in seconds, of which there are periods of this length.
+    /// For how many seconds periods of this length are kept.
     pub fn kept(self) -> i64 {
         match self {
             Step::Hour => 7 * DAY,

@@ -1,4 +1,5 @@
-//! The tables of the history: made by [`prepare`], added to by [`write`], which also deletes what is too old or too much.
+//! The tables of the history. [`prepare`] makes them, and brings those of an older crawlgate into the form of today. [`write`]
+//! adds a batch, and deletes rows that are too old or too many.
 
 use super::counts::{COLUMNS, UNKNOWN};
 use super::{Counts, DAY, HOUR, HistoryBatch, SAMPLES_EACH, Sample, Step};
@@ -235,7 +236,7 @@ pub fn add(
     statement.execute(params_from_iter(key.into_iter().chain(counted)))
 }
 
-/// Adds those of which there are not enough yet.
+/// Adds the samples of which fewer than [`SAMPLES_EACH`] are stored.
 fn add_samples(connection: &Connection, samples: &[Sample]) -> rusqlite::Result<()> {
     if samples.is_empty() {
         return Ok(());
@@ -282,7 +283,7 @@ fn cut(text: &str, bound: usize) -> &str {
     &text[..end]
 }
 
-/// Deletes what is too old, and the oldest where there is too much.
+/// Deletes rows that are too old, and the oldest where there are too many.
 fn prune(connection: &Connection, now: Timestamp) -> rusqlite::Result<()> {
     for step in Step::ALL {
         let (table, most) = (table(step), most(step));
