@@ -1,5 +1,5 @@
-//! What the ledger remembers of clients, asked for one request: their crawl rate, whether they requested a trap, and
-//! whether they were served the version in force. [`Behaviours`] asks the three tables.
+//! [`Behaviours`]: what clients did recently. One table each has their crawl rates, the clients that requested a trap, and the
+//! clients that were certainly served the version in force. [`Behaviours::look`] asks the tables for one request.
 
 use super::cached_versions::RobotsCache;
 use super::client_news::{ClientNews, Tell};
@@ -26,7 +26,7 @@ pub struct Behaviours {
     proven_fetches: ProvenFetches,
 }
 
-/// What no table of the state store has, for the next process.
+/// The behaviours that the state store does not have, for the next process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PassedBehaviours {
     rates: PassedRates,
@@ -36,9 +36,9 @@ pub struct PassedBehaviours {
 /// Whether a request counts against the crawl rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateStep {
-    /// It is one.
+    /// It counts.
     Counts,
-    /// It is only asked about.
+    /// It does not count: the rate is only looked at.
     Looks,
 }
 
@@ -75,8 +75,8 @@ fn name<'a>(case: &Case<'a>) -> Option<&'a str> {
     }
 }
 
-/// What is asked of [`ProvenFetches`], where a crawl delay depends on it. Bots that no list knows share a name, and
-/// behind a cache it is the cache that is served.
+/// Asks [`ProvenFetches`] about the version in force, where a crawl delay depends on it. Not for bots that no list knows, which
+/// share a name, and not behind a cache, because the cache is served.
 fn for_current_version<T>(
     registry: &Registry,
     claimant: Claimant<'_>,
@@ -95,8 +95,8 @@ fn for_current_version<T>(
 }
 
 impl Behaviours {
-    /// With the marked clients that are remembered, and what the process before passed, if there was one. `lived` is on the
-    /// clock of that process.
+    /// Behaviours with the remembered marks, and with what the process before passed, if there was one. `lived` is on the clock
+    /// of that process.
     pub fn with(traps: Traps, passed: Option<PassedBehaviours>, lived: Duration) -> Behaviours {
         let Some(PassedBehaviours { rates, fetches }) = passed else {
             return Behaviours { traps, ..Behaviours::default() };
@@ -105,7 +105,7 @@ impl Behaviours {
         Behaviours { crawl_rates, traps, proven_fetches }
     }
 
-    /// What the next process has from no table.
+    /// The behaviours that the next process cannot read from the state store.
     pub fn pass(&self, lived: Duration) -> PassedBehaviours {
         PassedBehaviours { rates: self.crawl_rates.pass(lived), fetches: self.proven_fetches.pass() }
     }
@@ -117,7 +117,7 @@ impl Behaviours {
         self.proven_fetches.tell_others(tell);
     }
 
-    /// Another instance tells this of a client.
+    /// Takes in what another instance tells of a client.
     pub fn heard(&self, news: ClientNews, moment: Moment) {
         match news {
             ClientNews::Marked(mark) => self.traps.marked_elsewhere(mark, moment),

@@ -1,5 +1,5 @@
-//! Which superseded versions a crawler may have cached, from the history of the host and from what was served to the
-//! crawler there. [`RobotsCache`] names the cache of a crawler.
+//! [`cached_versions`] computes which superseded versions a crawler may have cached, from the history of the host and from what
+//! the crawler was served there. [`RobotsCache`] names the cache of a crawler.
 
 use super::host::{ANYONE, Host, LastServed};
 use crate::crawlers::{Claim, Registry};
@@ -53,7 +53,7 @@ impl<'a> RobotsCache<'a> {
     }
 }
 
-/// How much is known at the moment.
+/// What limits the knowledge of what was served.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Known {
     /// By how many seconds the clock was set, where the history does not know of that yet.

@@ -1,5 +1,5 @@
-//! [`ClientNews`]: what other instances in front of the same sites are told of clients, and [`Teller`], through which the
-//! tables of this room tell it.
+//! [`ClientNews`]: what instances in front of the same sites tell each other of clients: a mark, a release of marks, or a
+//! proven fetch. The tables of this room tell it through [`Teller`].
 
 use crate::policy::Version;
 use crate::time::{Timestamp, rfc3339};
@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
-/// What is new of clients.
+/// One piece of news about clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientNews {
-    /// One requested a trap.
+    /// A client requested a trap.
     Marked(Mark),
     /// An operator released the marks of a network.
     Released {
         /// The network.
         network: IpNet,
-        /// When.
+        /// When that happened.
         at: Timestamp,
     },
-    /// One was served the version in force, and that is proven for its address.
+    /// A client was served the version in force, which is proven for its address.
     Fetched(FetchNews),
 }
 
@@ -29,14 +29,14 @@ pub enum ClientNews {
 pub struct Mark {
     /// The site whose trap it was.
     pub site: String,
-    /// Whom it said it was: the registry's id, the policy's token, or what a bot that no list knows calls itself.
+    /// The claimed identity: the registry's id, the policy's token, or what a bot that no list knows calls itself.
     pub crawler: String,
     /// The address; of IPv6 the /64, since that is what one machine has.
     pub address: IpAddr,
-    /// When it stepped in, the last time.
+    /// When the client last requested a trap.
     #[serde(serialize_with = "rfc3339")]
     pub since: Timestamp,
-    /// When that is forgotten.
+    /// When the mark ends.
     #[serde(serialize_with = "rfc3339")]
     pub until: Timestamp,
 }
@@ -54,7 +54,7 @@ pub struct FetchNews {
     pub version: Version,
     /// The address; of IPv6 the /64. `None` for a verified crawler: it counts at every address.
     pub address: Option<IpAddr>,
-    /// When.
+    /// When that happened.
     pub at: Timestamp,
 }
 
@@ -71,7 +71,7 @@ impl Teller {
         let _ = self.0.set(tell);
     }
 
-    /// Tells them, if there are any.
+    /// Tells other instances, if there are any.
     pub fn tell(&self, news: impl FnOnce() -> Option<ClientNews>) {
         if let Some(tell) = self.0.get()
             && let Some(news) = news()

@@ -1,5 +1,8 @@
-//! Notices that the clock was set, or that the machine slept: [`ClockSteps`]. The times of what was served mean little
-//! then, and observation begins anew.
+//! [`ClockSteps`] notices that the clock was set, or that the machine slept: it compares the wall clock with the time lived
+//! through. The times of what was served are then unreliable, and observation begins anew.
+//!
+//! The clock is settled, or unsettled. A request that sees a step makes it unsettled; [`ClockSteps::note_settled`] makes it
+//! settled, once the ledger goes by the new time.
 
 use crate::clock::Moment;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -7,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 /// How far the clock may be from the time that was lived through: corrections over the network are smaller, and slow.
 pub const TOLERANCE: i64 = 5;
 
-/// Notices that the clock was set, or that the machine slept.
+/// The difference of wall clock and time lived through, as it was last settled.
 #[derive(Debug)]
 pub struct ClockSteps {
     /// Seconds between the clock on the wall and the time lived through.

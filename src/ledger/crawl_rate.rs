@@ -1,6 +1,6 @@
-//! Whether crawlers keep their crawl delay, by the generic cell rate algorithm (ITU-T I.371). [`CrawlRate`] keeps one moment for
-//! each crawler, host and address: when its last request was due. The moment at which the next request is due follows from the
-//! crawl delay of that time.
+//! [`CrawlRate`] finds crawlers that come sooner than their crawl delay, by the generic cell rate algorithm (ITU-T I.371). For
+//! each crawler, host and address it keeps when the last request was due, and when its delay is over. [`gcra`] computes from
+//! that whether the next request is in time.
 
 use super::observations::Key;
 use super::traps::network;
@@ -40,16 +40,16 @@ pub fn gcra(last: Option<Duration>, now: Duration, delay: Duration) -> Result<Du
     }
 }
 
-/// Whose crawl rate it is.
+/// The client and the place that a crawl rate is for.
 #[derive(Clone, Debug)]
 pub struct RateKey<'a> {
     /// The site's name and the host, as the ledger has them: a robots.txt is for a host, and so is the delay in it.
     pub place: Key,
-    /// Whom it says it is.
+    /// The claimed identity.
     pub crawler: &'a str,
-    /// What is proven of that.
+    /// What is proven of the claim.
     pub identity: Identity,
-    /// Where it comes from.
+    /// The address of the client.
     pub address: Option<IpAddr>,
 }
 
@@ -84,7 +84,7 @@ pub struct PassedRates {
 pub struct CrawlRate(Bounded<Arrival>);
 
 impl CrawlRate {
-    /// Goes on where another process was.
+    /// Continues the crawl rates of another process.
     pub fn passed(passed: PassedRates, now: Duration) -> CrawlRate {
         let table = Bounded::seeded(passed.seed);
         for (hash, at, over) in passed.arrivals {
@@ -123,7 +123,7 @@ impl CrawlRate {
         }
     }
 
-    /// What would be said of a request, without taking it in.
+    /// For how long a request would come too soon, without taking it in.
     pub fn look(&self, party: RateKey<'_>, delay: Duration, now: Duration) -> Option<Duration> {
         self.0.look(self.hash(party), |last| gcra(Some(last.at), now, delay).err())
     }

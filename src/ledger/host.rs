@@ -1,5 +1,6 @@
-//! What the ledger knows of one host: since when crawlgate observes it, and which versions it served there to which
-//! crawler. The main types are [`Host`], [`Served`] and [`LastServed`].
+//! [`Host`]: what the ledger knows of one host: since when it is observed, and which versions each crawler was served there
+//! ([`Served`], [`LastServed`]). Observation begins anew when the host moves to another site, when no crawler came for long,
+//! and after a gap.
 
 use crate::bounded::Prehashed;
 use crate::policy::{HostHistory, Version};
@@ -24,7 +25,7 @@ pub const ANYONE: &str = "*";
 /// One version that was served, and when last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastServed {
-    /// Which bytes.
+    /// The version.
     pub version: Version,
     /// When the whole of it, or a 304 for it, was last written.
     pub at: Timestamp,
@@ -89,7 +90,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// That of a host as the state store has it.
+    /// The owner of a host, as the state store has it.
     pub fn of(observed: &Observation) -> Owner {
         Owner { sites: observed.site.clone(), cache: observed.behind_cache.map(Duration::from_secs) }
     }
@@ -211,7 +212,7 @@ impl Host {
         self.crawlers.get(&hash_of(name)).map(|(_, served)| served)
     }
 
-    /// The same, to be changed; empty when the crawler is new.
+    /// As [`Host::crawler`], to be changed; empty when the crawler is new.
     pub fn crawler_mut(&mut self, name: &str) -> &mut Served {
         &mut self.crawlers.entry(hash_of(name)).or_insert_with(|| (name.into(), Served::default())).1
     }
@@ -249,8 +250,8 @@ impl Host {
         true
     }
 
-    /// Another instance observes the host since then, and saw a crawler there. Where no crawler came here for long, the
-    /// observation here is that of the other.
+    /// Notes that another instance observes the host since a moment, and saw a crawler there. Where no crawler came here for
+    /// long, the observation here is that of the other.
     pub fn observed_elsewhere(&self, since: Timestamp, seen: Timestamp) {
         self.since.fetch_min(since.0, Ordering::Relaxed);
         self.seen.fetch_max(seen.0, Ordering::Relaxed);

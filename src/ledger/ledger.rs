@@ -1,6 +1,6 @@
-//! [`Ledger`]: what other rooms ask and tell. A request asks what its crawler may have cached, an answer tells what was
-//! served, and once a second the ledger looks at the clock and the sites. What changes goes to the state store, which
-//! writes it about once a second.
+//! [`Ledger`]: the interface of the room. A request asks which versions its crawler may have cached, and an answer notes which
+//! version was served. Once a second the ledger looks for a clock that was set and for new policies. It hands changes to the
+//! state store, which writes them about once a second.
 
 use super::cached_versions::{Known, RobotsCache, cached_versions};
 use super::clock_steps::ClockSteps;
@@ -30,15 +30,15 @@ pub struct Ledger {
     list_health: NetworkListHealth,
     /// Of the snapshot whose hosts were last looked at.
     generation: AtomicU64,
-    /// Who is told what is served, once another process has the state directory.
+    /// Tells the next process what is served, once that one has the state directory.
     successor: RwLock<Option<Tell>>,
     /// Since when the process before may have served what this one does not know yet: [`NOBODY`] where none is left.
     predecessor_since: AtomicI64,
-    /// Who is told what is served, where several instances are in front of one site.
+    /// Tells other instances what is served, where several are in front of one site.
     others: OnceLock<Tell>,
     /// Whether other instances may have served what is not known here: then no crawler is accused.
     is_in_the_dark: AtomicBool,
-    /// Observations of other instances from before this moment are not gone by: the clock was set then.
+    /// Observations of other instances count from this moment on: the clock was set then.
     floor: AtomicI64,
 }
 
@@ -57,7 +57,7 @@ pub struct ServedCopy {
     pub crawler: String,
     /// The version.
     pub version: [u8; 8],
-    /// When.
+    /// When it was served.
     pub at: i64,
 }
 
@@ -68,14 +68,14 @@ impl ServedCopy {
     }
 }
 
-/// What a request says of its host.
+/// What a request adds to the knowledge of its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostNews {
-    /// Nothing that is not known.
+    /// Nothing.
     Known,
-    /// That it is still asked for.
+    /// The host is known, and the last note of a request is a while ago.
     Due,
-    /// That it is there.
+    /// The host is new.
     New,
 }
 
@@ -170,7 +170,7 @@ impl Ledger {
         self.look_having_heard(registry, claimant, host_name, moment, false)
     }
 
-    /// The same; `has_heard_all` says whether every other instance has told what it served until the request.
+    /// As [`Ledger::look`]; `has_heard_all` says whether every other instance has told what it served until the request.
     pub fn look_having_heard<'a>(
         &self,
         registry: &Registry,
@@ -220,7 +220,7 @@ impl Ledger {
         }
     }
 
-    /// The version of the entry was served whole, or a 304 for it.
+    /// Notes that the version of the entry was served whole, or a 304 for it.
     pub fn served(&self, registry: &Registry, entry: &SiteEntry, host: &[u8], claim: Claim, now: Timestamp) {
         let Some(key) = key(host) else { return };
         let (crawler, version) = (RobotsCache::of(claim, registry, entry).name, entry.site.robots_txt.version);
@@ -265,15 +265,15 @@ impl Ledger {
         self.is_in_the_dark.store(is_in_the_dark, Ordering::Relaxed);
     }
 
-    /// Another instance served this. A host that is new here is not observed by that.
+    /// Notes what another instance served. That does not make a new host an observed one.
     pub fn served_elsewhere(&self, copy: &ServedCopy, now: Timestamp) {
         let Some(key) = key(copy.host.as_bytes()) else { return };
         let new = || Host::new(&Owner::default(), now, now, false);
         self.observations.serve(&key, [&copy.crawler, ANYONE], Version(copy.version), Timestamp(copy.at), new);
     }
 
-    /// Another instance observes a host for its site. All of them tell each other what they serve, so this one may go by
-    /// that.
+    /// Notes that another instance observes a host for its site. All instances tell each other what they serve, so its
+    /// observation counts here as well.
     pub fn observed_elsewhere(&self, observed: &Observation, now: Timestamp) {
         let Some(key) = key(observed.host.as_bytes()) else { return };
         let owner = Owner::of(observed);
@@ -299,7 +299,7 @@ impl Ledger {
         (served, observed)
     }
 
-    /// What was served lately is not known: every observation begins now.
+    /// Begins every observation now, because it is not known what was served lately.
     pub fn begin_anew(&self, now: Timestamp) {
         self.observations.begin_anew(now, 0);
     }
@@ -308,7 +308,7 @@ impl Ledger {
         locks::read(&self.successor).is_some()
     }
 
-    /// The process before served this while it handed over.
+    /// Notes what the process before served while it handed over.
     pub fn was_served(&self, snapshot: &Snapshot, copy: &ServedCopy) {
         let (host, at) = (copy.host.as_bytes(), Timestamp(copy.at));
         let (Some(key), Some(entry)) = (key(host), entry_of(snapshot, host)) else { return };
@@ -319,7 +319,7 @@ impl Ledger {
         }
     }
 
-    /// The process before has told everything that it served; or it has not, and all of what was published since it handed
+    /// Notes the end of the process before. Unless it told everything that it served, all that was published since it handed
     /// over counts as served to every crawler.
     pub fn predecessor_ended(&self, snapshot: &Snapshot, has_told_all: bool, now: Timestamp) {
         let since = Timestamp(self.predecessor_since.load(Ordering::Acquire));

@@ -1,11 +1,12 @@
-//! The ledger: which robots.txt was served to which crawler on which host, and what a crawler may therefore have cached;
-//! and what clients did from request to request: crawl rate and traps.
+//! The ledger: the versions of robots.txt that each crawler was served on each host, and the recent behaviour of clients (crawl
+//! rate and traps).
 //!
-//! - [`Ledger`] is what other rooms call. `observations` is its table of hosts, `host` one of them, `stored` the same as
-//!   facts of the state store. `cached_versions` judges by it, and `clock_steps` notices a clock that was set.
-//! - `network_list_health` says what the lists of networks are worth.
-//! - [`Behaviours`] asks `crawl_rate`, `traps` and `proven_fetches` for one request; their tables are `bounded`.
-//!   `client_news` is what other instances are told of them.
+//! - [`Ledger`] is what other rooms call. `observations` is its table of hosts, `host` is one host, and `stored` converts hosts
+//!   to facts of the state store. `cached_versions` computes what a crawler may have cached, and `clock_steps` notices a clock
+//!   that was set.
+//! - `network_list_health` decides which lists of networks may prove an impostor.
+//! - [`Behaviours`] asks `crawl_rate`, `traps` and `proven_fetches` for one request; their tables are `bounded`. `client_news`
+//!   is what other instances are told of clients.
 //!
 //! The request path reads tables under locks that are held briefly, and never waits for a file. Every table is bounded.
 

@@ -1,8 +1,11 @@
-//! How well the lists of networks describe their crawlers: [`NetworkListHealth`]. A list that verified no visit for a
-//! week proves nothing, and no request is called an impostor's by it. For each site and crawler with networks the table
-//! has the time of the last visit that the list verified, and of the last one that it did not. What operators publish,
-//! lists and names of hosts, counts across sites: [`EVERY_SITE`]. A request reads and writes numbers in a table that is
-//! replaced whole when policies change: it takes no lock.
+//! [`NetworkListHealth`] decides which lists of networks may prove an impostor. For each site and crawler with networks it has
+//! the time of the last visit that the list verified, and of the last one that came from elsewhere. What operators publish
+//! (networks and host names) counts across sites: [`EVERY_SITE`].
+//!
+//! A list stands for a week after a visit that it verified. Otherwise it proves no impostor, and it is suspended while a visit
+//! within a week came from elsewhere.
+//!
+//! A request takes no lock: it reads and writes numbers in a table that is replaced whole when policies change.
 
 use crate::crawlers::Registry;
 use crate::evidence::Hash;
@@ -43,7 +46,7 @@ struct Proof {
 /// By site and crawler.
 type Table = HashMap<String, HashMap<String, Arc<Proof>>>;
 
-/// How it stands with the list of one crawler on one site: for reports.
+/// The state of the list of one crawler on one site: for reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListHealth {
     /// The site, or [`EVERY_SITE`].
@@ -52,13 +55,13 @@ pub struct ListHealth {
     pub crawler: String,
     /// When a visit was last verified; at most a minute later in truth.
     pub verified: Option<Timestamp>,
-    /// When one last came from elsewhere under this name.
+    /// When a visit under this name last came from elsewhere.
     pub accused: Option<Timestamp>,
     /// Whether the finding is suspended: there were such visits lately, and none that was verified.
     pub suspended: bool,
 }
 
-/// All of them.
+/// The lists of all sites and crawlers.
 #[derive(Debug, Default)]
 pub struct NetworkListHealth {
     table: ArcSwap<Table>,
@@ -143,7 +146,7 @@ impl NetworkListHealth {
         look(table.get(site).and_then(|proofs| proofs.get(crawler)).map(Arc::as_ref))
     }
 
-    /// Those of which something is known, by site and crawler.
+    /// The lists of which something is known, by site and crawler.
     pub fn report(&self, now: Timestamp) -> Vec<ListHealth> {
         let mut all = Vec::new();
         self.each(|site, crawler, proof| {
@@ -265,7 +268,7 @@ fn is_due(last: &AtomicI64, now: Timestamp) -> bool {
     now.0.saturating_sub(last.load(Ordering::Relaxed)).saturating_abs() >= COARSE
 }
 
-/// The same for the same addresses, in whatever order they are written.
+/// A digest of the addresses, whatever their order.
 fn fingerprint(networks: &[IpNet]) -> String {
     let mut networks: Vec<IpNet> = networks.iter().map(IpNet::trunc).collect();
     networks.sort_unstable();

@@ -1,9 +1,9 @@
-//! The table of hosts: [`Observations`]. It is bounded: hosts that no crawler asked for longest are forgotten first, and
-//! a forgotten host counts as never observed. What changes goes to the state store in the same moment, under the lock of
-//! the host: so the store's commits never say more than the store has.
+//! [`Observations`]: the table of hosts. It is bounded: hosts that no crawler asked for longest are forgotten first, and a
+//! forgotten host counts as never observed. A change is handed to the state store under the lock of the host, so that a commit
+//! has every change from before its time.
 //!
-//! A host is at first known to the table alone. It becomes known to the store when a crawler comes again after a minute,
-//! or at the end: clients can make up any number of hosts.
+//! A host is at first known to the table alone, because clients can make up any number of hosts. The store gets it when a
+//! crawler comes again after a minute, or at the end.
 
 use super::host::{Host, Owner};
 use super::stored::{facts_of, observation, removal_of, served_facts};
@@ -61,7 +61,7 @@ pub struct Observations {
     store: Option<StateStore>,
     /// The latest moment of any fact: see [`Observations::fact_time`].
     latest: AtomicI64,
-    /// Who is told which hosts are observed, where several instances are in front of one site.
+    /// Tells other instances which hosts are observed, where several are in front of one site.
     others: OnceLock<Tell>,
 }
 
@@ -223,7 +223,7 @@ impl Observations {
         let _ = self.others.set(Box::new(observed));
     }
 
-    /// Everything that is known of a host.
+    /// Hands everything that is known of a host to the store.
     fn put_all(&self, key: &[u8], host: &Host, now: Timestamp) {
         self.put(|| facts_of(&text(key), host, self.fact_time(now)));
     }

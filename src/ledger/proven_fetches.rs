@@ -1,6 +1,6 @@
-//! Which clients were served the version in force, as far as that is proven: [`ProvenFetches`]. A verified fetch counts
-//! for the crawler at every address, any other for its address alone: another client may have fetched under the name.
-//! An upgrade passes them to the next process, and a restart forgets them: a client without a proven fetch is held to less.
+//! [`ProvenFetches`]: the clients that were certainly served the version in force. A fetch by a verified crawler counts for it
+//! at every address, any other for its address alone: another client may have fetched under the name. An upgrade passes the
+//! fetches to the next process, and a restart forgets them: a client without a proven fetch is held to less.
 
 use super::client_news::{ClientNews, FetchNews, Tell, Teller};
 use super::observations::{Key, key};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-/// Which file it was, and under which name it was asked for.
+/// What was fetched, and for which crawler.
 #[derive(Clone, Copy, Debug)]
 pub struct ProvenFetch<'a> {
     /// The site's name and the host, as the ledger has them.
@@ -50,7 +50,7 @@ struct ServedAt(Timestamp);
 impl Ends for ServedAt {
     type Moment = Timestamp;
 
-    /// It is never over: how far back it counts is the claimant's.
+    /// A fetch has no end: the claimant decides how far back it counts. The oldest is forgotten first.
     fn ends(&self) -> Timestamp {
         self.0
     }
@@ -72,7 +72,7 @@ pub struct ProvenFetches {
 }
 
 impl ProvenFetches {
-    /// Goes on where another process was.
+    /// Continues the fetches of another process.
     pub fn passed(passed: PassedFetches) -> ProvenFetches {
         let table = Bounded::seeded(passed.seed);
         for (hash, at) in passed.fetches {
@@ -110,7 +110,7 @@ impl ProvenFetches {
         self.others.begin(tell);
     }
 
-    /// Another instance served a version whole.
+    /// Notes that another instance served a version whole.
     pub fn fetched_elsewhere(&self, news: &FetchNews) {
         let Some(key) = place(&news.site, news.host.as_bytes()) else { return };
         let fetch = ProvenFetch { key: &key, crawler: &news.crawler, version: news.version };

@@ -1,4 +1,5 @@
-//! Hosts as facts of the state store, and back. The main items are [`facts_of`], [`served_facts`] and [`hosts_from`].
+//! Conversion between hosts and facts of the state store. [`facts_of`], [`served_facts`] and [`removal_of`] make facts of
+//! hosts, and [`hosts_from`] makes hosts of the facts that the store remembers.
 
 use super::host::{Added, Host, Owner, Served as ServedVersions};
 use crate::policy::Version;
@@ -10,7 +11,7 @@ use std::collections::HashMap;
 /// What every crawler may have been served stands under no name.
 const EVERYONE: &str = "";
 
-/// That a host is observed.
+/// The record that a host is observed.
 pub fn observation(name: &str, host: &Host) -> Observation {
     Observation {
         host: name.to_owned(),
@@ -32,7 +33,7 @@ pub fn facts_of(name: &str, host: &Host, at: Timestamp) -> Vec<Fact> {
     [Fact::set(at, observation(name, host))].into_iter().chain(records).collect()
 }
 
-/// That nothing is known of a host any more.
+/// The facts that nothing is known of a host any more.
 pub fn removal_of(name: &str, host: &Host, at: Timestamp) -> Vec<Fact> {
     let records = records(name, host).map(|(_, record)| Fact::removed(at, record));
     [Fact::removed(at, observation(name, host))].into_iter().chain(records).collect()
@@ -46,7 +47,7 @@ fn records(name: &str, host: &Host) -> impl Iterator<Item = (Timestamp, Served)>
     })
 }
 
-/// What one more visit of a crawler changed.
+/// The facts that one more visit of a crawler changed.
 pub fn served_facts(name: &str, crawler: &str, version: Version, added: Added, after: &ServedVersions) -> Vec<Fact> {
     let at = after.versions.iter().find(|visit| visit.version == version).map(|visit| visit.at);
     let received = |version: Version| served(name, crawler, Published::Version(version));

@@ -1,5 +1,6 @@
-//! Which clients requested a trap: addresses with the identity they claimed, for a time. That is time lived through, so
-//! a clock that is set ends no mark sooner and brings none back. The main types are [`Traps`] and [`Mark`].
+//! [`Traps`]: the marked clients. A client that requests a trap is marked by site, claimed identity and address, until the time
+//! of the mark is over or an operator releases it. That is time lived through, so a clock that is set ends no mark sooner and
+//! brings none back.
 
 use super::client_news::{ClientNews, Mark, Tell, Teller};
 use super::clock_steps::{ClockSteps, TOLERANCE};
@@ -37,8 +38,8 @@ impl Ends for Counted {
 }
 
 impl Counted {
-    /// One that is remembered. How long crawlgate was away only the clock on the wall says; whatever that says, a mark
-    /// has no more left than its whole time.
+    /// A mark that the store or another instance has. Only the wall clock says how long crawlgate was away; whatever it says, a
+    /// mark has no more left than its whole time.
     fn remembered(mark: Mark, moment: Moment) -> Counted {
         let Mark { site, crawler, address, since, until } = mark;
         let time = until.since(since);
@@ -149,13 +150,13 @@ impl Traps {
             return false;
         }
         let address = network(address);
-        // Two that share a hash share nothing else.
+        // Two marks with one hash may be of different clients.
         let is_it = |mark: &Counted| mark.site == site && mark.crawler == crawler && mark.address == address;
         let look = |mark: &Counted| (is_it(mark) && mark.is_in_force(lived)).then_some(());
         marks.look(marks.hash((site, crawler, address)), look).is_some()
     }
 
-    /// Everybody who is marked, the latest first.
+    /// The marks in force, the latest first.
     pub fn list(&self, moment: Moment) -> Vec<Mark> {
         let mut marks = self.marks_at(moment);
         marks.sort_by(|a, b| (b.since, &a.site, &a.crawler, a.address).cmp(&(a.since, &b.site, &b.crawler, b.address)));
@@ -222,7 +223,7 @@ pub fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The network whose marks are meant: an IPv4 address may come in IPv6's clothes.
+/// The network whose marks are meant: an IPv4 address may be written as one of IPv6.
 fn canonical(whose: IpNet) -> IpNet {
     let (address, length) = (whose.addr(), whose.prefix_len());
     match (address, address.to_canonical()) {
@@ -233,12 +234,12 @@ fn canonical(whose: IpNet) -> IpNet {
 }
 
 impl Traps {
-    /// Those that count.
+    /// The marks in force.
     fn marks_at(&self, moment: Moment) -> Vec<Mark> {
         self.marks.collect(|mark| mark.is_in_force(moment.lived).then(|| mark.at(moment)))
     }
 
-    /// Forgets those that are over, on disk as well: by the clock of another start they might count again.
+    /// Forgets marks that are over, on disk as well: by the clock of another start they might count again.
     fn clear_away(&self, lived: Duration) {
         if !self.marks.is_empty() && self.marks.retain(|mark| mark.is_in_force(lived)) > 0 {
             self.changed.store(true, Ordering::Release);
