@@ -1,6 +1,6 @@
-//! Which site had which hosts, and what each site published. Both are kept apart, because a site may have thousands of
-//! hosts and publish many versions: a [`Tenure`] is the time for which a pattern was a site's, a [`Publication`] the
-//! time for which a site published something. What a host published is read from the two together.
+//! [`PublicationLog`]: which site had which hosts, and what each site published. These are two lists, because a site may have
+//! thousands of hosts and publish many versions. A [`Tenure`] is the time for which a pattern was a site's, and a
+//! [`Publication`] the time for which a site published the same. `timeline` computes from both what a host published.
 //!
 //! States of a site's publication: nothing, a version, 503, and back, each by [`PublicationLog::record`] alone.
 
@@ -69,7 +69,7 @@ pub enum Published {
     Unavailable,
     /// Something that is not remembered. It may have allowed anything.
     Unknown,
-    /// The same, and for a part of the time it answered 503.
+    /// Something that is not remembered, and for a part of the time 503.
     UnknownOrUnavailable,
 }
 
@@ -304,7 +304,7 @@ impl PublicationLog {
         history.cached_since(longest, now)
     }
 
-    /// Crawlers may have been told apart otherwise until now.
+    /// Notes that crawlers may have been told apart otherwise until now.
     pub fn forget_identities(&mut self) {
         self.publications.iter_mut().for_each(|publication| publication.identities = 0);
     }

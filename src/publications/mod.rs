@@ -1,7 +1,7 @@
-//! What was published on which host, and when. A robots.txt belongs to a host, whichever policy file it was made from:
-//! [`PublicationLog`] notes which site had which hosts and what each site published, and computes from both the
-//! [`HostHistory`](crate::policy::HostHistory) of every pattern. [`VersionStore`] keeps the bytes of versions and reads
-//! them when they are needed.
+//! The publications: which robots.txt was in force on which host, and when. A robots.txt belongs to a host, whichever policy
+//! file it was made from. [`PublicationLog`] notes which site had which hosts and what each site published, and computes from
+//! both the [`HostHistory`](crate::policy::HostHistory) of every pattern. [`VersionStore`] keeps the bytes of versions and
+//! parses them when they are needed.
 //!
 //! The room reads no clock: `now` is an argument.
 

@@ -1,6 +1,6 @@
-//! What each host published, computed from the log: at each moment the site of the closest matching pattern counts for a
-//! host, and no other. All hosts whose closest pattern is the same have the same past, so there is one history for each
-//! pattern; patterns that were always the same sites' share one.
+//! [`PublicationLog::histories_beside`] computes from the log what each host published. At each moment the site of the closest
+//! matching pattern counts for a host, and no other. All hosts with the same closest pattern have the same past, so there is
+//! one history for each pattern. Patterns that were always the same sites' share one.
 
 mod elsewhere;
 
@@ -35,8 +35,9 @@ impl PublicationLog {
         self.histories_beside(&[], versions, registry, horizon)
     }
 
-    /// The same, where these other instances publish on the same hosts: a version counts as superseded when the last of
-    /// them published another one.
+    /// The history of each pattern, where these other instances publish on the same hosts: a version counts as superseded when
+    /// the last of them published another one. `None` stands for every other host. Versions whose bytes are not known count as
+    /// unknown.
     pub fn histories_beside(
         &self,
         others: &[PublicationLog],
@@ -176,7 +177,7 @@ fn superseded_at(pieces: &[Piece<'_>], place: usize, now: Timestamp) -> Timestam
     last.until.map_or(now, |until| until.at)
 }
 
-/// Since when the site that has the host now publishes what it does.
+/// Since when the site that has the host publishes its present version.
 fn since(pieces: &[Piece<'_>], current: Option<Version>, now: Timestamp) -> Timestamp {
     let Some(last) = pieces.last() else { return now };
     let mut since = last.since.at;

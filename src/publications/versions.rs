@@ -1,5 +1,5 @@
-//! The bytes of the versions that a crawler may still use, and their rules: a version is read when it is first needed
-//! as a superseded one.
+//! [`VersionStore`]: the bytes of every robots.txt that a crawler may still use, by version. The rules of a version are parsed
+//! when they are first needed, and kept. [`OfOthers`]: what other instances published.
 
 use super::log::PublicationLog;
 use crate::crawlers::Registry;

@@ -1,4 +1,5 @@
-//! What other instances published on the hosts of a pattern, added to what this one did.
+//! [`add`] adds the publications of other instances to the history of a pattern, and [`add_unavailability`] adds the times of
+//! their 503s.
 
 use super::{Horizon, Piece, Published, at_site_since, identity_epoch, superseded_at};
 use crate::policy::host_history::{HostHistory, Unavailability};
