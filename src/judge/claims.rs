@@ -1,7 +1,6 @@
-//! [`Workspace`]: what one thread keeps from request to request, so that judging neither locks nor allocates for it. In it is
-//! [`Claims`], a small table from user agent to claim: few user agents send nearly all requests, and to know one again costs
-//! a fraction of identifying it. The table holds for one snapshot: another policy may have other tokens. It is bounded, and a
-//! user agent is compared octet by octet.
+//! [`Workspace`]: what one thread keeps from request to request, so that judging neither locks nor allocates for it. Its
+//! [`Claims`] are a small table from user agent to claim. Few user agents send nearly all requests, and a look-up costs a
+//! fraction of identifying one. The table is bounded, and holds for one snapshot: another policy may have other tokens.
 
 use crate::crawlers::Claim;
 use crate::policy::Snapshot;
@@ -37,9 +36,9 @@ const LONGEST: usize = 512;
 /// The claims of the user agents that came last.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
-    /// Not to keep it alive, but to know it again.
+    /// The snapshot of the claims. The table does not keep it alive.
     snapshot: Weak<Snapshot>,
-    /// Empty until the first claim; each user agent has one place, and the last of those that share it stands there.
+    /// Empty until the first claim. Each user agent has one place; of those that share a place the last stands there.
     places: Vec<Place>,
 }
 
@@ -85,7 +84,7 @@ impl Claims {
     }
 }
 
-/// Where a user agent stands. Who knows this function can make two strings push each other out, and then each costs what
+/// The place of a user agent. A client that knows this function can make two strings push each other out; then each costs what
 /// it would without the table.
 fn place_of(user_agent: &[u8], site: Option<usize>) -> usize {
     /// Of Fibonacci hashing: 2^64 divided by the golden ratio.

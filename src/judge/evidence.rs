@@ -1,5 +1,5 @@
-//! What a crawler did, as records of the evidence log: robots.txt that it was served, requests against the rules, and what proves
-//! who it was.
+//! [`served`] and [`request`] make records for the evidence log: of a robots.txt that a crawler was served, and of a request
+//! against the rules. Each has what proves the identity of the crawler.
 
 use super::{Judged, Outcome, RequestFacts};
 use crate::crawlers::{Binds, Claim, Registry};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Octets of a field that the client chose.
 const FIELD_LIMIT: usize = 2048;
 
-/// A whole copy of robots.txt, or the word that the crawler's own copy is good.
+/// The record of a whole copy of robots.txt, or of a 304 for the crawler's own copy.
 pub fn served(
     evidence: &Evidence,
     proofs: &Proofs,
@@ -41,7 +41,7 @@ pub fn served(
     Record { kind: "served", data, personal, documents: vec![file.body.clone()], proof }
 }
 
-/// A request against the rules: what the event log says of it, with all versions that it was judged by.
+/// The record of a request against the rules: what the event log says of it, with all versions that it was judged by.
 pub fn request(
     evidence: &Evidence,
     (registry, proofs): (&Registry, &Proofs),
@@ -73,8 +73,8 @@ pub fn request(
     Record { kind: "request", data, personal, documents, proof }
 }
 
-/// What proves that the client is the crawler, or that it is not. A name of DNS often has the address in it, so it is kept only
-/// where addresses are.
+/// The record of what proves that the client is the crawler, or that it is not. A name of DNS often has the address in it, so
+/// it is kept only where addresses are.
 fn proof(
     evidence: &Evidence,
     proofs: &Proofs,

@@ -1,5 +1,5 @@
-//! [`Judgement`]: what the judge found, complete in itself. It owns the snapshot that it was made with, so that every
-//! later phase of the request goes by the same policies.
+//! [`Judgement`]: the result of judging a request. It owns the snapshot that it was made with, so that every later phase of the
+//! request goes by the same policies.
 
 use crate::crawlers::Claim;
 use crate::identity::GoodSignature;
@@ -32,7 +32,7 @@ pub struct Judged {
     pub decision: Decision,
     /// What is proven about the claimed crawler.
     pub identity: Identity,
-    /// What that rests on.
+    /// How it was proven.
     pub proof: Proof,
     /// Why the signature of the request proves nothing, if it has one.
     pub signature: Option<&'static str>,
@@ -42,7 +42,7 @@ pub struct Judged {
     pub good_signature: Option<Arc<GoodSignature>>,
     /// The superseded versions that the crawler may have cached: a bit each, by their place in the host's history.
     pub cached: u64,
-    /// What it rests on that the crawler has cached nothing else.
+    /// How crawlgate knows that the crawler has cached nothing else.
     pub basis: HistoryBasis,
     /// Whether a date alone may confirm the crawler's copy: the crawler itself was served the version in force on this
     /// host, and no other version there had the same Last-Modified.

@@ -1,6 +1,6 @@
-//! [`Judge`]: claim, identity, cached versions, behaviour and decision of a request. A request is judged once, because
-//! judging counts: crawl rate and traps. [`Judge::explain`] goes the same way and changes nothing. [`Recorder`] writes
-//! down what was sent.
+//! [`Judge`] finds claim, identity, cached versions, behaviour and decision of a request. A request is judged once, because
+//! judging counts: crawl rate and traps. [`Judge::explain`] takes the same steps and changes nothing. [`Recorder`] records the
+//! outcome.
 
 mod claims;
 mod evidence;
@@ -51,14 +51,14 @@ struct Look<'a> {
     finding: Finding,
     /// What the request says of its host.
     visit: HostNews,
-    /// What there is to do about its claim.
+    /// What is to be noted or asked about its claim.
     to_do: ToDo,
     /// What a list of networks said of its address, where that is worth a note: the site's list or the operator's.
     by_list: Option<(Option<&'a SiteEntry>, Identity)>,
 }
 
 impl Judge {
-    /// Judges by these.
+    /// A judge with these parts.
     pub fn new(
         sites: Arc<SiteManager>,
         ledger: Arc<Ledger>,
@@ -129,7 +129,7 @@ impl Judge {
         })
     }
 
-    /// Who claims to send the request to which site, or only who where no site claims the host.
+    /// The claimant of the request; only the claim where no site claims the host.
     fn claimed<'a>(
         &self,
         snapshot: &'a Arc<Snapshot>,

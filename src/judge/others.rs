@@ -1,6 +1,6 @@
-//! [`Others`]: what this instance owes to other instances in front of the same sites. The record of a violation waits until
-//! all of them have told what they served, and is judged once more by what came in. Two states of a record: waiting, and
-//! written.
+//! [`Others`]: the records that wait for other instances in front of the same sites. The record of a violation waits until all
+//! of them have told what they served; then the request is judged once more, and the record is written. A record that waits too
+//! long, or for which there is no room, is written as `unproven`.
 
 use super::outcome::KeptOutcome;
 use super::request::KeptRequest;
@@ -37,11 +37,11 @@ pub(super) struct Over {
 /// What became of records that waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settled {
-    /// Violations.
+    /// Violations, as confirmed.
     pub confirmed: u64,
     /// What another instance served allowed the request, or may have.
     pub refuted: u64,
-    /// Nobody confirmed them in time.
+    /// Not confirmed in time.
     pub unconfirmed: u64,
 }
 
@@ -54,7 +54,7 @@ pub struct Others {
 }
 
 impl Others {
-    /// With what the exchange says.
+    /// Without records. `gauge` has what the exchange knows of the other instances.
     pub fn new(gauge: Arc<Gauge>) -> Others {
         Others { gauge, waiting: Mutex::default(), is_closed: AtomicBool::new(false) }
     }
@@ -65,7 +65,7 @@ impl Others {
         self.gauge.speaks_until.load(Ordering::Relaxed) <= now.0
     }
 
-    /// Nobody confirms records from now on: none is kept waiting.
+    /// From now on no record is kept waiting, because no instance confirms it.
     pub fn close(&self) {
         let _waiting = lock(&self.waiting);
         self.is_closed.store(true, Ordering::Relaxed);
@@ -118,7 +118,7 @@ impl Judged {
         decision.trap_hit || matches!(decision.kind, Kind::Violation | Kind::TooFast)
     }
 
-    /// The same, where it is not known what other instances served.
+    /// The judgement as `unproven`, because it is not known what other instances served.
     pub(super) fn unproven(&self) -> Judged {
         let decision =
             Decision { kind: Kind::Unproven, never_fetched: false, trap_hit: false, ..self.decision.clone() };

@@ -1,8 +1,8 @@
-//! [`Outcome`]: what became of a request, in plain values that every door can tell.
+//! [`Outcome`]: the response that a request got, in plain values that every door can tell.
 
 use std::time::Duration;
 
-/// What was sent, and how it went; in borrowed octets, or in octets of its own.
+/// What was sent and how it ended; in borrowed octets, or in octets of its own.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome<'a, B = &'a [u8]> {
     /// The status that was sent; 0 where no response was begun.

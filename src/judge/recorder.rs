@@ -1,4 +1,5 @@
-//! [`Recorder`]: what became of a request, written into metrics, event log and access log.
+//! [`Recorder`] records the outcome of each request in metrics, event log, evidence log and access log. With other instances a
+//! violation waits until they have confirmed it ([`Others`]).
 
 use super::evidence;
 use super::others::Over;
@@ -38,7 +39,7 @@ pub struct Logs {
     pub access: AccessLog,
     /// A record of each request against the rules.
     pub events: Events,
-    /// What third parties can check.
+    /// The log that third parties can check.
     pub evidence: Evidence,
     /// How much of a client's address is written.
     pub addresses: AddressDetail,
@@ -47,7 +48,7 @@ pub struct Logs {
 }
 
 impl Logs {
-    /// None.
+    /// No logs.
     pub fn off() -> Logs {
         let (addresses, kept_addresses) = (AddressDetail::Full, AddressDetail::Full);
         let (access, events, evidence) = (AccessLog::off(), Events::off(), Evidence::off());
@@ -69,7 +70,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Records in these.
+    /// A recorder that writes into these.
     pub fn new(
         registry: &'static Registry,
         metrics: Arc<Metrics>,
