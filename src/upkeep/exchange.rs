@@ -1,7 +1,7 @@
-//! [`ExchangeThread`]: the exchange of one instance, connected to what it judges by. One thread takes a turn every 200 ms; the
-//! publisher announces through it before anything comes into force.
+//! [`ExchangeThread`] connects the exchange with the sites, the ledger and the judge of this instance. Its thread takes a turn
+//! every 200 ms. The publisher announces each publication through it before the publication comes into force.
 //!
-//! Locks: the publisher holds its own while it announces. So a turn never asks the sites for anything while it holds that of
+//! Locks: the publisher holds its own lock while it announces. So a turn never waits for the sites while it holds the lock of
 //! the exchange.
 
 mod away_log;
@@ -48,7 +48,7 @@ struct Shared {
     /// What operators said of pauses at other instances, until the sites have heard it.
     pauses: Mutex<Vec<PauseWord>>,
     away: AwayLog,
-    /// How the exchange stood after the last turn: a status waits for no store.
+    /// The status after the last turn, so that a reader need not wait for the store.
     status: ArcSwap<ExchangeStatus>,
 }
 
@@ -128,7 +128,7 @@ impl ExchangeThread {
         Ok(())
     }
 
-    /// How the exchange stands.
+    /// The status of the exchange.
     pub fn status(&self) -> ExchangeStatus {
         let shared = &self.shared;
         let mut status = ExchangeStatus::clone(&shared.status.load());
@@ -231,7 +231,7 @@ impl Shared {
         totals.unconfirmed += settled.unconfirmed;
     }
 
-    /// What crawlers were served before now is not known.
+    /// Begins anew, because it is not known what crawlers were served before.
     fn begin_anew(&self) {
         let Instance { sites, clock, .. } = &*self.instance;
         let at = clock.moment().now;
@@ -245,8 +245,8 @@ impl Shared {
         );
     }
 
-    /// Goes by what other instances publish; says whether that succeeded. Otherwise a reload is being made, and the next
-    /// turn tries again.
+    /// Puts what other instances publish into force; says whether that succeeded. Otherwise a reload is being made, and the
+    /// next turn tries again.
     fn publish_of_others(&self, changed: Option<OfOthers>) -> bool {
         let mut waiting = lock(&self.of_others);
         if changed.is_some() {
@@ -262,7 +262,7 @@ impl Shared {
         waiting.is_none()
     }
 
-    /// Goes by what operators said of pauses at other instances. While a reload is being made, the next turn tries again.
+    /// Applies what operators did with pauses at other instances. While a reload is being made, the next turn tries again.
     fn pause(&self, words: Vec<PauseWord>) {
         let mut waiting = lock(&self.pauses);
         waiting.extend(words);
@@ -281,7 +281,7 @@ impl Shared {
         known.1.clone()
     }
 
-    /// Keeps how the exchange stands, for those who ask.
+    /// Keeps the status for its readers, and logs a store that is away.
     fn show(&self, status: ExchangeStatus, lived: Duration) {
         self.away.note(&status, lived);
         self.status.store(Arc::new(status));

@@ -1,4 +1,5 @@
-//! How sites and lists of networks stand, as a status and as gauges.
+//! [`Upkeep::status`] gathers the state of the sites, the lists of networks and the logs. [`Upkeep::set_gauges`] writes it into
+//! the metrics.
 
 use super::reload::Upkeep;
 use crate::ledger::{EVERY_SITE, ListHealth};
@@ -7,7 +8,7 @@ use crate::sites::{RetireStatus, SiteStatus, Status};
 use crate::telemetry::SiteGauges;
 
 impl Upkeep {
-    /// How the sites stand, and what is wrong with the lists of networks, the event log and the evidence log.
+    /// The status of the sites, and what is wrong with the lists of networks, the event log and the evidence log.
     pub fn status(&self) -> Status {
         let mut status = self.instance.sites.status(self.now());
         status.warnings.extend(self.instance.events.problem());
@@ -26,7 +27,7 @@ impl Upkeep {
         status
     }
 
-    /// How it stands with the lists of networks that had anything to say.
+    /// The state of the lists of networks that verified or accused a visit.
     pub fn list_health(&self) -> Vec<ListHealth> {
         self.instance.ledger.list_health(self.now())
     }

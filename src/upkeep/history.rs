@@ -1,5 +1,5 @@
-//! The feed of the history: [`keep`] hands what was counted and sampled since the last time to the state store. Requests
-//! do nothing for it: the counters of the metrics are read.
+//! [`keep`] feeds the history: it hands the counts and samples since the last call to the state store. It reads the counters of
+//! the metrics, so that requests do nothing for the history.
 
 use super::instance::Instance;
 use crate::state::StateStore;

@@ -1,5 +1,5 @@
-//! [`Instance`]: one crawlgate, as handles on what its requests are judged by and recorded in. What works beside the
-//! requests takes from here what it needs. [`JudgeParts`] opens one with what the last run left in the state store.
+//! [`Instance`]: the parts of one crawlgate that judge and record its requests. The threads beside the requests take from here
+//! what they need. [`JudgeParts::open`] makes an instance with what the last run left in the state store.
 
 use crate::clock::Clock;
 use crate::crawlers::Registry;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub struct Instance {
     /// Judges requests.
     pub judge: Arc<Judge>,
-    /// Records what became of them.
+    /// Records their outcome.
     pub recorder: Arc<Recorder>,
     /// The policies in force.
     pub sites: Arc<SiteManager>,
@@ -36,12 +36,12 @@ pub struct Instance {
     pub access: AccessLog,
     /// A record of each request against the rules.
     pub events: Events,
-    /// What third parties can check.
+    /// The log that third parties can check.
     pub evidence: Evidence,
 }
 
 impl Instance {
-    /// One that judges by these, and records in these logs.
+    /// An instance that judges by these parts, and records in these logs.
     pub fn new(
         sites: Arc<SiteManager>,
         ledger: Arc<Ledger>,

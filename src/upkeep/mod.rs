@@ -1,7 +1,6 @@
-//! What keeps a [`Judge`](crate::judge::Judge) up to date beside the requests: it is opened with what the last run left,
-//! policies are read again, planned changes come into force, the ledger is stored, and gauges are set. The main types are
-//! [`JudgeParts`], [`Instance`], [`Upkeep`] and [`UpkeepThreads`]. The server and the
-//! middleware use them.
+//! The work beside the requests that keeps a [`Judge`](crate::judge::Judge) up to date. [`JudgeParts`] opens an [`Instance`]
+//! with what the last run left. [`Upkeep`] reads policies again, puts planned changes into force and sets gauges.
+//! [`UpkeepThreads`] does so when it is due, and stores the ledger. [`ExchangeThread`] exchanges facts with other instances.
 
 mod exchange;
 #[cfg(test)]

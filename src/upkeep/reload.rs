@@ -1,4 +1,4 @@
-//! [`Upkeep`]: reads policies again, puts planned changes into force, and says both in the log.
+//! [`Upkeep`] reads policies again, puts planned changes into force, and logs both.
 
 use super::instance::Instance;
 use crate::locks::lock;

@@ -1,11 +1,11 @@
-//! [`Repeated`]: a thread that does something again and again.
+//! [`Repeated`]: a thread that repeats its work, after a pause that the work itself chooses.
 
 use std::io;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A thread that does something again and again. It ends when this is dropped.
+/// A thread that repeats its work. It ends when this is dropped.
 pub struct Repeated {
     alive: Sender<()>,
     thread: JoinHandle<()>,

@@ -1,6 +1,6 @@
-//! [`AwayLog`]: what the log says of a store that is away. A line when it went away, one when it came back, and one when it is
-//! away for another reason: an operator may have mended one thing and broken another. A store may fail in another way at each
-//! attempt, so such lines have a least distance.
+//! [`AwayLog`] logs that the store went away and that it came back. It also logs when the store is away for another reason: an
+//! operator may have mended one thing and broken another. A store may fail in another way at each attempt, so such lines are at
+//! least a minute apart.
 
 use crate::exchange::{Away, ExchangeStatus};
 use crate::locks::lock;
@@ -27,7 +27,7 @@ enum Line {
 }
 
 impl AwayLog {
-    /// Says what is new of the store.
+    /// Logs what is new of the store.
     pub(super) fn note(&self, status: &ExchangeStatus, lived: Duration) {
         match (self.next(status.away.as_ref(), lived), &status.away) {
             (Some(Line::Away), Some(Away { since, error, .. })) => tracing::error!(

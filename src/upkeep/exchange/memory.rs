@@ -1,5 +1,5 @@
-//! What an instance knows of crawlers and pauses, as the exchange sees it: [`OfInstance`]; and what it tells. Nothing
-//! here waits for the sites: see `super`.
+//! [`OfInstance`]: the ledger, the marks and the pauses of this instance, as the exchange reads and changes them. [`tell`]
+//! hands what happens here to the exchange. Nothing here waits for the sites: see the locks in `super`.
 
 use super::Instance;
 use crate::clock::Moment;
@@ -80,7 +80,7 @@ impl Memory for OfInstance<'_> {
     }
 }
 
-/// From now on what happens is told. Pauses come by the sites.
+/// From now on other instances are told what happens here. Of pauses the sites tell them: see [`tell_of_pause`].
 pub(super) fn tell(instance: &Instance, outbox: &Arc<Outbox>) {
     let [served, observed, clients] = [outbox; 3].map(Arc::clone);
     instance.ledger.tell_others(move |copy| put(&served, of_copy(copy)), move |host| observed.observed(host));

@@ -1,4 +1,5 @@
-//! Which instance this is among several: its id, its run, and digests of what it goes by.
+//! The identity of this instance among several. [`me`] makes its id, its run and a digest of the crawlers that it knows.
+//! [`before`] is what the previous run left, and [`policies`] a digest of the robots.txt files in force.
 
 use super::Instance;
 use crate::evidence::Hash;
