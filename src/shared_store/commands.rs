@@ -1,5 +1,5 @@
-//! Commands and their answers over one connection. redis' own way waits for each answer of a pipeline anew after one that did
-//! not come; here the first ends all.
+//! [`run`] sends commands over one connection and reads their answers. It stops at the first answer that does not come. The
+//! crate redis itself would wait anew for each answer of the pipeline after that one.
 
 use redis::{Connection, FromRedisValue, Pipeline, RedisResult, Value};
 

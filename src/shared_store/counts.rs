@@ -1,4 +1,5 @@
-//! What instances counted, one hash for each period with a field for each instance. Nothing is judged by it.
+//! The request counts of the instances, for the history: one hash for each period, with a field for each instance
+//! ([`CountsOfPeriod`]). Nothing is judged by them.
 
 use super::connection::SharedStore;
 use crate::exchange::StoreError;

@@ -1,4 +1,6 @@
-//! [`examine`]: whether a server that was just connected to can be used, and which one it is.
+//! [`examine`] refuses a server that crawlgate cannot use, right after the connection: an old one, a node of a cluster, a
+//! replica, one that deletes keys, or one with keys of another program. Otherwise it returns the [`Server`] with the id of its
+//! run.
 
 use super::commands::run;
 use super::refusal::{Refusal, of_error};
@@ -29,7 +31,7 @@ pub(super) struct Server {
     pub(super) run_id: String,
 }
 
-/// Says which server it is.
+/// Refuses a server that cannot be used; returns which run of which server it is.
 pub(super) fn examine(connection: &mut Connection, settings: &StoreSettings) -> Result<Server, StoreError> {
     let url = settings.url.to_string();
     let failed = |error: redis::RedisError| of_error(&error, &settings.url);

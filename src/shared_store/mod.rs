@@ -1,5 +1,5 @@
-//! The Valkey or Redis where several instances meet: [`SharedStore`] speaks to it for `exchange`. It blocks, and one
-//! thread has it.
+//! [`SharedStore`]: the Valkey or Redis where several instances meet, as `exchange` uses it. Each call blocks, and one caller
+//! has it at a time.
 //!
 //! A connection is in one of two states: there is none, or there is one to a server that was examined. Each call without one
 //! makes one and examines the server (`examine`); each error ends it.

@@ -1,4 +1,5 @@
-//! [`Refusal`]: why a store cannot be used as it is; [`of_error`] tells that from a store that is away.
+//! [`Refusal`]: why a store cannot be used until a person changes something. [`of_error`] tells such an error from a store that
+//! is away.
 
 use crate::exchange::StoreError;
 use crate::settings::StoreUrl;
@@ -23,7 +24,7 @@ pub enum Refusal {
          replica that takes its place"
     )]
     Cluster { url: String },
-    /// It only repeats another server.
+    /// It is a replica of another server.
     #[error(
         "the store at {url} is a replica and takes nothing; crawlgate does not use it. Name the primary server in `store`"
     )]

@@ -1,4 +1,5 @@
-//! What `exchange` asks of the store, as commands of Redis. `exchange::store` has the table of keys.
+//! [`SharedStore`] as the [`Store`] of `exchange`: each operation in commands of Redis. `exchange::store` has the table of
+//! keys.
 
 use super::commands::{last, run};
 use super::connection::{Connected, SharedStore};
@@ -243,7 +244,7 @@ fn write_fact(fact: &SharedFact) -> String {
     format!("{} {}", fact.at, fact.value)
 }
 
-/// The same, read.
+/// Reads a fact as [`write_fact`] wrote it.
 fn read_fact(key: String, written: &str) -> Result<SharedFact, StoreError> {
     let read = written.split_once(' ').and_then(|(at, value)| Some((at.parse().ok()?, value.to_owned())));
     let (at, value) = read.ok_or_else(|| StoreError::Newer(cannot_read(&format!("the fact `{key}`"))))?;
