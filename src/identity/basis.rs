@@ -1,4 +1,5 @@
-//! What a finding rests on, whole, for records that a third party can check: [`Proofs::basis`] returns a [`Basis`].
+//! [`Basis`]: everything that a finding rests on, for records that a third party can check. [`Proofs::basis`] collects it
+//! from what is known at the moment.
 
 use super::published::KnownList;
 use super::{ListIndex, NamesSay, Proofs};

@@ -1,5 +1,5 @@
-//! One published list over HTTP: [`fetch`] asks for it, and [`ListFetch`] is what came of it. Redirects, size and time are
-//! bounded. The thread is blocked meanwhile.
+//! [`fetch`] requests one published list over HTTP and returns a [`ListFetch`]. Redirects, size and time are bounded. It
+//! blocks the thread meanwhile.
 
 use super::published::FetchedList;
 use crate::crawlers::MAX_LIST_BYTES;
@@ -11,20 +11,20 @@ const REDIRECTS: usize = 5;
 const TIME: Duration = Duration::from_secs(20);
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// What came of asking.
+/// The result of a request for a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListFetch {
     /// A list.
     List(FetchedList),
-    /// The list is as it was.
+    /// The list has not changed.
     Unchanged,
     /// There is none, by status 404 or 410 or because the directory has no file for it.
     Absent,
-    /// It could not be had.
+    /// The list could not be fetched, for this reason.
     Failed(String),
 }
 
-/// Asks for a list. The validators are those of the list that is known; empty where there is none.
+/// Requests a list. The validators are those of the known list; empty where there is none.
 pub fn fetch(url: &str, etag: &str, last_modified: &str) -> ListFetch {
     let deadline = Instant::now() + TIME;
     let mut url = url.to_owned();

@@ -1,5 +1,5 @@
-//! Key directories of Web Bot Auth: [`read_keys`]. A directory is a set of JSON Web Keys; only Ed25519 keys count (RFC 8037),
-//! and others are passed over.
+//! [`read_keys`] reads a key directory of Web Bot Auth, which is a set of JSON Web Keys. Only Ed25519 keys count (RFC
+//! 8037); it passes over keys of other kinds.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -38,7 +38,7 @@ pub struct PublicKey {
     pub names: Vec<String>,
     /// From when on it counts, in seconds since 1970.
     pub not_before: Option<i64>,
-    /// Until when.
+    /// Until when it counts, in seconds since 1970.
     pub expires: Option<i64>,
 }
 
@@ -70,7 +70,7 @@ pub fn read_keys(bytes: &[u8]) -> Result<Vec<PublicKey>, KeyError> {
     if keys.is_empty() { Err(KeyError::NoKey) } else { Ok(keys) }
 }
 
-/// `None` for a key of another kind: one of them must not take the others away.
+/// `None` for a key of another kind: such a key must not make the whole directory unusable.
 fn public_key(value: serde_json::Value) -> Option<PublicKey> {
     let key: Key = serde_json::from_value(value).ok()?;
     if key.kty != "OKP" || key.crv != "Ed25519" || key.x == TEST_KEY {

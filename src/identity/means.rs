@@ -1,11 +1,13 @@
-//! What the registry says about proving each crawler, made ready for look-ups: [`KnownMeans`]. The facts are texts with
-//! remarks (`google.com (host must start google-proxy-)`), and only this file reads them.
+//! [`KnownMeans`]: how each crawler of the registry can be proven, ready for look-ups: by lists of networks, host names
+//! and keys. The registry has them as texts with remarks (`google.com (host must start google-proxy-)`), and only this
+//! file reads these.
 
 use crate::crawlers::{Crawler, CrawlerIndex, Registry};
 
 /// A remark of the registry on a host that may confirm a crawler and never refute it.
 const CONFIRMS_ONLY: &str = "absence proves nothing";
-/// The facts of a record that quotes the operator's own page. Others may confirm and never refute.
+/// The mark of a record that quotes the operator's own page. Facts of other records may confirm a crawler and never
+/// refute it.
 const FROM_THE_OPERATOR: &str = "[D]";
 
 /// Where the keys of an agent are, below its origin.
@@ -102,7 +104,7 @@ pub struct KnownMeans {
 }
 
 impl KnownMeans {
-    /// From the facts of a registry.
+    /// Reads the facts of a registry.
     pub fn of(registry: &Registry) -> KnownMeans {
         let mut urls: Vec<String> = Vec::new();
         let mut list = |url: &str| {

@@ -1,6 +1,6 @@
-//! Proof that a crawler is the one that its user agent claims: [`Proofs`]. It looks up what is known of an address in
-//! published lists and in what reverse DNS said, verifies signatures, and says which [`Finding`] follows. Servers and DNS are
-//! asked in threads of their own (feature `proxy`), never while a request waits.
+//! [`Proofs`]: proof that a crawler is the one that its user agent claims. It looks an address up in published lists and
+//! in the answers of reverse DNS, and verifies signatures. The result is a [`Finding`]. Threads of their own ask servers
+//! and DNS (feature `proxy`), never while a request waits.
 
 mod basis;
 mod keys;
@@ -60,12 +60,12 @@ impl Finding {
     }
 }
 
-/// What there is to do about a claim.
+/// What a look at a claim leaves to do.
 #[derive(Debug, Default)]
 pub struct ToDo {
     /// An address that DNS can be asked about.
     asks: Option<IpAddr>,
-    /// A directory of keys that may have a new one.
+    /// A key directory that may have a new key.
     wants: Option<ListIndex>,
     /// A good signature.
     shown: Option<ShownSignature>,
@@ -101,7 +101,7 @@ pub struct Claimed<'a> {
     pub signed: Option<Signed<'a>>,
 }
 
-/// What is used for proof, beside reverse DNS.
+/// The kinds of proof that are used, beside reverse DNS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Uses {
     /// Published lists of networks.
@@ -124,7 +124,7 @@ pub struct Proofs {
 }
 
 impl Proofs {
-    /// With what the state store remembers. `queue` takes addresses for reverse DNS, where that is asked.
+    /// Begins with what the state store remembers. `queue` takes addresses for reverse DNS; `None` asks no DNS.
     pub fn new(
         registry: &Registry,
         facts: &StoredFacts,

@@ -1,11 +1,12 @@
-//! What DNS said of the addresses of claimants: [`AddressNames`], a bounded table by address. One answer serves every
-//! crawler, because it says which names an address has, and not whose it is. A request only looks here, and puts an
-//! address that is not known into the queue of the thread that asks DNS.
+//! [`AddressNames`]: a bounded table of what DNS said of the addresses of clients that claim to be crawlers. One answer
+//! serves every crawler, because it says which names an address has, and not whose it is. A request only looks here, and
+//! puts an address that is not known into the queue of the thread that asks DNS.
 //!
 //! An address is in one of these states:
 //! - asked: it waits for DNS. An answer moves it to answered, a failure to failed. After a minute it may be asked again,
-//!   should its question have been lost.
-//! - answered: DNS gave a definite answer, with names or without. The next question moves it to asked.
+//!   in case its question was lost.
+//! - answered: DNS gave a definite answer, with names or without. The next question, after the answer has expired, moves
+//!   it to asked.
 //! - failed: DNS gave no answer. It may be asked again after a minute.
 //!
 //! An address that is asked or failed keeps its last answer.
@@ -32,7 +33,7 @@ const GRACE: Duration = Duration::from_secs(86_400);
 const REMEMBERED: Duration = Duration::from_secs(86_400);
 /// How long a question may be on its way, and how long a failure keeps the next one from being asked.
 const PAUSE: Duration = Duration::from_secs(60);
-/// So many addresses without a name are stored: clients choose how many there are.
+/// The most addresses without a name that are stored: clients choose how many there are.
 const MOST_STORED: usize = 10_000;
 
 /// A definite answer of DNS.
@@ -40,16 +41,16 @@ const MOST_STORED: usize = 10_000;
 pub struct DefiniteAnswer {
     /// The names that lead back to the address, of those that are hosts of any crawler.
     pub names: Arc<[String]>,
-    /// The first of the answers that said so one after the other.
+    /// When DNS said this for the first time, without another answer since.
     pub first: Timestamp,
-    /// The last of them.
+    /// When DNS said this for the last time.
     pub last: Timestamp,
-    /// Until when it counts.
+    /// Until when the answer counts.
     pub until: Timestamp,
 }
 
 impl DefiniteAnswer {
-    /// An answer of now, after the one before.
+    /// An answer that came now, after the answer `before`.
     fn new(names: Vec<String>, ttl: Duration, before: Option<&DefiniteAnswer>, now: Timestamp) -> DefiniteAnswer {
         let first =
             before.filter(|before| *before.names == *names && before.last <= now).map_or(now, |before| before.first);
@@ -59,7 +60,7 @@ impl DefiniteAnswer {
         DefiniteAnswer { names: names.into(), first, last: now, until: now.plus(ttl) }
     }
 
-    /// Whether two answers say it that are far enough apart.
+    /// Whether two answers that are far enough apart say this.
     fn is_repeated(&self) -> bool {
         self.last.since(self.first) >= APART
     }
@@ -125,12 +126,12 @@ pub enum NamesSay {
     },
     /// One definite answer gave no such name.
     Doubted {
-        /// When.
+        /// When DNS gave it.
         at: Timestamp,
     },
     /// The last question was not answered, and no earlier answer still counts.
     Failed {
-        /// When.
+        /// When it was asked.
         at: Timestamp,
     },
     /// There is no answer yet, or none that still counts.
@@ -151,7 +152,7 @@ pub struct AddressNames {
 }
 
 impl AddressNames {
-    /// With what the state store remembers. Without a queue DNS is never asked, and nothing counts.
+    /// Begins with what the state store remembers. Without a queue DNS is never asked.
     pub fn new(queue: Option<Queue>, remembered: &[(Timestamp, AddressProof)], store: StateStore) -> AddressNames {
         let names = AddressNames { table: Bounded::default(), queue, store, stored: Mutex::default() };
         for (_, proof) in remembered {
@@ -177,7 +178,7 @@ impl AddressNames {
         self.table.len()
     }
 
-    /// What is known of an address as a crawler's. Changes nothing.
+    /// What DNS says of an address, as one of a crawler with these means. Changes nothing.
     pub fn say(&self, means: &Means, address: IpAddr, now: Timestamp) -> NamesSay {
         let look = |entry: &Entry| (entry.address == address).then(|| entry.say(means, now));
         self.table.look(self.table.hash(address), look).unwrap_or(NamesSay::Nothing)
@@ -191,8 +192,8 @@ impl AddressNames {
         self.table.insert(self.table.hash(entry.address), entry, now);
     }
 
-    /// Asks DNS about an address that is not known, or not any more. Says whether an address had to be left out because
-    /// too many wait.
+    /// Queues an address for DNS if its answer is missing or has expired. Returns whether it was left out because too
+    /// many wait.
     pub fn ask(&self, address: IpAddr, now: Timestamp) -> bool {
         let Some(queue) = &self.queue else { return false };
         let before = self.known(address);
@@ -212,7 +213,7 @@ impl AddressNames {
         !has_room
     }
 
-    /// DNS gave a definite answer.
+    /// Takes a definite answer of DNS.
     pub fn answered(&self, address: IpAddr, names: Vec<String>, ttl: Duration, now: Timestamp) {
         let before = self.known(address).and_then(|known| known.answer);
         let answer = DefiniteAnswer::new(names, ttl, before.as_ref(), now);
@@ -220,13 +221,13 @@ impl AddressNames {
         self.put(Entry { address, answer: Some(answer), open: None }, now);
     }
 
-    /// DNS gave no answer.
+    /// Notes that DNS gave no answer.
     pub fn failed(&self, address: IpAddr, now: Timestamp) {
         let answer = self.known(address).and_then(|known| known.answer);
         self.put(Entry { address, answer, open: Some((now, true)) }, now);
     }
 
-    /// Tells the state store. Of addresses without a name it keeps the last ones.
+    /// Stores an answer. Of addresses without a name, the store keeps the last ones.
     fn keep(&self, address: IpAddr, answer: &DefiniteAnswer, now: Timestamp) {
         let proof = AddressProof {
             address: address.to_string(),

@@ -1,11 +1,12 @@
-//! The published lists as they stand: [`PublishedLists`]. A request only looks into tables. The thread that fetches hands
-//! each answer to [`PublishedLists::take`], which decides whether it is believed.
+//! [`PublishedLists`]: the published lists of networks and the key directories of crawlers. A request only looks into
+//! tables. The thread that fetches hands each answer to [`PublishedLists::take`], which decides whether it is believed.
 //!
 //! A list is in one of these states:
-//! - unknown: it was never fetched, or not in this form. An answer that is believed makes it known.
-//! - fresh: its server said within seven days that it is so. It verifies, and it accuses. An answer with less than half
-//!   of its networks is not believed.
-//! - old: its server has not said so for seven days. It still verifies, and accuses no client. Any list is believed in its place.
+//! - unknown: it was never fetched, or crawlgate could not read it. An answer that is believed makes it known.
+//! - fresh: its server confirmed it within seven days. It verifies, and it accuses. An answer with less than half of its
+//!   networks is not believed.
+//! - old: its server has not confirmed it for seven days. It still verifies, and accuses no client. Any list is believed
+//!   in its place.
 
 use super::keys::{KeyError, PublicKey, read_keys};
 use super::means::{KnownMeans, ListIndex, Means, is_directory};
@@ -24,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How long a list accuses after its server last said that it is so.
+/// How long a list accuses after its server last confirmed it.
 pub const FRESH: Duration = Duration::from_secs(7 * 86_400);
 
 /// A list that is known.
@@ -34,7 +35,7 @@ pub struct KnownList {
     pub table: NetworkTable,
     /// Its keys, if it is a key directory.
     pub keys: Vec<PublicKey>,
-    /// The list as it came, the validators that its server gave with it, and when its server last said that it is so.
+    /// The list as it came, the validators that its server gave with it, and when its server last confirmed it.
     pub copy: NetworkList,
     /// The SHA-256 of its octets.
     pub sha256: Hash,
@@ -67,13 +68,13 @@ impl KnownList {
 pub struct FetchedList {
     /// The list as it came.
     pub bytes: Vec<u8>,
-    /// Its validators; empty where it has none.
+    /// Its `ETag`; empty where it has none.
     pub etag: String,
-    /// The same.
+    /// Its `Last-Modified`, or the time of change of a file; empty where it has none.
     pub last_modified: String,
 }
 
-/// What became of a list that was fetched.
+/// The difference between a fetched list and the former one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListChange {
     /// Networks that are new in it.
@@ -107,7 +108,7 @@ pub enum Disbelief {
     },
 }
 
-/// A list that cannot be had, or is not believed.
+/// The failure of a list that cannot be fetched, or is not believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListFailure {
     /// When that was found first, without a success in between.
@@ -144,7 +145,7 @@ pub struct PublishedLists {
 }
 
 impl PublishedLists {
-    /// With what the state store remembers.
+    /// Begins with what the state store remembers.
     pub fn new(means: &KnownMeans, remembered: &[(Timestamp, NetworkList)], store: StateStore) -> PublishedLists {
         let place = |(_, url): (ListIndex, &str)| {
             let known = remembered.iter().find(|(_, list)| list.url == url);
@@ -178,12 +179,12 @@ impl PublishedLists {
         self.place(list).is_wanted.store(true, Ordering::Relaxed);
     }
 
-    /// Whether an operator asked for that.
+    /// Whether a request asked for that since the list was last taken.
     pub fn is_wanted(&self, list: ListIndex) -> bool {
         self.place(list).is_wanted.load(Ordering::Relaxed)
     }
 
-    /// Notes what came of looking for a list, after it was taken: why it could not be had or is not believed, if so.
+    /// Notes the result of an update. `error` says why the list could not be fetched or is not believed.
     pub fn looked_for(&self, list: ListIndex, now: Timestamp, error: Option<&str>) {
         let mut failures = lock(&self.failures);
         let Some(reason) = error else { return drop(failures.remove(&list)) };
@@ -191,7 +192,7 @@ impl PublishedLists {
         failures.insert(list, ListFailure { since, reason: reason.to_owned() });
     }
 
-    /// The lists that could not be had or were not believed the last time.
+    /// The lists whose last update failed.
     pub fn failures(&self) -> BTreeMap<ListIndex, ListFailure> {
         lock(&self.failures).clone()
     }
@@ -220,7 +221,7 @@ impl PublishedLists {
         }
     }
 
-    /// A server gave a list, or a file had it. `checked` is when that was.
+    /// Takes a list that a server gave or a file had at `checked`.
     ///
     /// # Errors
     /// The list is not believed.
@@ -244,7 +245,7 @@ impl PublishedLists {
         Ok(change)
     }
 
-    /// The server says that the list is as it was.
+    /// Notes that the server says the list has not changed.
     pub fn unchanged(&self, list: ListIndex, now: Timestamp) {
         if let Some(known) = self.get(list) {
             let mut known = KnownList::clone(&known);

@@ -1,8 +1,9 @@
-//! Keeping published lists up to date: [`Refresher`] takes each list from its server, a mirror or a file when it is due,
+//! [`Refresher`] keeps published lists up to date. It takes each list from its server, a mirror or a file when it is due,
 //! and [`start`] gives it a thread. [`PublishedLists::take`] decides whether a list is believed.
 //!
-//! A list is due a day after its server last said that it is so, with some jitter. After a failure it is due in five
-//! minutes, then in twice that, up to six hours. Files are looked at every minute.
+//! A list is due about a day after its server last confirmed it. After a failure it is due in about five minutes, then in
+//! twice that, up to six hours. A key directory is due sooner when a request has an unknown key. Files are read every
+//! minute.
 
 use super::Proofs;
 use super::fetch::{ListFetch, fetch};
@@ -27,19 +28,19 @@ const DAY: Duration = Duration::from_secs(86_400);
 const FILES: Duration = Duration::from_secs(60);
 const FIRST_RETRY: Duration = Duration::from_secs(300);
 const LAST_RETRY: Duration = Duration::from_secs(6 * 3_600);
-/// So many lists are fetched at a time.
+/// The most lists that are fetched at a time.
 const AT_ONCE: usize = 16;
 /// The longest wait: the clock may be set meanwhile.
 const LONGEST: Duration = Duration::from_secs(5);
 /// How long an update that an operator asked for may take.
 const UPDATE: Duration = Duration::from_secs(100);
 
-/// What became of one list.
+/// The update of one list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListUpdate {
     /// Where it is published.
     pub url: String,
-    /// What came of it.
+    /// The result.
     pub result: UpdateResult,
     /// How many networks the list has that counts now, or keys the directory.
     pub networks: usize,
@@ -47,22 +48,22 @@ pub struct ListUpdate {
     pub added: Vec<IpNet>,
     /// Networks that are gone.
     pub removed: Vec<IpNet>,
-    /// Why the former list, if there is one, still counts.
+    /// Why the update failed. The former list, if there is one, still counts.
     pub error: Option<String>,
 }
 
-/// What came of looking for a list.
+/// The result of an update.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UpdateResult {
-    /// There is a list that differs from the former one.
+    /// The list differs from the former one.
     Changed,
-    /// It is as it was.
+    /// The list has not changed.
     #[default]
     Unchanged,
-    /// It could not be had.
+    /// The list could not be fetched.
     Unreachable,
-    /// It was had and is not believed.
+    /// The list was fetched, and is not believed.
     Refused,
     /// The directory or the mirror has no copy of it, and there was none before.
     Absent,
@@ -113,7 +114,7 @@ pub fn update(lists: &PublishedLists, list: ListIndex, from: &ListSettings, now:
     result
 }
 
-/// Takes these lists, some at a time. Each comes back with what became of it.
+/// Updates these lists, some at a time. Returns each with its update; `None` where its thread failed.
 pub fn update_all(
     lists: &PublishedLists,
     wanted: &[ListIndex],
@@ -198,7 +199,7 @@ struct Due {
 }
 
 impl Refresher {
-    /// Of lists from where the settings say, and of key directories where signatures are verified.
+    /// Updates lists from where the settings say, and key directories where signatures are verified.
     pub fn new(proofs: Arc<Proofs>, settings: &IdentitySettings, clock: Clock) -> Refresher {
         let random = RandomState::new();
         let from = settings.lists.clone();
@@ -253,7 +254,8 @@ impl Refresher {
         self.proofs.lists.is_wanted(due.list) && now >= due.tried.plus(FIRST_RETRY)
     }
 
-    /// Notes what became of a list. Says whether that is news: a file is looked at every minute, and stays as it is.
+    /// Notes the update of a list. Returns whether it is worth a log line: a failing file is read every minute, and
+    /// logged once.
     fn settle(&mut self, list: ListIndex, update: Option<&ListUpdate>, now: Timestamp) -> bool {
         let is_file = matches!(self.from, ListSettings::Directory(_));
         let Some(due) = self.due.iter_mut().find(|due| due.list == list) else { return false };
@@ -276,7 +278,7 @@ fn spread(random: &RandomState, list: ListIndex, time: Duration) -> Duration {
     time.mul_f64(0.9 + part)
 }
 
-/// Says in the log what changed. What could not be had is one line, because an outage concerns all lists.
+/// Logs what changed. Lists that could not be fetched are one line, because an outage concerns all lists.
 fn tell(updates: &[ListUpdate]) {
     for update in updates {
         let ListUpdate { url, networks, added, removed, .. } = update;

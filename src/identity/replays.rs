@@ -1,5 +1,5 @@
-//! Signatures that were shown: [`Replays`], a bounded table. A signature counts for the address that showed it first, until
-//! it expires: it may have been copied.
+//! [`Replays`]: a bounded table of signatures that clients showed. A signature counts for the address that showed it
+//! first, until it expires, because another client may have copied it.
 
 use crate::bounded::{Bounded, Ends};
 use crate::time::Timestamp;
@@ -19,7 +19,7 @@ impl Ends for Shown {
     }
 }
 
-/// The table.
+/// The signatures, with the addresses that showed them first.
 #[derive(Debug, Default)]
 pub struct Replays(Bounded<Shown>);
 

@@ -1,6 +1,5 @@
-//! Signatures of requests: Web Bot Auth, a profile of HTTP Message Signatures (RFC 9421, draft-ietf-webbotauth). The main
-//! items are [`Signed`], a request with its signature, and [`verify`]. Only Ed25519 and the components that such signatures
-//! cover are known.
+//! [`verify`] verifies the signature of a request ([`Signed`]) by Web Bot Auth, a profile of HTTP Message Signatures (RFC
+//! 9421, draft-ietf-webbotauth). Only Ed25519 and the components that such signatures cover are known.
 
 use super::basis::GoodSignature;
 use super::keys::PublicKey;
@@ -46,9 +45,9 @@ pub enum SignatureSays {
         /// The signature, with what was signed.
         signature: GoodSignature,
     },
-    /// It is wrong, by this reason.
+    /// It is wrong, for this reason.
     Invalid(&'static str),
-    /// It proves nothing, by this reason.
+    /// It proves nothing, for this reason.
     Nothing(&'static str),
     /// Its key is not among those of the agent. The agent may have a new one.
     UnknownKey,
@@ -136,7 +135,7 @@ fn of_bots<'a>(
     Ok(ReadSignature { covered, key, expires, octets })
 }
 
-/// What was signed (RFC 9421 section 2.5). Covered have to be the host and the agent.
+/// The text that was signed (RFC 9421 section 2.5). It has to cover the host and the agent.
 fn base(covered: &InnerList, signed: &Signed<'_>, origin: &str) -> Result<String, SignatureSays> {
     let unreadable = Invalid("the signature cannot be read");
     let (mut base, mut names, mut has_host, mut has_agent) = (String::new(), Vec::new(), false, false);

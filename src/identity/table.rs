@@ -13,7 +13,7 @@ pub struct NetworkTable {
 }
 
 impl NetworkTable {
-    /// Of these networks, in any order; they may repeat and overlap.
+    /// A table of these networks, in any order; they may repeat and overlap.
     pub fn new(networks: impl IntoIterator<Item = IpNet>) -> NetworkTable {
         let mut networks: Vec<IpNet> = networks.into_iter().map(|network| network.trunc()).collect();
         networks.sort_unstable();

@@ -1,19 +1,20 @@
-//! Forward-confirmed reverse DNS of one address: [`confirm`]. The names of the address are asked for, and each that is a
-//! host of a crawler has to lead back to the address.
+//! [`confirm`]: forward-confirmed reverse DNS of one address. It asks DNS for the names of the address. Each name that is
+//! a host of a crawler has to lead back to the address.
 
 use crate::dns::{Dns, DnsAnswer};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// So many names of one address are looked at. The address of an honest crawler has one.
+/// The most names of one address. The address of an honest crawler has one.
 const MOST_NAMES: usize = 8;
 
 /// What DNS said of an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Confirmation {
-    /// A definite answer: the names that are of a crawler and lead back to the address, for so long.
+    /// A definite answer: the names that are of a crawler and lead back to the address, and the time to live of the
+    /// answer.
     Definite(Vec<String>, Duration),
-    /// Nothing definite.
+    /// No definite answer, for this reason.
     Failed(String),
 }
 

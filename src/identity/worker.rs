@@ -1,5 +1,5 @@
-//! The thread that asks DNS about addresses in the queue: [`queue`] makes the queue, [`start`] the thread. It asks about a
-//! few addresses at a time, and about twenty a second at most.
+//! The thread that asks DNS about addresses of clients. [`queue`] makes the queue of addresses, [`start`] starts the
+//! thread. At most 16 addresses are asked about at a time, and about twenty a second.
 
 use super::Proofs;
 use super::names::Queue;
@@ -15,9 +15,9 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{Receiver, channel};
 
-/// So many addresses wait. What comes on top is not asked about until it comes again.
+/// The most addresses that wait. crawlgate asks about an address beyond that when it comes again.
 const WAITING: usize = 1_024;
-/// So many are asked about at a time.
+/// The most addresses that are asked about at a time.
 const AT_ONCE: usize = 16;
 /// The pause after the start of each: twenty a second at most.
 const PACE: Duration = Duration::from_millis(50);

@@ -1,5 +1,5 @@
-//! Certificates by themselves in the running server: [`AuthorityParts`] gives the room `acme` what it needs, and the doors what
-//! they read of it.
+//! [`AuthorityParts`] connects `acme` with the running server: it gives `acme` the settings and the hosts, and the
+//! request path the answers to challenges. [`report`] shows certificates and orders in the status.
 
 use super::ServerError;
 use crate::acme::{Acme, AcmeThread, Issued, Ports};
@@ -13,20 +13,20 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Where authorities ask.
+/// The ports that authorities connect to.
 const PORTS: Ports = Ports { http: 80, tls: 443 };
 
-/// What is there before the rooms are.
+/// The parts that exist before the other rooms are opened.
 pub struct AuthorityParts {
     pub issued: Arc<Issued>,
     certificates: Arc<Certificates>,
-    /// Only where certificates are to be got.
+    /// The state directory; `None` without `acme`.
     state: Option<PathBuf>,
 }
 
 impl AuthorityParts {
     /// # Errors
-    /// Certificates are to be got, and there is no place to keep them.
+    /// The settings have `acme` and no state directory.
     pub fn new(
         settings: &Settings,
         issued: Arc<Issued>,
@@ -39,13 +39,14 @@ impl AuthorityParts {
         Ok(AuthorityParts { issued, certificates, state })
     }
 
-    /// The files that crawlgate itself answers an authority with.
+    /// The files by which crawlgate answers http challenges; `None` without `acme`.
     pub fn own_files(&self) -> Option<OwnFiles> {
         let issued = self.state.as_ref().map(|_| self.issued.clone())?;
         Some(Arc::new(move |token| issued.file(token)))
     }
 
-    /// Whether a host has a certificate already: before, nothing leads to https.
+    /// Tells whether a host has a certificate yet: before, crawlgate redirects no request to https. `None` without
+    /// `acme`.
     pub fn is_encrypted(&self) -> Option<IsEncrypted> {
         let certificates = self.state.as_ref().map(|_| self.certificates.clone())?;
         Some(Arc::new(move |host| {
@@ -54,7 +55,7 @@ impl AuthorityParts {
         }))
     }
 
-    /// Opens the room: stored certificates are in use from now on. Nothing is asked or written yet.
+    /// Opens `acme`: stored certificates are in use from now on. Sends no request and writes nothing.
     pub fn open(&self, settings: &Settings, instance: &Instance) -> Option<Arc<Acme>> {
         let (said, state) = settings.acme().zip(self.state.as_deref())?;
         let ports = settings.acme_ports.map_or(PORTS, |(http, tls)| Ports { http, tls });
@@ -63,7 +64,8 @@ impl AuthorityParts {
         Some(Acme::open((said, ports), state, has_clear_text, self.issued.clone(), clock, metrics))
     }
 
-    /// Gets certificates as soon as every connection comes to this process, which `is_alone` says: an authority asks at once.
+    /// Gets certificates as soon as this process is ready and alone accepts connections, which `is_alone` says: an
+    /// authority connects at once.
     ///
     /// # Errors
     /// The thread cannot be started.

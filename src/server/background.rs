@@ -1,5 +1,5 @@
-//! The threads that work beside the requests: [`Background`]. They are those of `upkeep`, the one that takes renewed
-//! certificates, and the one that gets timestamps for the evidence log.
+//! [`Background`]: the threads that work beside the requests. They are those of `upkeep`, the one that takes renewed
+//! files of certificates, and the one that gets timestamps for the evidence log.
 
 use super::ServerError;
 use super::rooms::{Rooms, renew_files};
@@ -23,7 +23,7 @@ pub struct Background {
 }
 
 impl Background {
-    /// Starts them.
+    /// Starts the threads.
     pub fn start(
         settings: &Settings,
         rooms: &Rooms,
@@ -43,7 +43,7 @@ impl Background {
         Ok(Background { upkeep, _certificates: renewing(rooms, certificates)?, _timestamps })
     }
 
-    /// Ends them. The ledger is stored; nothing may be served any more.
+    /// Ends the threads and stores the ledger. No request may be served any more.
     pub fn close(self) {
         self.upkeep.close();
     }

@@ -1,5 +1,5 @@
-//! How a server begins: on its own, or in place of a running one. [`Beginning`] says which, and [`begin`] makes what every
-//! server begins with: listeners and locks.
+//! [`Beginning`]: whether a server begins on its own or in place of a running one. [`begin`] makes or takes over what
+//! every server begins with: listeners, locks and the control socket.
 
 use super::ServerError;
 use super::rooms::{policies, stored_copies};
@@ -25,7 +25,7 @@ pub enum Beginning {
     Next(Box<Successor>),
 }
 
-/// What every server begins with.
+/// The things that every server begins with.
 pub struct Begun {
     pub taken: Taken,
     /// The control socket, unless the process before has it.
@@ -35,7 +35,7 @@ pub struct Begun {
     pub is_replaceable: bool,
 }
 
-/// Takes the listeners and locks that another process has. The settings' certificates were checked.
+/// Opens the control socket and takes over listeners and locks. The certificates of the settings were checked before.
 pub fn begin(beginning: Beginning, passed: Inherited, settings: &Settings) -> Result<Begun, ServerError> {
     let own_control = || settings.control.as_deref().map(ControlSocket::bind).transpose();
     let is_replaceable = !matches!(beginning, Beginning::Alone);

@@ -1,4 +1,5 @@
-//! The control socket of the server: [`ControlDoor`]. It is there from the start, or as soon as the process before has left.
+//! [`ControlDoor`]: the control socket of the running server. It answers commands from the start. After an upgrade it
+//! does so as soon as the process before accepts no connection any more.
 
 use super::ServerError;
 use crate::admin::Operations;
@@ -7,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-/// Where the server is asked by commands.
+/// The control socket, with its path.
 #[derive(Clone)]
 pub struct ControlDoor {
     path: Option<PathBuf>,
@@ -17,13 +18,13 @@ pub struct ControlDoor {
 }
 
 impl ControlDoor {
-    /// At this path, if there is one; nothing answers yet.
+    /// The control socket at this path, if there is one. It is not opened yet.
     pub fn new(path: Option<PathBuf>, operations: Arc<Operations>) -> ControlDoor {
         path.iter().for_each(|path| operations.answers_on(path));
         ControlDoor { path, operations, socket: Arc::default() }
     }
 
-    /// Answers on a socket.
+    /// Answers the clients of a socket from now on.
     pub fn serve(&self, socket: ControlSocket) -> Result<(), ServerError> {
         let socket = Arc::new(socket);
         let served = socket.clone().serve(self.operations.clone());

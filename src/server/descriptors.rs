@@ -1,4 +1,4 @@
-//! How many files the process may open: every connection is one.
+//! [`raise`] raises the number of files that the process may open: every connection is one.
 
 use crate::settings::Limits;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

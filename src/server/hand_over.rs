@@ -1,5 +1,5 @@
-//! The running server hands over to the next process. [`Upgrades`] is what `crawlgate upgrade` asks for, and what the server
-//! does in each step of it. The messages between the processes are in `upgrade`.
+//! [`Upgrades`]: the part of the running server in an upgrade. It starts an upgrade when `crawlgate upgrade` asks for it,
+//! and hands over to the next process step by step ([`Running`]). The messages between the processes are in `upgrade`.
 
 use super::ServerError;
 use super::rooms::Rooms;
@@ -40,7 +40,7 @@ pub enum UpgradeRefusal {
         std::process::id()
     )]
     Unsupervised,
-    /// One at a time.
+    /// Another upgrade is going on.
     #[error("an upgrade is going on; crawlgate goes on with it")]
     Busy,
     /// The process before has not ended.
@@ -57,7 +57,7 @@ pub enum UpgradeRefusal {
     Failed(#[from] UpgradeError),
 }
 
-/// What is passed to another process.
+/// The listeners, with descriptors for another process.
 type Listeners = Arc<Mutex<Vec<Passable>>>;
 /// The control socket, once this process has it.
 type LateControl = Arc<OnceLock<Arc<ControlSocket>>>;
@@ -81,19 +81,19 @@ pub struct Upgrades {
     has_ended: Condvar,
     /// Whether the process before accepts connections, too.
     pub shares_listeners: AtomicBool,
-    /// What gets certificates, if anything does.
+    /// The orders of certificates, if the settings have `acme`.
     pub acme: OnceLock<Arc<Acme>>,
     upstreams: Arc<Upstreams>,
     /// One upgrade at a time.
     one: Mutex<()>,
-    /// What tells the next process which robots.txt is served.
+    /// The thread that tells the next process which robots.txt is served.
     relay: Mutex<Option<JoinHandle<()>>>,
     /// The process that serves in place of this one.
     next: OnceLock<NextProcess>,
 }
 
 impl Upgrades {
-    /// Nothing hands over yet.
+    /// Prepares for upgrades. None begins before [`Upgrades::offer`].
     pub fn new(
         settings: &Settings,
         rooms: &Rooms,
@@ -167,7 +167,7 @@ impl Upgrades {
         if predecessor.is_some() { Err(UpgradeRefusal::Draining) } else { Ok(()) }
     }
 
-    /// The process before is gone.
+    /// Notes that the process before has ended.
     pub fn predecessor_ended(&self) {
         *lock(&self.predecessor) = None;
         self.has_ended.notify_all();
@@ -207,7 +207,7 @@ impl Upgrades {
         }
     }
 
-    /// The logs were rotated: the process before writes to them, too.
+    /// Tells the process before that the logs were rotated: it writes to them, too.
     pub fn tell_of_rotation(&self) {
         if let Some(channel) = &*lock(&self.predecessor) {
             // One that has just ended writes nothing more.
@@ -215,7 +215,8 @@ impl Upgrades {
         }
     }
 
-    /// Nothing is served any more, but for connections that are cut off. Says whether another process serves.
+    /// Tells the next process, if there is one, that this one has served its last request and cuts off so many
+    /// connections. Returns whether there is a next process.
     pub fn farewell(&self, cut_off: usize) -> bool {
         lock(&self.listeners).clear();
         let Some(next) = self.next.get() else { return false };

@@ -19,7 +19,7 @@ pub struct IdentityThreads {
     queue: Option<Receiver<IpAddr>>,
 }
 
-/// The proofs, with what the state store remembers.
+/// Makes the proofs, with what the state store remembers.
 pub fn open(
     settings: &IdentitySettings,
     registry: &Registry,
@@ -37,7 +37,7 @@ pub fn open(
 }
 
 impl IdentityThreads {
-    /// Starts them. `None` where no lists are refreshed.
+    /// Starts the threads. `None` where no lists are refreshed.
     ///
     /// # Errors
     /// A thread cannot be started.

@@ -1,9 +1,9 @@
-//! The other instances in the running server. [`start`] makes this one a member of those that meet in the store of the
-//! settings, and [`report`] shows them to an operator. [`CountsOfInstances`] writes into the store what this instance
-//! counted, so that the dashboard of each shows the sums of all.
+//! The exchange with other instances of crawlgate, in the running server. [`start`] joins those that meet in the store of
+//! the settings, and [`report`] shows them to an operator. [`CountsOfInstances`] writes the counts of this instance into
+//! the store, so that the dashboard of each shows the sums of all.
 //!
-//! Hours, days and weeks are told whole, again and again, so that what is lost is told anew. Nothing is judged by these
-//! counts, so they have a connection of their own.
+//! The counts of an hour, a day or a week are written whole, again and again, so that the next write replaces a lost one.
+//! No request is judged by these counts, so they have a connection of their own.
 
 use super::ServerError;
 use crate::admin::{Instances, Operations};
@@ -18,14 +18,14 @@ use crate::upkeep::{ExchangeOptions, ExchangeThread, Instance, Repeated};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How often counts are told.
+/// How often counts are written.
 const EVERY: Duration = Duration::from_secs(5);
-/// Counts are in the history some seconds after the requests: an hour that has just ended is told once more.
+/// Counts are in the history some seconds after the requests: an hour that has just ended is written once more.
 const LATE: i64 = 60;
 /// Periods that are written at once.
 const AT_ONCE: usize = 50;
 
-/// Meets the other instances, if there is a store. To be called before anything is served.
+/// Joins the other instances, if there is a store. To be called before a request is served.
 pub fn start(
     settings: &Settings,
     instance: &Arc<Instance>,
@@ -68,7 +68,7 @@ fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Tells what this instance counted, and reads what others told.
+/// Writes the counts of this instance, and reads those of the others.
 pub struct CountsOfInstances {
     shared: Arc<Counts>,
     _thread: Repeated,
@@ -83,12 +83,12 @@ struct Counts {
 
 struct StoreConnection {
     store: SharedStore,
-    /// Everything that was counted before this moment is told.
+    /// Everything that was counted before this moment is in the store.
     told_until: Option<Timestamp>,
 }
 
 impl CountsOfInstances {
-    /// Starts the thread that tells.
+    /// Starts the thread that writes.
     ///
     /// # Errors
     /// It cannot be started.
@@ -103,15 +103,15 @@ impl CountsOfInstances {
         Ok(CountsOfInstances { shared, _thread: thread })
     }
 
-    /// Tells what was counted since the last time.
+    /// Writes what was counted since the last time.
     pub fn tell(&self) {
         self.shared.tell();
     }
 
-    /// What the other instances counted since a moment.
+    /// The counts of the other instances since a moment.
     ///
     /// # Errors
-    /// Why the store does not say.
+    /// The store does not answer, for this reason.
     pub fn of_others(&self, step: Step, from: Timestamp) -> Result<Vec<Told>, String> {
         let Counts { id, clock, connection, .. } = &*self.shared;
         let starts = periods(step, from, now(clock));

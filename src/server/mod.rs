@@ -1,6 +1,5 @@
-//! The running server: [`run`] assembles it from the other rooms, serves until it is told to stop, and closes it. Each
-//! step has a file: rooms, proxy server, background threads. This is the only room that knows all others; each
-//! of them is given only what it needs.
+//! [`run`] assembles the running server from the other rooms, serves until it is told to stop, and closes it. Each step
+//! has a file: rooms, proxy server, background threads. Each room gets only what it needs.
 
 mod authority;
 mod background;
@@ -216,7 +215,7 @@ pub fn run(settings: Settings, beginning: Beginning, announce: impl FnOnce(&Boun
     Ok(())
 }
 
-/// Nothing is served any more. What another process has taken over is its business.
+/// Closes the server after its last request, except for what another process has taken over.
 fn end(
     (background, rooms): (Background, Rooms),
     (upgrades, cut_off): (&Upgrades, usize),
@@ -235,7 +234,7 @@ fn end(
     }
 }
 
-/// Says what is wrong with the certificates.
+/// Logs the problems of the certificates.
 fn warn_of(certificates: &Certificates, settings: &Settings, rooms: &Rooms) {
     let problems = certificates.problems(Timestamp::from(rooms.instance.clock.now()));
     let uncovered = certificates.uncovered(settings.origins.iter().flat_map(|origin| &origin.hosts));
@@ -244,7 +243,7 @@ fn warn_of(certificates: &Certificates, settings: &Settings, rooms: &Rooms) {
     }
 }
 
-/// Logs what the server goes by.
+/// Logs where the state is, and where the server listens.
 fn say(settings: &Settings, rooms: &Rooms, bound: &Bound) {
     match &settings.state {
         Some(directory) => tracing::info!("state in {}", directory.display()),

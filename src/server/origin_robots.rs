@@ -1,9 +1,9 @@
-//! The origins' own robots.txt files, brought to the sites whose policies read them. [`OriginRobots`] decides which site is
-//! fetched for next, and puts the result into force or holds it back. [`start`] runs it in a thread of its own, with a few
-//! fetches at a time. No request waits for any of it.
+//! [`OriginRobots`]: the origins' own robots.txt files for the sites whose policies read them. It decides for which site
+//! crawlgate fetches the file next, and puts the result into force or holds it back. [`start`] runs it in a thread of its
+//! own, with a few fetches at a time. No request waits for a fetch.
 //!
-//! A site is followed while its policy reads the origin's file. The copy of a site that was removed is kept for as long as
-//! crawlers may have it cached, and used again if the site comes back.
+//! A site is followed while its policy reads the origin's file. crawlgate keeps the copy of a removed site for as long as
+//! crawlers may have it cached, and uses the copy again if the site comes back.
 
 mod fetch_job;
 mod follow_sites;
@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Fetches at the same time.
+/// The most fetches at the same time.
 const AT_ONCE: usize = 8;
 /// The longest sleep: the clock may be set meanwhile.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
@@ -52,7 +52,7 @@ fn origin_file(copy: &FetchedCopy) -> Arc<OriginFile> {
     Arc::new(OriginFile::new(copy.url.clone(), copy.bytes.clone()).modified(copy.last_modified.as_deref()))
 }
 
-/// What the stored copies say about sites before their origins are asked.
+/// What is known of sites from stored copies, before their origins are asked.
 pub fn known(copies: &StoredCopies) -> KnownOrigins {
     let mut origins = KnownOrigins::default();
     for (name, StoredCopy { fetch, default_site_hosts, .. }) in &copies.by_site {
@@ -72,7 +72,7 @@ pub fn known(copies: &StoredCopies) -> KnownOrigins {
 }
 
 impl OriginRobots {
-    /// For the sites in force, with the copies that the previous run left.
+    /// Begins with the copies that the previous run left. The sites are in force already.
     pub fn new(
         manager: Arc<SiteManager>,
         origins: &[OriginSettings],
@@ -157,7 +157,7 @@ impl OriginRobots {
         self.report_status(now);
     }
 
-    /// How long there is nothing to do, unless a fetch ends or a policy changes.
+    /// How long the thread may wait, unless a fetch ends or a policy changes.
     pub fn idle_for(&self, now: Timestamp) -> Duration {
         if self.followed.values().filter(|site| site.is_asked).count() >= AT_ONCE {
             return LONGEST_WAIT;

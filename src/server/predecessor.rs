@@ -1,5 +1,5 @@
-//! The process before, once this one serves: [`follow`] notes what it still serves, and takes the control socket when it
-//! has left.
+//! [`follow`] follows the process before to its end, while this process serves already. It notes each robots.txt that the
+//! process before serves, and takes over the control socket when that process accepts no connection any more.
 
 use super::ServerError;
 use super::control_door::ControlDoor;
@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
-/// What is to happen when every listener accepts connections: the process before is told, or else the service manager.
+/// The call for when every listener accepts connections: it tells the process before, or else the service manager.
 pub fn when_serving(predecessor: Arc<OnceLock<Channel>>) -> Box<dyn Fn() + Send + Sync> {
     Box::new(move || match predecessor.get() {
         Some(channel) => {

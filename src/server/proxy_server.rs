@@ -1,5 +1,5 @@
-//! Pingora's server: the gateway on its listeners, the admin listener, the resolver of upstream names and the checks of
-//! servers. The main type is [`ProxyServer`].
+//! [`ProxyServer`]: Pingora's server with its services: the listeners of the proxy, the decision service and the admin
+//! interface, the resolver of origins' names, and the health checks.
 
 use super::rooms::Rooms;
 use super::service_manager::Readiness;
@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex};
 /// each with `limits.streams` requests. With fewer a tenth of their requests had to open a connection.
 const UPSTREAM_POOL: usize = 512;
 
-/// What is bound.
+/// The bound listeners.
 pub struct Listeners {
     /// In the order of the settings.
     pub proxy: Vec<(BoundListener, Option<TlsListener>)>,
@@ -121,7 +121,7 @@ impl ProxyServer {
     }
 }
 
-/// What is behind each listener.
+/// The listeners of the proxy, each with its settings and the edge behind it.
 fn doors(settings: &Settings, listeners: Vec<(BoundListener, Option<TlsListener>)>, edge: &Arc<Edge>) -> Share {
     let port = |(listener, tls): &(BoundListener, Option<TlsListener>)| match listener {
         BoundListener::Tcp(listener) if tls.is_some() => Some(listener.local_addr().ok()?.port()),

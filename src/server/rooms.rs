@@ -1,5 +1,5 @@
-//! What answers requests, apart from any listener: the clock, the state store, the sites, the ledger and the judge, opened
-//! in this order. The main type is [`Rooms`].
+//! [`Rooms`]: everything that answers requests, apart from listeners. [`Rooms::open`] opens the clock, the state store,
+//! the sites with the ledger and the judge, the exchange with other instances, and the upstreams, in this order.
 
 use super::ServerError;
 use super::authority::AuthorityParts;
@@ -41,7 +41,7 @@ pub struct Rooms {
     pub store: StateStore,
     /// The exchange with other instances, where there is a store for it.
     pub exchange: Option<Arc<ExchangeThread>>,
-    /// What the instances counted, for the dashboards.
+    /// The counts of all instances, for the dashboards.
     pub counts: Option<Arc<CountsOfInstances>>,
 }
 
@@ -147,7 +147,7 @@ pub fn stored_copies(remembered: &Remembered, now: Timestamp) -> StoredCopies {
     StoredCopies::read(&remembered.facts.origin_copies, now)
 }
 
-/// Where the policies are, and what they go by.
+/// The options of the sites, by the settings and the stored copies.
 pub fn policies(settings: &Settings, copies: &StoredCopies) -> SiteOptions {
     SiteOptions {
         policies: settings.policies.clone(),
@@ -171,8 +171,8 @@ fn requests(settings: &Settings, instance: &Instance, authority: &AuthorityParts
     Requests::new(judge.clone(), recorder.clone(), clock.clone(), settings)
 }
 
-/// The machine's clock, or one that a file shifts. A server that other machines can reach must not follow a file, nor ask
-/// its own token elsewhere than an authority does.
+/// The machine's clock, or one that a file shifts. A server that other machines can reach must neither follow a file nor
+/// use other ports for `acme` than an authority does.
 fn clock(settings: &Settings) -> Result<Clock, ServerError> {
     if settings.clock.is_none() && settings.acme_ports.is_none() {
         return Ok(Clock::default());
@@ -202,7 +202,8 @@ fn logs(settings: &Settings) -> Result<Logs, ServerError> {
     })
 }
 
-/// The log that third parties can check. One that cannot be opened is a problem in the status: requests are served.
+/// Opens the log that third parties can check. If that fails, the status has a problem, and requests are served all the
+/// same.
 fn evidence(settings: &Settings) -> Result<Evidence, ServerError> {
     let Some(said) = &settings.evidence else { return Ok(Evidence::off()) };
     let directory = settings.state.as_deref().ok_or(ServerError::WithoutState("evidence"))?;

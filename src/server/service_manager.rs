@@ -1,5 +1,6 @@
-//! What a service manager is told, by the protocol of systemd (sd_notify(3)): when every listener accepts connections
-//! ([`Readiness`]), that the process is alive ([`watch`]), reloads, and the stop. Without `NOTIFY_SOCKET` nothing is told.
+//! Messages to a service manager, by the protocol of systemd (sd_notify(3)). [`Readiness`] says that every listener
+//! accepts connections, [`watch`] that the process is alive, and [`reloading`] that policies are read again. Without
+//! `NOTIFY_SOCKET` nothing is sent.
 
 use crate::admin::Operations;
 use crate::edge::Pulse;
@@ -10,10 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// How often in the time that the service manager allows the workers are looked at.
+/// How often the workers are checked within the time that the service manager allows.
 const LOOKS: u32 = 4;
 
-/// Tells the service manager, if there is one.
+/// Sends these states to the service manager, if there is one.
 pub fn tell(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::warn!(%error, "the service manager cannot be told how crawlgate is; check NOTIFY_SOCKET");
@@ -38,7 +39,7 @@ pub fn serving() {
     tell(&[NotifyState::Ready, NotifyState::Status("serving")]);
 }
 
-/// Waits for the services that accept connections. When all of them do, requests are welcome.
+/// Waits until all services accept connections. Then the server is ready.
 pub struct Readiness {
     operations: Arc<Operations>,
     missing: AtomicUsize,

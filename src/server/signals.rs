@@ -1,5 +1,5 @@
-//! Signals, handled in a thread of their own: [`catch`] and [`serve`]. Pingora does not handle SIGHUP, which would end the
-//! process. A reload has a thread of its own, because reading policies must not delay a stop.
+//! [`catch`] catches signals, and [`serve`] handles them in a thread of their own. Pingora does not handle SIGHUP, which
+//! would end the process. A reload has a thread of its own, because reading policies must not delay a stop.
 
 use super::stop::Stop;
 use crate::threads::spawn;

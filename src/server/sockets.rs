@@ -1,5 +1,5 @@
-//! Everything that the server listens on but the control socket, bound: [`Sockets`]. A listener that another process has
-//! bound is taken over.
+//! [`Sockets`]: the bound listeners of the proxy, the decision service and the admin interface. [`Sockets::bind`] takes
+//! over the listeners that are bound already, and binds the others.
 
 use super::{Bound, ServerError};
 use crate::edge::{self, BoundListener};
@@ -12,7 +12,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-/// The permissions of a socket: its owner and its group may ask.
+/// The permissions of a socket: its owner and its group may connect.
 const OWNER_AND_GROUP: u32 = 0o660;
 
 /// A listener with a descriptor for another process.
@@ -26,7 +26,7 @@ pub struct Sockets {
     /// Of the decision service.
     pub decisions: Vec<BoundListener>,
     pub admin: Option<BoundListener>,
-    /// The sockets in the file system that go with this process.
+    /// The sockets in the file system that this process removes at its end.
     pub paths: Vec<PathBuf>,
     /// Where they are, with the ports that the system chose.
     pub bound: Bound,

@@ -1,9 +1,12 @@
-//! A graceful stop that ends with the last request: [`Stop`] asks for it, [`Drain`] waits for the end.
-//! Pingora's own stop sleeps for its whole grace period, even when idle, and does not wait for requests after it (Pingora
-//! 0.9.1).
+//! [`Stop`] asks the server to stop, and [`Drain`] waits for its last request. Pingora's own stop sleeps for its whole
+//! grace period, even when idle, and does not wait for requests after it (Pingora 0.9.1).
 //!
-//! A stop is in one of four states: `None`, `Leave`, `Graceful` and `Now`. [`Stop::leave`] moves it from `None` to `Leave`,
-//! [`Stop::graceful`] from `None` to `Graceful` and from the others to `Now`, [`Stop::now`] to `Now`.
+//! A stop is in one of these states:
+//! - `None`: the server serves. [`Stop::leave`] moves it to `Leave`, [`Stop::graceful`] to `Graceful`.
+//! - `Leave`: another process serves, and each connection ends with its next response.
+//! - `Graceful`: the server ends with its last request.
+//! - `Now`: the server ends at once. [`Stop::now`] moves every state to it, [`Stop::graceful`] moves `Leave` and
+//!   `Graceful` to it.
 
 use super::service_manager;
 use super::sockets::Passable;
@@ -40,7 +43,7 @@ pub struct Stop {
     stopper: Stopper,
     /// Ends the admin listener.
     admin: Stopper,
-    /// What came first.
+    /// The cause that came first.
     cause: OnceLock<&'static str>,
 }
 
@@ -135,7 +138,7 @@ impl ShutdownSignalWatch for Drain {
 }
 
 impl Drain {
-    /// A stop, and how it ended.
+    /// Waits for the end of a stop, and returns how it ended.
     async fn end(&self, request: StopRequest) -> &'static str {
         self.operations.set_ready(false);
         service_manager::tell(&[NotifyState::Stopping, NotifyState::Status("waiting for running requests")]);

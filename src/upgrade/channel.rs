@@ -1,4 +1,4 @@
-//! [`Channel`]: messages between two processes of crawlgate, with descriptors. A message is JSON behind its length; its
+//! [`Channel`]: messages with descriptors between two processes of crawlgate. A message is JSON after its length; its
 //! descriptors come with its first octet.
 
 use crate::locks::lock;
@@ -16,14 +16,14 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Descriptors of a message at most. Linux allows 253 (`SCM_MAX_FD`).
+/// The most descriptors of a message. Linux allows 253 (`SCM_MAX_FD`).
 pub const MOST_DESCRIPTORS: usize = 64;
 /// The longest message. Crawl rates and proven fetches of full tables come to 6 MiB.
 const LONGEST: usize = 16 * 1024 * 1024;
-/// How long the other process may take none of what is sent.
+/// How long the other process may read nothing while this one sends.
 const SENDING: Duration = Duration::from_secs(5);
 
-/// One end.
+/// One end of a channel.
 #[derive(Debug)]
 pub struct Channel {
     stream: UnixStream,
@@ -59,7 +59,7 @@ impl From<io::Error> for ChannelError {
 }
 
 impl Channel {
-    /// Both ends.
+    /// Both ends of a new channel. The second one is for the other process.
     ///
     /// # Errors
     /// The system refuses it.

@@ -1,5 +1,6 @@
-//! [`Inherited`]: listeners that another process has bound, by what the settings call them. A service manager passes them by
-//! the protocol of systemd (`LISTEN_FDS`, sd_listen_fds(3)), the process before by a channel.
+//! [`Inherited`]: bound listeners that this process did not have to bind again, by their addresses in the settings. A
+//! service manager passes them by the protocol of systemd (`LISTEN_FDS`, sd_listen_fds(3)), the process before by a
+//! channel.
 
 use super::messages::PassedListener;
 use crate::edge::BoundListener;
@@ -7,7 +8,7 @@ use crate::settings::ListenAddress;
 use listenfd::ListenFd;
 use std::os::fd::OwnedFd;
 
-/// Listeners that nothing here has taken yet. None of them blocks.
+/// Listeners that no service has taken yet. None of them blocks.
 #[derive(Debug, Default)]
 pub struct Inherited(Vec<Entry>);
 
@@ -15,7 +16,7 @@ pub struct Inherited(Vec<Entry>);
 struct Entry {
     passed: PassedListener,
     listener: BoundListener,
-    /// That of `FileDescriptorName=`.
+    /// The name that `FileDescriptorName=` gives it.
     said: String,
 }
 
@@ -49,12 +50,12 @@ impl Inherited {
         inherited
     }
 
-    /// Adds a listener of this process.
+    /// Adds a listener that this process has bound.
     pub fn add(&mut self, name: ListenAddress, listener: BoundListener) {
         self.0.push(Entry { passed: PassedListener { name, is_managed: false }, listener, said: String::new() });
     }
 
-    /// Adds a listener of the process before.
+    /// Adds a listener that the process before has passed.
     pub fn pass(&mut self, passed: PassedListener, descriptor: OwnedFd) {
         let listener = match &passed.name {
             ListenAddress::Tcp(_) => BoundListener::Tcp(descriptor.into()),
@@ -85,7 +86,7 @@ impl Inherited {
     }
 }
 
-/// Makes a listener ready for a runtime, and says what it is called.
+/// Makes a listener non-blocking for the runtime, and returns its address.
 fn prepare(listener: &BoundListener) -> std::io::Result<ListenAddress> {
     match listener {
         BoundListener::Tcp(listener) => {

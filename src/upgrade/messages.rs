@@ -1,6 +1,6 @@
-//! What the process before ([`FromPredecessor`]) and the next one ([`FromSuccessor`]) say to each other. Later versions of
-//! crawlgate speak with earlier ones: a message may get optional fields, a message that is new is ignored, and none changes
-//! its meaning.
+//! The messages of the process before ([`FromPredecessor`]) and of the next one ([`FromSuccessor`]). Processes of
+//! different versions exchange them: a message may get optional fields, and none changes its meaning. A process ignores
+//! an unknown message, except where it waits for the other's first message or for a certain answer.
 
 use crate::acme::PassedQuestions;
 use crate::ledger::{PassedBehaviours, ServedCopy};
@@ -9,11 +9,11 @@ use crate::upstreams::PassedServer;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// What the process before says, in this order.
+/// The messages of the process before, in their order.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "snake_case")]
 pub enum FromPredecessor {
-    /// What there is to take over.
+    /// The things that the next process can take over.
     Hello {
         /// The listeners, each as often as there are listeners under the name.
         listeners: Vec<ListenAddress>,
@@ -24,12 +24,12 @@ pub enum FromPredecessor {
     },
     /// Listeners, with a descriptor each.
     Listeners {
-        /// Which they are.
+        /// Their addresses in the settings.
         listeners: Vec<PassedListener>,
     },
-    /// What is in no table of the state directory.
+    /// Facts that are in no table of the state directory.
     Memory {
-        /// It.
+        /// These facts.
         memory: Box<Memory>,
     },
     /// All listeners were passed, and the state directory is closed. The descriptors are those of the named locks.
@@ -45,7 +45,7 @@ pub enum FromPredecessor {
     Leaving,
     /// This process served a robots.txt.
     Served {
-        /// Which.
+        /// The robots.txt, and the crawler that got it.
         copy: ServedCopy,
     },
     /// This process ends, and has told what it served.
@@ -54,26 +54,26 @@ pub enum FromPredecessor {
         #[serde(default)]
         cut_off: usize,
     },
-    /// A later version says it.
+    /// A message of a later version.
     #[serde(other)]
     Unknown,
 }
 
-/// What is in no table of the state directory. What a version does not know is left out.
+/// Facts that are in no table of the state directory. A version leaves out what it does not know.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
     /// How much time crawlgate has lived through, in milliseconds: crawl rates are by that clock.
     pub lived: u64,
-    /// What clients did.
+    /// Crawl rates and proven fetches of clients.
     pub behaviours: Option<PassedBehaviours>,
     /// The servers of origins that get no requests.
     pub servers: Vec<PassedServer>,
-    /// What an authority may ask for.
+    /// The answers to the open challenges of an authority.
     pub questions: PassedQuestions,
 }
 
-/// What the next process says, in this order.
+/// The messages of the next process, in their order.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "snake_case")]
 pub enum FromSuccessor {
@@ -94,7 +94,7 @@ pub enum FromSuccessor {
     Reopen,
     /// The process before is to end now.
     End,
-    /// A later version says it.
+    /// A message of a later version.
     #[serde(other)]
     Unknown,
 }
@@ -102,7 +102,7 @@ pub enum FromSuccessor {
 /// A listener that is passed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PassedListener {
-    /// Which it is.
+    /// Its address in the settings.
     pub name: ListenAddress,
     /// Whether it is the service manager's.
     pub is_managed: bool,

@@ -1,5 +1,5 @@
-//! [`NextProcess`]: the next process as the running one sees it, and the steps of an upgrade. [`Running`] is what the running
-//! server does in them.
+//! [`NextProcess`] starts the next process and takes the steps of an upgrade, on the side of the running process. The
+//! running server does its part of them as [`Running`].
 
 use super::channel::{Channel, ChannelError, MOST_DESCRIPTORS};
 use super::messages::{FromPredecessor, FromSuccessor, Memory, PassedListener};
@@ -31,13 +31,13 @@ pub struct Handed {
     pub state: Option<OwnedFd>,
     /// The lock of the control socket.
     pub control: Option<OwnedFd>,
-    /// What is in no table of the state directory.
+    /// Facts that are in no table of the state directory.
     pub memory: Memory,
 }
 
-/// What the running server does.
+/// The part of the running server in an upgrade.
 pub trait Running: Sync {
-    /// What there is to take over.
+    /// The greeting: what the next process can take over.
     fn hello(&self) -> FromPredecessor;
 
     /// The listeners, each with a descriptor.
@@ -71,7 +71,7 @@ pub enum UpgradeError {
     /// The next process did not get ready.
     #[error("the next process is not ready to take over: {source}{output}")]
     NotReady {
-        /// What it did.
+        /// How it failed.
         source: ChannelError,
         /// What it wrote.
         output: Output,
@@ -82,7 +82,7 @@ pub enum UpgradeError {
     /// The next process could not open what it needs.
     #[error("the next process did not take over: {source}{output}")]
     NotOpened {
-        /// What it did.
+        /// How it failed.
         source: ChannelError,
         /// What it wrote.
         output: Output,
@@ -109,7 +109,7 @@ pub struct NextProcess {
     /// The channel to it.
     pub channel: Channel,
     written: Arc<Mutex<VecDeque<u8>>>,
-    /// Ends with what it writes.
+    /// Disconnected when the output of the process ends.
     written_whole: Mutex<Receiver<()>>,
     takes: Vec<ListenAddress>,
     /// Whether it takes over the control socket.
@@ -118,7 +118,7 @@ pub struct NextProcess {
 }
 
 impl NextProcess {
-    /// Starts the next process and hands over to it: steps 1 to 3. It serves then, and so does this one.
+    /// Starts the next process and hands over to it: steps 1 to 3. Both processes serve afterwards.
     ///
     /// # Errors
     /// See [`UpgradeError`]. This process goes on as before.

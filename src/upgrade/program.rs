@@ -1,4 +1,4 @@
-//! [`Program`]: how this process was started, and so how the next one is.
+//! [`Program`]: the program and the arguments by which this process was started. The next process is started by the same.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// As this process was started. Another file under the same name is another version.
+    /// The program as this process was started. Another version may be under its name now.
     ///
     /// # Errors
     /// The system does not say which program runs.

@@ -1,4 +1,5 @@
-//! The process before as the next one sees it: [`Successor`] until this process serves, [`Predecessor`] afterwards.
+//! The part of the next process in an upgrade. [`Successor`] talks with the process before until this process may serve,
+//! [`Predecessor`] follows that process afterwards.
 
 use super::channel::{Channel, ChannelError};
 use super::inherited::Inherited;
@@ -17,10 +18,10 @@ pub enum SuccessorError {
         "no crawlgate hands over to this process: `--successor` is a flag that `crawlgate upgrade` sets by itself: {0}"
     )]
     NotStarted(io::Error),
-    /// The process before said nothing more.
+    /// The channel failed, or the process before has ended.
     #[error("the process before does not hand over: {0}")]
     Channel(#[from] ChannelError),
-    /// The process before said something else.
+    /// The process before sent another message than expected.
     #[error("the process before does not hand over: it said something out of turn")]
     OutOfTurn,
     /// Standard output and standard error cannot be taken over.
@@ -42,7 +43,7 @@ pub struct Successor {
     served: Vec<ServedCopy>,
 }
 
-/// What this process got.
+/// What this process takes over.
 #[derive(Debug, Default)]
 pub struct Taken {
     /// The listeners that it takes over, and that it has bound itself.
@@ -56,10 +57,10 @@ pub struct Taken {
 }
 
 impl Successor {
-    /// The process before has started this one with a channel as standard input, and greets it.
+    /// Waits for the greeting of the process before, which gave this one a channel as standard input.
     ///
     /// # Errors
-    /// Nothing of the kind is there.
+    /// Standard input is no such channel, or another message comes first.
     pub fn greeted() -> Result<Successor, SuccessorError> {
         let input = io::stdin().as_fd().try_clone_to_owned().map_err(SuccessorError::NotStarted)?;
         let channel = Channel::given(input).map_err(SuccessorError::NotStarted)?;

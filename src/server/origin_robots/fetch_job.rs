@@ -1,4 +1,4 @@
-//! One fetch from one origin: [`FetchJob`], and its result, [`FinishedJob`].
+//! [`FetchJob`]: one fetch of a robots.txt from one origin. [`FinishedJob`] is its result.
 
 use crate::origin::robots::{FetchResult, RobotsRequest, Target, ask};
 use crate::policy::Policy;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub struct FetchJob {
     pub(super) site: String,
     pub(super) target: Option<Target>,
-    /// Whether there is any origin. A decision service has none, and the policy is all that there is.
+    /// Whether the settings have an origin. A decision service may have none; the policy is served alone then.
     pub(super) has_origins: bool,
     pub(super) etag: Option<String>,
     pub(super) last_modified: Option<String>,
@@ -24,7 +24,7 @@ pub struct FinishedJob {
 }
 
 impl FetchJob {
-    /// Fetches. Blocks for 20 seconds at most.
+    /// Fetches the file. Blocks for 20 seconds at most.
     pub fn run(self) -> FinishedJob {
         let result = match &self.target {
             None if !self.has_origins => FetchResult::Nothing {

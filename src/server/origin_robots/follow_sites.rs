@@ -1,8 +1,9 @@
-//! Which sites are followed, after each change of the policies. The main function is [`OriginRobots::follow_sites`].
+//! [`OriginRobots::follow_sites`] decides, after each change of the policies, which sites are followed.
 //!
 //! A copy is in one of these states:
-//! - used by a followed site;
-//! - unused: no site has its name, and one may come back;
+//! - used by a followed site. If the site is removed, the copy becomes unused;
+//! - unused: no site has its name. If such a site comes back, it uses the copy again. Too old or too many copies are
+//!   removed;
 //! - removed: no site can use it again.
 
 use super::OriginRobots;

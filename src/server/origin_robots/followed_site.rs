@@ -1,4 +1,5 @@
-//! A site whose policy reads the origin's file: [`FollowedSite`]. It may take over a copy from another site.
+//! [`FollowedSite`]: a site whose policy reads the origin's file, with the state of its copy. It may take over a copy
+//! from another site.
 
 use crate::origin::robots::{FetchState, FetchedCopy, StoredCopy};
 use crate::policy::origin::{OriginCopyState, OriginFile};
@@ -20,7 +21,7 @@ pub struct FollowedSite {
     pub is_unconditional: bool,
     /// Whether a fetch is running.
     pub is_asked: bool,
-    /// What was logged last.
+    /// The state that was logged last.
     pub reported: Option<(OriginCopyState, Served, Option<String>)>,
 }
 
@@ -67,7 +68,7 @@ impl FollowedSite {
         }
     }
 
-    /// What is to be stored of the site.
+    /// The copy of the site, as it is stored.
     pub fn to_stored(&self) -> StoredCopy {
         let default_site_hosts = self.is_default_site.then(|| self.hosts.clone());
         StoredCopy { fetch: self.fetch.clone(), default_site_hosts, left_at: None }

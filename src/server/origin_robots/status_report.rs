@@ -1,4 +1,4 @@
-//! The states of the origins' files, for the status and, when they change, for the log.
+//! [`OriginRobots::report_status`] writes the states of the origins' files into the status, and logs each change.
 
 use super::OriginRobots;
 use super::followed_site::FollowedSite;

@@ -1,5 +1,5 @@
-//! The thread that runs [`OriginRobots`]. It starts the fetches that are due, each in a thread of its own, and waits until
-//! one ends or a policy changes.
+//! [`start`] runs [`OriginRobots`] in a thread. The thread starts the fetches that are due, each in a thread of its own,
+//! and waits until one ends, a policy changes or another fetch is due.
 
 use super::fetch_job::FinishedJob;
 use super::{AT_ONCE, OriginRobots};
