@@ -1,5 +1,5 @@
-//! [`Question`]: the request that a proxy asks about, read from the path and the fields by which each proxy passes it
-//! on. [`Protocol`] lists the ways. Borrows the head.
+//! [`Question`]: the request that a proxy asks about, read from the path and the fields of the proxy's own request.
+//! [`Protocol`] lists the formats, which differ between proxies.
 
 use crate::forwarding::{Peer, client_address};
 use crate::heads::is_host;
@@ -9,7 +9,7 @@ use http::HeaderValue;
 use ipnet::IpNet;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Where a peer without an address is.
+/// The address that stands for a peer on a Unix socket.
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// The path below which questions are asked.
 const DECIDE: &[u8] = b"/decide/";
@@ -17,7 +17,7 @@ const DECIDE: &[u8] = b"/decide/";
 pub(super) const ROBOTS_TXT: &str = "/robots.txt";
 pub(super) const TDMREP: &str = "/.well-known/tdmrep.json";
 
-/// How a proxy asks, by the path that it asks for.
+/// The format of a question, named by the path of the proxy's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// `/decide/nginx`: the request is in `X-Original-Method` and `X-Original-URI`. A refusal is 403 without a body.
@@ -35,25 +35,25 @@ pub enum Protocol {
 /// A request that a proxy asks about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question<'a> {
-    /// How it asks.
+    /// The format of the question.
     pub protocol: Protocol,
     /// The method of the request.
     pub method: &'a [u8],
-    /// Its target.
+    /// The target of the request.
     pub target: &'a [u8],
-    /// Its host.
+    /// The host of the request.
     pub host: &'a [u8],
-    /// Its client.
+    /// The address of the request's client.
     pub client: IpAddr,
 }
 
-/// Why a question has no answer.
+/// Why a question cannot be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuestionError {
     /// A field that the protocol needs is missing.
     #[error("the field {0} is missing: the proxy has to pass on the request that it asks about")]
     Missing(&'static str),
-    /// A field has a value that cannot be its.
+    /// A field that has to be a path is none, or has a fragment.
     #[error("the field {0} has no path in it")]
     NoPath(&'static str),
     /// The host that the proxy routes by is missing, or is not a host. A name with other octets would be that of no site, and
@@ -69,10 +69,10 @@ pub enum QuestionError {
 }
 
 impl<'a> Question<'a> {
-    /// Reads the question. Peers in `trusted` speak for others.
+    /// Reads the question. The `X-Forwarded-For` of peers in `trusted` is believed.
     ///
     /// # Errors
-    /// The proxy is not set up to ask.
+    /// The path is unknown, or a field is missing or malformed: the proxy is not set up to ask.
     pub fn read(request: &Received<'a>, trusted: &[IpNet]) -> Result<Question<'a>, QuestionError> {
         let path = path_of(request.target);
         // Proxies route by what a path resolves to, and send it on as it came.
@@ -88,7 +88,7 @@ impl<'a> Question<'a> {
             _ => return Err(QuestionError::Unknown),
         };
         let field = |name: &'static str| request.headers.get(name).map(HeaderValue::as_bytes);
-        // What nginx is not told to set would be what its client says: the host is in Host.
+        // nginx passes on its client's value of each field that it does not set. So it names the host in Host alone.
         let (method_field, target_field, host_field) = match protocol {
             Protocol::ForwardAuth => ("x-forwarded-method", "X-Forwarded-Uri", Some("x-forwarded-host")),
             _ => ("x-original-method", "X-Original-URI", None),
@@ -112,13 +112,13 @@ impl<'a> Question<'a> {
         Ok(Question { protocol, method, target, host: asked_for, client: client(request, trusted) })
     }
 
-    /// Whether it asks about this file as it is spelled everywhere.
+    /// Whether it asks about this file in its usual spelling.
     pub(super) fn is_for(&self, file: &str) -> bool {
         path_of(self.target) == file.as_bytes()
     }
 
-    /// Where a client finds this file. Whole where the proxy says its scheme: Traefik would complete a path with the address
-    /// of crawlgate.
+    /// The Location of this file for the client. A whole URL if the proxy names the scheme: Traefik would complete a path
+    /// with the address of crawlgate.
     pub(super) fn location(&self, request: &Received<'_>, file: &'static str) -> HeaderValue {
         let scheme = request.headers.get("x-forwarded-proto").map(HeaderValue::as_bytes);
         let scheme = scheme.filter(|scheme| matches!(*scheme, b"http" | b"https"));
@@ -127,13 +127,13 @@ impl<'a> Question<'a> {
         url.and_then(|url| HeaderValue::from_bytes(&url).ok()).unwrap_or(HeaderValue::from_static(file))
     }
 
-    /// The request that it is about, as it is received.
+    /// The head of the request that the question is about.
     pub fn head<'r>(&'r self, request: &'r Received<'a>) -> MappedRequest<'r> {
         let asking = MappedRequest::new(request.method, request.target, None, request.headers).checked(request.http);
         asking.about(self.method, self.target, self.host)
     }
 
-    /// What the request shares with others of its client, as the proxy says it.
+    /// The connection of the request: the client's address, as the proxy names it.
     pub fn connection(&self) -> Connection<'static> {
         Connection::from(Peer { address: Some(self.client), is_trusted: true, is_tls: false })
     }
@@ -143,12 +143,12 @@ fn path_of(target: &[u8]) -> &[u8] {
     target.split(|octet| *octet == b'?').next().unwrap_or_default()
 }
 
-/// The client that the proxy speaks for.
+/// The client for which the proxy speaks.
 fn client(request: &Received<'_>, trusted: &[IpNet]) -> IpAddr {
     let lines = request.headers.get_all("x-forwarded-for").iter().map(HeaderValue::as_bytes);
     match request.peer {
         Some(peer) => client_address(peer, lines, trusted),
-        // Of a socket in the file system.
+        // The peer is on a Unix socket.
         None => client_address(LOCAL, lines, &[trusted, &[IpNet::from(LOCAL)]].concat()),
     }
 }

@@ -1,6 +1,6 @@
-//! [`Decisions`]: a question in, an answer for the proxy out. The request is received as at every door, and recorded when
-//! the proxy has the answer. What the proxy's client gets afterwards, crawlgate cannot know: a request that may pass is recorded
-//! without a status.
+//! [`Decisions`] answers the question of a proxy about a request. The request goes through the sequence of `requests`, and
+//! is recorded when the proxy has the answer. A request that may pass is recorded without a status, because crawlgate
+//! cannot know what the proxy's client gets.
 
 use super::question::{Protocol, Question, QuestionError, ROBOTS_TXT, TDMREP};
 use crate::answers::{
@@ -15,24 +15,24 @@ use ipnet::IpNet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The service.
+/// The decision service.
 pub struct Decisions {
     /// The sequence that every request goes through.
     requests: Arc<Requests>,
-    /// Peers that speak for others.
+    /// Peers whose `X-Forwarded-For` is believed.
     trusted: Vec<IpNet>,
-    /// Whether the log says already that a proxy asks about a file that it should fetch here.
+    /// Whether the log has the warning about a proxy that asks about a file in place of fetching it here.
     has_warned: AtomicBool,
 }
 
 impl Decisions {
-    /// Peers in `trusted` say for which client they speak.
+    /// The `X-Forwarded-For` of peers in `trusted` is believed.
     pub fn new(requests: Arc<Requests>, trusted: Vec<IpNet>) -> Decisions {
         Decisions { requests, trusted, has_warned: AtomicBool::new(false) }
     }
 
-    /// What a proxy is told of a request: crawlgate's own answer, if the request gets one, or that it passes. `judged` is
-    /// the decision about it, and the site.
+    /// The answer to the proxy: crawlgate's own answer, if the request gets one, or that the request passes. `judged` is
+    /// the decision about the request, and the site.
     fn answer(
         &self,
         question: &Question<'_>,
@@ -54,7 +54,7 @@ impl Decisions {
             (Protocol::File, None) => {
                 not_here("crawlgate has no policy for this host: serve the file of the origin", request.method)
             }
-            // What was refused a moment ago would pass now.
+            // The request was refused a moment ago, and would pass now.
             (Protocol::Answer, None) => {
                 rejection(Rejection::Busy, &Asked { method: request.method, headers: request.headers })
             }
@@ -97,7 +97,7 @@ impl Respond for Decisions {
         }
         let (head, connection) = (question.head(request), question.connection());
         if question.protocol == Protocol::Answer {
-            // The question before this one was recorded.
+            // The request was recorded with the question before this one.
             let (own, action) = self.requests.look(&head, &connection, request.arrival);
             let answer = self.answer(&question, request, (None, action), own);
             return Responded { answer, ticket: None, recorded: None };
@@ -113,7 +113,7 @@ impl Respond for Decisions {
         let said = answer.values(Field::Status).next().and_then(|status| status.to_str().ok()?.parse().ok());
         let recorded = match (said, answer.values(Field::Decision).next()) {
             (Some(status), _) => (status, EndedBy::Complete),
-            // What the proxy's client gets of a request that passes, its origin says.
+            // The status of a request that passes is that of the proxy's origin.
             (None, Some(_)) => (0, EndedBy::Unknown),
             (None, None) => (answer.status().as_u16(), EndedBy::Complete),
         };

@@ -1,4 +1,6 @@
-//! The client's address: the peer's, or the one that trusted proxies say they speak for.
+//! [`client_address`] finds the address of a client: that of the peer, or the one that trusted proxies name in
+//! `X-Forwarded-For`. [`is_trusted`] says whether a peer is a trusted proxy, and [`is_forwarding_field`] whether a field
+//! names another client.
 
 use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
@@ -8,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 const FORWARDING: [&str; 7] =
     ["x-forwarded-for", "forwarded", "x-real-ip", "true-client-ip", "cf-connecting-ip", "fastly-client-ip", "via"];
 
-/// Whether a field with this name says that its peer speaks for another client.
+/// Whether a field with this name says that the peer speaks for another client.
 pub fn is_forwarding_field(name: &str) -> bool {
     // Most fields of a head end here.
     let may_be_one =
@@ -16,13 +18,13 @@ pub fn is_forwarding_field(name: &str) -> bool {
     may_be_one && FORWARDING.iter().any(|forwarding| name.eq_ignore_ascii_case(forwarding))
 }
 
-/// Whether the forwarding headers of this peer are believed.
+/// Whether the forwarding fields of this peer are believed.
 pub fn is_trusted(address: IpAddr, trusted: &[IpNet]) -> bool {
     trusted.iter().any(|network| network.contains(&address))
 }
 
-/// Walks `X-Forwarded-For` from right to left, over several lines, to the first address that is not a trusted proxy.
-/// No trusted proxy vouches for the entries left of that. An entry that is no address ends the walk.
+/// Walks `X-Forwarded-For` from right to left, over several lines, to the first address that is not a trusted proxy. No
+/// trusted proxy vouches for the entries left of that one. An entry that is no address ends the walk.
 pub fn client_address<'a>(
     peer: IpAddr,
     forwarded_for: impl DoubleEndedIterator<Item = &'a [u8]>,

@@ -1,4 +1,5 @@
-//! [`Head`]: the fields of a request or response that is passed on, however a door keeps them.
+//! [`Head`]: the fields of a request or response that is passed on. Maps of fields, Pingora's heads and the lane's `Lines`
+//! implement it, so that all of them are changed by the same code.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -14,10 +15,10 @@ pub trait Head {
     /// Adds a line.
     fn add(&mut self, name: &'static str, value: &[u8]);
 
-    /// Takes away all lines of this field.
+    /// Removes all lines of this field.
     fn remove(&mut self, name: &HeaderName);
 
-    /// Takes away all lines whose name is one of these.
+    /// Removes all lines with a name that is unwanted.
     fn remove_if(&mut self, is_unwanted: impl Fn(&str) -> bool);
 
     /// Whether there is a line of this field.

@@ -1,9 +1,11 @@
-//! Fields of one hop: those that speak of a connection, and end at each server on the way.
+//! Hop-by-hop fields: they concern one connection, and each server on the way removes them (RFC 9110 section 7.6.1).
+//! [`is_of_one_hop`] knows them by name, and [`ends_here`] those of a response. [`remove_named_by_connection`] removes the
+//! fields that Connection names.
 
 use super::head::Head;
 use http::{StatusCode, header};
 
-/// Whether a field speaks of one connection alone, in a request or a response (RFC 9110 section 7.6.1). HTTP/2 has none of
+/// Whether a field concerns one connection alone, in a request or a response (RFC 9110 section 7.6.1). HTTP/2 has none of
 /// them but TE in requests (RFC 9113 section 8.2.2).
 pub fn is_of_one_hop(name: &str) -> bool {
     let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
@@ -17,10 +19,10 @@ pub fn is_of_one_hop(name: &str) -> bool {
     }
 }
 
-/// Whether a field of an origin's response with this status ends at crawlgate. Of the fields of one hop, Connection and
-/// Transfer-Encoding are left to whatever frames the body. A 426 says in Upgrade what it asks for (RFC 9110 section 15.5.22).
-/// A response that has no body whatever was asked says nothing of its length, but for 304 (sections 8.6 and 15.4.5, RFC 9112
-/// section 6.1).
+/// Whether crawlgate removes a field from an origin's response with this status. Connection and Transfer-Encoding are left
+/// to the code that frames the body. A 426 keeps Upgrade, which says what it asks for (RFC 9110 section 15.5.22). A 1xx and
+/// a 204 never have a body, so they lose Content-Length and Transfer-Encoding (RFC 9110 section 8.6, RFC 9112 section 6.1).
+/// A 304 keeps them (RFC 9110 section 15.4.5).
 pub fn ends_here(name: &str, status: StatusCode) -> bool {
     let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
     let is_bodiless = status.is_informational() || status == StatusCode::NO_CONTENT;
@@ -33,10 +35,10 @@ pub fn ends_here(name: &str, status: StatusCode) -> bool {
     }
 }
 
-/// Takes away the fields of an origin's response that its Connection field names. Connection itself stays, and so do the
+/// Removes the fields of an origin's response that its Connection field names. Connection itself stays, and so do the
 /// fields that say where the body ends.
 pub fn remove_named_by_connection(head: &mut impl Head) {
-    // Nearly every response names the second one, which is gone by then.
+    // Nearly every response names `keep-alive`, a field that is removed before.
     const KEPT: [&[u8]; 5] = [b"close", b"keep-alive", b"content-length", b"transfer-encoding", b"connection"];
     let tokens = head.lines(header::CONNECTION).flat_map(|line| line.split(|octet| *octet == b','));
     let tokens =

@@ -1,6 +1,7 @@
-//! What is written into a request on its way to the origin and into a response on its way back: forwarding fields, the
-//! policy's tags and signals, conditions that would hide a change, pages that are rewritten. Works on any [`Head`], so
-//! that every door does the same.
+//! Changes to heads that pass through crawlgate. [`write_request`] writes the head of a request for the origin: forwarding
+//! fields, ids, and no conditions that would hide a change. [`write_response`] adds the policy's tags and signals to a
+//! response. `PageRewrite` rewrites pages. All of them work on any [`Head`]: that of the lane, of Pingora, or of the
+//! middleware.
 
 mod client;
 mod head;

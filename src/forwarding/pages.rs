@@ -1,8 +1,8 @@
-//! Pages that are rewritten on their way (`html` of a policy): which they are, what that changes about request and
-//! response, and the bytes through `crate::html`. [`PageRewrite`] is the state of one request.
+//! [`PageRewrite`]: the rewriting of one page on its way to the client (`html` of a policy). It asks the origin for a whole
+//! page without a coding, adapts the head of the response, and passes the body through `crate::html`.
 //!
-//! The origin is asked for whole pages without a coding, on the paths that may be pages only. The head of the response
-//! is settled before a door frames its body; what its metas say is known when its X-Robots-Tag is.
+//! The head is adapted before the body is framed. The metas are made later: they repeat the X-Robots-Tag that the client
+//! gets.
 
 use super::head::Head;
 use crate::heads::{X_ROBOTS_TAG, joined, origin_form};
@@ -18,7 +18,7 @@ use http::{HeaderName, StatusCode, header};
 
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// Fields that speak of the octets as the origin sent them (RFC 9530, RFC 9110 section 14.3).
+/// Fields about the octets as the origin sent them (RFC 9530, RFC 9110 section 14.3).
 const OF_THE_OCTETS: [HeaderName; 5] = [
     header::ACCEPT_RANGES,
     HeaderName::from_static("content-md5"),
@@ -27,7 +27,7 @@ const OF_THE_OCTETS: [HeaderName; 5] = [
     HeaderName::from_static("repr-digest"),
 ];
 
-/// Names of files that are no pages: they keep their codings and ranges.
+/// Extensions of files that are not pages. Requests for them keep their codings and ranges.
 const NO_PAGES: [&str; 58] = [
     "7z", "apk", "atom", "avi", "avif", "bin", "bmp", "bz2", "css", "csv", "dmg", "doc", "docx", "eot", "epub", "exe",
     "flac", "gif", "gz", "ico", "iso", "jpeg", "jpg", "js", "json", "m4a", "m4v", "map", "mjs", "mkv", "mov", "mp3",
@@ -35,25 +35,25 @@ const NO_PAGES: [&str; 58] = [
     "tiff", "ttf", "txt", "wasm", "wav", "webm", "webp", "woff", "woff2", "zip",
 ];
 
-/// How far the body of a response is to be rewritten. It begins at `No`; [`ask`](PageRewrite::ask) moves it to `Asked`,
-/// [`frame`](PageRewrite::frame) from there to `Framed`, `Head` or back, [`begin`](PageRewrite::begin) to `Running` or back, and
-/// the end of the body back to `No`.
+/// The states of the rewriting. It begins at `No`, and [`ask`](PageRewrite::ask) moves it to `Asked`.
+/// [`frame`](PageRewrite::frame) moves it from there to `Framed` or `Head`, or back. [`begin`](PageRewrite::begin) moves it
+/// from `Framed` to `Running`, or back. At the end of the body it is `No` again.
 #[derive(Debug, Default)]
 pub enum PageRewrite {
-    /// The body passes as it is. So does every body of a site that asks for nothing else.
+    /// The body passes as it is.
     #[default]
     No,
     /// A page was asked for, whole and without a coding.
     Asked(Box<AskedPage>),
-    /// The response can be rewritten; its fields say so already.
+    /// The response can be rewritten, and its head is adapted.
     Framed,
-    /// The same in reply to HEAD, which has the fields of GET and no body.
+    /// Like `Framed`, in reply to HEAD: the head is that of GET, and there is no body.
     Head,
     /// The body is being rewritten.
     Running(Box<Page>),
 }
 
-/// What a request for a page said.
+/// Facts about a request for a page.
 #[derive(Debug)]
 pub struct AskedPage {
     is_head: bool,
@@ -63,12 +63,12 @@ pub struct AskedPage {
     validators: Vec<Vec<u8>>,
 }
 
-/// What became of a page, as a word for metrics.
+/// How the rewriting of a page ended, or why it did not begin: a word for metrics.
 pub type RewriteEnd = &'static str;
 
 impl PageRewrite {
-    /// Asks the origin for what can be rewritten. `head` is the request as it came, on its way to the origin. May be called
-    /// again when another server is tried.
+    /// Makes the request ask for a whole page without a coding, if it may be for a page that the site rewrites. `head` is
+    /// the request as it came, on its way to the origin. May be called again when another server is tried.
     pub fn ask(&mut self, head: &mut impl Head, method: &[u8], target: &[u8], site: &Site) {
         let Some(rules) = &site.html else { return };
         if !may_be_page(head, method, target, rules) {
@@ -85,8 +85,8 @@ impl PageRewrite {
         head.remove(&header::IF_RANGE);
     }
 
-    /// Settles whether the response is rewritten, and takes away what would not be true of it then. Gives the reason
-    /// why a page has to stay as it is.
+    /// Decides whether the response is rewritten, and removes the fields that would be false then. Returns the reason if
+    /// the page cannot be rewritten.
     pub fn frame(
         &mut self,
         head: &mut impl Head,
@@ -138,7 +138,7 @@ impl PageRewrite {
         *self = page.map_or(PageRewrite::No, |page| PageRewrite::Running(Box::new(page)));
     }
 
-    /// Rewrites a piece of the body on its way. Gives what became of the page, at its end.
+    /// Rewrites a piece of the body on its way. At the end of the body, returns how the rewriting ended.
     pub fn write(&mut self, body: &mut Option<Bytes>, end_of_stream: bool) -> Option<RewriteEnd> {
         let PageRewrite::Running(page) = self else { return None };
         if !page.is_passing() {
@@ -146,14 +146,14 @@ impl PageRewrite {
             if end_of_stream {
                 written.extend(page.end());
             }
-            // What is held for now is no end.
+            // An empty piece could be taken for the end of the body.
             *body = (!written.is_empty()).then(|| Bytes::from(written));
         }
         end_of_stream.then(|| self.finish()).flatten()
     }
 
-    /// The origin broke off in the middle of a page: gives what is still held of it, so that the client gets all that
-    /// came, and what became of the page.
+    /// Ends a page that the origin broke off in the middle. Returns what was still held of it, so that the client gets all
+    /// that came, and how the rewriting ended.
     pub fn break_off(&mut self) -> (Bytes, Option<RewriteEnd>) {
         let PageRewrite::Running(page) = self else { return (Bytes::new(), None) };
         let held = page.end();
@@ -186,8 +186,8 @@ fn has_other_name(target: &[u8]) -> bool {
     NO_PAGES.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(&name[dot + 1..]))
 }
 
-/// Browsers say what they fetch something for: a video needs its ranges, whatever it is called, and what a script
-/// fetches is data (no crawler reads the metas of that). Other clients say what they accept.
+/// Whether the client wants something other than a page. Browsers say so in Sec-Fetch-Dest: a video needs its ranges,
+/// whatever its name, and no crawler reads metas in the data of a script. Other clients say in Accept that they want JSON.
 fn asked_for_as_other(head: &impl Head) -> bool {
     let pages: [&[u8]; 6] = [b"document", b"iframe", b"frame", b"embed", b"object", b"fencedframe"];
     let json = |accept: &[u8]| accept.trim_ascii().eq_ignore_ascii_case(b"application/json");
@@ -197,13 +197,14 @@ fn asked_for_as_other(head: &impl Head) -> bool {
 
 const NO_TRANSFORM: &[u8] = b"no-transform";
 
-/// Whole pages only, in HTML. XHTML is let be: one slip in it and a browser shows nothing but the slip.
+/// Whether the response is a whole page in HTML. XHTML is not rewritten: after one mistake in it, a browser shows the
+/// mistake alone.
 fn is_whole_page(status: StatusCode, head: &impl Head) -> bool {
     let is_html = |line: &[u8]| {
         let media = line.split(|octet| *octet == b';').next().unwrap_or_default();
         media.trim_ascii().eq_ignore_ascii_case(b"text/html")
     };
-    // Of several lines each reader takes its own.
+    // Of several lines, each reader uses another one.
     let mut types = head.lines(header::CONTENT_TYPE).peekable();
     status.is_success()
         && !matches!(status.as_u16(), 204..=206)
@@ -213,7 +214,7 @@ fn is_whole_page(status: StatusCode, head: &impl Head) -> bool {
         && head.lines(header::CONTENT_LENGTH).next().is_none_or(|length| length.trim_ascii() != b"0")
 }
 
-/// Why a page has to stay as it is, as a word for metrics.
+/// Why a page cannot be rewritten: a word for metrics.
 fn cannot_be_rewritten(head: &impl Head) -> Option<&'static str> {
     let coded = |line: &[u8]| {
         let mut codings = line.split(|octet| *octet == b',').map(<[u8]>::trim_ascii);
@@ -234,7 +235,7 @@ fn content_type(head: &impl Head) -> &[u8] {
     head.lines(header::CONTENT_TYPE).next().unwrap_or_default()
 }
 
-/// Whether there will be tags, or there are marks to be made: a page that stays as it is keeps its length too.
+/// Whether there are tags or marks to be written. A page without them keeps its length, too.
 fn has_something_to_say(status: StatusCode, head: &impl Head, decision: &Decision, site: &Site) -> bool {
     let Some(rules) = &site.html else { return false };
     let content_type = joined(head.lines(header::CONTENT_TYPE));
@@ -244,8 +245,8 @@ fn has_something_to_say(status: StatusCode, head: &impl Head, decision: &Decisio
         || rules.meta && (theirs || site.tags.tags(&decision.path_rules, status.as_u16(), content_type).is_some())
 }
 
-/// A 304 speaks of what the client has: the entity tag of a page that was rewritten for it is a weak one. A client that
-/// asks by the date alone does not say which it has, and gets the tag that the page itself would have (RFC 9110 section
+/// Weakens the entity tag of a 304, if the client's copy has been rewritten: the tag of such a copy is weak. A client that
+/// asks by the date alone does not say which copy it has. It gets the tag that the page itself would have (RFC 9110 section
 /// 15.4.5).
 fn weaken_for_client(validators: &[Vec<u8>], response: &mut impl Head) {
     let Some(weak) = weakened(response) else { return };

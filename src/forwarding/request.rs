@@ -1,4 +1,5 @@
-//! The request as the origin gets it.
+//! [`write_request`] turns the head that a client sent into the head for the origin. It writes forwarding fields and the id
+//! of the request, and removes conditions that would hide a change. [`ForwardedRequest`] has the facts for that.
 
 use super::client::is_forwarding_field;
 use super::head::{Head, field_value};
@@ -29,18 +30,18 @@ pub struct Peer {
     pub is_tls: bool,
 }
 
-/// What is known of a request that is forwarded.
+/// The facts about a forwarded request.
 #[derive(Clone, Copy, Debug)]
 pub struct ForwardedRequest<'a> {
-    /// The host that it asks for; empty where an HTTP/1.0 request has none.
+    /// The host of the request; empty if an HTTP/1.0 request has none.
     pub host: &'a [u8],
-    /// Where it came from.
+    /// The other end of the client's connection.
     pub peer: Peer,
-    /// The host that the origin is told where the request has none.
+    /// The Host for the origin, if the request has none.
     pub default_host: Option<&'a str>,
     /// The id of the request.
     pub request_id: &'a [u8],
-    /// Whether the trace that the request names cannot be read.
+    /// Whether the `traceparent` of the request is malformed.
     pub has_malformed_trace: bool,
     /// Whether the client has to get the whole page: a 304 would hide a new noindex from a crawler that has the page.
     pub needs_whole_page: bool,
@@ -51,12 +52,12 @@ pub fn has_condition(head: &impl Head) -> bool {
     CONDITIONS.into_iter().any(|name| head.has(name))
 }
 
-/// Takes away the conditions by which an origin may answer 304.
+/// Removes the conditions by which an origin may answer 304.
 pub fn remove_conditions(head: &mut impl Head) {
     CONDITIONS.into_iter().for_each(|name| head.remove(&name));
 }
 
-/// Makes `head`, which begins with the fields as they came, what the origin gets.
+/// Turns `head`, which has the fields as they came, into the head for the origin.
 pub fn write_request(head: &mut impl Head, request: &ForwardedRequest<'_>) {
     if request.host.is_empty()
         && let Some(host) = request.default_host
@@ -72,8 +73,8 @@ pub fn write_request(head: &mut impl Head, request: &ForwardedRequest<'_>) {
     write_ids(head, request.request_id, request.has_malformed_trace);
 }
 
-/// Names the request to its origin. A malformed `traceparent` is dropped with the `tracestate` that belongs to it (W3C Trace
-/// Context, section 3.3); others stay as they came, because crawlgate is no span of a trace.
+/// Writes the id of the request. A malformed `traceparent` is removed with the `tracestate` that belongs to it (W3C Trace
+/// Context, section 3.3). Well-formed ones stay as they came, because crawlgate is no span of a trace.
 fn write_ids(head: &mut impl Head, request_id: &[u8], has_malformed_trace: bool) {
     head.set("X-Request-Id", request_id);
     if has_malformed_trace {
@@ -82,7 +83,7 @@ fn write_ids(head: &mut impl Head, request_id: &[u8], has_malformed_trace: bool)
     }
 }
 
-/// The same for an application in the same process. In a map, whose names are known by then, the id costs half as much.
+/// Writes the ids for an application in the same process. Into a map, with names that are known, the id costs half as much.
 pub fn write_ids_in_map(headers: &mut HeaderMap, request_id: &[u8], has_malformed_trace: bool) {
     if let Some(value) = field_value("X-Request-Id", request_id) {
         headers.insert(REQUEST_ID, value);
@@ -96,7 +97,7 @@ pub fn write_ids_in_map(headers: &mut HeaderMap, request_id: &[u8], has_malforme
 /// Fields with a hyphen that crawlgate writes into a request or takes away, beside those of a proxy.
 const WRITTEN: [HeaderName; 4] =
     [header::ACCEPT_ENCODING, header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE, REQUEST_ID];
-/// How the fields begin in which a proxy says what its client asked for: host, scheme, port and more.
+/// The beginning of the fields in which a proxy says what its client asked for: host, scheme, port and more.
 const OF_A_PROXY: &str = "x-forwarded-";
 
 /// Whether applications may read this field as one of a proxy, or as one that crawlgate writes: CGI and its heirs turn
@@ -134,7 +135,7 @@ fn write_forwarding_fields(head: &mut impl Head, request: &ForwardedRequest<'_>)
     }
 }
 
-/// The lines that came, joined, and the peer at the end.
+/// The value of X-Forwarded-For: the lines of a trusted peer, joined, and the peer at the end.
 fn forwarded_for(head: &impl Head, peer: IpAddr, is_trusted: bool) -> SmallVec<[u8; 48]> {
     let mut value = SmallVec::new();
     if is_trusted {

@@ -1,4 +1,4 @@
-//! The response as the client gets it: the policy's tags and signals, and Strict-Transport-Security.
+//! [`write_response`] adds the policy's tags and signals, and Strict-Transport-Security, to a response for the client.
 
 use super::head::Head;
 use super::{signals, tags};
@@ -6,9 +6,8 @@ use crate::policy::SiteEntry;
 use crate::verdict::Decision;
 use http::{HeaderValue, StatusCode, header};
 
-/// Adds what crawlgate says about a response of an origin, whose status is no informational one: the Strict-Transport-Security
-/// of the connection, where the origin does not send it, and the tags and signals of the site. A response of a host that no
-/// site claims has nothing to be added by a policy.
+/// Adds Strict-Transport-Security, unless the origin sends it, and the tags and signals of the site. The response is an
+/// origin's, and not an informational one. `judged` is `None` for a host that no site claims.
 pub fn write_response(
     head: &mut impl Head,
     status: StatusCode,

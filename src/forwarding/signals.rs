@@ -1,4 +1,5 @@
-//! What a site says about the use of its content, as header lines of a response.
+//! [`attach`] adds the signals of a site to a response: header fields that say how its content may be used, such as
+//! Content-Usage, `tdm-reservation` and a Link to the licence.
 
 use super::head::Head;
 use crate::policy::SiteEntry;
@@ -7,8 +8,8 @@ use http::{HeaderName, header};
 
 const TDM_RESERVATION: HeaderName = HeaderName::from_static("tdm-reservation");
 
-/// Adds the site's lines to a response of the origin. A field that the origin sends itself stands: the origin knows the
-/// document, and of two Content-Usage lines the last would win (RFC 9651 section 4.2).
+/// Adds the site's lines to a response of the origin. A field that the origin sends itself stays alone: the origin knows
+/// the document, and of two Content-Usage lines the last would win (RFC 9651 section 4.2).
 pub(super) fn attach(head: &mut impl Head, entry: &SiteEntry, decision: &Decision) {
     let mut fields = entry.site.signals.fields(decision.signals).peekable();
     // Looked up before ours is there, and not for sites that say nothing.
@@ -26,7 +27,7 @@ fn origin_sends(head: &impl Head, name: &'static str) -> bool {
     HeaderName::from_bytes(name.as_bytes()).is_ok_and(|name| head.has(name))
 }
 
-/// Links stand beside each other (RFC 8288 section 3); a licence that the origin names itself is not named twice.
+/// Adds a Link beside those of the origin (RFC 8288 section 3), unless the origin itself names this licence.
 fn add_link(head: &mut impl Head, value: &[u8]) {
     let target = value.split_inclusive(|octet| *octet == b'>').next().unwrap_or_default();
     if !head.lines(header::LINK).any(|line| names_license(line, target)) {

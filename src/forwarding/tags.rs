@@ -1,4 +1,4 @@
-//! X-Robots-Tag: the policy's lines and the origin's.
+//! [`attach`] combines the X-Robots-Tag lines of the policy with those of the origin, as the policy says.
 
 use super::head::Head;
 use crate::heads::{X_ROBOTS_TAG, joined};
@@ -41,7 +41,7 @@ fn add_lines(head: &mut impl Head, lines: &[String]) {
     lines.iter().for_each(|line| head.add("X-Robots-Tag", line.as_bytes()));
 }
 
-/// Orders the origin's lines and ours, where one is for one bot only; each stays as it is.
+/// Puts the lines for every crawler before those for one crawler. Each line stays as it is.
 fn put_unscoped_first(head: &mut impl Head) {
     if head.lines(X_ROBOTS_TAG).is_sorted_by_key(place_of) {
         return;

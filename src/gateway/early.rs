@@ -1,4 +1,5 @@
-//! A request comes from the edge, which has received it. Settles how long its connection may live.
+//! [`take_over`] takes the ticket of a request that the edge has received, and sets the timeouts of its connection.
+//! [`shared`] has the facts that all requests of the connection share.
 
 use super::{Gateway, RequestContext};
 use crate::forwarding::Peer;
@@ -28,13 +29,13 @@ fn settle_connection(gateway: &Gateway, session: &mut Session) {
     }
 }
 
-/// The connection as the edge knows it.
+/// The facts that the edge knows about the connection.
 pub(super) fn connection(session: &Session) -> Option<&ClientConnection> {
     let digest = session.digest()?.proxy_digest.as_ref()?;
     digest.user_data.as_ref()?.downcast_ref::<Arc<ClientConnection>>().map(Arc::as_ref)
 }
 
-/// What the request shares with all others of its connection.
+/// The facts that all requests of the connection share.
 pub(super) fn shared(session: &Session) -> Connection<'_> {
     match connection(session) {
         Some(connection) => connection.behind(None),

@@ -1,5 +1,5 @@
-//! When the request could not be forwarded: a page of our own, with the tags that the policy has for its status.
-//! (Pingora does not run the response phase for it.)
+//! [`answer`] answers a request that could not be forwarded, with a page of crawlgate's and the policy's tags for its
+//! status. Pingora does not run the response phase for it.
 
 use super::early::shared;
 use super::peer::may_go_on;
@@ -16,13 +16,13 @@ pub(super) async fn answer(
     error: &Error,
     ctx: &mut RequestContext,
 ) -> FailToProxy {
-    // What came before the body was told when it happened.
+    // A failure before the body was counted when it happened.
     may_go_on(gateway, ctx, Reached::Body, error);
     let begun = session.response_written().is_some_and(|written| !written.status.is_informational());
     if begun && *error.esource() == ErrorSource::Upstream {
         let (held, end) = ctx.body.break_off();
         ctx.count_page(end);
-        // Not the end: by the missing last chunk a client can tell.
+        // Not the end: from the missing last chunk the client can tell that the page is incomplete.
         if let Err(error) = session.as_downstream_mut().write_response_body(held, false).await {
             tracing::debug!(%error, "what was held of a page could not be written");
         }

@@ -1,4 +1,4 @@
-//! Pingora's heads as the rooms below read and change them.
+//! Implements [`Head`] for the heads of Pingora's requests and responses, so that `forwarding` can read and change them.
 
 use crate::forwarding::{Head, field_value, unwanted};
 use http::{HeaderName, HeaderValue};
@@ -40,7 +40,7 @@ macro_rules! head {
 
 head!(RequestHeader, ResponseHeader);
 
-/// Pingora refuses more fields than a head can hold.
+/// Logs that Pingora refused a field: it does so if there are more fields than a head can hold.
 fn written<T>(name: &'static str, result: Result<T>) {
     if let Err(error) = result {
         tracing::warn!(name, %error, "a field cannot be written; the message goes on without it");

@@ -1,8 +1,8 @@
 //! The Pingora proxy: [`Gateway`] translates between Pingora's phases and the rooms below, and decides nothing itself.
 //!
-//! Every request comes from the edge as one of HTTP/1, which has received it and lets it pass. The order of a request: `early`
-//! takes it over, `peer` takes a prepared address, `response` hands the response to the client, `errors` answers for an origin
-//! that does not. `heads` is for all of them; the other phases stand here.
+//! The edge has received every request, and hands on those that pass and do not fit the lane, as HTTP/1. `early` takes the
+//! ticket of a request, `peer` chooses a server, `response` adapts the response, and `errors` answers if the origin does
+//! not. `heads` helps all of them. The other phases are in this file.
 
 mod early;
 mod errors;
@@ -40,15 +40,15 @@ pub struct Gateway {
 /// One request. It is judged once: every phase goes by the same ticket.
 pub struct RequestContext {
     arrival: Arrival,
-    /// From when it was received until it is recorded.
+    /// `None` when the request was recorded.
     ticket: Option<Ticket>,
     /// The servers that were tried.
     attempts: Attempts,
     /// Whether the request may be sent twice.
     may_repeat: bool,
-    /// Whether octets of a response have come from the last of them.
+    /// Whether octets of a response have come from the last server.
     has_octets: bool,
-    /// Whether the page is rewritten on its way.
+    /// The rewriting of the page.
     body: PageRewrite,
 }
 
@@ -75,7 +75,7 @@ impl ProxyHttp for Gateway {
         }
     }
 
-    /// None: the default adds a compression module to every request, switched off.
+    /// Adds none. The default adds a compression module to every request, switched off.
     fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
 
     async fn early_request_filter(&self, session: &mut Session, ctx: &mut RequestContext) -> Result<()> {
@@ -190,7 +190,7 @@ impl ProxyHttp for Gateway {
         errors::answer(self, session, error, ctx).await
     }
 
-    /// Whether an error is the client's own doing: clients go away all day, and none of it is news.
+    /// Whether the client caused an error. Clients leave all day, so such errors are not logged.
     fn suppress_error_log(&self, _session: &Session, ctx: &RequestContext, error: &Error) -> bool {
         ctx.ticket.as_ref().is_some_and(Ticket::is_refused) || *error.esource() == ErrorSource::Downstream
     }

@@ -1,4 +1,5 @@
-//! Where the request goes: a prepared address, never a name. After a failure another server may be asked.
+//! [`choose`] gives Pingora a server for a request: a prepared address, never a name. [`failed`] and [`may_go_on`] report a
+//! failed server, after which another one may be tried.
 
 use super::{Gateway, RequestContext};
 use crate::upstreams::{NoServer, Reached};
@@ -6,7 +7,7 @@ use pingora_core::upstreams::peer::HttpPeer;
 use pingora_core::{Error, ErrorType, Result};
 use pingora_proxy::Session;
 
-/// How Pingora's error says that no octet of a response had come. It says it in no other way (Pingora 0.9.1).
+/// The words in Pingora's error if no octet of a response had come. There is no other sign of that (Pingora 0.9.1).
 const NO_OCTETS: &str = "bytes already read: 0";
 
 pub(super) async fn choose(
@@ -40,7 +41,7 @@ pub(super) async fn choose(
     ctx.attempts.peer().map(Box::new).ok_or_else(|| NoServer::NoAddress.error())
 }
 
-/// The request was sent, or a part of it.
+/// Reports the failure of a request that was sent, at least in part.
 pub(super) fn failed(
     gateway: &Gateway,
     ctx: &mut RequestContext,
@@ -58,7 +59,7 @@ pub(super) fn failed(
     error
 }
 
-/// Tells that the server did not answer, and says whether the request may be sent once more.
+/// Reports that the server did not answer. Returns whether the request may be sent once more.
 pub(super) fn may_go_on(gateway: &Gateway, ctx: &mut RequestContext, reached: Reached, error: &Error) -> bool {
     let Some(ticket) = &ctx.ticket else { return false };
     ctx.attempts.failed(&gateway.upstreams, &ticket.wanted(ctx.may_repeat), reached, error)

@@ -1,4 +1,6 @@
-//! The origin's answer on its way to the client: Pingora's head, written by `forwarding`, and what HTTP/1.0 needs.
+//! The origin's response on its way to the client, in Pingora's proxy. [`check_switch`] refuses an unrequested switch of
+//! protocols. [`hold`] reserves buffer space for the body. [`filter`] rewrites the head: it removes the fields of one hop,
+//! adds the fields of the policy, and adapts the head for HTTP/1.0.
 
 use super::early::{connection, shared};
 use super::{Gateway, RequestContext};
@@ -32,11 +34,11 @@ fn remove_of_one_hop(response: &mut ResponseHeader) {
     remove_named_by_connection(response);
 }
 
-/// What Pingora may read ahead of a client: four pieces wait, five are being written and one has no place yet, of 64 KiB each,
-/// and what it writes is joined (Pingora 0.9.1).
+/// Octets that Pingora may read ahead of a client: four pieces wait, five are being written and one has no place yet, of 64
+/// KiB each, and what it writes is joined (Pingora 0.9.1).
 const AHEAD: usize = 1024 * 1024;
 
-/// Holds what can wait of a response; 503 where that is too much.
+/// Reserves buffer space for the body of a response. Without space, the request fails with 503.
 pub(super) fn hold(session: &Session, response: &ResponseHeader, ctx: &mut RequestContext) -> Result<()> {
     let has_no_body = response.status.is_informational()
         || matches!(response.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)

@@ -1,5 +1,5 @@
-//! [`GateBody`]: the body of a response behind the gate: an answer of crawlgate, or that of the application, as it came
-//! or rewritten. With its end the request is recorded.
+//! [`GateBody`]: the body of a response behind the gate. It is an answer of crawlgate's, or the body of the application, as
+//! it came or rewritten. The request is recorded when the body is dropped.
 
 use super::call::Call;
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! [`Call`]: one request from its arrival until its response is at its end, when it is recorded.
+//! [`Call`]: one request in the middleware. It is dropped with the response, and the request is recorded then.
 
 use super::pages::PageRewrite;
 use super::shared::Shared;
@@ -28,7 +28,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// Receives a request. Gives the answer, if it gets one of crawlgate's own.
+    /// Has a request judged. Returns crawlgate's own answer, if the request does not pass.
     pub fn new(shared: &Shared, head: &Parts) -> (Call, Option<Answer>) {
         let trusted = &shared.requests.settings().trusted_proxies;
         let address = shared.peer.and_then(|peer| peer(&head.extensions));
@@ -53,8 +53,8 @@ impl Call {
         (call, answer)
     }
 
-    /// Prepares the request for the application: with its id, without conditions that would hide a new tag from a crawler,
-    /// and asking for pages that can be rewritten.
+    /// Prepares the request for the application: adds its id, removes conditions that would hide a new tag from a crawler,
+    /// and asks for pages that can be rewritten.
     pub fn forward(&mut self, head: &mut Parts) {
         if let Some(ticket) = &self.ticket {
             if let Some((_, entry)) = ticket.judged() {
@@ -64,7 +64,7 @@ impl Call {
         }
     }
 
-    /// Takes note of the answer that crawlgate makes itself.
+    /// Takes crawlgate's own answer apart, and notes it for the record.
     pub fn answered(&mut self, answer: Answer, is_grpc: bool) -> (ResponseParts, Bytes) {
         let (mut head, body) = Response::<Bytes>::from(answer).into_parts();
         if is_grpc {
@@ -75,7 +75,7 @@ impl Call {
         (head, body)
     }
 
-    /// Writes into the application's response what the policy says about it; says whether its body may become another one.
+    /// Adds the policy's fields to the application's response. Returns whether its body may be changed.
     pub fn passed(&mut self, head: &mut ResponseParts) -> bool {
         if head.status == StatusCode::SWITCHING_PROTOCOLS {
             self.ticket.iter_mut().for_each(Ticket::switch_protocol);
@@ -97,7 +97,7 @@ impl Call {
         self.tags = head.headers.get_all(X_ROBOTS_TAG).iter().cloned().collect();
     }
 
-    /// A piece of a page that is rewritten; `None` is its end. Gives what can be sent by now.
+    /// Rewrites a piece of a page; `None` is its end. Returns the octets that can be sent by now.
     pub fn rewrite(&mut self, mut piece: Option<Bytes>) -> Option<Bytes> {
         let is_end = piece.is_none();
         let end = self.page.write(&mut piece, is_end);
@@ -105,7 +105,7 @@ impl Call {
         piece
     }
 
-    /// The application broke off in the middle of a page: gives what is held of it.
+    /// The application broke off in the middle of a page. Returns what is held of it.
     pub fn break_off(&mut self) -> Bytes {
         let (held, end) = self.page.break_off();
         self.count_page(end);
@@ -118,12 +118,12 @@ impl Call {
         }
     }
 
-    /// Octets of the body were handed over to the server.
+    /// Notes that octets of the body were handed over to the server.
     pub fn sent(&mut self, octets: usize) {
         self.octets += octets as u64;
     }
 
-    /// All of an answer was handed over to the server.
+    /// Notes that all of an answer was handed over to the server.
     pub fn ended(&mut self) {
         self.is_due = false;
     }
@@ -146,7 +146,8 @@ pub fn is_grpc(head: &Parts) -> bool {
     head.headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
 }
 
-/// What gRPC makes of a status (grpc/doc/http-grpc-status-mapping.md), for clients that would read the body first.
+/// The status of gRPC for a status of HTTP (grpc/doc/http-grpc-status-mapping.md). A client without it would read the body
+/// first.
 fn grpc_status(status: StatusCode) -> HeaderValue {
     HeaderValue::from_static(match status.as_u16() {
         401 => "16",

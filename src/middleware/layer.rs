@@ -37,7 +37,7 @@ impl GateLayer {
         GateLayer::builder(policies).open()
     }
 
-    /// The same, with options.
+    /// The options of a gate with the policies of a directory. [`GateBuilder::open`] opens it.
     pub fn builder(policies: impl AsRef<Path>) -> GateBuilder {
         GateBuilder::new(policies.as_ref())
     }

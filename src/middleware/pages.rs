@@ -1,4 +1,4 @@
-//! The pages of an application that are rewritten on their way. Without the feature `html` no page is.
+//! [`PageRewrite`] for the middleware: with the feature `html` that of `forwarding`, without it one that rewrites nothing.
 
 #[cfg(feature = "html")]
 pub use crate::forwarding::PageRewrite;

@@ -1,4 +1,4 @@
-//! [`Gate`]: a service behind the gate. [`GateFuture`]: the response to come.
+//! [`Gate`]: a service behind the gate. [`GateFuture`]: the future of its response.
 
 use super::body::{BodySource, GateBody};
 use super::call::{Call, is_grpc};
@@ -54,7 +54,7 @@ where
 }
 
 pin_project! {
-    /// The response of a [`Gate`], to come.
+    /// The future of a response of a [`Gate`].
     pub struct GateFuture<F> {
         #[pin]
         source: Source<F>,

@@ -1,4 +1,5 @@
-//! [`Shared`]: what all requests of a gate share, and how it ends.
+//! [`Shared`]: the parts that all requests of a gate share. When the last clone of the gate is dropped, the threads stop,
+//! the logs are flushed, and the state is written.
 
 use crate::requests::Requests;
 use crate::state::StateStore;
@@ -8,13 +9,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the end of a gate waits for its logs to be written.
+/// The longest time that the end of a gate waits for its logs to be written.
 const FLUSH: Duration = Duration::from_secs(2);
 
 /// Finds the address of a connection's other end in the extensions of a request.
 pub type PeerAddress = fn(&Extensions) -> Option<IpAddr>;
 
-/// What all requests share.
+/// The parts that all requests of a gate share.
 pub struct Shared {
     pub requests: Arc<Requests>,
     pub upkeep: Arc<Upkeep>,

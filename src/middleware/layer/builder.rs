@@ -1,4 +1,4 @@
-//! [`GateBuilder`]: the options of a gate, and how it is opened.
+//! [`GateBuilder`]: the options of a gate. [`GateBuilder::open`] loads the policies and starts the threads.
 
 use super::super::shared::{PeerAddress, Shared};
 use super::GateLayer;
@@ -105,8 +105,9 @@ impl GateBuilder {
         GateBuilder { state: Some(directory.into()), ..self }
     }
 
-    /// How the address of the connection's other end is found in the extensions of a request. Without it no request has
-    /// an address: `networks` prove nothing, traps mark no client, and all clients of a crawler share its crawl rate.
+    /// A function that finds the address of the connection's other end in the extensions of a request. Without it no
+    /// request has an address: `networks` prove nothing, traps mark no client, and all clients of a crawler share its crawl
+    /// rate.
     #[must_use]
     pub fn peer(self, peer: fn(&Extensions) -> Option<IpAddr>) -> GateBuilder {
         GateBuilder { peer: Some(peer), ..self }
@@ -206,7 +207,7 @@ impl GateBuilder {
     }
 }
 
-/// Says which policies ask for pages to be rewritten in a build that cannot.
+/// Logs a warning for each policy with `html`, in a build that cannot rewrite pages.
 fn warn_of_html(instance: &Instance) {
     if cfg!(feature = "html") {
         return;
