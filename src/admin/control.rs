@@ -1,4 +1,5 @@
-//! The control socket: a Unix socket that only its owner can open. A request is one line of JSON, and so is its answer.
+//! The control socket ([`ControlSocket`]): a Unix socket that only its owner can open. A [`Request`] is one line of JSON,
+//! and so is its [`Response`]. [`call`] is the client.
 
 use super::{
     CrawlerIdentity, InstanceStatus, LiveAnswer, LiveQuestion, Operations, Refusal, StoreStatus, UpgradeReport,
@@ -26,11 +27,11 @@ use std::time::{Duration, Instant};
 /// A request is short; an answer holds the findings of all sites.
 const MAX_REQUEST: usize = 64 * 1024;
 const MAX_ANSWER: u64 = 64 * 1024 * 1024;
-/// For a client to send its line, or to take the answer.
+/// How long a client may take to send its line, or to take the answer.
 const CLIENT_TIME: Duration = Duration::from_secs(5);
-/// For the server to write its last answers when it ends.
+/// How long the server may take to write its last answers when it ends.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
-/// For the server to answer: a reload of thousands of sites takes seconds.
+/// How long the server may take to answer: a reload of thousands of sites takes seconds.
 const SERVER_TIME: Duration = Duration::from_secs(120);
 
 const NO_UPDATE: &str = "the running crawlgate did not update lists: its settings have no `identity.outgoing: yes` and no \
@@ -40,7 +41,7 @@ const NO_STORE: &str = "the running crawlgate knows no other instance: its setti
 
 const NO_UPGRADE: &str = "this crawlgate cannot be upgraded: it is a demo. Stop it and start it again";
 
-/// What can be asked.
+/// A request of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -59,7 +60,7 @@ pub enum Request {
     Upgrade(UpgradeRequest),
 }
 
-/// What is answered.
+/// The answer to a [`Request`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -68,13 +69,13 @@ pub enum Response {
     Reloaded(ReloadReport),
     Paused {
         until: Timestamp,
-        /// Why it is not in force whole, or would not outlast the process.
+        /// Why the pause is not fully in force, or may be lost at a restart.
         #[serde(default)]
         warnings: Vec<String>,
     },
     Resumed {
         sites: Vec<String>,
-        /// The same.
+        /// Why the end of the pause is not fully in force, or may be lost at a restart.
         #[serde(default)]
         warnings: Vec<String>,
     },
@@ -85,25 +86,25 @@ pub enum Response {
         marks: Vec<Mark>,
     },
     Explained(LiveAnswer),
-    /// What became of each published list.
+    /// The update of each published list.
     ListsUpdated {
         lists: Vec<ListUpdate>,
     },
-    /// Who the requests under each crawler's name were found to be.
+    /// What was proven of the requests under each crawler's name.
     Identities {
         crawlers: Vec<CrawlerIdentity>,
     },
-    /// The instances that meet in a store.
+    /// The state of the store and its instances.
     Instances(Box<StoreStatus>),
-    /// Another process serves.
+    /// The next process serves.
     Upgraded(UpgradeReport),
-    /// The request makes no sense here: no such site, too long a pause.
+    /// The request cannot be granted: no such site, too long a pause.
     Refused {
         error: String,
     },
 }
 
-/// Why nothing could be asked, or the socket not be opened.
+/// Why a client cannot ask, or the server cannot open the socket.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
     /// No process listens.
@@ -156,7 +157,7 @@ pub struct ControlSocket {
     path: PathBuf,
     /// Absent on a file system without locks.
     lock: Mutex<Option<ProcessLock>>,
-    /// Which file it is: another process may have taken the name since.
+    /// The device and the inode of the socket: another process may have taken the name since.
     identity: Option<(u64, u64)>,
     unanswered: Unanswered,
 }
@@ -168,7 +169,7 @@ struct Unanswered {
     changed: Condvar,
 }
 
-/// One of them.
+/// A client whose answer is being made. Dropping the value takes the client from the count.
 struct Answering<'u>(&'u Unanswered);
 
 impl Unanswered {
@@ -215,7 +216,7 @@ impl ControlSocket {
         ControlSocket::place(path, lock)
     }
 
-    /// Clients that connect to the name find the new socket from one moment to the next.
+    /// Opens a socket and gives it the name in one step, so that clients always find a socket there.
     fn place(path: &Path, lock: Option<ProcessLock>) -> Result<ControlSocket, ControlError> {
         let failed = |error| ControlError::io(path, error);
         let directory = directory_of(path);

@@ -1,4 +1,5 @@
-//! What the read API says of crawlers: their requests, and the latest requests against the rules.
+//! [`Crawlers`]: the answer of the read API to `/api/crawlers`, with the counts of each crawler on each site.
+//! [`Violations`]: the answer to `/api/violations`, with the latest requests against the rules.
 
 use super::query::{Query, QueryError};
 use super::{Operations, names};
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Hosts that are listed of one crawler: those where it was served last.
+/// The most hosts that are listed of one crawler: those where it was served last.
 const MAX_HOSTS: usize = 50;
 /// Events that are listed where the query has no `limit`.
 const LISTED: usize = 100;
@@ -38,22 +39,22 @@ pub struct Violations {
 #[derive(Serialize)]
 pub struct Crawlers {
     crawlers: Vec<CrawlerOnSite>,
-    /// Over all sites.
+    /// What was proven of the names of crawlers, over all sites.
     identities: Vec<CrawlerIdentity>,
 }
 
-/// Who the requests under a crawler's name were found to be since the start, over all sites.
+/// What was proven of the requests under a crawler's name since the start, over all sites.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrawlerIdentity {
     /// The registry's id, or `other`.
     pub crawler: String,
     /// Requests by `verified`, `unverified`, `suspected`, `impostor` and `suspended`.
     pub requests: BTreeMap<String, u64>,
-    /// What the lists and host names of its operator are worth; nothing where they had nothing to say yet.
+    /// Whether the lists and host names of its operator verify visits; `None` before they verified or accused a client.
     pub published: Option<ProofHealth>,
 }
 
-/// What a list of networks, or what an operator publishes, is worth.
+/// Whether the networks of a policy, or the lists and host names of an operator, verify visits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProofHealth {
     /// When a request was last verified by it.
@@ -89,7 +90,7 @@ struct CrawlerOnSite {
     exempt: bool,
     #[serde(rename = "pace")]
     crawl_rate: Option<CrawlRateOfCrawler>,
-    /// What its networks, as the policy lists them, are worth; nothing where they had nothing to say yet.
+    /// Whether the networks in the policy verify visits; `None` before they verified or accused a client.
     networks: Option<ProofHealth>,
     /// Addresses under this name that are marked for a trap.
     trapped: usize,
@@ -113,13 +114,14 @@ struct HeldOnHost {
 
 #[derive(Serialize)]
 struct CrawlRateOfCrawler {
-    /// In seconds.
+    /// The delay that the rules ask for, in seconds.
     crawl_delay: f64,
     /// Requests that came sooner.
     too_fast: u64,
 }
 
-/// The latest first; `site`, `crawler`, `kind`, `identity` and `limit` choose among them.
+/// The latest requests against the rules, the last one first. `site`, `crawler`, `kind`, `identity` and `limit` select
+/// among them.
 ///
 /// # Errors
 /// The query has mistakes.
@@ -139,7 +141,7 @@ pub fn violations(operations: &Operations, query: &str) -> Result<Violations, Qu
     Ok(Violations { violations: events.collect(), left_out: operations.instance.events.left_out() })
 }
 
-/// By site and crawler; `site` and `crawler` choose among them.
+/// The counts by site and crawler. `site` and `crawler` select among them.
 ///
 /// # Errors
 /// The query has mistakes.
@@ -185,7 +187,7 @@ impl ProofHealth {
 }
 
 impl Operations {
-    /// Who the requests under each crawler's name were found to be.
+    /// What was proven of the requests under each crawler's name.
     pub fn identities(&self) -> Vec<CrawlerIdentity> {
         let mut requests = self.instance.metrics.identities();
         let published = self.list_health().into_iter().filter(|list| list.site == EVERY_SITE);
@@ -261,7 +263,7 @@ fn add_seen_before(
     }
 }
 
-/// By host, the last served first.
+/// What a crawler may have cached, by host. The host where it was served last comes first.
 fn held(
     (ledger, snapshot, registry): (&Ledger, &Snapshot, &Registry),
     site: usize,

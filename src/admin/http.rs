@@ -1,7 +1,8 @@
-//! The admin listener: the dashboard, `/metrics`, `/healthz`, `/readyz` and the read API. Read-only.
+//! [`AdminApp`]: the admin listener with the dashboard, `/metrics`, `/healthz`, `/readyz` and the read API. It is
+//! read-only.
 //!
-//! A page on the internet can make a browser ask for any address, this one included, under a name of its own (DNS
-//! rebinding): only addresses and the names of this machine are answered.
+//! A page on the internet can make a browser ask any address, this one included, under a name of its own (DNS rebinding).
+//! So requests are answered only for IP addresses, `localhost` and names without a dot.
 
 use super::dashboard::{Dashboard, PageError};
 use super::query::{Query, QueryError};
@@ -16,7 +17,7 @@ use serde::Serialize;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// What a page may load: its style. Nothing runs.
+/// The Content-Security-Policy of pages: a page may load its style, and nothing runs.
 const PAGE_POLICY: &str =
     "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -38,7 +39,7 @@ pub struct AdminApp {
 }
 
 impl AdminApp {
-    /// Answers from what the operations know and the history has.
+    /// Makes its answers from the operations and the history.
     pub fn new(operations: Arc<Operations>, access_log: AccessLog, history: HistoryReader) -> AdminApp {
         AdminApp { dashboard: Arc::new(Dashboard::new(operations.clone(), history)), operations, access_log }
     }

@@ -1,5 +1,5 @@
-//! The other instances of crawlgate, and the store where they meet: [`StoreStatus`], for the commands `status` and
-//! `instances`, the dashboard and the metrics. [`Instances`] is how the operations ask the exchange.
+//! What operators see of the store and of the other instances. [`StoreStatus`] is that state, with its problems in words.
+//! [`Instances`] holds the functions by which [`Operations`](super::Operations) asks the exchange.
 
 use crate::exchange::{
     Away, CLOCK_ACCUSES_NOT, CLOCK_WARNS, ExchangeStatus, GONE_AFTER, Hindrance, MemberStatus, SILENT_AFTER, Standing,
@@ -9,36 +9,36 @@ use crate::telemetry::Metrics;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// How the store and the instances in it stand.
+/// The state of the store and its instances.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoreStatus {
-    /// Where it is, without user and password.
+    /// The URL of the store, without user and password.
     pub url: String,
     /// What this instance knows of the others.
     #[serde(flatten)]
     pub exchange: ExchangeStatus,
 }
 
-/// Where the running crawlgate asks.
+/// The functions by which operations ask the exchange.
 pub struct Instances {
-    /// Where the store is.
+    /// The URL of the store, without user and password.
     pub url: String,
-    /// How it stands.
+    /// Returns the state of the exchange.
     pub status: Box<dyn Fn() -> ExchangeStatus + Send + Sync>,
-    /// Takes an instance for gone.
+    /// Lets an instance count as gone.
     pub forget: Forget,
-    /// What the others counted.
+    /// Returns the counts of the other instances.
     pub counts: CountsOfOthers,
 }
 
-/// What other instances counted since a moment, in periods of one length; or why the store does not say.
+/// Returns the counts of other instances since a moment, in periods of one length; or why the store does not answer.
 pub type CountsOfOthers = Box<dyn Fn(Step, Timestamp) -> Result<Vec<Told>, String> + Send + Sync>;
 
-/// Takes an instance for gone, or says why it does not.
+/// Lets an instance count as gone, or says why it does not.
 pub type Forget = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 
 impl Instances {
-    /// How they stand.
+    /// The state of the store and its instances.
     pub fn status(&self) -> StoreStatus {
         StoreStatus { url: self.url.clone(), exchange: (self.status)() }
     }
@@ -56,7 +56,7 @@ impl StoreStatus {
         self.problem().is_some() || !self.problems_of_instances().is_empty()
     }
 
-    /// What else needs a person: another instance, or the clock.
+    /// Other problems that need a person: of another instance, or of the clock.
     pub(super) fn problems_of_instances(&self) -> Vec<String> {
         let exchange = &self.exchange;
         let clock = exchange.clock_ahead_ms.and_then(clock_is_off);
@@ -164,7 +164,7 @@ pub fn hindrance(hindrance: Hindrance, away: Option<&Away>) -> &'static str {
     }
 }
 
-/// How an instance stands. While the store is away, how another one stood when it was last heard of.
+/// The standing of an instance in words. While the store is away, it is the last known standing of another instance.
 pub fn stands(found: &MemberStatus, exchange: &ExchangeStatus) -> String {
     let word = match found.standing {
         Standing::Present => "present",

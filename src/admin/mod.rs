@@ -1,5 +1,5 @@
-//! The operator's side: the read-only HTTP listener, and the control socket of the command line. Both call
-//! [`Operations`], as `server` does on SIGHUP and when files change.
+//! What operators reach: the read-only HTTP listener ([`AdminApp`]), and the control socket of the command line
+//! ([`control`]). Both call [`Operations`], as `server` does on SIGHUP and when files change.
 
 pub mod control;
 mod crawlers;

@@ -1,5 +1,6 @@
-//! The names that the read API may be asked for: sites and crawlers that are there or were a moment ago, and the labels
-//! that metrics give to requests without a name. Unknown names are refused: an empty answer would look like good news.
+//! [`check`] refuses unknown names of sites and crawlers in a query to the read API: an empty answer would look like good
+//! news. It knows the present sites and crawlers, those of recent events and counts, and the labels of requests without a
+//! name.
 
 use super::Operations;
 use super::query::{Mistake, Query, QueryError};

@@ -1,4 +1,5 @@
-//! What an operator can do, with its traces in metrics and logs.
+//! [`Operations`]: what an operator can ask of the running crawlgate, such as status, reload, pause, resume, explain and
+//! upgrade. The control socket, the admin listener and `server` call it. Changes are logged, and update the metrics.
 
 use super::Refusal;
 use super::instances::{Instances, StoreStatus};
@@ -28,13 +29,13 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use strum::VariantArray;
 
-/// Says how the certificates of the listeners are at a moment.
+/// Returns the status of the certificates at a moment.
 pub type CertificatesSource = Box<dyn Fn(Timestamp) -> Vec<CertificateStatus> + Send + Sync>;
 
-/// Says how the hosts stand that crawlgate gets certificates for.
+/// Returns the status of the hosts for which crawlgate gets certificates.
 pub type OrdersSource = Box<dyn Fn() -> Vec<OrderStatus> + Send + Sync>;
 
-/// Reload, pause, resume, status. Blocking: reloading compiles policies.
+/// The operations of the running crawlgate. They block: a reload compiles policies.
 pub struct Operations {
     /// What requests are judged by and recorded in.
     pub instance: Arc<Instance>,
@@ -45,9 +46,9 @@ pub struct Operations {
     upkeep: Arc<Upkeep>,
     /// Updates the published lists, where this crawlgate does.
     pub lists: OnceLock<UpdateHandle>,
-    /// Says how the certificates of the listeners are, where there are any.
+    /// Returns the status of the certificates.
     pub certificates: OnceLock<CertificatesSource>,
-    /// Says how the hosts stand that crawlgate gets certificates for.
+    /// Returns the status of the hosts for which crawlgate gets certificates.
     pub orders: OnceLock<OrdersSource>,
     /// The control socket, where there is one.
     control: OnceLock<PathBuf>,
@@ -55,12 +56,12 @@ pub struct Operations {
     pub instances: OnceLock<Instances>,
     /// Hands over to the next process, where that is possible.
     pub upgrade: OnceLock<Upgrade>,
-    /// What was said of the setup: once is enough.
+    /// The problems of the setup that were logged: once is enough.
     warned: Mutex<Vec<ProblemKind>>,
 }
 
 impl Operations {
-    /// Sets the gauges of the sites that are there.
+    /// Begins with the metrics up to date.
     pub fn new(upkeep: Arc<Upkeep>, requests: Arc<Requests>, upstreams: Arc<Upstreams>) -> Arc<Operations> {
         let operations = Operations {
             instance: upkeep.instance.clone(),
@@ -81,17 +82,17 @@ impl Operations {
         Arc::new(operations)
     }
 
-    /// How the store and the instances in it stand. `None` without a store.
+    /// The state of the store and its instances. `None` without a store.
     pub fn instances(&self) -> Option<StoreStatus> {
         self.instances.get().map(Instances::status)
     }
 
-    /// What the other instances counted, where there is a store: see [`Instances::counts`].
+    /// The counts of the other instances, where there is a store: see [`Instances::counts`].
     pub(super) fn counts_of_others(&self, step: Step, from: Timestamp) -> Option<Result<Vec<Told>, String>> {
         self.instances.get().map(|instances| (instances.counts)(step, from))
     }
 
-    /// Takes an instance for gone. `None` without a store.
+    /// Lets an instance count as gone. `None` without a store.
     pub fn forget(&self, instance: &str) -> Option<Result<(), String>> {
         self.instances.get().map(|instances| (instances.forget)(instance))
     }
@@ -104,7 +105,7 @@ impl Operations {
         self.upgrade.get().map(|upgrade| upgrade(request))
     }
 
-    /// Says where the control socket is. Once.
+    /// Sets the path of the control socket. To be called once.
     pub fn answers_on(&self, control: &Path) {
         let _ = self.control.set(std::path::absolute(control).unwrap_or_else(|_| control.to_owned()));
     }
@@ -121,7 +122,7 @@ impl Operations {
         updates
     }
 
-    /// Says whether requests are welcome: after the start until a stop begins.
+    /// Sets whether requests are welcome. They are after the start until a stop begins.
     pub fn set_ready(&self, ready: bool) {
         self.ready.store(ready, Ordering::Release);
     }
@@ -131,19 +132,20 @@ impl Operations {
         self.ready.load(Ordering::Acquire)
     }
 
-    /// Loads what changed.
+    /// Loads the policies that changed.
     pub fn reload(&self) -> ReloadReport {
         let report = self.upkeep.reload();
         self.refresh();
         report
     }
 
-    /// Brings what goes by the clock up to date; returns for how long that is known to hold.
+    /// Takes the planned changes of policies that are due by the clock. Returns the time until the next one, if one is
+    /// known.
     pub fn keep_time(&self) -> Option<Duration> {
         self.upkeep.keep_time()
     }
 
-    /// Pauses.
+    /// Pauses one site or all sites. Returns when the pause ends.
     ///
     /// # Errors
     /// See [`crate::sites::SiteManager::pause`].
@@ -154,7 +156,7 @@ impl Operations {
         Ok(until)
     }
 
-    /// Resumes.
+    /// Ends the pause of one site or of all. Returns the sites that were resumed.
     ///
     /// # Errors
     /// See [`crate::sites::SiteManager::resume`].
@@ -165,12 +167,12 @@ impl Operations {
         Ok(sites)
     }
 
-    /// For how long it runs.
+    /// The time since this process started.
     pub fn uptime(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// How the running crawlgate does.
+    /// The state of the running crawlgate.
     pub fn status(&self) -> InstanceStatus {
         let (lived, now) = (self.moment().lived, self.now());
         let (policies, upstreams) = (self.upkeep.status(), self.upstreams.status(lived));
@@ -189,7 +191,7 @@ impl Operations {
         status
     }
 
-    /// Says once of each what is wrong with the setup. Other problems are logged where they are noticed.
+    /// Logs each problem of the setup once. Other problems are logged where they are noticed.
     pub fn warn_of_setup(&self) {
         let mut warned = lock(&self.warned);
         for (problem, message) in status::of_setup(&self.instance.traffic.status(self.moment().lived)) {
@@ -200,12 +202,12 @@ impl Operations {
         }
     }
 
-    /// How it stands with the lists of networks that had anything to say.
+    /// The state of each list of networks that verified or accused a client.
     pub(super) fn list_health(&self) -> Vec<ListHealth> {
         self.upkeep.list_health()
     }
 
-    /// Now, by both measures.
+    /// The present moment, by the wall clock and in lived time.
     pub(super) fn moment(&self) -> Moment {
         self.instance.clock.moment()
     }
@@ -226,7 +228,7 @@ impl Operations {
         released
     }
 
-    /// Why a request would be treated as it would be, here and now.
+    /// Explains how a request would be treated now.
     pub fn explain(&self, question: &LiveQuestion) -> LiveAnswer {
         // The operator says whose address it is.
         let peer = Peer { address: question.ip, is_trusted: true, is_tls: false };
@@ -310,7 +312,7 @@ impl RequestHead for LiveQuestion {
     }
 }
 
-/// Its answer, for a program and for a person.
+/// The answer to a [`LiveQuestion`], for a program and for a person.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct LiveAnswer {

@@ -1,5 +1,5 @@
-//! The query of a request to the read API. The main types are [`Query`], the parameters of a request, and [`QueryError`],
-//! the mistakes in it. An unknown parameter or value is refused, because the answer to another question would mislead.
+//! [`Query`]: the parameters of a request to the read API or the dashboard. [`QueryError`]: the mistakes in them. An
+//! unknown parameter or value is refused, because the answer to another question would mislead.
 
 use crate::logs::printable;
 use std::borrow::{Borrow, Cow};

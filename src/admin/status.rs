@@ -1,5 +1,5 @@
-//! How the running crawlgate does: [`InstanceStatus`], for the command `status`, the read API and the metrics. A
-//! [`Problem`] in it is something that needs a person.
+//! [`InstanceStatus`]: the state of the running crawlgate, for the command `status`, the read API, the page of health and
+//! the metrics. It lists each [`Problem`] that needs a person.
 
 use super::instances::StoreStatus;
 use crate::identity::{ListFailure, PublishedLists};
@@ -16,7 +16,7 @@ use strum::{IntoStaticStr, VariantArray};
 /// Above this share of requests the operator has to look at hosts without an origin: one in 20.
 const TOLERATED: u64 = 20;
 
-/// So long a list may fail before the operator has to look at it: a list is fetched once a day.
+/// How long a list may fail before the operator has to look at it: a list is fetched once a day.
 const LIST_MAY_FAIL: Duration = Duration::from_secs(86_400);
 
 /// The published lists that fail for longer than they may, those that fail longest first: where they are published, why,
@@ -28,15 +28,15 @@ pub(super) fn failing_lists(lists: &PublishedLists, now: Timestamp) -> Vec<(Stri
     failing
 }
 
-/// How the running crawlgate does.
+/// The state of the running crawlgate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InstanceStatus {
     /// Policies, sites and warnings.
     #[serde(flatten)]
     pub policies: Status,
-    /// What needs a person.
+    /// The problems that need a person.
     pub problems: Vec<Problem>,
-    /// What requests to each origin came to in the last five minutes.
+    /// The results of requests to each server of an origin in the last five minutes.
     pub origins: Vec<OriginStatus>,
     /// The queues of people, of those origins that have a bound on requests.
     #[serde(default)]
@@ -45,9 +45,9 @@ pub struct InstanceStatus {
     pub without_origin: WithoutOriginStatus,
     /// All requests of the last five minutes.
     pub traffic: TrafficStatus,
-    /// The certificates of the listeners.
+    /// The certificates in use.
     pub certificates: Vec<CertificateStatus>,
-    /// The hosts that crawlgate gets a certificate for by itself.
+    /// The hosts for which crawlgate gets certificates by ACME.
     #[serde(default)]
     pub orders: Vec<OrderStatus>,
     /// The store where several instances meet, where there is one.
@@ -58,7 +58,7 @@ pub struct InstanceStatus {
 /// Something that needs a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// What it is.
+    /// The kind of the problem.
     pub problem: ProblemKind,
     /// The site, the origin or the file that has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,7 +67,7 @@ pub struct Problem {
     pub message: String,
 }
 
-/// What needs a person.
+/// The kinds of problems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -109,7 +109,7 @@ impl ProblemKind {
 }
 
 impl InstanceStatus {
-    /// Finds the problems in what the rooms say.
+    /// Collects the problems from all parts of the status.
     pub(super) fn find_problems(
         &mut self,
         refused_files: &[(String, String)],
@@ -162,7 +162,7 @@ fn lists_fail(lists: usize, url: &str, ListFailure { since, reason }: &ListFailu
     )
 }
 
-/// Of certificates in use, of files for TLS to origins, and of orders: what each problem is about, and the problem.
+/// The problems of certificates in use, of files for TLS to origins, and of orders, each with its subject.
 fn of_certificates(
     certificates: &[CertificateStatus],
     refused_files: &[(String, String)],
@@ -193,7 +193,7 @@ fn no_origin(without_origin: &WithoutOriginStatus) -> String {
     )
 }
 
-/// What the requests say is wrong with the setup.
+/// The problems of the setup that recent requests show.
 pub(super) fn of_setup(traffic: &TrafficStatus) -> Vec<(ProblemKind, String)> {
     let unclaimed = traffic.is_mostly_unclaimed().then(|| (ProblemKind::UnclaimedHosts, unclaimed_hosts(traffic)));
     let undeclared = traffic.is_mostly_from_undeclared_proxies();
@@ -224,7 +224,7 @@ fn undeclared_proxy(traffic: &TrafficStatus) -> String {
     )
 }
 
-/// As it stands in a list of `crawlgate.yaml`.
+/// The address as an item of a list in `crawlgate.yaml`.
 fn in_yaml(peer: &IpAddr) -> String {
     if peer.is_ipv6() { format!("\"{peer}\"") } else { peer.to_string() }
 }

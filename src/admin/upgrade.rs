@@ -1,9 +1,10 @@
-//! What `crawlgate upgrade` asks the running process, and what this process answers.
+//! The messages of `crawlgate upgrade`. [`UpgradeRequest`] asks the running process to hand over to a new process, and
+//! [`UpgradeReport`] is the answer. [`Upgrade`] is the function that hands over.
 
 use super::Refusal;
 use serde::{Deserialize, Serialize};
 
-/// How to hand over.
+/// The request to hand over, with its conditions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpgradeRequest {
     /// Whether a process that still answers its last requests is ended first.
@@ -14,7 +15,7 @@ pub struct UpgradeRequest {
     pub unsupervised: bool,
 }
 
-/// A process serves in place of another one.
+/// The answer: another process serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpgradeReport {
     /// The process before. It answers its last requests.

@@ -1,4 +1,4 @@
-//! `audit`: what crawlers did by the access logs of any server.
+//! `audit`: reports from the access logs of any server which crawlers fetched what robots.txt disallows.
 
 use super::origin_copy::OriginFrom;
 use super::progress::Progress;
@@ -183,7 +183,7 @@ fn published(given: &str) -> Result<PublishedFile, Failure> {
     Ok(PublishedFile { name, bytes, since })
 }
 
-/// How far it is, how fast it goes, and how long it will take.
+/// The line of progress: how much is read, how fast, and the time left.
 fn line(read: ReadSoFar, seconds: f64) -> String {
     let rate = (read.lines as f64 / seconds) as u64;
     let lines = format!("{} lines, {} a second", thousands(read.lines), thousands(rate));

@@ -1,4 +1,5 @@
-//! `check`: validate, lint, run tests, show the robots.txt that each site would serve. A robots.txt itself is linted.
+//! `check`: validates and lints policies, runs their tests, and shows the robots.txt that each site would serve. A
+//! robots.txt itself is linted.
 
 mod github;
 mod json;
@@ -135,7 +136,7 @@ impl Checked {
     }
 }
 
-/// What is wrong with the certificates that a settings file names.
+/// The problems of the certificates that a settings file names.
 fn certificate_problems(file: &SettingsFile) -> Vec<CertificateProblem> {
     match Certificates::open(&file.listen, &Arc::default()) {
         Ok((certificates, _)) => {
@@ -210,7 +211,7 @@ fn end_column(source: &Source, span: Span) -> u32 {
     span.column.saturating_add(u32::try_from(columns).unwrap_or(u32::MAX))
 }
 
-/// Whether the site refuses crawlers, but no unlisted bots.
+/// Whether the site refuses crawlers, but not unlisted bots.
 fn lets_unlisted_pass(site: &Site) -> bool {
     site.policy.enforcement.site.mode == Some(Mode::Enforce) && site.crawler_rules(Claim::Other).unlisted
 }

@@ -1,4 +1,4 @@
-//! `completions`: the script that lets a shell complete commands, flags and their values.
+//! `completions`: prints the script that lets a shell complete commands, flags and their values.
 
 use super::Failure;
 use clap::CommandFactory;

@@ -1,5 +1,5 @@
-//! Asks the running crawlgate through its control socket. Used by `pause`, `resume`, `reload`, `status`, `traps` and
-//! `explain --live`.
+//! [`Socket`] asks the running crawlgate through its control socket, for all commands that need it: `pause`, `resume`,
+//! `reload`, `status`, `traps`, `instances`, `upgrade`, and some flags of `crawlers` and `explain`.
 
 use super::{Failure, places};
 use crate::admin::control::{Request, Response, call};
@@ -15,13 +15,13 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Where it is, or would be.
+    /// The path of the socket, or where it would be.
     pub fn path(&self) -> Result<PathBuf, Failure> {
         let path = self.control.clone().or_else(places::control_to_ask);
         path.ok_or_else(|| Failure::Usage("found no place for a control socket; name it with --control".into()))
     }
 
-    /// Asks. A refusal is a finding: the running crawlgate understood the request and cannot do it.
+    /// Sends a request. A refusal is a finding: the running crawlgate understood the request and cannot do it.
     pub fn ask(&self, request: &Request) -> Result<Response, Failure> {
         match call(&self.path()?, request)? {
             Response::Refused { error } => Err(Failure::Found(error)),
@@ -30,7 +30,7 @@ impl Socket {
     }
 }
 
-/// Says why a change is not in force whole, or would not outlast the running crawlgate.
+/// Prints why a change is not fully in force, or may be lost at a restart.
 pub fn warn(warnings: &[String]) {
     let mut errors = std::io::stderr().lock();
     // Nobody reads a standard error that is closed.

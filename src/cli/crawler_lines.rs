@@ -1,4 +1,5 @@
-//! `crawlers --identify -`: many user agents, one a line in, one answer a line out.
+//! [`identify`]: `crawlers --identify -`. It reads a user agent from each line, and writes which crawler that claims to
+//! be.
 
 use super::Failure;
 use crate::crawlers::{Claim, Crawler, Registry, calls_itself};

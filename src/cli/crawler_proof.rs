@@ -1,5 +1,6 @@
-//! `crawlers --verify`, `crawlers --update` and `crawlers --live`: proof of a crawler by hand, the published lists of the
-//! running crawlgate, and what it found. Looks where the server would look; decides nothing itself.
+//! Proof of crawlers for the command `crawlers`. [`verify`] (`--verify`) looks an address up where the server would look,
+//! and shows each step. [`update`] (`--update`) has the running crawlgate fetch its published lists, and [`live`]
+//! (`--live`) shows what it found.
 
 use super::control::Socket;
 use super::{Failure, control, fine, now, server_flags, show};
@@ -23,7 +24,8 @@ use std::time::{Duration, Instant};
 /// When the second answer of reverse DNS may decide.
 const LATER: Duration = Duration::from_secs(600);
 
-/// Where to look: as the settings file says, or without one at what is published. Who types that allows the requests.
+/// The settings of proof. Without a settings file they name the published lists and DNS: an operator who types the
+/// command allows the requests.
 pub fn settings(file: Option<&Path>) -> Result<IdentitySettings, Failure> {
     match file.map(server_flags::settings_file).transpose()? {
         Some(file) => Ok(file.identity),
@@ -31,7 +33,7 @@ pub fn settings(file: Option<&Path>) -> Result<IdentitySettings, Failure> {
     }
 }
 
-/// Shows who the requests under each crawler's name, or under this one's, were found to be.
+/// Shows what was proven of the requests under each crawler's name, or under this one's.
 pub fn live(control: &Socket, of: Option<&Crawler>, json: bool) -> Result<(), Failure> {
     let Response::Identities { mut crawlers } = control.ask(&Request::Identities)? else {
         return control::unexpected();
@@ -218,7 +220,8 @@ fn ask_dns(
     })
 }
 
-/// Has the running crawlgate fetch its lists, and says what changed. Lists that could not be had are a finding.
+/// Has the running crawlgate fetch its lists, and shows what changed. Lists that could not be fetched or are not believed
+/// are a finding.
 pub fn update(socket: &Socket, json: bool) -> Result<(), Failure> {
     let Response::ListsUpdated { lists } = socket.ask(&Request::UpdateLists)? else { return control::unexpected() };
     show(json, &lists, |out, lists| {

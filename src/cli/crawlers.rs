@@ -1,4 +1,5 @@
-//! `crawlers`: the registry, one record of it, or the crawler that a user agent claims to be.
+//! `crawlers`: shows the registry, one of its records, or the crawler that a user agent claims to be. `crawler_proof` and
+//! `crawler_lines` have its other modes.
 
 use super::crawler_lines::Claimed;
 use super::{Failure, control, crawler_lines, crawler_proof, now, show};

@@ -1,4 +1,4 @@
-//! `decide`: the decision service without a proxy of its own.
+//! `decide`: runs the decision service alone, for a proxy in front that asks whether a request may pass.
 
 use super::Failure;
 use super::run::{network, serve, settled};

@@ -1,4 +1,4 @@
-//! `diff`: what changes for crawlers between two policies, directories of policies, or robots.txt files.
+//! `diff`: shows what changes for crawlers between two policies, directories of policies, or robots.txt files.
 
 use super::check::is_robots_txt;
 use super::origin_copy::{OriginCopies, OriginFrom};

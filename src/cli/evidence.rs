@@ -1,5 +1,5 @@
-//! `evidence`: cases for third parties out of the evidence log, and their check. The crawlgate of the state directory may be
-//! running.
+//! `evidence`: writes cases from the evidence log for third parties, and checks them. It also deletes personal values
+//! from the log, gives it a new key, and shows its state. The crawlgate of the state directory may be running.
 
 use super::places::StateDirectory;
 use super::{Failure, cannot, fine, places, say, show, write_new};

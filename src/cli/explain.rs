@@ -1,4 +1,5 @@
-//! `explain`: why a request is treated as it is.
+//! `explain`: shows how crawlgate would treat a request, and why. It answers by policy files, or asks the running
+//! crawlgate with `--live`.
 
 use super::{Failure, cannot, control, fine, now, origin_copy, policies, print_json, show};
 use crate::admin::LiveQuestion;

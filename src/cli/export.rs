@@ -1,4 +1,4 @@
-//! `export`: a policy as native configuration of another server.
+//! `export`: writes a policy as native configuration of another server.
 
 use super::{Failure, cannot, origin_copy, policies, say};
 use crate::crawlers::Registry;

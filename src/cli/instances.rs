@@ -1,4 +1,4 @@
-//! `instances`: the instances of crawlgate that meet in one store, and one of them taken for gone.
+//! `instances`: lists the instances of crawlgate that share a store, or lets one of them count as gone.
 
 use super::{Failure, control, fine, show};
 use crate::admin::control::{Request, Response};

@@ -1,5 +1,5 @@
-//! `man`: the manual, one page per command. What clap knows comes from clap; exit codes, files, the environment and
-//! examples are told here.
+//! `man`: prints the manual, one page for each command. Usage and options come from clap; exit codes, files, the
+//! environment and examples are in this file.
 
 use super::Failure;
 use clap::{Command, CommandFactory};
@@ -18,7 +18,7 @@ pub struct Arguments {
     dir: Option<PathBuf>,
 }
 
-/// What the exit code says, of every command.
+/// The exit codes of every command.
 const EXIT_CODES: &[(&str, &str)] = &[
     ("0", "Fine."),
     ("1", "Findings: a policy is invalid, a test failed, a site was rejected, no policy is for the host."),

@@ -1,4 +1,4 @@
-//! The command line: one file per command. This file turns the result of a command into an exit code.
+//! The command line: one file for each command. [`main`] runs the command, and turns its result into an exit code.
 //!
 //! Results go to standard output, messages to standard error.
 
@@ -100,7 +100,7 @@ enum Failure {
     ClosedPipe,
 }
 
-/// What a file, the network or the running crawlgate says.
+/// An error of a file, the network or the running crawlgate.
 impl<E: Error + 'static> From<E> for Failure {
     fn from(error: E) -> Failure {
         let error: &(dyn Error + 'static) = &error;

@@ -1,5 +1,5 @@
-//! The published networks of crawlers for commands that read old requests. [`read`] takes them from where the operator
-//! says, or from what a crawlgate stored.
+//! [`read`]: the published networks of crawlers, for commands that judge old requests. They come from where `--lists`
+//! says, or from the state directory of a crawlgate.
 
 use super::{Failure, now, places, say};
 use crate::audit::PublishedNetworks;
@@ -30,7 +30,7 @@ pub(super) fn read(
     }
 }
 
-/// What a crawlgate stored.
+/// The networks that a crawlgate stored.
 fn stored(directory: &Path, registry: &Registry) -> Result<Option<PublishedNetworks>, StateError> {
     let facts = StateStore::read(directory, now())?;
     let (means, lists) = lists(registry, &facts);
@@ -43,7 +43,7 @@ fn lists(registry: &Registry, facts: &StoredFacts) -> (KnownMeans, PublishedList
     (means, lists)
 }
 
-/// Takes all lists from their operators, a mirror or a directory. Those that cannot be had are named.
+/// Takes all lists from their operators, a mirror or a directory, and says how many could not be fetched.
 fn take(from: &ListSettings, registry: &Registry) -> Result<PublishedNetworks, Failure> {
     let (means, lists) = lists(registry, &StoredFacts::default());
     let wanted: Vec<ListIndex> = lists.all().filter(|(_, url)| !is_directory(url)).map(|(list, _)| list).collect();

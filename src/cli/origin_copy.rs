@@ -1,6 +1,6 @@
-//! The origin's own robots.txt for the commands that ask no running crawlgate. [`OriginFrom`] is the options;
-//! [`OriginCopies`] is what they name, a file or the stored copies of a state directory. Without either the commands print
-//! what they assume.
+//! The origin's own robots.txt, for commands that ask no running crawlgate. The options [`OriginFrom`] name a file, or a
+//! state directory with stored copies; [`OriginCopies`] holds what was read. Without either the commands print what they
+//! assume.
 
 use super::{Failure, cannot, now, say};
 use crate::origin::robots::StoredCopies;
@@ -42,7 +42,7 @@ impl OriginFrom {
         self.state.as_deref()
     }
 
-    /// Reads it.
+    /// Reads the file, or the stored copies.
     pub fn read(&self) -> Result<OriginCopies, Failure> {
         let file = |path: &PathBuf| -> Result<_, Failure> {
             let bytes = fs::read(path).map_err(cannot("read", path))?;

@@ -1,5 +1,5 @@
-//! Policy files for the commands that ask the engine without a server: read from disk, loaded, compared with each
-//! other.
+//! [`load`] reads policy files for commands that need no running crawlgate. It compiles each file, and rejects files that
+//! share a name or a host.
 
 use super::origin_copy::OriginCopies;
 use super::{Failure, cannot, say};
@@ -16,7 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// One file and its result.
+/// A policy file with its site or its mistakes.
 pub struct Loaded {
     pub name: String,
     pub source: Source,
@@ -32,7 +32,7 @@ impl Loaded {
 }
 
 /// Loads files and the policies directly inside directories, in the order of their names, with what is known of their
-/// origins, and holds them against each other.
+/// origins. Rejects a file that has the name or a host of an earlier one.
 pub fn load(paths: &[PathBuf], origins: &OriginCopies) -> Result<Vec<Loaded>, Failure> {
     let mut files = Vec::new();
     for path in paths {

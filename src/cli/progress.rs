@@ -1,9 +1,9 @@
-//! [`Progress`]: one line on standard error that says how far a command is. It is shown on a terminal only.
+//! [`Progress`]: one line on standard error that shows how far a command is. It is shown on a terminal only.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// How often the line changes at the most.
+/// The shortest time between two changes of the line.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// The line of a command that has begun.
@@ -14,12 +14,12 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Nothing is said yet.
+    /// Begins without a line.
     pub fn new() -> Progress {
         Progress { is_shown: io::stderr().is_terminal(), began: Instant::now(), last: None }
     }
 
-    /// Says what the seconds so far come to, unless the line changed a moment ago.
+    /// Changes the line, unless it changed a moment ago. `text` gets the seconds since the beginning.
     pub fn tell(&mut self, text: impl FnOnce(f64) -> String) {
         if self.is_shown && self.last.is_none_or(|last| last.elapsed() > PAUSE) {
             self.last = Some(Instant::now());
@@ -27,7 +27,7 @@ impl Progress {
         }
     }
 
-    /// Says it in any case.
+    /// Changes the line in any case.
     pub fn say(&self, text: impl FnOnce(f64) -> String) {
         if self.is_shown {
             let _ = write!(io::stderr(), "\r\x1b[K{}", text(self.began.elapsed().as_secs_f64().max(0.001)));

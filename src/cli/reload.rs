@@ -1,4 +1,4 @@
-//! `reload`: the running crawlgate reads its policies again.
+//! `reload`: makes the running crawlgate read its policies again.
 
 use super::{Failure, control, fine, show};
 use crate::admin::control::{Request, Response};

@@ -1,4 +1,4 @@
-//! `render`: the exact bytes of a site's robots.txt, or of its tdmrep.json.
+//! `render`: prints the exact bytes of a site's robots.txt, or of its tdmrep.json.
 
 use super::{Failure, now, origin_copy, policies};
 use std::io::Write;

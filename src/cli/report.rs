@@ -1,4 +1,5 @@
-//! `report`: what crawlers did, from the history in a state directory. The crawlgate of that directory may be running.
+//! `report`: reports what crawlers did, from the history in a state directory. The crawlgate of that directory may be
+//! running.
 
 use super::places::StateDirectory;
 use super::{Failure, cannot, now, show};

@@ -1,4 +1,4 @@
-//! `resume`: ends pauses.
+//! `resume`: ends the pause of one site, or of all sites.
 
 use super::{Failure, control};
 use crate::admin::control::{Request, Response};

@@ -1,4 +1,4 @@
-//! `run`: the proxy.
+//! `run`: runs the proxy. The other commands that serve, `decide` and `demo`, use [`settled`] and [`serve`] as well.
 
 use super::server_flags::ServerFlags;
 use super::{Failure, cannot, places};

@@ -1,8 +1,8 @@
-//! `schema`: what an editor needs to complete and check the files that people write.
+//! `schema`: prints the JSON Schema of policies or of settings, by which an editor completes and checks these files.
 //!
-//! The schemas are hints for writing and refuse nothing that is accepted (but for a bare `true` or `false` where a name
-//! is wanted); `check` knows more. For `off` they offer `false`: an editor puts quotes around `off`, and a quoted one
-//! is a path. `tests/it/proxy/cli/schema.rs` holds them against the decoders.
+//! The schemas refuse nothing that crawlgate accepts (but for a bare `true` or `false` where a name is wanted); `check`
+//! finds more mistakes. For `off` they offer `false`: an editor puts quotes around `off`, and a quoted one is a path.
+//! `tests/it/proxy/cli/schema.rs` compares them with the decoders.
 
 use super::Failure;
 use crate::{policy, settings};

@@ -1,4 +1,4 @@
-//! [`ServerFlags`]: the flags of every command that serves. Each has its place in `crawlgate.yaml`, and outranks it.
+//! [`ServerFlags`]: the flags that `run` and `decide` share. A flag outranks its setting in `crawlgate.yaml`.
 
 use super::{Failure, policies, say};
 use crate::server::Beginning;
@@ -51,7 +51,7 @@ fn two_ports(written: &str) -> Result<(u16, u16), &'static str> {
 }
 
 impl ServerFlags {
-    /// Whether it begins on its own or in place of a running process.
+    /// Whether the server begins on its own or in place of a running process.
     pub(super) fn beginning(&self) -> Result<Beginning, Failure> {
         if !self.successor {
             return Ok(Beginning::Replaceable);

@@ -1,4 +1,4 @@
-//! `state`: a backup of the state directory. The crawlgate of that directory may be running.
+//! `state`: writes a backup of the state directory. The crawlgate of that directory may be running.
 
 use super::places::StateDirectory;
 use super::{Failure, say};

@@ -1,4 +1,4 @@
-//! `status`: the sites, origins and problems of the running crawlgate.
+//! `status`: shows the problems, sites, instances, origins and certificates of the running crawlgate.
 
 use super::{Failure, control, fine, instances, show};
 use crate::admin::control::{Request, Response};
@@ -121,7 +121,7 @@ fn print_sites(out: &mut impl Write, sites: &[SiteStatus]) -> io::Result<()> {
     Ok(())
 }
 
-/// What requests to a server of an origin came to.
+/// The results of requests to a server of an origin.
 fn print_origin(out: &mut impl Write, origin: &OriginStatus) -> io::Result<()> {
     let OriginStatus { origin: server, requests, failures, server_errors, .. } = origin;
     writeln!(out, "  {server} for {}", origin.what_for())?;
@@ -139,7 +139,7 @@ fn print_origin(out: &mut impl Write, origin: &OriginStatus) -> io::Result<()> {
     Ok(())
 }
 
-/// Who waits for a place at an origin, and who was turned away.
+/// How many people wait for a place at an origin, and how many requests were turned away.
 fn print_queue(out: &mut impl Write, queue: &QueueStatus) -> io::Result<()> {
     let QueueStatus { origin, waiting, crawlers_turned_away: crawlers, people_turned_away: people, .. } = queue;
     writeln!(out, "  places of {origin}\n    waiting: {waiting}, turned away: {crawlers} crawlers, {people} people")

@@ -1,4 +1,4 @@
-//! `upgrade`: another process takes the place of the running crawlgate, and no request fails.
+//! `upgrade`: has another process take the place of the running crawlgate. No request fails.
 
 use super::{Failure, control, show};
 use crate::admin::control::{Request, Response};

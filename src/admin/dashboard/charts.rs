@@ -1,5 +1,5 @@
-//! Charts as inline SVG, from numbers alone: [`bars`] of requests by period, and a [`trend`] for a row of a table. Each
-//! says its content in words; the pages have the numbers as tables, too.
+//! Charts as inline SVG: [`bars`] draws the requests of each period, [`trend`] a small chart for a row of a table. Each
+//! has its content in words as well; the pages have the numbers as tables, too.
 
 use super::format::thousands;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ pub struct Bar {
     pub period: String,
     /// Requests that kept to the rules.
     pub kept: u64,
-    /// Disallowed requests of which it cannot be known.
+    /// Disallowed requests whose crawler may have had another robots.txt.
     pub unproven: u64,
     /// Requests that broke the rules, without those of impostors.
     pub broke: u64,
@@ -22,7 +22,7 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// All of them.
+    /// All requests of the period.
     pub fn all(&self) -> u64 {
         self.kept + self.unproven + self.broke + self.impostor
     }
@@ -86,8 +86,8 @@ pub fn bars(shown: &[Bar]) -> String {
     out
 }
 
-/// Each period of a crawler as a small bar: the part that broke the rules stands, in the colour of the identity, on a line
-/// of what was judged.
+/// A small bar for each period of a crawler: the share of requests that broke the rules, in the colour of the identity. A
+/// line below marks the periods with judged requests.
 pub fn trend(shares: &[(u64, u64)], identity: &str) -> String {
     let class = match identity {
         "verified" => "bad",

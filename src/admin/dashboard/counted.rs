@@ -1,5 +1,5 @@
-//! Whose counts the pages show: where several instances meet in a store, the sums of all, with a sentence that says how many
-//! they are and which is missing.
+//! [`Dashboard::counts`]: the counts that the pages show. Where several instances share a store, they are the sums of
+//! all, with a sentence that says how many instances counted and which are missing.
 
 use super::Dashboard;
 use super::format::minute;
@@ -10,12 +10,12 @@ use crate::state::history::{HistoryError, HistoryReader, Told};
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An instance that has told nothing for so many seconds is missing. It tells every five.
+/// An instance that has written no counts for so many seconds is missing. Instances write every five seconds.
 const OVERDUE: i64 = 60;
 
 impl Dashboard {
-    /// The history with the counts of all instances, and the sentence. Without a store it is this instance's, and there is
-    /// nothing to say.
+    /// The history with the counts of all instances, and the sentence. Without a store it is the history of this
+    /// instance, and the sentence is empty.
     pub(super) fn counts(&self, period: &Period) -> Result<(HistoryReader, String), HistoryError> {
         let Some(store) = self.operations.instances() else { return Ok((self.history.clone(), String::new())) };
         let alone = |why: &str| Ok((self.history.clone(), format!("Counts of this instance alone: {why}.")));
@@ -33,7 +33,7 @@ impl Dashboard {
         Ok((self.history.with_others(step, begin, &told)?, says))
     }
 
-    /// Whose samples the page shows.
+    /// A sentence that says whose samples a page shows; empty without a store.
     pub(super) fn whose_samples(&self) -> String {
         match self.operations.instances() {
             Some(_) => "Samples of this instance alone: each instance keeps its own.".to_owned(),

@@ -1,5 +1,5 @@
-//! The page of a crawler: what it did on each site, what is proven of its name, and for unlisted bots what they call
-//! themselves.
+//! The page of a crawler: what is proven of its name, its requests over time, by site and by kind. For unlisted bots it
+//! lists the names that they give themselves.
 
 use super::charts::Bar;
 use super::layout::{self, Layout};
@@ -13,7 +13,7 @@ use askama::Template;
 
 /// Names of unlisted bots that are shown.
 const NAMES: usize = 100;
-/// Columns of a history that are no kinds of requests.
+/// Columns of the history that are not kinds of requests.
 const NO_KINDS: [&str; 6] = ["requests", "robots_txt", "refused", "would_refuse", "paused", "not_a_crawler"];
 
 #[derive(Template)]
@@ -78,7 +78,7 @@ impl Dashboard {
     }
 }
 
-/// The name of such a row is what is proven of the crawler's.
+/// Rows by identity. The name of a row is what is proven of the crawler's name.
 fn identities(id: &str, counts: &ByIdentity) -> Vec<Row> {
     let mut rows = Row::each("", id, counts);
     for row in &mut rows {

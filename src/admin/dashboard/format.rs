@@ -1,4 +1,4 @@
-//! Shares and moments as the pages write them.
+//! Numbers, times and words as the pages write them: [`percent`], [`minute`] and [`words`].
 
 pub use crate::numbers::thousands;
 

@@ -1,4 +1,5 @@
-//! The page of health: what needs a person, reloads of policies, origins, identity lists and the state directory.
+//! The page of health: the problems that need a person, then the state of policies, origins and their queues, instances,
+//! certificates, the proof of crawlers and published lists.
 
 use super::layout::Layout;
 use super::{Dashboard, PageError};

@@ -1,6 +1,6 @@
-//! What every page has around its content. [`Layout`] is that for the templates.
+//! [`Layout`]: the frame of every page of the dashboard (title, navigation, version). The functions make links to pages.
 
-/// The pages that every page leads to.
+/// The pages in the navigation.
 const PAGES: [(&str, &str); 5] = [
     ("/", "Overview"),
     ("/violations", "Violations"),
@@ -38,23 +38,23 @@ impl Layout {
         Layout { title: title.to_owned(), pages: PAGES.map(page).into(), version, counted }
     }
 
-    /// It says whose counts the page shows.
+    /// Adds the sentence that says whose counts the page shows.
     pub fn counted(self, counted: String) -> Layout {
         Layout { counted, ..self }
     }
 }
 
-/// The page of a site.
+/// A link to the page of a site.
 pub fn site_link(name: &str) -> String {
     format!("/site?{}", query(&[("name", name)]))
 }
 
-/// The page of a crawler.
+/// A link to the page of a crawler.
 pub fn crawler_link(id: &str) -> String {
     format!("/crawler?{}", query(&[("id", id)]))
 }
 
-/// Samples of requests: those with these values of the query. Empty values select all.
+/// A link to the page of violations with these values in the query. Empty values select all.
 pub fn samples_link(given: &[(&str, &str)]) -> String {
     format!("/violations?{}", query(given))
 }
@@ -65,7 +65,7 @@ fn query(given: &[(&str, &str)]) -> String {
     query.finish()
 }
 
-/// The line of a policy that `file:line:column` names, on the page of its site.
+/// A link to the line that `file:line:column` names, on the page of its site.
 pub fn line_link(site: &str, source: &str) -> Option<String> {
     let mut parts = source.rsplitn(3, ':');
     let (_column, line) = (parts.next()?.parse::<u32>().ok()?, parts.next()?.parse::<u32>().ok()?);

@@ -1,6 +1,6 @@
-//! The dashboard: pages for people on the admin listener, read-only and without script. [`Dashboard`] makes them from what
-//! the operations know and from the history; [`Overview`] is the first page's content, which `report` prints as well. The
-//! templates escape texts from outside.
+//! [`Dashboard`]: pages for people on the admin listener, read-only and without script. It makes them from [`Operations`]
+//! and the history. [`Overview`] is the content of the first page, which `report` prints as well. The templates escape
+//! texts from outside.
 
 mod charts;
 mod counted;
@@ -30,7 +30,7 @@ use std::sync::Arc;
 /// The style of all pages; the report of `audit` begins with the same.
 const STYLE: &str = concat!(include_str!("../../look.css"), include_str!("dashboard.css"));
 
-/// What the pages are made from.
+/// The sources of the pages.
 pub struct Dashboard {
     operations: Arc<Operations>,
     history: HistoryReader,
@@ -39,7 +39,7 @@ pub struct Dashboard {
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
-    /// The query cannot be meant.
+    /// The query has mistakes.
     #[error("{0}")]
     Query(#[from] QueryError),
     /// There is no such site or crawler.

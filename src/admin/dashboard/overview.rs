@@ -1,5 +1,6 @@
-//! The first page: who obeys, who does not, since when, and what it would mean to enforce. [`Overview`] is its content,
-//! read from the history alone; [`report_page`] shows it in one file that needs no server.
+//! [`Overview`]: the content of the first page: which crawlers kept to the rules, which broke them and since when, and
+//! what enforcement would refuse. It is read from the history alone. [`report_page`] shows it as one file that needs no
+//! server.
 
 use super::charts::Bar;
 use super::layout::Layout;
@@ -24,21 +25,21 @@ const NAMES: usize = 20;
 /// What can be proven of a name, in the order of tables.
 const IDENTITIES: [&str; 3] = ["verified", "unverified", "impostor"];
 
-/// What happened on all sites.
+/// What crawlers did on all sites in a period.
 #[derive(Clone, Debug, Serialize)]
 pub struct Overview {
-    /// Its beginning.
+    /// The beginning of the period.
     #[serde(serialize_with = "crate::time::rfc3339")]
     pub from: Timestamp,
-    /// Its end.
+    /// The end of the period.
     #[serde(serialize_with = "crate::time::rfc3339")]
     pub to: Timestamp,
-    /// What happened, in sentences for people.
+    /// A summary in sentences.
     pub summary: Vec<String>,
     /// Requests of all crawlers, and of clients in their names. Those of `unlisted_would_refuse` do not count as
     /// `would_refuse`, here and in all rows.
     pub totals: Counts,
-    /// The same by what is proven of the names.
+    /// The requests by what is proven of the names.
     pub by_identity: ByIdentity,
     /// Requests of unlisted bots that would be refused if `purposes: { other: enforce }` were written, too.
     pub unlisted_would_refuse: u64,
@@ -46,13 +47,13 @@ pub struct Overview {
     pub people: u64,
     /// Requests of crawlers for hosts without a policy, and requests that were refused before they were judged.
     pub unclaimed: u64,
-    /// By hour, day or week.
+    /// The requests by hour, day or week.
     pub periods: Vec<Bar>,
-    /// By crawler and identity: those that broke most rules first.
+    /// Rows by crawler and identity: those that broke most rules first.
     pub crawlers: Vec<CrawlerRow>,
-    /// By site.
+    /// Rows by site.
     pub sites: Vec<SiteRow>,
-    /// What bots that no list knows call themselves.
+    /// The names that unlisted bots give themselves, with their requests.
     pub unlisted: Vec<(String, u64)>,
 }
 
@@ -63,9 +64,9 @@ pub struct SiteRow {
     pub site: String,
     /// What crawlers did.
     pub counts: Counts,
-    /// The same by what is proven of their names.
+    /// The requests by what is proven of the names.
     pub by_identity: ByIdentity,
-    /// As of all sites.
+    /// As [`Overview::unlisted_would_refuse`], for this site.
     pub unlisted_would_refuse: u64,
 }
 
@@ -80,7 +81,7 @@ impl SiteRow {
 }
 
 impl Overview {
-    /// Reads it.
+    /// Reads the overview of a period from the history.
     ///
     /// # Errors
     /// The history cannot be read.
@@ -140,7 +141,8 @@ impl Overview {
     }
 }
 
-/// Rows of crawlers in the order of the worst that was done in their names, proven offenders first; the identities of one crawler stand together.
+/// Rows of crawlers, those that broke most rules first. Verified offenders come before all others. The identities of one
+/// crawler stand together.
 fn crawler_rows(seen: HashMap<String, [Trend; 3]>, period: &Period) -> Vec<CrawlerRow> {
     let rows = |(id, trends): (String, [Trend; 3])| -> Vec<CrawlerRow> {
         let some = IDENTITIES.into_iter().zip(trends).filter(|(_, trend)| trend.counts.requests() > 0);
@@ -156,7 +158,7 @@ fn crawler_rows(seen: HashMap<String, [Trend; 3]>, period: &Period) -> Vec<Crawl
     crawlers.into_iter().flatten().collect()
 }
 
-/// What clients of one identity did in a crawler's name over time.
+/// The requests of one crawler name and one identity over time.
 #[derive(Default)]
 struct Trend {
     counts: Counts,
@@ -194,7 +196,7 @@ struct View<'a> {
     /// The mode of each site, where it is known.
     modes: &'a BTreeMap<String, String>,
     crawlers: Vec<Row>,
-    /// Whether there are other pages to lead to.
+    /// Whether the page has links to other pages.
     has_links: bool,
 }
 
@@ -212,7 +214,7 @@ struct OverviewPage<'a> {
     view: View<'a>,
     choices: Vec<Choice>,
     problems: Vec<Problem>,
-    /// Sites that the history has nothing of yet.
+    /// Sites without requests in the period.
     quiet: Vec<&'a String>,
     all: String,
 }
@@ -224,7 +226,7 @@ struct ReportPage<'a> {
     view: View<'a>,
 }
 
-/// The overview as one page that needs nothing else.
+/// The overview as one HTML file that needs no server.
 ///
 /// # Errors
 /// None that depends on what is shown.

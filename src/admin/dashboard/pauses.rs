@@ -1,5 +1,5 @@
-//! The page of pauses: which sites are paused, were and will be, and the commands that pause and resume. The page itself
-//! changes nothing.
+//! The page of pauses. For each site it shows the present pause, recurring and planned pauses, the last ones that ended,
+//! and the commands that pause and resume the site. The page is read-only.
 
 use super::format::minute;
 use super::layout::Layout;
@@ -12,9 +12,9 @@ use crate::time::Timestamp;
 use askama::Template;
 use std::path::Path;
 
-/// Pauses of a site that are over and that the page shows, and pauses to come.
+/// The most ended pauses of a site that the page shows, and the most planned ones.
 const MAX_SHOWN: usize = 5;
-/// Where the commands look by themselves on a machine with the service (`cli/places.rs`).
+/// The socket that commands find without `--control` on a machine with the service (`cli/places.rs`).
 const CONTROL_OF_SERVICE: &str = "/run/crawlgate/control.sock";
 
 #[derive(Template)]
@@ -53,7 +53,7 @@ impl Dashboard {
         Ok(PausesPage { layout: self.layout("Pauses", "/pauses"), sites: sites.map(site).collect() }.render()?)
     }
 
-    /// What to type to change the pause of a site.
+    /// The commands that pause or resume a site.
     pub(super) fn pause_commands(&self, site: &str, is_paused: bool) -> Vec<String> {
         commands(site, is_paused, self.operations.control())
     }
@@ -65,7 +65,7 @@ fn planned(entry: &SiteEntry, now: Timestamp) -> Vec<String> {
     planned.into_iter().take(MAX_SHOWN).map(shown).collect()
 }
 
-/// The latest first.
+/// The pauses that have ended, the latest first.
 fn over(entry: &SiteEntry, now: Timestamp) -> Vec<String> {
     // A planned one that ends where it begins stands for a robots.txt that is still answered 503.
     let planned = entry.pauses.iter().filter(|pause| pause.from < pause.until);
@@ -91,7 +91,7 @@ fn commands(site: &str, is_paused: bool, control: Option<&Path>) -> Vec<String> 
     }
 }
 
-/// One word to a shell.
+/// A text as one word of a shell.
 fn word(text: &str) -> String {
     let is_plain = |sign: char| sign.is_ascii_alphanumeric() || "/._-".contains(sign);
     match text.chars().all(is_plain) && !text.is_empty() {

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The time that a page is about, up to now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Period {
-    /// The beginning of its first hour or day.
+    /// The beginning of its first hour, day or week.
     pub from: Timestamp,
     /// Now.
     pub to: Timestamp,
@@ -24,8 +24,8 @@ const MOST_DAYS: i64 = 120;
 const DAYS: [i64; 5] = [1, 7, 30, 90, 400];
 
 impl Period {
-    /// The last days; the last 24 hours where it is one, and whole weeks where they are many. All of them at least: the
-    /// first hour, day or week is a whole one.
+    /// The last `days` days: in hours for one day, in weeks for more than 120 days. The first hour, day or week is a
+    /// whole one, so the period may be longer.
     pub fn days(days: i64, now: Timestamp) -> Period {
         let step = match days {
             ..=1 => Step::Hour,
@@ -35,8 +35,8 @@ impl Period {
         Period { from: step.begin(Timestamp(now.0 - days * DAY)), to: now, step }
     }
 
-    /// The last hours, whole ones and at least as many as are asked for; days where the duration is one of whole days, or
-    /// longer than hours are kept.
+    /// At least the last `duration`, in hours. It is in days if `duration` is a number of days, or longer than hours are
+    /// kept.
     pub fn since(duration: Duration, now: Timestamp) -> Period {
         let seconds = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
         if seconds % DAY == 0 || seconds > Step::Hour.kept() {
@@ -45,7 +45,7 @@ impl Period {
         Period { from: Step::Hour.begin(Timestamp(now.0 - seconds)), to: now, step: Step::Hour }
     }
 
-    /// That which `days` of a query asks for.
+    /// The period that `days` of a query asks for; 30 days without it.
     pub(super) fn of(query: &Query<'_>, now: Timestamp) -> Result<Period, QueryError> {
         let given = query.one_of("days", &DAYS.map(|days| days.to_string()))?;
         Ok(Period::days(given.and_then(|days| days.parse().ok()).unwrap_or(30), now))
@@ -81,7 +81,7 @@ impl Period {
         DAYS.map(choice).into()
     }
 
-    /// Requests of each bar, with those that have none.
+    /// A bar for each hour, day or week, those without requests included.
     pub(super) fn bars(&self, series: &[(Timestamp, ByIdentity)]) -> Vec<Bar> {
         let mut bars: Vec<Bar> = (0..self.len())
             .map(|place| {

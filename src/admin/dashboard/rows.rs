@@ -1,5 +1,6 @@
-//! What was done under a name by clients of one identity: [`CrawlerRow`], and the [`Row`] of a table that shows it. Verified,
-//! unverified and impostor stay apart, so that no crawler is charged with what others did in its name.
+//! Rows of the tables of crawlers. [`CrawlerRow`]: the counts of one crawler name and one identity (`verified`,
+//! `unverified` or `impostor`). [`Row`]: a `CrawlerRow` with its link and its text. Each identity has its own row, so
+//! that the requests of impostors do not count against the crawler.
 
 use super::format::thousands;
 use super::layout::crawler_link;
@@ -42,7 +43,7 @@ pub fn in_words(id: &str, name: &str, identity: &str) -> String {
     }
 }
 
-/// What was done in the name of a crawler by clients of one identity.
+/// The counts of one crawler name and one identity.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CrawlerRow {
     /// The registry's id, the policy's token, `other` or `tool`.
@@ -55,13 +56,13 @@ pub struct CrawlerRow {
     /// Requests of unlisted bots that would be refused if `purposes: { other: enforce }` were written, too; `counts` is
     /// without them.
     pub unlisted_would_refuse: u64,
-    /// Its name.
+    /// The name of the crawler.
     pub name: String,
-    /// What it is for.
+    /// The purpose of the crawler; empty for an unlisted one.
     pub purpose: &'static str,
-    /// What it did.
+    /// The counts.
     pub counts: Counts,
-    /// Requests that kept to the rules, of a hundred of which it is known.
+    /// The share of requests that kept to the rules, in percent of those of which it is known.
     pub compliance: Option<f64>,
     /// When it first and last broke a rule; of impostors, when they came.
     pub broke: Option<(String, String)>,
@@ -70,7 +71,7 @@ pub struct CrawlerRow {
 }
 
 impl CrawlerRow {
-    /// Of these counts, without times.
+    /// A row of these counts, without times.
     pub fn new(id: &str, identity: &'static str, mut counts: Counts) -> CrawlerRow {
         let unlisted_would_refuse = if id == UNLISTED { counts.get("would_refuse") } else { 0 };
         counts.take_out("would_refuse", unlisted_would_refuse);
@@ -89,18 +90,18 @@ impl CrawlerRow {
 
 /// A row of a table.
 pub struct Row {
-    /// What its name leads to.
+    /// The link of the name.
     pub href: String,
     pub name: String,
     /// What is proven of the name.
     pub says: String,
-    /// The site that it is about; empty where it is about all.
+    /// The site of the counts; empty for all sites.
     pub site: String,
     pub of: CrawlerRow,
 }
 
 impl Row {
-    /// Leads to the crawler.
+    /// A row with a link to the page of the crawler.
     pub fn new(site: &str, of: CrawlerRow) -> Row {
         let mut says = in_words(&of.id, &of.name, of.identity);
         if of.unlisted_would_refuse > 0 {
@@ -110,7 +111,7 @@ impl Row {
         Row { href: crawler_link(&of.id), name: of.name.clone(), says, site: site.to_owned(), of }
     }
 
-    /// One for each identity that there are requests of.
+    /// A row for each identity with requests.
     pub fn each(site: &str, id: &str, counts: &ByIdentity) -> Vec<Row> {
         let some = counts.each().into_iter().filter(|(_, counts)| counts.requests() > 0);
         some.map(|(identity, counts)| Row::new(site, CrawlerRow::new(id, identity, *counts))).collect()

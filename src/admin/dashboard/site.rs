@@ -1,5 +1,5 @@
-//! The page of a site: what crawlers did there, its robots.txt as served with the source of each line, its tags, its
-//! findings and tests, and its policy with numbered lines, to which every verdict leads.
+//! The page of a site: its crawlers, its robots.txt with the source of each line, its tags, findings and tests, and the
+//! commands that pause it. It shows the policy with numbered lines. The pages with verdicts link to these lines.
 
 use super::layout::{Layout, site_link};
 use super::period::{Choice, Period};
@@ -74,7 +74,7 @@ impl Dashboard {
     }
 }
 
-/// The worst crawlers first.
+/// The rows of crawlers, those that broke most rules first.
 fn on_site(site: &str, counts: BTreeMap<String, ByIdentity>) -> Vec<Row> {
     let mut counts: Vec<(String, ByIdentity)> = counts.into_iter().collect();
     counts.sort_by_cached_key(|(_, counts)| Reverse((counts.all().broke(), counts.all().requests())));

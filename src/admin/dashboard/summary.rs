@@ -1,6 +1,6 @@
-//! The first paragraph of an overview, for people who are no engineers: who kept to the rules, who did not and since when,
-//! what was refused, and what changed since the time before. Names no crawler as a breaker without saying what is proven of
-//! the name.
+//! [`sentences`]: the summary of an overview for readers who are not engineers. It says which crawlers kept to the rules,
+//! which broke them and since when, what was refused, and what changed since the period before ([`TimeBefore`]). A
+//! crawler that broke rules is always named together with what is proven of its identity.
 
 use super::format::thousands;
 use super::period::Period;
@@ -11,10 +11,10 @@ use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// Names of a kind that a sentence gives.
+/// The most names in a sentence.
 const NAMED: usize = 3;
 
-/// What was counted in the time before, which is as long.
+/// The counts of the period before, which is as long.
 #[derive(Clone, Debug, Default)]
 pub struct TimeBefore {
     requests: u64,
@@ -25,7 +25,7 @@ pub struct TimeBefore {
 }
 
 impl TimeBefore {
-    /// `None` where the history does not keep such periods for so long.
+    /// Reads the counts from the history. `None` where it does not keep them for so long.
     ///
     /// # Errors
     /// The history cannot be read.
@@ -50,7 +50,7 @@ impl TimeBefore {
     }
 }
 
-/// Counts without an identity are of names of which nothing is proven.
+/// The identity of counts. Those without one count as `unverified`.
 fn known(identity: &str) -> &str {
     if matches!(identity, "verified" | "impostor") { identity } else { "unverified" }
 }
@@ -233,7 +233,7 @@ fn changes(by_identity: &ByIdentity, crawlers: &[CrawlerRow], before: Option<&Ti
     out
 }
 
-/// A name that breaks rules is never said without what is proven of it.
+/// A name with what is proven of it: no name that broke rules stands without that.
 fn with_identity(id: &str, name: &str, identity: &str) -> String {
     if claims_nothing(id) { name.to_owned() } else { format!("{name} ({identity})") }
 }

@@ -1,4 +1,5 @@
-//! The tester: a form that asks what would become of a request, here and now. Asking leaves no traces.
+//! The page of the tester: a form that asks how crawlgate would treat a request now, and its answer with the reasons.
+//! Asking changes and records nothing.
 
 use super::layout::{Layout, line_link, site_link};
 use super::{Dashboard, PageError};
@@ -100,14 +101,14 @@ impl Dashboard {
         Explained { rows, text: answer.text }
     }
 
-    /// Hosts that may be asked for.
+    /// Hosts that the form proposes.
     fn hosts(&self) -> Vec<String> {
         let sites = self.operations.status().policies.sites;
         let hosts = sites.into_iter().flat_map(|site| site.hosts);
         hosts.map(|host| host.strip_prefix("*.").map_or(host.clone(), |name| format!("www.{name}"))).take(50).collect()
     }
 
-    /// Names of crawlers.
+    /// Names of crawlers that the form proposes.
     fn agents(&self) -> Vec<String> {
         let crawlers = Registry::builtin().crawlers().iter();
         crawlers.filter_map(|crawler| crawler.tokens.first()).cloned().collect()

@@ -1,5 +1,6 @@
-//! Requests against the rules: which crawler, which rule, since when; and samples of the requests themselves, with the
-//! line of the policy that decided.
+//! The page of violations: samples of requests that crawlgate refused, or would refuse under enforcement. One table
+//! groups them by crawler and rule, with the first and the last time. A list shows the latest samples with the policy
+//! line that decided.
 
 use super::layout::{Layout, samples_link};
 use super::period::{Choice, Period};

@@ -1,8 +1,8 @@
 //! `check --format github`: each finding as a workflow command, which GitHub shows beside the line of a change
 //! (<https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands>).
 //!
-//! The log of a job obeys commands. Policies come from anybody who proposes a change, so their text stands within
-//! commands alone, and escaped.
+//! GitHub obeys commands in the log of a job, and anybody may propose a policy. So text of a policy is printed only
+//! inside of crawlgate's own commands, and escaped.
 
 use super::repository::Repository;
 use super::{Checked, end_column, explanation};

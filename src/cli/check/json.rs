@@ -1,4 +1,4 @@
-//! The findings and sites of `check` as JSON.
+//! [`Report`]: the findings and sites of `check` as JSON.
 
 use super::{Checked, lets_unlisted_pass, mode_name};
 use crate::cli::origin_copy::OriginCopies;
@@ -17,7 +17,7 @@ pub(super) struct Report<'a> {
     errors: usize,
     warnings: usize,
     notes: usize,
-    /// What is wrong with the certificates of the settings file.
+    /// The problems of the certificates of the settings file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     certificates: Vec<&'a str>,
 }

@@ -1,13 +1,13 @@
-//! [`Repository`]: names of files as a code host has them.
+//! [`Repository`]: the root of the checkout. It makes names of files relative to that root, as code hosts have them.
 
 use std::env;
 use std::path::{Component, Path, PathBuf};
 
-/// Where the files that are checked belong to.
+/// The checkout of the files that are checked.
 pub(super) struct Repository {
     /// The current directory.
     current: PathBuf,
-    /// What names are relative to.
+    /// The directory that names are relative to.
     root: PathBuf,
 }
 

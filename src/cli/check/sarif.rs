@@ -9,10 +9,10 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
-/// The id of what is wrong with a certificate, which is no lint.
+/// The id of problems of certificates, for which there is no lint.
 const CERTIFICATE: &str = "certificate";
 
-/// What a path does not have unescaped.
+/// The octets that are escaped in a path.
 const NO_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The log of one run.

@@ -1,4 +1,4 @@
-//! The findings and sites of `check` for a person.
+//! The findings and sites of `check` as text, for a person.
 
 use super::json::planned;
 use super::{Checked, lets_unlisted_pass, mode_name};

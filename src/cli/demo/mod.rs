@@ -1,4 +1,4 @@
-//! `demo`: the proxy in front of a built-in sample site, with the example policy. Prints what to try.
+//! `demo`: runs the proxy in front of a built-in sample site, with the example policy, and prints what to try.
 
 mod guide;
 mod origin;

@@ -5,7 +5,7 @@ use percent_encoding::percent_decode_str;
 /// A file of the site.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
-    /// Its path, as it is asked for.
+    /// Its path, as clients request it.
     pub path: &'static str,
     /// Its media type.
     pub content_type: &'static str,
@@ -45,7 +45,7 @@ pub const PAGES: &[Page] = &[
     page!("/style.css", "style.css", "text/css; charset=utf-8"),
 ];
 
-/// What is said about every other path.
+/// The answer to every other path.
 pub const NOT_FOUND: Page = page!("", "404.html", HTML);
 
 /// The example policy, for a demo that is not started in a checkout.

@@ -1,11 +1,10 @@
-//! Which crawler the tester asks about: [`Asked`] is what `--agent` says, [`Followed`] the group that this crawler obeys in
-//! one reading of a file.
+//! [`Asked`]: the crawler that `--agent` names. [`Followed`]: the group that this crawler obeys in one reading of a file.
 
 use super::Failure;
 use crate::crawlers::{Binds, Claim, Crawler, Registry, calls_itself};
 use crate::robots::{Bound, Reading};
 
-/// One `--agent`.
+/// The crawler of one `--agent`.
 pub struct Asked<'a> {
     /// As it is written.
     pub written: &'a str,
@@ -13,7 +12,7 @@ pub struct Asked<'a> {
     pub crawler: Option<&'a Crawler>,
     /// Whether it is a whole user agent, of which the crawler or the token was read.
     pub is_user_agent: bool,
-    /// What the crawler looks for in the file, the most specific first.
+    /// The tokens that the crawler looks for in the file, the most specific first.
     tokens: Vec<&'a str>,
     binds: Binds,
 }

@@ -1,4 +1,4 @@
-//! Millions of questions: `file TAB token TAB url` in, `allow|deny TAB line` out.
+//! [`run`]: `tester --batch`. It answers millions of questions: `file TAB token TAB url` in, `allow|deny TAB line` out.
 
 use super::Failure;
 use crate::cli::progress::Progress;

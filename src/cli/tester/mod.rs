@@ -1,4 +1,4 @@
-//! `tester`: what any robots.txt says about URLs.
+//! `tester`: shows what any robots.txt says about URLs, with the line that decides.
 
 mod asked;
 mod batch;
@@ -141,11 +141,11 @@ pub(super) struct RobotsTxt {
     /// What to call it in messages.
     pub(super) name: String,
     pub(super) bytes: Vec<u8>,
-    /// What the server that had it says it is.
+    /// The `Server` field of the answer that had the file.
     pub(super) server: Option<String>,
 }
 
-/// What a FILE argument led to.
+/// What a FILE argument names: a file, or only a status.
 enum Source {
     File(RobotsTxt),
     /// No file but an answer that means something.

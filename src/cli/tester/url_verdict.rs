@@ -1,4 +1,5 @@
-//! [`UrlVerdict`], one answer of the tester: the verdict, the group, the line in its context, and what the other dialect says.
+//! [`UrlVerdict`]: one answer of the tester, with the verdict, the group, the line in its context, and a different
+//! verdict of the other dialect.
 
 use super::asked::{Asked, Followed};
 use crate::crawlers::Purpose;
@@ -12,7 +13,7 @@ const CONTEXT: usize = 1;
 /// Characters of a line that are shown.
 const SHOWN: usize = 160;
 
-/// What is said about one URL and one crawler.
+/// The verdict on one URL for one crawler.
 #[derive(Serialize)]
 pub struct UrlVerdict<'a> {
     agent: &'a str,
@@ -48,7 +49,7 @@ struct Other {
 }
 
 impl<'a> UrlVerdict<'a> {
-    /// Asks both readings.
+    /// The verdict by both readings of a file.
     pub fn new(
         file: &File,
         readings: &[(Dialect, Reading); 2],
@@ -78,7 +79,7 @@ impl<'a> UrlVerdict<'a> {
         verdict
     }
 
-    /// Where there is no file.
+    /// The verdict by a status, where there is no file.
     pub fn by_status(asked: &'a Asked<'a>, url: &'a str, dialect: Dialect, allowed: bool) -> UrlVerdict<'a> {
         UrlVerdict {
             agent: asked.written,
@@ -96,7 +97,7 @@ impl<'a> UrlVerdict<'a> {
         }
     }
 
-    /// For a person.
+    /// Writes the verdict for a person.
     pub fn write(&self, out: &mut impl Write, name: &str, file: &File, colour: bool) -> io::Result<()> {
         let (word, paint) = if self.allowed { ("allow", "32") } else { ("deny", "31") };
         let (on, off) = if colour { (format!("\x1b[1;{paint}m"), "\x1b[0m") } else { (String::new(), "") };
@@ -180,7 +181,7 @@ fn places(name: &str, lines: &[usize]) -> String {
     lines.join(", ")
 }
 
-/// The line with its neighbours, and the agents it is for.
+/// Writes the line with its neighbours, and the User-agent line of its group.
 fn context(out: &mut impl Write, file: &File, agents: &[usize], line: usize) -> io::Result<()> {
     let near = line.saturating_sub(CONTEXT).max(1)..=line + CONTEXT;
     // The nearest list of agents above: a token may have several groups.
