@@ -1,5 +1,6 @@
-//! [`Event`]: something that happened at a moment, of which the last time counts. As a fact it is a key without a value. So
-//! it has any number of writers: the store keeps the latest time (`ZADD GT`), and instances merge by union.
+//! [`Event`]: something that happened at one instance and that the others must know. Only the last time of an event counts, so
+//! as a fact it is a key without a value. Any number of instances may write it: the store keeps the latest time (`ZADD GT`),
+//! and instances merge by union.
 //!
 //! | key | what happened |
 //! |---|---|
@@ -73,7 +74,7 @@ pub struct ProvenFetch {
     pub address: Option<IpAddr>,
 }
 
-/// What an operator said of the pauses of a site.
+/// What an operator did with the pauses of a site.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PausedSite {
     /// The site.
@@ -103,13 +104,13 @@ impl PauseTerms {
 }
 
 impl PausedSite {
-    /// What was said, as a text.
+    /// The pause as JSON, or nothing.
     pub(super) fn said(&self) -> String {
         // Of numbers: this cannot fail.
         self.pause.as_ref().map(|pause| serde_json::to_string(pause).unwrap_or_default()).unwrap_or_default()
     }
 
-    /// Reads it.
+    /// Reads what [`PausedSite::said`] wrote.
     pub(super) fn of(site: &str, said: &str) -> Option<PausedSite> {
         let pause = if said.is_empty() { None } else { Some(serde_json::from_str(said).ok()?) };
         Some(PausedSite { site: site.to_owned(), pause })

@@ -1,5 +1,5 @@
-//! [`SharedFact`]: something that one instance tells the others, under a key. Of facts with one key the latest counts; of two with
-//! one time the greater value. So merging is commutative, associative and idempotent.
+//! [`SharedFact`]: something that one instance tells the others, under a key. Of facts with one key the latest counts, and of
+//! two with one time the greater value. So merging is commutative, associative and idempotent.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

@@ -1,11 +1,11 @@
-//! [`Exchange`]: one instance among several, and how the others stand. Each [`Exchange::turn`] (`turn`) reads what others
-//! told and tells what is new (`tell`). [`Memory`] is what the instance knows of
-//! crawlers.
+//! [`Exchange`]: this instance among several, and what it knows of the others. Each [`Exchange::turn`] (`turn`) reads what
+//! others told and tells what is new (`tell`). [`Memory`] is what the instance knows of crawlers.
 //!
-//! States: *outside* until it is settled in a store, that is until everything it knows is written there; *settled* from then
-//! on. One that finds another store than the run before, or than before it slept, stays outside for some seconds, until
-//! others have settled there.
-//! Another store, or one that lost facts, moves it back to *outside*, and the next turn settles it again.
+//! States:
+//! - *outside*: the store may lack something that this instance knows. A turn writes everything and moves the instance to
+//!   *settled*. An instance that finds another store than before (than the run before, or than before it slept) first waits
+//!   some seconds for others to settle there.
+//! - *settled*: each turn tells only what is new. Another store, or one that lost facts, moves the instance back to *outside*.
 
 mod tell;
 mod turn;
@@ -33,7 +33,7 @@ const COMPUTE_EVERY: Duration = Duration::from_secs(1_800);
 pub trait Memory {
     /// Everything that happened and is still remembered, with the last time, and every host that is observed.
     fn everything(&self) -> (Vec<(Event, Timestamp)>, Vec<Observation>);
-    /// Something happened at another instance. Of the pauses of a site it is the latest word.
+    /// Something happened at another instance. Of a site's pauses, only the latest change is handed on.
     fn heard(&mut self, event: Event, at: Timestamp);
     /// Another instance observes a host.
     fn observed_elsewhere(&mut self, observed: Observation);
@@ -86,7 +86,7 @@ pub struct Before {
     pub unreported_since: Option<Timestamp>,
 }
 
-/// What requests read, without a lock.
+/// What requests read of the exchange, without a lock.
 #[derive(Debug, Default)]
 pub struct Gauge {
     /// The number of the next entry: what happens before it is gathered is in it.
@@ -143,7 +143,7 @@ pub struct Exchange {
     measured: Option<(i64, Duration)>,
     clocks: Clocks,
     last_contact: Option<Duration>,
-    /// The same moment by the store's clock.
+    /// The moment of the last contact, by the store's clock.
     last_contact_at: i64,
     last_write: Option<Duration>,
     pruned: Option<Duration>,
@@ -193,7 +193,7 @@ impl Exchange {
         }
     }
 
-    /// How members stand now, and what they have all heard.
+    /// Computes the standing of each member, and the last entry that all of them have heard.
     fn stand(&mut self) {
         let standings = self.members.all().map(|member| (member.id.clone(), self.standing(member))).collect();
         let is_over = |standings: &BTreeMap<String, Standing>| -> Vec<String> {
@@ -279,7 +279,7 @@ impl Exchange {
         if self.has_joined { Some(until) } else { self.began }
     }
 
-    /// How the exchange stands.
+    /// The status of the exchange.
     pub fn status(&self, now: Now) -> ExchangeStatus {
         // While the store is away nothing is heard of the others: they stand as they did, and time goes on.
         let silence = self.last_contact.filter(|_| self.away.is_some()).map(|last| now.lived.saturating_sub(last));

@@ -8,7 +8,7 @@ use super::{Identity, Position};
 pub struct Member {
     /// The id of the instance, from its `state.db`: 16 hexadecimal digits.
     pub id: String,
-    /// The id of this run of its process: 16 hexadecimal digits. Publications are keyed by it.
+    /// The id of this run of its process: the instance's id, a point and 8 hexadecimal digits. Publications are keyed by it.
     pub run: String,
     /// The run before, whose publications this run tells again as its own. `None` where it knows nothing of one.
     pub continues: Option<String>,
@@ -37,7 +37,7 @@ pub struct Member {
     pub has_left: bool,
 }
 
-/// How a member stands.
+/// The state of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {

@@ -1,4 +1,5 @@
-//! [`Members`]: the other instances, as far as they were heard of, and what each of their runs published.
+//! [`Members`]: the other instances that this one has heard of, by id. [`Members::logs`] computes what each of their runs
+//! published.
 
 use super::{Clocks, GONE_AFTER, Identity, KEPT, Member, Merged, OfLog, Position, Standing, records, seconds};
 use crate::publications::{Change, Gaps, Publication, PublicationLog, Span, Tenure, next_number};
@@ -20,7 +21,7 @@ struct Heard {
 pub struct Members(BTreeMap<String, Heard>);
 
 impl Members {
-    /// An instance stands so; says whether it is another run, or one that has left or come back.
+    /// Takes in the state of an instance; says whether it is another run, has left or come back, or has settled elsewhere.
     pub fn heard_of(&mut self, member: Member, position: Position) -> bool {
         let known = self.0.get_mut(&member.id);
         match known {
@@ -43,7 +44,7 @@ impl Members {
         }
     }
 
-    /// All of them.
+    /// All members.
     pub fn all(&self) -> impl Iterator<Item = &Member> {
         self.0.values().map(|heard| &heard.member)
     }

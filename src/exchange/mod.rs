@@ -1,7 +1,7 @@
-//! What several instances in front of one site tell each other, so that a crawler that fetched robots.txt from one of
-//! them is judged rightly by another. [`Store`] is the place where they meet; the room of the server that speaks to Redis
-//! or Valkey implements it, and tests have one in memory. [`SharedFact`]s merge by the latest, so that order and repetition do
-//! not matter.
+//! The exchange of facts between several instances in front of one site. By it a crawler that fetched robots.txt from one of
+//! them is judged rightly by another. [`Store`] is the place where they meet; `shared_store` implements it with Redis or
+//! Valkey, and tests have one in memory. Of [`SharedFact`]s with one key the latest counts, so that order and repetition do not
+//! matter.
 
 pub mod event;
 pub mod fact;
@@ -56,7 +56,7 @@ fn seconds(time: Duration) -> i64 {
     i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// How the exchange stands: for `crawlgate status`, metrics and the dashboard.
+/// The status of the exchange: for `crawlgate status`, metrics and the dashboard.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ExchangeStatus {
     /// The id of this instance.
@@ -96,7 +96,7 @@ pub struct Totals {
     pub confirmed: u64,
     /// Accusations that another instance's facts took back.
     pub refuted: u64,
-    /// Accusations that nobody confirmed in time, or that there was no room for.
+    /// Accusations that were not confirmed in time, or that there was no room for.
     pub unconfirmed: u64,
     /// Turns in which the store could not be reached.
     pub failures: u64,
@@ -133,7 +133,7 @@ pub struct BegunAnew {
 pub struct MemberStatus {
     /// Its entry.
     pub member: Member,
-    /// How it stands.
+    /// Its state.
     pub standing: Standing,
     /// Seconds since it last reported.
     pub lag: f64,

@@ -1,4 +1,4 @@
-//! [`Orders`]: what operators said at any instance. Of a site the latest word on its pauses counts, and of two in one second
+//! [`Orders`]: what operators did at any instance. Of a site the latest change of its pauses counts, and of two in one second
 //! the greater one; of a network the latest release of its marks. So merging is commutative, associative and idempotent.
 
 use super::event::PausedSite;
@@ -12,7 +12,7 @@ const MOST: usize = 4_096;
 /// Clocks are converted in whole seconds: what was said after another word may seem to be so much older.
 const ROUNDING: i64 = 2;
 
-/// What operators said.
+/// What operators did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Orders {
     pauses: BTreeMap<String, (i64, String)>,
@@ -20,7 +20,7 @@ pub struct Orders {
 }
 
 impl Orders {
-    /// Adds what was said; says whether it is the latest word.
+    /// Adds what an operator did; says whether it is the latest change.
     pub fn add(&mut self, event: &Event, at: i64) -> bool {
         match event {
             Event::Paused(paused) => latest(&mut self.pauses, paused.site.clone(), (at, paused.said())),

@@ -1,5 +1,5 @@
-//! [`Outbox`]: what waits to be told, gathered by key. Requests and operators put into it, and the thread of the exchange
-//! takes out. It holds so much at most; what it had no room for is known to be missing.
+//! [`Outbox`]: the facts that wait to be told to other instances, by key. Requests and operators put into it, and the thread of
+//! the exchange takes out. It is bounded, and notes when it had no room for a version that was served.
 
 use super::Event;
 use crate::locks::lock;
@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard};
 
 /// Facts that wait at most.
 const MOST: usize = 65_536;
-/// Of these, facts that clients make as many of as they have addresses. More than a turn can tell would hold up the
+/// Of these, facts of which clients can make as many as they have addresses. More than a turn can tell would hold up the
 /// confirmation of violations.
 const MOST_OF_CLIENTS: usize = 1_000;
 
@@ -27,7 +27,7 @@ pub struct Waiting {
     pub observed: BTreeMap<String, Observation>,
     /// Whether there was no room for a version that was served. Of all else others know less, and are milder for it.
     pub has_lost: bool,
-    /// How many events clients make as many of as they have addresses.
+    /// How many of the events are such of which clients can make as many as they have addresses.
     of_clients: usize,
 }
 
@@ -38,7 +38,7 @@ impl Waiting {
 }
 
 impl Outbox {
-    /// Something happened. Never waits for the store.
+    /// Adds something that happened. Never waits for the store.
     pub fn happened(&self, event: Event, at: Timestamp) {
         let mut waiting = self.lock();
         if !waiting.events.contains_key(&event) {
@@ -53,7 +53,7 @@ impl Outbox {
         *last = at.max(*last);
     }
 
-    /// A host is observed. Where there is no room, others observe it from later on.
+    /// Adds that a host is observed. Where there is no room, others observe it from later on.
     pub fn observed(&self, observed: &Observation) {
         let mut waiting = self.lock();
         if waiting.len() < MOST || waiting.observed.contains_key(&observed.host) {

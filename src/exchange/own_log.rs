@@ -1,5 +1,8 @@
-//! [`OwnLog`]: what this run publishes, and what of that others were told. A publication is told before it comes into force,
-//! its end after.
+//! [`OwnLog`]: what this run publishes, and what of that others were told. Others are told of a publication before it comes
+//! into force, and of its end afterwards.
+//!
+//! A record of the log is new, tried or told. A tried record may be known to others and may never come into force. A write that
+//! succeeds makes it told.
 
 use super::{Clocks, OfLog, SharedFact, records};
 use crate::policy::Version;
@@ -34,7 +37,7 @@ pub struct Changes {
 }
 
 impl OwnLog {
-    /// Of which nothing was told yet.
+    /// A log of which others were told nothing yet.
     pub fn new(run: String, log: PublicationLog, files: Vec<VersionFile>) -> OwnLog {
         OwnLog { run, log, files: files.into_iter().collect(), has_news: true, told_at: i64::MIN, ..OwnLog::default() }
     }
@@ -61,7 +64,7 @@ impl OwnLog {
         self.has_news
     }
 
-    /// This is in force now.
+    /// Takes the log that is in force now.
     pub fn is(&mut self, log: &PublicationLog) {
         self.log = log.clone();
         self.has_news = true;
@@ -77,7 +80,7 @@ impl OwnLog {
         Some((version, self.files.get(&version)?.clone()))
     }
 
-    /// The bytes of another instance's version are known.
+    /// Keeps the bytes of another instance's version.
     pub fn learn(&mut self, version: Version, bytes: Arc<[u8]>) {
         // They are told again where a store starts over.
         self.files.insert(version, bytes);
@@ -131,7 +134,7 @@ impl OwnLog {
         new.map(|(key, known)| known.fact(&key, at, clocks)).collect()
     }
 
-    /// Others may hear of these from now on.
+    /// Notes that others may know these facts from now on.
     pub fn try_to_tell(&mut self, facts: &[SharedFact]) {
         for fact in facts {
             if let Some((_, known)) = records::of_log(&fact.key, &fact.value, Clocks::default()) {
@@ -141,7 +144,7 @@ impl OwnLog {
         self.has_news = true;
     }
 
-    /// Others were told these records of a log, and these files.
+    /// Notes that others were told these records of a log, and these files.
     pub fn were_told(&mut self, facts: Vec<SharedFact>, log: &PublicationLog, files: &[VersionFile]) {
         let mut known = self.known(log);
         for fact in facts {

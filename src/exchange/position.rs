@@ -1,4 +1,4 @@
-//! Which store it is, and where in its log: [`Identity`] and [`Position`].
+//! [`Identity`] tells one store from another, and [`Position`] is a place in the log of a store.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -10,7 +10,7 @@ use std::str::FromStr;
 pub struct Position {
     /// Milliseconds, by the store.
     pub milliseconds: u64,
-    /// Among those of one millisecond.
+    /// The number among the entries of one millisecond.
     pub sequence: u64,
 }
 
@@ -20,7 +20,7 @@ impl fmt::Display for Position {
     }
 }
 
-/// It is no place in a log.
+/// The text is no position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no id of an entry: expected two numbers with `-` between them")]
 pub struct MalformedPosition(String);
@@ -50,7 +50,7 @@ impl From<Position> for String {
     }
 }
 
-/// Which store it is. Facts may have been lost where either part differs from before.
+/// The identity of a store. Facts may have been lost where either part differs from before.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Identity {
     /// `run_id` of `INFO server`: another one after a restart, a restore and a fail-over.

@@ -1,5 +1,5 @@
-//! The facts of `state` as facts of the exchange, and back: times in seconds of the store's clock, keys that are unique
-//! across instances and runs.
+//! Conversion between publications, tenures, observations and files of this instance and [`SharedFact`]s. Times are in seconds
+//! of the store's clock, and keys are unique across instances and runs.
 //!
 //! | key | value |
 //! |---|---|
@@ -48,7 +48,7 @@ impl Clocks {
         Timestamp(self.nearest(store).0.saturating_add(2))
     }
 
-    /// The same, as exactly as it is known.
+    /// As [`Clocks::to_own`], as exactly as it is known.
     pub fn nearest(self, store: i64) -> Timestamp {
         Timestamp(store.saturating_add(self.seconds_ahead()))
     }
@@ -114,7 +114,7 @@ pub fn tenure_key(run: &str, tenure: &Tenure) -> String {
 }
 
 impl OfLog {
-    /// As others are told it.
+    /// The fact by which others are told the record.
     pub fn fact(&self, key: &str, at: i64, clocks: Clocks) -> SharedFact {
         let value = match self {
             OfLog::Publication(publication) => publication_value(publication, clocks),
@@ -131,7 +131,7 @@ impl OfLog {
         }
     }
 
-    /// Whether it is still so.
+    /// Whether it lasts.
     pub fn is_open(&self) -> bool {
         let span = match self {
             OfLog::Publication(publication) => publication.span,
@@ -140,7 +140,7 @@ impl OfLog {
         span.until.is_none()
     }
 
-    /// It never was in force: it ends by the change that it began with, so that it counts for no moment.
+    /// Notes that it never was in force: it ends by the change that it began with, so that it counts for no moment.
     pub fn never_was(&mut self, at: Timestamp) {
         let span = match self {
             OfLog::Publication(publication) => &mut publication.span,
@@ -267,12 +267,12 @@ pub fn file_of(fact: &SharedFact) -> Option<VersionFile> {
     (Version::of(&bytes) == version).then_some((version, bytes))
 }
 
-/// That an operator says that an instance is gone.
+/// The fact that an operator says that an instance is gone.
 pub fn gone(instance: &str, at: i64) -> SharedFact {
     SharedFact { key: format!("g\n{instance}"), at, value: String::new() }
 }
 
-/// Reads it.
+/// Reads which instance is gone.
 pub fn gone_of(key: &str) -> Option<&str> {
     key.strip_prefix("g\n")
 }

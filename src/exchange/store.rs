@@ -1,18 +1,19 @@
-//! [`Store`]: the place where instances meet, as the exchange sees it. Blocking; one thread calls it.
+//! [`Store`]: the place where instances meet, as the exchange sees it. Calls block, and come one at a time.
 //!
 //! In Redis or Valkey, each below one prefix:
 //!
 //! | key | type | holds |
 //! |---|---|---|
-//! | `epoch` | string | [`Identity::epoch`]: made once with `SET NX`, never written again, without an end |
+//! | `epoch` | string | [`Identity::epoch`]: made once with `SET NX`, never written again |
 //! | `served` | sorted set | facts without a value: the key of the fact, with [`SharedFact::at`] as score, by `ZADD GT` |
 //! | `clients` | sorted set | the same for facts that clients make (`event::is_of_clients`): the [`MOST_OF_CLIENTS`] latest |
 //! | `facts` | hash | facts with a value: the key of the fact, and `AT VALUE` (the number, a blank, the value) |
 //! | `members` | hash | the id of an instance, and its [`Member`] as JSON |
 //! | `log` | stream | [`Entry`] as JSON in the field `e`, by `XADD` with `MAXLEN ~ 20000` |
-//! | `counts:STEP:START` | hash | the id of an instance, and what it counted in the hour, day or week: for dashboards, beside the exchange |
+//! | `counts:STEP:START` | hash | the id of an instance, and its counts of an hour, day or week: for dashboards |
 //!
-//! No key has a time to live: what is over is deleted by [`Batch::forget`] and [`Batch::served_before`].
+//! Facts that are over are deleted by [`Batch::forget`] and [`Batch::served_before`]. A whole key ends when no instance has put
+//! its end off for 40 days.
 
 use super::{Identity, Member, Position, SharedFact};
 use serde::{Deserialize, Serialize};
@@ -46,7 +47,8 @@ pub struct Entry {
 /// What one pipeline writes, in this order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
-    /// Facts that replace what stands there. Without a value: `ZADD GT` into `served` or `clients`. With one: `HSET` into `facts`.
+    /// Facts that replace what stands there. Without a value: `ZADD GT` into `served` or `clients`. With one: `HSET` into
+    /// `facts`.
     pub facts: Vec<SharedFact>,
     /// Facts that must not replace anything: `ZADD GT`, or `HSETNX`. Files of robots.txt, which are large and never differ
     /// for a key; and what others wrote, when a store starts over.
@@ -64,7 +66,7 @@ pub struct Batch {
     pub entry: Option<Entry>,
 }
 
-/// What came of a [`Batch`].
+/// The result of writing a [`Batch`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     /// The store that took it.

@@ -1,4 +1,5 @@
-//! What this instance tells the others: what waits in the outbox, what it publishes, and that it leaves.
+//! The part of [`Exchange`] that writes to the store. A turn writes what waits in the outbox. [`Exchange::announce`] writes a
+//! publication before it comes into force, and [`Exchange::leave`] says goodbye.
 
 use super::turn::FACTS_EACH;
 use super::{Exchange, Now};
@@ -31,7 +32,7 @@ impl Exchange {
         self.clocks.to_store(own).min(self.clocks.now())
     }
 
-    /// Something that happened here, as others are told it.
+    /// The fact by which others are told what happened here.
     pub(super) fn told(&mut self, event: &Event, at: i64) -> Option<SharedFact> {
         let at = self.orders.said_at(event, at);
         self.orders.add(event, at);
@@ -206,13 +207,13 @@ impl Exchange {
         }
     }
 
-    /// These facts are in the store. What waited under their keys is older.
+    /// Notes that these facts are in the store. What waited under their keys is older.
     pub(super) fn were_written(&mut self, facts: &[SharedFact]) {
         let keys: BTreeSet<&str> = facts.iter().map(|fact| fact.key.as_str()).collect();
         self.outgoing.retain(|key, _, _| !keys.contains(key));
     }
 
-    /// What is in force now: others are told what ended by it.
+    /// Takes the log that is in force now: others are told what ended by it.
     pub fn published(&mut self, log: &PublicationLog) {
         self.log.is(log);
     }

@@ -1,4 +1,4 @@
-//! A turn of an instance: which store it is, settling in it, reading what others tell, and telling.
+//! [`Exchange::turn`]: asks which store it is, settles in it if need be, reads what others told, and tells what is new.
 
 use super::{Exchange, Memory, Now};
 use crate::exchange::{
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// An instance that starts and finds another store than before waits so long for others to write what they know again.
 const SETTLE_WITHIN: Duration = Duration::from_secs(5);
-/// An instance that took no turn for so long slept: somebody whom it does not know may have come and gone meanwhile.
+/// An instance that took no turn for so long slept: an instance that it does not know may have come and gone meanwhile.
 const SLEPT_AFTER: Duration = Duration::from_secs(60);
 
 /// Whether what was served while an instance was down, or slept, is known.
@@ -27,7 +27,7 @@ pub(super) enum Continuity {
 pub(super) const FACTS_EACH: usize = 2_000;
 
 impl Exchange {
-    /// Reads what others told and tells what is new. `asks`: somebody waits to hear that others know what happened until now.
+    /// Reads what others told and tells what is new. `asks`: records wait until others have told what happened until now.
     pub fn turn(&mut self, store: &mut dyn Store, clock: &dyn Fn() -> Now, memory: &mut dyn Memory, asks: bool) {
         self.heard = self.read;
         self.asks = asks;
