@@ -1,4 +1,4 @@
-//! Authorities for timestamps: [`stamp`] asks for those that checkpoints lack. Blocks its thread. Redirects are not followed.
+//! [`stamp`] asks authorities for the timestamps that checkpoints lack. It blocks its thread, and follows no redirects.
 
 use super::{DatabaseError, Hash, OpenLog, time_text, timestamp};
 use std::io::Read;
@@ -28,7 +28,7 @@ pub enum StampError {
     },
 }
 
-/// What came of asking an authority.
+/// Why asking an authority failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// It cannot be asked.

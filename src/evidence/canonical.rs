@@ -1,5 +1,5 @@
-//! JSON in the one spelling that hashes are made of: keys sorted, no blanks, whole numbers, as RFC 8785 writes them. The main
-//! items are [`Hash`], [`canonical`] and [`read_canonical`].
+//! [`canonical`] writes JSON in the one spelling that is hashed: sorted keys, no blanks, whole numbers, as in RFC 8785.
+//! [`read_canonical`] refuses every other spelling. [`Hash`] is a SHA-256 sum.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

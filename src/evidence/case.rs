@@ -1,5 +1,5 @@
-//! A case: what the log says of one crawler on one site in a span of time, as files. [`export`] takes it from the log. It holds
-//! whole spans of three chains, so nothing can be left out of their middle unnoticed.
+//! [`export`] takes a case from the log: what the log says of one crawler on one site in a span of time, as files. A case has
+//! whole spans of three chains (of the crawler, the site and the log), so a missing entry in the middle is noticed.
 
 use super::canonical::canonical_line;
 use super::database::PersonalValue;
@@ -38,7 +38,7 @@ impl CaseSpan {
         [ChainName::of_crawler(site, crawler), ChainName::of_site(site), ChainName::of_log()]
     }
 
-    /// Since when a case has each of them.
+    /// Since when a case has each of the three chains.
     pub fn beginnings(from: SystemTime) -> [String; 3] {
         let published_since = from.checked_sub(LONGEST_COPY).unwrap_or(SystemTime::UNIX_EPOCH);
         [from, published_since, published_since].map(time_text)
@@ -136,7 +136,7 @@ pub fn export(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<Exp
     Ok(Exported { files, has_crawler })
 }
 
-/// That a log has nothing of the crawler.
+/// The error that a log has nothing of the crawler.
 pub fn nothing(database: &EvidenceDatabase, span: &CaseSpan) -> ExportError {
     let known = match database.chains() {
         Ok(known) => known,
@@ -148,8 +148,8 @@ pub fn nothing(database: &EvidenceDatabase, span: &CaseSpan) -> ExportError {
     ExportError::Nothing { crawler: span.crawler.clone(), site: span.site.clone(), known }
 }
 
-/// The checkpoints of a span. The last one is not from before the end of the span: if the log has no such checkpoint, it is made
-/// now.
+/// The checkpoints of a span. The last one is not from before the end of the span: if the log has no such checkpoint, it is
+/// made now.
 ///
 /// # Errors
 /// The log cannot be read or written.
@@ -188,8 +188,8 @@ fn lacks_beginning(
 /// The part of a chain that a case has: row and numbers. A chain that is not there yet has none.
 type Part = (i64, Range<u64>);
 
-/// The parts, and whether the crawler did anything in this time. Each part begins with an entry from before its time, if the log
-/// has one: so it shows that its beginning was not cut off.
+/// The parts, and whether the crawler did anything in this time. Each part begins with an entry from before its time, if the
+/// log has one: so it shows that its beginning was not cut off.
 fn spans(
     database: &EvidenceDatabase,
     span: &CaseSpan,

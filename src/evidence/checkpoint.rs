@@ -1,5 +1,5 @@
-//! [`Checkpoint`]: the heads of all chains at a moment, as C2SP `tlog-checkpoint` writes it: origin, number of leaves, root. Three
-//! lines follow: its number, the hash of the checkpoint before it, and its time. Each leaf is the [`Head`] of a chain.
+//! [`Checkpoint`]: the heads of all chains at a moment, as C2SP `tlog-checkpoint` writes it: origin, number of leaves, root.
+//! Three lines follow: its number, the hash of the checkpoint before it, and its time. Each leaf is the [`Head`] of a chain.
 
 use super::{ChainName, Hash, canonical, merkle};
 use base64::Engine;
@@ -19,7 +19,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// The leaf.
+    /// The leaf of the Merkle tree.
     pub fn leaf(&self) -> Hash {
         merkle::leaf(canonical(self).as_bytes())
     }
@@ -41,12 +41,12 @@ pub struct HeadProof {
     pub path: Vec<Hash>,
 }
 
-/// What is signed.
+/// What a checkpoint says; its text is signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
     /// The name of the log, which is that of its key.
     pub origin: String,
-    /// Chains.
+    /// How many chains it covers.
     pub leaves: usize,
     /// The root over their heads.
     pub root: Hash,

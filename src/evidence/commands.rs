@@ -1,4 +1,5 @@
-//! What commands do with the log beside exports: [`rotate_key`], [`forget`] and [`status`]. The running crawlgate may write it meanwhile.
+//! Commands on the log: [`rotate_key`] gives it a new key, [`forget`] deletes personal values, and [`status`] shows its state.
+//! The running crawlgate may write the log meanwhile.
 
 use super::keys::change_note;
 use super::opening::write_next_key;
@@ -69,14 +70,14 @@ pub fn forget(
     Ok(forgotten)
 }
 
-/// How the log stands.
+/// The state of the log.
 #[derive(Clone, Debug, Serialize)]
 pub struct LogStatus {
     /// The public key.
     pub key: String,
     /// The time of the last transaction of the process that writes it.
     pub complete_until: String,
-    /// Bytes.
+    /// Its size in bytes.
     pub octets: u64,
     /// The number and the time of the last checkpoint.
     pub last_checkpoint: Option<(u64, String)>,
@@ -84,7 +85,7 @@ pub struct LogStatus {
     pub chains: Vec<ChainStatus>,
 }
 
-/// How a chain stands.
+/// The state of a chain.
 #[derive(Clone, Debug, Serialize)]
 pub struct ChainStatus {
     /// The site; empty for the log itself.
@@ -99,7 +100,7 @@ pub struct ChainStatus {
     pub last: String,
 }
 
-/// How the log stands.
+/// The state of the log.
 ///
 /// # Errors
 /// The log cannot be read.

@@ -1,6 +1,6 @@
-//! A case of one log or of several: [`write_case`]. Each instance of crawlgate has a log of its own. Logs on this machine are
-//! opened; of another machine, the case that was exported there is taken whole ([`read_joined`]): a log is never copied, because
-//! the copy would sign other checkpoints than the log itself.
+//! [`write_case`] writes a case of one log or of several: each instance of crawlgate has a log of its own. Logs on this machine
+//! are opened. From another machine, the case that was exported there is taken whole ([`read_joined`]): a copied log would sign
+//! other checkpoints than the log itself.
 
 use super::case::{export, nothing};
 use super::parts::{REPORT, join};
@@ -13,7 +13,7 @@ use std::time::SystemTime;
 /// Why there is no case.
 #[derive(Debug, thiserror::Error)]
 pub enum ComposeError {
-    /// A log has none.
+    /// A log has no case.
     #[error(transparent)]
     Export(#[from] ExportError),
     /// A file to join is no archive.
@@ -25,7 +25,7 @@ pub enum ComposeError {
     /// A log to join has no key.
     #[error("log {0} of it has no key that can be read")]
     NoKey(usize),
-    /// It is about something else.
+    /// The logs are not different logs of one crawler on one site.
     #[error("the logs are not of one case: {0}")]
     Other(String),
 }
@@ -36,8 +36,8 @@ pub struct Joined {
     key: VerifyKey,
 }
 
-/// The logs of a case that was exported elsewhere. Their keys are taken from the case. A third party that verifies the case uses
-/// the keys that it got from the operator.
+/// The logs of a case that was exported elsewhere. Their keys are taken from the case. A third party that verifies the case
+/// uses the keys that it got from the operator.
 ///
 /// # Errors
 /// The file is no case.
@@ -84,7 +84,7 @@ pub fn write_case(
     Ok((tar::write(&join(parts.into_iter().map(|part| part.files).collect(), page)), findings))
 }
 
-/// Different logs of one crawler on one site.
+/// Refuses logs of different crawlers or sites, and a log that is there twice.
 fn are_of_one_case(findings: &CaseFindings) -> Result<(), ComposeError> {
     let Some(first) = findings.logs.first() else { return Ok(()) };
     for log in &findings.logs {

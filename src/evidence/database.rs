@@ -1,4 +1,4 @@
-//! The file `evidence.db`: chains, entries, personal values, documents and checkpoints. The main type is [`EvidenceDatabase`]. A
+//! [`EvidenceDatabase`]: the file `evidence.db`, with chains, entries, personal values, documents and checkpoints. A
 //! transaction reads the heads of the chains that it writes, so the running crawlgate and a command may both write.
 
 mod deletion;
@@ -53,7 +53,7 @@ pub enum DatabaseError {
     NoRandom(#[from] NoRandom),
 }
 
-/// How the log stands.
+/// The state of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogState {
     /// Its id: the name of its key.
@@ -139,7 +139,7 @@ impl EvidenceDatabase {
         Ok(EvidenceDatabase { connection })
     }
 
-    /// How the log stands.
+    /// The state of the log.
     ///
     /// # Errors
     /// The file cannot be read.

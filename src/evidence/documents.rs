@@ -1,4 +1,5 @@
-//! What entries name: robots.txt files, lists and proofs, and where these stand in a case.
+//! [`Document`]: a robots.txt or a list that entries name by its SHA-256, and its path in a case. [`named_proof`] reads which
+//! proof an entry names.
 
 use super::{Entry, Hash};
 use serde_json::Value;
@@ -16,7 +17,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// Those that an entry names.
+    /// The documents that an entry names.
     pub fn all_of(entry: &Entry) -> Vec<Document> {
         let robots = named_documents(entry).into_iter().map(|hash| Document { is_list: false, hash });
         let lists = named_lists(entry);

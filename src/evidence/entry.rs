@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-/// Which chain.
+/// The name of a chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChainName {
@@ -68,22 +68,22 @@ impl Entry {
         (parse_time(&entry.time).is_some() && entry.line() == line).then_some(entry)
     }
 
-    /// A text of what it says.
+    /// A text in its data.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.data.get(name)?.as_str()
     }
 
-    /// The same, empty where there is none.
+    /// As [`Entry::text`], empty where there is none.
     pub fn said(&self, name: &str) -> String {
         self.text(name).unwrap_or_default().to_owned()
     }
 
-    /// A number of what it says, 0 where there is none.
+    /// A number in its data, 0 where there is none.
     pub fn number_of(&self, name: &str) -> u64 {
         self.data.get(name).and_then(Value::as_u64).unwrap_or_default()
     }
 
-    /// A list of texts of what it says.
+    /// A list of texts in its data.
     pub fn texts(&self, name: &str) -> Vec<&str> {
         let items = self.data.get(name).and_then(Value::as_array);
         items.into_iter().flatten().filter_map(Value::as_str).collect()

@@ -1,5 +1,5 @@
-//! The check of the logs of a case: [`examine`] needs their files and public keys, and nothing else. Each fault is a sentence.
-//! No check rests on the manifest: each rests on a signed checkpoint.
+//! [`examine`] checks the logs of a case by their files and public keys alone. Each fault is a sentence. The checks rest on
+//! signed checkpoints, and none of them on the manifest.
 
 use super::canonical::{parse_hex, read_canonical};
 use super::entry::{parse_time, read_chain};
@@ -253,9 +253,9 @@ fn check_heads(chain: &[Link], name: &ChainName, checkpoints: &[Proven], file: &
     }
 }
 
-/// Checks that each chain has all entries since the beginning of its time. The hashes tie each entry to the one before it, and the
-/// last checkpoint covers the end; the beginning could be cut off, with a publication in it that allowed everything. Entries that
-/// the log deleted for their age, by its own word, cannot be in a case.
+/// Checks that each chain has all entries since the beginning of its time. The hashes tie each entry to the one before it, and
+/// the last checkpoint covers the end; the beginning could be cut off, with a publication in it that allowed everything.
+/// Entries that the log deleted for their age, by its own word, cannot be in a case.
 fn check_beginnings(chains: &[Vec<Link>; 3], names: &[ChainName; 3], checkpoints: &[Proven], findings: &mut Findings) {
     let Some(beginnings) = parse_time(&findings.from).map(CaseSpan::beginnings) else {
         return findings.faults.push("case.json does not say from which time on".into());

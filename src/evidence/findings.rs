@@ -1,4 +1,4 @@
-//! [`Findings`]: what the check of a case found, for a report and for a program.
+//! [`CaseFindings`]: what the check of a case found, with the [`Findings`] about each log. For a report and for a program.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ pub struct CaseFindings {
 }
 
 impl CaseFindings {
-    /// These of the logs, with their faults.
+    /// The findings of a case, from those of its logs.
     pub fn of(logs: Vec<Findings>) -> CaseFindings {
         let faults = match logs.as_slice() {
             [one] => one.faults.clone(),
@@ -98,21 +98,21 @@ pub struct PublishedVersion {
 /// A copy that the crawler was served.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ServedFile {
-    /// When.
+    /// When it was served.
     pub time: String,
     /// The host.
     pub host: String,
     /// The version.
     pub version: String,
-    /// 200, or 304 for the word that the crawler's own copy is good.
+    /// 200, or 304 where the crawler's own copy is good.
     pub status: u64,
-    /// What the crawler said of its own copy.
+    /// The validator that the crawler sent for its own copy.
     pub if_none_match: Option<String>,
     /// What was proven of its name.
     pub identity: String,
 }
 
-/// A request.
+/// A request against the rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RequestFinding {
     /// The number of its entry.
@@ -123,7 +123,7 @@ pub struct RequestFinding {
     pub recorded: String,
     /// What was proven of the crawler's name: `verified`, `unverified`, `impostor`.
     pub identity: String,
-    /// What that rests on.
+    /// How that was proven.
     pub proof: String,
     /// The number of the `proof` entry.
     pub proof_entry: Option<u64>,
@@ -153,6 +153,6 @@ pub struct RequestFinding {
     pub status: u64,
     /// What the engine finds by the files in the case: `disallowed`, `allowed`, `not judged`.
     pub rejudged: &'static str,
-    /// More about that.
+    /// A remark about it.
     pub remark: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Requests of a case judged again, by the robots.txt files in it alone. The main type is [`RobotsFiles`].
+//! [`RobotsFiles`] judges the requests of a case again, by the robots.txt files in the case alone.
 
 use super::{Entry, Hash};
 use crate::robots::{Bound, Dialect, File, Reading};
@@ -33,7 +33,7 @@ pub struct RobotsFiles {
 }
 
 impl RobotsFiles {
-    /// These.
+    /// From the files by their hash.
     pub fn new(files: BTreeMap<Hash, Vec<u8>>) -> RobotsFiles {
         RobotsFiles { files, read: RefCell::default() }
     }

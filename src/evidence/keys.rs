@@ -1,6 +1,5 @@
-//! The keys of a log, one after the other: [`Keys`]. Each new key has the name of the log, and a note that the old and the new
-//! key signed says from which checkpoint on it signs. A third party that trusts one of the keys may trust
-//! all of them.
+//! [`Keys`]: the keys of a log, one after the other. Each new key has the name of the log. A note that the old and the new key
+//! signed says from which checkpoint on the new one signs. So a third party that trusts one of the keys may trust all of them.
 
 use super::{Checkpoint, SigningKey, VerifyKey};
 

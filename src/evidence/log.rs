@@ -1,5 +1,7 @@
-//! [`Evidence`]: the handle that records go through. It is off, on, or failed at its opening; then records are counted and
-//! dropped. A record costs a short lock and no waiting.
+//! [`Evidence`]: the handle that records go through. A record costs a short lock and no waiting.
+//!
+//! The handle is off, open, or failed to open. While it is open, a thread writes the records (`writer`). If the opening failed,
+//! records are counted and dropped.
 
 use super::opening::open;
 use super::writer::{HandOver, Writer};
@@ -31,7 +33,7 @@ struct Handle {
 type Thread = (Sender<HandOver>, JoinHandle<Writer>);
 
 impl Evidence {
-    /// None is kept.
+    /// No evidence is kept.
     pub fn off() -> Evidence {
         Evidence::default()
     }

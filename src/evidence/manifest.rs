@@ -1,4 +1,5 @@
-//! The manifest of a case: a signed note whose text is what `sha256sum` writes, one line for each file.
+//! The manifest of a case: a signed note with one line for each file, as `sha256sum` writes it. [`add`] makes it, and [`check`]
+//! compares the files with it.
 
 use super::{Files, Hash, SigningKey, VerifyKey};
 

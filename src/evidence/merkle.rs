@@ -1,4 +1,4 @@
-//! A Merkle tree as RFC 6962 section 2.1 hashes it: the root over the heads of all chains, and the path that proves one head
+//! A Merkle tree as RFC 6962 section 2.1 hashes it. [`root`] covers the heads of all chains, and [`path`] proves one head
 //! without showing the others.
 
 use super::Hash;

@@ -1,5 +1,6 @@
-//! Opening the log in its directory: the database, the key, and a file that counts the processes that wrote the log. Where these
-//! do not fit together (a restored backup, a lost key, a damaged file), the files are set aside and a new log begins.
+//! [`open`] opens the log in its directory: the database, the private key, and a file that counts the processes that wrote the
+//! log. If these do not fit together (a restored backup, a lost key, a damaged file), it sets the files aside and begins a new
+//! log. [`open_existing`] opens the log for a command.
 
 use super::database::{FILE, LogState};
 use super::{DatabaseError, EvidenceDatabase, NoteError, Rows, SigningKey, time_text};
@@ -51,7 +52,7 @@ pub struct OpenLog {
     pub database: EvidenceDatabase,
     /// The key.
     pub key: SigningKey,
-    /// How the log stood.
+    /// The state of the log when it was opened.
     pub state: LogState,
     /// Why a new log began beside an older one, if it did.
     pub begun_anew: Option<&'static str>,

@@ -1,4 +1,4 @@
-//! The signatures of timestamps: [`verify_stamps`] runs the program `openssl`, which third parties use too.
+//! [`verify_stamps`] checks the signatures of timestamps with the program `openssl`, which third parties use too.
 
 use super::{CaseFindings, Files, Findings, NotAnArchive, Stray, split, tar, timestamp};
 use std::path::Path;

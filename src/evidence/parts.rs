@@ -1,5 +1,5 @@
-//! The logs of a case. A case of one log has its files at the top. A case of several logs has those of each below `logs/1/`,
-//! `logs/2/` and so on, each complete by itself, and one report beside them.
+//! The logs of a case in one set of files: [`join`] and [`split`]. A case of one log has its files at the top. A case of
+//! several logs has those of each below `logs/1/`, `logs/2/` and so on, each complete by itself, and one report beside them.
 
 use super::Files;
 

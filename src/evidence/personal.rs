@@ -1,5 +1,6 @@
-//! Personal values: an entry has the SHA-256 of a fresh salt and the value; salt and value stand beside. Once these are
-//! deleted, the entry still verifies, and no one can find the value by trying: the salt has 128 bits.
+//! Personal values of entries. An entry has the [`commitment`] to a value: the SHA-256 of a fresh salt and the value. Salt and
+//! value are stored beside it. Once these are deleted, the entry still verifies, and nobody can find the value by trying: the
+//! salt has 128 bits.
 
 use super::{ChainName, Entry, Hash};
 use ring::rand::{SecureRandom, SystemRandom};

@@ -55,7 +55,7 @@ impl WrittenProofs {
     }
 }
 
-/// The same for proofs that say the same, also where a list was only checked again.
+/// A digest of what a proof says. A list that was only checked again does not change it.
 fn key(chain: &ChainName, proof: &ProofRecord) -> Hash {
     let mut data = proof.data.clone();
     for list in data.get_mut("lists").and_then(Value::as_array_mut).into_iter().flatten() {

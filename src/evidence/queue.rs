@@ -1,5 +1,5 @@
-//! [`Queue`]: records that wait to be written. Beyond a rate only some are taken, one a second of each chain at least; how many
-//! were left out is counted for each chain.
+//! [`Queue`]: the records that wait to be written. It takes 200 records a second, and beyond them one a second of each chain.
+//! What it leaves out is counted for each chain.
 
 use super::{ChainName, Record};
 use std::collections::{HashMap, HashSet};
@@ -12,7 +12,7 @@ const MOST_WAITING: usize = 20_000;
 /// Publications that wait at most while nothing can be written.
 const MOST_PUBLICATIONS: usize = 1_000;
 
-/// Records that wait, and those that do not.
+/// The records that wait, and the number of those that were left out.
 #[derive(Default)]
 pub struct Queue {
     waiting: Vec<(ChainName, Record)>,

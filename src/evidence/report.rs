@@ -1,5 +1,6 @@
-//! The report of a case: one HTML page for people who are no engineers, with everything in it. Requests of clients whose name is
-//! not proven, or refuted, never stand under the crawler's name alone. The page itself is `templates/case.html`.
+//! [`page`] makes the report of a case: one HTML page that needs no other file, for people who are not engineers. A request of
+//! a client whose name is not proven, or refuted, never stands under the crawler's name alone. The template is
+//! `templates/case.html`.
 
 use super::{CaseFindings, Findings, ProofFinding, RequestFinding};
 use askama::Template;
@@ -32,7 +33,7 @@ impl Escaper for Escaped {
     }
 }
 
-/// The page.
+/// The page of a case.
 #[derive(Template)]
 #[template(path = "case.html", escape = "case")]
 struct Page<'c> {
@@ -40,14 +41,14 @@ struct Page<'c> {
     first: &'c Findings,
 }
 
-/// The page.
+/// The page of a case.
 pub fn page(case: &CaseFindings) -> String {
     let first = &case.logs.first().cloned().unwrap_or_default();
     // Into memory: this cannot fail.
     Page { case, first }.render().unwrap_or_default()
 }
 
-/// What the case has of who made a request.
+/// What the case says of the client of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Basis {
     /// It was the crawler, and a proof is in the case.

@@ -1,5 +1,5 @@
-//! What the entries of a case say, in their order: publications, copies of robots.txt that were served, gaps, and the requests,
-//! each judged again by the files of the case.
+//! [`tell`] makes findings of the entries of a case: publications, copies of robots.txt that were served, gaps, and requests.
+//! It judges each request again by the files of the case.
 
 use super::documents::named_documents;
 use super::judging::Rejudged;
@@ -29,7 +29,7 @@ pub struct AllLogs {
 }
 
 impl AllLogs {
-    /// Those of these logs: the chains of each and its name.
+    /// From the chains and the name of each log.
     pub fn new<'c>(robots: RobotsFiles, logs: impl Iterator<Item = (&'c [Vec<Link>; 3], &'c str)>) -> AllLogs {
         let (mut published, mut all_served) = (BTreeMap::<Hash, String>::new(), Vec::new());
         for ([of_crawler, of_site, _], log) in logs {

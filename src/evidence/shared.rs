@@ -6,7 +6,7 @@ use crate::locks::lock;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the handle and the thread share.
+/// The queue, the counts and the problems of the log.
 #[derive(Default)]
 pub struct Shared {
     /// What waits to be written.

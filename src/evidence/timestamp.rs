@@ -1,5 +1,5 @@
-//! RFC 3161: the request for a timestamp of a checkpoint as DER, and what a response says. The signature of a response is not
-//! checked here: the program openssl does it, with the certificate of the authority.
+//! Timestamps of checkpoints (RFC 3161): `request` makes the request as DER, and [`read`] reads the [`Stamp`] of a response.
+//! The signature of a response is not checked here: the program openssl does it, with the certificate of the authority.
 
 use super::Hash;
 

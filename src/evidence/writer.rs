@@ -1,5 +1,6 @@
-//! The thread that writes the log: [`Writer`]. Each second it writes what waits, in one transaction. What cannot be written is
-//! dropped and counted, and the next transaction that succeeds writes the number as a `gap`.
+//! [`Writer`]: the thread that writes the log. Each second it writes what waits, in one transaction. Records that cannot be
+//! written are dropped and counted, and the next transaction that succeeds writes the number as a `gap`. Publications wait to
+//! be written again.
 
 use super::database::{FILE, RunEnd};
 use super::opening::write_runs;
@@ -71,7 +72,7 @@ pub struct Writer {
     is_former: bool,
 }
 
-/// That another process writes the log from now on.
+/// The message that another process writes the log from now on.
 pub struct HandOver;
 
 impl Writer {

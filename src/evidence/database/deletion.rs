@@ -1,4 +1,5 @@
-//! What is deleted: entries that are too old, and personal values that are to be forgotten.
+//! [`Writing::prune`] deletes entries that are too old, and [`Writing::forget`] deletes personal values that an operator
+//! withdraws.
 
 use super::rows::{Rows, all, first};
 use super::writing::Writing;

@@ -1,4 +1,4 @@
-//! The tables of the file, and rows that reading and writing share.
+//! [`TABLES`]: the tables of the file. [`Rows`]: the queries that work in a transaction and without one.
 
 use super::DatabaseError;
 use crate::evidence::{ChainName, Hash, Head};
@@ -78,9 +78,9 @@ pub fn all<T>(
     Ok(statement.query_map(parameters, read)?.collect::<SqlResult<_>>()?)
 }
 
-/// What a transaction reads as well as the file without one.
+/// Queries that work in a transaction and without one.
 pub trait Rows {
-    /// Where it is read.
+    /// The connection that is read.
     fn connection(&self) -> &Connection;
 
     /// The public key that signs now, if the key was ever changed.

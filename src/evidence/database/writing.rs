@@ -1,4 +1,4 @@
-//! What one transaction writes: [`Writing`] appends entries, makes checkpoints, and keeps keys and timestamps.
+//! [`Writing`]: a transaction, which appends entries, makes checkpoints, and keeps changes of the key and timestamps.
 
 use super::rows::{Chain, Rows, first};
 use super::{DatabaseError, RunEnd};
@@ -24,7 +24,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// One that says this. What is null is left out.
+    /// A record with this data. What is null is left out.
     pub fn of(kind: &'static str, data: Value) -> Record {
         let mut data = data.as_object().cloned().unwrap_or_default();
         data.retain(|_, value| !value.is_null());
@@ -99,7 +99,8 @@ impl Writing<'_> {
         self.append(&ChainName::of_log(), Record::of(kind, data), now).map(drop)
     }
 
-    /// Appends an entry, without the proof of its record. Its time is `now`, or that of the entry before it where that is later.
+    /// Appends an entry, without the proof of its record. Its time is `now`, or that of the entry or checkpoint before it where
+    /// that is later.
     ///
     /// # Errors
     /// It cannot be written.
