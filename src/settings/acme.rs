@@ -1,4 +1,4 @@
-//! `acme` in the `tls` of a listener: certificates that crawlgate gets by itself. The main type is [`AcmeSettings`].
+//! [`AcmeSettings`]: `acme` in the `tls` of a listener, for certificates that crawlgate gets by itself.
 
 use super::address::host_pattern;
 use super::identity::resolvers;
@@ -12,7 +12,7 @@ const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
 /// Certificates that crawlgate gets by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcmeSettings {
-    /// Where the authority writes to.
+    /// The address that the authority writes to.
     pub email: Option<String>,
     /// The URL of the authority's directory.
     pub directory: String,
@@ -40,7 +40,7 @@ impl Default for AcmeSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum ChallengeChoice {
-    /// One way, then the other.
+    /// Either way: if one fails, the other is tried.
     Any,
     /// It asks for a file on port 80 (RFC 8555 section 8.3).
     Http,

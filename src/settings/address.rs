@@ -1,4 +1,5 @@
-//! Addresses as people write them: the URL of a server ([`ServerAddress`]), a host, an address to listen on.
+//! Reads addresses as people write them: [`ServerAddress::parse`] the URL of a server, [`host_name`] and [`host_pattern`] a
+//! host, [`listen_address`] an address to listen on.
 
 use super::ServerAddress;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};

@@ -1,5 +1,4 @@
-//! The decision service as settings: where it listens, and which proxies may ask it. The main type is
-//! [`DecisionSettings`].
+//! [`DecisionSettings`]: where the decision service listens, and which proxies may ask it.
 
 use super::address::{ListenAddressError, listen_address};
 use ipnet::IpNet;

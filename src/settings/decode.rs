@@ -1,4 +1,4 @@
-//! Decodes `crawlgate.yaml`: every mistake of the file in one run, each in its place. The entry is [`read`].
+//! [`read`] decodes `crawlgate.yaml`. It reports every mistake of the file in one run, each in its place.
 
 mod decisions;
 mod health;
@@ -83,7 +83,7 @@ fn settings(fields: &mut Fields<'_>) -> SettingsFile {
     said
 }
 
-/// What several instances need, and what they cannot have.
+/// Checks `store` against the other settings: it needs `state`, and excludes `acme`.
 fn together_with_store(node: &Node, said: &SettingsFile, decoder: &mut Decoder) {
     if let Some(None) = said.state {
         let message = "`store` needs a state directory, and `state` is off";

@@ -1,4 +1,4 @@
-//! `evidence` of `crawlgate.yaml`: the log that third parties can check. The main type is [`EvidenceSettings`].
+//! [`EvidenceSettings`]: `evidence` of `crawlgate.yaml`, the log that third parties can check.
 
 use crate::yaml::{Decoder, Node};
 use std::time::Duration;

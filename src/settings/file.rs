@@ -1,5 +1,5 @@
-//! Settings as they were given, by the file and by the flags that outrank it: [`SettingsFile`]. What was left out is left
-//! out here too, until [`SettingsFile::settle`] fills in the defaults.
+//! [`SettingsFile`]: the settings that the file or flags give; flags outrank the file ([`SettingsFile::over`]). What neither
+//! gives is absent until [`SettingsFile::settle`] fills in the defaults.
 
 use super::{
     AccessFormat, AddressDetail, DecisionSettings, EventSettings, EvidenceSettings, IdentitySettings, Limits,

@@ -1,4 +1,4 @@
-//! `identity` of `crawlgate.yaml`: whether crawlgate asks others who a crawler is. The main type is [`IdentitySettings`].
+//! [`IdentitySettings`]: `identity` of `crawlgate.yaml`, by which means the identity of crawlers is proven.
 
 use crate::yaml::{Decoder, Fields, Located, Node};
 use std::net::SocketAddr;

@@ -1,8 +1,8 @@
-//! Bounds on the size, number and duration of requests: [`Limits`]. The defaults are right for a public site.
+//! [`Limits`]: bounds on the size, number and duration of requests and connections. The defaults are right for a public site.
 
 use std::time::Duration;
 
-/// Bounds.
+/// Bounds on requests and connections.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// Open connections of all clients.
@@ -31,14 +31,14 @@ pub struct Limits {
     pub streams: u32,
     /// Octets of requests and responses that may wait in buffers, of all clients; 503 above.
     pub buffers: usize,
-    /// Octets of one client; 503 above.
+    /// Octets of requests and responses of one client that may wait in buffers; 503 above.
     pub buffers_per_address: usize,
     /// How long a graceful stop waits for the last request.
     pub drain: Duration,
 }
 
 impl Limits {
-    /// What holds where nothing is said.
+    /// The limits that hold unless the settings say otherwise.
     pub const DEFAULT: Limits = Limits {
         connections: 10_000,
         connections_per_address: 100,

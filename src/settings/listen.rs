@@ -1,4 +1,4 @@
-//! Listeners as settings: an address, and which protocols it speaks. The main type is [`ListenSettings`].
+//! [`ListenSettings`]: a listener, which is an address with the protocols that it speaks.
 
 use super::AcmeSettings;
 use std::net::SocketAddr;

@@ -1,5 +1,6 @@
-//! The server's own settings: [`Settings`], read from `crawlgate.yaml` or made from flags. Site owners never need them.
-//! [`read`] turns the text of the file into a [`SettingsFile`]; it opens no other file and no socket.
+//! [`Settings`]: the server's own settings, from `crawlgate.yaml` and flags. Site owners never need them. [`read`] decodes the
+//! text of the file into a [`SettingsFile`]; it opens no other file and no socket. [`SettingsFile::settle`] makes [`Settings`]
+//! of it.
 
 mod acme;
 mod address;
@@ -68,11 +69,11 @@ pub struct Settings {
     pub identity: IdentitySettings,
     /// Where clients of certificate authorities write their challenges; the origin answers when absent.
     pub acme_webroot: Option<PathBuf>,
-    /// Bounds.
+    /// Bounds on requests and connections.
     pub limits: Limits,
     /// How long the process before answers requests after an upgrade.
     pub upgrade_drain: Duration,
-    /// Logs.
+    /// The logs.
     pub logs: Logs,
     /// Whether requests that need little take the lane past Pingora's proxy.
     pub lane: bool,
@@ -90,7 +91,7 @@ pub struct Settings {
     pub strict: bool,
     /// Hosts that did not exist before, so that no crawler has a cached robots.txt of them: those of the demo.
     pub new_hosts: Vec<String>,
-    /// A developer's clock.
+    /// The file of a developer's clock.
     pub clock: Option<PathBuf>,
     /// The ports that a developer's authority asks, in place of 80 and 443.
     pub acme_ports: Option<(u16, u16)>,
@@ -175,7 +176,7 @@ pub enum AccessFormat {
     Json,
     /// The Combined format of nginx and Apache.
     Combined,
-    /// The same with the host before it, as Apache's `vhost_combined`.
+    /// The Combined format with the host before it, as Apache's `vhost_combined`.
     VhostCombined,
 }
 

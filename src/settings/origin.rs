@@ -1,5 +1,4 @@
-//! Origins as settings: where requests for some hosts and paths go, and how the servers there are treated. The main type
-//! is [`OriginSettings`].
+//! [`OriginSettings`]: the servers to which requests for some hosts and paths go, and how crawlgate treats these servers.
 
 use super::ServerAddress;
 use crate::crawlers::CrawlerIndex;
@@ -22,7 +21,7 @@ pub struct OriginSettings {
     pub servers: Vec<ServerSettings>,
     /// The name servers that are asked for their names; those of the system where it is empty.
     pub resolvers: Vec<SocketAddr>,
-    /// Which of them gets a request.
+    /// Which server gets a request.
     pub balance: Balance,
     /// Timeouts.
     pub timeouts: OriginTimeouts,
@@ -37,7 +36,7 @@ pub struct OriginSettings {
 }
 
 impl OriginSettings {
-    /// These servers for every host and path, and everything else as it is unless it is said.
+    /// These servers for every host and path, with the defaults of everything else.
     pub fn of(servers: impl IntoIterator<Item = ServerAddress>) -> OriginSettings {
         OriginSettings {
             hosts: Vec::new(),
@@ -166,7 +165,7 @@ pub struct HealthSettings {
 }
 
 impl HealthSettings {
-    /// A check of this path, and everything else as it is unless it is said.
+    /// A check of this path, with the defaults of everything else.
     pub fn of(path: String) -> HealthSettings {
         HealthSettings {
             path,

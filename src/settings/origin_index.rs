@@ -1,5 +1,5 @@
-//! Finds the origin of a request: [`OriginIndex`]. An exact host wins over the longest wildcard, and that over the origins
-//! for all other hosts. Among the origins of a host the longest beginning of the path wins.
+//! [`OriginIndex`] finds the origin of a request. An exact host wins over the longest wildcard, and that over the origins for
+//! all other hosts. Among the origins of a host the longest beginning of the path wins.
 
 use super::OriginSettings;
 use crate::heads::origin_form;

@@ -1,4 +1,4 @@
-//! `store` of `crawlgate.yaml`: the Valkey or Redis where several instances meet. The main type is [`StoreSettings`].
+//! [`StoreSettings`]: `store` of `crawlgate.yaml`, the Valkey or Redis where several instances meet.
 
 use super::address::{host_and_port, host_name};
 use super::paths::path;

@@ -73,7 +73,7 @@ fn octets(text: &str) -> Option<usize> {
     text[..digits].parse::<usize>().ok()?.checked_mul(unit)
 }
 
-/// As people write it.
+/// The size in the largest unit that divides it.
 fn in_units(octets: usize) -> String {
     let units = [(1_073_741_824, "GiB"), (1_048_576, "MiB"), (1_024, "KiB")];
     match units.into_iter().find(|(unit, _)| octets >= *unit && octets.is_multiple_of(*unit)) {

@@ -111,7 +111,7 @@ pub(super) fn files<T>(
     })
 }
 
-/// A duration, or a map with more to say.
+/// A duration, or a map with `max_age` and `subdomains`.
 fn hsts(decoder: &mut Decoder, node: &Node) -> Option<Hsts> {
     let max_age = within(Duration::ZERO..=YEAR * 2);
     if !node.is_map() {

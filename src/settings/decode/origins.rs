@@ -42,7 +42,7 @@ pub(super) fn origins(decoder: &mut Decoder, node: &Node) -> Vec<OriginSettings>
     origins
 }
 
-/// What two origins are both for.
+/// The host or path that two origins both have, in words.
 fn overlap(one: &OriginSettings, other: &OriginSettings) -> Option<String> {
     // Lists without entries are both for everything else.
     let shared = |one: &[String], other: &[String]| match one.iter().find(|item| other.contains(item)) {
