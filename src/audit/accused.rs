@@ -1,6 +1,6 @@
-//! The clients that broke the rules, in the words that the table and the page share: [`accusations`], and [`remarks`] on
-//! the proof of identities. A user agent is a claim, so verified crawlers, unverified clients and suspected impostors are
-//! never added up under one name.
+//! Texts about the clients that broke the rules, which the table and the HTML page of an audit share: [`title`],
+//! [`accusations`], [`nothing_proven`], and [`remarks`] on the proof of identities. A user agent is a claim. So verified
+//! crawlers, unverified clients and suspected impostors of one name are listed separately.
 
 use super::report::{Crawler, Report};
 use super::tally::ClientIdentity;
@@ -14,8 +14,8 @@ pub(super) fn title(report: &Report) -> &'static str {
     }
 }
 
-/// Requests that are certainly against the rules, and who sent them: one for each crawler and identity, verified crawlers first, then unverified clients, then
-/// suspected impostors, then bots that claim no known name.
+/// The number of requests that are certainly against the rules, and the text about their clients, for each crawler and
+/// identity. Verified crawlers come first, then unverified clients, suspected impostors, and bots that claim no known name.
 pub(super) fn accusations(report: &Report) -> Vec<(u64, String)> {
     let is_accused = |crawler: &&Crawler| crawler.judged && crawler.counts.certain > 0;
     let mut accused: Vec<&Crawler> = report.crawlers.iter().filter(is_accused).collect();
@@ -45,7 +45,7 @@ fn text(report: &Report, crawler: &Crawler) -> String {
     }
 }
 
-/// Said where there is no accusation of a verified crawler.
+/// The remark where no verified crawler is accused.
 pub(super) fn nothing_proven(report: &Report) -> Option<&'static str> {
     let identities = &report.identities;
     match (identities.verified.certain, identities.verified.requests) {

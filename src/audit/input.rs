@@ -1,5 +1,5 @@
-//! Logs as chunks of whole lines: [`Input`] names a log, [`Opened`] reads it. The first octets of the file say whether it is
-//! packed with gzip or zstd.
+//! [`Input`]: a log, which is a file or standard input. [`Opened`] reads it in chunks of whole lines, and [`each_line`] line by
+//! line. The first octets of the log say whether it is compressed with gzip or zstd.
 
 use crate::logs::printable;
 use std::fs::{self, File};
@@ -85,8 +85,8 @@ impl Read for Counting {
     }
 }
 
-/// A name that promises gzip or zstd is wrong for plain text, too, and then the text counts. Without even that the file
-/// is damaged.
+/// Unpacks a log by its first octets. Plain text is read even from a file that is named like a packed one. Such a file that is
+/// neither packed nor text is damaged.
 fn unpacked(mut source: Counting, is_named_packed: bool) -> io::Result<Box<dyn Read>> {
     let mut magic = Vec::new();
     source.by_ref().take(MAGIC as u64).read_to_end(&mut magic)?;
@@ -108,7 +108,7 @@ fn is_text(octet: &u8) -> bool {
     octet.is_ascii_graphic() || octet.is_ascii_whitespace()
 }
 
-/// What cannot be read at all.
+/// A log that cannot be read at all.
 struct Broken;
 
 impl Read for Broken {

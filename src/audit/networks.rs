@@ -1,5 +1,5 @@
-//! What published networks say of the addresses in a log: [`PublishedNetworks`]. They raise a suspicion and prove no
-//! impostor: reverse DNS is not asked, and the lists may be younger than the log.
+//! [`PublishedNetworks`]: what the networks that operators publish say of the addresses in a log. They verify a crawler, or
+//! raise a suspicion. They prove no impostor, because reverse DNS is not asked and the lists may be younger than the log.
 
 use crate::crawlers::CrawlerIndex;
 use crate::identity::{KnownList, KnownMeans, ListsSay, Means, PublishedLists, is_directory};
@@ -29,7 +29,7 @@ pub struct ListsUsed {
 }
 
 impl PublishedNetworks {
-    /// Of these lists. `None` where none has networks.
+    /// The networks of these lists. `None` where none has networks.
     pub fn new(means: KnownMeans, lists: PublishedLists, now: Timestamp) -> Option<PublishedNetworks> {
         let networks = PublishedNetworks { means, lists, now };
         let has_some = networks.known().next().is_some();

@@ -1,5 +1,6 @@
-//! A report as one HTML page that needs nothing else: tables and bars, dark and light, without script. The log is hostile
-//! input: the template escapes every text of it, and a Content-Security-Policy allows nothing but the page's style.
+//! [`page`] makes one HTML page of a report, which needs no other file: tables and bars, dark and light, without script. The
+//! log is hostile input: the template escapes every text of it, and a Content-Security-Policy allows nothing but the page's
+//! style.
 
 use super::report::{Crawler, Day, Report};
 use askama::Template;
@@ -17,7 +18,7 @@ const STYLE: &str = concat!(include_str!("../look.css"), include_str!("page.css"
 #[template(path = "page.html", escape = "case")]
 struct Page<'a> {
     report: &'a Report,
-    /// Those that robots.txt concerns.
+    /// The crawlers that robots.txt concerns.
     crawlers: Vec<&'a Crawler>,
     requests: u64,
     /// The rows with the most disallowed requests.

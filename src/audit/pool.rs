@@ -1,4 +1,5 @@
-//! The run of an audit: one thread reads the logs, workers judge, and their tallies become one [`Report`].
+//! [`audit`] runs an audit. The calling thread reads the logs, one worker per processor judges the requests, and the tallies of
+//! the workers are merged into one [`Report`].
 
 use super::input::Input;
 use super::report::{Damaged, Files, Report};

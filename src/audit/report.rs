@@ -1,4 +1,4 @@
-//! The result of an audit as data: [`Report`], which is also the JSON. Made once from the merged tally; prints nothing.
+//! [`Report`]: the result of an audit as data, which is also its JSON. It is made once, from the merged tally.
 
 use super::networks::{ListsUsed, PublishedNetworks};
 use super::rules::Rules;
@@ -43,7 +43,7 @@ pub struct Report {
     pub to: Option<Timestamp>,
     pub disallowed: u64,
     pub certain: u64,
-    /// Those of them that claim a crawler's name, by what published networks say.
+    /// Requests of clients that claim a crawler's name, by what the networks say of the clients.
     pub identities: Identities,
     /// The published networks that were at hand.
     pub lists: Option<ListsUsed>,
@@ -52,7 +52,7 @@ pub struct Report {
     /// Whether the rules are those of policies that need not have been published at that time.
     pub by_policies: bool,
     pub people: People,
-    /// Those that fetched most of what is disallowed first. One name has a row for each sort of clients.
+    /// The crawlers with the most disallowed requests first. One name has a row for each identity of clients.
     pub crawlers: Vec<Crawler>,
     pub rules: Vec<RuleCount>,
     pub urls: Vec<Top>,
@@ -107,7 +107,7 @@ pub struct IdentityCounts {
     pub certain: u64,
 }
 
-/// The requests under one crawler's name by one sort of clients.
+/// The requests under one crawler's name by clients of one identity.
 #[derive(Debug, Serialize)]
 #[allow(missing_docs)]
 pub struct Crawler {

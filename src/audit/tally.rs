@@ -1,5 +1,5 @@
-//! What one worker has counted: [`Tally`], and a [`Row`] for each crawler. The tallies of several workers are merged in the
-//! end.
+//! [`Tally`]: what one worker has counted, with a [`Row`] for each crawler and identity. The tallies of all workers are merged
+//! in the end.
 
 use super::sketch::Sketch;
 use crate::logs::printable;
@@ -92,7 +92,7 @@ impl Span {
     }
 }
 
-/// The requests under one crawler's name by one sort of clients.
+/// The requests under one crawler's name by clients of one identity.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
     /// How many of each sort.

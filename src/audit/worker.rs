@@ -1,5 +1,5 @@
-//! A worker reads chunks of lines, judges each request and counts: [`Worker`]. It identifies each user agent once, because a
-//! log holds few different ones.
+//! [`Worker`] reads chunks of lines, judges each request, and counts it in a tally. It identifies each user agent once, because
+//! a log holds few different ones.
 
 use super::networks::{PublishedNetworks, address_of};
 use super::rules::{Found, Rules};
@@ -27,7 +27,7 @@ pub struct Options {
 /// User agents whose claim is remembered, of all entries together; then all are forgotten.
 const REMEMBERED: usize = 20_000;
 
-/// Longer ones are not remembered.
+/// Longer user agents are not remembered.
 const LONGEST_REMEMBERED: usize = 1_024;
 
 /// Of a longer URL only the beginning is shown.
@@ -58,7 +58,7 @@ pub struct Worker<'a> {
 }
 
 impl<'a> Worker<'a> {
-    /// One that has counted nothing yet.
+    /// A worker that has counted nothing yet.
     pub fn new(rules: &'a Rules, registry: &'static Registry, options: &'a Options) -> Self {
         Worker {
             rules,
