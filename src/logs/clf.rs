@@ -1,5 +1,5 @@
-//! The Common and Combined log formats of Apache and nginx, each with or without a leading virtual host. Fields behind
-//! the user agent are passed over, so Traefik's lines and most extended formats are read, too.
+//! [`read`] reads a line in the Common or Combined log format of Apache and nginx, with or without a leading virtual host.
+//! Fields behind the user agent are passed over, so Traefik's lines and most extended formats are read, too.
 
 use super::{Line, Record, moment, number, or_empty, request_line, unescape};
 use crate::time::Timestamp;

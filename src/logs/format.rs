@@ -1,4 +1,4 @@
-//! Formats as nginx's `log_format` writes them: [`FormatString`] is a list of literals and variables. A variable ends where the
+//! [`FormatString`]: a format as nginx's `log_format` writes it, as a list of literals and variables. A variable ends where the
 //! literal behind it begins, which nginx's escapes make safe. Variables that say nothing of the request are passed over.
 
 use super::{Line, Record, moment, number, or_empty, owned_request_line, unescape};

@@ -1,5 +1,6 @@
-//! JSON lines: those of crawlgate, Caddy and Traefik, and nginx's `log_format` with usual names. A table says which key
-//! means what; where a line has several for one thing, the one with the lower rank counts.
+//! [`read`] reads a line of JSON: that of crawlgate, Caddy and Traefik, and that of nginx's `log_format` with usual names. The
+//! table [`KEYS`] says which key means which field. Where a line has several keys for one field, the key with the lower rank
+//! counts.
 
 use super::{Line, Record, moment, or_empty, owned_request_line};
 use crate::time::Timestamp;
@@ -19,7 +20,7 @@ enum Field {
     Bytes,
     ContentType,
     UserAgent,
-    /// An object with more of them.
+    /// An object with more fields.
     Headers,
 }
 
@@ -46,7 +47,7 @@ const KEYS: &[(Field, &[&[&str]])] = &[
     (Field::Headers, &[&["headers"]]),
 ];
 
-/// Reads a line. One that is not UTF-8 throughout is read with signs in place of what is not.
+/// Reads a line. In a line that is not UTF-8 throughout, replacement characters stand for what is not.
 pub fn read(line: &[u8]) -> Option<Line<'_>> {
     if let Ok(Value::Object(slots)) = serde_json::from_slice(line) {
         return slots.line();

@@ -1,5 +1,5 @@
-//! Lines of access logs as requests: [`LineFormat`] reads a line, [`Record`] is what it says of one request. Formats are
-//! Combined, Common, the JSON of crawlgate, nginx, Caddy and Traefik, and any that nginx's `log_format` describes.
+//! Lines of access logs as requests. [`LineFormat`] reads a line, and [`Record`] is what the line says of one request. Formats
+//! are Combined, Common, the JSON of crawlgate, nginx, Caddy and Traefik, and any that nginx's `log_format` describes.
 
 mod clf;
 mod format;
@@ -18,7 +18,7 @@ pub struct Record<'a> {
     pub host: Option<Cow<'a, [u8]>>,
     /// The client's address as it is written, where the format has it.
     pub client: Option<Cow<'a, [u8]>>,
-    /// When.
+    /// The time of the line.
     pub time: Timestamp,
     /// GET, HEAD, ...
     pub method: Cow<'a, [u8]>,
@@ -49,7 +49,7 @@ pub enum LineFormat {
     /// A line that begins with `{` is JSON; any other is Combined or Common.
     #[default]
     Detect,
-    /// As a pattern says.
+    /// As nginx's `log_format` describes them.
     FormatString(FormatString),
 }
 
@@ -92,7 +92,7 @@ fn number(field: &[u8]) -> u64 {
     std::str::from_utf8(field).ok().and_then(|field| field.parse().ok()).unwrap_or(0)
 }
 
-/// Method and target of a request line; `None` where it is none.
+/// Method and target of a request line; `None` where it is no request line.
 fn request_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let space = memchr::memchr(b' ', line)?;
     let (method, rest) = (&line[..space], &line[space + 1..]);
@@ -108,7 +108,7 @@ fn request_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
 /// Octets of a line, or what they stand for without their escapes.
 type Octets<'a> = Cow<'a, [u8]>;
 
-/// The same, of a field that may own its octets.
+/// As [`request_line`], of a field that may own its octets.
 fn owned_request_line(line: Octets<'_>) -> Option<(Octets<'_>, Octets<'_>)> {
     match line {
         Cow::Borrowed(line) => request_line(line).map(|(method, target)| (method.into(), target.into())),

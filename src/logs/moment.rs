@@ -1,4 +1,4 @@
-//! Moments as logs write them, to the second.
+//! Reads times as logs write them, to the second: [`clf`] for Common and Combined, [`any`] and [`epoch`] for JSON.
 
 use crate::time::Timestamp;
 use chrono::NaiveDate;
