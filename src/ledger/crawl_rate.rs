@@ -14,8 +14,8 @@ use std::time::Duration;
 /// most this.
 const MAX_TOLERANCE: Duration = Duration::from_secs(1);
 
-/// Whether a request is in time. `last` is when the request before it was due, as this function returned it; `None` for the first
-/// request. Returns when this request was due, or for how long it comes too soon. After exactly that long it is in time.
+/// Whether a request is in time. `last` is when the request before it was due, as this function returned it; `None` for the
+/// first request. Returns when this request was due, or for how long it comes too soon. After exactly that long it is in time.
 ///
 /// A crawler that keeps its delay is never refused, whenever it begins and whatever the delay was before. A `last` that lies
 /// farther ahead than a request can have put it comes from a clock that was set back, and is ignored.
