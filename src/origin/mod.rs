@@ -1,5 +1,5 @@
-//! The origins' own robots.txt ([`robots`]), and that of any other site. [`fetch`] reads the latter as a crawler does
-//! (RFC 9309 section 2.3): it follows redirects to other hosts, and bounds size and time.
+//! Fetches robots.txt. [`robots`] keeps copies of the origins' own files. [`fetch`] reads the file of any site as a crawler
+//! does (RFC 9309 section 2.3): it follows redirects to other hosts, and bounds size and time.
 
 pub mod robots;
 

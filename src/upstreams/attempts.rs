@@ -1,9 +1,8 @@
-//! [`Attempts`]: the servers that one request is sent to, one after the other. Every door that forwards keeps one for each
-//! request.
+//! [`Attempts`]: the attempts of one request, each at one server. The lane and Pingora's gateway keep one for each request.
 //!
-//! An attempt has a server, and ends with a response or a failure. After a failure a request may be sent once more, to
-//! another server where there is one: if nothing of it was sent, or if it may be sent twice and the connection ended before
-//! the first octet of a response.
+//! An attempt has a server, and ends with a response or a failure. After a failure the request may be sent once more: if
+//! nothing of it was sent, or if it may be sent twice and the connection ended before the first octet of a response. It
+//! goes to another server; only if a kept connection ended, and there is no other server, to the same one.
 
 use super::Upstreams;
 use super::failure::failure_reason;
@@ -23,17 +22,17 @@ use std::time::{Duration, Instant};
 /// Servers tried for a request.
 pub const MOST_ATTEMPTS: usize = 2;
 
-/// The next number of a peer that no kept connection is for. Origins have the small ones.
+/// The group key of the next peer that must not get a kept connection. Origins have the small keys.
 static FRESH: AtomicU64 = AtomicU64::new(1 << 32);
 
-/// What is known of the chosen server without asking Pingora.
+/// The facts about the chosen server that the lane needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
-    /// Connections with this key may be used for each other.
+    /// The key of its connections. One of them may be used in place of another.
     pub key: u64,
-    /// How long it may take.
+    /// Its timeouts.
     pub timeouts: OriginTimeouts,
-    /// Whether only a new connection will do.
+    /// Whether the request needs a new connection.
     pub must_be_fresh: bool,
 }
 
@@ -52,7 +51,7 @@ pub enum NoServer {
 }
 
 impl NoServer {
-    /// A fixed word for metric, log and status.
+    /// A fixed word for metrics, log and status.
     fn reason(self) -> &'static str {
         match self {
             NoServer::NoOrigin => "no_origin",
@@ -73,9 +72,9 @@ impl NoServer {
 pub enum Reached {
     /// There was no connection, so nothing was sent.
     Nothing,
-    /// A connection that was used before. The server may have closed it before the request came.
+    /// A kept connection, but no octet of a response. The server may have closed it before the request came.
     KeptConnection,
-    /// A new connection.
+    /// A new connection, but no octet of a response.
     NewConnection,
     /// Octets of a response, but no whole head.
     Octets,
@@ -83,7 +82,7 @@ pub enum Reached {
     Body,
 }
 
-/// What was tried for one request.
+/// See the top of this file.
 #[derive(Default)]
 pub struct Attempts {
     held: Option<Held>,
@@ -92,7 +91,7 @@ pub struct Attempts {
     count: usize,
     /// When the last attempt began, in milliseconds since the start.
     asked: u64,
-    /// Whether it was counted that the last server failed.
+    /// Whether the failure of the last server was counted.
     is_counted: bool,
     /// Whether a kept connection ended under the request. The other kept ones are about as old.
     must_be_fresh: bool,
@@ -102,8 +101,8 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    /// The server to try next. Where the origin has a bound, a person may wait for a place; one that does not want to wait
-    /// any longer drops the future.
+    /// The server to try next. If the origin has a bound on requests, a person may wait for a place; a caller that stops
+    /// waiting drops the future.
     ///
     /// # Errors
     /// No server can be reached.
@@ -135,7 +134,7 @@ impl Attempts {
             Entrance::Refused(full) => Err(NoServer::Full(full)),
             Entrance::Queue(waiting) => {
                 let began = Instant::now();
-                // In a box, or each request would have room for its timer.
+                // In a box: otherwise each request would have room for its timer.
                 let held = Box::pin(waiting.place()).await;
                 upstreams.metrics.upstream.queue_seconds.observe(began.elapsed().as_secs_f64());
                 held.map_err(NoServer::Full)
@@ -143,8 +142,8 @@ impl Attempts {
         }
     }
 
-    /// The chosen server as Pingora connects to it. Pingora finds kept connections by what a peer is, so that one which is
-    /// like no other finds none, and its own is kept for nobody (Pingora 0.9.1).
+    /// The chosen server as Pingora connects to it. Pingora finds kept connections by a hash of the peer. So a peer with a
+    /// group key of its own gets a new connection, which no other request gets later (Pingora 0.9.1).
     pub fn peer(&self) -> Option<HttpPeer> {
         let mut peer = self.held.as_ref()?.server.peer();
         if self.must_be_fresh {
@@ -170,8 +169,8 @@ impl Attempts {
         self.held.as_ref().map(|held| held.server.entry.authority.as_str())
     }
 
-    /// Counts and logs that the server did not answer, and says whether the request may be sent once more. What is counted
-    /// already, and what the client did, is not counted.
+    /// Counts and logs that the server did not answer, and returns whether the request may be sent once more. A failure
+    /// that was counted before, or that the client caused, is not counted.
     pub fn failed(&mut self, upstreams: &Upstreams, wanted: &Wanted<'_>, reached: Reached, error: &Error) -> bool {
         let Some(held) = self.held.as_mut().filter(|_| !self.is_counted) else { return false };
         if *error.esource() != ErrorSource::Upstream {
@@ -181,7 +180,7 @@ impl Attempts {
         let has_another = || upstreams.group(held.server.entry.place).has_another(&held.server);
         let may_be_repeated = match reached {
             Reached::Nothing => has_another(),
-            // The server may well be there, and has only grown tired of waiting.
+            // The server may be up, and have closed a connection that was idle for too long.
             Reached::KeptConnection => wanted.is_repeatable && has_ended(error),
             Reached::NewConnection => wanted.is_repeatable && has_ended(error) && has_another(),
             Reached::Octets | Reached::Body => false,
@@ -205,7 +204,7 @@ impl Attempts {
         goes_on
     }
 
-    /// Counts the answer of the server. Where the origin has a bound, an endless one gives its place back.
+    /// Counts the answer of the server. If the origin has a bound on requests, an endless response gives its place back.
     pub fn answered(&mut self, upstreams: &Upstreams, status: u16, lived: Duration, is_endless: impl FnOnce() -> bool) {
         let (Some(held), Some(began)) = (self.held.as_mut(), self.began) else { return };
         let now = Instant::now();
@@ -230,8 +229,8 @@ fn has_ended(error: &Error) -> bool {
     matches!(error.etype(), ErrorType::ConnectionClosed | ErrorType::ReadError | ErrorType::WriteError)
 }
 
-/// Whether a failure tells of the server and not of one request alone: no connection, no head, a malformed head. A request
-/// that takes too long does where the server has answered no other one meanwhile.
+/// Whether a failure is the server's, and not that of one request: no connection, no head, or a malformed head. A timeout
+/// is the server's if it has answered no other request meanwhile.
 fn is_fault(server: &Server, reached: Reached, error: &Error, asked: u64) -> bool {
     match (reached, error.etype()) {
         (Reached::Body, _) => false,

@@ -1,5 +1,5 @@
-//! Asks the servers of origins that have `health` whether they are up: [`Checks`]. What follows from the answers is in
-//! `server_state.rs`.
+//! [`Checks`] ask the servers of origins with `health` whether they are up. `group.rs` counts the results and changes the
+//! states of the servers.
 //!
 //! Each check is one GET over a connection of its own, which is made as those of requests are. So a server that takes no
 //! new connections is found.
@@ -24,14 +24,14 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-/// The word for a check that was answered with another status than it has to be.
+/// The word for a check that was answered with a wrong status.
 const STATUS: &str = "status";
 /// The word for a check that took too long, however far it came.
 const TIMEOUT: &str = "timeout";
 /// Checks are up to this part of their time earlier or later, so that several crawlgates do not ask at once.
 const SPREAD: u32 = 10;
 
-/// Keeps asking.
+/// Sends the checks of all servers.
 pub struct Checks {
     upstreams: Arc<Upstreams>,
     connector: TransportConnector,
@@ -60,7 +60,7 @@ impl Checks {
         }
     }
 
-    /// From 0 to 1, another one in each round.
+    /// A number from 0 to 1, different in each round.
     fn share(&self, entry: &Entry, round: u64) -> f64 {
         let place = (entry.place.origin, entry.place.server);
         self.random.hash_one((place, round)) as f64 / u64::MAX as f64
@@ -80,7 +80,7 @@ impl Checks {
         upstreams.report(server, group.checked(server, rules, result, at));
     }
 
-    /// The status of the answer.
+    /// Sends a check. Returns the status of the answer.
     async fn ask(&self, server: &Server, path: &str, host: &str) -> Result<u16, Box<Error>> {
         let mut request = RequestHeader::build("GET", path.as_bytes(), None)?;
         for (name, value) in [(HOST, host), (USER_AGENT, OWN_AGENT), (ACCEPT, "*/*"), (CONNECTION, "close")] {
@@ -112,7 +112,7 @@ impl BackgroundService for Checks {
 }
 
 impl Upstreams {
-    /// Whether any servers are asked whether they are up.
+    /// Whether an origin has `health`.
     pub fn has_checks(&self) -> bool {
         self.groups.iter().any(|group| group.settings.health.is_some())
     }

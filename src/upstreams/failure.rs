@@ -1,9 +1,9 @@
-//! Why a request got no answer of an origin: the status that the client gets and the word that is counted, for each error of
-//! Pingora's.
+//! Errors of Pingora as failures of a request. [`failure_status`] is the status for the client, and [`failure_reason`] the
+//! word for metrics and logs.
 
 use pingora_core::{Error, ErrorSource, ErrorType};
 
-/// The status of the answer in place of the origin's: 504 for an origin that is too slow. 0 where nothing can be answered.
+/// The status of the answer in place of the origin's: 504 for an origin that is too slow. 0 if nothing can be answered.
 pub fn failure_status(error: &Error) -> u16 {
     match (error.etype(), error.esource()) {
         (ErrorType::HTTPStatus(status), _) => *status,
@@ -26,7 +26,7 @@ fn is_timeout(kind: &ErrorType) -> bool {
     )
 }
 
-/// A fixed word for metric, log and status.
+/// A fixed word for metrics, log and status.
 pub fn failure_reason(kind: &ErrorType) -> &'static str {
     match kind {
         ErrorType::ConnectTimedout => "connect_timeout",

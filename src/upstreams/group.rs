@@ -1,5 +1,5 @@
-//! [`Group`]: the servers of one origin: their choice, and their ejection when they fail. Time is an argument, as time since
-//! the start.
+//! [`Group`]: the servers of one origin. It chooses the server of a request, ejects servers whose requests fail, and takes
+//! servers down whose checks fail (`server_state` has the states). It reads no clock: time is an argument.
 
 use super::server::{Entrance, Entry, Held, NEVER, Room, Server, Shared, Wanted};
 use super::server_state::{Because, PassedState, ServerState};
@@ -29,30 +29,30 @@ pub struct Group {
     turn: AtomicUsize,
     /// Held while the table is made.
     members: Mutex<Members>,
-    /// How servers stood at the process before, until they have their address here.
+    /// The states of servers in the previous process, until the servers have their address here.
     passed: Mutex<Vec<Passed>>,
 }
 
-/// The URL and the address of a server, and how it stood.
+/// The URL, the address and the state of a server.
 type Passed = (String, String, ServerState);
 
 /// A server that gets no requests, for the next process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PassedServer {
-    /// Of the settings, which may be others in the next process.
+    /// The name of the origin. The next process may have other settings.
     origin: String,
     url: String,
     address: String,
     standing: PassedState,
 }
 
-/// What stands for the address of a server with a Unix socket.
+/// Stands for the address of a server with a Unix socket.
 const OF_SOCKET: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
-/// What became of a server.
+/// A change of a server's state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It gets no requests for so long, for this reason.
+    /// It gets no requests for this time, for this reason.
     Ejected(Duration, &'static str),
     /// Checks say that it is down.
     Down(Unwell),
@@ -107,7 +107,7 @@ impl Group {
         lock(&self.members)
     }
 
-    /// Uses these addresses for a server of the settings. What is known of one that stays is kept.
+    /// Uses these addresses for a server of the settings. An address that stays keeps its state.
     pub fn use_addresses(&self, entry: &Arc<Entry>, addresses: &[SocketAddr]) {
         let mut members = self.members();
         let Some(known) = members.get_mut(entry.place.server) else { return };
@@ -138,7 +138,7 @@ impl Group {
         members.iter().flatten().filter_map(passed).collect()
     }
 
-    /// Lets servers stand as they stood at the process before: now, or as soon as they have their address.
+    /// Gives servers the states of the previous process: now, or as soon as they have their address.
     pub fn go_on(&self, passed: &[PassedServer], now: u64) {
         let name = self.name();
         let own = passed.iter().filter(|passed| passed.origin == name).cloned();
@@ -182,7 +182,7 @@ impl Group {
         }
     }
 
-    /// What metrics call it: its first host, `*` for every other host, and its first path if it has one.
+    /// Its name in metrics: its first host, `*` for every other host, and its first path if it has one.
     pub fn name(&self) -> String {
         let OriginSettings { hosts, paths, .. } = &self.settings;
         format!("{}{}", hosts.first().map_or("*", String::as_str), paths.first().map_or("", String::as_str))
@@ -244,7 +244,7 @@ impl Group {
         table.after(server).is_some() || table.ejected(server).is_some()
     }
 
-    /// Tries the first of the ejected servers that `is_meant`.
+    /// Begins the trial of the first ejected server that `is_meant`.
     fn begin_trial(&self, is_meant: impl Fn(&Arc<Server>) -> bool) -> Option<Arc<Server>> {
         let members = self.members();
         let server = members.iter().flatten().find(|server| is_meant(server)).cloned();
@@ -253,7 +253,7 @@ impl Group {
         has_begun
     }
 
-    /// A server has failed. Where that is one failure too many, the server is ejected.
+    /// Counts a failure of a server. Enough failures in a row eject it, and so does one on trial.
     pub fn failed(&self, server: &Arc<Server>, reason: &'static str, at: (Duration, Timestamp)) -> Option<Change> {
         let failures = server.count_failure();
         let rules = self.settings.ejection.as_ref()?;
@@ -282,7 +282,7 @@ impl Group {
         status >= 400 && statuses.into_iter().any(|range| range.contains(&status))
     }
 
-    /// A server has answered. One that was on trial is up again.
+    /// Notes an answer of a server. A server on trial is up again.
     pub fn answered(&self, server: &Arc<Server>, now: Duration) -> Option<Change> {
         let now = milliseconds(now);
         if !server.has_answered(now) {
@@ -294,7 +294,7 @@ impl Group {
         has_come_back.then_some(Change::Returned)
     }
 
-    /// A check of a server has ended.
+    /// Counts the result of a check. Enough of the same results in a row change the server's state.
     pub fn checked(
         &self,
         server: &Arc<Server>,
@@ -319,7 +319,8 @@ impl Group {
         Some(change)
     }
 
-    /// The Host of a check: the first host of the origin that is no pattern.
+    /// The Host of a check: that of `health`, else the first host of the origin that is no pattern, else that of the
+    /// server.
     pub fn checked_host(&self, entry: &Entry) -> String {
         let said = self.settings.health.as_ref().and_then(|health| health.host.as_ref());
         let host = said.or_else(|| self.settings.hosts.iter().find(|host| !host.starts_with('*')));
@@ -336,7 +337,8 @@ pub struct Unwell {
     pub status: Option<u16>,
 }
 
-/// At most half of the servers get no requests, unless a backup is up; never the last one that is up.
+/// Whether a server may be ejected. The last one that is up may not. Without a backup that is up, at most half of the
+/// servers get no requests.
 fn may_eject(members: &Members, server: &Arc<Server>) -> bool {
     let all = || members.iter().flatten();
     let others = || all().filter(|other| !Arc::ptr_eq(other, server) && other.is_up());
@@ -345,7 +347,7 @@ fn may_eject(members: &Members, server: &Arc<Server>) -> bool {
     others().next().is_some() && (is_within_half || others().any(|other| other.entry.is_backup))
 }
 
-/// As servers keep moments.
+/// Converts a time to milliseconds, the unit of [`ServerState`].
 pub fn milliseconds(time: Duration) -> u64 {
     time.as_millis() as u64
 }

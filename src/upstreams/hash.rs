@@ -1,9 +1,9 @@
-//! Hashes that are the same in each process, so that several crawlgates send a client to the same server. A collision is
-//! of no use to a client, so the hashes have no key.
+//! [`hash`], [`mix`] and [`of_client`]: hashes that are the same in each process, so that several crawlgates send a client
+//! to the same server. A collision is of no use to a client, so the hashes have no key.
 
 use std::net::IpAddr;
 
-/// FNV-1a, and a finish that spreads it.
+/// FNV-1a, spread by [`mix`].
 pub fn hash(octets: &[u8]) -> u64 {
     let fnv = |hash: u64, octet: &u8| (hash ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3);
     mix(octets.iter().fold(0xcbf2_9ce4_8422_2325, fnv))
@@ -16,7 +16,7 @@ pub fn mix(number: u64) -> u64 {
     number ^ (number >> 31)
 }
 
-/// Of a client's address. A client of IPv6 has a network and changes the rest of its address (RFC 8981).
+/// The hash of a client's address; of the /64 alone for IPv6, because a client changes the rest (RFC 8981).
 pub fn of_client(client: IpAddr) -> u64 {
     match client {
         IpAddr::V4(address) => hash(&address.octets()),

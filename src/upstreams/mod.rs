@@ -1,10 +1,11 @@
-//! Where requests go: the origins by host and path ([`Upstreams`]), the servers of each, and the choice of one for a request
-//! ([`Attempts`]). Names are resolved in the background, by their time to live ([`Resolver`]).
+//! [`Upstreams`]: the origins of the settings, found by host and path, and the servers of each. [`Attempts`] chooses the
+//! server of a request. [`Resolver`] resolves the names of servers in the background, by their time to live. [`Checks`] ask
+//! servers whether they are up.
 //!
-//! A door keeps an [`Attempts`] for each request. It asks for a server, sends the request there, and tells how that ended;
-//! then it knows whether the request may be sent once more. A server is a value of its own for each address
-//! (`server.rs`); how it stands is in `server_state.rs`, which servers there are in `group.rs`, the choice in `table.rs`, and
-//! the bound on requests and the queue of people in `server/room.rs`. [`Checks`] ask servers whether they are up.
+//! The lane and Pingora's gateway keep an [`Attempts`] for each request. They ask it for a server, send the request there,
+//! and report the outcome. It says whether the request may be sent once more. `server.rs` has a value for each address of a
+//! server, and `server_state.rs` its states. `group.rs` has the servers of an origin, `table.rs` the choice among them, and
+//! `server/room.rs` the bound on requests and the queue of people.
 //!
 //! Nothing here blocks a request: requests get prepared peers. (`HttpPeer::new` with a name resolves it and blocks, and
 //! panics if that fails: pingora issues 570 and 921.)
@@ -86,23 +87,23 @@ impl Upstreams {
         Ok(upstreams)
     }
 
-    /// Looks at the files of `tls` again, and takes those that changed. Says for how many origins they are refused.
+    /// Reads the files of `tls` again, and uses those that changed. Returns the number of origins whose files are refused.
     pub fn renew_tls_files(&self) -> usize {
         self.tls().for_each(|(_, tls)| tls.renew());
         self.tls().filter(|(_, tls)| tls.refused().is_some()).count()
     }
 
-    /// Whether there are any.
+    /// Whether an origin has files of `tls`.
     pub fn has_tls_files(&self) -> bool {
         self.tls().any(|(_, tls)| tls.has_files())
     }
 
-    /// TLS of those origins that have settings for it.
+    /// TLS of the origins that have settings for it.
     fn tls(&self) -> impl Iterator<Item = (&Group, &ServerTls)> {
         self.groups.iter().filter_map(|group| Some((group, &**group.tls.as_ref()?)))
     }
 
-    /// How the servers stand and what requests came to lately, in the order of the settings.
+    /// The state of the servers and the recent outcomes of their requests, in the order of the settings.
     pub fn status(&self, lived: Duration) -> UpstreamsStatus {
         let entries = self.groups.iter().flat_map(|group| group.entries.iter().map(move |entry| (group, entry)));
         let server = |(group, entry): (&Group, &Arc<Entry>)| server_status(group, entry, lived);
@@ -152,7 +153,8 @@ impl Upstreams {
         self.groups.iter().flat_map(|group| group.pass(now)).collect()
     }
 
-    /// Servers that got no requests at the process before get none here, until a trial or a check brings them back.
+    /// Takes over the servers that got no requests in the previous process. They get none here, until a trial or a check
+    /// brings them back.
     pub fn go_on(&self, passed: &[PassedServer]) {
         let now = group::milliseconds(self.elapsed());
         self.groups.iter().for_each(|group| group.go_on(passed, now));
@@ -167,7 +169,7 @@ impl Upstreams {
         self.started.elapsed()
     }
 
-    /// Counts and logs what became of a server, if it changed.
+    /// Counts and logs the change of a server, if there was one.
     fn report(&self, server: &Server, change: Option<Change>) {
         let Some(change) = change else { return };
         let name = server.named();

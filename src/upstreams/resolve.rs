@@ -1,5 +1,5 @@
-//! Resolves the names of servers in the background: [`Resolver`]. Each name is looked up again when the time to live of its
-//! answer is over. If a lookup fails, the last good addresses stay.
+//! [`Resolver`] resolves the names of servers in the background. Each name is looked up again when the time to live of its
+//! answer is over, or when a server fails. If a lookup fails, the last good addresses stay.
 
 use super::Upstreams;
 use super::group::Group;
@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep, timeout};
 /// The least and the most time until a name is looked up again, whatever its answer says.
 const LEAST: Duration = Duration::from_secs(5);
 const MOST: Duration = Duration::from_secs(300);
-/// The same while the name has no address at all.
+/// The time until the next lookup of a name that has no address at all.
 const WITHOUT_ADDRESS: Duration = Duration::from_secs(2);
 /// How long the start waits for the first lookups, so that the first request finds an address.
 const START_LIMIT: Duration = Duration::from_secs(5);
@@ -38,7 +38,7 @@ struct Named<'u> {
 }
 
 impl Named<'_> {
-    /// Looks it up now, and then whenever it is due. `begun` gets a permit after the first time.
+    /// Looks the name up now, and then whenever a lookup is due. `begun` gets a permit after the first one.
     async fn follow(mut self, begun: &Semaphore) {
         let mut pause = self.look_up().await;
         begun.add_permits(1);
@@ -48,7 +48,7 @@ impl Named<'_> {
         }
     }
 
-    /// Looks it up. Says when it is due again.
+    /// Looks the name up. Returns the time until the next lookup.
     async fn look_up(&mut self) -> Duration {
         let Entry { address, .. } = &**self.entry;
         match addresses_of_host(&address.host, &self.group.settings.resolvers).await {
@@ -64,7 +64,8 @@ impl Named<'_> {
         }
     }
 
-    /// The failure is logged when it begins and when it is another one.
+    /// Handles a failed lookup. It is logged, unless the one before failed for the same reason. Returns the time until the
+    /// next lookup.
     fn has_failed(&mut self, error: &HostLookupError) -> Duration {
         self.upstreams.metrics.upstream.failed(Some(self.entry.place), "dns");
         let (kept, said) = (self.group.servers(self.entry).len(), error.to_string());
@@ -78,7 +79,7 @@ impl Named<'_> {
         if kept > 0 { LEAST } else { WITHOUT_ADDRESS }
     }
 
-    /// Waits until the next lookup is due. An address that fails may be one that the name does not have any more.
+    /// Waits until the next lookup is due, or until a server fails: the name may have another address by now.
     async fn wait(&self, pause: Duration) {
         let due = Instant::now() + pause;
         while Instant::now() < due {

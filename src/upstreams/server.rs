@@ -1,5 +1,5 @@
-//! [`Server`]: one address of an origin, and what is known of it. It is the same value for as long as the address belongs to
-//! the origin. [`Held`] is a request's place at a server.
+//! [`Server`]: one address of an origin, with its counters and its state. The value is the same for as long as the address
+//! belongs to the origin. [`Held`] is a request's place at a server.
 
 mod room;
 mod shares;
@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 /// No server waits for a trial.
 pub const NEVER: u64 = u64::MAX;
 
-/// What the servers of an origin share.
+/// The parts that the servers of an origin share.
 pub struct Shared {
     /// When the next trial is due, in milliseconds since the start.
     pub trial_due: AtomicU64,
@@ -36,11 +36,11 @@ pub struct Shared {
     pub room: Option<Arc<Room>>,
 }
 
-/// What the settings say of a server, whatever its address.
+/// The settings of a server, for all of its addresses.
 pub struct Entry {
     pub place: ServerPlace,
     pub address: ServerAddress,
-    /// As messages name it.
+    /// Its name in messages.
     pub url: String,
     /// The Host of a request that names none.
     pub authority: String,
@@ -49,7 +49,7 @@ pub struct Entry {
     pub timeouts: OriginTimeouts,
     /// What TLS to it needs beside the address.
     pub tls: Option<Arc<ServerTls>>,
-    /// What requests came to, at all of its addresses.
+    /// The outcomes of requests, at all of its addresses.
     pub tally: Tally,
     pub shared: Arc<Shared>,
 }
@@ -57,24 +57,24 @@ pub struct Entry {
 /// One address of an origin.
 pub struct Server {
     pub entry: Arc<Entry>,
-    /// 0.0.0.0:0 of one with a Unix socket.
+    /// 0.0.0.0:0 for a Unix socket.
     pub address: SocketAddr,
     peer: HttpPeer,
-    /// What connects to it in the place of Pingora's connector.
+    /// Connects to it in place of Pingora's connector, if it is set.
     tls: Option<Prepared>,
-    /// Tells connections to it apart from those to others.
+    /// The key of connections to this server.
     pub key: u64,
-    /// The same in each process: clients keep their server.
+    /// The same in each process, so that clients keep their server.
     pub hash: u64,
-    /// Apart from the rest, which requests only read: each request writes it.
+    /// Each request writes this. So it is apart from the rest, which requests only read.
     live: Box<Live>,
 }
 
-/// What changes with requests.
+/// The part that changes with requests.
 #[derive(Default)]
 struct Live {
     in_flight: AtomicUsize,
-    /// Those of crawlers among them, where the origin has a bound.
+    /// The requests of crawlers among these, if the origin has a bound.
     crawlers: AtomicUsize,
     /// Failures in a row.
     failures: AtomicU32,
@@ -115,7 +115,7 @@ impl Server {
         Server { entry, address, peer, tls: prepared, key, hash, live: Box::default() }
     }
 
-    /// A new connection to it.
+    /// Opens a connection to the server.
     ///
     /// # Errors
     /// The server cannot be reached.
@@ -141,7 +141,7 @@ impl Server {
         }
     }
 
-    /// As messages name it: its URL, and its address where it has a name.
+    /// Its name in messages: its URL, and its address if the URL has a name.
     pub fn named(&self) -> String {
         match self.entry.address.is_name() {
             false => self.entry.url.clone(),
@@ -153,7 +153,7 @@ impl Server {
         self.live.in_flight.load(Ordering::Relaxed)
     }
 
-    /// Takes a place, if fewer than `most` are taken; where it is for a crawler, fewer than so many by crawlers.
+    /// Takes a place, if fewer than `most` are taken. For a crawler, crawlers must have taken fewer than `crawlers`, too.
     fn enter_within(&self, most: usize, crawlers: Option<usize>) -> bool {
         let below = |most: usize| move |taken: usize| (taken < most).then_some(taken + 1);
         let (order, live) = (Ordering::SeqCst, &self.live);
@@ -176,17 +176,17 @@ impl Server {
         self.live.in_flight.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// One more failure in a row; how many there are.
+    /// Counts a failure. Returns the number of failures in a row.
     pub fn count_failure(&self) -> u32 {
         self.live.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1)
     }
 
-    /// Whether the last request failed, or it gets none.
+    /// Whether the last request failed, or the server gets no requests.
     pub fn is_failing(&self) -> bool {
         self.live.failures.load(Ordering::Relaxed) != 0 || !self.is_up()
     }
 
-    /// The row of failures is over. Says whether the server may be on trial.
+    /// Notes an answer, which ends the failures in a row. Returns whether the server may be on trial.
     pub fn has_answered(&self, now: u64) -> bool {
         let live = &self.live;
         live.last_answer.store(now, Ordering::Relaxed);
@@ -196,7 +196,7 @@ impl Server {
         live.is_on_trial.load(Ordering::Relaxed)
     }
 
-    /// Whether it answered any request since then. Within the same millisecond it may have been before.
+    /// Whether the server has answered a request since then. An answer in the same millisecond may be an earlier one.
     pub fn has_answered_since(&self, since: u64) -> bool {
         self.live.last_answer.load(Ordering::Relaxed) >= since
     }
@@ -205,7 +205,7 @@ impl Server {
         lock(&self.live.state)
     }
 
-    /// Changes how it stands.
+    /// Changes its state, and ends its failures in a row.
     pub fn change<T>(&self, change: impl FnOnce(&mut ServerState) -> T) -> T {
         let mut state = self.state();
         let changed = change(&mut state);
@@ -226,7 +226,7 @@ pub struct Held {
     is_crawler: bool,
     /// The hash of the client's address, where the origin has a bound.
     share: Option<u64>,
-    /// Where the origin has a bound.
+    /// When the place was taken, if the origin has a bound.
     since: Option<Instant>,
     /// Whether it tries an ejected server and has had no result yet.
     pub is_trial: bool,
@@ -244,7 +244,7 @@ impl Held {
         Held { server, is_crawler: false, share: None, since: None, is_trial: false, has_left: false }
     }
 
-    /// The same for a request that tries an ejected server.
+    /// Takes a place for the trial of an ejected server, however many are taken.
     pub fn enter_on_trial(server: Arc<Server>) -> Held {
         let mut held = Held::enter(server);
         held.is_trial = true;

@@ -1,9 +1,14 @@
-//! [`ServerState`]: whether a server gets requests.
+//! [`ServerState`]: the state of a server. Only a server that is up gets requests as usual.
 //!
-//! A server is up, ejected, on trial or down. Failures in a row lead from up to ejected, the end of its time to a trial by
-//! one request, and that request back to up or to ejected. A trial before the end of its time, where no other server is up,
-//! leads to up or back to the same end. Checks in a row that fail lead from each of them to down, and
-//! checks that succeed from down to up; requests do not.
+//! | from | to | when |
+//! |---|---|---|
+//! | up | ejected | several requests in a row failed |
+//! | ejected | on trial | its time is over, or no other server is up; one request tries it |
+//! | on trial | up | the server answers the request |
+//! | on trial | ejected | the request fails: for a longer time, or for the rest of its time if the trial was early |
+//! | on trial | ejected | the request has no result: for the rest of its time |
+//! | any | down | several checks in a row failed |
+//! | down | up | several checks in a row succeeded |
 
 use crate::settings::Ejection;
 use crate::time::Timestamp;
@@ -11,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// How a server stands.
+/// See the top of this file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerState {
     /// `None` while it gets requests.
@@ -28,13 +33,13 @@ pub struct ServerState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Excluded {
     state: Exclusion,
-    /// When its trial is due, in milliseconds since the start. One that is on trial gets no requests until then if the
-    /// trial fails before. Of no meaning for one that is down.
+    /// When its trial is due, in milliseconds since the start. If an early trial fails, the server is ejected until then.
+    /// Without a meaning for a server that is down.
     until: u64,
     because: Because,
 }
 
-/// See the top of this file.
+/// The states of a server that is not up: see the top of this file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exclusion {
     Ejected,
@@ -42,7 +47,8 @@ enum Exclusion {
     Down,
 }
 
-/// How a server without requests stands, for the next process. Its moments are as far off as they are here.
+/// The state of a server without requests, for the next process. The time until a trial is relative, because each process
+/// has its own start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PassedState {
     /// How many milliseconds are left until a trial; `None`: checks say that it is down.
@@ -72,32 +78,33 @@ impl ServerState {
         self.out.as_ref().filter(|out| out.state == state).map(|out| out.until)
     }
 
-    /// When a trial is due, in milliseconds since the start, if it waits for one.
+    /// When its trial is due, in milliseconds since the start, if it is ejected.
     pub fn trial_due(&self) -> Option<u64> {
         self.until(Exclusion::Ejected)
     }
 
-    /// Since when, and why, it gets no requests.
+    /// Why it gets no requests, and since when.
     pub fn because(&self) -> Option<&Because> {
         self.out.as_ref().map(|out| &out.because)
     }
 
-    /// Whether a request is trying it.
+    /// Whether a request tries it.
     pub fn is_on_trial(&self) -> bool {
         self.until(Exclusion::OnTrial).is_some()
     }
 
-    /// Whether a request is trying it before the end of its time.
+    /// Whether a request tries it before the end of its time.
     pub fn is_tried_early(&self, now: u64) -> bool {
         self.until(Exclusion::OnTrial).is_some_and(|until| until > now)
     }
 
-    /// Whether checks say that it is down.
+    /// Whether it is down, because checks fail.
     pub fn is_down(&self) -> bool {
         self.until(Exclusion::Down).is_some()
     }
 
-    /// What the next process needs of a server that gets no requests. A trial that is going on is one to be made.
+    /// The state for the next process; `None` for a server that is up. The next process repeats a trial that has no result
+    /// yet.
     pub fn pass(&self, now: u64) -> Option<PassedState> {
         let Excluded { state, until, because: Because { since, reason, status } } = self.out.clone()?;
         let trial_in = match state {
@@ -108,7 +115,7 @@ impl ServerState {
         Some(PassedState { trial_in, times: self.times, since: since.0, reason: reason.into_owned(), status })
     }
 
-    /// A server as the process before had it.
+    /// The state that the previous process passed.
     pub fn passed(passed: PassedState, now: u64) -> ServerState {
         let PassedState { trial_in, times, since, reason, status } = passed;
         let because = Because { since: Timestamp(since), reason: reason.into(), status };
@@ -117,7 +124,7 @@ impl ServerState {
         ServerState { out, times, ..ServerState::default() }
     }
 
-    /// Ejects it, and says for how long: twice as long each time, and as at first after a long time without an ejection.
+    /// Ejects it, and returns for how long: twice as long each time, and as at first after a long time without an ejection.
     pub fn eject(&mut self, rules: &Ejection, because: Because, now: u64) -> Duration {
         let lasted = Duration::from_millis(now.saturating_sub(self.returned));
         if self.is_up() && lasted > rules.most {
@@ -132,12 +139,12 @@ impl ServerState {
         time
     }
 
-    /// Lets one request try it. Says whether it was ejected.
+    /// Lets one request try it. Returns whether it was ejected.
     pub fn begin_trial(&mut self) -> bool {
         self.leave(Exclusion::Ejected, Exclusion::OnTrial)
     }
 
-    /// The request of its trial came to nothing: the next one is due when this one was.
+    /// Ends a trial without a result: the next one is due when this one was. Returns whether it was on trial.
     pub fn break_off_trial(&mut self) -> bool {
         self.leave(Exclusion::OnTrial, Exclusion::Ejected)
     }
@@ -147,7 +154,7 @@ impl ServerState {
         out.map(|out| out.state = next).is_some()
     }
 
-    /// Its trial went well. Says whether it had one.
+    /// Ends a trial that went well. Returns whether it was on trial.
     pub fn come_back(&mut self, now: u64) -> bool {
         let was_on_trial = self.is_on_trial();
         if was_on_trial {
@@ -156,20 +163,20 @@ impl ServerState {
         was_on_trial
     }
 
-    /// Counts a check. Says how many in a row ended like this one.
+    /// Counts a check. Returns the number of checks in a row that ended like this one.
     pub fn count_check(&mut self, is_well: bool) -> u32 {
         let count = if self.checks.0 == is_well { self.checks.1.saturating_add(1) } else { 1 };
         self.checks = (is_well, count);
         count
     }
 
-    /// Checks say that it is down. If it got no requests already, it gets none since then.
+    /// Takes it down, because checks fail. If it got no requests before, the earlier moment stays.
     pub fn go_down(&mut self, because: Because) {
         let since = self.because().map_or(because.since, |earlier| earlier.since);
         self.out = Some(Excluded { state: Exclusion::Down, until: 0, because: Because { since, ..because } });
     }
 
-    /// It gets requests again.
+    /// Takes it up again.
     pub fn go_up(&mut self, now: u64) {
         (self.out, self.returned) = (None, now);
     }

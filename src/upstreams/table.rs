@@ -1,5 +1,5 @@
-//! [`Table`]: the servers of an origin that requests may go to now, and the choice among them. Made anew when one of them
-//! comes, goes or changes its state. The choice takes no lock and no memory.
+//! [`Table`]: the servers of an origin that requests may go to now. [`Table::choose`] selects one of them, without a lock
+//! or an allocation. The table is made anew when a server comes, goes or changes its state.
 
 use super::hash::{mix, of_client};
 use super::server::Server;
@@ -17,7 +17,7 @@ pub struct Table {
     pub usable: Vec<Arc<Server>>,
     /// Backups that are up and not needed.
     pub spare: Vec<Arc<Server>>,
-    /// Whose turn it is: places in `usable`.
+    /// The order of turns: places in `usable`.
     turns: Vec<u16>,
     has_equal_weights: bool,
 }
@@ -40,7 +40,7 @@ impl Table {
         Table { turns: turns(&weights), all, usable, spare, has_equal_weights }
     }
 
-    /// The server for a request. `turn` is another number for each of them.
+    /// The server for a request. `turn` is a different number for each request.
     pub fn choose(&self, balance: Balance, turn: usize, client: Option<IpAddr>) -> Option<&Arc<Server>> {
         match (balance, client) {
             _ if self.usable.len() <= 1 => self.usable.first(),
@@ -80,7 +80,7 @@ impl Table {
         self.usable.iter().max_by(|one, other| score(one).total_cmp(&score(other)))
     }
 
-    /// The server for another attempt: the next one that is not the failed one; a backup, where there is no other.
+    /// The server for another attempt: the next usable one after the failed one, else a backup.
     pub fn after(&self, failed: &Server) -> Option<&Arc<Server>> {
         let of_all = |server: &Server| self.all.iter().position(|other| ptr::eq(&**other, server));
         let failed_place = of_all(failed);
@@ -91,7 +91,7 @@ impl Table {
         next.or_else(|| self.spare.iter().find(is_other))
     }
 
-    /// A server for another attempt that is neither up nor said to be down.
+    /// An ejected server for another attempt, or one on trial.
     pub fn ejected(&self, failed: &Server) -> Option<&Arc<Server>> {
         let is_ejected = |server: &&Arc<Server>| !server.is_up() && !server.state().is_down();
         self.all.iter().find(|server| !ptr::eq(&***server, failed) && is_ejected(server))

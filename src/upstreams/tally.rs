@@ -1,5 +1,5 @@
-//! What requests to an origin came to in the last minutes, for the log and the status: [`Tally`] belongs to one server,
-//! [`OriginStatus`] is what an operator reads of it. [`WithoutOrigin`] is the same for hosts that no origin is for.
+//! [`Tally`] counts the outcomes of requests to one server in the last minutes, and logs failures. [`OriginStatus`] is what
+//! an operator reads of it. [`WithoutOrigin`] counts the requests for hosts that have no origin.
 
 use crate::clock::Moment;
 use crate::locks::lock;
@@ -33,7 +33,7 @@ pub struct FailedRequest<'a> {
     pub at: Moment,
 }
 
-/// What requests to one server came to.
+/// The outcomes of requests to one server.
 #[derive(Default)]
 pub struct Tally {
     answers: Recent,
@@ -57,7 +57,7 @@ pub struct LastFailure {
     pub target: String,
 }
 
-/// What requests to one server of an origin came to in the last five minutes.
+/// The outcomes of requests to one server of an origin in the last five minutes, and its state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OriginStatus {
     /// The server, as in the settings.
@@ -67,15 +67,15 @@ pub struct OriginStatus {
     /// The beginnings of paths that it is for; empty for every path.
     #[serde(default)]
     pub paths: Vec<String>,
-    /// How many addresses it has. None: its name could not be resolved.
+    /// The number of its addresses. 0 if its name could not be resolved.
     pub addresses: usize,
     /// Requests that were sent to it, or were to be.
     pub requests: u64,
-    /// Those that it did not answer.
+    /// Requests that it did not answer.
     pub failures: u64,
-    /// Those that it answered with 5xx.
+    /// Requests that it answered with 5xx.
     pub server_errors: u64,
-    /// The last one that it did not answer, however long ago.
+    /// The last request that it did not answer, however long ago.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_failure: Option<LastFailure>,
     /// Requests that it has now.
@@ -135,7 +135,7 @@ pub struct QueueStatus {
     pub search_crawlers: Vec<(String, u64)>,
 }
 
-/// How the servers of all origins stand.
+/// The state of the servers of all origins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UpstreamsStatus {
     /// The servers in the order of the settings.
@@ -144,7 +144,7 @@ pub struct UpstreamsStatus {
     pub queues: Vec<QueueStatus>,
     /// Hosts that no origin is for.
     pub without_origin: WithoutOriginStatus,
-    /// Origins whose files for TLS changed to something that cannot be used, each with why.
+    /// Origins whose files for TLS changed to something that cannot be used, each with the reason.
     pub refused_files: Vec<(String, String)>,
 }
 
@@ -190,7 +190,7 @@ impl Tally {
         *lock(&self.last_failure) = Some(failure);
     }
 
-    /// What requests came to; the rest is for others to say.
+    /// The counts for the status. The caller adds the rest.
     pub fn status(&self, lived: Duration) -> OriginStatus {
         let failures = self.failures.sum(lived);
         OriginStatus {

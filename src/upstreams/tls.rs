@@ -1,12 +1,11 @@
-//! [`ServerTls`]: what a connection over TLS to the servers of an origin needs beside an address, read from files.
+//! [`ServerTls`]: the authorities, the client certificate and the server name for TLS to the servers of an origin. After
+//! each change of the files, their content is in use, or refused because it cannot be used. While it is refused, the former
+//! content stays in use.
 //!
-//! The files are in use, or refused: changed to something that cannot be used. Each change of them leads to one of the two,
-//! and what was in use before stays in use while they are refused.
-//!
-//! One configuration for all connections of an origin, so that TLS sessions are resumed. Pingora's own connector makes a
-//! configuration for each connection, and resumes none of them, where the authorities or the client's certificate are not
-//! the system's. What a connector of ours encrypts, Pingora can send requests over, but it keeps no such connection: it finds
-//! kept ones by their sockets (Pingora 0.9.1). So Pingora gets the same certificates in its own form.
+//! All connections of an origin share one configuration, so that TLS sessions are resumed. With authorities or a client
+//! certificate of the settings, Pingora's own connector makes a configuration for each connection, and resumes no session.
+//! Pingora can send a request over a connection of our connector, but it does not keep the connection: it finds kept ones
+//! by their sockets (Pingora 0.9.1). So Pingora gets the same certificates in its own form, and connects by itself.
 
 use crate::locks::lock;
 use crate::settings::{OriginTls, TlsFile};
@@ -51,20 +50,20 @@ pub struct ServerTls {
     looked_at: Mutex<LookedAt>,
 }
 
-/// The files as they were when they were last looked at.
+/// The files as they were when they were last read.
 struct LookedAt {
     /// `None` where they could not be read.
     digest: Option<[u8; 32]>,
-    /// Why they are not in use.
+    /// Why their content is not in use.
     refused: Option<String>,
 }
 
-/// What connections are made with.
+/// The configuration of new connections.
 #[derive(Default)]
 struct InUse {
-    /// For connections of the lane and of checks; none where Pingora's own does.
+    /// For connections of the lane and of checks. `None` without files: Pingora's own connector does then.
     connector: Option<TlsConnector>,
-    /// The same for Pingora.
+    /// The authorities and the client's certificate in Pingora's form.
     ca: Option<Arc<CaType>>,
     client: Option<Arc<CertKey>>,
 }
@@ -106,7 +105,7 @@ impl ServerTls {
         self.settings.files().next().is_some()
     }
 
-    /// Looks at the files again. If they changed, new connections are made with them.
+    /// Reads the files again. If they changed, new connections are made with them.
     pub(super) fn renew(&self) {
         let contents = Contents::read(&self.settings);
         let digest = contents.as_ref().ok().map(Contents::digest);
@@ -134,15 +133,15 @@ impl ServerTls {
         lock(&self.looked_at).refused.clone()
     }
 
-    /// Tells Pingora what to trust and what to show.
+    /// Sets the authorities and the client certificate of a peer.
     pub(super) fn show(&self, peer: &mut HttpPeer) {
         let in_use = self.in_use.load();
         peer.options.ca = in_use.ca.clone();
         peer.client_cert_key = in_use.client.clone();
     }
 
-    /// Prepares what Pingora cannot do for one server. Connections of one origin are not used for another, which may trust
-    /// others.
+    /// Prepares connections to one server that resume TLS sessions; `None` without files. The group key of `peer` keeps its
+    /// connections from being used for another origin, which may trust other authorities.
     pub(super) fn prepare(self: &Arc<Self>, peer: &mut HttpPeer, origin: usize, name: &str) -> Option<Prepared> {
         peer.group_key = 1 + origin as u64;
         if !self.has_files() {
@@ -228,7 +227,7 @@ fn roots(ca: Option<&(&TlsFile, Vec<CertificateDer<'static>>)>) -> Result<RootCe
 }
 
 impl Prepared {
-    /// What to trust and what to show now.
+    /// Sets the present authorities and client certificate of a peer.
     pub(super) fn show(&self, peer: &mut HttpPeer) {
         self.tls.show(peer);
     }

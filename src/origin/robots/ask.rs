@@ -1,9 +1,10 @@
-//! Fetches an origin's robots.txt over HTTP, as RFC 9309 section 2.3 tells crawlers to: [`ask`]. [`Targets`] selects the
-//! servers of a site. Blocks its thread.
+//! [`ask`] fetches an origin's robots.txt over HTTP, as RFC 9309 section 2.3 tells crawlers to. It blocks its thread.
+//! [`Targets`] selects the servers of a site.
 //!
 //! A redirect to one of the site's own hosts is followed to the origin, not to the public name, which is crawlgate's. A
-//! redirect to a server of the origin is followed, too. Every other one must lead to a public address over https: what
-//! it leads to is published, and crawlgate can reach addresses that no client can ([`Names::must_be_public`]).
+//! redirect to a server of the origin is followed, too. Every other redirect must lead to a public address over https,
+//! because crawlgate publishes the file that it finds, and can reach addresses that no client can
+//! ([`Names::must_be_public`]).
 
 use super::connections::{Names, NotPublic, UnixConnector, in_url, tls_of};
 use super::{FetchFailure, FetchResult};
@@ -22,7 +23,7 @@ const REDIRECTS: usize = 10;
 const TIME: Duration = Duration::from_secs(20);
 /// How many servers of an origin are tried, one after the other.
 const SERVERS: usize = 3;
-/// What is asked for. An origin of some paths alone need not have it.
+/// The path of the file. An origin for some paths alone need not have it.
 const ROBOTS_TXT: &[u8] = b"/robots.txt";
 
 type Response = ureq::http::Response<ureq::Body>;
@@ -53,7 +54,7 @@ impl Targets {
         self.groups.is_empty()
     }
 
-    /// The servers of a host. A site for every host has none: then those that a request without a host would go to.
+    /// The servers of a host. `None` stands for a site for every host: its servers are those for a request without a host.
     pub fn target(&self, host: Option<&str>) -> Option<Target> {
         let group = match host {
             Some(host) => self.index.find(host.as_bytes(), ROBOTS_TXT),
@@ -97,7 +98,7 @@ pub fn ask(asked: &RobotsRequest<'_>) -> FetchResult {
     result
 }
 
-/// Where the next request goes.
+/// The server and the path of the next request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Destination {
     /// The Host field, if the request goes to the origin as one of the site's own hosts.
@@ -105,9 +106,9 @@ struct Destination {
     tls: bool,
     /// The server to connect to.
     authority: String,
-    /// The socket to connect to in its place.
+    /// The Unix socket to connect to, in place of `authority`.
     socket: Option<PathBuf>,
-    /// Whether the server is none of the origin's.
+    /// Whether the server does not belong to the origin.
     is_foreign: bool,
     /// Path and query.
     path: String,
@@ -130,7 +131,7 @@ impl Destination {
         format!("{}://{}{}", if self.tls { "https" } else { "http" }, self.authority, self.path)
     }
 
-    /// The place that a `Location` of this place leads to. `None` if it cannot be read.
+    /// The destination of a redirect from here with this `Location`. `None` if it cannot be read.
     fn redirected(&self, location: &str, server: &ServerAddress, asked: &RobotsRequest<'_>) -> Option<Destination> {
         let to = Url::parse(&self.url()).ok()?.join(location).ok()?;
         let path = to[Position::BeforePath..Position::AfterQuery].to_owned();

@@ -24,13 +24,12 @@ const SHORTEST: Duration = Duration::from_millis(1);
 /// The longest limit.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// How names are resolved for one request.
+/// Resolves names for one request.
 #[derive(Debug, Default)]
 pub struct Names {
     /// The name servers to ask; those of the system where it is empty.
     pub servers: Vec<SocketAddr>,
-    /// The server to connect to in the place of that of the URL. Its certificate may be for another name than its own: the
-    /// URL has the name of the certificate then.
+    /// The server to connect to, if it is not that of the URL. The URL has the name in the server's certificate then.
     pub server: Option<String>,
     /// Whether only public addresses count. A connection goes to one of the addresses that are given here, so a name that
     /// resolves to another address the next time gains nothing (DNS rebinding).
@@ -68,7 +67,7 @@ impl Resolver for Names {
     }
 }
 
-/// A name or an address as a URL has it.
+/// A name or an address as it is written in a URL.
 pub fn in_url(name: &str) -> String {
     match name.parse() {
         Ok(IpAddr::V6(ip)) => format!("[{ip}]"),
@@ -133,7 +132,7 @@ fn of_transfer(error: io::Error, timeout: &NextTimeout) -> Error {
     }
 }
 
-/// What the settings say of an origin.
+/// The configuration of TLS to an origin, from its settings.
 ///
 /// # Errors
 /// A file cannot be read.

@@ -1,4 +1,5 @@
-//! What came of a fetch: [`FetchResult`], and why an answer is no robots.txt.
+//! [`FetchResult`]: the result of fetching a robots.txt. A [`FetchFailure`] says why there is no usable answer. [`defect`]
+//! finds bodies that are no robots.txt, and [`cut`] limits their size.
 
 use crate::robots::{File, MAX_BYTES, Shape};
 use serde::{Deserialize, Serialize};

@@ -1,13 +1,13 @@
-//! What crawlgate knows of one origin's robots.txt, and when it fetches the file next: [`FetchState`]. Pure: the moment is
-//! an argument. The caller fetches when it is due, reports the [`FetchResult`], and says whether the new copy was
-//! accepted.
+//! [`FetchState`]: the copy of one origin's robots.txt, the origin's last answer, and the time of the next fetch. It reads
+//! no clock: the moment is an argument. The caller fetches when a fetch is due, reports the [`FetchResult`], and says
+//! whether it accepted the new copy.
 //!
-//! Beside the copy in use it holds the last answer of the origin, as a [`LastAnswer`]:
+//! The last answer is a [`LastAnswer`]:
 //!
 //! | from | to | when |
 //! |---|---|---|
 //! | any | `InUse` | the origin's file is the copy, or was accepted as the new copy |
-//! | any but `HeldBack` | `Unasked` | the copy comes from before, and the origin was not asked since |
+//! | any but `HeldBack` | `Unasked` | the copy is from an earlier time, and the origin was not asked since |
 //! | any | `Failed` | no usable answer |
 //! | any | `Gone` | there was a file with rules, and now there is none; believed after ten minutes |
 //! | any | `HeldBack` | the new file cannot be used |
@@ -31,24 +31,24 @@ const BELIEVED_AFTER: Duration = Duration::from_secs(600);
 /// What the status says while the origin was not asked since the copy was taken over.
 const UNASKED: &str = "this is the copy that was in use before; the origin has not answered since";
 
-/// The origin's last answer, where it says something else than the copy in use.
+/// The origin's last answer, compared with the copy in use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum LastAnswer {
-    /// The copy in use is what it said. Also before the first answer.
+    /// The answer is the copy in use. Also the state before the first answer.
     InUse,
     /// The copy was taken over, and the origin was not asked since.
     Unasked,
-    /// It gave no usable answer.
+    /// The origin gave no usable answer.
     Failed {
         why: FetchFailure,
-        /// In a row. Not stored: after a restart the origin is asked often again.
+        /// Failures in a row. Not stored: after a restart the origin is asked often again.
         #[serde(skip)]
         failures: u32,
     },
-    /// It says since this moment that there is no file, or that the file has no rules.
+    /// The origin says since this moment that there is no file, or that the file has no rules.
     Gone { since: Timestamp, why: String },
-    /// It has a file that cannot be used.
+    /// The origin's new file, or its absence, cannot be used.
     HeldBack {
         why: String,
         /// When it first said that the file is gone, if that is what cannot be used.
@@ -75,7 +75,7 @@ impl LastAnswer {
     }
 }
 
-/// A good copy. A copy without bytes stands for an origin that has no robots.txt.
+/// A copy that can be used. One without bytes stands for an origin that has no robots.txt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FetchedCopy {
     /// The first 500 KiB, whole lines.
@@ -96,13 +96,13 @@ pub struct FetchedCopy {
 }
 
 impl FetchedCopy {
-    /// For an origin that has no file.
+    /// The copy that stands for an origin without a file.
     pub fn without_file(url: String, reason: String, fetched: Timestamp) -> FetchedCopy {
         let (bytes, reason) = (Arc::default(), Some(reason));
         FetchedCopy { bytes, url, etag: None, last_modified: None, fetched, exists: false, reason }
     }
 
-    /// Whether there is more in it than comments: rules, sitemaps, a licence.
+    /// Whether it has more than comments: rules, sitemaps, a licence.
     pub fn has_records(&self) -> bool {
         File::parse(self.bytes.clone()).lines().iter().any(|line| line.record.is_some())
     }
@@ -118,13 +118,13 @@ fn has_rules(file: &File) -> bool {
     file.lines().iter().any(|line| line.record.as_ref().is_some_and(|record| record.key == Key::UserAgent))
 }
 
-/// What is known of one site's copy. All but `due` and the number of failures is stored.
+/// See the top of this file. All but `due` and the number of failures is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FetchState {
-    /// Since when a file is wanted.
+    /// Since when the site wants a file.
     pub wanted_since: Timestamp,
     copy: Option<FetchedCopy>,
-    /// When the origin last said something that is in use.
+    /// When the origin last gave an answer that is in use.
     pub last_success: Option<Timestamp>,
     last_answer: LastAnswer,
     /// When the next fetch is due.
@@ -133,7 +133,7 @@ pub struct FetchState {
 }
 
 impl FetchState {
-    /// Knows nothing. The first fetch is due.
+    /// A state without a copy. The first fetch is due.
     pub fn new(now: Timestamp) -> FetchState {
         FetchState { wanted_since: now, copy: None, last_success: None, last_answer: LastAnswer::InUse, due: now }
     }
@@ -191,7 +191,7 @@ impl FetchState {
         true
     }
 
-    /// What is wrong, for a person.
+    /// The problem with the last answer, for a person.
     pub fn problem(&self) -> Option<String> {
         match &self.last_answer {
             LastAnswer::InUse => None,
@@ -278,7 +278,7 @@ impl FetchState {
         }
     }
 
-    /// The origin has no file.
+    /// Takes the answer that the origin has no file.
     fn take_absence(&mut self, none: FetchedCopy, now: Timestamp) -> Option<FetchedCopy> {
         match &self.copy {
             Some(copy) if copy.has_records() => {
@@ -289,10 +289,10 @@ impl FetchState {
         }
     }
 
-    /// The origin has a file.
+    /// Takes a file of the origin.
     fn take_file(&mut self, new: FetchedCopy, file: &File, now: Timestamp, refresh: Duration) -> Option<FetchedCopy> {
         match &self.copy {
-            // Other validators make no new file. Another URL does: the caller compiles the file with its URL.
+            // Other validators alone make no new file. Another URL does: the caller compiles the file with its URL.
             Some(copy) if copy.exists && copy.bytes == new.bytes && copy.url == new.url => {
                 self.copy = Some(new);
                 self.succeed(now, refresh);
@@ -341,7 +341,8 @@ impl FetchState {
         None
     }
 
-    /// The rules are gone. Returns the new copy if the origin has said so for ten minutes, and nothing else in between.
+    /// Takes an answer by which the rules are gone. Returns the new copy if the origin has said so for ten minutes, and
+    /// nothing else in between.
     fn doubt(&mut self, nothing: FetchedCopy, reason: &str, now: Timestamp) -> Option<FetchedCopy> {
         let since = self.last_answer.gone_since().unwrap_or(now);
         self.last_answer = LastAnswer::Gone { since, why: bounded(format!("{}: {reason}", nothing.url)) };

@@ -1,5 +1,5 @@
-//! The origin's own robots.txt, fetched in the background and stored. [`FetchState`] decides what to make of an answer and
-//! is pure. [`ask()`] speaks HTTP. [`StoredCopy`] is what the state store remembers.
+//! The origin's own robots.txt, fetched in the background and stored. [`FetchState`] decides whether an answer becomes the
+//! copy in use. [`ask()`] sends the requests. [`StoredCopy`] is the copy in the state store.
 
 mod ask;
 mod connections;

@@ -1,5 +1,5 @@
-//! What outlasts a restart of the origins' robots.txt: [`StoredCopy`], one for each site, as a fact of the state store and
-//! back, and [`StoredCopies`], those of the previous run.
+//! [`StoredCopy`]: the copy of one site's robots.txt and the state of its fetching, as a fact of the state store that
+//! outlasts a restart. [`StoredCopies`] are those of the previous run.
 
 use super::FetchState;
 use crate::evidence::Hash;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What is stored of a site.
+/// The stored copy of a site.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredCopy {
     /// The copy and the state of fetching.
@@ -36,7 +36,7 @@ pub enum DamagedCopy {
 }
 
 impl StoredCopy {
-    /// The fact that this is what is known of a site.
+    /// This copy as a fact of the state store.
     pub fn fact(&self, site: &str, now: Timestamp) -> Fact {
         let bytes = self.fetch.copy().map(|copy| copy.bytes.clone()).unwrap_or_default();
         // A state that could not be encoded would be read as damaged, and the origin would be asked again.
@@ -44,7 +44,7 @@ impl StoredCopy {
         Fact::set(now, OriginCopy { site: site.to_owned(), digest: digest(&bytes), bytes, state })
     }
 
-    /// The fact that nothing is known of a site any more.
+    /// The fact that removes the copy of a site.
     pub fn removal(site: &str, now: Timestamp) -> Fact {
         let nothing =
             OriginCopy { site: site.to_owned(), bytes: Arc::default(), digest: String::new(), state: String::new() };

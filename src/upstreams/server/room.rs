@@ -21,13 +21,13 @@ use tokio::sync::oneshot;
 
 /// One client's address takes at most this part of the places, and of the queue.
 const PART_OF_ADDRESS: usize = 4;
-/// How long a request took, as long as none has ended.
+/// The assumed duration of a request while none has ended, in microseconds.
 const UNKNOWN: u64 = 500_000;
-/// Of the mean duration, the weight of the last request.
+/// The last request is this part of the mean duration.
 const NEWEST: u64 = 16;
-/// The longest time that one who is turned away is told to wait, apart from a crawl delay.
+/// The longest time after which a request that is turned away may come again, apart from a crawl delay, in microseconds.
 const LONGEST_WAIT: u64 = 120_000_000;
-/// A crawler that was not turned away for so long is not turned away any more.
+/// A crawler that was not turned away for this time counts as one that finds places.
 const GAP: Duration = Duration::from_secs(600);
 
 /// The places of an origin.
@@ -39,7 +39,7 @@ pub struct Room {
     servers: AtomicUsize,
     queue: Mutex<Queue>,
     shares: Shares,
-    /// The same of the queue.
+    /// The places of each client's address in the queue.
     waiting_shares: Shares,
     /// The mean duration of a request, in microseconds.
     lasts: AtomicU64,
@@ -70,20 +70,20 @@ struct TurnedAway {
     last: Duration,
 }
 
-/// A request that is to be sent to a server.
+/// The facts about a request by which a server is chosen for it.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
     /// The host that it asks for.
     pub host: &'a [u8],
     /// Its target as it came.
     pub target: &'a [u8],
-    /// Where it comes from; `None` for a proxy that speaks for many clients.
+    /// The address of its client; `None` for a proxy that speaks for many clients.
     pub client: Option<IpAddr>,
     /// Whether a crawler sends it.
     pub is_crawler: bool,
     /// The crawler, if it is verified.
     pub verified: Option<CrawlerIndex>,
-    /// Whether that is a search engine's.
+    /// Whether the crawler is that of a search engine.
     pub is_search: bool,
     /// Whether it may be sent twice: GET, HEAD or OPTIONS, and no body.
     pub is_repeatable: bool,
@@ -91,7 +91,7 @@ pub struct Wanted<'a> {
     pub lived: Duration,
 }
 
-/// What a request gets.
+/// The result of a request for a place.
 pub enum Entrance {
     Place(Held),
     Queue(Waiting),
@@ -107,7 +107,7 @@ pub struct Full {
     pub retry_after: u32,
 }
 
-/// What an operator reads of the places of an origin.
+/// The status of the places of an origin, for an operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoomStatus {
     pub waiting: usize,
@@ -117,7 +117,7 @@ pub struct RoomStatus {
     pub searching: Vec<(CrawlerIndex, Duration)>,
 }
 
-/// A person in the queue. One that is dropped has left it.
+/// A person in the queue, who leaves it when this is dropped.
 pub struct Waiting {
     given: oneshot::Receiver<Held>,
     number: u64,
@@ -171,7 +171,7 @@ impl Room {
         self.settings.crawlers.saturating_mul(self.servers.load(Ordering::Relaxed).max(1))
     }
 
-    /// These are the servers that requests go to: their places are for those who wait.
+    /// Sets the servers that requests go to, and gives their places to those who wait.
     pub fn open_at(&self, servers: &[Arc<Server>]) {
         self.servers.store(servers.len(), Ordering::Relaxed);
         servers.iter().for_each(|server| self.fill(server));
@@ -275,7 +275,7 @@ impl Room {
         if let Some(since) = since {
             let took = (since.elapsed().as_micros() as u64).min(LONGEST_WAIT);
             let mean = self.lasts.load(Ordering::Relaxed);
-            // Of two at once one may be lost: it is a mean.
+            // If two requests end at once, one may be lost: this is a mean.
             self.lasts.store(mean - mean / NEWEST + took / NEWEST, Ordering::Relaxed);
         }
         self.fill(server);
@@ -315,13 +315,13 @@ impl Room {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Counts one that found no place.
+    /// Counts a request that found no place.
     pub fn count_turned_away(&self, is_crawler: bool, lived: Duration) {
         let [crawlers, people] = &self.turned_away;
         if is_crawler { crawlers } else { people }.add(lived);
     }
 
-    /// `now` is the time since the start, `lived` what the clock has lived through.
+    /// The status for an operator. `now` is the time since the start, `lived` the time that the clock has lived through.
     pub fn status(&self, now: Duration, lived: Duration) -> RoomStatus {
         let searching = lock(&self.searching);
         let current = searching.iter().filter(|(_, turned)| now.saturating_sub(turned.last) <= GAP);
@@ -337,7 +337,7 @@ fn part_of_address(all: usize) -> u32 {
     u32::try_from((all / PART_OF_ADDRESS).max(1)).unwrap_or(u32::MAX)
 }
 
-/// A place that was taken already.
+/// A [`Held`] for a place that was taken already.
 fn counted(server: &Arc<Server>, share: Option<u64>, is_crawler: bool) -> Held {
     let mut held = Held::entered(server.clone());
     (held.share, held.is_crawler, held.since) = (share, is_crawler, Some(Instant::now()));

@@ -1,13 +1,13 @@
-//! [`Shares`]: how many places each client's address has, in a table of fixed size without locks. Two rows of counters: an
-//! address has at most the smaller of its two. So one that shares both counters with others may seem to have more than it
-//! has, which is rare, and none ever seems to have fewer.
+//! [`Shares`] counts the places of each client's address, in a table of fixed size without locks. An address has a counter
+//! in each of two rows, and the smaller number counts as its own. That is never too small. It is too large only if the
+//! address shares both counters with others, which is rare.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Counters in a row.
 const WIDTH: usize = 4096;
 
-/// Places by the hash of an address.
+/// Places by the hash of an address: two rows of counters.
 pub struct Shares([Box<[AtomicU32]>; 2]);
 
 impl Shares {
@@ -21,7 +21,7 @@ impl Shares {
         [&one[share as usize % WIDTH], &other[(share >> 32) as usize % WIDTH]]
     }
 
-    /// Takes one more place, if the address has fewer than so many.
+    /// Takes one more place, if the address has fewer than `most`.
     pub fn enter(&self, share: u64, most: u32) -> bool {
         let counters = self.counters(share);
         let [one, other] = counters.map(|counter| counter.fetch_add(1, Ordering::AcqRel));
