@@ -45,7 +45,7 @@ pub fn is_to_be_asked(certificate: &IssuedCertificate, known: Option<&Suggestion
         })
 }
 
-/// A suggestion for a certificate, or that there is none, and when to ask again.
+/// Makes a suggestion from the answer of the authority: its window, if it gave one, and when to ask again.
 pub fn suggestion(
     certificate: &IssuedCertificate,
     window: Option<(i64, i64)>,

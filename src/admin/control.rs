@@ -147,7 +147,7 @@ impl ControlError {
     }
 }
 
-/// What follows the name of a socket in the name of the file that its owner locks.
+/// The suffix of the file beside a socket that its owner locks.
 const LOCK_SUFFIX: &str = ".lock";
 
 /// A listening socket, removed when dropped. A file beside it is locked as long as the process runs: by the lock two

@@ -54,7 +54,7 @@ impl QueryError {
 }
 
 impl<'q> Query<'q> {
-    /// Reads what stands behind the `?`; only these names are known.
+    /// Reads the query of a request, which may have these parameters.
     ///
     /// # Errors
     /// All mistakes in the query.

@@ -197,7 +197,7 @@ impl Counts {
     }
 }
 
-/// What a finding says beyond its message: what stands beside the marked places, and what to do.
+/// The lines of a finding beyond its message: the labels of marked places, and the help.
 fn explanation(finding: &Diagnostic) -> Vec<String> {
     let beside = finding.label.iter().chain(finding.related.iter().map(|related| &related.label)).cloned();
     let more = (finding.more > 0).then(|| format!("and {} more of this kind in the file", finding.more));

@@ -71,7 +71,7 @@ fn print(out: &mut impl Write, asked: &Path, status: &InstanceStatus) -> io::Res
     Ok(())
 }
 
-/// Of a host that crawlgate gets a certificate for: when it is renewed, and why there is none.
+/// Prints a host for which crawlgate gets certificates: the time of renewal, and the last failure.
 fn print_order(out: &mut impl Write, order: &OrderStatus) -> io::Result<()> {
     let OrderStatus { host, renewal, failed, .. } = order;
     let renewal = renewal.map_or("there is no certificate yet".to_owned(), |renewal| renewal.to_string());
@@ -84,7 +84,7 @@ fn print_order(out: &mut impl Write, order: &OrderStatus) -> io::Result<()> {
     }
 }
 
-/// Of a certificate: its hosts, its file, until when it is valid, and its last renewal.
+/// Prints a certificate: its hosts, its file, until when it is valid, and its last renewal.
 fn print_certificate(out: &mut impl Write, certificate: &CertificateStatus) -> io::Result<()> {
     let CertificateStatus { names, file, not_after, days_left, renewed, refused, .. } = certificate;
     let names = if names.is_empty() { "no host".into() } else { names.join(", ") };

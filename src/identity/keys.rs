@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 const MAX_BYTES: usize = 64 * 1024;
 /// The most keys of one directory that count.
 const MAX_KEYS: usize = 64;
-/// Of RFC 9421 appendix B.1.4: its private half is public.
+/// The test key of RFC 9421 appendix B.1.4, whose private half is public.
 const TEST_KEY: &str = "JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs";
 /// Times above are milliseconds: some directories write these.
 const FAR: i64 = 100_000_000_000;

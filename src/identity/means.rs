@@ -32,7 +32,7 @@ pub struct HostPattern {
 }
 
 impl HostPattern {
-    /// Whether a name is one of these. Compares without case and without the dot of the root.
+    /// Whether a name fits the pattern. Compares without case and without the dot of the root.
     pub fn matches(&self, name: &str) -> bool {
         let (name, suffix) = (name.strip_suffix('.').unwrap_or(name).as_bytes(), self.suffix.as_bytes());
         let Some((before, end)) = name.len().checked_sub(suffix.len()).and_then(|at| name.split_at_checked(at)) else {
@@ -57,7 +57,7 @@ pub struct Means {
     pub hosts: Vec<HostPattern>,
     /// Whether an address without such a name is not the crawler's, by the operator's own word.
     pub hosts_are_whole: bool,
-    /// Who signs its requests.
+    /// The agent that signs its requests.
     pub signer: Option<Signer>,
 }
 

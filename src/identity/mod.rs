@@ -46,7 +46,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Finding {
     /// What is proven.
     pub identity: Identity,
-    /// What that rests on.
+    /// What the identity rests on.
     pub proof: Proof,
     /// Why the signature of the request proves nothing, if it has one.
     pub signature: Option<&'static str>,
@@ -166,7 +166,8 @@ impl Proofs {
         self.names.asks() && !means.hosts.is_empty()
     }
 
-    /// What is known of a claim now, and what there is to do about it. Changes nothing: [`Proofs::take_up`] does it.
+    /// The finding about a claim by what is known now, and what is left to do. Changes nothing: [`Proofs::take_up`] does
+    /// it.
     pub fn look(&self, claimed: &Claimed<'_>, now: Timestamp) -> (Finding, ToDo) {
         let mut to_do = ToDo::default();
         let finding = self.find(claimed, now, &mut to_do);

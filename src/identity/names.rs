@@ -23,9 +23,10 @@ use std::time::Duration;
 
 /// Two definite answers this far apart refute a crawler. One alone may be the moment in which an operator changes a zone.
 const APART: Duration = Duration::from_secs(600);
-/// How long an answer with a name counts, by the time to live that DNS says.
+/// The least and the most time for which an answer with a name counts. Within them, its time to live decides.
 const CONFIRMED: (Duration, Duration) = (Duration::from_secs(3_600), Duration::from_secs(86_400));
-/// How long an answer without a name counts. The second one is to come soon.
+/// The least and the most time for which an answer without a name counts. The first such answer counts for the least,
+/// because a second one decides.
 const WITHOUT: (Duration, Duration) = (APART, Duration::from_secs(6 * 3_600));
 /// How long a name still counts while it is asked again.
 const GRACE: Duration = Duration::from_secs(86_400);

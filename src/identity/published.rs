@@ -111,7 +111,7 @@ pub enum Disbelief {
 /// The failure of a list that cannot be fetched, or is not believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListFailure {
-    /// When that was found first, without a success in between.
+    /// When the first failure since the last success was found.
     pub since: Timestamp,
     /// Why, the last time.
     pub reason: String,
@@ -120,10 +120,10 @@ pub struct ListFailure {
 /// What the lists of a crawler say about an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListsSay {
-    /// It is in this list.
+    /// The address is in this list.
     Inside(ListIndex),
-    /// It is in none of them. They are all that the operator publishes, they are fresh, and they cover addresses of its
-    /// kind.
+    /// The address is in no list. The lists are all that the operator publishes, they are fresh, and they cover addresses
+    /// of its kind.
     Outside,
     /// Nothing is proven, for this reason.
     Nothing(Doubt),

@@ -42,7 +42,7 @@ pub struct ListUpdate {
     pub url: String,
     /// The result.
     pub result: UpdateResult,
-    /// How many networks the list has that counts now, or keys the directory.
+    /// The number of networks, or of keys, in the list that counts now.
     pub networks: usize,
     /// Networks that are new.
     pub added: Vec<IpNet>,

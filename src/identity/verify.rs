@@ -21,9 +21,9 @@ pub enum Confirmation {
 /// One question and its answer, for people.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Step {
-    /// What was asked.
+    /// The question.
     pub asked: String,
-    /// What was said.
+    /// The answer.
     pub said: String,
     /// How long it took.
     pub milliseconds: u64,

@@ -25,9 +25,9 @@ const UPSTREAM_POOL: usize = 512;
 
 /// The bound listeners.
 pub struct Listeners {
-    /// In the order of the settings.
+    /// The listeners of the proxy, in the order of the settings.
     pub proxy: Vec<(BoundListener, Option<TlsListener>)>,
-    /// Of the decision service.
+    /// The listeners of the decision service.
     pub decisions: Vec<BoundListener>,
     /// Descriptors of all of them, for the next process.
     pub passable: Arc<Mutex<Vec<Passable>>>,
@@ -39,7 +39,7 @@ pub struct ProxyServer {
     drain: Drain,
     readiness: Arc<Readiness>,
     admin_stops: Stops,
-    /// Of the workers on the listeners of the proxy and of the decision service.
+    /// The pulse of the workers on the listeners of the proxy and of the decision service.
     pub pulse: Arc<Pulse>,
 }
 

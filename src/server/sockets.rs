@@ -21,9 +21,9 @@ pub type Passable = (PassedListener, OwnedFd);
 /// Bound listeners.
 #[derive(Default)]
 pub struct Sockets {
-    /// Of the proxy, in the order of the settings.
+    /// The listeners of the proxy, in the order of the settings.
     pub proxy: Vec<BoundListener>,
-    /// Of the decision service.
+    /// The listeners of the decision service.
     pub decisions: Vec<BoundListener>,
     pub admin: Option<BoundListener>,
     /// The sockets in the file system that this process removes at its end.

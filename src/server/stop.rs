@@ -50,7 +50,7 @@ pub struct Stop {
 /// How listeners learn of a stop.
 #[derive(Clone)]
 pub struct Ends {
-    /// Those of the proxy and of the decision service.
+    /// The stops of the listeners of the proxy and of the decision service.
     pub proxy: Stops,
     pub admin: Stops,
 }

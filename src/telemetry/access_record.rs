@@ -55,9 +55,9 @@ pub struct AccessRecord<'a> {
     /// The place of the rule: `file:line:column`.
     pub rule_source: Option<String>,
     pub action: &'static str,
-    /// What enforce would have done.
+    /// The action that `enforce` would have taken.
     pub would: Option<&'static str>,
-    /// Why crawlgate did not do it: `mode`, `unlisted` or `unverified`.
+    /// Why crawlgate did not take it: `mode`, `unlisted` or `unverified`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed: Option<&'static str>,
     /// The version of robots.txt that the request was judged by.

@@ -73,7 +73,7 @@ pub struct Event {
     /// The other versions that the crawler may have cached.
     pub held: Vec<String>,
     pub action: &'static str,
-    /// What enforce would have done.
+    /// The action that `enforce` would have taken.
     pub would: Option<&'static str>,
     pub status: u16,
     /// How many seconds a client that is too fast is told to wait.
@@ -113,7 +113,7 @@ struct Shared {
     hasher: RandomState,
     sampling: Mutex<Sampling>,
     recent: Mutex<VecDeque<Arc<Event>>>,
-    /// For the history, until it takes them.
+    /// The samples for the history, until it takes them.
     samples: Mutex<Samples>,
     left_out: AtomicU64,
 }
@@ -242,7 +242,7 @@ pub struct ServerEvent {
     pub time: SystemTime,
     /// `server_ejected`, `server_down` or `server_returned`.
     pub event: &'static str,
-    /// As the metrics call it.
+    /// The origin, as the metrics call it.
     pub origin: String,
     pub server: String,
     /// Why it gets none: the last failure.
@@ -308,7 +308,7 @@ impl Shared {
         }
     }
 
-    /// Whether one more event is recorded, and then how many before it were not.
+    /// Admits one more event, or returns `None`. An admitted event gets the number of those before it that were left out.
     fn admit(&self, site: &str, crawler: &str, now: SystemTime) -> Option<u64> {
         let second = second(now);
         let pair = self.hasher.hash_one((site, crawler));

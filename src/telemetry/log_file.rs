@@ -15,9 +15,9 @@ use std::sync::Mutex;
 /// Held while a log is written to standard output, so that two logs do not mix their lines.
 static STDOUT: Mutex<()> = Mutex::new(());
 
-/// The file that is written.
+/// The open file of a log.
 pub struct LogFile {
-    /// What messages call it.
+    /// The name of the log in messages.
     name: String,
     file: File,
     /// `None` for standard output.

@@ -51,7 +51,7 @@ pub struct Metrics {
     pages: IntCounterVec,
     pub undeclared_proxy: IntCounter,
     pub in_flight: IntGauge,
-    /// Of idle and of active connections.
+    /// The gauges of idle and of active connections.
     connections: [IntGauge; 2],
     pub edge: EdgeMetrics,
     pub access_log_dropped: IntCounter,
@@ -68,7 +68,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// With nothing counted yet.
+    /// Registers all metrics but those of the store.
     pub fn new() -> Arc<Metrics> {
         let registry = Registry::new();
         let register = Register(&registry);
@@ -142,8 +142,8 @@ impl Metrics {
     }
 
     /// `crawlgate_robots_txt_total{site,crawler,status}`, and when it is a 200 or 304
-    /// `crawlgate_robots_last_fetch_timestamp_seconds{site,crawler}`. `served` is when the client got all of it, in
-    /// seconds since 1970.
+    /// `crawlgate_robots_last_fetch_timestamp_seconds{site,crawler}`. `served` is the time of a request that got the
+    /// whole answer, in seconds since 1970.
     pub fn robots_txt(&self, site: &str, crawler: &str, status: u16, served: Option<i64>) {
         let mut digits = [0; 3];
         let by_name = self.robots_txt.count(&[site, crawler, status_label(status, &mut digits)]);

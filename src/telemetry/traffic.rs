@@ -34,11 +34,11 @@ pub struct Traffic {
 pub struct TrafficStatus {
     /// All requests.
     pub requests: u64,
-    /// Those for hosts that no policy claims.
+    /// Requests for hosts that no policy claims.
     pub unclaimed: u64,
     /// The hosts among these that were asked for most, each with its requests.
     pub unclaimed_hosts: Vec<(String, u64)>,
-    /// Those with forwarding fields from a peer that is not trusted.
+    /// Requests with forwarding fields from a peer that is not trusted.
     pub from_undeclared_proxies: u64,
     /// The peers among these with most requests.
     pub undeclared_proxies: Vec<(IpAddr, u64)>,

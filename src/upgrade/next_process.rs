@@ -21,7 +21,7 @@ const STARTING: Duration = Duration::from_secs(60);
 const OPENING: Duration = Duration::from_secs(5);
 /// How long its last words may take to be read.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// How much of its output is kept, its end.
+/// How many octets of its output are kept, from its end.
 const OUTPUT: usize = 16 * 1024;
 
 /// What the running server hands over beside its listeners.
@@ -50,7 +50,7 @@ pub trait Running: Sync {
     /// channel which robots.txt is served.
     ///
     /// # Errors
-    /// It stays open.
+    /// Something cannot be closed, and stays open.
     fn close_state(&self, next: Channel) -> io::Result<Handed>;
 
     /// Undoes [`Running::close_state`], also after it has failed. The next process has ended; it may have answered requests.

@@ -10,7 +10,7 @@ pub const SUCCESSOR_FLAG: &str = "--successor";
 /// A program and its arguments.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// Where it is.
+    /// The path of the program.
     pub path: PathBuf,
     arguments: Vec<OsString>,
 }

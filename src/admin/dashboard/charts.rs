@@ -15,7 +15,7 @@ pub struct Bar {
     pub unproven: u64,
     /// Requests that broke the rules, without those of impostors.
     pub broke: u64,
-    /// Those among them of which nothing proves the crawler's name.
+    /// Requests among `broke` under a name that nothing proves.
     pub broke_unverified: u64,
     /// Requests of impostors.
     pub impostor: u64,

@@ -18,7 +18,7 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-/// Crawlers that the page shows unless it is asked for all.
+/// The most crawlers that the page shows, unless the query asks for all.
 const SHOWN: usize = 40;
 /// Names of unlisted bots that are shown.
 const NAMES: usize = 20;

@@ -21,7 +21,7 @@ const SELECTED: [&str; 5] = ["site", "crawler", "kind", "rule", "identity"];
 struct ViolationsPage {
     layout: Layout,
     choices: Vec<Choice>,
-    /// What is selected, with the link that drops it.
+    /// The selected values, each with a link that drops it.
     selected: Vec<(String, String)>,
     groups: Vec<SampleGroup>,
     samples: Vec<Sample>,

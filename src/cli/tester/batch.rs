@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 /// Octets of files that are kept prepared; beyond it, all are forgotten and read again when asked about.
 const KEPT: usize = 256 * 1024 * 1024;
 
-/// Answers what stands on standard input. A line that is no question, and a file that cannot be read, get `error` and
+/// Answers each line of standard input. A line that is not a question, and a file that cannot be read, get `error` and
 /// the reason in place of the verdict, so that lines in and out stay side by side.
 pub fn run(dialect: Dialect) -> Result<(), Failure> {
     let (mut questions, mut out) = (io::stdin().lock(), BufWriter::with_capacity(1 << 16, io::stdout().lock()));

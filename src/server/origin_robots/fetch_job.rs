@@ -4,7 +4,7 @@ use crate::origin::robots::{FetchResult, RobotsRequest, Target, ask};
 use crate::policy::Policy;
 use std::sync::Arc;
 
-/// One fetch.
+/// A fetch that is to run.
 pub struct FetchJob {
     pub(super) site: String,
     pub(super) target: Option<Target>,

@@ -7,7 +7,7 @@ use crate::sites::{OriginRobotsStatus, PATIENCE, Served};
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
 
-/// What helps a default site: crawlgate does not know which host name the origin expects.
+/// The remedy for a default site: crawlgate does not know which host name the origin expects.
 const REMEDY: &str = "is the site another host's? Name `hosts` in a policy, or with the origin in crawlgate.yaml, and crawlgate \
                       asks for that host; or write the rules in a policy";
 
@@ -44,7 +44,7 @@ impl OriginRobots {
 }
 
 impl FollowedSite {
-    /// What is wrong, with a remedy where crawlgate knows one.
+    /// The problem of the origin's file, with a remedy where crawlgate knows one.
     fn problem(&self) -> Option<String> {
         let copy = self.fetch.copy();
         let problem = self.fetch.problem().or_else(|| copy?.reason.clone())?;

@@ -48,7 +48,7 @@ pub enum NewCount<'a> {
         kind: &'a str,
         /// The action that crawlgate took.
         action: &'a str,
-        /// How many.
+        /// The number of requests.
         requests: u64,
     },
     /// Requests of a crawler by what was proven.
@@ -57,7 +57,7 @@ pub enum NewCount<'a> {
         crawler: &'a str,
         /// What was proven.
         outcome: &'a str,
-        /// How many.
+        /// The number of requests.
         requests: u64,
     },
 }

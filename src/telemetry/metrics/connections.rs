@@ -31,7 +31,7 @@ impl Metrics {
 /// One open connection.
 #[derive(Debug)]
 pub struct OpenConnection {
-    /// Of idle and of active connections.
+    /// The gauges of idle and of active connections.
     gauges: [IntGauge; 2],
     active: AtomicBool,
 }

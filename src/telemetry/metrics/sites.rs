@@ -18,7 +18,8 @@ pub struct SiteGauges {
     /// Empty when no policy of the site is in force.
     pub version: String,
     pub indexable: bool,
-    /// When a response for `/` was last seen, in seconds since 1970.
+    /// When `/` was last sent, by which `indexable` goes, in seconds since 1970; `None` while it goes by the policy
+    /// alone.
     pub front_page_seen: Option<i64>,
     /// How many paths are at each stage; all 0 where no path is being retired.
     pub retire: [(&'static str, usize); 3],

@@ -50,7 +50,7 @@ pub struct UpstreamMetrics {
 /// The counters of one origin. Found without looking labels up, because every forwarded request comes here.
 struct OriginCounters {
     name: String,
-    /// For each server, in the order of [`STATUS_CLASSES`].
+    /// The counters of each server, in the order of [`STATUS_CLASSES`].
     requests: Vec<[IntCounter; STATUS_CLASSES.len()]>,
 }
 
