@@ -20,7 +20,7 @@ use std::thread;
 pub struct ReadSoFar {
     /// Octets taken from the logs as they are stored.
     pub taken: u64,
-    /// All of them, where that is known.
+    /// The octets of all logs, where that is known.
     pub size: Option<u64>,
     /// Lines read.
     pub lines: u64,

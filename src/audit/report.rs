@@ -359,7 +359,7 @@ fn place(sites: &[&Site], (site, group, rule): RuleKey) -> Option<String> {
     })
 }
 
-/// Those with the most disallowed requests first.
+/// The unlisted bots with the most disallowed requests first.
 fn unlisted(all: Sketch, disallowed: Sketch) -> Vec<Unlisted> {
     let disallowed: Vec<Counted> = disallowed.top(usize::MAX);
     let of = |name: &str| disallowed.iter().find(|counted| printable(&counted.key) == name);

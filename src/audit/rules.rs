@@ -64,7 +64,7 @@ pub struct Found<'a> {
 }
 
 impl Rules {
-    /// From published files, in any order. A crawler may use a copy for `grace`.
+    /// Rules from published files, in any order. A crawler may use a copy for `grace`.
     ///
     /// # Errors
     /// Two files begin together, or one cannot be used.
@@ -94,7 +94,7 @@ impl Rules {
         Ok(Rules { entries, snapshot: None, grace })
     }
 
-    /// From policies.
+    /// Rules from policies.
     pub fn policies(snapshot: Snapshot) -> Rules {
         let entry = |entry: &SiteEntry| InForce { since: None, entry: entry.clone(), superseded: Vec::new() };
         Rules { entries: snapshot.sites().iter().map(entry).collect(), snapshot: Some(snapshot), grace: Duration::ZERO }

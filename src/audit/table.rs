@@ -12,7 +12,7 @@ const SHOWN_OF_LISTS: usize = 10;
 /// Prints a report.
 ///
 /// # Errors
-/// Those of the stream.
+/// The stream cannot be written.
 pub fn table(out: &mut impl Write, report: &Report) -> io::Result<()> {
     if report.lines == 0 {
         writeln!(out, "The logs have no lines.")?;
@@ -126,7 +126,7 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
     Ok(())
 }
 
-/// Who broke the rules for certain.
+/// The clients that certainly broke the rules.
 fn accused(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let accused = accusations(report);
     if !accused.is_empty() {

@@ -95,9 +95,9 @@ impl Span {
 /// The requests under one crawler's name by clients of one identity.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
-    /// How many of each sort.
+    /// Its requests by kind.
     pub counts: Counts,
-    /// By the name of the action.
+    /// What enforcement would have done, by the name of the action.
     pub would: BTreeMap<&'static str, u64>,
     pub rules: AHashMap<RuleKey, u64>,
     /// Its disallowed requests.
@@ -116,7 +116,7 @@ impl Rows {
         &mut self.0[identity.map_or(ClientIdentity::VARIANTS.len(), |identity| identity as usize)]
     }
 
-    /// Those with requests.
+    /// The rows with requests.
     pub fn all(&self) -> impl Iterator<Item = (Option<ClientIdentity>, &Row)> {
         let identities = ClientIdentity::VARIANTS.iter().copied().map(Some).chain([None]);
         identities.zip(&self.0).filter(|(_, row)| row.counts.requests > 0)

@@ -81,7 +81,7 @@ fn check(files: &Files, key: &VerifyKey) -> Checked {
     Checked { chains, earlier, personal, robots, findings }
 }
 
-/// What the case says of its keys.
+/// Tells the changes of the key, and checks that the files of the key have the last one.
 fn check_keys(files: &Files, keys: &Keys, findings: &mut Findings) {
     if keys.changes() > 0 {
         let times = if keys.changes() == 1 { "once".to_owned() } else { format!("{} times", keys.changes()) };

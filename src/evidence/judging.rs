@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-/// From so many octets on a target was cut off when it was recorded.
+/// A target of so many octets was cut off when it was recorded.
 const CUT_TARGET: usize = 2048;
 /// Readings that are kept.
 const MOST_READ: usize = 256;

@@ -52,7 +52,7 @@ pub fn fresh_salt() -> Result<Salt, NoRandom> {
     Ok(salt)
 }
 
-/// What an entry has of a value.
+/// The commitment of an entry to a value.
 pub fn commitment(salt: &[u8], value: &str) -> Hash {
     Hash::of(&[salt, value.as_bytes()])
 }

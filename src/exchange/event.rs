@@ -118,7 +118,7 @@ impl PausedSite {
 }
 
 impl Event {
-    /// As a fact. `None` where a name in it cannot stand in a key.
+    /// The event as a fact. `None` where a name in it cannot stand in a key.
     pub fn fact(&self, at: i64) -> Option<SharedFact> {
         let (kind, parts) = match self {
             Event::Served(ServedVersion { host, crawler, version }) => {

@@ -58,7 +58,7 @@ impl Now {
     }
 }
 
-/// Who this instance is.
+/// The identity of this instance.
 #[derive(Clone, Debug, Default)]
 pub struct Me {
     /// See [`Member::id`].
@@ -122,7 +122,7 @@ pub struct Exchange {
     must_write_all: bool,
     /// Publications and tenures of others, and who is gone.
     facts: Merged,
-    /// What operators said.
+    /// What operators did.
     orders: Orders,
     /// Sites on whose pauses another instance had the latest word.
     paused_elsewhere: BTreeSet<String>,

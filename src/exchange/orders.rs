@@ -54,7 +54,7 @@ impl Orders {
         self.releases.values().any(|(released, network)| *released >= at && network.contains(&address))
     }
 
-    /// All of it, for a store that starts over.
+    /// All facts, for a store that starts over.
     pub fn facts(&self) -> impl Iterator<Item = SharedFact> {
         let pauses =
             self.pauses.iter().filter_map(|(site, (at, said))| Event::Paused(PausedSite::of(site, said)?).fact(*at));

@@ -10,8 +10,8 @@ use std::sync::{Mutex, MutexGuard};
 
 /// Facts that wait at most.
 const MOST: usize = 65_536;
-/// Of these, facts of which clients can make as many as they have addresses. More than a turn can tell would hold up the
-/// confirmation of violations.
+/// Of these, marks and proven fetches: clients can make as many as they have addresses. More than a turn can tell would hold up
+/// the confirmation of violations.
 const MOST_OF_CLIENTS: usize = 1_000;
 
 /// What waits.
@@ -27,7 +27,7 @@ pub struct Waiting {
     pub observed: BTreeMap<String, Observation>,
     /// Whether there was no room for a version that was served. Of all else others know less, and are milder for it.
     pub has_lost: bool,
-    /// How many of the events are such of which clients can make as many as they have addresses.
+    /// How many of the events are marks and proven fetches.
     of_clients: usize,
 }
 

@@ -30,7 +30,7 @@ use crate::verdict::{
 use claims::Workspace;
 use std::sync::{Arc, OnceLock};
 
-/// What requests are judged by. All doors share one.
+/// Judges requests. All doors share one judge.
 pub struct Judge {
     /// The policies in force.
     sites: Arc<SiteManager>,

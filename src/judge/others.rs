@@ -21,7 +21,7 @@ const MOST: usize = 4_096;
 pub(super) struct Waiting {
     /// The entry of the log that every other instance must have read.
     ticket: u64,
-    /// By the time that was lived through.
+    /// When it has waited for too long, by the time lived through.
     deadline: Duration,
     pub request: KeptRequest,
     pub judged: Judged,

@@ -35,7 +35,7 @@ pub struct Outcome<'a, B = &'a [u8]> {
 pub(super) type KeptOutcome = Outcome<'static, Box<[u8]>>;
 
 impl<B> Outcome<'_, B> {
-    /// The same with other octets, without the lines of X-Robots-Tag.
+    /// The outcome with other octets, without the lines of X-Robots-Tag.
     pub(super) fn map<'b, 'c, C>(&'b self, octets: impl Fn(&'b B) -> C) -> Outcome<'c, C> {
         Outcome::<'c, C> {
             status: self.status,

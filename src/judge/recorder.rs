@@ -26,7 +26,7 @@ const NOBODY: &str = "none";
 const NO_NAME: &str = "(no name)";
 /// Octets of a log field that come from outside: a log does not grow with its input.
 const FIELD_LIMIT: usize = 2048;
-/// Of so many requests of a thread one is timed. The first one is.
+/// One of so many requests of a thread is timed, beginning with the first.
 const TIMED: u32 = 16;
 
 thread_local! {
@@ -56,7 +56,7 @@ impl Logs {
     }
 }
 
-/// What requests are recorded in.
+/// Records requests.
 pub struct Recorder {
     registry: &'static Registry,
     metrics: Arc<Metrics>,

@@ -37,7 +37,7 @@ pub struct RequestFacts<'a, B = &'a [u8]> {
 pub(super) type KeptRequest = RequestFacts<'static, Box<[u8]>>;
 
 impl<B> RequestFacts<'_, B> {
-    /// The same with other octets. Without its signature: what that proves is kept elsewhere.
+    /// The facts with other octets. Without the signature: what that proves is kept elsewhere.
     pub(super) fn map<'b, 'c, C>(&'b self, octets: impl Fn(&'b B) -> C) -> RequestFacts<'c, C> {
         RequestFacts::<'c, C> {
             host: octets(&self.host),

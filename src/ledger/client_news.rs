@@ -24,7 +24,7 @@ pub enum ClientNews {
     Fetched(FetchNews),
 }
 
-/// One mark, by the clock on the wall as it is now: for lists, and for the file.
+/// The mark of a client, by the wall clock as it is now: for lists, and for the state store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
     /// The site whose trap it was.

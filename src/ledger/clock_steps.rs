@@ -24,7 +24,7 @@ impl ClockSteps {
         ClockSteps { apart: AtomicI64::new(apart(moment)), is_unsettled: AtomicBool::new(false) }
     }
 
-    /// By how many seconds the clock was set, if it does not go as it went.
+    /// By how many seconds the clock was set since it was last settled, if it was.
     pub fn set_by(&self, moment: Moment) -> Option<i64> {
         let set_by = apart(moment).saturating_sub(self.apart.load(Ordering::Relaxed));
         let is_set = set_by.abs() > TOLERANCE;

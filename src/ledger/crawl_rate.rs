@@ -118,7 +118,7 @@ impl CrawlRate {
         let before = self.0.look(hash, |last| last.at.checked_sub(delay));
         match before {
             Some(at) => self.0.insert(hash, Arrival { at, over: at.saturating_add(delay) }, now),
-            // Nothing was before it that matters.
+            // No request before it matters.
             None => self.0.remove(hash),
         }
     }

@@ -28,7 +28,7 @@ pub struct Ledger {
     /// beginning.
     new_hosts: Vec<String>,
     list_health: NetworkListHealth,
-    /// Of the snapshot whose hosts were last looked at.
+    /// The generation of the snapshot whose hosts were last looked at.
     generation: AtomicU64,
     /// Tells the next process what is served, once that one has the state directory.
     successor: RwLock<Option<Tell>>,

@@ -255,7 +255,7 @@ impl Observations {
         Timestamp(self.latest.fetch_max(now.0, Ordering::Relaxed).max(now.0))
     }
 
-    /// By bits that the table inside does not begin with.
+    /// The shard of a hash, by bits that the table in the shard does not begin with.
     fn shard(&self, hash: u64) -> &RwLock<Shard> {
         &self.shards[(hash >> 32) as usize % SHARDS]
     }

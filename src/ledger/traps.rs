@@ -51,7 +51,7 @@ impl Counted {
         lived < self.ends
     }
 
-    /// Its moments are those of the clock as it is now: of one that was set since, others would say nothing.
+    /// The mark by the clock as it is now. If the clock was set since, the moments of then would say nothing.
     fn at(&self, moment: Moment) -> Mark {
         let until = moment.now.plus(self.ends.saturating_sub(moment.lived));
         let since = Timestamp(until.0.saturating_sub(seconds(self.time)));

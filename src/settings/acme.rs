@@ -40,11 +40,11 @@ impl Default for AcmeSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum ChallengeChoice {
-    /// Either way: if one fails, the other is tried.
+    /// By HTTP where a listener is in clear text; otherwise, and after a failure, by TLS.
     Any,
-    /// It asks for a file on port 80 (RFC 8555 section 8.3).
+    /// The authority asks for a file on port 80 (RFC 8555 section 8.3).
     Http,
-    /// It shakes hands on port 443 (RFC 8737).
+    /// The authority makes a TLS handshake on port 443 (RFC 8737).
     TlsAlpn,
 }
 

@@ -42,7 +42,7 @@ pub struct SettingsFile {
     pub strict: Option<bool>,
 }
 
-/// What holds where neither the file nor a flag says anything and it depends on the machine.
+/// The defaults that depend on the machine.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct Defaults {

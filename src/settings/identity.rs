@@ -1,4 +1,5 @@
-//! [`IdentitySettings`]: `identity` of `crawlgate.yaml`, by which means the identity of crawlers is proven.
+//! [`IdentitySettings`]: `identity` of `crawlgate.yaml`, the proofs of a crawler's identity that crawlgate uses: published
+//! lists, DNS and signatures.
 
 use crate::yaml::{Decoder, Fields, Located, Node};
 use std::net::SocketAddr;

@@ -42,7 +42,7 @@ pub struct TlsSettings {
     pub acme: Option<AcmeSettings>,
     /// Whether TLS 1.2 is spoken, beside 1.3.
     pub allows_tls12: bool,
-    /// What clients are told to remember.
+    /// Strict-Transport-Security; none when absent.
     pub hsts: Option<Hsts>,
 }
 

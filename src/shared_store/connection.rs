@@ -34,7 +34,7 @@ impl Connected {
 }
 
 impl SharedStore {
-    /// One by these settings. Nothing is asked yet.
+    /// A store by these settings, without a connection yet.
     pub fn new(settings: StoreSettings) -> SharedStore {
         SharedStore { settings, connected: None }
     }

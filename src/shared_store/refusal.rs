@@ -29,7 +29,7 @@ pub enum Refusal {
         "the store at {url} is a replica and takes nothing; crawlgate does not use it. Name the primary server in `store`"
     )]
     Replica { url: String },
-    /// It does not know the password.
+    /// It refuses the user or the password.
     #[error(
         "the store at {url} refuses the user or the password ({reason}); crawlgate does not use it. Mend `store` of \
          crawlgate.yaml, or the user in the store"
@@ -47,7 +47,7 @@ pub enum Refusal {
          or another database for `store` in crawlgate.yaml"
     )]
     Foreign { url: String, key: String },
-    /// It takes nothing more.
+    /// Its memory or its disk is full.
     #[error(
         "the store at {url} takes nothing ({reason}); crawlgate goes on without it. Give it more memory (`maxmemory`) or \
          space on its disk"

@@ -144,7 +144,7 @@ impl SharedStore {
         self.with(|connected| ask(connected).map_err(|error| super::refusal::of_error(&error, &url)))
     }
 
-    /// What writes a batch, all of it or nothing.
+    /// The transaction that writes a batch.
     fn pipeline(&self, batch: &Batch) -> Result<Pipeline, StoreError> {
         let [served, clients, facts, members, log] =
             ["served", "clients", "facts", "members", "log"].map(|name| self.key(name));

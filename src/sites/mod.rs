@@ -56,7 +56,7 @@ use std::time::Duration;
 /// How often a start tries again to commit what it has to publish.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
-/// What to load from.
+/// Where the sites are loaded from.
 #[derive(Clone, Debug)]
 pub struct SiteOptions {
     /// `*.yaml` and `*.yml` directly inside are policies.
@@ -354,7 +354,7 @@ impl SiteManager {
         lock(&self.changes).publisher.announce_through(announce);
     }
 
-    /// What is published at this moment.
+    /// The publications at this moment.
     pub fn published(&self) -> Publications {
         let changes = lock(&self.changes);
         Publications { log: changes.publisher.log().clone(), files: changes.publisher.versions() }

@@ -53,7 +53,7 @@ pub enum PauseError {
     /// The site does not exist.
     #[error("there is no site `{site}`; the sites are: {}", .sites.join(", "))]
     UnknownSite {
-        /// As it was asked for.
+        /// The name that the operator gave.
         site: String,
         /// The sites that there are.
         sites: Vec<String>,

@@ -70,9 +70,9 @@ pub enum Deferral {
 pub struct Publisher {
     store: StateStore,
     registry: &'static Registry,
-    /// What the store knows.
+    /// The log that the store has.
     log: PublicationLog,
-    /// What the end of the previous run adds to that, until the store knows it too.
+    /// The log with what follows from the end of the previous run, until the store has it too.
     corrected: Option<PublicationLog>,
     versions: VersionStore,
     /// Those of them that are known from other instances alone: the store does not have them.
@@ -145,7 +145,7 @@ impl Publisher {
         self.deferred.as_ref()
     }
 
-    /// From now on nothing comes into force that other instances were not told before.
+    /// From now on other instances are told of each publication before it comes into force.
     pub fn announce_through(&mut self, announce: Box<dyn Announce>) {
         self.announce = Some(announce);
     }
@@ -222,8 +222,8 @@ impl Publisher {
         }
     }
 
-    /// These sites cannot be published yet. What is in force meanwhile is another generation only if it is something else
-    /// than at the attempt before.
+    /// Defers these sites. Returns the snapshot in force meanwhile, as a new generation only if it differs from that of the
+    /// attempt before.
     fn wait(&mut self, why: Deferral, sites: Vec<SiteEntry>, pauses: &Pauses, now: Timestamp) -> Snapshot {
         let new = if matches!(why, Deferral::Unannounced(_)) { sites } else { Vec::new() };
         let has_waited = self.deferred.is_some();
@@ -329,7 +329,7 @@ fn known_versions(entry: &SiteEntry) -> impl Iterator<Item = VersionFile> {
     [(file.version, file.body.clone())].into_iter().chain(before.map(|bytes| (Version::of(bytes), bytes.clone())))
 }
 
-/// What the site says of the time before crawlgate.
+/// What the site declares of the time before crawlgate (`robots.previous`).
 fn declared(site: &Site) -> Option<Declared> {
     site.previous.as_ref().map(|previous| match previous {
         DeclaredPrevious::File(bytes) => Declared::Version(Version::of(bytes)),
@@ -378,7 +378,7 @@ fn identities(registry: &Registry, site: &Site) -> u64 {
     digest.finalize().iter().take(8).fold(0, |all, byte| all << 8 | u64::from(*byte))
 }
 
-/// Whether the policy changes pages or their tags, or did so lately. A 304 would hide such a change from the client.
+/// Whether the policy changes pages or their tags, or did so lately. A 304 would hide such a change from the crawler.
 fn tells(entry: &SiteEntry, now: Timestamp) -> bool {
     let site = &entry.site;
     let lately = |moment: Timestamp| now.since(moment) < SiteEntry::TAGS_NEW_FOR;

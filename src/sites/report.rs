@@ -27,13 +27,13 @@ impl ReloadReport {
 pub struct SiteReload {
     /// The site.
     pub site: String,
-    /// What came of it.
+    /// The outcome.
     pub outcome: ReloadOutcome,
     /// `file:line:column: error[id]: message`, in the order of the file.
     pub findings: Vec<String>,
 }
 
-/// What came of a site's file.
+/// The outcome for a site's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReloadOutcome {

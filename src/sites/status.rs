@@ -78,7 +78,7 @@ pub struct SiteStatus {
     /// Crawlers whose networks, as the policy lists them, verified no visit within seven days, while visits from
     /// elsewhere came under their names: these lists prove no impostor.
     pub suspended: Vec<String>,
-    /// What is being retired.
+    /// The paths that are being retired.
     pub retire: Vec<RetireStatus>,
     /// Crawlers are to be asked for a licence, and neither the policy nor the origin names one: no crawler is asked.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -227,7 +227,7 @@ fn with_entry(file: SiteStatus, entry: &SiteEntry, now: Timestamp) -> SiteStatus
         paused_for: pause.map(|pause| pause.audience.name().to_owned()),
         indexable: indexable(site, now),
         front_page_seen: site.front_page.last(now).map(|(_, seen)| seen),
-        // As it was compiled: what is served and what is said here are one.
+        // By the compiled site, which is also what is served.
         asks_for_no_license: policy.reads_origin()
             && policy.asks_for_license().next().is_some()
             && !site.signals.names_license(),
@@ -238,7 +238,7 @@ fn with_entry(file: SiteStatus, entry: &SiteEntry, now: Timestamp) -> SiteStatus
 
 /// See [`SiteStatus::indexable`]. The tags that were last sent with `/` include the origin's.
 fn indexable(site: &Site, now: Timestamp) -> bool {
-    // Who gets 5xx for robots.txt takes everything for disallowed (RFC 9309 section 2.3.1.4).
+    // A crawler that gets 5xx for robots.txt takes everything for disallowed (RFC 9309 section 2.3.1.4).
     if site.robots_txt.awaits_origin(now).is_some() {
         return false;
     }

@@ -1,5 +1,5 @@
-//! [`Database`]: the open file `state.db`. It is checked when it is opened, and each [`Batch`] is written in one transaction.
-//! [`set_aside`] renames a damaged file.
+//! [`Database`]: the open file `state.db`. [`Database::open`] checks the whole file. Each [`Batch`] is written in one
+//! transaction. [`set_aside`] renames a damaged file.
 
 use super::columns::TOLERANCE;
 use super::facts::{Fact, StoredFacts, TABLES, definitions};
@@ -37,7 +37,7 @@ const RUN: &str = "CREATE TABLE IF NOT EXISTS run (
   clean INTEGER NOT NULL,
   incomplete INTEGER NOT NULL
 ) STRICT";
-/// What may be deleted is found by its time.
+/// Indexes that find by its time what may be deleted.
 const INDEXES: [&str; 9] = [
     "CREATE INDEX IF NOT EXISTS versions_by_last_use ON versions (changed)",
     "CREATE INDEX IF NOT EXISTS publications_by_end ON publications (until)",

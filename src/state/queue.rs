@@ -73,7 +73,7 @@ impl Pending {
     }
 }
 
-/// The same rule as that of the tables: see [`super::columns::upsert_of`].
+/// Merges two facts by the rule of the tables: see [`super::columns::upsert_of`].
 fn merge(before: &mut Fact, after: Fact) {
     if after.at.0.saturating_add(TOLERANCE) >= before.at.0 {
         let at = after.at.max(before.at);

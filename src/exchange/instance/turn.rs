@@ -15,11 +15,11 @@ const SLEPT_AFTER: Duration = Duration::from_secs(60);
 /// Whether what was served while an instance was down, or slept, is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Continuity {
-    /// It is, or nothing was served before.
+    /// It is known, or nothing was served before.
     Kept,
-    /// It is not: observation begins anew.
+    /// It is not known: observation begins anew.
     Lost,
-    /// The others may yet write it.
+    /// Other instances may yet write it.
     Undecided,
 }
 

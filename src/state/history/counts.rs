@@ -130,11 +130,11 @@ impl<'de> serde::Deserialize<'de> for Counts {
 /// Requests under the name of one crawler, by identity. Each is counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct ByIdentity {
-    /// Of the crawler itself.
+    /// Requests of the crawler itself.
     pub verified: Counts,
-    /// Of which nothing is proven; with those that were counted before identities were.
+    /// Requests of which nothing is proven, with those that were counted before identities were.
     pub unverified: Counts,
-    /// Of clients that are proven not to be the crawler.
+    /// Requests of clients that are proven not to be the crawler.
     pub impostor: Counts,
     /// Requests among the unverified ones that were counted before identities were.
     #[serde(rename = "counted_before_identities", skip_serializing_if = "is_zero")]

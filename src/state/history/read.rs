@@ -106,12 +106,12 @@ impl HistoryReader {
         HistoryReader(Arc::new(memory.map_or(Source::Nothing, Source::Memory)))
     }
 
-    /// Of a `state.db`. It is opened when it is read first.
+    /// A reader of a `state.db`, which is opened when it is read first.
     pub(in crate::state) fn of_file(file: PathBuf) -> HistoryReader {
         HistoryReader(Arc::new(Source::File(file, Mutex::default())))
     }
 
-    /// Of a state directory, of a crawlgate that runs or does not.
+    /// A reader of a state directory. Its crawlgate may be running.
     ///
     /// # Errors
     /// There is no file that could be read.
