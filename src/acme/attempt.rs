@@ -1,7 +1,6 @@
-//! [`Attempt`]: one attempt to get or to renew the certificate of a host. Where the host has a certificate,
-//! [`Attempt::run`] asks the authority for a suggested time of renewal. It orders a certificate only if one is due. The
-//! order, the certificate and the end of the attempt are stored before crawlgate acts on them, so that the next start
-//! goes on from there.
+//! [`Attempt`]: one attempt to get or to renew the certificate of a host. [`Attempt::run`] asks the authority when it
+//! suggests to renew, and orders a certificate if one is due. Orders, certificates and failures are stored before
+//! crawlgate acts on them, so that the next start goes on from there.
 
 use super::authority::BoundedHttp;
 use super::certificate::IssuedCertificate;
@@ -46,7 +45,6 @@ pub struct Attempt {
     http: BoundedHttp,
 }
 
-/// An attempt that has ended.
 pub struct EndedAttempt {
     pub host: String,
     pub progress: Progress,

@@ -11,9 +11,8 @@
 //! - Certified: its certificate is in use. Two thirds of its life, or the window that the authority suggests (RFC 9773),
 //!   move the host to due.
 //!
-//! In an upgrade the running process breaks its attempts off ([`Acme::hand_over`]) and passes the answers to open
-//! challenges. The next process gives the same answers. It goes on with the stored orders once no other process accepts
-//! connections.
+//! In an upgrade the running process breaks its attempts off ([`Acme::hand_over`]) and passes the answers to open challenges.
+//! The next process gives the same answers. It goes on with the stored orders once no other process accepts connections.
 
 mod attempt;
 mod authority;

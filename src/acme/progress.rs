@@ -21,10 +21,8 @@ pub struct Progress {
     pub suggestion: Option<Suggestion>,
 }
 
-/// An order at the authority.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunningOrder {
-    /// Its URL.
     pub url: String,
     /// The private key of the certificate to be, in PEM.
     pub key: String,
@@ -42,7 +40,6 @@ pub enum ChallengeKind {
     TlsAlpn,
 }
 
-/// A failed attempt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
     pub kind: FailureKind,

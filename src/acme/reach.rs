@@ -1,7 +1,6 @@
 //! [`Reach`] checks, before an order, that a host leads to this crawlgate. At each address of the host it asks as the
-//! authority will: for the file of a random token, or for the certificate of a handshake. A name that points to another
-//! server then costs no failed order. An address that gives no answer counts for the host, because a network in between
-//! may let the authority through.
+//! authority will: for the file of a random token, or for the certificate of a handshake. An address of another server rules
+//! the challenge out, and so costs no failed order. Silence does not: a network in between may let the authority through.
 
 mod file;
 mod handshake;
@@ -45,7 +44,6 @@ pub enum ReachResult {
     Other(String),
 }
 
-/// Checks hosts at all their addresses.
 pub struct Reach<'a> {
     pub issued: &'a Arc<Issued>,
     pub resolvers: &'a [SocketAddr],

@@ -1,6 +1,5 @@
 //! [`due`]: when a certificate is to be renewed. That is in the window that the authority suggests (RFC 9773), or else
-//! after two thirds of its life, and always before its last tenth. [`is_to_be_asked`]: whether to ask for a suggestion
-//! now.
+//! after two thirds of its life, but before its last tenth. [`is_to_be_asked`]: whether to ask for a suggestion now.
 
 use super::certificate::IssuedCertificate;
 use super::progress::Suggestion;

@@ -1,6 +1,5 @@
-//! [`Acme`] starts the attempts to get and to renew certificates. Its thread checks once a second which hosts need one.
-//! At most [`MOST_ATTEMPTS`] attempts run at once; hosts without a failure come first. During a hand-over no attempt
-//! runs.
+//! [`Acme`] starts the attempts to get and to renew certificates. Its thread checks once a second which hosts need one. At
+//! most [`MOST_ATTEMPTS`] attempts run at once; hosts without a failure come first. During a hand-over no attempt runs.
 
 use super::attempt::{Attempt, AttemptResult, EndedAttempt, Shared};
 use super::failure::{FailureKind, OrderError};
@@ -34,7 +33,6 @@ const MOST_ATTEMPTS: usize = 8;
 /// How long a hand-over waits until all attempts are broken off. A slow disk can delay them.
 const HOLDING: Duration = Duration::from_secs(2);
 
-/// Gets certificates, and renews them.
 pub struct Acme {
     pub(super) shared: Arc<Shared>,
     pub(super) hosts: Mutex<BTreeMap<String, Host>>,
@@ -44,7 +42,6 @@ pub struct Acme {
     thread: Mutex<Option<UnboundedSender<Command>>>,
 }
 
-/// A command to the thread.
 enum Command {
     /// Break all attempts off, begin no other one, and confirm it.
     Hold(Sender<()>),

@@ -1,5 +1,4 @@
-//! [`AdminApp`]: the admin listener with the dashboard, `/metrics`, `/healthz`, `/readyz` and the read API. It is
-//! read-only.
+//! [`AdminApp`]: the admin listener with the dashboard, `/metrics`, `/healthz`, `/readyz` and the read API. It is read-only.
 //!
 //! A page on the internet can make a browser ask any address, this one included, under a name of its own (DNS rebinding).
 //! So requests are answered only for IP addresses, `localhost` and names without a dot.

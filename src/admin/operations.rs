@@ -139,8 +139,7 @@ impl Operations {
         report
     }
 
-    /// Takes the planned changes of policies that are due by the clock. Returns the time until the next one, if one is
-    /// known.
+    /// Takes the planned changes of policies that are due by the clock. Returns the time until the next one, if one is known.
     pub fn keep_time(&self) -> Option<Duration> {
         self.upkeep.keep_time()
     }

@@ -73,7 +73,6 @@ const NO_RULES: &str = "crawlgate audit needs the rules that the requests are ju
                         `--robots robots.txt` (or its URL), or policies with `--policies DIR`. If the file was changed \
                         meanwhile, give each version with the time it came into force: `--robots FILE@2026-11-01`";
 
-/// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let registry = Registry::builtin();
     let format = format(arguments.log_format.as_deref())?;

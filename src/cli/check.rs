@@ -77,7 +77,6 @@ struct Checked {
     counts: Counts,
 }
 
-/// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let checked = check(arguments)?;
     let (mut out, notes) = (io::stdout().lock(), arguments.notes);

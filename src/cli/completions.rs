@@ -14,7 +14,6 @@ pub struct Arguments {
     shell: Shell,
 }
 
-/// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     // The generators panic when they cannot write, so they write to memory, which always can.
     let mut script = Vec::new();

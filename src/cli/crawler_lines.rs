@@ -1,5 +1,4 @@
-//! [`identify`]: `crawlers --identify -`. It reads a user agent from each line, and writes which crawler that claims to
-//! be.
+//! [`identify`]: `crawlers --identify -`. It reads a user agent from each line, and writes which crawler that claims to be.
 
 use super::Failure;
 use crate::crawlers::{Claim, Crawler, Registry, calls_itself};

@@ -61,7 +61,6 @@ fn purposes() -> impl TypedValueParser<Value = Purpose> {
         .try_map(|name| Purpose::from_name(&name).ok_or("there is no such purpose"))
 }
 
-/// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let registry = Registry::builtin();
     if arguments.update {

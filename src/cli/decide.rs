@@ -27,7 +27,6 @@ pub struct Arguments {
     server: ServerFlags,
 }
 
-/// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut file = arguments.server.file()?;
     // Nothing is forwarded, whatever the file says for `run`.

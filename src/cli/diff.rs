@@ -60,7 +60,6 @@ Examples:
 
 Exit codes: 0 nothing changes, 1 something changes, 2 wrong usage, 3 a file cannot be read or used.";
 
-/// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let registry = Registry::builtin();
     let origins = arguments.origin.read()?;

@@ -125,7 +125,6 @@ fn system_time(moment: Timestamp) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(moment.0.unsigned_abs())
 }
 
-/// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.action {
         Action::Export(arguments) => run_export(arguments),

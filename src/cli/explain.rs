@@ -66,7 +66,6 @@ pub struct Arguments {
     target: String,
 }
 
-/// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if !arguments.target.starts_with('/') {
         return Err(Failure::Usage(format!(

@@ -37,7 +37,6 @@ enum For {
     Apache,
 }
 
-/// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let loaded = policies::load(std::slice::from_ref(&arguments.policies), &arguments.origin.read()?)?;
     policies::report(&loaded, true);

@@ -1,4 +1,4 @@
-//! `import`: writes the policy of an existing robots.txt.
+//! `import`: writes a policy with the rules of an existing robots.txt.
 
 use super::tester::{RobotsTxt, file, host_of};
 use super::{Failure, say, write_new};
@@ -27,7 +27,6 @@ pub struct Arguments {
     purposes: bool,
 }
 
-/// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let host = host(arguments)?;
     let RobotsTxt { name, bytes, .. } = file(&arguments.file, "import")?;

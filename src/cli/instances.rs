@@ -41,7 +41,6 @@ enum Forget {
     },
 }
 
-/// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (request, output) = match &arguments.command {
         None => (Request::Instances, &arguments.output),

@@ -115,7 +115,6 @@ fn examples(command: &str) -> Vec<&'static str> {
     EXAMPLES.iter().copied().filter(|example| example.split(' ').nth(1) == Some(command)).collect()
 }
 
-/// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut command = super::Arguments::command();
     command.build();

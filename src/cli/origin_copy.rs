@@ -1,6 +1,5 @@
-//! The origin's own robots.txt, for commands that ask no running crawlgate. The options [`OriginFrom`] name a file, or a
-//! state directory with stored copies; [`OriginCopies`] holds what was read. Without either the commands print what they
-//! assume.
+//! The origin's own robots.txt, for commands that ask no running crawlgate. The options [`OriginFrom`] name a file, or a state
+//! directory with stored copies; [`OriginCopies`] holds what was read. Without either the commands print what they assume.
 
 use super::{Failure, cannot, now, say};
 use crate::origin::robots::StoredCopies;

@@ -38,7 +38,6 @@ fn duration(written: &str) -> Result<Duration, &'static str> {
     if duration.as_secs() > 0 { Ok(duration) } else { Err("a duration is at least one second") }
 }
 
-/// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let request = Request::Pause(PauseRequest {
         site: arguments.site.clone(),

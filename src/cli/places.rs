@@ -1,5 +1,5 @@
-//! The default places of the control socket and the state directory. `run` and the commands that talk to it look in
-//! the same places.
+//! The default places of the control socket and the state directory. `run` and the commands that ask the running
+//! crawlgate look in the same places.
 
 use super::Failure;
 use std::env;

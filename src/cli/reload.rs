@@ -15,7 +15,6 @@ pub struct Arguments {
     control: control::Socket,
 }
 
-/// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let Response::Reloaded(report) = arguments.control.ask(&Request::Reload)? else { return control::unexpected() };
     show(arguments.json, &report, print)?;

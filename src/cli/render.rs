@@ -20,7 +20,6 @@ pub struct Arguments {
     origin: origin_copy::OriginFrom,
 }
 
-/// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let snapshot = policies::for_host(&arguments.policies, &arguments.host, &arguments.origin.read()?, now())?;
     let Some(site) = snapshot.site_for_host(arguments.host.as_bytes()) else {

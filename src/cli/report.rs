@@ -1,5 +1,4 @@
-//! `report`: reports what crawlers did, from the history in a state directory. The crawlgate of that directory may be
-//! running.
+//! `report`: reports what crawlers did, from the history in a state directory. The crawlgate of that directory may be running.
 
 use super::places::StateDirectory;
 use super::{Failure, cannot, now, show};
@@ -43,7 +42,6 @@ const WIDTH: usize = 100;
 const HOUR: Duration = Duration::from_secs(3_600);
 const MOST: Duration = Duration::from_secs(400 * 86_400);
 
-/// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let directory = arguments.state.path()?;
     if arguments.since < HOUR || arguments.since > MOST {

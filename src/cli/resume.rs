@@ -14,7 +14,6 @@ pub struct Arguments {
     control: control::Socket,
 }
 
-/// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let request = Request::Resume { site: arguments.site.clone() };
     let Response::Resumed { sites, warnings } = arguments.control.ask(&request)? else { return control::unexpected() };

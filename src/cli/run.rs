@@ -38,7 +38,6 @@ pub(super) fn network(written: &str) -> Result<IpNet, &'static str> {
     read_network(written).ok_or("write a network, like 10.0.0.0/8, or an address")
 }
 
-/// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let flags = SettingsFile {
         listen: arguments.listen.iter().copied().map(ListenSettings::from).collect(),

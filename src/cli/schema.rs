@@ -27,7 +27,6 @@ enum Kind {
     Settings,
 }
 
-/// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let schema = match arguments.kind {
         Kind::Policy => policy::SCHEMA,

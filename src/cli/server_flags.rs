@@ -101,7 +101,6 @@ pub(super) struct ReadSettings {
     pub(super) file: Option<SettingsFile>,
 }
 
-/// Reads a settings file.
 pub(super) fn read_settings(path: &Path) -> Result<ReadSettings, Failure> {
     let (source, mut diagnostics) = policies::read_source(path)?;
     let mut file = None;

@@ -34,7 +34,6 @@ as state.db, give it to the user of crawlgate, and start crawlgate.
 
 Exit codes: 0 fine, 2 wrong usage, 3 the state cannot be read, or the file cannot be written.";
 
-/// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let Action::Backup = arguments.action;
     let directory = arguments.state.path()?;

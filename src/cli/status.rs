@@ -26,7 +26,6 @@ pub struct Arguments {
     control: control::Socket,
 }
 
-/// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let Response::Status(status) = arguments.control.ask(&Request::Status)? else { return control::unexpected() };
     let asked = arguments.control.path()?;

@@ -1,4 +1,4 @@
-//! `traps`: lists the marked clients, and releases them.
+//! `traps`: lists the clients that are marked because they requested a trap, and releases them.
 
 use super::{Failure, control, show};
 use crate::admin::control::{Request, Response};
@@ -26,7 +26,6 @@ fn address_or_network(text: &str) -> Result<IpNet, &'static str> {
     text.parse().or_else(|_| address()).map_err(|_| "neither an address nor a network like 203.0.113.0/24")
 }
 
-/// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let request = match arguments.release {
         Some(network) => Request::Release { address: network.addr(), prefix_length: network.prefix_len() },

@@ -25,7 +25,6 @@ pub struct Arguments {
     control: control::Socket,
 }
 
-/// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let request = UpgradeRequest { now: arguments.now, unsupervised: arguments.unsupervised };
     let Response::Upgraded(report) = arguments.control.ask(&Request::Upgrade(request))? else {

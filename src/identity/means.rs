@@ -6,8 +6,7 @@ use crate::crawlers::{Crawler, CrawlerIndex, Registry};
 
 /// A remark of the registry on a host that may confirm a crawler and never refute it.
 const CONFIRMS_ONLY: &str = "absence proves nothing";
-/// The mark of a record that quotes the operator's own page. Facts of other records may confirm a crawler and never
-/// refute it.
+/// The mark of a record that quotes the operator's own page. Facts of other records may confirm a crawler and never refute it.
 const FROM_THE_OPERATOR: &str = "[D]";
 
 /// Where the keys of an agent are, below its origin.

@@ -166,8 +166,7 @@ impl Proofs {
         self.names.asks() && !means.hosts.is_empty()
     }
 
-    /// The finding about a claim by what is known now, and what is left to do. Changes nothing: [`Proofs::take_up`] does
-    /// it.
+    /// The finding about a claim by what is known now, and what is left to do. Changes nothing: [`Proofs::take_up`] does it.
     pub fn look(&self, claimed: &Claimed<'_>, now: Timestamp) -> (Finding, ToDo) {
         let mut to_do = ToDo::default();
         let finding = self.find(claimed, now, &mut to_do);

@@ -2,8 +2,7 @@
 //! and [`start`] gives it a thread. [`PublishedLists::take`] decides whether a list is believed.
 //!
 //! A list is due about a day after its server last confirmed it. After a failure it is due in about five minutes, then in
-//! twice that, up to six hours. A key directory is due sooner when a request has an unknown key. Files are read every
-//! minute.
+//! twice that, up to six hours. A key directory is due sooner when a request has an unknown key. Files are read every minute.
 
 use super::Proofs;
 use super::fetch::{ListFetch, fetch};

@@ -11,8 +11,7 @@ const MOST_NAMES: usize = 8;
 /// What DNS said of an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Confirmation {
-    /// A definite answer: the names that are of a crawler and lead back to the address, and the time to live of the
-    /// answer.
+    /// A definite answer: the names that are of a crawler and lead back to the address, and the time to live of the answer.
     Definite(Vec<String>, Duration),
     /// No definite answer, for this reason.
     Failed(String),

@@ -45,8 +45,7 @@ impl AuthorityParts {
         Some(Arc::new(move |token| issued.file(token)))
     }
 
-    /// Tells whether a host has a certificate yet: before, crawlgate redirects no request to https. `None` without
-    /// `acme`.
+    /// Tells whether a host has a certificate yet: before, crawlgate redirects no request to https. `None` without `acme`.
     pub fn is_encrypted(&self) -> Option<IsEncrypted> {
         let certificates = self.state.as_ref().map(|_| self.certificates.clone())?;
         Some(Arc::new(move |host| {

@@ -202,8 +202,7 @@ fn logs(settings: &Settings) -> Result<Logs, ServerError> {
     })
 }
 
-/// Opens the log that third parties can check. If that fails, the status has a problem, and requests are served all the
-/// same.
+/// Opens the log that third parties can check. If that fails, the status has a problem, and requests are served all the same.
 fn evidence(settings: &Settings) -> Result<Evidence, ServerError> {
     let Some(said) = &settings.evidence else { return Ok(Evidence::off()) };
     let directory = settings.state.as_deref().ok_or(ServerError::WithoutState("evidence"))?;

@@ -1,5 +1,4 @@
-//! [`AccessRecord`]: the fields of one line of the access log. [`moment`] and [`version`] write times and versions as
-//! JSON.
+//! [`AccessRecord`]: the fields of one line of the access log. [`moment`] and [`version`] write times and versions as JSON.
 
 use crate::policy::Version;
 use chrono::{DateTime, Datelike, Timelike, Utc};

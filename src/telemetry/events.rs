@@ -1,8 +1,8 @@
 //! [`Events`] records an [`Event`] for each request that is refused, or that enforcement would refuse. It keeps the
 //! latest [`Events::KEPT`] for the API, writes all of them to a log as JSON lines, and keeps samples for the history.
 //!
-//! Above a rate, crawlgate records one event a second of each crawler on each site, and the next event says how many were
-//! left out. A request never waits for the disk: [`LogWriter`] gathers the lines.
+//! Above a rate, each crawler on each site still has one event a second, and the next event says how many were left out.
+//! A request never waits for the disk: [`LogWriter`] gathers the lines.
 
 use super::access_record::moment;
 use super::log_writer::LogWriter;

@@ -1,6 +1,5 @@
-//! [`Inherited`]: bound listeners that this process did not have to bind again, by their addresses in the settings. A
-//! service manager passes them by the protocol of systemd (`LISTEN_FDS`, sd_listen_fds(3)), the process before by a
-//! channel.
+//! [`Inherited`]: bound listeners that this process did not have to bind again, by their addresses in the settings. A service
+//! manager passes them by the protocol of systemd (`LISTEN_FDS`, sd_listen_fds(3)), the process before by a channel.
 
 use super::messages::PassedListener;
 use crate::edge::BoundListener;

@@ -11,8 +11,7 @@
 //!    and accepts connections. Both processes accept now.
 //! 4. *Leaving*: the process before accepts no connection any more. Each of its connections ends with its next response.
 //!
-//! A failure before the end of step 3 undoes the upgrade: the running process ends the next one and opens the state
-//! again.
+//! A failure before the end of step 3 undoes the upgrade: the running process ends the next one and opens the state again.
 
 mod channel;
 mod inherited;

@@ -13,7 +13,6 @@ use tokio::net::TcpStream;
 const LARGEST: u64 = 16 * 1024;
 const MOST_FIELDS: usize = 100;
 
-/// Requests the file of a token.
 pub async fn ask(address: SocketAddr, host: &str, token: &str, content: &str) -> ReachResult {
     let stream = match TcpStream::connect(address).await {
         Ok(stream) => stream,

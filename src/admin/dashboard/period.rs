@@ -35,8 +35,7 @@ impl Period {
         Period { from: step.begin(Timestamp(now.0 - days * DAY)), to: now, step }
     }
 
-    /// At least the last `duration`, in hours. It is in days if `duration` is a number of days, or longer than hours are
-    /// kept.
+    /// At least the last `duration`, in hours. It is in days if `duration` is a number of days, or longer than hours are kept.
     pub fn since(duration: Duration, now: Timestamp) -> Period {
         let seconds = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
         if seconds % DAY == 0 || seconds > Step::Hour.kept() {

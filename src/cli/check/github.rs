@@ -9,7 +9,6 @@ use super::{Checked, end_column, explanation};
 use crate::yaml::{Diagnostic, Severity, Source, Span};
 use std::io::{self, Write};
 
-/// Prints the commands.
 pub(super) fn print(out: &mut impl Write, checked: &Checked, notes: bool) -> io::Result<()> {
     let repository = Repository::here();
     for (source, finding) in checked.listed(notes) {

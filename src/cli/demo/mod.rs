@@ -34,7 +34,6 @@ pub struct Arguments {
     clock: Option<PathBuf>,
 }
 
-/// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let origin = origin::start()?;
     // Removed with everything in it when the demo ends.

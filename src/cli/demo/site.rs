@@ -7,9 +7,7 @@ use percent_encoding::percent_decode_str;
 pub struct Page {
     /// Its path, as clients request it.
     pub path: &'static str,
-    /// Its media type.
     pub content_type: &'static str,
-    /// Its bytes.
     pub body: &'static [u8],
 }
 

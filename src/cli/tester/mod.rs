@@ -49,7 +49,6 @@ Examples:
 
 Exit codes: 0 all allowed, 1 a URL is denied, 2 wrong usage, 3 the file could not be read.";
 
-/// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.batch {
         return batch::run(arguments.dialect);

@@ -2,8 +2,7 @@
 //!
 //! A copy is in one of these states:
 //! - used by a followed site. If the site is removed, the copy becomes unused;
-//! - unused: no site has its name. If such a site comes back, it uses the copy again. Too old or too many copies are
-//!   removed;
+//! - unused: no site has its name. If such a site comes back, it uses the copy again. Too old or too many copies are removed;
 //! - removed: no site can use it again.
 
 use super::OriginRobots;

@@ -1,6 +1,5 @@
-//! [`SiteGauges`]: the facts of one site. [`SiteMetrics`]: the series of all sites. They show what each policy says,
-//! whether it is in force, and the state of the copy of the origin's own robots.txt. Series of a site that is gone are
-//! removed.
+//! [`SiteGauges`]: the facts of one site. [`SiteMetrics`]: the series of all sites. They show what each policy says, whether
+//! it is in force, and the state of the copy of the origin's own robots.txt. Series of a site that is gone are removed.
 
 use super::counters::{MAX_SERIES, cut_label};
 use super::register::Register;
@@ -18,8 +17,7 @@ pub struct SiteGauges {
     /// Empty when no policy of the site is in force.
     pub version: String,
     pub indexable: bool,
-    /// When `/` was last sent, by which `indexable` goes, in seconds since 1970; `None` while it goes by the policy
-    /// alone.
+    /// When `/` was last sent, by which `indexable` goes, in seconds since 1970; `None` while it goes by the policy alone.
     pub front_page_seen: Option<i64>,
     /// How many paths are at each stage; all 0 where no path is being retired.
     pub retire: [(&'static str, usize); 3],
