@@ -1,5 +1,6 @@
-//! [`PublishedNetworks`]: what the networks that operators publish say of the addresses in a log. They verify a crawler, or
-//! raise a suspicion. They prove no impostor, because reverse DNS is not asked and the lists may be younger than the log.
+//! [`PublishedNetworks`]: the networks that operators publish, to look up the addresses of a log. An address inside verifies a
+//! crawler; one outside raises a suspicion. It proves no impostor: reverse DNS is not asked, and the lists may be younger than
+//! the log.
 
 use crate::crawlers::CrawlerIndex;
 use crate::identity::{KnownList, KnownMeans, ListsSay, Means, PublishedLists, is_directory};

@@ -1,4 +1,4 @@
-//! [`Shared`]: what the handle of the log and its thread share: the queue, the counts, and what is wrong.
+//! [`Shared`]: the queue, the counts and the problems of the log, which its handle and its thread share.
 
 use super::Batch;
 use super::queue::Queue;

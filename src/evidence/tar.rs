@@ -1,4 +1,4 @@
-//! A tar archive of plain files, as POSIX ustar: [`write`] and [`read`]. There is one archive for a set of files, so a changed
+//! A tar archive of plain files, as POSIX ustar: [`write`] and [`read`]. A set of files has exactly one archive, so a changed
 //! octet of a header is noticed too.
 
 use std::collections::BTreeMap;

@@ -3,8 +3,8 @@
 //!
 //! States:
 //! - *outside*: the store may lack something that this instance knows. A turn writes everything and moves the instance to
-//!   *settled*. An instance that finds another store than before (than the run before, or than before it slept) first waits
-//!   some seconds for others to settle there.
+//!   *settled*. An instance that finds another store than the previous run, or than before it slept, first waits some seconds
+//!   for others to settle there.
 //! - *settled*: each turn tells only what is new. Another store, or one that lost facts, moves the instance back to *outside*.
 
 mod tell;

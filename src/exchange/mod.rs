@@ -1,6 +1,6 @@
-//! The exchange of facts between several instances in front of one site. By it a crawler that fetched robots.txt from one of
-//! them is judged rightly by another. [`Store`] is the place where they meet; `shared_store` implements it with Redis or
-//! Valkey, and tests have one in memory. Of [`SharedFact`]s with one key the latest counts, so that order and repetition do not
+//! The exchange of facts between several instances in front of one site. With it, a crawler that fetched robots.txt from one
+//! instance is judged rightly by another. [`Store`] is the place where instances meet; `shared_store` implements it with Redis
+//! or Valkey, and tests have one in memory. Of [`SharedFact`]s with one key the latest counts, so order and repetition do not
 //! matter.
 
 pub mod event;

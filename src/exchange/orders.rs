@@ -1,5 +1,5 @@
-//! [`Orders`]: what operators did at any instance. Of a site the latest change of its pauses counts, and of two in one second
-//! the greater one; of a network the latest release of its marks. So merging is commutative, associative and idempotent.
+//! [`Orders`]: what operators did at any instance. The latest change of a site's pauses counts (of two in one second the
+//! greater one), and the latest release of a network's marks. So merging is commutative, associative and idempotent.
 
 use super::event::PausedSite;
 use super::{Event, SharedFact};

@@ -1,8 +1,8 @@
-//! [`OwnLog`]: what this run publishes, and what of that others were told. Others are told of a publication before it comes
-//! into force, and of its end afterwards.
+//! [`OwnLog`]: the publications of this run, and those that other instances were told of. They are told of a publication before
+//! it comes into force, and of its end afterwards.
 //!
-//! A record of the log is new, tried or told. A tried record may be known to others and may never come into force. A write that
-//! succeeds makes it told.
+//! A record is new, tried or told. A write makes it told; until the write succeeds it is tried: others may know of it, and it
+//! may never come into force.
 
 use super::{Clocks, OfLog, SharedFact, records};
 use crate::policy::Version;

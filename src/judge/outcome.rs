@@ -1,4 +1,4 @@
-//! [`Outcome`]: the response that a request got, in plain values that every door can tell.
+//! [`Outcome`]: the response that a request got, in plain values that every door has.
 
 use std::time::Duration;
 

@@ -1,8 +1,7 @@
 //! [`ClockSteps`] notices that the clock was set, or that the machine slept: it compares the wall clock with the time lived
 //! through. The times of what was served are then unreliable, and observation begins anew.
 //!
-//! The clock is settled, or unsettled. A request that sees a step makes it unsettled; [`ClockSteps::note_settled`] makes it
-//! settled, once the ledger goes by the new time.
+//! A request that sees a step makes the clock unsettled; [`ClockSteps::note_settled`] makes it settled again.
 
 use crate::clock::Moment;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};

@@ -1,6 +1,5 @@
-//! [`read`] reads a line of JSON: that of crawlgate, Caddy and Traefik, and that of nginx's `log_format` with usual names. The
-//! table [`KEYS`] says which key means which field. Where a line has several keys for one field, the key with the lower rank
-//! counts.
+//! [`read`] reads a line of JSON by crawlgate, Caddy, Traefik, or nginx's `log_format` with usual names. The table [`KEYS`]
+//! says which key means which field. Where a line has several keys for one field, the key with the lower rank counts.
 
 use super::{Line, Record, moment, or_empty, owned_request_line};
 use crate::time::Timestamp;

@@ -2,7 +2,7 @@
 //! thousands of hosts and publish many versions. A [`Tenure`] is the time for which a pattern was a site's, and a
 //! [`Publication`] the time for which a site published the same. `timeline` computes from both what a host published.
 //!
-//! States of a site's publication: nothing, a version, 503, and back, each by [`PublicationLog::record`] alone.
+//! A site publishes nothing, a version, or 503. [`PublicationLog::record`] alone moves it between these states.
 
 use crate::policy::Version;
 use crate::policy::host_history::{ClockJump, HostHistory, Unavailability};

@@ -1,6 +1,6 @@
 //! [`PublicationLog::histories_beside`] computes from the log what each host published. At each moment the site of the closest
 //! matching pattern counts for a host, and no other. All hosts with the same closest pattern have the same past, so there is
-//! one history for each pattern. Patterns that were always the same sites' share one.
+//! one history for each pattern. Patterns that always belonged to the same sites share one.
 
 mod elsewhere;
 

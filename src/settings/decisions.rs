@@ -1,4 +1,4 @@
-//! [`DecisionSettings`]: where the decision service listens, and which proxies may ask it.
+//! [`DecisionSettings`]: the addresses of the decision service, and the proxies that may ask it.
 
 use super::address::{ListenAddressError, listen_address};
 use ipnet::IpNet;

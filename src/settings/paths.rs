@@ -1,4 +1,4 @@
-//! Decodes a path in `crawlgate.yaml`.
+//! [`path`] decodes a path in `crawlgate.yaml`.
 
 use crate::yaml::{Decoder, Node};
 use std::path::PathBuf;

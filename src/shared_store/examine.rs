@@ -1,6 +1,5 @@
-//! [`examine`] refuses a server that crawlgate cannot use, right after the connection: an old one, a node of a cluster, a
-//! replica, one that deletes keys, or one with keys of another program. Otherwise it returns the [`Server`] with the id of its
-//! run.
+//! [`examine`] refuses a server that crawlgate cannot use: an old one, a node of a cluster, a replica, one that deletes keys,
+//! or one with keys of another program. Otherwise it returns the [`Server`] with the id of its run.
 
 use super::commands::run;
 use super::refusal::{Refusal, of_error};

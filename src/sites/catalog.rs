@@ -1,6 +1,5 @@
 //! [`SiteCatalog`]: the sites in force and the policy files, by name. [`SiteCatalog::apply`] applies a planned change of a
-//! policy file ([`SiteChange`]). The other methods change sites when the time of a planned stage comes, when the origin's
-//! robots.txt changes, when the clock is set, or when an operator pauses a site.
+//! policy file ([`SiteChange`]). The other methods apply changes by the clock, by the origin's robots.txt, and by operators.
 
 use super::compiler::{Candidate, SiteCompiler};
 use super::default_sites::{DefaultSite, unclaimed_hosts};

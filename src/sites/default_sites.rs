@@ -1,6 +1,6 @@
 //! [`DefaultSite`]: a site that is in force while there is no policy. Each origin of the settings that serves robots.txt has
-//! one; without such an origin, one site is for every host. A default site passes on the origin's robots.txt, and crawlgate
-//! observes which crawlers break it. The first policy in force ends all default sites.
+//! one; without such an origin, one site is for every host. It passes on the origin's robots.txt, and crawlgate observes which
+//! crawlers break it.
 
 use crate::policy::model::HostPattern;
 use crate::policy::{Policy, Site, Snapshot};

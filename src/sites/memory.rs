@@ -1,4 +1,5 @@
-//! [`SiteMemory`]: what outlasts a restart of sites beside the publication log: pauses, tag changes and the last good policies.
+//! [`SiteMemory`]: what sites keep through a restart beside the publication log: pauses, tag changes and the last good
+//! policies.
 
 use super::pauses::Pauses;
 use super::tag_history::TagHistory;

@@ -1,5 +1,5 @@
-//! [`TagHistory`]: since when each rule for the tags of a site is in force, by site. While a rule is new, crawlers are sent the
-//! pages that it is for whole: a 304 would hide a new noindex.
+//! [`TagHistory`]: since when each rule for the tags of a site is in force. While a rule is new, crawlers are sent its pages
+//! whole: a 304 would hide a new noindex.
 
 use crate::policy::Site;
 use crate::policy::site::{HtmlRules, TagAges, TagPlan};

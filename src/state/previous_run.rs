@@ -1,5 +1,5 @@
-//! [`PreviousRun`]: the end of the previous run, which was clean, a crash or is not known. It decides whether hosts stay
-//! observed after this start, and whether a publication may take effect that cannot be committed.
+//! [`PreviousRun`]: the end of the previous run, which is clean, a crash or unknown. It decides whether hosts stay observed
+//! after this start, and whether a publication may take effect that cannot be committed.
 
 use super::columns::TOLERANCE;
 use crate::clock::Moment;

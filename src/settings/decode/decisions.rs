@@ -1,4 +1,4 @@
-//! Decodes `decisions`: where the decision service listens, and which proxies may ask it.
+//! Decodes `decisions`: the addresses of the decision service, and the proxies that may ask it.
 
 use super::super::{DecisionSettings, ListenAddress};
 use super::or_off;

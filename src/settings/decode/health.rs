@@ -1,4 +1,4 @@
-//! Decodes `health` of an origin: how crawlgate checks whether its servers are up.
+//! Decodes `health` of an origin: the checks whether its servers are up.
 
 use super::super::HealthSettings;
 use super::super::address::host_pattern;
