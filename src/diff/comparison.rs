@@ -1,5 +1,5 @@
-//! [`Comparison`]: asks both sides about URLs and requests, and collects where the answers differ. Memory is bounded by
-//! the number of different answers, not of URLs.
+//! [`Comparison`] judges URLs and requests by both sides, and collects the differences. Memory is bounded by the number
+//! of different answers, not of URLs.
 
 use super::crawlers::Classes;
 use super::pairs::{Pair, pairs};
@@ -24,7 +24,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What a host without a policy says to crawlers.
+/// The policy of a host that has none on one side.
 const NO_POLICY: &str = "robots: { origin: replace }\n";
 
 /// Two sides that are being compared, the old one first.
@@ -45,7 +45,7 @@ struct ComparedSite {
     sides: [Compared; 2],
     classes: Classes,
     kinds: Kinds,
-    /// With the crawlers that they are about.
+    /// The pairs of rulings that differ, with the crawlers that they are for.
     access: BTreeMap<(Ruling, Ruling), (BTreeSet<String>, Occurrences)>,
     responses: BTreeMap<HeaderChange, Occurrences>,
     notes: Vec<String>,
@@ -59,7 +59,7 @@ struct Compared {
 }
 
 impl<'a> Comparison<'a> {
-    /// Nothing is compared yet.
+    /// A comparison on nothing yet.
     pub fn new(old: &'a Side, new: &'a Side, registry: &'static Registry, basis: Basis) -> Comparison<'a> {
         let empty = Source { name: "(no policy)".into(), text: NO_POLICY.into() };
         let (nothing, _) = load("none", &empty, registry);
@@ -135,7 +135,7 @@ impl<'a> Comparison<'a> {
         self.by_host.get(&self.sides.map(|side| side.snapshot.site_for_host(host))).copied()
     }
 
-    /// What differs.
+    /// The differences that were found.
     pub fn finish(self) -> Difference {
         let sites = self.sites.into_iter().map(ComparedSite::finish);
         let sites: Vec<SiteDifference> = sites.filter(|site| site.is_changed() || !site.notes.is_empty()).collect();
@@ -205,7 +205,7 @@ impl Compared {
     }
 }
 
-/// `block 403`; what has no status of its own is its name alone.
+/// An action as text: `block 403`; one without a status of its own is its name alone.
 fn action(action: Action, site: &Site) -> String {
     let status = match action {
         Action::Block(index) | Action::Slow { answer: index, .. } => {
@@ -229,7 +229,7 @@ impl ComparedSite {
         self.sides.each_ref().map(|side| &**side.site())
     }
 
-    /// Compares for every class of crawlers.
+    /// Compares a URL for every class of crawlers.
     fn target(&mut self, target: &str, registry: &Registry, scratch: &mut [Scratch; 2]) {
         self.compared += 1;
         for place in 0..self.classes.0.len() {
@@ -287,7 +287,7 @@ impl ComparedSite {
         std::array::from_fn(|side| (&**self.sides[side].site(), &decisions[side]))
     }
 
-    /// What both sides say, where a crawler notices the difference.
+    /// The rulings of both sides, where a crawler notices the difference.
     fn changed(&self, decisions: &[Decision; 2]) -> Option<(Ruling, Ruling)> {
         let [old, new] = std::array::from_fn(|side| self.sides[side].ruling(&decisions[side]));
         (!old.is_like(&new)).then_some((old, new))

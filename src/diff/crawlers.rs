@@ -1,5 +1,5 @@
-//! The crawlers that two sites judge, in classes: all of a class are treated alike by both. [`Classes`] holds them, so
-//! that a URL is compared once for each class and not once for each crawler.
+//! [`Classes`]: the crawlers that two sites judge, in classes that both sites treat alike. A URL is compared once for
+//! each class and not once for each crawler.
 
 use crate::crawlers::{Claim, CrawlerIndex, Registry};
 use crate::policy::Site;
@@ -10,15 +10,15 @@ use std::collections::BTreeSet;
 /// Crawlers that are treated alike.
 #[derive(Clone, Debug)]
 pub struct Class {
-    /// How the old and the new site treat them.
+    /// Their rules on the old and the new site.
     pub rules: [CrawlerRules; 2],
-    /// One of them, as the old and the new site know it.
+    /// The claim of the first of them, on the old and the new site.
     pub claims: [Claim; 2],
     /// Their ids.
     pub crawlers: Vec<String>,
 }
 
-/// All classes of which either site judges the crawlers.
+/// All classes that either site judges.
 #[derive(Clone, Debug)]
 pub struct Classes(pub Vec<Class>);
 
@@ -54,7 +54,7 @@ impl Classes {
         }
     }
 
-    /// How many crawlers there are.
+    /// The number of crawlers.
     pub fn crawlers(&self) -> usize {
         self.0.iter().map(|class| class.crawlers.len()).sum()
     }

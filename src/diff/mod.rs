@@ -1,6 +1,6 @@
-//! Two sets of rules compared: which crawlers get another verdict or another answer, and which pages another tag.
-//! [`Comparison`] compares two [`Side`]s on URLs that it finds from the patterns, or on URLs and requests that it is
-//! given; [`Difference`] is the result.
+//! [`Comparison`] compares two [`Side`]s: sets of policies, or single files. It finds URLs from their patterns, or
+//! takes given URLs and requests. [`Difference`] is the result: changed verdicts and answers for crawlers, changed
+//! header lines of pages, changed settings.
 
 mod comparison;
 mod crawlers;
@@ -17,34 +17,34 @@ use crate::policy::Snapshot;
 use serde::Serialize;
 use std::cmp::Ordering;
 
-/// One of the two that are compared.
+/// One of the two sets of rules that are compared.
 #[derive(Debug)]
 pub struct Side {
-    /// What messages call it: a file or a directory.
+    /// Its name in messages: a file or a directory.
     pub name: String,
     /// Its sites.
     pub snapshot: Snapshot,
-    /// Whether it was given as a single file: then it is compared with another single file whatever the hosts are.
+    /// Whether it was given as a single file: two single files are compared whatever their hosts are.
     pub is_one_file: bool,
 }
 
-/// What differs.
+/// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// What was compared first.
+    /// The name of the old side.
     pub old: String,
-    /// What was compared second.
+    /// The name of the new side.
     pub new: String,
     /// Whether anything differs.
     pub changed: bool,
-    /// What was compared on.
+    /// The kind of URLs or requests that were compared.
     pub basis: Basis,
     /// URLs or requests that were compared.
     pub compared: u64,
     /// Requests for hosts that neither side has a policy for.
     #[serde(skip_serializing_if = "is_zero")]
     pub other_hosts: u64,
-    /// What differs, by site.
+    /// The differences, by site.
     pub sites: Vec<SiteDifference>,
 }
 
@@ -52,7 +52,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// What the two sides were compared on.
+/// The URLs or requests that two sides are compared on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Basis {
@@ -64,7 +64,7 @@ pub enum Basis {
     Log,
 }
 
-/// What differs on some hosts.
+/// The differences on some hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SiteDifference {
     /// The hosts; `every other host` for those that no policy names.
@@ -79,9 +79,9 @@ pub struct SiteDifference {
     pub access: Vec<AccessChange>,
     /// Tags and signals that change.
     pub responses: Vec<ResponseChange>,
-    /// What changes without a URL.
+    /// Settings that change, whatever the URL is.
     pub settings: Vec<SettingChange>,
-    /// What could not be compared completely.
+    /// Parts that could not be compared completely.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -89,7 +89,7 @@ pub struct SiteDifference {
 /// Some crawlers get another verdict or another answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AccessChange {
-    /// What the change is for them.
+    /// Whether they lose or gain access.
     pub effect: Effect,
     /// Registry ids, tokens of the policy, `other` and `tool`.
     pub crawlers: Vec<String>,
@@ -129,7 +129,7 @@ impl Occurrences {
     }
 }
 
-/// What a change of access is for crawlers.
+/// The effect of a change of access on crawlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Effect {
@@ -151,12 +151,12 @@ impl Effect {
     }
 }
 
-/// What the rules say to a crawler, and what is done with its request.
+/// The verdict for a crawler, and the action on its request.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Ruling {
     /// `allowed`, `disallowed`, `not_bound` or `not_a_crawler`.
     pub verdict: &'static str,
-    /// What is done: `pass`, `block 403`, ...
+    /// The action: `pass`, `block 403`, ...
     pub action: String,
     /// What enforcement would do, where it is only observed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -164,7 +164,7 @@ pub struct Ruling {
     /// The line of robots.txt that decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// `file:line:column` of what it follows from.
+    /// `file:line:column` of the line behind the rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }

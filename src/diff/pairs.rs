@@ -1,5 +1,4 @@
-//! Which site of one side is compared with which site of the other: those that have a host in common. [`pairs`] finds
-//! them.
+//! [`pairs`] finds the sites of two sides that have a host in common, and are compared.
 
 use super::Side;
 use crate::policy::SiteEntry;
@@ -14,7 +13,7 @@ pub struct Pair {
     pub sites: [Option<usize>; 2],
 }
 
-/// What stands for every host that no policy names.
+/// The name for every host that no policy names.
 const EVERY_OTHER: &str = "every other host";
 
 /// All pairs, in the order of their hosts.

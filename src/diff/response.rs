@@ -1,5 +1,5 @@
-//! What two sites say about the same page: X-Robots-Tag and the lines about the use of the content, for each type and
-//! status that a condition of either policy asks for. The entry is [`differences`].
+//! [`differences`] compares the header lines of two sites for the same page: X-Robots-Tag, and the lines about the use
+//! of the content. It does so for each type and status that a condition of either policy asks for.
 
 use super::HeaderChange;
 use crate::policy::Site;
@@ -7,11 +7,11 @@ use crate::policy::model::{Conditions, StatusCondition};
 use crate::verdict::Decision;
 use std::collections::BTreeSet;
 
-/// The responses that two policies tell apart.
+/// The types and statuses that the conditions of two policies tell apart.
 #[derive(Clone, Debug)]
 pub struct Kinds(BTreeSet<(String, u16)>);
 
-/// What a page is where no condition says otherwise.
+/// The type of a page, unless a condition asks for another.
 const PAGE: &str = "text/html";
 
 impl Kinds {
@@ -43,7 +43,7 @@ fn statuses(conditions: &Conditions) -> impl Iterator<Item = u16> {
     })
 }
 
-/// A site and what it decided.
+/// A site and its decision.
 pub type Decided<'a> = (&'a Site, &'a Decision);
 
 /// The lines that differ for one page. A difference that every type has is reported for pages only.
@@ -61,8 +61,8 @@ pub fn differences(sides: [Decided<'_>; 2], kinds: &Kinds) -> Vec<HeaderChange> 
     found
 }
 
-/// The lines that differ for a response of this status and type. A difference that pages have, too, counts as theirs, and
-/// one that every status has as that of a 200.
+/// The lines that differ for a response of this status and type. A difference that pages also have is reported as
+/// theirs, and one that a 200 also has as that of a 200.
 pub fn differences_of(sides: [Decided<'_>; 2], (status, media): (u16, &[u8])) -> Vec<HeaderChange> {
     let mut found: Vec<HeaderChange> = signals(sides).into_iter().collect();
     let said = |status: u16, media: &[u8]| sides.map(|decided| tags(decided, status, media));

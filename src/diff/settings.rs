@@ -1,5 +1,5 @@
-//! What two sites settle differently whatever the URL is: how crawlers are treated, and how the files are published. The
-//! entry is [`settings`].
+//! [`settings`] lists the settings that differ between two sites, whatever the URL is: the treatment of crawlers, and
+//! the publication of files.
 
 use super::SettingChange;
 use super::crawlers::Classes;
@@ -9,7 +9,7 @@ use crate::policy::site::{Binding, CrawlerRules};
 use crate::robots::{Extension, seconds};
 use std::time::Duration;
 
-/// Everything that differs: what is about crawlers first.
+/// All settings that differ, those about crawlers first.
 pub fn settings(sites: [&Site; 2], classes: &Classes) -> Vec<SettingChange> {
     let mut found: Vec<SettingChange> = Vec::new();
     for class in &classes.0 {
@@ -90,7 +90,7 @@ fn written(lines: &[Extension]) -> Vec<String> {
     lines.iter().map(|line| format!("{}: {}", line.key, line.value)).collect()
 }
 
-/// Content-Signal and the like.
+/// The other lines of the group, such as Content-Signal.
 fn lines_of_group(rules: &CrawlerRules, site: &Site) -> Vec<String> {
     let group = match rules.binding {
         Binding::Group(group) => site.document.groups.get(usize::from(group)),

@@ -13,12 +13,12 @@ use std::fmt::{self, Write};
 const NAMED: usize = 6;
 /// Rows of a table. The rest is counted.
 const ROWS: usize = 200;
-/// A comment on GitHub holds 65,536 characters. Beyond this many bytes of Markdown rows and sites are only counted.
+/// Beyond this many bytes of Markdown, rows and sites are only counted: a comment on GitHub holds 65,536 characters.
 const COMMENT: usize = 50_000;
 /// Characters of a cell. Patterns may be longer.
 const CELL: usize = 300;
 
-/// As plain text.
+/// The difference as plain text.
 pub fn text(difference: &Difference) -> String {
     let mut out = String::new();
     // Writing to a string does not fail.
@@ -26,7 +26,7 @@ pub fn text(difference: &Difference) -> String {
     out
 }
 
-/// As Markdown.
+/// The difference as Markdown.
 pub fn markdown(difference: &Difference) -> String {
     let mut out = String::new();
     let _ = write_markdown(&mut out, difference);
@@ -164,7 +164,7 @@ fn ruling(ruling: &Ruling, by: fn(&str) -> String, source: fn(&str) -> String) -
     format!("{}{rule}{source}", answer(ruling))
 }
 
-/// What a crawler gets, in words.
+/// The answer to a crawler, in words.
 fn answer(ruling: &Ruling) -> String {
     let verdict = ruling.verdict.replace('_', " ");
     let refused = |action: &str| match action.split_once(' ') {
@@ -198,7 +198,7 @@ fn of_crawlers(change: &SettingChange, site: &SiteDifference) -> String {
     }
 }
 
-/// The count says little where the URLs were made from patterns.
+/// The count in words; nothing where the URLs were made from patterns, because it says little there.
 fn times(count: u64, basis: Basis) -> String {
     match basis {
         Basis::Patterns => String::new(),
@@ -207,7 +207,7 @@ fn times(count: u64, basis: Basis) -> String {
     }
 }
 
-/// The same of tags, which people get as well.
+/// The count in words for header lines, which people receive, too.
 fn times_of(found: &Occurrences, basis: Basis) -> String {
     match basis {
         Basis::Log => {
@@ -245,7 +245,7 @@ fn summary(difference: &Difference) -> String {
     }
 }
 
-/// Nothing that a terminal obeys.
+/// Text without control characters, which a terminal would obey.
 fn plain(text: &str) -> String {
     printable(text.as_bytes())
 }

@@ -1,12 +1,13 @@
-//! URLs that show a difference, found from the patterns of two sites: examples of each pattern, and of each pattern that
-//! only one site has together with every other pattern, because the longest match decides. The entry is [`witnesses`].
+//! [`witnesses`] makes URLs on which two sites may differ, from the patterns of both. Each pattern gives some examples.
+//! A pattern whose rules differ between the sites is also combined with every other pattern, because the longest match
+//! decides. At most `MAX_PAIRS` pairs are combined.
 
 use crate::policy::{Policy, Site};
 use crate::robots::Pattern;
 use crate::yaml::Located;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Pairs of patterns that are put together.
+/// Pairs of patterns that are combined.
 const MAX_PAIRS: usize = 50_000;
 
 /// URLs to compare two sites on.
@@ -14,11 +15,11 @@ const MAX_PAIRS: usize = 50_000;
 pub struct Witnesses {
     /// Paths with their query.
     pub targets: BTreeSet<String>,
-    /// Whether there were more pairs of patterns than are put together.
+    /// Whether there were at least as many pairs of patterns as are combined at the most.
     pub is_cut: bool,
 }
 
-/// The URLs that tell two sites apart.
+/// URLs on which two sites may differ.
 pub fn witnesses(sites: [&Site; 2]) -> Witnesses {
     let mut found = Witnesses::default();
     found.targets.insert("/".into());
@@ -30,7 +31,7 @@ pub fn witnesses(sites: [&Site; 2]) -> Witnesses {
     found
 }
 
-/// Patterns, each with the places that it stands at.
+/// Patterns, each with the rules that it stands in.
 type Patterns = BTreeMap<Pattern, BTreeSet<String>>;
 
 impl Witnesses {
@@ -53,7 +54,7 @@ impl Witnesses {
         }
     }
 
-    /// More than one, because a longer pattern may match the shortest.
+    /// Adds examples of a pattern. More than one, because a longer pattern may match the shortest.
     fn examples(&mut self, pattern: &Pattern) {
         if pattern.is_empty() {
             return;
@@ -84,7 +85,7 @@ fn of_robots(site: &Site) -> Patterns {
     patterns
 }
 
-/// What is said about responses by path.
+/// The patterns of the conditions on responses.
 fn of_responses(policy: &Policy) -> Patterns {
     let mut patterns = Patterns::new();
     let mut add = |written: &[Located<String>], place: &str| {

@@ -1,4 +1,4 @@
-//! Which encodings can be read: those in which the octets of markup are those of ASCII.
+//! [`of_page`] finds the encoding of a page. A page can be read only if the octets of its markup are those of ASCII.
 
 use crate::locks::lock;
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
@@ -8,12 +8,12 @@ use lol_html::{AsciiCompatibleEncoding, HtmlRewriter, Selector};
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 
-/// How much of a page is looked at for its encoding before any of it is passed on: what browsers look at (HTML
-/// standard, section 13.2.3.2).
+/// How many octets of a page are searched for its encoding before any of it is passed on: as many as browsers search
+/// (HTML standard, section 13.2.3.2).
 pub(super) const LOOKED_AT: usize = 1024;
 
-/// Whether pages of which the Content-Type field says this can be read. An unknown label says nothing: browsers look
-/// into the page then.
+/// Whether pages whose Content-Type field has this label can be read. An unknown label says nothing: browsers search
+/// the page then.
 pub fn is_readable(label: Option<&[u8]>) -> bool {
     label.and_then(Encoding::for_label).is_none_or(|encoding| AsciiCompatibleEncoding::new(encoding).is_some())
 }
@@ -31,11 +31,11 @@ pub(super) fn of_page(label: Option<&[u8]>, start: &[u8]) -> Option<AsciiCompati
     AsciiCompatibleEncoding::new(encoding)
 }
 
-/// Enough to tell a byte order mark and UTF-16.
+/// How many octets tell a byte order mark and UTF-16.
 pub(super) const FIRST: usize = 4;
 
-/// Whether what was seen of a page says which encoding it has, so that none of it need be held any longer: a byte order
-/// mark, the field or a meta says it, or the head is over without one.
+/// Whether the start of a page settles its encoding, so that none of it need be held any longer: a byte order mark, the
+/// field or a meta says it, or the head is over without one.
 pub(super) fn is_known(label: Option<&[u8]>, start: &[u8]) -> bool {
     outranks_metas(label, start) || {
         let declared = Declared::in_start(start);
@@ -43,27 +43,28 @@ pub(super) fn is_known(label: Option<&[u8]>, start: &[u8]) -> bool {
     }
 }
 
-/// Whether an encoding is known that outranks what the page's metas say.
+/// Whether an encoding is known that outranks the page's metas.
 pub(super) fn outranks_metas(label: Option<&[u8]>, start: &[u8]) -> bool {
     Encoding::for_bom(start).is_some() || label.and_then(Encoding::for_label).is_some()
 }
 
-/// One that gives every octet back: text that is decoded and written again is what it was, in whichever encoding.
+/// An encoding that gives every octet back: text that is decoded and written again stays the same, whatever its real
+/// encoding is.
 pub(super) fn transparent() -> AsciiCompatibleEncoding {
     AsciiCompatibleEncoding::new(WINDOWS_1252).unwrap_or_else(AsciiCompatibleEncoding::utf_8)
 }
 
-/// What a head says of the encoding.
+/// The encoding that a head declares.
 #[derive(Clone, Copy, Default)]
 struct Declared {
-    /// What the first meta says that declares one.
+    /// The encoding of the first meta that declares one.
     encoding: Option<&'static Encoding>,
-    /// Whether the head is over: what comes after it says nothing.
+    /// Whether the head is over: later metas do not count.
     over: bool,
 }
 
 impl Declared {
-    /// As far as it goes in the start of a page.
+    /// Reads the head as far as it goes in the start of a page.
     fn in_start(start: &[u8]) -> Declared {
         let found: Arc<Mutex<Declared>> = Arc::default();
         let Ok(every) = "*".parse::<Selector>() else { return Declared::default() };
@@ -107,8 +108,8 @@ impl Declared {
     }
 }
 
-/// Whether an element leaves the head a head (HTML standard, section 13.2.6.4.4). A template does, with all that is in
-/// it, which is taken for the body here: the page does not wait for its end.
+/// Whether an element can stand in the head (HTML standard, section 13.2.6.4.4). A template can, but what is in it
+/// counts as the body here: the page does not wait for its end.
 pub(super) fn is_of_head(name: &str) -> bool {
     matches!(
         name,

@@ -1,11 +1,12 @@
-//! The head of a page: robots metas of the page are merged with ours, and the others are written where the head ends.
+//! [`Head`]: the robots metas of a page. Those in the page are merged with the policy's, and the policy's other metas are
+//! written where the head ends.
 //!
 //! A meta stands in the head until something of the body was seen (HTML standard, section 13.2.6.4.4: an element or text
-//! that a head cannot contain ends it, with or without an end tag). So the page's own metas are read first, and what they
-//! lack is written before `</head>`, `<body>`, `</html>`, or the first element or text of the body, whichever comes
-//! first. A `<noscript>` counts as browsers read it, which run scripts: its content is text and does not end the head.
-//! At the end of the input nothing is written: it may be the middle of a tag, a comment or a title. Nor is anything
-//! written where nothing shows that this is a document: scripts fetch fragments and bare values as text/html too.
+//! that a head cannot contain ends it, with or without an end tag). So the page's own metas are read first. What they lack
+//! is written before `</head>`, `<body>`, `</html>`, or the first element or text of the body, whichever comes first. A
+//! `<noscript>` is read as browsers with scripts read it: its content is text and does not end the head. At the end of
+//! the input nothing is written: it may be the middle of a tag, a comment or a title. Nor is anything written without a
+//! sign that this is a document: scripts fetch fragments and bare values as text/html too.
 //!
 //! The reader does not show end tags that close nothing: `</br>`, `</body>` and `</html>` would end the head too.
 
@@ -19,18 +20,18 @@ use lol_html::{HandlerResult, Selector};
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 
-/// What was read of the head so far. The handlers of one page share it and run one after the other, so no handler waits.
+/// The head as far as it was read. The handlers of one page share it and run one after the other, so no handler waits.
 #[derive(Debug)]
 pub(super) struct Head {
-    /// What metas are to say.
+    /// The directives that the policy wants in metas.
     ours: Tags,
-    /// What the page was seen to say by now.
+    /// The directives of the page's metas so far.
     theirs: Tags,
-    /// What the page's metas say as they are sent, ours merged into them.
+    /// The directives of the page's metas as they are sent, with the policy's merged into them.
     written: Tags,
     /// Open `<template>`s: what they hold is not in the page.
     templates: usize,
-    /// Whether the encoding is known from outside, so that the page's own word does not count.
+    /// Whether the encoding is known already, so that a meta does not change it.
     encoding_known: bool,
     /// Whether a doctype, or an element that only a document has, was seen.
     document: bool,
@@ -47,13 +48,13 @@ impl Head {
         Arc::new(Mutex::new(head))
     }
 
-    /// The head is over: gives what is to be written here.
+    /// Ends the head: returns the elements to write here.
     fn finish(&mut self) -> String {
         self.done = true;
         self.missing().into_iter().map(|(scope, missing)| metas::element(metas::name(&scope), &missing)).collect()
     }
 
-    /// What no meta says yet.
+    /// The directives of the policy that no meta says yet.
     fn missing(&self) -> Vec<(Scope, Directives)> {
         if !self.document {
             return Vec::new();
@@ -71,7 +72,7 @@ impl Head {
         missing.collect()
     }
 
-    /// A meta of the page: the stricter value of each kind stays.
+    /// Reads a meta of the page, and writes the stricter value of each kind into it.
     fn meta(&mut self, element: &mut Element<'_, '_>) {
         if !self.encoding_known
             && let Some(encoding) = by_meta(|name| element.get_attribute(name))
@@ -192,7 +193,7 @@ fn at_element(shared: &SharedHead, element: &mut Element<'_, '_>) -> HandlerResu
     }
 }
 
-/// Text that is more than blanks ends the head; the text of titles, styles and scripts is none.
+/// Ends the head at text that is more than blanks. The text of titles, styles and scripts does not count.
 fn at_text(head: &SharedHead, text: &mut TextChunk<'_>) {
     let mut head = lock(head);
     if head.done {

@@ -1,16 +1,17 @@
-//! Marks on elements that selectors name: `rel` on links, `data-nosnippet` on what is not to be quoted.
+//! [`Marks`]: attributes for elements that CSS selectors name, `rel` for links and `data-nosnippet` for elements that
+//! are not to be quoted.
 
 use lol_html::Selector;
 use lol_html::send::{Element, ElementContentHandlers, Settings};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Text that selects nothing.
+/// The error for a selector that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SelectorError(String);
 
-/// What is marked, ready for use on any number of pages.
+/// Selectors with their attributes, ready for any number of pages.
 #[derive(Debug, Default)]
 pub struct Marks {
     links: Vec<(Selector, Arc<[&'static str]>)>,
@@ -68,7 +69,7 @@ fn read(selector: &str) -> Result<Selector, SelectorError> {
     selector.parse().map_err(|error: lol_html::errors::SelectorError| SelectorError(error.to_string()))
 }
 
-/// Adds the words that are not there. `rel` of a `<link>` says what a browser loads and is let be.
+/// Adds the words that are missing. The `rel` of a `<link>` tells a browser what to load and is left alone.
 fn add_rel(element: &mut Element<'_, '_>, rel: &[&'static str]) {
     if !matches!(element.tag_name().as_str(), "a" | "area" | "form") {
         return;

@@ -1,10 +1,11 @@
-//! Directives as robots metas: one element for each scope, and what an element of the page already says.
+//! Directives as robots metas. [`of_tags`] selects what metas are to say, [`element`] writes the meta of a scope, and
+//! [`read`] reads a meta of the page.
 
 use crate::indexing::{Directive, Directives, Scope, Tags, parse_lines};
 use std::fmt::Write;
 
-/// Names that metas of other kinds have (HTML standard, section 4.2.5.1, and what browsers make of some more): a scope
-/// that is called so would change how the page is shown. `robots` would be everybody's.
+/// Names of other kinds of metas (HTML standard, section 4.2.5.1, and some that browsers know besides). A scope with
+/// such a name would change how the page is shown. `robots` is the name for all bots.
 const NOT_FOR_BOTS: [&str; 19] = [
     "robots",
     "application-name",
@@ -27,8 +28,8 @@ const NOT_FOR_BOTS: [&str; 19] = [
     "view-transition",
 ];
 
-/// What metas are to say of what a field says: for everybody, and for bots whose name is that of no other kind of meta.
-/// A scope that is allowed all needs none: that is what no meta says.
+/// The directives for metas: for all bots, and for bots whose name is that of no other kind of meta. A scope without
+/// restrictions needs no meta.
 pub(super) fn of_tags(tags: &Tags) -> Tags {
     let restricts = |directives: &Directives| directives.iter().any(|directive| *directive != Directive::All);
     let mut metas = Tags::default();
@@ -40,7 +41,7 @@ pub(super) fn of_tags(tags: &Tags) -> Tags {
     metas
 }
 
-/// Whom a meta of this name is for, as far as it can be one for crawlers.
+/// The scope of a meta with this name; `None` where it cannot be one for crawlers.
 pub(super) fn scope(name: &str) -> Option<Scope> {
     let name = name.to_ascii_lowercase();
     match name.as_str() {
@@ -49,7 +50,7 @@ pub(super) fn scope(name: &str) -> Option<Scope> {
     }
 }
 
-/// What a meta for a scope is called.
+/// The name of the meta for a scope.
 pub(super) fn name(scope: &Scope) -> &str {
     match scope {
         Scope::All => "robots",
@@ -62,13 +63,13 @@ fn is_for_bots(name: &str) -> bool {
     !NOT_FOR_BOTS.contains(&name) && !vendors.iter().any(|vendor| name.starts_with(vendor))
 }
 
-/// The whole element.
+/// The element with these directives.
 pub(super) fn element(name: &str, directives: &Directives) -> String {
     let quoted = |text: &str| escaped(text).replace('"', "&quot;");
     format!("<meta name=\"{}\" content=\"{}\">", quoted(name), quoted(&directives.to_string()))
 }
 
-/// Text of an attribute, in ASCII, so that the page's encoding does not matter. Quotes are left to whom writes it.
+/// Text of an attribute, in ASCII, so that the page's encoding does not matter. The caller escapes quotes.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for sign in text.chars() {
@@ -86,9 +87,9 @@ pub(super) fn escaped(text: &str) -> String {
     escaped
 }
 
-/// What the content of a meta says; `None` when it cannot be told for sure. It is read as a field is:
-/// `noindex nofollow` without its comma is one rule that no operator documents, and stays what it was. Unlike a field
-/// it has no scopes in it.
+/// The directives in the content of a meta; `None` where they cannot be told for sure. The content is read as a field
+/// is, but has no scopes in it. `noindex nofollow` without its comma is one rule that no operator documents, and stays
+/// as it was.
 pub(super) fn read(content: &str) -> Option<Directives> {
     if content.contains('&') || !content.is_ascii() {
         return None;

@@ -1,8 +1,9 @@
-//! A page on its way to the client ([`Page`]): what the X-Robots-Tag field says of it is written into its head as robots
-//! metas, links get `rel`, elements `data-nosnippet`. Bytes in, bytes out, in whatever pieces they come, in bounded memory;
-//! all else stays byte for byte what it was.
+//! [`Page`]: a page on its way to the client. The directives of its X-Robots-Tag field are written into its head as
+//! robots metas, links get `rel`, elements `data-nosnippet`. It takes bytes in any pieces, in bounded memory, and
+//! leaves all else byte for byte as it was.
 //!
-//! A page that cannot be read (its encoding, a tag larger than the memory) passes as it is: the field still says it all.
+//! A page that cannot be read (its encoding, a tag larger than the memory) passes unchanged: the field still has the
+//! directives.
 
 mod charset;
 mod head;

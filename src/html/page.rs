@@ -1,4 +1,8 @@
-//! One page, fed in pieces as they come.
+//! [`Page`] rewrites one page in pieces as they come. Its states:
+//! - `Looking`: the first octets are held until the encoding is known.
+//! - `Reading`: the head is read for metas, the page for marks.
+//! - `Passing`: the rest passes unchanged. A page comes here when it cannot be read, when a tag is too large, or when
+//!   nothing more is to be written.
 
 use super::charset::{self, LOOKED_AT};
 use super::head::{self, Head, SharedHead};
@@ -12,21 +16,21 @@ use lol_html::{AsciiCompatibleEncoding, MemorySettings, Selector};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use strum::IntoStaticStr;
 
-/// What one reading of a page may hold in memory: the largest tag or comment that can be read, and open elements.
+/// How much one reading of a page may hold in memory: the largest tag or comment that can be read, and open elements.
 const MEMORY: usize = 256 * 1024;
-/// What is fed at once: it is copied behind what was left over, so it counts as memory.
+/// How much is fed at once: it is copied behind what was left over, so it counts as memory.
 const PIECE: usize = 16 * 1024;
 
 static EVERY_ELEMENT: LazyLock<Option<Selector>> = LazyLock::new(|| "*".parse().ok());
 
-/// How a page was treated.
+/// The result of rewriting a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Outcome {
     /// It was read as far as needed.
     #[strum(serialize = "rewritten")]
     Read,
-    /// It is in an encoding that cannot be read, by its own word.
+    /// Its encoding cannot be read.
     Encoding,
     /// It begins with no tag: a bare value for a script.
     NotMarkup,
@@ -41,10 +45,10 @@ impl Outcome {
     }
 }
 
-/// One page on its way. What is written comes out, changed where it is to be changed.
+/// One page on its way to the client.
 pub struct Page {
     marks: Option<Arc<Marks>>,
-    /// What the Content-Type field says.
+    /// The encoding by the Content-Type field.
     label: Option<Box<[u8]>>,
     state: State,
     outcome: Outcome,
@@ -56,7 +60,7 @@ enum State {
         held: Vec<u8>,
         metas: Tags,
     },
-    /// First the head is read, what comes out of it is read for marks.
+    /// The head is read first; its output is read for marks.
     Reading {
         head: Option<(Reading, SharedHead)>,
         marks: Option<Reading>,
@@ -84,7 +88,7 @@ impl Page {
         })
     }
 
-    /// Takes a piece and gives what can be passed on by now.
+    /// Takes a piece and returns what can be passed on by now.
     pub fn write(&mut self, piece: &[u8]) -> Vec<u8> {
         if let State::Looking { held, .. } = &mut self.state {
             // No more than is looked at: where a piece of input ends must not matter.
@@ -103,7 +107,7 @@ impl Page {
         self.feed(piece)
     }
 
-    /// The page is over: gives what was still held.
+    /// Ends the page: returns what was still held.
     pub fn end(&mut self) -> Vec<u8> {
         let mut out = if matches!(self.state, State::Looking { .. }) { self.begin() } else { Vec::new() };
         if let State::Reading { head, marks } = std::mem::replace(&mut self.state, State::Passing) {
@@ -124,12 +128,12 @@ impl Page {
         matches!(self.state, State::Passing)
     }
 
-    /// How it went, so far.
+    /// The result so far.
     pub fn outcome(&self) -> Outcome {
         self.outcome
     }
 
-    /// The encoding is looked for in what is held, and the page is read from its start.
+    /// Finds the encoding in what is held, and reads the page from its start.
     fn begin(&mut self) -> Vec<u8> {
         let State::Looking { held, metas } = std::mem::replace(&mut self.state, State::Passing) else {
             return Vec::new();
@@ -248,8 +252,8 @@ impl Reading {
         Reading { rewriter: Some(rewriter), written, too_large: false }
     }
 
-    /// After an error the rewriter has given out everything that it was given. It is not called again, and the rest of
-    /// the page passes.
+    /// Feeds the rewriter. After an error it has given out everything that it was given; it is not called again, and
+    /// the rest of the page passes.
     fn write(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut pieces = bytes.chunks(PIECE);
         while let Some(rewriter) = &mut self.rewriter {

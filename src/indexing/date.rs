@@ -1,17 +1,18 @@
-//! The dates of `unavailable_after`, in the forms that Google's page names (RFC 822, RFC 850, ISO 8601) and as people
-//! write them. What could be two moments (`06/07/2030`, `2030176`, a zone that two countries call so) is no date.
+//! [`moment`] reads the dates of `unavailable_after`, in the forms that Google's page names (RFC 822, RFC 850, ISO
+//! 8601) and as people write them. A text that can mean two moments is refused: `06/07/2030`, `2030176`, a zone that
+//! two countries call so.
 
 use crate::time::Timestamp;
 use chrono::{Month, NaiveDate, NaiveTime};
 
 /// The longest dates in use have some forty characters.
 const MAX_BYTES: usize = 64;
-/// The year from which years of two digits are told: here is no clock.
+/// The year by which years of two digits are completed: this file reads no clock.
 const NOW: i32 = 2026;
 
 const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
-/// Zones that are called so in one part of the world only, in hours: those of RFC 822 section 5.1 and those of Europe.
-/// `BST`, `IST` and `CST` of elsewhere are why others are not here; RFC 822 has settled `CST`.
+/// Zones whose names have one meaning, in hours: those of RFC 822 section 5.1 and those of Europe. `BST` and `IST` have
+/// several and are left out; RFC 822 has settled `CST`.
 const ZONES: [(&str, i64); 18] = [
     ("UTC", 0),
     ("GMT", 0),
@@ -39,8 +40,8 @@ const OTHER_ZONES: [&str; 20] = [
     "ART", "AKST", "AKDT", "HST", "SAST",
 ];
 
-/// The moment that a text says, if it is one that can be written again. A day without a time is its midnight, a time
-/// without a zone is UTC.
+/// The moment that a text names, if RFC 3339 can write it. A day without a time is its midnight, a time without a zone
+/// is UTC.
 pub fn moment(text: &str) -> Option<Timestamp> {
     let text = text.trim_matches([' ', '\t']);
     if text.len() > MAX_BYTES {
@@ -112,8 +113,8 @@ fn whole_year(text: &str) -> Option<i32> {
     }
 }
 
-/// From midnight in UTC: a time, then AM or PM, then a zone, the last two if they are there. `15` and `1500` are times
-/// where `may_be_bare`; elsewhere a zone may stand alone.
+/// The seconds from midnight in UTC that a text names: a time, then AM or PM, then a zone, the last two if they are
+/// there. `15` and `1500` are times where `may_be_bare`; elsewhere a zone may stand alone.
 fn seconds(text: &str, may_be_bare: bool) -> Option<i64> {
     let end = text.find(|sign: char| !sign.is_ascii_digit() && sign != ':').unwrap_or(text.len());
     let (time, mut rest) = text.split_at(end);

@@ -5,7 +5,7 @@ use crate::time::Timestamp;
 use std::fmt;
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
-/// What a page's index entry may or may not be, in the order of emission.
+/// A directive about a page's entry in an index. The variants stand in the order of emission.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Directive {
@@ -77,7 +77,7 @@ pub enum Flag {
 }
 
 impl Flag {
-    /// All of them.
+    /// All flags.
     pub(crate) const ALL: &[Flag] = Flag::VARIANTS;
 
     /// As it is written.
@@ -94,9 +94,9 @@ impl Flag {
 /// Keys that take a value; they are never the name of a bot.
 pub(super) const KEYS: [&str; 4] = ["max-snippet", "max-image-preview", "max-video-preview", "unavailable_after"];
 
-/// Pairs of which the second takes back a part of the first: a page with noindex is found where it is embedded, and
-/// Bing goes by nocache alone where it is told noarchive, too (blogs.bing.com, September 2023). Two sources that say
-/// one of each have not agreed on that.
+/// Pairs of which the second softens the first: a page with noindex is found where it is embedded, and Bing obeys
+/// nocache alone where it is told noarchive, too (blogs.bing.com, September 2023). Two sources that say one of each
+/// have not agreed on that.
 pub(super) const EMBEDDED: (Flag, Flag) = (Flag::NoIndex, Flag::IndexIfEmbedded);
 pub(super) const CACHED: (Flag, Flag) = (Flag::NoArchive, Flag::NoCache);
 const SOFTENED: [(Flag, Flag); 2] = [EMBEDDED, CACHED];
@@ -104,7 +104,7 @@ const SOFTENED: [(Flag, Flag); 2] = [EMBEDDED, CACHED];
 /// Words that say that nothing is restricted.
 const NO_RESTRICTION: [&str; 4] = ["all", "index", "follow", "archive"];
 
-/// Why a directive of a policy is not one.
+/// The error for a text of a policy that is not a directive.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 #[non_exhaustive]
@@ -126,7 +126,7 @@ pub(super) fn is_key(word: &str) -> bool {
 }
 
 impl Directive {
-    /// A word without a value: `None` when it is no known one.
+    /// The directives of a word without a value; `None` when the word is not known.
     pub(super) fn word(word: &str) -> Option<Vec<Directive>> {
         let word = word.to_ascii_lowercase();
         if word == "none" {
@@ -150,7 +150,7 @@ impl Directive {
         }
     }
 
-    /// What it is called: the word, or the key of a value.
+    /// Its name: the word, or the key of a value.
     pub fn name(&self) -> &str {
         match self {
             Directive::All => "all",
@@ -170,7 +170,8 @@ impl Directive {
         }
     }
 
-    /// Whether it has to stand last: what follows would be taken for a piece of its date.
+    /// Whether it is a date that could not be read. It has to stand last: a recipient would take what follows for a
+    /// piece of the date.
     fn is_unread_date(&self) -> bool {
         matches!(self, Directive::Unknown(key, _) if &**key == "unavailable_after")
     }
@@ -282,13 +283,13 @@ impl Directives {
         }
     }
 
-    /// Without what takes back a part of something stricter.
+    /// The directives without those that soften a stricter one.
     pub(crate) fn unsoftened(mut self) -> Directives {
         SOFTENED.into_iter().for_each(|(_, softer)| self.remove(softer));
         self
     }
 
-    /// What they say that others do not.
+    /// The directives that `others` lacks.
     pub(crate) fn beyond(&self, others: &Directives) -> Directives {
         Directives { members: self.members.iter().filter(|member| !others.members.contains(member)).cloned().collect() }
     }
@@ -317,7 +318,7 @@ impl Directives {
         self.members.is_empty()
     }
 
-    /// From which moment on they keep a page out of the index: always for noindex, and past the moment of
+    /// The moment from which they keep a page out of the index: the earliest of all for noindex, else that of
     /// `unavailable_after`.
     pub(crate) fn forbids_indexing_from(&self) -> Option<Timestamp> {
         if self.forbids_indexing() {
@@ -329,7 +330,8 @@ impl Directives {
         })
     }
 
-    /// Whether they keep a page out of the index at a moment: what is not to be shown after it may be shown at it.
+    /// Whether they keep a page out of the index at a moment. The moment of `unavailable_after` itself is still
+    /// allowed.
     pub(crate) fn forbids_indexing_at(&self, now: Timestamp) -> bool {
         self.forbids_indexing() || self.forbids_indexing_from().is_some_and(|moment| moment < now)
     }

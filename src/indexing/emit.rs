@@ -1,15 +1,17 @@
-//! Tags as field lines.
+//! [`Tags::lines`] writes tags as lines of X-Robots-Tag.
 
 use super::field::{begins_scope, names_scope};
 use super::{Directive, Scope, Tags};
 
 impl Tags {
-    /// Field values, one per line to send: unscoped first, one line per scope, never folded. Apart from the rest of
-    /// their scope stand `unavailable_after`, in ISO 8601 (it has no comma), so that no reader takes what follows for a
-    /// part of a date, and what would be read as for another bot if it were not the first of its line.
+    /// Field values, one per line to send: unscoped first, one line per scope, never folded. Two kinds of directives
+    /// have a line of their own. `unavailable_after` has one (in ISO 8601, which has no comma), so that no reader takes
+    /// what follows for a part of the date. An unknown directive has one if it would be read as for another bot, were
+    /// it not the first of its line.
     ///
-    /// What follows a bot's name first is a directive by which the name is known to be one, `all` if there is no other:
-    /// `other: somethingnew, max-snippet: 3` would be read as an unknown key, and the limit as everybody's.
+    /// The first directive behind a bot's name must be one by which the name is known to be a bot's, `all` if there is
+    /// no other: `other: somethingnew, max-snippet: 3` would be read as an unknown key, and the limit as one for every
+    /// bot.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for (scope, directives) in self.iter() {

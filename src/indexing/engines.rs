@@ -1,14 +1,14 @@
-//! What the operators of crawlers document about X-Robots-Tag: which crawlers read it, and which directives they
-//! honour. Each [`Bot`] has the page that the facts come from and its date. Lints quote them.
+//! [`BOTS`]: what the operators of crawlers document about X-Robots-Tag, with the page and its date. Each [`Bot`] says
+//! whether a crawler reads the field and which directives it honours. Lints quote it.
 
 use super::{Directive, Flag, Tags};
 
-/// What an operator says of its crawler and the field.
+/// The documentation of an operator about its crawler and X-Robots-Tag.
 #[derive(Clone, Copy, Debug)]
 pub struct Bot {
     /// Names by which lines address it, in lower case.
     pub names: &'static [&'static str],
-    /// Whose it is, as a sentence begins.
+    /// The operator, as a sentence begins.
     pub operator: &'static str,
     /// Where its operator says that it looks.
     pub reads: Reads,
@@ -16,9 +16,9 @@ pub struct Bot {
     pub honours: &'static [&'static str],
     /// Directives that it did once honour, or that its operator says are not used.
     pub retired: &'static [&'static str],
-    /// Where that is said.
+    /// The page that says so.
     pub source: &'static str,
-    /// Of when that is: a day, or a month.
+    /// The date of that page: a day, a month or a year.
     pub as_of: &'static str,
 }
 
@@ -33,7 +33,7 @@ pub enum Reads {
     RobotsTxt,
 }
 
-/// What becomes of a directive.
+/// What an operator says about a directive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Support {
     /// Its operator says that it is honoured.
@@ -68,7 +68,7 @@ const GOOGLE: Bot = Bot {
     as_of: "2026-03-24",
 };
 
-/// Bots whose operators say something of it, in the order of what they say.
+/// The bots whose operators document it: those that read the header first, those that read robots.txt alone last.
 pub const BOTS: &[Bot] = &[
     GOOGLE,
     Bot {
@@ -155,7 +155,7 @@ pub const BOTS: &[Bot] = &[
     },
 ];
 
-/// What is said of the bot that lines address by a name.
+/// The bot that lines address by a name.
 pub fn bot(name: &str) -> Option<&'static Bot> {
     BOTS.iter().find(|bot| bot.names.iter().any(|known| known.eq_ignore_ascii_case(name)))
 }
@@ -179,7 +179,7 @@ pub fn is_retired_by_all(directive: &Directive) -> bool {
     readers().any(|support| support == Support::Retired) && !readers().any(|support| support == Support::Honoured)
 }
 
-/// Whether Bing would take the milder of two: of noarchive and nocache together it goes by nocache alone.
+/// Whether Bing would obey the milder of two directives: of noarchive and nocache together it obeys nocache alone.
 /// Source: blogs.bing.com, September 2023.
 pub fn is_softened_at_bing(tags: &Tags) -> bool {
     let said = tags.effective("bingbot");

@@ -1,8 +1,8 @@
-//! The field as origins send it: lenient, because a line that is misread deindexes a page or reveals one.
+//! [`parse_lines`] reads X-Robots-Tag as origins send it. It is lenient, because a line that is misread deindexes a
+//! page or reveals one.
 //!
-//! There is no grammar that everybody follows. What is read here: within a line a bot's name is sticky until the next
-//! one; the keys that take values are recognised before names; a date may hold commas and colons; what is not known is
-//! kept as it was, in its scope.
+//! No grammar is followed by everybody. Here a bot's name holds within a line until the next name. Keys that take
+//! values are recognised before names. A date may hold commas and colons. Unknown text is kept as it was, in its scope.
 
 use super::directive::is_key;
 use super::member::{clean, dated, is_token, trimmed};
@@ -10,9 +10,9 @@ use super::names::is_bots_name;
 use super::{Directive, Directives, Flag, Scope, Tags};
 use std::borrow::Cow;
 
-/// What is read of one response's lines.
+/// How many octets of one response's lines are read.
 const MAX_BYTES: usize = 64 * 1024;
-/// Members of one response's lines.
+/// How many members of one response's lines are read.
 const MAX_MEMBERS: usize = 1_000;
 
 /// Reads `X-Robots-Tag` field values. Lenient: what cannot be read is kept as an unknown directive, never re-scoped.
@@ -21,8 +21,8 @@ pub fn parse_lines<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Tags {
     read(lines).0
 }
 
-/// The same, or nothing when there is more than is read, or octets that are no text: a caller that sends the lines on
-/// must not leave out or change a part of them.
+/// [`parse_lines`], but `None` when there is more than is read, or octets that are not text: a caller that sends the
+/// lines on must not leave out or change a part of them.
 pub fn parse_whole<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Option<Tags> {
     let (tags, whole) = read(lines);
     whole.then_some(tags)
@@ -112,9 +112,9 @@ pub(super) fn begins_scope(member: &str) -> bool {
     scoped(member).0.is_some()
 }
 
-/// Where a line has to stand among others, so that a recipient who joins them (RFC 9110 section 5.3) tells nothing to
-/// one bot that was for everybody: those without a bot's name first, then those that come to one, then those that begin
-/// with it.
+/// The group that a line belongs to among others, so that a recipient who joins them (RFC 9110 section 5.3) does not
+/// read a line for every bot as one for a single bot. Lines without a bot's name come first, then those with a name
+/// behind another member, then those that begin with a name.
 pub fn place_of(line: &[u8]) -> u8 {
     let line = String::from_utf8_lossy(line);
     let mut members = line.split(',').map(|member| begins_scope(&clean(member)));
@@ -129,8 +129,9 @@ pub(super) fn names_scope(name: &str, member: &str) -> bool {
     scoped(&format!("{name}: {member}")).0 == Some(name)
 }
 
-/// What follows `unavailable_after:`, and how many members it takes beside its own. A date that cannot be read here may
-/// be read by others: it is kept as it was, in its order, with all that no directive and no bot's name parts from it.
+/// The directive for the text behind `unavailable_after:`, and how many members it takes beside its own. Others may
+/// read a date that cannot be read here. Such a date is kept as it was, in its order, up to the next directive or bot's
+/// name.
 fn unavailable_after(value: &str, following: &[&str]) -> (Directive, usize) {
     if let Some((moment, used)) = dated(value, following) {
         let mut rest = following[used..].iter().map(|part| clean(part)).take_while(|next| !ends_date(next));

@@ -1,4 +1,5 @@
-//! Members of a field line: what stands between two commas, and dates, which may hold commas themselves.
+//! Members of a field line, which stand between commas. [`dated`] reads a date, which may hold commas itself. [`clean`]
+//! and [`trimmed`] remove what does not belong to a member.
 
 use super::date::moment;
 use crate::time::Timestamp;
@@ -22,13 +23,12 @@ pub fn dated(value: &str, following: &[&str]) -> Option<(Timestamp, usize)> {
     found
 }
 
-/// Without the blanks of a field (RFC 9110 section 5.6.3): one that only looks like a blank is a part of what it stands
-/// at.
+/// Without the blanks of a field (RFC 9110 section 5.6.3). A character that only looks like a blank stays.
 pub fn trimmed(text: &str) -> &str {
     text.trim_matches([' ', '\t'])
 }
 
-/// Unfolds (RFC 9112 section 5.2) and drops what no field value may hold.
+/// Unfolds a member (RFC 9112 section 5.2) and drops what no field value may hold.
 pub fn clean(part: &str) -> String {
     trimmed(&part.replace(|sign: char| sign.is_ascii_control(), " ")).to_owned()
 }

@@ -1,6 +1,6 @@
 //! X-Robots-Tag: directives, the grammar of the field as it is found in the wild, combination, emission.
 //!
-//! [`Directives`] are what one line says, [`Tags`] what several say to which crawlers.
+//! [`Directives`]: a set of directives. [`Tags`]: the directives of several lines, by the crawlers that they are for.
 //!
 //! ```
 //! use crawlgate::indexing::parse_lines;

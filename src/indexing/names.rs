@@ -1,6 +1,7 @@
-//! Names by which lines address crawlers. A test of the registry, which this room does not know, holds the list to it.
+//! [`is_bots_name`] tells whether a name in a line is a crawler's. This room does not import the registry; a test
+//! compares the list with it.
 
-/// Product tokens that do not say that they are a crawler's, in lower case and in order.
+/// Product tokens that do not say by themselves that they are a crawler's, in lower case and in order.
 const KNOWN: [&str; 106] = [
     "admantx",
     "ads-naver",
@@ -110,7 +111,7 @@ const KNOWN: [&str; 106] = [
     "yeti",
 ];
 
-/// Whether a name is that of a crawler whatever follows it: it says so itself, or it is known.
+/// Whether a name is that of a crawler, whatever follows it: it says so itself, or it is known.
 pub fn is_bots_name(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     ["bot", "spider", "crawler"].iter().any(|part| lower.contains(part)) || KNOWN.binary_search(&lower.as_str()).is_ok()

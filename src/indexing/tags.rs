@@ -19,7 +19,7 @@ impl Scope {
     }
 }
 
-/// What is said to whom: at most one set of directives per scope, in the order of emission.
+/// Directives by scope: at most one set per scope, in the order of emission.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tags {
     scopes: Vec<(Scope, Directives)>,
@@ -37,10 +37,10 @@ impl Tags {
         }
     }
 
-    /// Adds all that another source says: per scope united, the most restrictive value wins. What takes back a part of
-    /// something stricter stays only where both sources say so, or the other does not say the stricter one:
-    /// indexifembedded beside noindex, for every bot; nocache beside noarchive, for Bing's sake, which alone goes by
-    /// it.
+    /// Adds the directives of another source: per scope united, the most restrictive value wins. A directive that
+    /// softens a stricter one stays only where both sources say so, or the other does not say the stricter one. That is
+    /// indexifembedded beside noindex, for every bot, and nocache beside noarchive, for Bing, which then obeys nocache
+    /// alone.
     pub fn merge(&mut self, other: &Tags) {
         let scopes = || [Scope::All].into_iter().chain([&*self, other].into_iter().flat_map(Tags::named));
         let unsoftened =
@@ -59,9 +59,9 @@ impl Tags {
         self.scopes.retain(|(_, directives)| !directives.is_empty());
     }
 
-    /// Takes out of what another source says in a scope what takes back a part of something stricter that is said here:
-    /// the same that [`merge`](Tags::merge) takes away, where the other source comes in pieces and what it says to
-    /// others is not known yet.
+    /// Removes from `said`, which another source says in a scope, each directive that softens a stricter one of these
+    /// tags. [`merge`](Tags::merge) removes the same ones. This function is for a source that comes in pieces, whose
+    /// other scopes are not known yet.
     pub(crate) fn harden(&self, scope: &Scope, said: &mut Directives) {
         let bing = Scope::Bot("bingbot".into());
         let reaches = |bot: &Scope| *scope == Scope::All || scope == bot;
@@ -79,12 +79,12 @@ impl Tags {
         self.scopes.iter().map(|(scope, _)| scope.clone()).filter(|scope| *scope != Scope::All)
     }
 
-    /// What is said in one scope.
+    /// The directives of one scope.
     pub(crate) fn of(&self, scope: &Scope) -> Option<&Directives> {
         self.iter().find(|(have, _)| *have == scope).map(|(_, said)| said)
     }
 
-    /// What binds whom a scope is for.
+    /// The directives that bind the bots of a scope.
     fn to(&self, scope: &Scope) -> Directives {
         match scope {
             Scope::Bot(name) => self.effective(name),
@@ -97,7 +97,7 @@ impl Tags {
         self.scopes.iter().map(|(scope, directives)| (scope, directives))
     }
 
-    /// What binds a bot, as Google computes it: the unscoped directives and those of its own scope, united.
+    /// The directives that bind a bot, as Google computes them: the unscoped ones and those of its own scope, united.
     pub fn effective(&self, bot: &str) -> Directives {
         let mut directives = Directives::default();
         for (scope, said) in &self.scopes {

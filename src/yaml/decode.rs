@@ -1,5 +1,5 @@
-//! Small decoders over the tree: [`Decoder`] and [`Fields`]. Each reads a node, adds an error where the node is wrong, and
-//! goes on, so that one run shows every mistake of a file.
+//! [`Decoder`] and [`Fields`] decode the tree of a YAML file. They read a node, add an error where the node is wrong,
+//! and go on, so that one run shows every mistake of a file.
 
 use super::{Diagnostic, Diagnostics, Document, Located, Mapping, Node, Source, Span, Value};
 use crate::time::Timestamp;
@@ -156,8 +156,8 @@ impl Decoder {
         texts
     }
 
-    /// What `read` makes of a text. Where it is nothing, `mistake` is the id of the error, how its message goes on after
-    /// the text, and what to do.
+    /// The value that `read` makes of a text. `mistake` is the error where there is none: its id, the rest of its
+    /// message after the text, and what to do.
     pub fn parsed<T>(
         &mut self,
         node: &Node,
@@ -173,7 +173,7 @@ impl Decoder {
         value
     }
 
-    /// The same for each text of a list.
+    /// [`parsed`](Decoder::parsed) for each text of a list.
     pub fn all_parsed<T>(
         &mut self,
         node: &Node,
@@ -291,7 +291,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     (total <= Duration::from_secs(100 * 366 * 86_400)).then_some(total)
 }
 
-/// The milliseconds of a fraction of a unit; whole ones, because nothing here is told apart by less.
+/// The milliseconds of a fraction of a unit; `None` where they are not whole.
 fn of_unit(fraction: Option<&str>, unit: u64) -> Option<u64> {
     let Some(digits) = fraction else { return Some(0) };
     if digits.is_empty() || digits.len() > 9 {
@@ -331,7 +331,7 @@ impl<'n> Fields<'n> {
         self.take_with_key(name).map(|(_, value)| value)
     }
 
-    /// The same with the place of its key.
+    /// The value of a field with the place of its key, marked as known.
     pub fn take_with_key(&mut self, name: &'static str) -> Option<(Span, &'n Node)> {
         if !self.known.contains(&name) {
             self.known.push(name);
@@ -366,7 +366,7 @@ impl<'n> Fields<'n> {
         read(self.decoder, node)
     }
 
-    /// The same with its place.
+    /// [`get`](Fields::get), with the place of the value.
     pub fn located<T>(
         &mut self,
         name: &'static str,

@@ -1,11 +1,11 @@
-//! One mistake or warning ([`Diagnostic`]): what is wrong, where, and what to do. It is shown as rustc shows its own, or in
-//! one line for logs.
+//! [`Diagnostic`]: one mistake or warning, with its place and what to do. It is shown as rustc shows its own, or in one
+//! line for logs.
 
 use super::{Source, Span};
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -39,7 +39,7 @@ pub struct Related {
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
     /// A stable name, in kebab-case: `unknown-field`, `site-disallowed`, ...
     pub id: &'static str,
@@ -167,7 +167,7 @@ impl Diagnostic {
         }
     }
 
-    /// The same with what is said beside it, and what to do.
+    /// [`one_line`](Diagnostic::one_line), with the labels and what to do.
     pub(crate) fn with_help(&self, source: &Source) -> String {
         let beside = self.related.iter().map(|related| &related.label).chain(&self.label).cloned();
         let beside = beside.chain(self.help_and_more()).map(|text| shortened(on_one_line(&text)));
@@ -180,7 +180,7 @@ fn on_one_line(text: &str) -> String {
     text.chars().map(|sign| if sign.is_control() { ' ' } else { sign }).collect()
 }
 
-/// The two ends of what is too long to be read: in between mostly stands a pattern, and what it is about at the ends.
+/// A text that is too long to be read, without its middle: a pattern mostly stands there.
 fn shortened(text: String) -> String {
     const END: usize = 250;
     let length = text.chars().count();
@@ -214,7 +214,7 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Adds one.
+    /// Adds a finding.
     pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
         self.items.push(diagnostic);
     }
@@ -224,7 +224,7 @@ impl Diagnostics {
         self.items.iter().any(|item| item.severity == Severity::Error)
     }
 
-    /// In the order of the file.
+    /// Puts the findings in the order of the file.
     pub(crate) fn sort(&mut self) {
         self.items.sort_by_key(|item| item.span.map(|span| span.start));
     }

@@ -1,8 +1,8 @@
-//! Files ([`Source`]) and places in them ([`Span`]).
+//! [`Source`]: the name and the text of a file. [`Span`]: a place in the file. [`Located`]: a value with its place.
 
 use std::sync::Arc;
 
-/// Where something stands, as byte offsets and as a person counts.
+/// A place in a file, as byte offsets and as a person counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 pub struct Span {
     /// First byte.
@@ -15,7 +15,7 @@ pub struct Span {
     pub column: u32,
 }
 
-/// A value and where it stands.
+/// A value and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Located<T> {
     /// The value.

@@ -1,4 +1,4 @@
-//! A YAML file as a tree: [`Document`] and [`Node`]. Every node has its place in the file. Aliases are resolved, up to a
+//! [`Document`]: a YAML file as a tree of [`Node`]s, each with its place in the file. Aliases are resolved, up to a
 //! limit, and merge keys are applied. Duplicate keys stay for the decoder, which reports them.
 
 use super::place::{Source, Span};
@@ -14,9 +14,9 @@ const MAX_DEPTH: usize = 64;
 /// A node of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// What it is.
+    /// Its value.
     pub value: Value,
-    /// Where it stands. For a list or map: from its first to its last entry.
+    /// Its place. For a list or map: from its first to its last entry.
     pub span: Span,
 }
 
@@ -59,7 +59,7 @@ impl Node {
         }
     }
 
-    /// What it is, for messages: `a list`, `a map`, `text`, `nothing`.
+    /// The kind of node, for messages: `a list`, `a map`, `a single value`, `nothing`.
     pub fn what(&self) -> &'static str {
         match &self.value {
             _ if self.is_null() => "nothing",
@@ -232,7 +232,7 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// The last character that says something: where a file that ends too early is marked.
+    /// The last character that is not blank: where a file that ends too early is marked.
     fn last(&self) -> Span {
         let written = self.text.trim_end();
         let start = written.char_indices().last().map_or(0, |(start, _)| start);
