@@ -1,8 +1,9 @@
-//! The configuration of Apache httpd: lines for a virtual host, and lines for the `.htaccess` of a site's directory.
+//! [`write`] makes the configuration of Apache httpd: lines for a virtual host, and lines for the `.htaccess` of a site's
+//! directory.
 //!
-//! Both are sections (`<If>`) on the request as it came. Variables of the environment would not do: in a `.htaccess` none
-//! is set before the sections are chosen. `req_novary` reads a field without naming it in `Vary`, which would spoil
-//! caches. The request line (`THE_REQUEST`) has the path as it was sent, with the query.
+//! Both consist of sections (`<If>`) on the request as it came. They use no variables of the environment: in a
+//! `.htaccess` none is set before Apache chooses the sections. `req_novary` reads a field without naming it in `Vary`,
+//! which would spoil caches. The request line (`THE_REQUEST`) has the path as it was sent, with the query.
 
 use super::regex::{Step, marker, media, regexes, request_line};
 use super::rules::{CrawlerClass, ExportedAnswer, ExportedFile, Rules, SignalRule, TagCondition, TagRule};
@@ -14,7 +15,7 @@ use std::fmt::Write as _;
 const LINE: usize = 8_000;
 const USER_AGENT: &str = "req_novary('User-Agent')";
 const REQUEST: &str = "%{THE_REQUEST}";
-/// Where authorities look for an answer to a challenge.
+/// The path at which an authority requests the answer to a challenge.
 const CHALLENGE: &str = "%{REQUEST_URI} =~ m#^/\\.well-known/acme-challenge/[A-Za-z0-9_-]+$#";
 
 pub(super) fn write(rules: &Rules, directory: &str, files: &mut Files) {
@@ -28,7 +29,7 @@ pub(super) fn write(rules: &Rules, directory: &str, files: &mut Files) {
     files.insert("crawlgate.htaccess".into(), (own + &body).into());
 }
 
-/// What has no room in a line of Apache.
+/// The parts of a policy that do not fit into a line of Apache.
 fn left_out(rules: &Rules) -> Vec<&'static str> {
     let tags = rules.tags.iter().any(|tag| tag.unless.as_ref().is_some_and(is_too_long));
     let answers = rules.named_answers().iter().any(|(_, answer)| document(&answer.body).is_none());
@@ -64,7 +65,7 @@ fn served_files(rules: &Rules, directory: &str) -> String {
     text
 }
 
-/// The files, where they lie in the site's directory.
+/// Sections for the files in the site's directory.
 fn own_files(rules: &Rules) -> String {
     let section = |file: &ExportedFile| format!("<If \"{}\">\n{}</If>\n", is_path(file.path), of_file(file));
     rules.files.iter().map(section).collect()
@@ -211,7 +212,7 @@ fn indented(lines: &str) -> String {
     lines.lines().map(|line| format!("    {line}\n")).collect()
 }
 
-/// The lines that answer a request. What the virtual host says about every response does not count for it.
+/// The lines that answer a request. They take away the fields that the virtual host adds to every response.
 fn answered(answer: &ExportedAnswer, rules: &Rules) -> String {
     let status = answer.status;
     let mut text = format!("    Redirect {status}\n");
@@ -231,7 +232,7 @@ fn answered(answer: &ExportedAnswer, rules: &Rules) -> String {
     text
 }
 
-/// `<If>`, `<ElseIf>` and `<Else>`: of several the first counts.
+/// A chain of `<If>`, `<ElseIf>` and `<Else>`: the first that holds counts.
 #[derive(Default)]
 struct Chain {
     text: String,
@@ -248,8 +249,8 @@ impl Chain {
     }
 }
 
-/// A text as an error document. Apache reads it as an expression and no line break: whatever is no letter stands as its
-/// number. A slash cannot, and means nothing. None where a line has no room for it.
+/// A text as an error document; `None` where a line has no room for it. Apache reads it as an expression, without line
+/// breaks, so each octet but letters, digits and some signs is escaped.
 fn document(text: &str) -> Option<String> {
     let mut escaped = String::new();
     for byte in text.bytes() {

@@ -1,11 +1,11 @@
-//! The configuration of Caddy: a snippet to import into a site.
+//! [`write`] makes the configuration of Caddy: a snippet to import into a site.
 
 use super::regex::{marker_regex, path, path_regex, regex};
 use super::rules::{ExportedAnswer, Rules, SignalRule, TagCondition, TagRule};
 use super::{Files, heading};
 use std::fmt::Write as _;
 
-/// Extensions of types that policies name, where the type is not known before the response.
+/// Types that policies name, with their extensions: Caddy does not know the type before the response.
 const EXTENSIONS: [(&str, &[&str]); 9] = [
     ("application/pdf", &["pdf"]),
     ("application/msword", &["doc"]),
@@ -89,7 +89,8 @@ fn responded(name: &str, answer: &ExportedAnswer, condition: &str) -> String {
     )
 }
 
-/// What Caddy cannot say, beyond what no server can: it knows neither type nor status before the response.
+/// The parts of a policy that Caddy cannot say, beyond those that no server can: it knows neither type nor status
+/// before the response.
 fn left_out(rules: &Rules) -> Vec<String> {
     let conditions = || rules.tags.iter().flat_map(|tag| [Some(&tag.when), tag.unless.as_ref()]).flatten();
     let types = conditions().flat_map(|condition| &condition.types).filter(|media| extensions(media).is_none());
@@ -124,7 +125,7 @@ fn tags(place: usize, tag: &TagRule) -> String {
     text
 }
 
-/// The lines of a matcher; none where Caddy has none for the condition.
+/// The lines of a matcher; `None` where Caddy has no matcher for the condition.
 fn condition(condition: &TagCondition) -> Option<String> {
     let mut lines = String::new();
     if !condition.status.is_empty() {
@@ -145,7 +146,7 @@ fn condition(condition: &TagCondition) -> Option<String> {
     Some(lines)
 }
 
-/// A field that the application sends itself stands.
+/// The lines of a field about the use of pages. The application's own field is kept.
 fn signal(place: usize, signal: &SignalRule) -> String {
     let operation = if signal.unless.is_empty() { '+' } else { '?' };
     let value_of = |value: &String| format!("{operation}{} {}", signal.name, quoted(value));

@@ -1,11 +1,12 @@
-//! The configuration of HAProxy: lines for a frontend, and the files that they read.
+//! [`write`] makes the configuration of HAProxy: lines for a frontend, and the files that they read.
 
 use super::regex::{marker, marker_regex, media, path, path_regex, regexes};
 use super::rules::{ExportedAnswer, ExportedFile, PathRule, Rules, SignalRule, Style, TagCondition, TagRule};
 use super::{Files, heading};
 use std::fmt::Write as _;
 
-/// HAProxy answers from memory what fits into a buffer with its head, for which this much is left.
+/// How much of a buffer is left for the head: HAProxy answers from memory with a file that fits into a buffer beside
+/// its head.
 const HEAD: usize = 4096;
 /// The size of a buffer, unless `tune.bufsize` says otherwise.
 const BUFFER: usize = 16 * 1024;
@@ -84,7 +85,8 @@ fn classes(rules: &Rules, style: Style, directory: &str, files: &mut Files) -> S
     text
 }
 
-/// The condition that a list disallows the path. Without Allow the order is nothing, and beginnings are found in a tree.
+/// The condition that a list disallows the path. Without Allow the order does not matter, and HAProxy finds beginnings
+/// in a tree.
 fn path_list(place: usize, list: &[PathRule], directory: &str, files: &mut Files) -> String {
     if list.iter().any(|rule| rule.allow) {
         let line =
@@ -151,7 +153,7 @@ fn tags(place: usize, tag: &TagRule) -> String {
     text
 }
 
-/// The tests of a condition. The path is gone when the response comes: what it says is kept in a variable.
+/// The tests of a condition. The path is gone when the response comes, so its result is kept in a variable.
 fn condition(name: &str, condition: &TagCondition, text: &mut String) -> String {
     let mut tests = String::new();
     if !condition.paths.is_empty() {
@@ -173,7 +175,8 @@ fn condition(name: &str, condition: &TagCondition, text: &mut String) -> String 
     tests
 }
 
-/// The place of the value goes into a variable, the one that counts last. The application's own field stands.
+/// The lines of a field about the use of pages. A variable has the place of the value; the line that counts sets it
+/// last. The application's own field is kept.
 fn signal(place: usize, signal: &SignalRule) -> String {
     let variable = format!("txn.crawlgate_signal{place}");
     let mut text = String::new();

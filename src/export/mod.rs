@@ -1,6 +1,6 @@
-//! A policy as native configuration of nginx, HAProxy, Caddy or Apache httpd, for sites where nothing new runs. [`Rules`] is
-//! what such a configuration can say of a policy, [`export`] writes its files, and [`Rules::left_out`] names the rest. Each
-//! server has a file; `regex` writes patterns as regular expressions.
+//! [`export`] writes a policy as native configuration of nginx, HAProxy, Caddy or Apache httpd, for sites that run no
+//! new program. [`Rules`] is the part of the policy that such a configuration can say; [`Rules::left_out`] lists the
+//! rest. Each server has a file here, and `regex` writes patterns as regular expressions.
 
 mod apache;
 mod caddy;
@@ -53,7 +53,7 @@ pub fn haproxy_part(rules: &Rules, style: Style, buffer: usize, directory: &str)
     (text, files)
 }
 
-/// What stands above each file.
+/// The comment above each file.
 fn heading(rules: &Rules, place: &str) -> String {
     let mut text = format!("# The policy `{}` as crawlgate exported it, {place}.\n", rules.site);
     if !rules.left_out.is_empty() {

@@ -1,14 +1,14 @@
-//! The configuration of nginx: maps for `http`, conditions and locations for `server`.
+//! [`write`] makes the configuration of nginx: maps for `http`, conditions and locations for `server`.
 
 use super::regex::{marker, marker_regex, media, path, path_regex, regexes};
 use super::rules::{CrawlerClass, ExportedAnswer, Rules, SignalRule, Style, TagCondition, TagRule};
 use super::{Files, heading};
 use std::fmt::Write as _;
 
-/// So many more have room in nginx's table of variables as it is, beside those of its own modules.
+/// So many variables fit into nginx's table beside those of its own modules. For more, the table has to be larger.
 const MANY_VARIABLES: usize = 12;
 
-/// A dollar sign. One of its own would begin the name of a variable.
+/// A variable with a dollar sign, which by itself would begin the name of a variable.
 const DOLLAR: &str = "${crawlgate_dollar}";
 
 pub(super) fn write(rules: &Rules, style: Style, directory: &str, files: &mut Files) {
@@ -137,7 +137,8 @@ fn tag_maps(place: usize, tag: &TagRule) -> String {
     text
 }
 
-/// Maps of what a condition asks; gives their variables, and the value that these have together where it holds.
+/// Adds the maps of a condition. Returns their variables, and the value that these have together where the condition
+/// holds.
 fn condition(name: &str, condition: &TagCondition, text: &mut String) -> (String, String) {
     let status = |(first, last): &(u16, u16)| match first == last {
         true => first.to_string(),
@@ -162,7 +163,7 @@ fn condition(name: &str, condition: &TagCondition, text: &mut String) -> (String
     (variables, wanted)
 }
 
-/// The maps of a field about the use of pages: what the path says, and nothing where the application says it.
+/// The maps of a field about the use of pages: its value by path, and no value where the application sends the field.
 fn signal_maps(place: usize, signal: &SignalRule) -> String {
     let value = |place: usize| literal_value(&signal.values[place]);
     let otherwise = signal.otherwise.map_or_else(|| "\"\"".to_owned(), value);
@@ -232,7 +233,7 @@ fn location(name: &str, answer: &ExportedAnswer, tags: &str) -> String {
     text
 }
 
-/// A string that is no template.
+/// A string without variables.
 fn literal_value(text: &str) -> String {
     quoted(text).replace('$', DOLLAR)
 }

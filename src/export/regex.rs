@@ -1,11 +1,12 @@
-//! Markers of user agents and patterns of robots.txt as regular expressions that nginx, HAProxy, Caddy and Apache all read.
+//! [`marker_regex`] and [`path_regex`] write markers of user agents and patterns of robots.txt as regular expressions
+//! that nginx, HAProxy, Caddy and Apache all read.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// nginx takes words of up to 4,096 bytes in its configuration, the quotes included.
+/// The longest expression: nginx takes words of up to 4,096 bytes in its configuration, the quotes included.
 const LONGEST: usize = 3_900;
-/// What is no character of a product token. Next to a marker it parts words.
+/// A character that product tokens do not have. Next to a marker it parts words.
 const NO_WORD: &str = "[^0-9A-Za-z_-]";
 
 /// One step of a pattern, in the order in which alternatives are written.

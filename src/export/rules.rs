@@ -17,7 +17,7 @@ const PAUSED: &str = "The site is not to be fetched for the moment.\n";
 /// Shorter tokens stand in the user agents of too many people.
 const SHORTEST_TOKEN: usize = 3;
 
-/// How lists of crawlers and paths are written.
+/// The form in which lists of crawlers and paths are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// A line for each crawler and each path, in the order in which they count.
@@ -27,7 +27,7 @@ pub enum Style {
     Compact,
 }
 
-/// What a configuration can say.
+/// The part of a policy that a configuration can say.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     /// The name of the policy.
@@ -48,18 +48,18 @@ pub struct Rules {
     pub signals: Vec<SignalRule>,
     /// Whether the application's own X-Robots-Tag is taken away.
     pub strips_tags: bool,
-    /// What cannot be said, for a person.
+    /// The parts of the policy that it cannot say, for a person.
     pub left_out: Vec<String>,
 }
 
 /// Crawlers that are treated alike.
 #[derive(Clone, Debug)]
 pub struct CrawlerClass {
-    /// As in the registry, each with the order in which it counts: the lower first.
+    /// Their markers as in the registry, each with the order in which it counts: the lower first.
     pub markers: Vec<(u32, String)>,
     /// The list of path rules that binds them.
     pub list: Option<usize>,
-    /// The answer to what these disallow.
+    /// The answer where the list disallows a path.
     pub answer: usize,
     /// Whether a pause stops them.
     pub is_pausable: bool,
@@ -96,7 +96,7 @@ pub struct TagRule {
     pub lines: Vec<String>,
 }
 
-/// What is asked of a request and its response: one of each list, unless the list is empty.
+/// A condition on a request and its response: one of each list has to hold, unless the list is empty.
 #[derive(Clone, Debug)]
 pub struct TagCondition {
     /// Patterns.
@@ -132,7 +132,7 @@ pub struct ExportedFile {
 pub struct SignalRule {
     /// Its name.
     pub name: &'static str,
-    /// Fields of the application that keep it away.
+    /// Fields of the application whose presence keeps it away.
     pub unless: &'static [&'static str],
     /// The values. An empty one is no field.
     pub values: Vec<String>,
@@ -143,7 +143,7 @@ pub struct SignalRule {
 }
 
 impl ExportedFile {
-    /// What it is called in the directory of the configuration.
+    /// Its name in the directory of the configuration.
     pub fn name(&self) -> &'static str {
         self.path.rsplit('/').next().unwrap_or(self.path)
     }
@@ -160,7 +160,7 @@ impl CrawlerClass {
 }
 
 impl Rules {
-    /// What can be said of a site.
+    /// The part of a site's policy that can be said.
     pub fn of(site: &Site, registry: &Registry) -> Rules {
         let mut rules = Rules {
             site: site.name.clone(),
@@ -213,7 +213,8 @@ impl Rules {
         self.classes[class].markers.extend(markers.map(|marker| (order(marker), marker.to_owned())));
     }
 
-    /// The place of the rules of a group, if it has some. The longest pattern counts, and of equals Allow.
+    /// The place of the rules of a group in `lists`; `None` without a Disallow. The longest pattern stands first, and
+    /// of equals Allow.
     fn list(&mut self, site: &Site, group: usize) -> Option<usize> {
         let group = site.document.groups.get(group)?;
         let rule =
@@ -287,7 +288,7 @@ impl Rules {
     }
 }
 
-/// The place of an item in a list, which gets it where it is new.
+/// The place of an item in a list; a new item is added.
 fn place_in<T: PartialEq>(list: &mut Vec<T>, item: T) -> usize {
     list.iter().position(|known| *known == item).unwrap_or_else(|| {
         list.push(item);
@@ -355,7 +356,7 @@ fn tag_rule(rule: &IndexingRule) -> Option<TagRule> {
     Some(TagRule { when: tag_condition(&rule.when)?, unless, lines: rule.tags.lines() })
 }
 
-/// None where a regular expression is part of it: servers read other dialects.
+/// `None` for a condition with a regular expression: servers read other dialects.
 fn tag_condition(conditions: &Conditions) -> Option<TagCondition> {
     let status = |status: &Located<StatusCondition>| match status.value {
         // A part of a page is tagged as the page.
@@ -370,7 +371,7 @@ fn tag_condition(conditions: &Conditions) -> Option<TagCondition> {
     })
 }
 
-/// What no configuration says, as far as the policy asks for it.
+/// The parts of the policy that no configuration can say.
 fn left_out(site: &Site) -> Vec<&'static str> {
     let (policy, fields) = (&site.policy, &site.policy.enforcement.site);
     let asks_for_delay = site.document.groups.iter().any(|group| group.crawl_delay.is_some());

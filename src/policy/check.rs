@@ -1,11 +1,11 @@
-//! Text into a checked policy: the file read as a tree, its sections decoded, then what only the whole file shows.
+//! [`read`] makes a checked [`Policy`] of the text of a policy file.
 
 use super::decode;
 use super::model::Policy;
 use crate::yaml::{Diagnostic, Diagnostics, Source};
 
-/// Reads and checks one policy file, complaining about everything that is wrong with it in one run. There is a policy
-/// only when no error was found; warnings leave it usable.
+/// Reads and checks one policy file. One run reports all of its mistakes. There is a policy only when no error was
+/// found; warnings leave it usable.
 ///
 /// ```
 /// use crawlgate::{internals::policy, yaml::Source};

@@ -1,7 +1,6 @@
-//! A checked policy into a compiled [`Site`].
+//! [`compile`] makes a [`Site`] of a checked [`Policy`].
 //!
-//! The document that is written here is what is rendered *and* what is matched: the served bytes and the verdicts
-//! cannot drift apart.
+//! One document is both rendered as robots.txt and matched. So the served bytes and the verdicts cannot differ.
 
 mod allow_conflicts;
 mod budget;
@@ -28,24 +27,23 @@ use crate::yaml::{Diagnostic, Diagnostics};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The policy cannot be used; says why.
+/// The error for a policy that cannot be compiled.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the policy cannot be compiled")]
 pub struct CompileError {
-    /// What is wrong.
+    /// The mistakes.
     pub diagnostics: Diagnostics,
 }
 
-/// Compiles a policy as it is before anything that goes by the clock began. See [`compile_at`].
+/// Compiles a policy as it is before any of its retirements begins. See [`compile_at`].
 ///
-/// # Errors
-/// As for [`compile_at`].
+/// # Errors As for [`compile_at`].
 pub fn compile(policy: Arc<Policy>, registry: &Registry) -> Result<Site, CompileError> {
     compile_at(policy, registry, Timestamp(i64::MIN))
 }
 
-/// Compiles a policy as it is at a moment, until [`Site::next_switch`]: renders its robots.txt, prepares matching,
-/// crawler rules, answers and tag plans. Runs neither the policy's tests nor the interlocks.
+/// Compiles a policy as it is at a moment; the site holds until [`Site::next_switch`]. Renders its robots.txt, prepares
+/// matching, crawler rules, answers and tag plans. Runs neither the policy's tests nor the interlocks.
 ///
 /// # Errors
 /// When the file would pass 500 KiB, which is all that a crawler has to read (RFC 9309 section 2.5), or the origin's
@@ -54,7 +52,7 @@ pub fn compile_at(policy: Arc<Policy>, registry: &Registry, at: Timestamp) -> Re
     compile_with_origin(policy, &Origin::Unknown, registry, at)
 }
 
-/// The same with what is known of the origin's own robots.txt, where the policy asks for it.
+/// [`compile_at`], with the origin's own robots.txt where the policy asks for it.
 ///
 /// # Errors
 /// See [`compile_at`].
@@ -119,7 +117,7 @@ pub fn compile_with_origin(
     })
 }
 
-/// The file from before crawlgate, where it is known.
+/// The robots.txt from before crawlgate, where it is known.
 fn previous(policy: &Policy, origin: Option<&Arc<OriginFile>>) -> Option<DeclaredPrevious> {
     match policy.robots.previous.as_ref()? {
         PreviousRobots::File(file) => file.bytes.clone().map(DeclaredPrevious::File),
@@ -142,7 +140,8 @@ fn behind_cache(policy: &Policy) -> Option<Duration> {
     })
 }
 
-/// Whose doing it is says what helps: what is added to the origin's file is mostly little.
+/// The error for a file that is too large. Its help depends on the cause: the policy adds little to a large file of the
+/// origin.
 fn too_large(policy: &Policy, origin: Option<&OriginFile>, size: usize) -> Diagnostic {
     match origin.filter(|origin| !origin.file.bytes().is_empty()) {
         Some(origin) => {
@@ -162,7 +161,7 @@ fn too_large(policy: &Policy, origin: Option<&OriginFile>, size: usize) -> Diagn
     }
 }
 
-/// What helps where it is the origin's file.
+/// The help where the origin's file is too large.
 const FEWER: &str =
     "have the origin use fewer, wider patterns and fewer groups, or write `robots: { origin: replace }`";
 

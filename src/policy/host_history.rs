@@ -1,6 +1,6 @@
-//! What was published on a host before now, as requests are judged by it: plain data that the room `history` computes
-//! whenever the snapshot changes. [`HostHistories`] finds the [`HostHistory`] of a host with one lookup and without
-//! allocating.
+//! [`HostHistory`]: what was published on a host before now, for judging requests. It is plain data, which the room
+//! `publications` computes whenever the snapshot changes. [`HostHistories`] finds that of a host with one look-up and
+//! without allocating.
 
 use super::model::HostPattern;
 use super::site::HostIndex;
@@ -18,7 +18,8 @@ pub struct Unavailability {
     pub until: Option<Timestamp>,
 }
 
-/// The clock was set forward, or the machine slept: what the clock says of the time before is that much too long ago.
+/// A moment at which the clock was set forward, or the machine woke from sleep. Times of the clock before it are too
+/// long ago by that much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockJump {
     /// The time of the clock after it.
@@ -27,14 +28,14 @@ pub struct ClockJump {
     pub by: Duration,
 }
 
-/// What other instances in front of the same hosts publish. Nothing, with one instance.
+/// The publications of other instances in front of the same hosts. Empty with one instance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Elsewhere {
     /// The superseded versions that are in force on other instances: a bit each, by their place. A crawler may have been
     /// served one of them a moment ago.
     pub in_force: u64,
-    /// Versions that an instance had in force and that it may have served to any crawler without telling, each with the
-    /// time until then: by their place, `None` for the one that is in force here.
+    /// Versions that an instance had in force and may have served to any crawler without telling, each with the end of
+    /// that time. A version is given by its place, `None` for the one that is in force here.
     pub unreported: Vec<(Option<usize>, Timestamp)>,
     /// When the last version was superseded on another instance whose rules are not known here.
     pub unknown_until: Option<Timestamp>,
@@ -55,17 +56,17 @@ pub struct HostHistory {
     pub jumps: Vec<ClockJump>,
     /// Since when this site publishes the version in force here: Last-Modified.
     pub since: Timestamp,
-    /// Since when the host is at the site that it is at.
+    /// Since when the host belongs to its present site.
     pub at_site_since: Timestamp,
     /// Whether no other version has the same Last-Modified, so that a date alone tells which one a crawler has.
     pub is_told_by_its_date: bool,
-    /// Since when crawlers are told apart as they are now.
+    /// The identity epoch: since when crawlers are told apart as they are now.
     pub identity_epoch: Timestamp,
-    /// Whether the operator says what the host served before crawlgate, so that everything is known that was ever served.
+    /// Whether the operator declares what the host served before crawlgate, so that all versions are known.
     pub is_declared: bool,
     /// When the host last changed its site while there was something to tell about pages.
     pub moved_at: Option<Timestamp>,
-    /// What other instances publish.
+    /// The publications of other instances.
     pub elsewhere: Elsewhere,
 }
 
@@ -119,7 +120,7 @@ pub struct HostHistories {
     known: Vec<(Option<HostPattern>, Arc<HostHistory>)>,
 }
 
-/// Of a host that nothing is known of.
+/// The history of a host of which nothing is known.
 static NO_HISTORY: HostHistory = HostHistory::new(Timestamp(0));
 
 impl HostHistory {
@@ -140,7 +141,8 @@ impl HostHistories {
         self.find(host).map_or(&NO_HISTORY, |(_, history)| history)
     }
 
-    /// The same, with the place of the closest pattern in [`HostHistories::each`].
+    /// The history of the host of a `Host` field value, with the place of the closest pattern in
+    /// [`HostHistories::each`].
     pub fn find(&self, host: &[u8]) -> Option<(usize, &HostHistory)> {
         // The engine by itself keeps no history: it pays nothing for it.
         let place = if self.known.is_empty() { None } else { self.index.find(host) }?;

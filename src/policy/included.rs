@@ -1,5 +1,5 @@
-//! Files beside a policy that it names: pages for people, and the robots.txt from before crawlgate. [`IncludedFiles`]
-//! are the files of the policy directory, and [`Policy::include`] takes their contents over.
+//! [`IncludedFiles`]: the files of a policy directory that policies can name. They are pages for people, and the
+//! robots.txt from before crawlgate. [`Policy::include`] takes over the contents of those that a policy names.
 
 use super::lint::catalogue as lints;
 use super::model::{AnswerPages, Included, Policy, PreviousRobots};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// The endings of files that a policy can name.
 pub const ENDINGS: [&str; 2] = ["html", "txt"];
-/// A larger file is no page and no robots.txt.
+/// The largest file that is read, in octets.
 pub const MAX_FILE: u64 = 512 * 1024;
 
 /// The files of a policy directory that policies can name, by name.
@@ -17,7 +17,7 @@ pub const MAX_FILE: u64 = 512 * 1024;
 pub struct IncludedFiles(pub BTreeMap<String, Arc<[u8]>>);
 
 impl Policy {
-    /// Takes over what stands in the files that the policy names. A file that is missing is a warning: the site works
+    /// Takes over the contents of the files that the policy names. A file that is missing is a warning: the site works
     /// without it.
     pub fn include(&mut self, files: &IncludedFiles, diagnostics: &mut Diagnostics) {
         for included in self.included_mut() {

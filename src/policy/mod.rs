@@ -1,6 +1,5 @@
-//! The policy language: YAML into a [`Policy`] (checked), and policies into a [`Snapshot`] (compiled).
-//!
-//! Text in, values out: this room reads no file and no clock.
+//! The policy language. [`read`] makes a checked [`Policy`] of YAML, and [`compile`] makes a [`Site`] of a policy. A
+//! [`Snapshot`] holds all sites. This room reads no file and no clock.
 
 pub mod model;
 pub mod site;
@@ -29,8 +28,8 @@ pub use included::IncludedFiles;
 pub use model::Policy;
 pub use site::{ParsedVersion, Site, SiteEntry, Snapshot, SupersededVersion, Version};
 
-/// The JSON Schema of a policy, for editors. It refuses nothing that [`read`] accepts, but for a bare `true` or `false`
-/// as a name.
+/// The JSON Schema of a policy, for editors. It accepts all that [`read`] accepts, except a bare `true` or `false` as a
+/// name.
 pub const SCHEMA: &str = include_str!("policy.schema.json");
 
 #[cfg(test)]

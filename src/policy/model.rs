@@ -1,5 +1,5 @@
-//! A policy that was checked: [`Policy`]. Every value is validated, every default is filled in, and values keep their
-//! place in the file.
+//! [`Policy`]: a checked policy. Every value is validated, every default is filled in, and values keep their place in
+//! the file.
 
 mod enforcement;
 mod indexing;
@@ -60,9 +60,9 @@ pub struct Policy {
     pub staging_crawl: Stance,
     /// What crawlers of a purpose may do; a purpose that is absent inherits.
     pub purposes: BTreeMap<Purpose, Located<Stance>>,
-    /// What robots.txt says.
+    /// The section `robots`.
     pub robots: RobotsPolicy,
-    /// What X-Robots-Tag says.
+    /// The rules for X-Robots-Tag.
     pub indexing: Vec<IndexingRule>,
     /// What becomes of the origin's own X-Robots-Tag.
     pub origin_tags: OriginTags,
@@ -78,9 +78,9 @@ pub struct Policy {
     pub answers: AnswerPages,
     /// Crawlers of the owner's own, and corrections to the registry, for this site.
     pub crawlers: Vec<DescribedCrawler>,
-    /// What is reserved of text and data mining.
+    /// The reservations of text and data mining.
     pub tdm: Vec<TdmRule>,
-    /// What a production site does on purpose.
+    /// Findings that the owner accepts for a production site.
     pub acknowledge: Vec<Located<Acknowledgement>>,
     /// Cases that must hold before the policy is used.
     pub tests: Vec<PolicyTest>,
@@ -100,7 +100,7 @@ impl Policy {
         all.filter_map(|fields| fields.unlicensed.as_ref()).filter(|said| said.value != Unlicensed::Pass)
     }
 
-    /// Whether the robots.txt that is served depends on the origin's. That of a staging site says one thing only.
+    /// Whether the robots.txt that is served depends on the origin's. That of a staging site does not.
     pub fn reads_origin(&self) -> bool {
         self.environment == Environment::Production && self.robots.origin != OriginRobots::Replace
     }
@@ -182,9 +182,9 @@ pub enum OriginRobots {
     /// United with the policy, group by group.
     #[default]
     Merge,
-    /// Never asked for: the policy alone.
+    /// Not used and not fetched: the policy alone.
     Replace,
-    /// The only rules there are.
+    /// It alone: the policy has no groups, sitemaps or purposes.
     Only,
 }
 
@@ -224,7 +224,7 @@ pub struct DescribedCrawler {
     pub networks: Vec<ipnet::IpNet>,
 }
 
-/// What a production site does on purpose.
+/// A finding that the owner accepts for a production site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EnumString, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum Acknowledgement {
@@ -241,7 +241,7 @@ pub enum Acknowledgement {
 pub struct Included {
     /// Its name, and where the policy says it.
     pub name: Located<String>,
-    /// What stands in it. `None` until it is found.
+    /// Its contents. `None` until it is found.
     pub bytes: Option<Arc<[u8]>>,
 }
 
@@ -284,9 +284,9 @@ pub struct PolicyTest {
     pub ip: Option<IpAddr>,
     /// What is proven of the crawler; what the policy's networks say of `ip` when absent.
     pub identity: Option<IdentityByTest>,
-    /// What the crawler holds; not known when absent.
+    /// The copy that the crawler has cached; not known when absent.
     pub held: Option<CachedByTest>,
-    /// What must come of it.
+    /// The expected result.
     pub expect: Expectation,
     /// The whole case.
     pub span: Span,
@@ -302,7 +302,7 @@ pub enum IdentityByTest {
     Impostor,
 }
 
-/// What the crawler of a test holds.
+/// The copy of robots.txt that the crawler of a test has cached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CachedByTest {
     /// Nothing: it never fetched robots.txt, on a host that was observed all the time.

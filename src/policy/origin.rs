@@ -1,5 +1,5 @@
-//! The origin's own robots.txt as a policy sees it: [`OriginFile`], and what is known of it ([`Origin`],
-//! [`OriginCopyState`]).
+//! [`OriginFile`]: a copy of the origin's own robots.txt. [`Origin`] is what a compilation knows of it.
+//! [`OriginCopyState`] is the state of the copy, for metrics and the status.
 
 use crate::robots::File;
 use crate::time::Timestamp;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use strum::{IntoStaticStr, VariantArray};
 
-/// A copy of it. A site that has none is an empty file.
+/// A copy of the origin's own robots.txt. It is empty where the origin has none.
 #[derive(Clone, Debug)]
 pub struct OriginFile {
     /// Where it came from: a URL or a path. Never published: it may be an address behind a firewall.
@@ -24,7 +24,7 @@ impl OriginFile {
         OriginFile { location: location.into(), file: File::parse(bytes), last_modified: None }
     }
 
-    /// With the value of Last-Modified.
+    /// The copy with the value of Last-Modified.
     pub fn modified(self, last_modified: Option<&str>) -> OriginFile {
         OriginFile { last_modified: last_modified.and_then(Timestamp::from_http_date), ..self }
     }
@@ -60,7 +60,7 @@ impl Origin {
     }
 }
 
-/// How it stands with the copy of an origin's robots.txt. Metrics and the status show it.
+/// The state of the copy of an origin's robots.txt. Metrics and the status show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]

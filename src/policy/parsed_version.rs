@@ -1,4 +1,5 @@
-//! A robots.txt that was in force and may still be held: judged by its bytes alone, whatever policy they came from.
+//! [`ParsedVersion`]: a robots.txt that was in force and may still be cached, ready for verdicts. It is parsed from its
+//! bytes alone, whatever policy they came from.
 
 use super::site::{Binding, Version, binding, names, unlisted};
 use crate::crawlers::{Binds, Claim, Registry, SiteMarkers};
@@ -7,18 +8,18 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The bytes, ready for verdicts.
+/// The bytes of a version, ready for verdicts.
 #[derive(Debug)]
 pub struct ParsedVersion {
-    /// Their identity.
+    /// The version id of the bytes.
     pub version: Version,
-    /// Themselves.
+    /// The bytes.
     pub body: Arc<[u8]>,
     /// Their groups.
     pub matcher: Matcher,
     /// The crawl delay of each group; a value that is not a number does not count.
     pub delays: Vec<Option<Duration>>,
-    /// The tokens that they name and the registry does not know.
+    /// The tokens in them that the registry does not know.
     pub tokens: SiteMarkers,
 }
 
@@ -35,8 +36,8 @@ impl ParsedVersion {
         ParsedVersion { version, body, matcher: Matcher::new(&document), delays, tokens }
     }
 
-    /// The group that binds a claim; a token's index is that of [`ParsedVersion::tokens`], and `binds` is what is known of the
-    /// crawler beside the file.
+    /// The group that binds a claim. A token's index is that of [`ParsedVersion::tokens`]; `binds` comes from the
+    /// registry or the policy.
     pub fn binding(&self, registry: &Registry, claim: Claim, binds: Binds) -> Binding {
         match claim {
             Claim::Nobody => Binding::NoRules,
@@ -47,7 +48,7 @@ impl ParsedVersion {
     }
 }
 
-/// The groups with their rules; an agent that stands in several has the rules of all (RFC 9309 section 2.2.1).
+/// The groups with their rules; an agent that stands in several groups has the rules of all (RFC 9309 section 2.2.1).
 fn groups(file: &File, reading: &Reading) -> Vec<Group> {
     let name = |agent: &AgentLine| if agent.star { "*".to_owned() } else { agent.token.clone() };
     let rules = |group: &FileGroup| -> Vec<Rule> { group.rules.iter().map(|line| line.rule.clone()).collect() };
@@ -82,7 +83,7 @@ fn groups(file: &File, reading: &Reading) -> Vec<Group> {
     groups
 }
 
-/// The shortest that is written in a group; none where that is no wait at all.
+/// The shortest crawl delay of a group; `None` where it is zero.
 fn delay(file: &File, group: &FileGroup) -> Option<Duration> {
     let records = group.others.iter().filter_map(|number| file.line(*number)?.record.as_ref());
     let delays = records.filter(|record| record.key == Key::CrawlDelay);

@@ -1,5 +1,5 @@
-//! The pauses that a policy plans, with their bounds settled: [`planned_pauses`]. The server and the commands that
-//! explain without a server share it.
+//! [`planned_pauses`] computes the pauses that a policy plans, with their begin and end. The server and the commands
+//! that explain without a server share it.
 
 use super::model::{Acknowledgement, PausePolicy, PauseTime, Policy};
 use super::site::ActivePause;
@@ -12,8 +12,9 @@ pub const DEFAULT_PAUSE: Duration = Duration::from_secs(12 * 3_600);
 /// Search engines drop URLs that answer 503 for two days.
 pub const LONG_PAUSE: Duration = Duration::from_secs(36 * 3_600);
 
-/// The pauses of a policy around a moment, each with where it comes from: those that have ended, are on, and come next.
-/// `begins` says when a pause that does not recur begins, given what it says itself; `None` leaves it out.
+/// The pauses of a policy around a moment, each with its section of the policy: those that have ended, are on, and come
+/// next. `begins` gives the begin of a pause that does not recur, from the one in the policy; `None` leaves the pause
+/// out.
 pub fn planned_pauses(
     policy: &Policy,
     now: Timestamp,

@@ -1,17 +1,17 @@
-//! Regular expressions of a policy. Those of `path_regex` are compiled, or their mistake is explained ([`mistake_in`]).
-//! Those that were written in place of a path are turned into paths ([`paths_for`]).
+//! Regular expressions in a policy. [`compile_path_regex`] compiles those of `path_regex`, and [`mistake_in`] explains
+//! why one cannot be compiled. [`paths_for`] suggests paths in place of an expression that was written as a path.
 
 use regex_syntax::ast;
 
-/// What a path expression may grow to when compiled: policies of thousands of sites share one process.
+/// How large a path expression may become when compiled: policies of thousands of sites share one process.
 const REGEX_BYTES: usize = 1 << 20;
 
-/// The expression as it is compiled, for checking and for use alike.
+/// Compiles an expression, for checking and for use alike.
 pub fn compile_path_regex(text: &str) -> Result<regex::bytes::Regex, regex::Error> {
     regex::bytes::RegexBuilder::new(text).size_limit(REGEX_BYTES).dfa_size_limit(REGEX_BYTES).build()
 }
 
-/// Why an expression cannot be used.
+/// A mistake in an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     /// One sentence, with the place in the expression where there is one.
@@ -20,7 +20,7 @@ pub struct Mistake {
     pub help: String,
 }
 
-/// What is wrong with an expression of `path_regex`; `None` where it can be compiled.
+/// The mistake in an expression of `path_regex`; `None` where it can be compiled.
 pub fn mistake_in(text: &str) -> Option<Mistake> {
     let error = compile_path_regex(text).err()?;
     if let Err(error) = ast::parse::Parser::new().parse(text) {
@@ -48,11 +48,11 @@ pub fn mistake_in(text: &str) -> Option<Mistake> {
     Some(Mistake { what: format!("not a regular expression: {why}"), help: GENERAL.into() })
 }
 
-/// What can always be done.
+/// The help for any mistake.
 const GENERAL: &str =
     "write it more plainly, with classes such as `[a-z]` and a `\\` before each sign that is meant itself";
 
-/// What is wrong at a place of an expression, and what to write there.
+/// The mistake at a place of an expression, and the help.
 fn of_syntax(kind: &ast::ErrorKind, marked: &str) -> Option<(String, String)> {
     use ast::ErrorKind as Kind;
     let itself = |sign: &str| format!("write `\\{sign}` for the sign itself");
@@ -92,7 +92,7 @@ fn of_syntax(kind: &ast::ErrorKind, marked: &str) -> Option<(String, String)> {
     })
 }
 
-/// The same for what stands behind `(?` and `\`, and for what is not supported.
+/// [`of_syntax`] for mistakes behind `(?` and `\`, and for what is not supported.
 fn of_group_or_escape(kind: &ast::ErrorKind, marked: &str) -> Option<(String, String)> {
     use ast::ErrorKind as Kind;
     let itself = "write `\\\\` for the sign itself";
@@ -144,10 +144,10 @@ pub fn is_regular_expression(pattern: &str) -> bool {
     has_alternatives || ["\\.", "\\/", "\\?", "\\d", "\\w", "[0-9", "[a-z"].iter().any(|piece| pattern.contains(piece))
 }
 
-/// Rules that are named in place of one expression.
+/// The most rules that are suggested for one expression.
 const MAX_ALTERNATIVES: usize = 6;
 
-/// What to write in place of a regular expression: the rules that come nearest to it.
+/// The help for a regular expression in place of a path: the rules that come nearest to it.
 pub fn paths_for(regex: &str) -> String {
     let rules = as_rules(regex).filter(|rules| rules.iter().all(|rule| rule != regex && rule.len() > 1));
     match rules {
@@ -164,7 +164,7 @@ pub fn paths_for(regex: &str) -> String {
     }
 }
 
-/// An expression as rules that match at least what it matches; `None` where a piece of it is not read here.
+/// An expression as rules that match at least what it matches; `None` where a piece of it is not understood.
 fn as_rules(regex: &str) -> Option<Vec<String>> {
     let mut rules = vec![String::new()];
     let mut signs = regex.trim_start_matches('^').chars().peekable();

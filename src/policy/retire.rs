@@ -1,10 +1,11 @@
-//! Retiring paths: the [`RetireStage`] of a plan at a moment, and when it changes next.
+//! [`RetireStage`]: the stage of paths that are taken out of search engines. Time moves them from planned to noindex to
+//! disallowed. [`RetirePolicy::stage`] gives the stage at a moment.
 
 use super::model::{Environment, Policy, RetirePolicy};
 use crate::time::Timestamp;
 use strum::IntoStaticStr;
 
-/// Where a path stands on its way out.
+/// A stage of paths that are retired.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize, IntoStaticStr,
 )]
@@ -15,12 +16,12 @@ pub enum RetireStage {
     Planned,
     /// Crawlable, with noindex: search engines come by, see it, and drop the page.
     Noindex,
-    /// Disallowed: there is nothing left to be seen.
+    /// Disallowed: search engines have dropped the pages by now.
     Disallowed,
 }
 
 impl RetireStage {
-    /// All, in their order.
+    /// All stages, in their order.
     pub const ALL: [RetireStage; 3] = [RetireStage::Planned, RetireStage::Noindex, RetireStage::Disallowed];
 
     /// Its name in reports and metrics.
@@ -35,7 +36,7 @@ impl RetirePolicy {
         self.noindex_from.value.plus(self.disallow_after.value)
     }
 
-    /// Where the paths stand at a moment.
+    /// The stage of the paths at a moment.
     pub fn stage(&self, at: Timestamp) -> RetireStage {
         match () {
             () if at < self.noindex_from.value => RetireStage::Planned,
@@ -51,7 +52,8 @@ impl RetirePolicy {
 }
 
 impl Policy {
-    /// What is retired: nothing of a staging site, which says noindex of all and stays crawlable so that it is seen.
+    /// The paths that are retired. A staging site has none: it says noindex of all and stays crawlable so that it is
+    /// seen.
     pub fn retiring(&self) -> &[RetirePolicy] {
         if self.environment == Environment::Staging { &[] } else { &self.retire }
     }

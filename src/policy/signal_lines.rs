@@ -1,10 +1,11 @@
-//! The lines of a robots.txt about the use of content, read part by part: `Content-Signal` (contentsignals.org) and
-//! `Content-Usage` (draft-ietf-aipref-attach-05). The import of a file and the lints share them.
+//! [`signal_parts`] and [`usage_line`] read the lines of a robots.txt about the use of content: `Content-Signal`
+//! (contentsignals.org) and `Content-Usage` (draft-ietf-aipref-attach-05). The import of a file and the lints share
+//! them.
 
 use super::decode::is_category;
 use super::model::{SignalCategory, USES};
 
-/// What a part of a Content-Signal line says.
+/// The meaning of a part of a Content-Signal line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignalPart {
     /// `ai-train=no`.
@@ -16,13 +17,13 @@ pub enum SignalPart {
 /// A member of the dictionary of a Content-Usage line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UsageMember<'v> {
-    /// The category and what is said of it; `None` where readers take the member for unknown.
+    /// The category and its value; `None` where readers take the member for unknown.
     pub said: Option<(&'v str, bool)>,
     /// Parameters behind it, which readers pass over; mostly none.
     pub parameters: &'v str,
 }
 
-/// The parts of a Content-Signal line as they are written, each with what it says: `None` where readers pass over it.
+/// The parts of a Content-Signal line as they are written, each with its meaning; `None` where readers pass over it.
 pub fn signal_parts(value: &str) -> impl Iterator<Item = (&str, Option<SignalPart>)> {
     value.split(',').map(str::trim).filter(|part| !part.is_empty()).map(|part| (part, signal_part(part)))
 }
@@ -37,8 +38,8 @@ fn signal_part(part: &str) -> Option<SignalPart> {
     Some(SignalPart::Category(category, said == 1))
 }
 
-/// The path of a Content-Usage line, if it has one, and its members: `None` where one of them is no member of a
-/// dictionary, and the whole line counts for nothing (RFC 9651 section 4.2).
+/// The path of a Content-Usage line, if it has one, and its members. The members are `None` where one of them is not a
+/// member of a dictionary: then the whole line counts for nothing (RFC 9651 section 4.2).
 pub fn usage_line(value: &str) -> (Option<&str>, Option<Vec<&str>>) {
     let (path, dictionary) = match value.starts_with('/') {
         true => value.split_once([' ', '\t']).map_or((Some(value), ""), |(path, rest)| (Some(path), rest)),
@@ -53,7 +54,7 @@ pub fn usage_line(value: &str) -> (Option<&str>, Option<Vec<&str>>) {
     (path, is_dictionary.then_some(members))
 }
 
-/// What a member of a dictionary says.
+/// The meaning of a member of a dictionary.
 pub fn usage_member(member: &str) -> UsageMember<'_> {
     let (assignment, parameters) = member.split_once(';').unwrap_or((member, ""));
     let (category, word) = assignment.split_once('=').unwrap_or((assignment, ""));

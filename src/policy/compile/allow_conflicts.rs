@@ -1,16 +1,16 @@
-//! Which Allow of the origin could defeat a Disallow of the policy.
+//! [`PolicyRules::conflict`] tells whether an Allow of the origin could defeat a Disallow of the policy.
 //!
-//! The longest rule decides, and of equals Allow (RFC 9309 section 2.2.2). So an Allow defeats a Disallow that is no
-//! longer than itself, for the URLs that both match. Such an Allow is left out of the merged file.
+//! The longest rule decides, and of equals Allow (RFC 9309 section 2.2.2). So an Allow defeats a Disallow that is not
+//! longer than the Allow, for the URLs that both match. Such an Allow is left out of the merged file.
 
 use super::budget::Bounds;
 use crate::policy::site::RuleSource;
 use crate::robots::{Pattern, Rule};
 
-/// Why an Allow is left out.
+/// The reason why an Allow is left out.
 #[derive(Clone, Copy, Debug)]
 pub enum Conflict<'a> {
-    /// This Disallow covers all that it opens: it would mean nothing.
+    /// This Disallow covers all URLs of the Allow: nothing is left of it.
     Covered(&'a (Rule, RuleSource)),
     /// It would defeat this Disallow.
     Defeats(&'a (Rule, RuleSource)),
@@ -20,16 +20,16 @@ pub enum Conflict<'a> {
 
 /// The rules of one group of the policy, parted for comparing.
 pub struct PolicyRules<'a> {
-    /// What no Allow is to defeat.
+    /// The Disallow rules that no Allow may defeat.
     disallows: Vec<&'a (Rule, RuleSource)>,
-    /// What the policy itself allows.
+    /// The Allow rules of the policy.
     allows: Vec<&'a Rule>,
-    /// The one that most Allows could defeat.
+    /// The shortest Disallow, which most Allows could defeat.
     shortest: Option<&'a (Rule, RuleSource)>,
 }
 
 impl<'a> PolicyRules<'a> {
-    /// Of `disallows` the Allow rules are passed over, of `of_policy` the Disallow rules.
+    /// Takes the Disallow rules of `disallows` and the Allow rules of `of_policy`.
     pub fn new(disallows: &'a [(Rule, RuleSource)], of_policy: &'a [(Rule, RuleSource)]) -> PolicyRules<'a> {
         let disallows: Vec<_> = disallows.iter().filter(|(rule, _)| !rule.allow && !rule.pattern.is_empty()).collect();
         let shortest = disallows.iter().copied().min_by_key(|(rule, _)| rule.pattern.priority());
@@ -37,7 +37,8 @@ impl<'a> PolicyRules<'a> {
         PolicyRules { disallows, allows, shortest }
     }
 
-    /// Why an Allow of the origin with this pattern cannot stand beside them; `None` where it defeats nothing.
+    /// The reason why an Allow of the origin with this pattern cannot stand beside these rules; `None` where it defeats
+    /// none.
     pub fn conflict(&self, allow: &Pattern, bounds: &mut Bounds) -> Option<Conflict<'a>> {
         // Most Allows of a long file are shorter than every Disallow.
         let shortest = self.shortest.filter(|(ours, _)| ours.pattern.priority() <= allow.priority())?;

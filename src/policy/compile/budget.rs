@@ -1,22 +1,22 @@
-//! What the origin's file may cost when a site is compiled: that file is not checked, and a reload of all sites
-//! waits for each of them.
+//! [`Bounds`]: the cost that the origin's file may have when a site is compiled. That file is not checked, and a reload
+//! of all sites waits for each of them.
 //!
-//! There is one budget for the whole compile. What is beyond it fails safe: an Allow is left out, and a file that would
-//! take more octets than crawlers read is not taken at all.
+//! There is one budget for the whole compilation. Beyond it compilation fails safe: an Allow is left out, and a file
+//! with too many rules or octets is not used at all.
 
 use crate::robots::MAX_BYTES;
 
-/// What one compile may still cost.
+/// The budget that is left of one compilation.
 pub struct Bounds {
-    /// Octets compared, and what takes as long as comparing some.
+    /// Octets compared, and other work in the same unit.
     pub comparisons: usize,
-    /// Octets of groups that have something of the origin's in them. What is of the policy alone is not counted here.
+    /// Octets of groups that have a part of the origin's. Groups of the policy alone are not counted.
     size: usize,
-    /// Rules of the origin that are held against a group of the policy, whatever comes of it.
+    /// Rules of the origin that are compared with a group of the policy, whatever the result is.
     rules: usize,
 }
 
-/// The origin's file is more than can be put together with the policy within the bounds.
+/// The error for a file of the origin that cannot be merged within the bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooMuch {
     /// Lines with a rule.
@@ -26,13 +26,13 @@ pub struct TooMuch {
 }
 
 impl Bounds {
-    /// `policy` are the octets of the policy's own groups, which come along however many they are.
+    /// The whole budget. `policy` are the octets of the policy's own groups, which are copied however many they are.
     pub fn new(policy: usize) -> Bounds {
-        // Twice what crawlers read: whether the file passes that exactly is seen when it is written.
+        // Twice the size that crawlers read: the exact limit is checked when the file is written.
         Bounds { comparisons: 12_000_000, size: (2 * MAX_BYTES).saturating_add(policy), rules: 100_000 }
     }
 
-    /// Takes the cost of comparisons; says whether there was enough left.
+    /// Takes the cost of comparisons; returns whether enough was left.
     pub fn compare(&mut self, cost: usize) -> bool {
         take(&mut self.comparisons, cost)
     }
@@ -48,7 +48,7 @@ impl Bounds {
     }
 }
 
-/// What was not enough once is spent: what comes later must not depend on how little it asks for.
+/// Takes a cost. A budget that was not enough once is spent, so that a later, smaller cost does not pass.
 fn take(left: &mut usize, cost: usize) -> bool {
     let rest = left.checked_sub(cost);
     *left = rest.unwrap_or(0);

@@ -1,5 +1,5 @@
-//! How each claim is treated, settled once per policy: which group binds it, how far it is enforced, with which
-//! answers. Makes the table that requests look it up in.
+//! [`CrawlerRulesTable::new`] settles the rules of each claim, once per policy: its group, its enforcement, its
+//! answers. Requests look them up.
 
 use super::registry_overrides::Nature;
 use crate::crawlers::{Claim, Crawler, Purpose, Registry, SiteMarkers, browsers, lookalikes, stands_in_browsers};
@@ -10,12 +10,12 @@ use crate::robots::{Document, Matcher};
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// For how long a step into a trap is remembered.
+/// How long a client that requested a trap stays marked, unless the policy says otherwise.
 const DEFAULT_TRAPPED: Duration = Duration::from_secs(3_600);
 /// Retry-After in seconds while the proof of a claim may still come.
 const AWAITING_PROOF: u32 = 60;
 
-/// Tokens that the policy names and the registry does not know: they join identification.
+/// Tokens that the policy names and the registry does not know. Identification searches for them, too.
 pub fn unlisted_tokens(policy: &Policy, registry: &Registry) -> Vec<String> {
     let groups = policy.robots.groups.iter().flat_map(|group| &group.agents);
     let agents = policy.enforcement.agents.iter().map(|(agent, _)| agent).chain(&policy.enforcement.exempt);
@@ -23,15 +23,15 @@ pub fn unlisted_tokens(policy: &Policy, registry: &Registry) -> Vec<String> {
     unlisted(groups.chain(agents).chain(described).map(|agent| agent.value.as_str()), registry)
 }
 
-/// Tokens that the origin's file may add: what a bot is called is a few letters at least, and no file needs more.
+/// The most tokens that the origin's file may add. The shortest has three letters.
 const MAX_ORIGIN_TOKENS: usize = 1_000;
 const MIN_ORIGIN_TOKEN: usize = 3;
-/// Of those that stand in a user agent of people by their letters, how many are looked at closer, which takes far
-/// longer. The others name no crawler.
+/// How many tokens that occur in the letters of a person's user agent are examined closely, which takes far longer. The
+/// others name no crawler.
 const LOOKED_AT: usize = 300;
 
-/// Adds the tokens of the origin's file that are not known yet. That file is not checked: what stands in the user agents
-/// of people, or is no token at all, names no crawler.
+/// Adds the tokens of the origin's file that are not known yet. That file is not checked: a token that stands in the
+/// user agents of people, or has characters that tokens do not have, names no crawler.
 pub fn add_origin_tokens(tokens: &mut Vec<String>, origin: &[String], registry: &Registry) {
     let mut known: HashSet<String> = tokens.iter().map(|token| token.to_ascii_lowercase()).collect();
     known.extend(registry.crawlers().iter().flat_map(names).map(str::to_ascii_lowercase));
@@ -58,7 +58,7 @@ pub fn add_origin_tokens(tokens: &mut Vec<String>, origin: &[String], registry: 
 }
 
 impl CrawlerRulesTable {
-    /// Settles all of them; the answers are those that the rules point at.
+    /// The rules of all claims, and the answers that they point at.
     pub fn new(
         policy: &Policy,
         registry: &Registry,
@@ -113,7 +113,7 @@ impl RulesBuilder<'_> {
         let of_name = |name: &&str| enforcement.agents.iter().find(|(agent, _)| agent.value.eq_ignore_ascii_case(name));
         let agent = names.iter().find_map(of_name).map(|(_, fields)| fields);
         let by_purpose = enforcement.purposes.get(&purpose);
-        // Tools and unlisted bots are only held to what they were told when the owner means them.
+        // Tools and unlisted bots are held to the rules only when the owner means them.
         let meant = named || agent.is_some() || by_purpose.is_some() || described.is_some();
         let judged = purpose != Purpose::Tool || meant;
         let mode = field(agent, by_purpose, &enforcement.site, |fields| fields.mode).unwrap_or_default();
@@ -156,8 +156,8 @@ impl RulesBuilder<'_> {
         }
     }
 
-    /// The answers to a request that is disallowed, ambiguous, too fast, of an impostor and of a marked client. What is
-    /// said of them stands in `said`, the narrowest first.
+    /// The answers to a request that is disallowed, ambiguous, too fast, of an impostor and of a marked client. `said`
+    /// are the sections that speak of them, the narrowest first.
     fn answers(&mut self, said: [Option<&EnforcementFields>; 3]) -> [u16; 5] {
         let mut answer = |status: u16, get: fn(&EnforcementFields) -> &Option<AnswerPolicy>| {
             self.answer(status, said.map(|said| said.and_then(|said| get(said).as_ref())))
@@ -171,7 +171,7 @@ impl RulesBuilder<'_> {
         ]
     }
 
-    /// What is said of an answer, the narrowest first: field by field, and the status at last as we have it.
+    /// One answer. Each field comes from the narrowest section that has it, and `status` is the default.
     fn answer(&mut self, status: u16, said: [Option<&AnswerPolicy>; 3]) -> u16 {
         let said = || said.iter().copied().flatten();
         let retry_after = said().find_map(|said| said.retry_after);
@@ -200,7 +200,7 @@ impl RulesBuilder<'_> {
     }
 }
 
-/// Agent over purpose over site.
+/// A field of the agent, else of the purpose, else of the site.
 fn field<T>(
     agent: Option<&EnforcementFields>,
     purpose: Option<&EnforcementFields>,

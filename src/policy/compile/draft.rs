@@ -7,10 +7,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
-/// What comments call the origin's file: robots.txt is public, the address of an origin is not.
+/// The name of the origin's file in comments: robots.txt is public, the address of an origin is not.
 pub const ORIGIN: &str = "the origin's robots.txt";
 
-/// Why a group is there: its first comment.
+/// The reason why a group is there: its first comment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Heading {
     /// The policy has the group.
@@ -51,22 +51,22 @@ impl fmt::Display for Heading {
     }
 }
 
-/// A group before it is decided whether it shares its rules with others.
+/// A group before shared groups are formed.
 #[derive(Clone)]
 pub struct Draft {
     pub agents: Vec<String>,
-    /// Of each agent its place among all tokens and where it is named; nothing where there is one agent only, whose
-    /// place is that of the group.
+    /// For each agent its place among all tokens and the source that names it. Empty where there is one agent only,
+    /// whose place is that of the group.
     pub places: Vec<(usize, RuleSource)>,
     pub rules: Vec<(Rule, RuleSource)>,
     pub crawl_delay: Option<Duration>,
     pub extensions: Vec<Extension>,
-    /// Keys of signals that the policy says to this group, here or as headers.
+    /// Keys of signals that the policy has for this group, here or as headers.
     pub signal_keys: Vec<&'static str>,
     pub heading: Heading,
     /// Whether rules of the origin joined a group of the policy.
     pub has_origin_rules: bool,
-    /// Comments after the heading: what of the origin's group is not here, and why.
+    /// Comments after the heading: the parts of the origin's group that are not here, and why.
     pub notes: Vec<String>,
     pub source: RuleSource,
     /// Allow lines of the origin that could not be kept.
@@ -98,8 +98,8 @@ impl Draft {
     }
 }
 
-/// For each group the first that says the same, for whichever crawlers: itself, if there is no other. `*` stays alone:
-/// parsers that know one agent per group must find it.
+/// For each group the index of the first group with the same content, whatever its agents are; its own index if there
+/// is no other. `*` stays alone: parsers that know one agent per group must find it.
 pub fn first_alike(drafts: &[Draft]) -> Vec<usize> {
     let mut known = HashMap::new();
     let first = drafts.iter().enumerate().map(|(index, draft)| {

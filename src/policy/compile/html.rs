@@ -1,11 +1,11 @@
-//! The `html` section of a policy into the rules that pages are rewritten by.
+//! [`html_rules`] compiles the `html` section of a policy into [`HtmlRules`].
 
 use crate::policy::model::HtmlPolicy;
 use crate::policy::site::HtmlRules;
 use crate::robots::Pattern;
 use crate::yaml::Located;
 
-/// `None` where nothing is written into pages.
+/// The compiled section; `None` where nothing is written into pages.
 pub fn html_rules(policy: &HtmlPolicy) -> Option<HtmlRules> {
     if !policy.meta && policy.links.is_empty() && policy.nosnippet.is_empty() {
         return None;

@@ -1,9 +1,8 @@
-//! The policy's groups and the origin's made into one file.
+//! [`merge`] makes one file of the policy's groups and the origin's.
 //!
-//! For each token that either side names: the effective rules of both (the group that names it, else the group of a
-//! token that its crawler also goes by, else `*`), put together. The policy's Disallow always holds
-//! (`allow_conflicts.rs`).
-//! Nothing that the origin disallows goes away unsaid.
+//! For each token that either side names, the rules that both sides have for it are put together. These are the rules
+//! of the group that names it, else of the group of a token that its crawler also goes by, else of `*`. The policy's
+//! Disallow always holds (`allow_conflicts.rs`). A comment names each Disallow of the origin that is left out.
 
 use super::allow_conflicts::{Conflict, PolicyRules};
 use super::budget::{Bounds, TooMuch};
@@ -15,8 +14,7 @@ use crate::policy::site::{LeftOut, RuleSource};
 use crate::robots::{Extension, Rule};
 use std::collections::{HashMap, HashSet};
 
-/// Allow lines of a group that are named when they do not come along as they are; the rest is counted, lest comments
-/// fill the file.
+/// How many left-out Allow lines of a group comments name. The others are counted, lest comments fill the file.
 pub(super) const NOTED: usize = 20;
 
 /// The policy's groups, given one for each token, and the origin's. Tokens whose rules are the same on both sides share
@@ -65,23 +63,23 @@ pub fn merge(
     Ok(drafts)
 }
 
-/// Whose rules a token gets.
+/// The groups of both sides that a token gets its rules from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Pair {
     policy: Option<usize>,
     origin: Option<usize>,
 }
 
-/// Both sides, ready to be asked which group binds a token.
+/// Both sides, prepared to find the group that binds a token.
 struct Sides<'a> {
     policy: &'a [Draft],
     origin: &'a OriginRules,
     /// Groups by token in lower case; `*` is one.
     of_policy: HashMap<String, usize>,
     of_origin: HashMap<String, usize>,
-    /// Where the origin names a token.
+    /// The lines of the origin's file that name a token.
     lines: HashMap<String, usize>,
-    /// The first crawler that goes by a token before any other.
+    /// The first crawler of which a token is the first token.
     crawlers: HashMap<String, &'a Crawler>,
     registry: &'a Registry,
 }
@@ -147,7 +145,7 @@ impl<'a> Sides<'a> {
         named.or_else(|| side.get("*").copied().filter(|_| follows_star(crawler)))
     }
 
-    /// Where the group of a token comes from: where the token is named, else where its rules are. `None` where
+    /// The source of the group of a token: the place that names the token, else the place of its rules. `None` where
     /// neither side has rules for it.
     fn source(&self, token: &str, pair: Pair) -> Option<RuleSource> {
         let token_in_lower_case = token.to_ascii_lowercase();
@@ -168,7 +166,7 @@ fn follows_star(crawler: Option<&Crawler>) -> bool {
     crawler.is_none_or(|crawler| matches!(crawler.binds, Binds::Star | Binds::Unknown))
 }
 
-/// Adds a group of the origin to what the policy says to the same token.
+/// Adds a group of the origin to the policy's group for the same token.
 fn join(draft: &mut Draft, origin: &OriginGroup, bounds: &mut Bounds) {
     let closed = is_closed(&draft.rules);
     if closed {
@@ -193,8 +191,9 @@ fn join(draft: &mut Draft, origin: &OriginGroup, bounds: &mut Bounds) {
     join_extensions(draft, origin, closed);
 }
 
-/// Lines with a key that the policy has for the whole site are gone by now (`OriginRules::leave_out`). Nothing is said
-/// about the use of what may not be fetched (draft-ietf-aipref-attach-05 section 3.1).
+/// Adds the other lines of a group of the origin. Lines with a key that the policy has for the whole site are gone by
+/// now (`OriginRules::leave_out`). A closed group gets no lines about the use of content (draft-ietf-aipref-attach-05
+/// section 3.1).
 fn join_extensions(draft: &mut Draft, origin: &OriginGroup, closed: bool) {
     let among =
         |keys: &[&'static str], line: &Extension| keys.iter().copied().find(|key| line.key.eq_ignore_ascii_case(key));
@@ -212,7 +211,7 @@ fn join_extensions(draft: &mut Draft, origin: &OriginGroup, closed: bool) {
     }
 }
 
-/// The origin's rules that join the policy's; of the others a note says why they do not.
+/// The rules of the origin that join the policy's. A note gives the reason for each rule that does not.
 fn added(draft: &mut Draft, origin: &OriginGroup, bounds: &mut Bounds) -> Vec<(Rule, RuleSource)> {
     let of_policy = draft.rules.clone();
     let ours: HashSet<&Rule> = of_policy.iter().map(|(rule, _)| rule).collect();
@@ -298,7 +297,7 @@ impl<'a> Allows<'a> {
     }
 }
 
-/// What is said of an Allow that is left out, where both have a place.
+/// The finding about an Allow that is left out, where both rules have a place.
 fn told(rule: &Rule, source: &RuleSource, by: &RuleSource, compared: bool) -> Option<LeftOut> {
     match (source, by) {
         (RuleSource::Origin(line), RuleSource::Policy(span) | RuleSource::Purpose(span)) => {
@@ -312,7 +311,7 @@ fn written(rule: &Rule) -> String {
     format!("{}: {}", if rule.allow { "Allow" } else { "Disallow" }, rule.pattern.as_str())
 }
 
-/// Nothing is allowed: more rules change nothing.
+/// Whether a group allows nothing, so that more rules change nothing.
 pub fn is_closed(rules: &[(Rule, RuleSource)]) -> bool {
     let closes = |rule: &Rule| !rule.allow && rule.pattern.is_blanket();
     rules.iter().any(|(rule, _)| closes(rule)) && !rules.iter().any(|(rule, _)| rule.allow)

@@ -1,9 +1,9 @@
-//! The origin's robots.txt as groups of its tokens, the way RFC 9309 binds them: what `merge.rs` puts beside the
-//! policy.
+//! [`OriginRules`]: the origin's robots.txt as groups of its tokens, bound as RFC 9309 says. `merge.rs` joins them with
+//! the policy's.
 //!
-//! What is neither a rule, a sitemap nor a Crawl-delay comes along as an extension line if crawlgate or the policy knows
-//! its key. Other lines are left out and counted: what an origin answers with may be no robots.txt at all, and it would be
-//! published. So are lines with control characters in their values, which are not counted.
+//! A line that is neither a rule, a sitemap nor a Crawl-delay comes along as an extension if crawlgate or the policy
+//! knows its key. Lines with other keys are left out and counted: an origin may answer with anything, and it would be
+//! published. Lines with control characters in their values are left out, too, but not counted.
 
 use super::budget::TooMuch;
 use super::draft::{octets_of_lines, octets_of_rule};
@@ -15,7 +15,7 @@ use crate::yaml::Located;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-/// All groups that bind one token, as one.
+/// All groups that bind one token, united.
 #[derive(Clone, Debug, Default)]
 pub struct OriginGroup {
     pub rules: Vec<(Rule, RuleSource)>,
@@ -32,8 +32,8 @@ pub struct OriginRules {
     /// The group of `*`, and its line.
     pub star: Option<(usize, usize)>,
     pub sitemaps: Vec<String>,
-    /// Sitemaps that are no whole URL. The public address of the file is not known here, and the origin's own address must
-    /// not be published.
+    /// Sitemaps that are not absolute URLs. The public address of the file is not known here, and the origin's own
+    /// address must not be published.
     pub relative_sitemaps: Vec<String>,
     /// Lines that belong to no group.
     pub extensions: Vec<Extension>,
@@ -45,8 +45,8 @@ pub struct OriginRules {
     pub rules: usize,
 }
 
-/// What the groups of all tokens may have together: a file in which each token is named in another many of its groups
-/// would grow with the square of its size.
+/// The most octets of the groups of all tokens together: a file in which each token is named in many groups would grow
+/// with the square of its size.
 const MAX_UNITED: usize = 4 * MAX_BYTES;
 
 impl OriginRules {
@@ -88,7 +88,7 @@ impl OriginRules {
         Ok(rules)
     }
 
-    /// Says how much there is of it.
+    /// The error that the file is too much, with its size.
     pub fn too_much(&self) -> TooMuch {
         TooMuch { rules: self.rules, crawlers: self.tokens.len() + usize::from(self.star.is_some()) }
     }
@@ -100,7 +100,7 @@ impl OriginRules {
     }
 
     /// Leaves out the lines of these keys wherever they stand: the policy has its own, here or as headers, and two
-    /// answers would contradict each other. Says which there were.
+    /// statements would contradict each other. Returns the keys that were found.
     pub fn leave_out(&mut self, keys: &[&'static str]) -> Vec<&'static str> {
         let mut found = Vec::new();
         let all = self.groups.iter_mut().map(|group| &mut group.extensions).chain([&mut self.extensions]);
@@ -116,8 +116,8 @@ impl OriginRules {
         found
     }
 
-    /// What is said once for the whole file: sitemaps, lines before the first group, and those that mean the whole host
-    /// wherever they stand (Yandex: `Clean-param` and `Host` are intersectional).
+    /// Reads the lines for the whole file: sitemaps, lines before the first group, and those that are for the whole
+    /// host wherever they stand (Yandex: `Clean-param` and `Host` are intersectional).
     fn whole_file(&mut self, file: &File, reading: &Reading, left_out: &HashSet<usize>) {
         let (mut urls, mut lines) = (HashSet::new(), HashSet::new());
         let in_groups: HashSet<usize> =
@@ -145,8 +145,8 @@ impl OriginRules {
     }
 }
 
-/// Octets that are no UTF-8 escaped, as they are in a rule. A client that fetches the URL escapes them too, and another
-/// character in their place would make it another URL.
+/// Octets as text; those that are not UTF-8 are escaped, as they are in a rule. A client that fetches the URL escapes
+/// them too; a replacement character would make it another URL.
 fn in_utf8(octets: &[u8]) -> String {
     let mut out = String::with_capacity(octets.len());
     for chunk in octets.utf8_chunks() {
@@ -156,7 +156,7 @@ fn in_utf8(octets: &[u8]) -> String {
     out
 }
 
-/// A scheme, `//` and a host: sitemaps.org has nothing less in a robots.txt.
+/// Whether a URL has a scheme, `//` and a host: sitemaps.org allows nothing less in a robots.txt.
 fn is_whole(url: &str) -> bool {
     url.split_once("://").is_some_and(|(scheme, rest)| {
         scheme.starts_with(|sign: char| sign.is_ascii_alphabetic())
@@ -220,7 +220,7 @@ fn push_new(extensions: &mut Vec<Extension>, seen: &mut HashSet<Extension>, new:
     }
 }
 
-/// Seconds. What is no number, or longer than a day, is not taken for a delay.
+/// A Crawl-delay in seconds; `None` for text that is not a number, and for more than a day.
 fn delay(text: &str) -> Option<Duration> {
     let seconds = text.parse::<f64>().ok().filter(|seconds| *seconds > 0.0 && *seconds <= 86_400.0)?;
     Duration::try_from_secs_f64(seconds).ok()

@@ -1,10 +1,11 @@
-//! What a policy's `crawlers:` says of a crawler, over what the registry knows.
+//! [`Nature`]: the facts about a crawler for one policy. The policy's `crawlers` come before the registry.
+//! [`site_markers`] and [`networks`] collect the markers and networks of `crawlers`.
 
 use crate::crawlers::{Binds, Claim, Crawler, CrawlerIndex, Purpose, Registry, SiteMarkers};
 use crate::policy::model::{DescribedCrawler, Policy};
 use crate::policy::site::Networks;
 
-/// What is known of a crawler, by the registry or by the owner.
+/// The facts about a crawler, by the registry or by the owner.
 pub struct Nature<'a> {
     pub purpose: Purpose,
     pub binds: Binds,
@@ -14,12 +15,12 @@ pub struct Nature<'a> {
 }
 
 impl<'a> Nature<'a> {
-    /// Of a crawler of which nothing is known but what it is for.
+    /// A crawler with a known purpose alone.
     pub fn unknown(purpose: Purpose) -> Nature<'a> {
         Nature { purpose, binds: Binds::Unknown, honours_crawl_delay: false, described: None }
     }
 
-    /// Of a crawler of the registry: the owner's word counts before the registry's.
+    /// A crawler of the registry. The owner's facts come before the registry's.
     pub fn of_known(policy: &'a Policy, crawler: &Crawler) -> Nature<'a> {
         let described = record(policy, crawler);
         Nature {
@@ -33,7 +34,7 @@ impl<'a> Nature<'a> {
         }
     }
 
-    /// Of a crawler that only the policy knows, by its token.
+    /// A crawler that only the policy knows, by its token.
     pub fn of_token(policy: &'a Policy, token: &str) -> Nature<'a> {
         let described = policy.described_crawler(token);
         Nature {

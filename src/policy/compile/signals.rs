@@ -1,5 +1,5 @@
-//! What a site says about the use of its content, ready to be sent: lines of robots.txt, header lines, and
-//! `/.well-known/tdmrep.json`. Which headers a response gets is decided by the path when the request comes.
+//! The statements of a policy about the use of its content, ready to be sent. [`signal_plan`] makes header lines and
+//! `/.well-known/tdmrep.json`; [`site_lines`] and [`group_lines`] make lines of robots.txt.
 //!
 //! Sources: contentsignals.org and draft-romm-aipref-contentsignals-00 (`Content-Signal`), draft-ietf-aipref-attach-05
 //! and draft-ietf-aipref-vocab-08 (`Content-Usage`), RSL 1.0 (`License`, `Link`, `WWW-Authenticate`), TDMRep, W3C
@@ -16,8 +16,8 @@ use crate::yaml::{Located, Span};
 /// Keys of lines about the use of the content.
 pub const KEYS: [&str; 3] = ["Content-Signal", "Content-Usage", "License"];
 
-/// Those of them that the policy speaks of for the whole site, in the file or in headers. A licence for some paths says
-/// nothing of the others, where the origin's stays.
+/// The keys of the statements that the policy has for the whole site, in the file or in headers. A licence for some
+/// paths does not count: for the others the origin's stays.
 pub fn said_keys(policy: &Policy) -> Vec<&'static str> {
     let site = &policy.robots.signals;
     let license = site.licenses.iter().any(|license| covers_all(&license.paths));
@@ -29,7 +29,7 @@ pub fn covers_all(paths: &[Located<String>]) -> bool {
     paths.is_empty() || paths.iter().any(|path| matches!(path.value.as_str(), "/" | "*" | "/*"))
 }
 
-/// Those that a group of the policy speaks of, itself or by a group that it extends.
+/// The keys of the statements of a group of the policy, its own or those of a group that it extends.
 pub fn group_keys(policy: &Policy, index: usize) -> Vec<&'static str> {
     let chain = chain(policy, index);
     let any = |says: fn(&GroupSignals) -> bool| chain.iter().any(|group| says(&group.signals));
@@ -82,7 +82,7 @@ pub fn group_lines_of_site(policy: &Policy) -> Vec<Extension> {
     lines(policy, None, &[], &[])
 }
 
-/// Where the site says something to every crawler and no group is for `*`: the lines need one to stand in.
+/// The place of a statement for every crawler where no group is for `*`: its lines need a group.
 pub fn star_without_group(policy: &Policy) -> Option<Span> {
     let signals = &policy.robots.signals;
     let span = match (&signals.content_signal, signals.content_usage.first()) {
@@ -123,7 +123,7 @@ fn lines(
     written(policy, lines)
 }
 
-/// Nothing, where only headers are to speak.
+/// The lines; none where signals go into headers only.
 fn written(policy: &Policy, lines: Vec<Extension>) -> Vec<Extension> {
     if policy.robots.signals.emission.value == Emission::All { lines } else { Vec::new() }
 }
@@ -155,7 +155,7 @@ fn patterns_or_whole(paths: &[Located<String>]) -> Vec<Option<Pattern>> {
     paths.iter().map(|path| Some(Pattern::new(&path.value))).collect()
 }
 
-/// Compiles what a policy says, and what the groups of the document that is served are told.
+/// Compiles the statements of a policy, and the licences that the groups of the served document name.
 pub fn signal_plan(policy: &Policy, document: &Document) -> SignalPlan {
     let signals = &policy.robots.signals;
     let headers_only = signals.emission.value == Emission::HeadersOnly;
@@ -201,13 +201,13 @@ impl License {
     }
 }
 
-/// The licence that the lines of a group name first.
+/// The first licence that the lines of a group name.
 fn told_license(group: &Group) -> Option<License> {
     told_licenses(&group.extensions).next().map(|url| License::at(url, Vec::new()))
 }
 
-/// The licences that lines name. They may be the origin's, which is not checked: what could not stand in a policy is
-/// passed over.
+/// The licences that lines name. The lines may be the origin's, which are not checked: a URL that could not stand in a
+/// policy is passed over.
 fn told_licenses(lines: &[Extension]) -> impl Iterator<Item = &str> {
     let lines = lines.iter().filter(|line| line.key.eq_ignore_ascii_case("License"));
     lines.map(|line| line.value.trim()).filter(|url| url_mistake(url).is_none())

@@ -1,4 +1,5 @@
-//! The robots.txt that follows from a policy: groups with what they extend, purposes, staging, and the origin's own.
+//! [`synthesise`] makes the robots.txt of a policy: its groups with those that they extend, purposes, traps,
+//! retirements, staging, and the origin's own file.
 
 use super::budget::{Bounds, TooMuch};
 use super::draft::{Draft, Heading, ORIGIN, first_alike, octets_of, octets_of_rule};
@@ -20,7 +21,7 @@ use std::time::Duration;
 /// Above this, tokens with identical rules share a group; below, each has its own, which weak parsers read best.
 const SEPARATE_GROUPS_BYTES: usize = 64 * 1024;
 
-/// A document, its bytes, and where everything in it came from.
+/// A document, its bytes, and the sources of its lines.
 pub struct Synthesis {
     /// Tokens that the origin's file names.
     pub origin_tokens: Vec<String>,
@@ -32,10 +33,9 @@ pub struct Synthesis {
     pub rule_sources: Vec<Vec<RuleSource>>,
 }
 
-/// The document of a policy, together with the origin's file if that is to be in it.
+/// The document of a policy, together with the origin's file where the policy uses it.
 ///
-/// # Errors
-/// When the origin's file is more than can be merged. A policy alone never is.
+/// # Errors When the origin's file is more than can be merged. A policy alone never is.
 pub fn synthesise(
     policy: &Policy,
     origin: Option<&OriginFile>,
@@ -232,7 +232,7 @@ fn traps(policy: &Policy) -> Vec<(Rule, RuleSource)> {
     policy.enforcement.traps.iter().map(disallow).collect()
 }
 
-/// What is retired by now.
+/// The rules for paths whose retirement has come to its end.
 fn retired(policy: &Policy, at: Timestamp) -> Vec<(Rule, RuleSource)> {
     let retired = policy.retiring().iter().filter(|retired| retired.stage(at) == RetireStage::Disallowed);
     retired.flat_map(|retired| &retired.paths).map(disallow).collect()

@@ -1,4 +1,4 @@
-//! The `indexing` rules of a policy into the plan that tags are attached by.
+//! [`tag_plan`] compiles the `indexing` rules of a policy into a [`TagPlan`].
 
 use crate::indexing::{Directives, Scope, Tags};
 use crate::policy::model::{Conditions, Environment, OriginTags, Policy};
@@ -30,7 +30,8 @@ pub fn tag_plan(policy: &Policy, at: Timestamp) -> TagPlan {
     TagPlan::new(rules, site)
 }
 
-/// `site` is what becomes of the origin's lines where the rule does not say it: it is a part of what is said there.
+/// Compiles a rule. `site` is the treatment of the origin's lines where the rule has none; it is a part of the rule's
+/// identity.
 fn tag_rule(
     when: &Conditions,
     unless: Option<&Conditions>,

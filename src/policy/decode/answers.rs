@@ -1,4 +1,4 @@
-//! Decodes `answers`: the site's own HTML pages. [`included`] reads the name of a file beside the policy.
+//! [`answers`] decodes `answers`: the site's own HTML pages. [`included`] reads the name of a file beside the policy.
 
 use crate::policy::model::{AnswerPages, Included};
 use crate::yaml::{Decoder, Fields, Node};

@@ -1,4 +1,4 @@
-//! Decodes `tests`: cases that must hold before the policy is used.
+//! [`cases`] decodes `tests`: cases that must hold before the policy is used.
 
 use crate::indexing::Directives;
 use crate::policy::model::{CachedByTest, Expectation, PolicyTest};

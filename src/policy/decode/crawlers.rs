@@ -1,4 +1,4 @@
-//! Decodes `crawlers`: the owner's own crawlers and corrections to the registry, for one site.
+//! [`crawlers`] decodes `crawlers`: the owner's own crawlers and corrections to the registry, for one site.
 
 use crate::crawlers::{Binds, read_networks};
 use crate::policy::model::DescribedCrawler;
@@ -43,7 +43,7 @@ fn token(decoder: &mut Decoder, node: &Node) -> Option<Located<String>> {
     decoder.parsed(node, "the product token of a crawler", read, ("bad-token", "is not a product token", help))
 }
 
-/// Found on token boundaries and without regard to case.
+/// Decodes `user_agent`: markers, which are found on token boundaries and without regard to case.
 fn markers(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
     decoder.checked(node, "a list of what its user agent is known by", |decoder, marker| {
         let fits = (MIN_MARKER..=MAX_MARKER).contains(&marker.value.len())

@@ -1,4 +1,5 @@
-//! Decodes `enforcement`: the mode, the answers to requests against the rules, and both for single purposes and crawlers.
+//! [`enforcement`] decodes `enforcement`: the mode, the answers to requests against the rules, and both for single
+//! purposes and crawlers.
 
 use super::patterns::check_pattern;
 use super::signals::unlicensed;
@@ -14,7 +15,7 @@ const DEFAULT_GRACE: Duration = Duration::from_secs(86_400);
 const MAX_GRACE: Duration = Duration::from_secs(31 * 86_400);
 
 const SECOND: Duration = Duration::from_secs(1);
-/// The longest Retry-After. A client that asked for a trap is remembered as long at most: addresses change hands.
+/// The longest Retry-After. A client that requested a trap stays marked as long at most: addresses change hands.
 const MONTH: Duration = Duration::from_secs(30 * 86_400);
 
 pub fn enforcement(fields: &mut Fields<'_>) -> Enforcement {
@@ -112,7 +113,7 @@ fn behind_cache(decoder: &mut Decoder, node: &Node) -> Option<BehindCache> {
     decoder.duration_within(node, Duration::ZERO..=MAX_GRACE, message, None).map(BehindCache::For)
 }
 
-/// What a purpose or a crawler has of its own: a map, or a mode alone.
+/// The fields of a purpose or a crawler: a map, or a mode alone.
 fn nested(decoder: &mut Decoder, node: &Node) -> Option<EnforcementFields> {
     if matches!(node.value, Value::Scalar { .. }) && !node.is_null() {
         return Some(EnforcementFields { mode: mode(decoder, node), ..EnforcementFields::default() });
@@ -143,12 +144,12 @@ fn mode(decoder: &mut Decoder, node: &Node) -> Option<Mode> {
     decoder.word(node, &modes, "a mode")
 }
 
-/// How long to wait follows from the pace; it is not for the policy to say.
+/// The answer to requests that come too fast. Its Retry-After follows from the crawl delay, so a policy cannot say it.
 fn too_fast(decoder: &mut Decoder, node: &Node) -> Option<AnswerPolicy> {
     answer_with(decoder, node, ["an answer", "a `status` or a `body`"], |_| {}).map(|(answer, ())| answer)
 }
 
-/// The answer, and for how long it is given: either may be left out.
+/// The answer to a marked client, and how long it stays marked: either may be left out.
 fn trapped(decoder: &mut Decoder, node: &Node) -> (Option<AnswerPolicy>, Option<Duration>) {
     let wanted = ["an answer, and `for` how long", "a `status`, a `body` or `for` how long"];
     let said = answer_with(decoder, node, wanted, |fields| {
@@ -165,8 +166,7 @@ fn answer(decoder: &mut Decoder, node: &Node) -> Option<AnswerPolicy> {
     Some(AnswerPolicy { retry_after, ..answer })
 }
 
-/// A status alone, or a map of `status`, `body` and what `more` takes. One that says nothing is a mistake, or changes
-/// nothing.
+/// A status alone, or a map of `status`, `body` and the fields that `more` takes. An empty map is a mistake.
 fn answer_with<T: Default>(
     decoder: &mut Decoder,
     node: &Node,

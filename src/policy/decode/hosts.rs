@@ -1,4 +1,5 @@
-//! Decodes `hosts`: host patterns as people write them, kept in the form in which clients send them.
+//! [`hosts`] decodes `hosts` of a policy. [`parse_host`] reads one host pattern as a person writes it, and converts it
+//! to the form that clients send (lower case, Punycode).
 
 use crate::policy::model::HostPattern;
 use crate::yaml::{Decoder, Diagnostic, Located, Node};
@@ -27,7 +28,7 @@ pub fn hosts(decoder: &mut Decoder, node: &Node) -> Vec<Located<HostPattern>> {
     hosts
 }
 
-/// A text that is no host pattern.
+/// The error for a text that is not a host pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostError {
     /// What is wrong.
@@ -87,7 +88,7 @@ pub fn parse_host(written: &str) -> Result<HostPattern, HostError> {
     Ok(HostPattern { wildcard, name: ascii, port })
 }
 
-/// What follows `[`: an address, and a port where there is one.
+/// The address behind `[`, and a port where there is one.
 fn in_brackets(inner: &str) -> Result<(Ipv6Addr, Option<u16>), &'static str> {
     let (address, port) = inner.split_once(']').ok_or("`[` without `]`")?;
     let address = address.parse().map_err(|_| "what stands in the brackets is no IPv6 address")?;
@@ -98,7 +99,7 @@ fn in_brackets(inner: &str) -> Result<(Ipv6Addr, Option<u16>), &'static str> {
     }
 }
 
-/// Names with an underscore are no host names by RFC 952, and clients send them all the same.
+/// A name with an underscore in lower case. RFC 952 does not allow it in host names, but clients send such names.
 fn underscored(name: &str) -> Result<String, ()> {
     let valid = name.contains('_')
         && name.len() <= 253

@@ -1,11 +1,11 @@
-//! Decodes `html`: what is written into HTML pages, and into which pages.
+//! [`html`] decodes `html`: the changes to HTML pages, and the paths of these pages.
 
 use super::indexing::listed;
 use super::patterns::patterns;
 use crate::policy::model::{HtmlPolicy, LinkPolicy, LinkRel};
 use crate::yaml::{Decoder, Fields, Located, Node};
 
-/// Each is asked of every element of every page.
+/// The most selectors: each is compared with every element of every page.
 const MAX_SELECTORS: usize = 50;
 const MAX_SELECTOR: usize = 500;
 

@@ -1,5 +1,5 @@
-//! Decodes `indexing`: rules with conditions on a response, and the X-Robots-Tag directives for it. [`listed`] reads a
-//! condition for other sections, too.
+//! [`rules`] decodes `indexing`: rules with conditions on a response, and the X-Robots-Tag directives for it.
+//! [`listed`] reads a condition for other sections, too.
 
 use super::patterns::patterns;
 use crate::indexing::{DirectiveError, Directives, Scope, Tags, is_directive_name};
@@ -47,7 +47,7 @@ fn rule(fields: &mut Fields<'_>) -> IndexingRule {
     IndexingRule { when, unless, tags, written, origin_tags, span: fields.span }
 }
 
-/// What `tags` says to each crawler.
+/// Adds the directives of `tags` for each crawler.
 fn add_scoped(node: &Node, said: &mut Said, decoder: &mut Decoder) {
     let Some(entries) = decoder.entries(node, "a map of crawlers, like `googlebot: noindex`") else { return };
     if entries.is_empty() {
@@ -82,12 +82,12 @@ fn add_scoped(node: &Node, said: &mut Said, decoder: &mut Decoder) {
     }
 }
 
-/// What is to be done with the origin's own lines.
+/// The treatment of the origin's own lines.
 pub fn origin_tags(decoder: &mut Decoder, node: &Node) -> Option<OriginTags> {
     decoder.variant(node, "a way to treat the origin's tags")
 }
 
-/// What a rule says: together, and piece by piece as it was written.
+/// The directives of a rule: together, and piece by piece as they were written.
 #[derive(Default)]
 struct Said {
     tags: Tags,
@@ -129,8 +129,8 @@ fn conditions(fields: &mut Fields<'_>) -> Conditions {
     }
 }
 
-/// A condition that is a list. One that names nothing would not restrict, and what is meant for some pages be said of
-/// all.
+/// A condition that is a list. An empty list is a mistake: it would not restrict, and directives for some pages would
+/// be for all.
 pub fn listed<T>(fields: &mut Fields<'_>, name: &'static str, decode: fn(&mut Decoder, &Node) -> Vec<T>) -> Vec<T> {
     let Some((key, node)) = fields.take_with_key(name) else { return Vec::new() };
     let decoder = &mut *fields.decoder;

@@ -1,5 +1,5 @@
-//! Decodes the sections of a policy, one file for each section. A decoder that finds a mistake adds an error and goes on
-//! with what it could read, so that later checks still run.
+//! [`policy`] decodes a policy file. Each section has a file here. A decoder that finds a mistake adds an error and
+//! goes on with the part that it could read, so that later checks still run.
 
 mod answers;
 mod cases;
@@ -66,7 +66,7 @@ fn staging_crawl(fields: &mut Fields<'_>, environment: Environment) -> Stance {
     fields.word("staging_crawl", &words, "allow or disallow").unwrap_or(Stance::Allow)
 }
 
-/// What only the whole file shows.
+/// Checks that need several sections.
 fn whole_file(policy: &Policy, decoder: &mut Decoder) {
     signals::whole_file(policy, decoder);
     if policy.robots.origin == OriginRobots::Only

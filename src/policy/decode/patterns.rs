@@ -1,9 +1,9 @@
-//! Decodes path patterns, which every section of a policy writes in the same form.
+//! [`patterns`] decodes path patterns, which every section of a policy writes in the same form.
 
 use crate::policy::regular_expression::{is_regular_expression, paths_for};
 use crate::yaml::{Decoder, Diagnostic, Located, Node};
 
-/// Octets of a path that crawlers are sure to read.
+/// The most octets of a pattern: crawlers are sure to read so many.
 pub const MAX_PATTERN: usize = 2_000;
 
 /// Patterns of Allow and Disallow lines, and of conditions on paths.

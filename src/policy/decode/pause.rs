@@ -1,4 +1,4 @@
-//! Decodes `pause`: when a planned pause holds, for which clients, and what their answer says.
+//! [`pauses`] decodes `pause`: planned pauses with their times, the clients that they stop, and the answer.
 
 use super::enforcement::retry_after;
 use crate::policy::model::{PausePolicy, PauseTime};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Half an hour: long enough for a deployment, short enough to come back the same night.
 const DEFAULT_RETRY_AFTER: Duration = Duration::from_secs(1_800);
-/// A site with more has another problem; each of them is looked at for each request.
+/// The most pauses: each of them is examined for each request.
 const MAX_PAUSES: usize = 50;
 
 pub fn pauses(decoder: &mut Decoder, node: &Node) -> Vec<PausePolicy> {

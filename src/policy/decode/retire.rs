@@ -1,4 +1,4 @@
-//! Decodes `retire`: paths that leave search engines, and when.
+//! [`retire`] decodes `retire`: paths that leave search engines, and the times of their stages.
 
 use super::patterns::patterns;
 use crate::policy::model::{Defaulted, RetirePolicy};

@@ -1,4 +1,4 @@
-//! Decodes `robots`: the groups, sitemaps and `max_age` of robots.txt, and how the origin's own file is used.
+//! [`robots`] decodes `robots`: the groups, sitemaps and `max_age` of robots.txt, and the use of the origin's own file.
 
 use super::answers::included;
 use super::patterns::patterns;
@@ -7,12 +7,12 @@ use crate::policy::model::{Defaulted, GroupPolicy, OriginRobots, PreviousRobots,
 use crate::yaml::{Decoder, Fields, Located, Node, Span, nearest};
 use std::time::Duration;
 
-/// Cache-Control of robots.txt when nothing is said: short enough to correct a mistake the same day.
+/// The default `max_age` of robots.txt: short enough to correct a mistake the same day.
 const DEFAULT_MAX_AGE: Duration = Duration::from_secs(3_600);
 /// RFC 9309 section 2.4: crawlers should not use a cached copy for more than 24 hours.
 pub const MAX_MAX_AGE: Duration = Duration::from_secs(86_400);
 
-/// What to do about a field that has no effect.
+/// The help for a field that has no effect.
 pub const REMOVE: &str = "remove it, or write `origin: merge`";
 
 /// Longer product tokens are garbage.
@@ -56,7 +56,7 @@ fn max_age(decoder: &mut Decoder, node: &Node) -> Option<Duration> {
     Some(max_age)
 }
 
-/// Keys that crawlgate does not know. Those that it knows need no word.
+/// Decodes `origin_keys`: keys that crawlgate does not know. It publishes lines with known keys anyway.
 fn origin_keys(fields: &mut Fields<'_>, origin: OriginRobots) -> Vec<Located<String>> {
     let Some((key, node)) = fields.take_with_key("origin_keys") else { return Vec::new() };
     if origin == OriginRobots::Replace {

@@ -1,5 +1,6 @@
-//! Decodes what a site says about the use of its content: `content_signal`, `content_usage`, `license`, `signals` and
-//! `unlicensed`, and the section `tdm`. A value that is accepted here cannot break its line of robots.txt or its header.
+//! Decodes the statements about the use of content. [`site`] and [`group`] read `content_signal`, `content_usage`,
+//! `license` and `signals`; [`tdm`] and [`unlicensed`] read the fields of these names. A value that is accepted here
+//! cannot break its line of robots.txt or its header.
 
 use super::indexing::listed;
 use super::patterns::patterns;
@@ -14,7 +15,7 @@ use crate::yaml::{Decoder, Diagnostic, Fields, Located, Node, Span, Value};
 const MAX_URL: usize = 2_000;
 /// A key of a dictionary may be longer (RFC 9651 section 3.1.2); no draft has one.
 const MAX_CATEGORY: usize = 64;
-/// More belong into another language.
+/// The most rules of a field.
 const MAX_RULES: usize = 1_000;
 /// Paths of all rules of a field together: their indexes are 16 bits wide.
 const MAX_PATHS: usize = 10_000;
@@ -182,8 +183,8 @@ pub fn unlicensed(decoder: &mut Decoder, node: &Node) -> Option<Unlicensed> {
     decoder.word(node, &words, "an answer to a crawler without a licence")
 }
 
-/// A refusal for want of a licence must say which (RSL 1.0 section 6.3.3). Where the origin's file is read it may name
-/// one: whether it does is for those who have it at hand.
+/// Checks that a policy that demands a licence names one (RSL 1.0 section 6.3.3). Where the origin's file is read, that
+/// may name the licence, and a lint checks it.
 pub fn whole_file(policy: &Policy, decoder: &mut Decoder) {
     let in_robots =
         |place: Span| policy.robots.span.is_some_and(|span| span.start <= place.start && place.end <= span.end);
@@ -208,7 +209,7 @@ pub fn whole_file(policy: &Policy, decoder: &mut Decoder) {
     }
 }
 
-/// An empty list reads like "nothing may be", and says nothing.
+/// Refuses an empty list: it looks like a refusal of everything, but says nothing.
 fn refuse_empty(node: &Node, decoder: &mut Decoder) {
     if matches!(node.value, Value::Sequence(_)) && node.is_empty() {
         let help = "say something, or leave the field out";
@@ -231,7 +232,7 @@ fn rules<T>(
     decoder.maps(node, wanted, read)
 }
 
-/// A rule without paths is for the whole site. Those come first.
+/// Checks that no path is in two rules. A rule without paths is for the whole site. Those rules come first.
 fn one_rule_per_path<'a>(rules: impl Iterator<Item = (Span, &'a Vec<Located<String>>)> + Clone, decoder: &mut Decoder) {
     let whole_site = rules.clone().filter(|(_, paths)| paths.is_empty()).map(|(span, _)| (span, None));
     let paths = rules.flat_map(|(_, paths)| paths).map(|path| (path.span, Some(path.value.as_str())));
@@ -258,7 +259,7 @@ fn url(decoder: &mut Decoder, node: &Node, wanted: &str) -> Option<Located<Strin
     None
 }
 
-/// What is wrong with a URL, and what to do.
+/// The mistake in a URL, and the help; `None` for a good URL.
 pub fn url_mistake(text: &str) -> Option<(String, &'static str)> {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let host = |rest: &str| !rest.is_empty() && !rest.starts_with(['/', '?', ':', '@']);

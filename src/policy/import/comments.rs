@@ -1,15 +1,15 @@
-//! Assigns the comments of a file to the lines that they belong to: [`Carried`].
+//! [`Carried`]: the comments of a robots.txt, by the lines of the policy that they go to.
 
 use super::groups::Draft;
 use super::yaml::one_line;
 use crate::robots::{File, Key, MAX_BYTES};
 use std::collections::{BTreeSet, HashMap};
 
-/// Comments, by where they go.
+/// Comments, by their places in the policy.
 #[derive(Default)]
 pub struct Carried {
     pub top: Vec<String>,
-    /// Above what stands in a line: a group, a rule, a sitemap.
+    /// Above the group, the rule or the sitemap of a line.
     above: HashMap<usize, Vec<String>>,
     /// Behind the rule of the line.
     pub behind_rule: HashMap<usize, String>,
@@ -17,7 +17,7 @@ pub struct Carried {
 }
 
 impl Carried {
-    /// Sorts the comments of the file to what they stand at.
+    /// Sorts the comments of the file by the lines that they belong to.
     pub fn of(file: &File, drafts: &[Draft]) -> Carried {
         let mut carried = Carried::default();
         let rules: BTreeSet<usize> = drafts.iter().flat_map(|draft| &draft.rules).map(|rule| rule.line).collect();
@@ -54,7 +54,7 @@ impl Carried {
         carried
     }
 
-    /// The comments above what stands in a line.
+    /// The comments above the group, the rule or the sitemap of a line.
     pub fn above(&self, line: usize) -> &[String] {
         self.above.get(&line).map_or(&[], Vec::as_slice)
     }

@@ -1,4 +1,4 @@
-//! Reads the groups of a file as [`Draft`]s: tokens with the same rules become one group of the policy.
+//! [`Draft`]: a group of the policy, made of the tokens of a robots.txt that have the same rules.
 
 use super::left_out::{LeftOut, UnfitToken};
 use super::signals::Signals;
@@ -19,21 +19,21 @@ pub struct Draft {
     pub signals: Signals,
     /// The User-agent lines that the comments above it come from.
     pub agent_lines: Vec<usize>,
-    /// What a policy cannot say of the lines of its groups, with their numbers.
+    /// Parts of its lines that a policy cannot say, with the numbers of the lines.
     pub left_out: Vec<(usize, String)>,
 }
 
 pub struct DraftRule {
     pub allow: bool,
-    /// As it is compared.
+    /// Its normal form.
     pub pattern: String,
-    /// As it was written, where that can be.
+    /// Its text in the policy: as it was written, or the normal form where that text cannot stand there.
     pub text: String,
     pub line: usize,
 }
 
 impl DraftRule {
-    /// What makes two rules the same.
+    /// The key by which rules are compared.
     pub fn key(&self) -> (bool, &str) {
         (self.allow, &self.pattern)
     }
@@ -130,7 +130,8 @@ impl Import<'_> {
         draft
     }
 
-    /// How a rule is written in a policy: as in the file where that says the same.
+    /// The text of a rule in the policy: as in the file, or its normal form where the file's text cannot stand in a
+    /// policy.
     fn written(&self, line: usize, pattern: &str) -> Result<String, LeftOut> {
         if !pattern.starts_with(['/', '*']) {
             return Err(LeftOut::MatchesNothing(pattern.to_owned()));
@@ -188,7 +189,7 @@ impl Import<'_> {
     }
 }
 
-/// Why no policy can have a token of a file.
+/// The reason why a policy cannot have a token of the file.
 fn unfit(token: &str, registry: &'static Registry) -> Option<UnfitToken> {
     match token {
         "*" => None,
@@ -197,7 +198,7 @@ fn unfit(token: &str, registry: &'static Registry) -> Option<UnfitToken> {
     }
 }
 
-/// Whether a group is that of `*` and more. One rule in common is a coincidence.
+/// Whether a group has all rules of the `*` group and more. A single rule in common is taken for a coincidence.
 pub fn extends(draft: &Draft, star: &Draft) -> bool {
     !std::ptr::eq(draft, star)
         && star.rules.len() > 1
@@ -207,7 +208,7 @@ pub fn extends(draft: &Draft, star: &Draft) -> bool {
         && star.rules.iter().all(|rule| draft.has(rule))
 }
 
-/// Takes out the tokens of purposes of which every crawler is shut out whole.
+/// Takes out the tokens of each purpose of which the file closes the whole site to every crawler.
 pub fn take_purposes(drafts: &mut Vec<Draft>, registry: &'static Registry) -> BTreeMap<Purpose, Vec<usize>> {
     let mut taken = BTreeMap::new();
     for purpose in Purpose::ALL {
@@ -234,7 +235,7 @@ pub fn take_purposes(drafts: &mut Vec<Draft>, registry: &'static Registry) -> BT
     taken
 }
 
-/// A duration of the policy, above nothing and up to a day.
+/// A Crawl-delay as a duration of the policy, above nothing and up to a day.
 fn crawl_delay(value: &str) -> Option<String> {
     let milliseconds = value.parse::<f64>().ok()? * 1_000.0;
     if !(1.0..=86_400_000.0).contains(&milliseconds) || milliseconds.fract() != 0.0 {

@@ -1,6 +1,7 @@
-//! What an import leaves out: [`LeftOut`], with one variant for each thing that a policy cannot say.
+//! [`LeftOut`]: a part of a robots.txt that an import leaves out, because a policy cannot say it or crawlers do not
+//! read it.
 
-/// A part of a robots.txt that a policy cannot say.
+/// A part of a robots.txt that an import leaves out, because a policy cannot say it or crawlers do not read it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum LeftOut {
     /// The file is a page.
@@ -25,7 +26,7 @@ pub enum LeftOut {
         /// The names that they do not.
         names: Vec<String>,
     },
-    /// A path that begins with another character.
+    /// A path that begins with neither `/` nor `*`.
     #[error("`{0}` matches nothing and is left out: a path begins with `/` or `*`")]
     MatchesNothing(String),
     /// A path with so many octets.
@@ -72,7 +73,7 @@ pub enum LeftOut {
     BeforeFirstGroup(String),
 }
 
-/// Why a policy cannot have a token.
+/// The reason why a policy cannot have a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum UnfitToken {
     /// It has characters that no token has.
@@ -83,7 +84,7 @@ pub enum UnfitToken {
     StandsInBrowsers,
 }
 
-/// Why a policy cannot have a part of a line with signals.
+/// The reason why a policy cannot have a part of a line with signals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum SignalLimit {
     /// The token already has another value.

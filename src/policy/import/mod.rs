@@ -1,6 +1,6 @@
-//! Turns an existing robots.txt into a policy: [`import`]. The policy is written as a person would write it, with the
-//! comments of the file, and has the same verdict for every token and target. What a policy cannot say becomes a comment
-//! in its place and a [`LeftOut`] in the notes.
+//! [`import`] turns an existing robots.txt into a policy. The policy is written as a person would write it, with the
+//! comments of the file. It has the same verdict for every token and target, except for the parts that it leaves out.
+//! Each of those is a [`LeftOut`] in the notes; for a line of a group there is also a comment in its place.
 
 mod comments;
 mod groups;
@@ -19,7 +19,7 @@ pub use left_out::LeftOut;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How to import.
+/// The options of an import.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ImportOptions<'a> {
     /// The host that the file is for.
@@ -28,12 +28,12 @@ pub struct ImportOptions<'a> {
     pub purposes: bool,
 }
 
-/// What came of it.
+/// The result of an import.
 #[derive(Clone, Debug, Default)]
 pub struct Imported {
     /// The policy.
     pub text: String,
-    /// What could not be carried over, with the number of its line in the robots.txt.
+    /// The parts that were left out, with the number of the line in the robots.txt.
     pub notes: Vec<(usize, LeftOut)>,
 }
 
@@ -62,7 +62,7 @@ pub fn import(file: &File, options: &ImportOptions<'_>, registry: &'static Regis
     Imported { text, notes }
 }
 
-/// A file while it is imported, and what is said about it.
+/// A file while it is imported, and the notes so far.
 struct Import<'a> {
     file: &'a File,
     reading: Reading,
@@ -88,7 +88,7 @@ impl Import<'_> {
     }
 }
 
-/// Whether the policy would be refused for keeping search engines out: the file did so before, and is meant.
+/// Whether the policy would be refused for keeping search engines out. The file did so before, so the owner wants it.
 fn keeps_search_engines_out(text: &str, registry: &'static Registry) -> bool {
     let source = Source { name: "import".into(), text: text.into() };
     let Some(site) = read("import", &source).0.and_then(|policy| compile(Arc::new(policy), registry).ok()) else {

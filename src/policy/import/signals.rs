@@ -1,5 +1,6 @@
-//! Collects what the lines of a group say about the use of content: `Content-Signal` (contentsignals.org) and
-//! `Content-Usage` (draft-ietf-aipref-attach-05). The main type is [`Signals`]. It returns the parts that a policy cannot say.
+//! [`Signals`]: the statements of a group about the use of content, from its lines `Content-Signal`
+//! (contentsignals.org) and `Content-Usage` (draft-ietf-aipref-attach-05). An [`AddedLine`] lists the parts of a line
+//! that a policy cannot say.
 
 use super::left_out::SignalLimit;
 use super::yaml::{line, scalar};
@@ -9,19 +10,19 @@ use crate::policy::signal_lines::{SignalPart, UsageMember, signal_parts, usage_l
 use crate::robots::Pattern;
 use std::collections::BTreeMap;
 
-/// A policy takes as many rules in a group.
+/// The most rules that a policy takes in a group.
 const MAX_USAGE: usize = 1_000;
 
-/// How much of a line the policy has.
+/// The result of adding a line.
 #[derive(Debug, Default)]
 pub struct AddedLine {
     /// Whether the policy has any part of the line.
     pub is_carried: bool,
-    /// The other parts, and why.
+    /// The parts that a policy cannot say, and why.
     pub left_out: Vec<(String, SignalLimit)>,
 }
 
-/// What a group says.
+/// The statements of a group about the use of content.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Signals {
     signal: BTreeMap<SignalCategory, bool>,
@@ -58,19 +59,19 @@ fn categories(members: &[&str], added: &mut AddedLine) -> BTreeMap<String, bool>
 }
 
 impl Signals {
-    /// Whether nothing is said.
+    /// Whether the group says nothing.
     pub fn is_empty(&self) -> bool {
         self == &Signals::default()
     }
 
-    /// Whether a group that says this and extends one that says `other` says nothing more for it.
+    /// Whether a group with these statements can extend one with `other` and inherit none of them.
     pub fn stand_beside(&self, other: &Signals) -> bool {
         let says = |signals: &Signals| !signals.signal.is_empty() || signals.extent.is_some();
         (says(self) || !says(other))
             && other.usage.iter().all(|theirs| self.usage.iter().any(|ours| ours.pattern == theirs.pattern))
     }
 
-    /// The value of a `Content-Signal` line: `search=yes, ai-train=no, use=reference`.
+    /// Adds the value of a `Content-Signal` line: `search=yes, ai-train=no, use=reference`.
     pub fn add_signal(&mut self, value: &str) -> AddedLine {
         let mut added = AddedLine::default();
         for (part, said) in signal_parts(value) {
@@ -93,7 +94,7 @@ impl Signals {
         added
     }
 
-    /// The value of a `Content-Usage` line: a path or none, and a dictionary of RFC 9651, `/open/ train-ai=y`.
+    /// Adds the value of a `Content-Usage` line: a path or none, and a dictionary of RFC 9651, `/open/ train-ai=y`.
     pub fn add_usage(&mut self, value: &str) -> AddedLine {
         let whole = |why| AddedLine { is_carried: false, left_out: vec![(value.to_owned(), why)] };
         let (path, members) = usage_line(value);
@@ -130,7 +131,7 @@ impl Signals {
         added
     }
 
-    /// Writes it as fields of a group.
+    /// Writes the statements as fields of a group.
     pub fn write(&self, out: &mut String) {
         let signal = self.signal.iter().map(|(category, said)| format!("{}: {}", category.name(), word(*said)));
         let signal: Vec<String> = signal.chain(self.extent.map(|extent| format!("use: {extent}"))).collect();

@@ -1,4 +1,4 @@
-//! Writes the policy of a robots.txt as a person would write it.
+//! [`Import::text`] writes the policy of a robots.txt as a person would write it.
 
 use super::comments::Carried;
 use super::groups::{Draft, DraftRule, extends};
@@ -11,7 +11,7 @@ use crate::robots::{Key, MAX_BYTES};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Import<'_> {
-    /// All of it.
+    /// The text of the policy.
     pub fn text(
         &mut self,
         options: &ImportOptions<'_>,
@@ -107,8 +107,8 @@ impl Import<'_> {
         }
     }
 
-    /// Licences, wherever they stand: RSL has them for the whole file, and who appends one to a file below the last
-    /// group means no other.
+    /// Writes the licences, wherever they stand: RSL has them for the whole file, and an owner who appends one below
+    /// the last group means the whole file, too.
     fn licenses(&mut self, out: &mut String) {
         let mut urls: Vec<String> = Vec::new();
         for (number, url) in self.values(Key::License) {

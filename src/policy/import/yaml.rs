@@ -1,8 +1,9 @@
-//! Writes pieces of YAML. A reader of YAML gets back the same text.
+//! [`scalar`], [`list`], [`line`] and [`write_comments`] write pieces of YAML. A reader of YAML gets back the same
+//! text.
 
 use std::fmt::Write;
 
-/// Text that cannot leave its line.
+/// Text without line breaks and other characters that cannot be seen.
 pub fn one_line(text: &str) -> String {
     text.chars().map(|c| if is_special(c) { '\u{FFFD}' } else { c }).collect()
 }

@@ -8,14 +8,14 @@ use crate::yaml::{Diagnostics, Severity, Span};
 use std::collections::HashSet;
 use strsim::damerau_levenshtein;
 
-/// Comparisons of patterns in all groups of a file; beyond it, further groups are let be.
+/// The most comparisons of patterns in all groups of a file; beyond it, further groups are not checked.
 const MAX_COMPARED: usize = 2_000_000;
 
 /// The most tokens that the help for one name lists.
 const MAX_MEANT: usize = 5;
-/// What owners who name a product or an operator mostly mean, in the order of their concern.
+/// Purposes that owners who name a product or an operator mostly mean, in the order of their concern.
 const MEANT_PURPOSES: [Purpose; 3] = [Purpose::Training, Purpose::Search, Purpose::Assistant];
-/// What a product's name is followed by in the tokens of its crawlers.
+/// Endings of tokens behind the name of a product.
 const OF_PRODUCTS: [&str; 7] = ["bot", "user", "searchbot", "web", "agent", "aiuser", "fetcher"];
 
 pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostics) {
@@ -119,7 +119,7 @@ fn plain(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).map(|sign| sign.to_ascii_lowercase()).collect()
 }
 
-/// In a file that was found it is one of a long list, mostly.
+/// Reports a short token. In a file that was found it is a note: mostly it is one of a long list.
 fn short_token(agent: &str, span: Span, is_policy: bool, diagnostics: &mut Diagnostics) {
     let message = match agent.is_empty() {
         true => "this line names no crawler".to_owned(),
@@ -142,7 +142,7 @@ fn tokens(registry: &Registry) -> impl Iterator<Item = &str> {
     registry.crawlers().iter().flat_map(|crawler| crawler.tokens.iter().map(String::as_str))
 }
 
-/// Whether something was said.
+/// Reports a token that is nearly a known one; returns whether it did.
 fn unknown_token(agent: &str, span: Span, registry: &Registry, diagnostics: &mut Diagnostics) -> bool {
     let near = nearly(agent, registry);
     if let Some(near) = near {
@@ -155,7 +155,7 @@ fn unknown_token(agent: &str, span: Span, registry: &Registry, diagnostics: &mut
     near.is_some()
 }
 
-/// The token that a name nearly is; `None` also where the name is known.
+/// The known token that a name is nearly written like; `None` also where the name is known.
 pub(super) fn nearly<'r>(name: &str, registry: &'r Registry) -> Option<&'r str> {
     let names = || registry.crawlers().iter().flat_map(|crawler| [crawler.name.as_str(), crawler.id.as_str()]);
     // A crawler's name in place of its token has a lint of its own.
@@ -170,7 +170,7 @@ pub(super) fn nearly<'r>(name: &str, registry: &'r Registry) -> Option<&'r str> 
     near.min_by_key(|(distance, _)| *distance).map(|(_, token)| token)
 }
 
-/// What many names end with: what is left of two of them tells one from the other.
+/// Endings that many names have: without them the rest tells one name from the other.
 const ENDINGS: [&str; 3] = ["bot", "crawler", "spider"];
 
 /// Whether one name, in lower case, is the other misspelt: by one letter or two where there are many. Short names are
@@ -240,7 +240,7 @@ fn groups_that_drop_star_rules(subject: &Subject, registry: &Registry, diagnosti
     }
 }
 
-/// Whether a crawler goes by `*` where nothing names it: advertising crawlers do not.
+/// Whether a crawler follows `*` where no group names it: advertising crawlers do not.
 fn follows_star(agent: &str, registry: &Registry) -> bool {
     let is = |token: &String| token.eq_ignore_ascii_case(agent);
     let known = registry.crawlers().iter().find(|crawler| crawler.tokens.iter().any(is));

@@ -1,4 +1,5 @@
-//! Lints of a noindex that no crawler sees: a page that may not be fetched shows no header (Google and Yandex say so of themselves).
+//! Lints of a noindex that no crawler sees, in `indexing` and `retire`: a crawler that may not fetch a page does not
+//! see its headers (Google and Yandex document that).
 
 use super::catalogue as lints;
 use crate::crawlers::{Binds, Crawler, Purpose, Registry};
@@ -11,9 +12,9 @@ use crate::yaml::{Diagnostic, Diagnostics, Span};
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// Less than that, and most pages have not been visited.
+/// Within so short a time crawlers have not visited most pages.
 const SOON: Duration = Duration::from_secs(7 * 86_400);
-/// Comparisons of octets where patterns are held against each other, in all of a policy.
+/// The most comparisons of octets of patterns, in all of a policy.
 const OVERLAPS_OF_A_POLICY: usize = 500_000;
 
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
@@ -36,15 +37,14 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     retired(site, &mut lookup, diagnostics);
 }
 
-/// What keeps crawlers off.
+/// A Disallow that keeps crawlers off.
 struct KeptOff {
     source: RuleSource,
     /// Whether it is for the whole site: then the owner wants this crawler nowhere, whatever these pages say.
     whole_site: bool,
 }
 
-/// Where a rule says noindex to crawlers that may not fetch its pages: the place, the Disallow, and
-/// which crawlers these are, in a sentence.
+/// The place where a rule says noindex to crawlers that may not fetch its pages, with the Disallow and the message.
 fn unseen_by(scope: &Scope, rule: &IndexingRule, lookup: &mut GroupLookup<'_>) -> Option<(Span, KeptOff, String)> {
     let bot = match scope {
         Scope::All => None,
@@ -99,13 +99,13 @@ impl<'s> GroupLookup<'s> {
         GroupLookup { site, registry, overlaps: OVERLAPS_OF_A_POLICY, distinct }
     }
 
-    /// The group that a crawler goes by: of its tokens the first that has one, as Googlebot-Image goes by Googlebot's.
+    /// The group that binds a crawler: of its tokens the first that has one, as Googlebot-Image follows Googlebot's.
     fn group_of(&self, bot: &str) -> Option<usize> {
         self.site.crawler_rules(self.site.claim_of(bot, self.registry)).binding.group().map(usize::from)
     }
 
-    /// What keeps search engines off by groups that name them, and which these are. Other crawlers have no results that a
-    /// page could be left out of.
+    /// The Disallow that keeps search engines off in groups that name them, and the names of these engines. Other
+    /// crawlers have no results that a page could be left out of.
     fn engines_kept_off(&mut self, path: &Pattern) -> Option<(KeptOff, String)> {
         let (mut first, mut names): (Option<KeptOff>, Vec<&str>) = (None, Vec::new());
         let (site, registry) = (self.site, self.registry);
@@ -125,15 +125,15 @@ impl<'s> GroupLookup<'s> {
         first.map(|found| (found, names))
     }
 
-    /// Groups that have other rules than one has.
+    /// Groups with other rules than a group has.
     fn others(&self, group: usize) -> Vec<usize> {
         let rules = |group: usize| self.site.matcher.rules(group).rules();
         self.distinct.iter().copied().filter(|other| rules(*other) != rules(group)).collect()
     }
 
-    /// The Disallow that keeps a group off all URLs of a path: it covers the path and outranks every Allow that meets
-    /// it. `None` also where it takes several rules, and where comparing takes too long. What was retired does not
-    /// count: its noindex was seen before.
+    /// The Disallow that keeps a group off all URLs of a path: it covers the path and outranks every Allow that
+    /// overlaps it. `None` also where it takes several rules, and where comparing takes too long. A Disallow of
+    /// `retire` does not count: its noindex was seen before.
     fn keeping_off(&mut self, group: usize, path: &Pattern) -> Option<KeptOff> {
         let site = self.site;
         let overlaps = &mut self.overlaps;
@@ -153,7 +153,7 @@ impl<'s> GroupLookup<'s> {
     }
 }
 
-/// An Allow of the policy that a Disallow for a path gives way to somewhere.
+/// An Allow of the policy that outranks a Disallow for a path, for some of its URLs.
 fn keeping_open(site: &Site, path: &str) -> Option<Span> {
     let path = Pattern::new(path);
     let mut budget = 100_000;
@@ -170,7 +170,7 @@ fn keeping_open(site: &Site, path: &str) -> Option<Span> {
     rules.find(|(rule, span)| seen.insert(*span) && rule.pattern.overlaps(&path, &mut budget)).map(|(_, span)| span)
 }
 
-/// What is retired does not count: it was seen before.
+/// Whether a rule is a Disallow of `retire`.
 fn is_of_retire(site: &Site, source: &RuleSource) -> bool {
     let mut paths = site.policy.retire.iter().flat_map(|retired| &retired.paths);
     paths.any(|path| *source == RuleSource::Policy(path.span))

@@ -1,4 +1,4 @@
-//! Every lint: its stable id, how bad it is, and what it is about. `docs/lints.md` has a section for each.
+//! [`LINTS`]: every lint with its stable id, its severity and its subject. `docs/lints.md` has a section for each.
 
 use crate::yaml::{Diagnostic, Severity, Span};
 
@@ -7,9 +7,9 @@ use crate::yaml::{Diagnostic, Severity, Span};
 pub struct Lint {
     /// A stable name in kebab-case, to search for.
     pub id: &'static str,
-    /// How bad it is. An error keeps a policy from being used.
+    /// The severity. An error keeps a policy from being used.
     pub severity: Severity,
-    /// What it is about, in a line.
+    /// Its subject, in a line.
     pub about: &'static str,
 }
 

@@ -1,5 +1,5 @@
 //! Lints of rules that close more than their owners want: the whole site, or the files that pages are made of. They
-//! look at what Googlebot may fetch, because owners notice there first.
+//! check the group for Googlebot, or `*`, because owners notice there first.
 
 use super::catalogue as lints;
 use super::subject::{Subject, SubjectGroup, SubjectRule};

@@ -1,5 +1,5 @@
-//! Lints of `crawlers`: names, markers and networks by which one crawler would be taken for another; and of traps that
-//! some have to walk into.
+//! Lints of `crawlers`: names, markers and networks by which one crawler would be taken for another. Also of a trap on
+//! the path that certificate authorities request.
 
 use super::catalogue as lints;
 use crate::crawlers::{Claim, Crawler, Purpose, Registry};
@@ -12,10 +12,11 @@ use ipnet::IpNet;
 /// Words that stand in place of a token in answers, events and metrics.
 const TAKEN: [&str; 2] = ["other", "overflow"];
 
-/// The first address of what is given out of IPv6.
+/// The first address of the IPv6 block that addresses are given out of.
 const GIVEN_OUT: std::net::Ipv6Addr = std::net::Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0);
 
-/// What is fetched by machines that renew certificates and cannot be told from others (RFC 8555 section 8.3).
+/// A path that authorities request to renew certificates; they cannot be told from other clients (RFC 8555 section
+/// 8.3).
 const FOR_MACHINES: &str = "/.well-known/acme-challenge/token";
 
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
@@ -105,8 +106,8 @@ fn markers(
     }
 }
 
-/// Whether all addresses in use are inside of it, or nearly all. All that was ever given out of IPv6 stands in the lower half of
-/// its 2000::/3 (IANA, IPv6 Global Unicast Address Assignments), but for a block of examples.
+/// Whether a network holds all addresses in use, or nearly all. All IPv6 addresses that were ever given out stand in
+/// the lower half of 2000::/3 (IANA, IPv6 Global Unicast Address Assignments), but for a block of examples.
 fn is_of_everybody(network: &IpNet) -> bool {
     match network {
         IpNet::V4(network) => network.prefix_len() <= 1,

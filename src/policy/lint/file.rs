@@ -1,4 +1,4 @@
-//! Lints of a robots.txt as it was found, in any state.
+//! [`lint_file`] checks a robots.txt as it was found, in any state.
 
 use super::catalogue as lints;
 use super::rules::holds_several_paths;
@@ -19,7 +19,7 @@ mod signal_lines;
 /// Rules whose reading by both dialects is compared.
 const MAX_COMPARED: usize = 5_000;
 
-/// What was found, and the text that it points into.
+/// The findings, and the text that they point into.
 #[derive(Clone, Debug)]
 pub struct FileLints {
     /// The file as text: what is not UTF-8 is `?`, octet by octet, so that places stay right.
@@ -28,7 +28,8 @@ pub struct FileLints {
     pub diagnostics: Diagnostics,
 }
 
-/// Looks at a file. `host` is the one that it is for and `server` what that said it was, where these are known.
+/// Checks a file. `host` is the host that it is for, and `server` the server software that this host names, where they are
+/// known.
 ///
 /// ```
 /// use crawlgate::{crawlers::Registry, internals::policy::lint::lint_file, robots::File};
@@ -42,7 +43,7 @@ pub fn lint_file(name: &str, file: &File, host: Option<&str>, server: Option<&st
     let reading = Reading::new(file, Dialect::Rfc9309, &spaced);
     let mut found = Diagnostics::default();
     whole(file, &mut found);
-    // Where the whole file is none, its lines need no comment.
+    // In a page of HTML or in UTF-16 no line needs a finding of its own.
     if file.shape() != Shape::Text {
         return FileLints { source, diagnostics: found };
     }
@@ -78,7 +79,7 @@ fn text_of(file: &File) -> String {
     out
 }
 
-/// Where a part of a line stands.
+/// The place of a part of a line.
 fn span(file: &File, line: &Line, range: &Range<usize>) -> Span {
     let before = file.octets(&(line.text.start..range.start));
     Span {
@@ -259,7 +260,7 @@ fn other_key(line: &Line, name: &str, key: Key, span: Span, found: &mut Diagnost
     found.push(lint.at(span, message).help(help));
 }
 
-/// Since when a tag in robots.txt means nothing. Google named noindex, nofollow and crawl-delay when it retired them
+/// Since when no crawler reads a tag in robots.txt. Google named noindex, nofollow and crawl-delay when it retired them
 /// (Search Central blog, 2019-07-02, "A note on unsupported rules in robots.txt").
 pub(super) fn no_longer_read(directive: &str) -> &'static str {
     match directive.eq_ignore_ascii_case("noarchive") {
@@ -285,8 +286,8 @@ fn rules_outside(file: &File, reading: &Reading, found: &mut Diagnostics) {
     );
 }
 
-/// A Crawl-delay that no crawler obeys: that of a group for crawlers that are all known to ignore it. And one that search
-/// engines go by, and Google does not: a note.
+/// Lints of Crawl-delay: one in a group for crawlers that are all known to ignore it, and as a note one that other
+/// search engines obey and Google does not.
 fn delays(file: &File, reading: &Reading, registry: &Registry, found: &mut Diagnostics) {
     let ignores = |token: &str| {
         let is = |crawler: &&Crawler| crawler.tokens.first().is_some_and(|own| own.eq_ignore_ascii_case(token));
@@ -412,7 +413,7 @@ fn subject(file: &File, reading: &Reading, host: Option<&str>, server: Option<&s
     }
 }
 
-/// Asks both readings about URLs that each rule is about.
+/// Compares the verdicts of both dialects about URLs of each rule.
 fn disagreements(file: &File, rfc: &Reading, google: &Reading, found: &mut Diagnostics) {
     let mut compared = 0;
     for group in rfc.groups() {
@@ -456,7 +457,7 @@ fn disagreements(file: &File, rfc: &Reading, google: &Reading, found: &mut Diagn
     }
 }
 
-/// What to write for both readings to agree.
+/// The help: a spelling on which both dialects agree.
 fn spelled_for_both(written: &[u8], normal: &str) -> String {
     if memchr::memmem::find(written, b"/index.htm").is_some() {
         return "Google takes an index page for its directory; write `Allow: /that/directory/$` to say it to all"

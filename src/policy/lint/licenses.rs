@@ -1,4 +1,5 @@
-//! Licences that no page names, and crawlers that are asked for one that there is not.
+//! Lints of licences: [`unreachable`] finds those that no page names, [`of_nobody`] crawlers that are asked for a
+//! licence that does not exist.
 
 use super::catalogue as lints;
 use crate::crawlers::Registry;
@@ -7,7 +8,8 @@ use crate::policy::model::{OriginRobots, Unlicensed};
 use crate::policy::site::{PathSignals, Site};
 use crate::yaml::Diagnostics;
 
-/// Of several licences robots.txt names all of them, and pages and refusals the first that covers the path.
+/// Reports licences behind one for the whole site. robots.txt names all licences; pages and refusals name the first
+/// that covers the path.
 pub fn unreachable(site: &Site, diagnostics: &mut Diagnostics) {
     let licenses = &site.policy.robots.signals.licenses;
     let Some(first) = licenses.iter().position(|license| covers_all(&license.paths)) else { return };
@@ -21,11 +23,11 @@ pub fn unreachable(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// The two places of a licence.
+/// The help: the two places of a licence.
 const HELP: &str =
     "write one for the site (`robots: { license: ... }`) or in its group (`groups: [{ agents: ..., license: ... }]`)";
 
-/// A crawler that is asked for a licence where none covers its use passes as if nothing was asked.
+/// Reports demands for a licence where none covers the crawler: it passes as if nothing was demanded.
 pub fn of_nobody(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     // What the origin's file names is not known here.
     let is_unknown = site.policy.robots.origin != OriginRobots::Replace && site.origin.is_none();

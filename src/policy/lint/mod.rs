@@ -1,8 +1,8 @@
-//! Lints: what the language allows and still is not what an owner wants. Each has an id, a severity, a place, a fix,
-//! and a section in `docs/lints.md`.
+//! Lints: findings about a policy or a robots.txt that is valid and probably not what its owner wants. [`lint`] checks
+//! a compiled site, [`lint_file`] a robots.txt file. [`LINTS`] lists all lints; `docs/lints.md` has a section for each.
 //!
-//! What can be said of any robots.txt (`agents.rs`, `rules.rs`, `closed.rs`, `sitemaps.rs`) looks at a `Subject` (`subject.rs`),
-//! which a compiled policy and a file that was found both can be.
+//! The lints of robots.txt (`agents.rs`, `rules.rs`, `closed.rs`, `sitemaps.rs`) check a `Subject` (`subject.rs`). It
+//! is made from a compiled site or from a robots.txt file.
 
 mod agents;
 mod blocked_noindex;
@@ -38,8 +38,8 @@ use crate::yaml::{Diagnostics, Severity};
 use std::collections::{HashMap, HashSet};
 use subject::Subject;
 
-/// Looks at a compiled site. Interlocks are errors: a production site that keeps search engines out, or a long pause,
-/// is refused unless the policy acknowledges it.
+/// Checks a compiled site. Interlocks are errors: a production site that keeps search engines out, or a long pause, is
+/// refused unless the policy acknowledges it.
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     site::lint(site, registry, diagnostics);
     described_crawlers::lint(site, registry, diagnostics);
@@ -67,10 +67,10 @@ fn lint_subject(subject: &Subject, registry: &Registry, diagnostics: &mut Diagno
     diagnostics.items.append(&mut found.items);
 }
 
-/// Findings of one kind in one file that are shown; a page of HTML has a thousand lines that are no records.
+/// How many findings of one kind in one file are shown: a page of HTML has a thousand lines that are no records.
 const MAX_OF_A_KIND: usize = 3;
 
-/// Of each kind the first few, the last of which says how many more there are. What refuses the file is shown whole. Names
+/// Keeps the first few findings of each kind; the last of them has the number of the others. All errors are kept. Names
 /// that are no tokens are a kind each: the tokens that are meant differ from name to name.
 fn limit(found: &mut Diagnostics) {
     /// How many of a kind were shown, where the last of them stands, and how many were left out.

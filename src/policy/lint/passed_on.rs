@@ -1,6 +1,6 @@
-//! Lines of the origin's robots.txt whose owner meant something by them: those that no crawler follows any more and that
-//! the site's file passes on as they are, and those that it leaves out because their keys are unknown. A policy has the
-//! words for both.
+//! Lints of lines of the origin's robots.txt that have no effect in the site's file: `Noindex` and its like, which are
+//! passed on and which no crawler follows any more, and lines that are left out because crawlgate does not know their
+//! keys. The help names the field of the policy to use.
 
 use super::catalogue as lints;
 use super::file::no_longer_read;
@@ -50,7 +50,7 @@ fn left_out(site: &Site, origin: &OriginFile, found: &mut Diagnostics) {
     }
 }
 
-/// Whether the policy says it to everybody, for the path itself at least.
+/// Whether the policy gives the directive to every crawler, for the path itself at least.
 fn is_said(site: &Site, path: &str, directive: &str) -> bool {
     let Ok(wanted) = Directives::parse(directive) else { return false };
     let mut scratch = TargetScratch::default();

@@ -1,11 +1,12 @@
-//! Whether the origin's robots.txt may be what crawlers were served before crawlgate.
+//! Lint of `robots.previous`: suggests `previous: origin` where the origin says that its robots.txt has not changed for
+//! a day.
 
 use super::catalogue as lints;
 use crate::policy::site::Site;
 use crate::yaml::Diagnostics;
 use std::time::Duration;
 
-/// For so long crawlers use a copy (RFC 9309 section 2.4).
+/// How long crawlers use a copy (RFC 9309 section 2.4).
 const DAY: Duration = Duration::from_secs(86_400);
 
 pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {

@@ -10,7 +10,7 @@ use std::collections::hash_map::Entry;
 
 /// A path needs two or three; more make matching slow for every crawler.
 const MAX_WILDCARDS: usize = 8;
-/// Other names hardly begin with a name that is longer.
+/// The longest name that is checked for being open-ended: other names hardly begin with a longer one.
 const MAX_NAME: usize = 40;
 /// Parts of a path that tell a curious reader where to look.
 const SECRETS: [&str; 18] = [
@@ -106,8 +106,8 @@ fn each_rule(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// A rule that is no path, or not one, or wider than it looks: at most one finding. `opened` are the paths of Allow, in
-/// order.
+/// Reports a rule that is not a path, or several, or wider than it looks: at most one finding. `opened` are the paths
+/// of Allow, in order.
 fn misread(rule: &SubjectRule, opened: &[&str], diagnostics: &mut Diagnostics) {
     let pattern = rule.pattern.as_str();
     if !pattern.is_empty() && !pattern.starts_with(['/', '*']) {
@@ -165,8 +165,8 @@ fn has_dollar_inside(pattern: &str) -> bool {
     text.match_indices('$').any(|(place, _)| !begins_word(place))
 }
 
-/// What to write in place of a path that does not begin with a slash. Owners write quotes, words, regular expressions,
-/// URLs, and rules for other hosts.
+/// The help for a path that does not begin with a slash. Owners write quotes, words, regular expressions, URLs, and
+/// rules for other hosts.
 fn path_for(pattern: &str, is_allow: bool) -> String {
     let unquoted = unquoted(pattern);
     let key = if is_allow { "Allow" } else { "Disallow" };
@@ -228,7 +228,7 @@ fn unquoted(pattern: &str) -> String {
     typed.trim_matches(['"', '\'', '`']).to_owned()
 }
 
-/// Rules that decide nothing, because the same path has another rule.
+/// Reports rules that decide nothing, because the same path has another rule.
 fn needless_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
     let mut first: HashMap<(&Pattern, bool), &SubjectRule> = HashMap::new();
     for rule in group.rules.iter().filter(|rule| !rule.pattern.is_empty()) {

@@ -1,4 +1,5 @@
-//! Lints of the selectors of `html`: what they say of a tree is said of tags as they are written.
+//! Lints of selectors of `html` that ask for the place of an element among others. crawlgate compares a selector with
+//! the tags as they are written, not with the tree of a browser.
 
 use super::catalogue as lints;
 use crate::policy::site::Site;

@@ -1,8 +1,7 @@
 //! Lints of signals that contradict the rules of the site or each other, or that no crawler reads.
 //!
 //! A signal is about use, a rule about fetching, and most pairs of the two go together: `ai-train: no` for crawlers
-//! that may fetch is the very thing signals are for. What is found here are the pairs of which one makes the other
-//! pointless.
+//! that may fetch is the very thing signals are for. Only a pair of which one makes the other pointless is reported.
 
 use super::catalogue as lints;
 use super::licenses;
@@ -34,14 +33,14 @@ pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
     plain_http(site, diagnostics);
 }
 
-/// The purpose whose crawlers do nothing but what a category is about.
+/// Categories, each with the purpose of the crawlers that come for nothing else.
 const ONLY_FOR: [(SignalCategory, Purpose); 3] = [
     (SignalCategory::Search, Purpose::Search),
     (SignalCategory::AiInput, Purpose::Assistant),
     (SignalCategory::AiTrain, Purpose::Training),
 ];
 
-/// What is said of a category to everybody: for the site, or in the group `*`.
+/// The values of a category for every crawler: for the site, or in the group `*`.
 fn said_to_all(site: &Site, category: SignalCategory) -> Vec<(&'static str, bool, Span)> {
     let robots = &site.policy.robots;
     let star = robots.groups.iter().find(|group| group.agents.iter().any(|agent| agent.value == "*"));
@@ -51,7 +50,7 @@ fn said_to_all(site: &Site, category: SignalCategory) -> Vec<(&'static str, bool
     said_of(category, signals.into_iter().flatten(), rules)
 }
 
-/// What two vocabularies say of a category and the whole site: the first that says something, of each.
+/// The values of a category for the whole site in the two vocabularies: of each the first statement that has one.
 pub(super) fn said_of<'a>(
     category: SignalCategory,
     mut signals: impl Iterator<Item = &'a ContentSignal>,
@@ -70,8 +69,7 @@ fn of_whole_site<'a>(mut rules: impl Iterator<Item = &'a ContentUsage>, category
     })
 }
 
-/// Crawlers invited by name for the one thing that the content must not be used for; or shut out, while others are told
-/// that it may.
+/// Reports crawlers that are invited by name for the one use that is refused; or shut out, while their use is granted.
 fn purposes(site: &Site, diagnostics: &mut Diagnostics) {
     for (category, purpose) in ONLY_FOR {
         let Some(stance) = site.policy.purposes.get(&purpose) else { continue };
@@ -101,7 +99,7 @@ fn closed_groups(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// What may not be fetched cannot be used, whatever is granted.
+/// Reports grants to crawlers that may fetch nothing.
 pub(super) fn grants_in_closed_group(signals: &GroupSignals, closed: Span, diagnostics: &mut Diagnostics) {
     let signal = signals.content_signal.iter().flat_map(|signal: &ContentSignal| &signal.said);
     let signal = signal.filter(|(_, said)| said.value).map(|(category, said)| (category.name(), said.span));
@@ -167,7 +165,7 @@ pub(super) fn disallowed_usage(
     }
 }
 
-/// Two vocabularies that say opposite things of the whole site.
+/// Reports vocabularies with opposite values for the whole site.
 fn disagreements(site: &Site, diagnostics: &mut Diagnostics) {
     for category in SignalCategory::ALL {
         opposed_signals(&said_to_all(site, category), diagnostics);
@@ -186,7 +184,7 @@ fn disagreements(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// What two vocabularies say of a category, if they say the opposite.
+/// Reports the values of two vocabularies for a category, if they are opposite.
 pub(super) fn opposed_signals(said: &[(&str, bool, Span)], diagnostics: &mut Diagnostics) {
     let [(one, first, place), (other, second, span), ..] = said else { return };
     if first != second {
@@ -207,7 +205,7 @@ fn unknown_categories(site: &Site, diagnostics: &mut Diagnostics) {
     diagnostics.items.extend(rules.flat_map(|rule| &rule.said).filter_map(|(name, _)| unknown_category(name)));
 }
 
-/// What is said of a category that Content-Usage does not have.
+/// The finding about a category that Content-Usage does not have.
 pub(super) fn unknown_category(name: &Located<String>) -> Option<Diagnostic> {
     if USAGE_CATEGORIES.contains(&name.value.as_str()) {
         return None;
@@ -254,7 +252,7 @@ pub(super) fn meant_word(word: &str) -> Option<bool> {
     }
 }
 
-/// The first rule that matches counts: behind one for the whole site nothing does.
+/// Reports rules of `tdm` behind one for the whole site: the first rule that matches counts.
 fn unreachable_reservations(site: &Site, diagnostics: &mut Diagnostics) {
     let Some(first) = site.policy.tdm.iter().position(|rule| covers_all(&rule.paths)) else { return };
     for rule in &site.policy.tdm[first + 1..] {
@@ -267,7 +265,7 @@ fn unreachable_reservations(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// A search engine buys no licence; it drops the pages.
+/// Reports a demand for a licence that reaches search engines: they buy no licence, and drop the pages.
 fn search_engines_asked(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let Some(index) = registry.find("googlebot") else { return };
     let rules = site.crawler_rules(Claim::Known(index));
@@ -352,7 +350,8 @@ fn validators(site: &Site, diagnostics: &mut Diagnostics) {
     );
 }
 
-/// A header is the same for everybody, so that caches can keep it: what is said to some crawlers has no place there.
+/// Reports signals of a group where only headers have signals. A header is the same for all clients, so that caches can
+/// keep it, and cannot have signals for some crawlers.
 fn nowhere(site: &Site, diagnostics: &mut Diagnostics) {
     if site.policy.robots.signals.emission.value != Emission::HeadersOnly {
         return;

@@ -1,5 +1,5 @@
-//! What only a policy can get wrong: interlocks against mistakes that cost a site its place in search, tags and
-//! answers.
+//! Lints that only a policy can have. Interlocks are errors, against mistakes that cost a site its place in search.
+//! Others check answers, names of crawlers, proof of identity and the merge with the origin's file.
 
 use super::catalogue as lints;
 use crate::crawlers::{Claim, Purpose, Registry, stands_in_browsers};
@@ -27,7 +27,7 @@ pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
     allows_left_out(site, diagnostics);
 }
 
-/// What the origin opens and a rule of the policy closes.
+/// Reports an Allow of the origin that is left out because of a rule of the policy.
 fn allows_left_out(site: &Site, diagnostics: &mut Diagnostics) {
     let mut found = Diagnostics::default();
     for left_out in &site.left_out {
@@ -160,7 +160,8 @@ fn long_pauses(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// A search engine that gets 5xx or 429 for good slows down for the whole host and drops the URLs after two days.
+/// Reports 5xx or 429 for search engines on disallowed paths: they slow down for the whole host and drop the URLs after
+/// two days.
 fn permanent_errors(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let Some(index) = registry.find(SEARCH_ENGINES[0]) else { return };
     let rules = site.crawler_rules(Claim::Known(index));
@@ -223,8 +224,8 @@ fn unknown_agents(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Without settings only the owner's own lists of addresses prove anything. [`allow_published_proof`] takes these findings
-/// back.
+/// Reports `unverified: refuse` for crawlers that cannot be verified. Without settings only the owner's own lists of
+/// addresses prove an identity. [`allow_published_proof`] takes these findings back.
 fn refusing_the_unverified(site: &Site, diagnostics: &mut Diagnostics) {
     let policy = &site.policy;
     let enforcement = &policy.enforcement;

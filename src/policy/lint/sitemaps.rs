@@ -1,4 +1,4 @@
-//! Lints of sitemaps.
+//! Lints of sitemaps: relative URLs, other hosts, and sitemaps that crawlers may not fetch.
 
 use super::catalogue as lints;
 use super::subject::Subject;
@@ -6,7 +6,7 @@ use crate::policy::model::HostPattern;
 use crate::robots::{TargetScratch, path_of_url};
 use crate::yaml::Diagnostics;
 
-/// Whose reading of a sitemap an owner wants.
+/// The readers of a sitemap that owners care for most.
 const READERS: [&str; 3] = ["Googlebot", "Bingbot", "*"];
 
 pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {

@@ -1,5 +1,5 @@
-//! What lints of a robots.txt look at, with the place of everything: in the policy that it follows from, or in the
-//! file.
+//! [`Subject`]: a robots.txt for the lints that a policy and a file share. Each part has its place, in the policy or in
+//! the file.
 
 use crate::policy::model::HostPattern;
 use crate::policy::site::{RuleSource, Site};
@@ -14,15 +14,15 @@ pub struct Subject {
     pub sitemaps: Vec<(String, Span)>,
     /// The hosts that it is for, where they are known.
     pub hosts: Vec<HostPattern>,
-    /// Whether a mistake is mended in a policy: there a group can extend another.
+    /// Whether it is made from a policy, where a group can extend another.
     pub is_policy: bool,
-    /// What the origin says it is, where that tells that it ignores case in paths.
+    /// The name of the origin's server, where that tells that it ignores case in paths.
     pub ignores_case: Option<String>,
 }
 
 /// All the rules of some tokens.
 pub struct SubjectGroup {
-    /// Those that the owner wrote. Tokens that follow from a purpose are not linted.
+    /// The tokens that the owner wrote. Tokens that follow from a purpose are not linted.
     pub agents: Vec<(String, Span)>,
     pub rules: Vec<SubjectRule>,
 }
@@ -93,8 +93,8 @@ fn is_for_machines(rule: &SubjectRule) -> bool {
     is_sitemap || FILES.contains(&path) || path.starts_with("/.well-known/")
 }
 
-/// One group where several have the same rules of the same places, as those of a list of agents, or those that the
-/// origin names and the policy does not: looked at once.
+/// Joins groups that have the same rules of the same places, so that their rules are checked once. Such are the tokens
+/// of a list of agents, and tokens that the origin names and the policy does not.
 fn joined(groups: impl Iterator<Item = SubjectGroup>) -> Vec<SubjectGroup> {
     let mut joined: Vec<SubjectGroup> = Vec::new();
     let mut known: HashMap<Vec<(Span, bool)>, usize> = HashMap::new();

@@ -1,4 +1,4 @@
-//! Whether a policy's environment fits its hosts: a copy of the wrong file closes a site, or opens a test site to
+//! Lints of a policy's environment against its hosts: a copy of the wrong file closes a site, or opens a test site to
 //! search.
 
 use super::catalogue as lints;
@@ -23,7 +23,7 @@ const OF_TEST_SITES: [&str; 14] = [
     "sandbox",
     "beta",
 ];
-/// Domains that are not in the DNS of the world (RFC 6761, RFC 8375): visitors cannot find such a site.
+/// Top-level domains that are not in public DNS (RFC 6761, RFC 8375): visitors cannot find such a site.
 const NOT_PUBLIC: [&str; 4] = ["test", "localhost", "invalid", "local"];
 
 pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {

@@ -1,5 +1,5 @@
-//! Lints of `indexing`: directives that contradict each other, that no crawler honours, that came too late; rules that
-//! nothing can match.
+//! Lints of `indexing`: directives that contradict each other, that no crawler honours or whose date has passed; names
+//! that are no crawler's; rules that nothing can match.
 
 use super::{agents, catalogue as lints, words};
 use crate::crawlers::Registry;
@@ -28,7 +28,7 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     words::lint(&site.policy.indexing, diagnostics);
 }
 
-/// Names of no crawler that are nearly those of crawlers.
+/// Reports names of no crawler that are nearly written like one.
 fn unknown_names(rule: &IndexingRule, registry: &Registry, diagnostics: &mut Diagnostics) {
     for (scope, _) in rule.tags.iter() {
         let Scope::Bot(name) = scope else { continue };
@@ -162,8 +162,8 @@ fn never_matches(rule: &IndexingRule, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// What an expression demands that no path has, or few, and what to write. Expressions with groups, classes and
-/// alternatives are not read.
+/// The part of an expression that no path can match, or few, and the help. Expressions with groups, classes and
+/// alternatives are not examined.
 fn mistake_in(regex: &str) -> Option<(&'static str, String)> {
     if regex.contains(['(', '[', '{', '|']) || regex.contains(r"\\") {
         return None;

@@ -1,5 +1,5 @@
-//! Words of `indexing` rules that have no effect, because another word restricts more: of all that is said about a page
-//! the strictest wins. The other word stands in the same rule, or in a rule that holds wherever this one does.
+//! Lints of words of `indexing` rules that have no effect, because another word restricts more: the strictest directive
+//! for a page wins. The other word stands in the same rule, or in a rule that holds wherever this one does.
 
 use super::catalogue as lints;
 use crate::indexing::{Directive, Directives, Flag, ImagePreview, Scope};
@@ -29,11 +29,11 @@ struct Word {
     span: Span,
     /// The word in lower case, or the key with its value.
     text: String,
-    /// What it is short for.
+    /// The directives that the word stands for.
     said: Directives,
 }
 
-/// What is written to a scope, in its order. The pieces of a date that holds commas are no directives.
+/// The words of a rule for a scope, in their order. Pieces of a date that holds commas are left out.
 fn words(rule: &IndexingRule, scope: &Scope) -> Vec<Word> {
     let written = rule.written.iter().filter(|written| written.scope == *scope).map(|written| &written.text);
     let parts = written.flat_map(|text| text.value.split(',').map(|part| (text.span, part)));
@@ -54,7 +54,7 @@ impl Word {
         said.iter().find(|known| self.permits(known) || self.said.iter().any(|own| is_stricter(known, own)))
     }
 
-    /// Whether it says that what a directive restricts is not restricted.
+    /// Whether the word permits what a directive restricts.
     fn permits(&self, directive: &Directive) -> bool {
         let is = |flag: Flag| *directive == Directive::Flag(flag);
         match self.text.as_str() {
@@ -68,8 +68,8 @@ impl Word {
     }
 }
 
-/// Whether a directive restricts what `all` is about: how pages are indexed and served. Training is another matter, and
-/// what no crawler follows any more restricts nothing.
+/// Whether a directive restricts what `all` permits: indexing and serving of pages. Training is another matter, and a
+/// directive that no crawler follows any more restricts nothing.
 fn restricts(directive: &Directive) -> bool {
     match directive {
         Directive::Flag(flag) => !matches!(
@@ -83,7 +83,7 @@ fn restricts(directive: &Directive) -> bool {
     }
 }
 
-/// Whether of two values of one key it is the first that counts.
+/// Whether `one` is the stricter of two values of one key, and the one that counts.
 fn is_stricter(one: &Directive, other: &Directive) -> bool {
     let mut both = Directives::default();
     both.insert(one.clone());
@@ -91,7 +91,7 @@ fn is_stricter(one: &Directive, other: &Directive) -> bool {
     one.name() == other.name() && one != other && both.iter().eq([one])
 }
 
-/// Words of one scope that say the opposite.
+/// Reports words of one scope that have no effect beside another.
 fn beside_each_other(words: &[Word], diagnostics: &mut Diagnostics) {
     for word in words {
         let Some(other) = words.iter().find(|other| word.undone_by(&other.said).is_some()) else { continue };
@@ -104,7 +104,7 @@ fn beside_each_other(words: &[Word], diagnostics: &mut Diagnostics) {
     }
 }
 
-/// What one bot is told beside everybody: nothing of it may loosen what everybody is told (Google unites the two).
+/// Reports a word for one bot that would loosen a directive for all bots (Google unites the two).
 fn beside_all(bot: &str, words: &[Word], to_all: &Directives, diagnostics: &mut Diagnostics) {
     let Some((word, by)) = words.iter().find_map(|word| Some((word, word.undone_by(to_all)?))) else { return };
     let text = &word.text;
@@ -116,7 +116,7 @@ fn beside_all(bot: &str, words: &[Word], to_all: &Directives, diagnostics: &mut 
     )));
 }
 
-/// The first word to a scope that another rule leaves without effect.
+/// Reports the first word for a scope that another rule leaves without effect.
 fn beside_other_rules(
     rule: &IndexingRule,
     scope: &Scope,
@@ -149,8 +149,8 @@ fn beside_other_rules(
     );
 }
 
-/// Whether conditions hold wherever others do, as far as the two are alike. Takes every comparison from `left`, and says
-/// no when that is used up.
+/// Whether conditions hold wherever others do, as far as that shows by comparing their lists. Takes every comparison
+/// from `left`; the answer is no when that is used up.
 fn covers(wider: &Conditions, narrower: &Conditions, left: &mut usize) -> bool {
     *left = left.saturating_sub((1 + wider.paths.len()) * (1 + narrower.paths.len()));
     let patterns =
@@ -166,7 +166,7 @@ fn covers(wider: &Conditions, narrower: &Conditions, left: &mut usize) -> bool {
         && is_wider(&wider.status, &narrower.status)
 }
 
-/// Whether a list asks for nothing, or for the same as another.
+/// Whether a list is empty, or the same as another.
 fn is_wider<T: PartialEq>(wider: &[Located<T>], narrower: &[Located<T>]) -> bool {
     let values = |list| <[Located<T>]>::iter(list).map(|item| &item.value);
     wider.is_empty() || values(wider).eq(values(narrower))

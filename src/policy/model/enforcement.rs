@@ -1,4 +1,4 @@
-//! The sections `enforcement` and `pause` of a policy: how crawlgate answers requests.
+//! [`Enforcement`] and [`PausePolicy`]: the checked sections `enforcement` and `pause` of a policy.
 
 use super::{Defaulted, Unlicensed};
 use crate::crawlers::Purpose;
@@ -18,26 +18,26 @@ pub struct Enforcement {
     pub purposes: BTreeMap<Purpose, EnforcementFields>,
     /// Per crawler (token, id or name as written); these outrank the purpose, per field.
     pub agents: Vec<(Located<String>, EnforcementFields)>,
-    /// How long a fetched robots.txt may be held.
+    /// How long a crawler may use a cached robots.txt.
     pub grace: Defaulted<Duration>,
     /// Patterns that no crawler is to request: published as Disallow in every group.
     pub traps: Vec<Located<String>>,
     /// Crawlers (token, id or name as written) that are never refused.
     pub exempt: Vec<Located<String>>,
-    /// Whether a cache answers robots.txt for us, so that the versions that crawlers fetched are unknown.
+    /// The cache that answers robots.txt before crawlgate, so that the versions that crawlers fetched are unknown.
     pub behind_cache: Option<BehindCache>,
 }
 
-/// How long a cache before us may go on answering with a robots.txt.
+/// How long a cache before crawlgate may go on answering with a robots.txt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BehindCache {
     /// As long as `max_age` lets it.
     AsLongAsMaxAge,
-    /// This long, whatever we say.
+    /// This long, whatever `max_age` is.
     For(Duration),
 }
 
-/// Fields that can be said per site, purpose and agent; absent ones fall to the next wider.
+/// Fields that can be said per site, purpose and agent. An absent field comes from the next wider section.
 #[derive(Clone, Debug, Default)]
 pub struct EnforcementFields {
     /// Off, observe or enforce.
@@ -52,7 +52,7 @@ pub struct EnforcementFields {
     pub impostor: Option<AnswerPolicy>,
     /// The answer to a client that requested a trap.
     pub trapped: Option<AnswerPolicy>,
-    /// For how long it is remembered.
+    /// For how long the client stays marked.
     pub trapped_for: Option<Duration>,
     /// What becomes of crawlers whose claim is not proven.
     pub unverified: Option<(Unverified, Span)>,
@@ -78,12 +78,12 @@ pub enum Unverified {
 #[strum(serialize_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Nothing is judged.
+    /// Requests pass, and only that a crawler came is recorded.
     Off,
-    /// What would be done is recorded.
+    /// Requests pass, and the answer that enforcement would give is recorded.
     #[default]
     Observe,
-    /// It is done.
+    /// Requests against the rules get their answer.
     Enforce,
 }
 
@@ -94,14 +94,14 @@ impl Mode {
     }
 }
 
-/// An answer in place of the page; what it does not say falls to the next wider.
+/// An answer in place of the page. An absent field comes from the next wider section.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnswerPolicy {
     /// 4xx or 5xx.
     pub status: Option<u16>,
     /// Retry-After.
     pub retry_after: Option<Duration>,
-    /// The body; our own when absent.
+    /// The body; crawlgate's own when absent.
     pub body: Option<String>,
 }
 

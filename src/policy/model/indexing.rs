@@ -1,4 +1,5 @@
-//! The sections `indexing`, `html` and `retire` of a policy: what crawlgate adds to responses.
+//! [`IndexingRule`], [`HtmlPolicy`] and [`RetirePolicy`]: the checked sections `indexing`, `html` and `retire` of a
+//! policy.
 
 use super::Defaulted;
 use crate::indexing::{Scope, Tags};
@@ -7,16 +8,16 @@ use crate::yaml::{Located, Span};
 use std::time::Duration;
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
-/// One rule of `indexing`: conditions that must all hold, and what is then said.
+/// One rule of `indexing`: conditions that must all hold, and the directives for responses that meet them.
 #[derive(Clone, Debug)]
 pub struct IndexingRule {
     /// The conditions.
     pub when: Conditions,
     /// None of these may hold: `not` excludes a response for which all of its own conditions hold.
     pub unless: Option<Conditions>,
-    /// What is said.
+    /// The directives.
     pub tags: Tags,
-    /// The same as it was written, for lints.
+    /// The directives as they were written, for lints.
     pub written: Vec<WrittenDirectives>,
     /// What becomes of the origin's own where this rule matches; as for the site when absent.
     pub origin_tags: Option<OriginTags>,
@@ -27,7 +28,7 @@ pub struct IndexingRule {
 /// Directives as the owner wrote them, for which crawlers, and where.
 #[derive(Clone, Debug)]
 pub struct WrittenDirectives {
-    /// To whom.
+    /// The crawlers that they are for.
     pub scope: Scope,
     /// The text.
     pub text: Located<String>,
@@ -68,7 +69,7 @@ pub enum StatusCondition {
     Class(u8),
 }
 
-/// What becomes of the origin's own X-Robots-Tag, the one that passes most of it on first.
+/// What becomes of the origin's own X-Robots-Tag. The variants stand in order: the first passes most of it on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum OriginTags {
@@ -88,7 +89,7 @@ pub enum OriginTags {
 pub struct HtmlPolicy {
     /// Whether robots metas say what the X-Robots-Tag field says.
     pub meta: bool,
-    /// What links are said to be.
+    /// The words of `rel` for links.
     pub links: Vec<LinkPolicy>,
     /// Selectors of elements that are not to be quoted.
     pub nosnippet: Vec<Located<String>>,
@@ -98,7 +99,7 @@ pub struct HtmlPolicy {
     pub not_paths: Vec<Located<String>>,
 }
 
-/// What some links are said to be.
+/// Links and their words of `rel`.
 #[derive(Clone, Debug)]
 pub struct LinkPolicy {
     /// CSS selectors of the links.
@@ -107,7 +108,7 @@ pub struct LinkPolicy {
     pub rel: Vec<LinkRel>,
 }
 
-/// A word of `rel` that is meant for search engines. Others would change what a browser does.
+/// A word of `rel` that is meant for search engines. Other words would change what a browser does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum LinkRel {

@@ -1,24 +1,24 @@
-//! What a site says about the use of its content, checked. Lines of robots.txt and headers follow from it when the policy
-//! is compiled.
+//! The checked statements of a policy about the use of its content: [`SiteSignals`], [`GroupSignals`] and [`TdmRule`].
+//! Compilation makes lines of robots.txt and headers of them.
 
 use super::Defaulted;
 use crate::yaml::{Located, Span};
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
-/// What is said for the whole site, in `robots`.
+/// The statements for the whole site, in `robots`.
 #[derive(Clone, Debug)]
 pub struct SiteSignals {
     /// For groups that say nothing themselves.
     pub content_signal: Option<ContentSignal>,
     /// For groups, and as a header.
     pub content_usage: Vec<ContentUsage>,
-    /// Licences, the first that covers a path being the one of that path.
+    /// Licences. The first that covers a path is the one of that path.
     pub licenses: Vec<LicensePolicy>,
     /// Where signals are written.
     pub emission: Defaulted<Emission>,
 }
 
-/// What is said for the crawlers of a group.
+/// The statements for the crawlers of a group.
 #[derive(Clone, Debug, Default)]
 pub struct GroupSignals {
     /// In place of the site's.
@@ -86,7 +86,7 @@ pub struct ContentSignal {
 pub const USES: [&str; 3] = ["immediate", "reference", "full"];
 
 impl ContentSignal {
-    /// What is said of a category.
+    /// The value for a category.
     pub fn get(&self, category: SignalCategory) -> Option<Located<bool>> {
         self.said.iter().find(|(other, _)| *other == category).map(|(_, said)| said.clone())
     }

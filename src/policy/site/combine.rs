@@ -1,11 +1,11 @@
-//! What a policy says about a response, together with what its origin says.
+//! [`combine`] combines the X-Robots-Tag lines of a policy with those of an origin's response.
 
 use super::tags::TagLines;
 use crate::indexing::parse_whole;
 use crate::policy::model::OriginTags;
 use std::borrow::Cow;
 
-/// What becomes of a response's X-Robots-Tag.
+/// The X-Robots-Tag lines of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sent<'a> {
     /// The origin's lines stay as they are, and these are added, before them the lines for every crawler.

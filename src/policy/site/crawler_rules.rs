@@ -1,5 +1,5 @@
-//! How a site treats each claim: which group binds the crawler, how far it is enforced, with which answers. Settled when
-//! the policy is compiled; a request only looks it up.
+//! [`CrawlerRules`]: the treatment of a claim on a site: its group, its enforcement, its answers. Compilation settles
+//! the rules of all claims in a [`CrawlerRulesTable`]; a request only looks them up.
 
 use crate::crawlers::{Binds, Claim, Crawler, Registry};
 use crate::policy::model::{Mode, Unverified};
@@ -7,19 +7,19 @@ use crate::robots::Matcher;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a policy treats a claim.
+/// The treatment of a claim by a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrawlerRules {
-    /// Which rules apply.
+    /// The group that binds it.
     pub binding: Binding,
     /// Whether requests are judged at all (people and unnamed tools are not).
     pub judged: bool,
-    /// Whether a group of the served file names it.
+    /// Whether a group of the served file names the crawler.
     pub named: bool,
     /// What binds it besides a group of its own. A crawler whose operator says that it ignores robots.txt is reported as not
     /// bound even when a group names it.
     pub binds: Binds,
-    /// How far it is enforced.
+    /// The mode of enforcement.
     pub mode: Mode,
     /// Whether it is a bot without a known purpose that no line of the policy names: never more than observed.
     pub unlisted: bool,
@@ -35,9 +35,9 @@ pub struct CrawlerRules {
     pub trapped: u16,
     /// Index of the answer while its claim may still be proven, where a claim without proof is refused.
     pub awaiting_proof: u16,
-    /// For how long the mark of a trap is remembered.
+    /// How long a client that requested a trap stays marked.
     pub trapped_for: Duration,
-    /// What becomes of it while its claim is not proven.
+    /// What becomes of the crawler while its claim is not proven.
     pub unverified: Unverified,
     /// Whether it is never refused, unless its name is proven to be false.
     pub exempt: bool,
@@ -49,14 +49,14 @@ pub struct CrawlerRules {
     pub pausable: bool,
 }
 
-/// Which rules apply to a claim.
+/// The rules that apply to a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binding {
     /// This group of the document.
     Group(u16),
-    /// Bound, but nothing is said: everything is allowed.
+    /// Bound, but no group is for it: everything is allowed.
     NoRules,
-    /// Its operator says that what is there does not bind it.
+    /// Its operator says that the groups that are there do not bind it.
     NotBound,
 }
 
@@ -121,7 +121,7 @@ pub fn unlisted<'a>(tokens: impl Iterator<Item = &'a str>, registry: &Registry) 
     unlisted
 }
 
-/// Which group binds a crawler with these names, and whether the group names one of them.
+/// The group that binds a crawler with these names, and whether the group names one of them.
 pub fn binding<'a>(matcher: &Matcher, mut names: impl Iterator<Item = &'a str>, binds: Binds) -> (Binding, bool) {
     let binding = match (names.find_map(|name| matcher.named(name)), binds) {
         (Some(group), _) => return (group_binding(group), true),

@@ -1,4 +1,5 @@
-//! A site as it stands at a moment: the compiled policy, and what came before it.
+//! [`SiteEntry`]: a site at a moment. It has the compiled policy, the pauses, and the times since which its robots.txt
+//! and its tags are in force. [`SupersededVersion`]: a version that was published before.
 
 use super::{ParsedVersion, PathRules, Site};
 use crate::policy::model::Audience;
@@ -6,14 +7,14 @@ use crate::time::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A version that was in force and may still be held.
+/// A version that was in force and may still be cached.
 #[derive(Clone, Debug)]
 pub struct SupersededVersion {
-    /// Its bytes.
+    /// The version, parsed.
     pub parsed: Arc<ParsedVersion>,
     /// Since when it was in force.
     pub since: Timestamp,
-    /// When another took its place.
+    /// When another version took its place.
     pub superseded_at: Timestamp,
 }
 
@@ -34,8 +35,8 @@ pub struct ActivePause {
     pub at_run_time: bool,
 }
 
-/// How robots.txt is answered. The snapshot decides it and not the clock of a request, because the state store has to
-/// know of a 503 before a crawler receives it.
+/// The answer to a request for robots.txt. The snapshot decides it and not the clock of a request, because the state
+/// store has to know of a 503 before a crawler receives it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RobotsTxtAnswer {
     /// With the file.
@@ -54,7 +55,7 @@ impl RobotsTxtAnswer {
     }
 }
 
-/// One site as it stands now.
+/// One site at the present moment.
 #[derive(Clone, Debug)]
 pub struct SiteEntry {
     /// The policy in force.
@@ -67,25 +68,25 @@ pub struct SiteEntry {
     pub pauses: Vec<ActivePause>,
     /// The pause of run time that ended last, for who asks how it was.
     pub last_switched: Option<ActivePause>,
-    /// How robots.txt is answered.
+    /// The answer to a request for robots.txt.
     pub robots_txt: RobotsTxtAnswer,
 }
 
-/// Since when what is said about pages is said. A 304 hides a new noindex from a crawler that has the page already.
+/// Since when the tags of pages are as they are. A 304 hides a new noindex from a crawler that has the page already.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TagAges {
     /// By the index of the rule in the plan.
     pub since: Vec<Timestamp>,
-    /// When that last changed on every page: a rule was taken away, and what it said may be remembered for any; or
-    /// something is written into pages, or the origin's tags are taken away, that was not.
+    /// When the tags of every page may last have changed: a rule was taken away, and its tags may be remembered for any
+    /// page; or something is newly written into pages, or the origin's tags are newly taken away.
     pub everywhere: Option<Timestamp>,
 }
 
 impl SiteEntry {
-    /// How long crawlers are sent a whole page where what is said about it changed: they come back within weeks.
+    /// How long crawlers are sent a whole page after its tags changed: they come back within weeks.
     pub const TAGS_NEW_FOR: Duration = Duration::from_secs(30 * 86_400);
 
-    /// A site that has no past, as it is at this moment.
+    /// A site without a past, at a moment.
     pub fn new(site: Arc<Site>, now: Timestamp) -> SiteEntry {
         let entry = SiteEntry {
             site,
@@ -139,7 +140,7 @@ impl SiteEntry {
         self.pauses.iter().flat_map(of_pause).chain(self.site.robots_txt.awaits_origin_until)
     }
 
-    /// Whether what is said about pages of a path changed so lately that crawlers must see the page whole.
+    /// Whether the tags of pages with these rules changed so lately that crawlers must see the page whole.
     pub fn tags_are_new(&self, rules: &PathRules, now: Timestamp) -> bool {
         let lately = |moment: Timestamp| now.since(moment) < SiteEntry::TAGS_NEW_FOR;
         let since = |rule: u16| self.tag_ages.since.get(usize::from(rule)).copied();

@@ -1,17 +1,18 @@
-//! What a site says about its front page in fact: the tags that were last sent with it, the origin's own included.
+//! [`FrontPage`] remembers whether the tags that were last sent with `/` keep it out of the index, the origin's own
+//! included.
 
 use crate::indexing::Directives;
 use crate::time::Timestamp;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// The last answer to `/`, if there was one. Two numbers, so that requests neither lock nor wait; between an answer and
-/// the next they may be read as one of each, which a moment later is put right.
+/// The last answer to `/`, if there was one. Two numbers are stored apart, so that requests neither lock nor wait. For
+/// a moment a reader may see the numbers of two different answers.
 #[derive(Debug)]
 pub struct FrontPage {
-    /// When it was; zero before there was any.
+    /// When the answer was sent; zero before there was any.
     seen: AtomicI64,
-    /// The moment from which it is not to be found: the earliest there is for noindex, the latest for neither that nor
-    /// `unavailable_after`.
+    /// The moment from which the page is kept out of the index: the earliest of all for noindex, the latest of all
+    /// without noindex and `unavailable_after`.
     gone_from: AtomicI64,
 }
 
@@ -22,19 +23,19 @@ impl Default for FrontPage {
 }
 
 impl FrontPage {
-    /// An answer to `/` was sent that said this to the bot that is watched for.
+    /// Remembers the directives of an answer to `/` for a bot.
     pub fn saw(&self, said: &Directives, now: Timestamp) {
         self.gone_from.store(said.forbids_indexing_from().map_or(i64::MAX, |moment| moment.0), Ordering::Relaxed);
         self.seen.store(now.0.max(1), Ordering::Relaxed);
     }
 
-    /// Takes up what was seen of the front page before: nothing that bears upon it has changed.
+    /// Takes over the last answer from a site before a reload that changed nothing about the front page.
     pub fn go_on_from(&self, before: &FrontPage) {
         self.gone_from.store(before.gone_from.load(Ordering::Relaxed), Ordering::Relaxed);
         self.seen.store(before.seen.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Whether what the last answer said keeps it out of the index at a moment, and when that answer was.
+    /// Whether the last answer keeps the page out of the index at a moment, and when that answer was sent.
     pub fn last(&self, now: Timestamp) -> Option<(bool, Timestamp)> {
         match self.seen.load(Ordering::Relaxed) {
             0 => None,

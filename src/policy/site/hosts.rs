@@ -1,4 +1,5 @@
-//! Which site a host belongs to: exact names, then the longest wildcard, then the site without hosts.
+//! [`HostIndex`] finds the site of a host: by its exact name, then by the longest wildcard, then the site without
+//! hosts.
 
 use crate::policy::model::HostPattern;
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! What is written into pages, ready for use: paths as patterns, selectors read.
+//! [`HtmlRules`]: the compiled `html` section of a site, with paths as patterns and selectors read.
 
 use super::Version;
 use crate::policy::model::HtmlPolicy;
@@ -10,7 +10,7 @@ use crate::yaml::Located;
 pub struct HtmlRules {
     /// Whether robots metas say what the X-Robots-Tag field says.
     pub meta: bool,
-    /// What is marked in pages.
+    /// The marks for elements of pages.
     #[cfg(feature = "html")]
     pub marks: std::sync::Arc<crate::html::Marks>,
     pub(in crate::policy) paths: Vec<Pattern>,
@@ -18,7 +18,7 @@ pub struct HtmlRules {
 }
 
 impl HtmlRules {
-    /// What is written and where, told apart from all else that could be: nothing has an identity of its own.
+    /// A number that is the same for equal `html` sections, to find out whether a reload changed one.
     pub fn identity(policy: &HtmlPolicy) -> u64 {
         let texts = |list: &[Located<String>]| list.iter().map(|item| item.value.clone()).collect::<Vec<_>>();
         let links: Vec<_> = policy.links.iter().map(|links| (texts(&links.select), &links.rel)).collect();
@@ -26,7 +26,7 @@ impl HtmlRules {
         Version::of(format!("html {:?}", (policy.meta, links, lists)).as_bytes()).number()
     }
 
-    /// Whether there are paths to look at: a request's target need not be put into its normal form otherwise.
+    /// Whether the section depends on the path. Otherwise the target need not be normalised.
     pub fn asks_path(&self) -> bool {
         !self.paths.is_empty() || !self.not_paths.is_empty()
     }
@@ -37,7 +37,7 @@ impl HtmlRules {
             let listed = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(path));
             (self.paths.is_empty() || listed(&self.paths)) && !listed(&self.not_paths)
         };
-        // What the origin resolves the path to is what it answers with.
+        // The origin answers with the page at the path that it resolves the target to.
         target.readings().any(applies)
     }
 }

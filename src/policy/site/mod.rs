@@ -1,5 +1,5 @@
-//! What the request path sees of policies: [`Site`], a compiled policy, and [`Snapshot`], all sites at a moment. A
-//! request neither parses nor allocates here. The files of `compile` make these types.
+//! [`Site`]: a compiled policy. [`Snapshot`]: all sites at a moment. The request path reads only these and parses
+//! nothing. The files of `compile` make them.
 
 use super::model::{OriginTags, Policy};
 use super::origin::{Origin, OriginFile};
@@ -47,17 +47,17 @@ pub(in crate::policy) use tags::{TagConditions, TagRule};
 pub struct Site {
     /// Its name.
     pub name: String,
-    /// What it was compiled from; explanations point into it.
+    /// The policy that it was compiled from; explanations point into it.
     pub policy: Arc<Policy>,
     /// The origin's robots.txt that it was compiled from, too.
     pub origin: Option<Arc<OriginFile>>,
-    /// Allow lines of it that could not be kept beside the policy's Disallow.
+    /// Allow lines of the origin's robots.txt that could not be kept beside the policy's Disallow.
     pub left_out: Vec<LeftOut>,
     /// The robots.txt that is served.
     pub robots_txt: RobotsTxt,
-    /// The same as data; group and rule indexes of decisions point into it.
+    /// robots.txt as data; group and rule indexes of decisions point into it.
     pub document: Document,
-    /// The same ready for verdicts.
+    /// robots.txt ready for verdicts.
     pub matcher: Matcher,
     /// Where each rule came from: `[group][rule]`, aligned with `document`.
     pub rule_sources: Vec<Vec<RuleSource>>,
@@ -69,11 +69,11 @@ pub struct Site {
     pub answers: Vec<Answer>,
     /// Pages of the site's own, in place of crawlgate's.
     pub pages: SitePages,
-    /// What was served before crawlgate, where the operator says so.
+    /// The robots.txt from before crawlgate, where the operator says what it was.
     pub previous: Option<DeclaredPrevious>,
-    /// X-Robots-Tag.
+    /// The lines of X-Robots-Tag.
     pub tags: TagPlan,
-    /// What is said about the use of the content.
+    /// The header lines about the use of the content.
     pub signals: SignalPlan,
     /// What becomes of the origin's X-Robots-Tag.
     pub origin_tags: OriginTags,
@@ -81,24 +81,24 @@ pub struct Site {
     pub html: Option<HtmlRules>,
     /// The moment that it was compiled for.
     pub at: Timestamp,
-    /// When it must be compiled again, because something in it goes by the clock.
+    /// When it must be compiled again, because a retirement moves on.
     pub next_switch: Option<Timestamp>,
-    /// What was last sent for `/`.
+    /// The last answer to `/`.
     pub front_page: FrontPage,
-    /// How long a superseded version may still be held by a crawler.
+    /// How long a crawler may use a superseded version.
     pub grace: Duration,
     /// Paths that no crawler is to request.
     pub traps: RuleSet,
     /// The addresses of crawlers that the owner vouches for.
     pub networks: Networks,
-    /// How much longer a cache before us may hand it out, when there is one.
+    /// How much longer a cache before crawlgate may answer with a superseded version, when there is one.
     pub behind_cache: Option<Duration>,
-    /// How each claim is treated. See [`Site::crawler_rules`].
+    /// The rules of each claim. See [`Site::crawler_rules`].
     pub(super) crawler_rules: CrawlerRulesTable,
 }
 
 impl Site {
-    /// What was known of the origin's own robots.txt when it was compiled.
+    /// The knowledge of the origin's own robots.txt that it was compiled with.
     pub fn origin_known(&self) -> Origin {
         match (&self.origin, self.robots_txt.awaits_origin_until) {
             (Some(file), _) => Origin::Read(file.clone()),
@@ -115,7 +115,7 @@ impl Site {
         claim.unwrap_or_else(|| registry.identify_with(agent.as_bytes(), &self.tokens))
     }
 
-    /// How the policy treats a claim: which group binds it, how far it is enforced, with which answers.
+    /// The treatment of a claim by the policy: its group, its enforcement, its answers.
     pub fn crawler_rules(&self, claim: Claim) -> CrawlerRules {
         self.crawler_rules.get(claim)
     }

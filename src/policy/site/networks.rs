@@ -1,4 +1,4 @@
-//! The addresses that a policy lists for crawlers.
+//! [`Networks`]: the addresses that a policy lists for crawlers.
 
 use crate::crawlers::Claim;
 use ipnet::IpNet;
@@ -14,7 +14,7 @@ impl Networks {
         Networks(listed)
     }
 
-    /// Whether no policy lists any.
+    /// Whether the policy lists no address.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -24,7 +24,8 @@ impl Networks {
         self.0.iter().map(|(claim, networks)| (*claim, networks.as_slice()))
     }
 
-    /// Whether an address is among those of a crawler; nothing where no list says anything about addresses of its kind.
+    /// Whether an address is among those of a crawler; `None` where the policy lists no address of its kind, IPv4 or
+    /// IPv6.
     pub fn hold(&self, claim: Claim, address: IpAddr) -> Option<bool> {
         let (_, networks) = self.0.iter().find(|(listed, _)| *listed == claim)?;
         let mut of_its_kind =

@@ -1,5 +1,5 @@
-//! Pages of the site's own ([`SitePages`]): HTML files, cut where the status and the reason are written
-//! ([`PageTemplate`]).
+//! [`SitePages`]: HTML pages of the site's own, for pauses, failures and refusals. A [`PageTemplate`] is cut where the
+//! status, the reason and the request id are written.
 
 use crate::policy::model::{AnswerPages, Included};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct SitePages {
 /// One page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageTemplate {
-    /// In the order of the file.
+    /// Its parts, in the order of the file.
     pub parts: Vec<PagePart>,
 }
 

@@ -1,4 +1,5 @@
-//! [`RobotsTxt`]: the file that a site serves. [`RuleSource`]: where its lines came from.
+//! [`RobotsTxt`]: the file that a site serves. [`RuleSource`]: the source of a line, in the policy or elsewhere.
+//! [`LeftOut`]: an Allow that is not in the file.
 
 use super::Version;
 use crate::robots::Pattern;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 pub struct RobotsTxt {
     /// The bytes.
     pub body: Arc<[u8]>,
-    /// Their identity.
+    /// The version id of the bytes.
     pub version: Version,
     /// The strong entity tag, with its quotes.
     pub etag: String,
@@ -47,7 +48,7 @@ impl DeclaredPrevious {
     }
 }
 
-/// Where a rule of the served file came from.
+/// The source of a rule of the served file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RuleSource {
     /// Written in the policy, here.
@@ -61,7 +62,7 @@ pub enum RuleSource {
 }
 
 impl RuleSource {
-    /// The place in the policy; the beginning of it for what stands elsewhere.
+    /// The place in the policy; the beginning of the file for a source elsewhere.
     pub fn span(&self) -> Span {
         match self {
             RuleSource::Policy(span) | RuleSource::Purpose(span) => *span,
@@ -79,6 +80,6 @@ pub struct LeftOut {
     pub line: usize,
     /// The Disallow that it could defeat.
     pub disallow: Span,
-    /// Whether the two were compared: of a file with very many rules, not all are.
+    /// Whether the two patterns were compared: of a file with very many rules not all are.
     pub compared: bool,
 }

@@ -1,5 +1,5 @@
-//! What a site says about the use of its content in headers and in `/.well-known/tdmrep.json`, ready to be sent. Which
-//! headers a response gets is decided by the path when the request comes.
+//! [`SignalPlan`]: the header lines of a site about the use of its content, and `/.well-known/tdmrep.json`, ready to be
+//! sent. The path of a request decides which lines its response gets ([`PathSignals`]).
 //!
 //! Sources: contentsignals.org and draft-romm-aipref-contentsignals-00 (`Content-Signal`), draft-ietf-aipref-attach-05
 //! and draft-ietf-aipref-vocab-08 (`Content-Usage`), RSL 1.0 (`License`, `Link`, `WWW-Authenticate`), TDMRep, W3C
@@ -8,7 +8,7 @@
 use crate::robots::{Pattern, RuleSet, Target};
 use std::sync::Arc;
 
-/// Where TDMRep looks for a site's rules.
+/// The path of the file with a site's rules of TDMRep.
 const TDMREP: &[u8] = b"/.well-known/tdmrep.json";
 
 /// A file that is served from the policy.
@@ -25,7 +25,7 @@ pub struct ServedFile {
 /// The header lines of a site, ready to be sent.
 #[derive(Debug, Default)]
 pub struct SignalPlan {
-    /// Only where robots.txt does not say it.
+    /// The value of Content-Signal, only where robots.txt does not say it.
     pub(in crate::policy) content_signal: Option<String>,
     /// The values of Content-Usage, by the index of their path in `usage_paths`.
     pub(in crate::policy) usage: Vec<String>,
@@ -33,17 +33,17 @@ pub struct SignalPlan {
     /// The value for what no path matches.
     pub(in crate::policy) usage_of_all: Option<String>,
     pub(in crate::policy) licenses: Vec<License>,
-    /// The first that each group of the document is told, by the group's index.
+    /// The first licence in each group of the document, by the group's index.
     pub(in crate::policy) group_licenses: Vec<Option<License>>,
-    /// The first that stands before all groups and is not the policy's: the origin's, for the whole site.
+    /// The first licence before all groups that is not the policy's: the origin's, for the whole site.
     pub(in crate::policy) origin_license: Option<License>,
     pub(in crate::policy) tdm: Vec<Tdm>,
     pub(in crate::policy) tdmrep: Option<ServedFile>,
-    /// Paths of licences and policies: without them a crawler would not know what to ask for.
+    /// Paths of licences and policies. They stay open: a crawler must be able to read what it is asked for.
     pub(in crate::policy) terms: Vec<Box<[u8]>>,
 }
 
-/// What the path of a request decides: indexes into a [`SignalPlan`].
+/// The lines that the path of a request selects: indexes into a [`SignalPlan`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathSignals {
     usage: Option<u16>,
@@ -65,7 +65,7 @@ pub struct SignalField<'a> {
 #[derive(Debug)]
 pub struct License {
     pub(in crate::policy) paths: Vec<Pattern>,
-    /// Where it is.
+    /// Its URL.
     pub url: String,
     /// The value of Link.
     pub link: String,
@@ -87,8 +87,8 @@ impl Tdm {
 }
 
 impl SignalPlan {
-    /// What is said about a path: about what most origins resolve it to, for `/open/../x` is answered with what is at
-    /// `/x`. Does not allocate.
+    /// The lines for a path, as most origins resolve it: `/open/../x` is answered with the page at `/x`. Does not
+    /// allocate.
     pub fn for_path(&self, target: Target<'_>) -> PathSignals {
         let path = target.readings().last().unwrap_or(target.sent);
         let matches = |paths: &[Pattern]| paths.is_empty() || paths.iter().any(|pattern| pattern.matches(path));
@@ -152,9 +152,9 @@ impl SignalPlan {
         fields.into_iter().filter(|field| !field.values.is_empty()).collect()
     }
 
-    /// The licence that a crawler of a group of the document is asked for: the one that its group is told, whatever the
-    /// path, else the policy's that covers the path, else the one that the origin has for the whole site. An answer for
-    /// one crawler need not be the same for all, as a page is.
+    /// The licence that a crawler of a group of the document is asked for: the first one in its group, whatever the
+    /// path, else the policy's that covers the path, else the origin's for the whole site. An answer for one crawler
+    /// need not be the same for all, as a page is.
     pub fn license(&self, said: PathSignals, group: Option<u16>) -> Option<&License> {
         let told = group.and_then(|group| self.group_licenses.get(usize::from(group))).and_then(Option::as_ref);
         let of_path = || self.licenses.get(usize::from(said.license?));
@@ -176,7 +176,7 @@ impl SignalPlan {
         self.has_at(path_of(target.sent))
     }
 
-    /// The same of a path as it came.
+    /// Whether a path, as it came, is that of the file of TDMRep, and there is one.
     pub fn has_at(&self, path: &[u8]) -> bool {
         self.tdmrep.is_some() && path == TDMREP
     }

@@ -1,4 +1,4 @@
-//! All sites at a moment, found by host. The request path reads one; a change replaces the whole.
+//! [`Snapshot`]: all sites at a moment, found by host. A request reads one snapshot; a change replaces the whole.
 
 use super::{HostIndex, SiteEntry};
 use crate::policy::host_history::{HostHistories, HostHistory};
@@ -7,7 +7,7 @@ use crate::time::Timestamp;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Everything the request path needs, replaced whole on every change.
+/// Everything that the request path needs, replaced whole on every change.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     sites: Vec<SiteEntry>,
@@ -17,7 +17,7 @@ pub struct Snapshot {
     site_of_pattern: Vec<Option<usize>>,
     /// The moment that it was made for.
     made_at: Timestamp,
-    /// Counts replacements.
+    /// The number of replacements so far.
     pub generation: u64,
 }
 
@@ -29,7 +29,7 @@ impl Snapshot {
         Snapshot { sites, hosts, histories, site_of_pattern, made_at, generation }
     }
 
-    /// With what the hosts published before this moment.
+    /// The snapshot with the histories of hosts up to a moment.
     pub fn with_histories(self, histories: HostHistories, made_at: Timestamp) -> Snapshot {
         let known: HashSet<Option<&HostPattern>> = histories.each().map(|(pattern, _)| pattern).collect();
         let mut claimed = self.sites.iter().flat_map(|entry| &entry.site.policy.hosts);
@@ -40,8 +40,8 @@ impl Snapshot {
         Snapshot { histories, site_of_pattern, made_at, ..self }
     }
 
-    /// When something in it goes by the clock next: the bytes of a site, whether its robots.txt is answered 503, or a pause
-    /// ends, and the next ones of it are to be computed if it recurs.
+    /// The next moment at which time changes it: the bytes of a site change, its robots.txt begins or ceases to be
+    /// answered 503, or a pause ends. At the end of a pause that recurs its next spans are computed.
     pub fn next_switch(&self) -> Option<Timestamp> {
         let of_sites = self.sites.iter().filter_map(|entry| entry.site.next_switch);
         let ends = self.sites.iter().flat_map(|entry| &entry.pauses).map(|pause| pause.until);
@@ -49,13 +49,13 @@ impl Snapshot {
         of_sites.chain(self.next_switch_of_robots_txt()).chain(ends).min()
     }
 
-    /// When robots.txt of a site begins or ceases next to be answered 503.
+    /// The next moment at which robots.txt of a site begins or ceases to be answered 503.
     pub fn next_switch_of_robots_txt(&self) -> Option<Timestamp> {
         let moments = self.sites.iter().flat_map(SiteEntry::robots_txt_switches);
         moments.filter(|moment| *moment > self.made_at).min()
     }
 
-    /// One site of these alone, as it is on one host.
+    /// A snapshot of one site alone, with the history of one host.
     pub fn of_one(&self, site: usize, host: &[u8]) -> Snapshot {
         let history = Arc::new(self.history(host).clone());
         Snapshot {
@@ -67,12 +67,12 @@ impl Snapshot {
         }
     }
 
-    /// What the host of a `Host` field value published before. Does not allocate.
+    /// The history of the host of a `Host` field value. Does not allocate.
     pub fn history(&self, host: &[u8]) -> &HostHistory {
         self.histories.of(host)
     }
 
-    /// The site for a `Host` field value, and what the host published before, with one look-up. Does not allocate.
+    /// The site and the history for a `Host` field value, with one look-up. Does not allocate.
     pub fn site_and_history(&self, host: &[u8]) -> Option<(usize, &HostHistory)> {
         let Some((pattern, history)) = self.histories.find(host) else {
             return Some((self.site_for_host(host)?, HostHistory::none()));

@@ -1,5 +1,5 @@
-//! Which X-Robots-Tag lines a response gets: decided by the path when the request comes, by status and type when the
-//! response does.
+//! [`TagPlan`]: the X-Robots-Tag lines of responses. The path of a request selects the rules that can match
+//! ([`PathRules`]). Status and type of the response then decide which of them do ([`TagLines`]).
 
 use crate::indexing::Tags;
 use crate::policy::model::{OriginTags, StatusCondition};
@@ -11,14 +11,14 @@ use std::sync::{Arc, RwLock};
 mod media;
 use media::{Extent, Media};
 
-/// Combinations of rules whose lines are remembered.
+/// How many combinations of rules have their lines remembered.
 const MAX_COMBINATIONS: usize = 1_024;
 
 /// The compiled `indexing` rules of a site.
 #[derive(Debug, Default)]
 pub struct TagPlan {
     rules: Vec<TagRule>,
-    /// The patterns of all rules that have some, found without trying each; and by their index, whose they are.
+    /// The patterns of all rules that have some, found without trying each. `owners` has the rule of each pattern.
     patterns: RuleSet,
     owners: Box<[u16]>,
     /// The rules without patterns.
@@ -39,13 +39,13 @@ pub struct PathRule {
     excludable: bool,
 }
 
-/// What the path of a request already decides: the rules that can still match once status and type are known.
+/// The rules that can still match once status and type are known.
 pub type PathRules = SmallVec<[PathRule; 8]>;
 
-/// What a response gets.
+/// The tags of a response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TagLines {
-    /// As data, to be merged with what the origin says.
+    /// As data, to be merged with the origin's.
     pub tags: Tags,
     /// Ready field values in the order of emission.
     pub lines: Vec<String>,
@@ -63,8 +63,8 @@ impl TagLines {
 /// One rule of a plan.
 #[derive(Debug)]
 pub(in crate::policy) struct TagRule {
-    /// What tells it apart, whatever stands around it in the file: the upper half for which responses, the lower what
-    /// is said of them.
+    /// A number by which equal rules are found, wherever they stand in the file. Its upper half stands for the
+    /// conditions, its lower half for the directives.
     pub(in crate::policy) identity: u64,
     pub(in crate::policy) when: TagConditions,
     pub(in crate::policy) unless: Option<TagConditions>,
@@ -72,7 +72,7 @@ pub(in crate::policy) struct TagRule {
 }
 
 impl TagRule {
-    /// Whether it holds for a response: for what its type may be, or for all that it may be.
+    /// Whether it holds for a response: for one of the types that the response may have, or for each of them.
     fn holds(&self, excludable: bool, status: u16, media: Media<'_>, extent: Extent) -> bool {
         let excluded = || {
             let unless = self.unless.as_ref().filter(|_| excludable);
@@ -82,7 +82,7 @@ impl TagRule {
     }
 }
 
-/// What a rule asks of a request and of its response.
+/// The conditions of a rule on a request and its response.
 #[derive(Debug)]
 pub(in crate::policy) struct TagConditions {
     pub(in crate::policy) paths: Vec<Pattern>,
@@ -143,19 +143,18 @@ impl TagPlan {
         }
     }
 
-    /// What tells the rules apart, by their index: equal rules of two versions of a policy have the same identity.
+    /// The identities of the rules, by their index: equal rules of two versions of a policy have the same identity.
     pub fn identities(&self) -> impl Iterator<Item = u64> + '_ {
         self.rules.iter().map(|rule| rule.identity)
     }
 
-    /// Whether two rules, of which these are the identities, are for the very same responses, whatever they say of
-    /// them.
+    /// Whether two rules with these identities have the same conditions.
     pub fn are_for_the_same(one: u64, other: u64) -> bool {
         one >> 32 == other >> 32
     }
 
-    /// Whether the origin's lines are taken away from every response: what else may become of them becomes of them only
-    /// where a rule matches, and is a part of the rule's identity.
+    /// Whether the origin's lines are taken away from every response. Any other treatment applies only where a rule
+    /// matches, and is a part of the rule's identity.
     pub fn strips(&self) -> bool {
         self.origin_tags == OriginTags::Strip
     }
@@ -167,7 +166,7 @@ impl TagPlan {
         if self.rules.is_empty() {
             return selected;
         }
-        // What the origin resolves the path to is what it answers with: `//drafts/` is `/drafts/` to many.
+        // The origin answers with the page at the path that it resolves the target to: `//drafts/` is `/drafts/` to many.
         for reading in target.readings() {
             if self.has_path_regex {
                 decode_path(reading, decoded);
@@ -205,8 +204,8 @@ impl TagPlan {
         self.patterns.each(reading, |pattern| select(self.owners[pattern]));
     }
 
-    /// Whether the lines of a response cannot be told, because it is a 304 and what they are depends on the type of
-    /// what it confirms. Then there must be none at all: they would stand in the place of the stored ones.
+    /// Whether the lines of a response are unknown: it is a 304, and they depend on the type of the stored response.
+    /// Then there must be none: a recipient would put them in the place of the stored lines.
     pub fn is_hidden(&self, rules: &PathRules, status: u16) -> bool {
         let typed = |rule: &TagRule| {
             !rule.when.types.is_empty() || rule.unless.as_ref().is_some_and(|unless| !unless.types.is_empty())
@@ -214,8 +213,9 @@ impl TagPlan {
         status == 304 && rules.iter().any(|selected| typed(&self.rules[usize::from(selected.rule)]))
     }
 
-    /// What the rules selected by the path say about a response; `None` where none matches. On 304 only when no rule
-    /// with a type could match: a partial field would replace the stored one (RFC 9111 section 3.2). Never on 1xx.
+    /// The tags of the rules that the path selected and the response matches; `None` where none matches. On 304 only
+    /// when no rule with a type could match: a partial field would replace the stored one (RFC 9111 section 3.2). Never
+    /// on 1xx.
     ///
     /// `content_type` may hold several types, joined with commas as lines of one field are (RFC 9110 section 5.3).
     pub fn tags(&self, rules: &PathRules, status: u16, content_type: Option<&[u8]>) -> Option<Arc<TagLines>> {
@@ -253,8 +253,9 @@ impl TagPlan {
         }
     }
 
-    /// Where some of the rules may hold and may not: all that they say is said, and of the origin's lines what passes
-    /// with them or without them. A restriction that is said too often does less harm than one that is missing.
+    /// The tags where some of the rules may hold and may not: all their directives, and of the origin's lines those
+    /// that pass with these rules and without them. A restriction that is said too often does less harm than one that
+    /// is missing.
     fn perhaps(&self, matching: SmallVec<[u16; 8]>, certain: SmallVec<[u16; 8]>) -> Option<Arc<TagLines>> {
         let passes =
             |lines: Option<&Arc<TagLines>>| lines.and_then(|lines| lines.origin_tags).unwrap_or(self.origin_tags);
@@ -286,7 +287,7 @@ impl TagPlan {
     }
 }
 
-/// Writes the path without the query, its escapes decoded: what a person writes an expression for.
+/// Writes the path without the query, its escapes decoded: regular expressions are written for this form.
 fn decode_path(target: &[u8], path: &mut Vec<u8>) {
     path.clear();
     let end = target.iter().position(|byte| *byte == b'?').unwrap_or(target.len());

@@ -1,5 +1,5 @@
-//! Lints of the `Content-Signal` and `Content-Usage` lines of a robots.txt as it was found: what readers pass over, and
-//! what `signals.rs` says of a policy as well.
+//! Lints of the `Content-Signal` and `Content-Usage` lines of a robots.txt as it was found: parts that readers pass
+//! over, and those lints of `signals.rs` that a file can have, too.
 
 use super::{span, span_of_line};
 use crate::policy::lint::catalogue as lints;
@@ -45,14 +45,14 @@ fn value<'f>(file: &'f File, line: &Line, key: Key) -> Option<&'f str> {
     std::str::from_utf8(file.octets(&record.value)).ok()
 }
 
-/// Where a part of the value of a line stands.
+/// The place of a part of the value of a line.
 fn span_of_part(file: &File, line: &Line, value: &str, part: &str) -> Span {
     let start = line.record.as_ref().map_or(line.text.start, |record| record.value.start);
     let before = (part.as_ptr() as usize).saturating_sub(value.as_ptr() as usize);
     span(file, line, &(start + before..start + before + part.len()))
 }
 
-/// What the lines of a group say, each part with its place.
+/// The statements of the lines of a group, each part with its place.
 fn said<'f>(file: &'f File, lines: impl Iterator<Item = &'f Line>) -> GroupSignals {
     let mut signals = GroupSignals::default();
     for line in lines {
@@ -85,7 +85,7 @@ fn said<'f>(file: &'f File, lines: impl Iterator<Item = &'f Line>) -> GroupSigna
     signals
 }
 
-/// Parts of a line that say nothing to its readers.
+/// Reports the parts of a line that readers pass over.
 fn passed_over(file: &File, line: &Line, found: &mut Diagnostics) {
     if let Some(value) = value(file, line, Key::ContentSignal) {
         if value.is_empty() {
@@ -136,7 +136,7 @@ fn help_for_usage(member: &str) -> Option<String> {
     })
 }
 
-/// A part of a line as a name and what is said of it, whatever sign stands between them.
+/// A part of a line as a name and its value, whatever sign stands between them.
 fn assignment(part: &str) -> (&str, &str) {
     let part = part.split(';').next().unwrap_or_default();
     let (name, word) = part.split_once(['=', ':', ' ', '\t']).unwrap_or((part, ""));

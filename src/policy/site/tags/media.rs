@@ -1,12 +1,12 @@
-//! The types that a response may have, by its head: mostly one, sometimes one of several, or one that only the body
-//! tells.
+//! [`Media`]: the types that a response may have, by its head. Mostly it is one type. Several lines of Content-Type
+//! give several, and the parts of a 206 have types that only the body tells.
 
-/// What is known of the type of a response.
+/// The types that a response may have.
 #[derive(Clone, Copy, Debug)]
 pub enum Media<'a> {
-    /// What Content-Type says; of several lines, and in one with commas, several types.
+    /// The value of Content-Type. Several lines, or one with commas, are several types.
     Said(Option<&'a [u8]>),
-    /// Parts of something: its type stands in the body.
+    /// Parts of a page: their types stand in the body.
     InParts,
 }
 
@@ -61,7 +61,7 @@ impl<'a> Media<'a> {
     }
 }
 
-/// What stands between commas. A comma in a quoted parameter parts types, too: it shows one more, which hides none.
+/// The types between commas. A comma in a quoted parameter parts them, too: it adds a type and hides none.
 fn listed(said: &[u8]) -> impl Iterator<Item = &[u8]> {
     said.split(|octet| *octet == b',')
 }
