@@ -85,15 +85,15 @@ pub struct Request<'a> {
     basis: HistoryBasis,
 }
 
-/// What a policy says about a request.
+/// The decision of a policy about a request.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Decided<'e> {
-    /// What the rules say.
+    /// The verdict of the rules.
     pub verdict: Verdict,
-    /// What the request counts as.
+    /// The kind of the request.
     pub kind: Kind,
-    /// What is to be done with the request.
+    /// The action that the application is to take.
     pub action: ActionReport,
     /// What `mode: enforce` would do, where `mode: observe` lets the request pass.
     pub would: Option<ActionReport>,

@@ -1,5 +1,5 @@
-//! The rooms of crawlgate as its own tests, benches and examples see them, with the feature `internals`. Nothing here is
-//! an interface: it changes without notice.
+//! The rooms of crawlgate for its own tests, benches and examples, with the feature `internals`. Nothing here is an
+//! interface: it changes without notice.
 
 #![allow(missing_docs)]
 

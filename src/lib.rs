@@ -49,7 +49,7 @@
 //!
 //! | module | begin with |
 //! |---|---|
-//! | [`robots`] | [`robots::File`], [`robots::Reading`]: any robots.txt, read and asked |
+//! | [`robots`] | [`robots::File`], [`robots::Reading`]: any robots.txt, with its verdicts |
 //! | [`crawlers`] | [`crawlers::Registry`]: which crawler a user agent claims to be |
 //! | [`indexing`] | [`indexing::parse_lines`]: lines of X-Robots-Tag as directives |
 //! | [`yaml`] | [`yaml::Diagnostics`]: what is wrong with a policy, and where |

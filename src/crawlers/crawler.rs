@@ -71,17 +71,17 @@ impl Purpose {
     }
 }
 
-/// Which rules bind a crawler, by its operator's word.
+/// The rules that bind a crawler, by its operator's documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Binds {
     /// Follows `*` when no group names it.
     Star,
-    /// Only a group that names it.
+    /// Follows only a group that names it.
     Named,
-    /// robots.txt is ignored.
+    /// Ignores robots.txt.
     Never,
-    /// Nothing is said: treated as `Star`.
+    /// The operator does not say: treated as `Star`.
     Unknown,
 }
 
@@ -110,7 +110,7 @@ pub struct Crawler {
     pub tokens: Vec<String>,
     /// Products that people name when they mean it: `ChatGPT`.
     pub products: Vec<String>,
-    /// How its user agent is recognised (see `identify.rs`). Empty for a policy token, which makes no requests.
+    /// Its markers (see `identify.rs`). Empty for a policy token, which makes no requests.
     #[serde(rename = "marks")]
     pub markers: Vec<String>,
     /// Strings near its markers that stand for other programs; examples for tests.
@@ -138,6 +138,6 @@ pub struct Crawler {
     pub doc: Option<String>,
     /// Where the facts are from, and when they were read.
     pub source: String,
-    /// What else matters.
+    /// A note for people.
     pub note: Option<String>,
 }

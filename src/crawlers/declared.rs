@@ -121,7 +121,7 @@ pub fn may_name_contact(text: &[u8]) -> bool {
     memchr::memchr3_iter(b'+', b'@', b':', text).any(|at| text[at] != b':' || is_scheme(at))
 }
 
-/// What bots say in the string of a browser: where they can be reached, `compatible; Name` behind the browser, or a word
+/// Whether a browser's string is a bot's: it names a contact, `compatible; Name` behind the browser, or a word
 /// that ends in bot, crawler or spider where browsers have their products.
 fn is_bot_in_browser(text: &[u8]) -> bool {
     let comment = first_comment(text);
@@ -148,7 +148,7 @@ fn is_bot_in_browser(text: &[u8]) -> bool {
     has_bots_name(text, is_phone)
 }
 
-/// What bots say in the string of an app: a word that ends in bot, crawler or spider where apps name themselves, or a page
+/// Whether an app's string is a bot's: it has a word that ends in bot, crawler or spider outside of addresses, or a page
 /// behind `compatible; Name`.
 fn is_bot_in_app(text: &[u8]) -> bool {
     const PHONES: [&[u8]; 5] = [b"andr", b"iphone", b"ipad", b"mobile", b"midp"];
@@ -352,7 +352,7 @@ pub fn is_called_bot(token: &[u8]) -> bool {
     BOT_ENDINGS.iter().any(|word| ends_with(token, word))
 }
 
-/// What a bot calls itself: the first word that ends in bot, crawler, spider or scraper and is no part of an address, else the
+/// The name that a bot gives itself: the first word outside of addresses that ends in bot, crawler, spider or scraper, else the
 /// word that `compatible;` introduces, else the word that it begins with, unless that is every browser's. At most 64 octets
 /// of it.
 pub fn calls_itself(user_agent: &[u8]) -> Option<&str> {

@@ -33,7 +33,7 @@ pub enum Claim {
     Known(CrawlerIndex),
     /// A token that only the site's policy names, by its index among the site's.
     Token(u16),
-    /// Says that it is a bot, and is in no list.
+    /// A program that is in no list and says that it is a bot.
     Other,
     /// A program that is in no list and does not say that it is a bot: it has the shape neither of a browser nor of an
     /// app that people use.

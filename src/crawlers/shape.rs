@@ -6,7 +6,7 @@ use super::octets::{contains, ends_with, is_token_byte};
 use super::shape_words::{BROWSER_WORDS, DESKTOPS, ENGINES, FETCHER_ENDINGS, SYSTEMS, TOOL_ENDINGS, TOOLS};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
-/// What kind of program sends a string.
+/// The kind of program that sends a user agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shape {
     /// None of those below.

@@ -93,11 +93,11 @@ pub struct AccessChange {
     pub effect: Effect,
     /// Registry ids, tokens of the policy, `other` and `tool`.
     pub crawlers: Vec<String>,
-    /// Before.
+    /// The ruling of the old side.
     pub old: Ruling,
-    /// After.
+    /// The ruling of the new side.
     pub new: Ruling,
-    /// Where it changes.
+    /// The URLs or requests for which it changes.
     #[serde(flatten)]
     pub found: Occurrences,
 }
@@ -192,7 +192,7 @@ pub struct ResponseChange {
     /// The lines.
     #[serde(flatten)]
     pub lines: HeaderChange,
-    /// Where they change.
+    /// The URLs or requests for which they change.
     #[serde(flatten)]
     pub found: Occurrences,
 }
@@ -202,9 +202,9 @@ pub struct ResponseChange {
 pub struct HeaderChange {
     /// `X-Robots-Tag`, or `signals` for the lines about the use of the content.
     pub field: &'static str,
-    /// Before.
+    /// The lines of the old side.
     pub old: Vec<String>,
-    /// After.
+    /// The lines of the new side.
     pub new: Vec<String>,
     /// The type of the response.
     pub content_type: String,
@@ -217,9 +217,9 @@ pub struct HeaderChange {
 pub struct SettingChange {
     /// Its name in policies.
     pub setting: &'static str,
-    /// Before.
+    /// Its value on the old side.
     pub old: String,
-    /// After.
+    /// Its value on the new side.
     pub new: String,
     /// The crawlers that it changes for; empty where it is about the site.
     pub crawlers: Vec<String>,

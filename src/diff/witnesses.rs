@@ -46,7 +46,7 @@ impl Witnesses {
                     return;
                 }
                 *budget -= 1;
-                // Two plain patterns meet where the longer one is, which has its own examples.
+                // URLs that two plain patterns both match begin with the longer one, which has its own examples.
                 if changed.as_str().contains(['*', '$']) || other.as_str().contains(['*', '$']) {
                     self.targets.extend(changed.common_target(other));
                 }

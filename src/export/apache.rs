@@ -1,4 +1,4 @@
-//! [`write`] makes the configuration of Apache httpd: lines for a virtual host, and lines for the `.htaccess` of a site's
+//! [`write()`] makes the configuration of Apache httpd: lines for a virtual host, and lines for the `.htaccess` of a site's
 //! directory.
 //!
 //! Both consist of sections (`<If>`) on the request as it came. They use no variables of the environment: in a

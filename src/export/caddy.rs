@@ -1,4 +1,4 @@
-//! [`write`] makes the configuration of Caddy: a snippet to import into a site.
+//! [`write()`] makes the configuration of Caddy: a snippet to import into a site.
 
 use super::regex::{marker_regex, path, path_regex, regex};
 use super::rules::{ExportedAnswer, Rules, SignalRule, TagCondition, TagRule};

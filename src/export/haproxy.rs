@@ -1,4 +1,4 @@
-//! [`write`] makes the configuration of HAProxy: lines for a frontend, and the files that they read.
+//! [`write()`] makes the configuration of HAProxy: lines for a frontend, and the files that they read.
 
 use super::regex::{marker, marker_regex, media, path, path_regex, regexes};
 use super::rules::{ExportedAnswer, ExportedFile, PathRule, Rules, SignalRule, Style, TagCondition, TagRule};

@@ -10,7 +10,7 @@ pub struct Bot {
     pub names: &'static [&'static str],
     /// The operator, as a sentence begins.
     pub operator: &'static str,
-    /// Where its operator says that it looks.
+    /// The places where it looks for directives, as its operator says.
     pub reads: Reads,
     /// Directives that its operator says it honours. Empty where there is no list.
     pub honours: &'static [&'static str],
@@ -22,7 +22,7 @@ pub struct Bot {
     pub as_of: &'static str,
 }
 
-/// Where a crawler looks for directives.
+/// The places where a crawler looks for directives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
     /// In the header, and in meta tags of HTML.
@@ -161,7 +161,7 @@ pub fn bot(name: &str) -> Option<&'static Bot> {
 }
 
 impl Bot {
-    /// What it does with a directive.
+    /// The operator's support of a directive.
     pub fn support(&self, directive: &Directive) -> Support {
         let name = directive.name();
         match () {

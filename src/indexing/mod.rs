@@ -1,4 +1,4 @@
-//! X-Robots-Tag: directives, the grammar of the field as it is found in the wild, combination, emission.
+//! X-Robots-Tag: the field is read as origins send it, and its directives are combined and written.
 //!
 //! [`Directives`]: a set of directives. [`Tags`]: the directives of several lines, by the crawlers that they are for.
 //!

@@ -12,9 +12,9 @@ use std::time::Duration;
 /// A span in which robots.txt answered 503.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unavailability {
-    /// When it began.
+    /// The begin.
     pub since: Timestamp,
-    /// When it ended; `None` while it lasts.
+    /// The end; `None` while it lasts.
     pub until: Option<Timestamp>,
 }
 
@@ -24,7 +24,7 @@ pub struct Unavailability {
 pub struct ClockJump {
     /// The time of the clock after it.
     pub at: Timestamp,
-    /// How far it went.
+    /// The length of the jump.
     pub by: Duration,
 }
 

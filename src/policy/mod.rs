@@ -1,4 +1,4 @@
-//! The policy language. [`read`] makes a checked [`Policy`] of YAML, and [`compile`] makes a [`Site`] of a policy. A
+//! The policy language. [`read`] makes a checked [`Policy`] of YAML, and [`compile()`] makes a [`Site`] of a policy. A
 //! [`Snapshot`] holds all sites. This room reads no file and no clock.
 
 pub mod model;

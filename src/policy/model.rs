@@ -36,7 +36,7 @@ pub struct Defaulted<T> {
 }
 
 impl<T> Defaulted<T> {
-    /// What was written, or the default, which stands nowhere.
+    /// The written value with its place, or the default without one.
     pub fn or(written: Option<Located<T>>, default: T) -> Defaulted<T> {
         match written {
             Some(Located { value, span }) => Defaulted { value, span: Some(span) },
@@ -64,13 +64,13 @@ pub struct Policy {
     pub robots: RobotsPolicy,
     /// The rules for X-Robots-Tag.
     pub indexing: Vec<IndexingRule>,
-    /// What becomes of the origin's own X-Robots-Tag.
+    /// The treatment of the origin's own X-Robots-Tag.
     pub origin_tags: OriginTags,
-    /// What is written into HTML pages.
+    /// The changes to HTML pages.
     pub html: HtmlPolicy,
     /// Paths that go out of search engines by the clock.
     pub retire: Vec<RetirePolicy>,
-    /// What is done about requests against the rules.
+    /// The treatment of requests against the rules.
     pub enforcement: Enforcement,
     /// Planned pauses.
     pub pauses: Vec<PausePolicy>,
@@ -92,7 +92,7 @@ impl Policy {
         self.crawlers.iter().find(|described| described.token.value.eq_ignore_ascii_case(token))
     }
 
-    /// Where crawlers are asked for a licence: for the site, for purposes, for agents.
+    /// The demands for a licence: for the site, for purposes, for agents.
     pub fn asks_for_license(&self) -> impl Iterator<Item = &Located<Unlicensed>> {
         let enforcement = &self.enforcement;
         let agents = enforcement.agents.iter().map(|(_, fields)| fields);
@@ -157,9 +157,9 @@ pub enum Stance {
 /// The `robots` section.
 #[derive(Clone, Debug)]
 pub struct RobotsPolicy {
-    /// What becomes of the origin's own robots.txt.
+    /// The use of the origin's own robots.txt.
     pub origin: OriginRobots,
-    /// What was served before crawlgate, where the operator says so.
+    /// The robots.txt from before crawlgate, where the operator says what it was.
     pub previous: Option<PreviousRobots>,
     /// Groups in the order of the file.
     pub groups: Vec<GroupPolicy>,
@@ -169,13 +169,13 @@ pub struct RobotsPolicy {
     pub origin_keys: Vec<Located<String>>,
     /// Cache-Control of robots.txt, at most 24 hours.
     pub max_age: Defaulted<Duration>,
-    /// What is said about the use of the content.
+    /// The statements about the use of the content.
     pub signals: SiteSignals,
     /// Where the section stands, when it does.
     pub span: Option<Span>,
 }
 
-/// What becomes of the origin's own robots.txt.
+/// The use of the origin's own robots.txt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum OriginRobots {
@@ -201,7 +201,7 @@ pub struct GroupPolicy {
     pub crawl_delay: Option<Located<Duration>>,
     /// The token of the group whose rules are copied in.
     pub extends: Option<Located<String>>,
-    /// What is said to these crawlers about the use of the content.
+    /// The statements to these crawlers about the use of the content.
     pub signals: GroupSignals,
     /// The whole group.
     pub span: Span,
@@ -212,7 +212,7 @@ pub struct GroupPolicy {
 pub struct DescribedCrawler {
     /// Its product token.
     pub token: Located<String>,
-    /// What its user agent is known by; the token when nothing is said and no list knows the crawler.
+    /// Its markers. Without any, the token is the marker of a crawler that the registry does not know.
     pub user_agent: Vec<Located<String>>,
     /// What it is for.
     pub purpose: Option<Purpose>,
@@ -280,9 +280,9 @@ pub struct PolicyTest {
     pub status: u16,
     /// The moment of the request; outside any pause when absent.
     pub at: Option<Timestamp>,
-    /// Where it comes from.
+    /// The address of the client.
     pub ip: Option<IpAddr>,
-    /// What is proven of the crawler; what the policy's networks say of `ip` when absent.
+    /// The identity of the crawler; by the policy's networks and `ip` when absent.
     pub identity: Option<IdentityByTest>,
     /// The copy that the crawler has cached; not known when absent.
     pub held: Option<CachedByTest>,
@@ -292,7 +292,7 @@ pub struct PolicyTest {
     pub span: Span,
 }
 
-/// What is proven of the crawler of a test.
+/// The identity of the crawler of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 #[allow(missing_docs)]

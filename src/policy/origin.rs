@@ -35,13 +35,13 @@ impl OriginFile {
     }
 }
 
-/// What is known of the origin's robots.txt when a policy is compiled.
+/// The knowledge of the origin's robots.txt when a policy is compiled.
 #[derive(Clone, Debug, Default)]
 pub enum Origin {
-    /// Nothing: the policy stands alone.
+    /// There is no copy: the policy stands alone.
     #[default]
     Unknown,
-    /// Nothing yet: the policy stands alone, and until this moment its robots.txt is not served.
+    /// There is no copy yet: the policy stands alone, and until this moment its robots.txt is not served.
     Awaited {
         /// When waiting is over.
         until: Timestamp,

@@ -63,7 +63,7 @@ pub enum Spelling {
     Longer,
 }
 
-/// What is odd about a line.
+/// An oddity of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Oddity {
@@ -111,7 +111,7 @@ pub struct Line {
     pub record: Option<Record>,
     /// Where its comment stands, after the `#`.
     pub comment: Option<Range<usize>>,
-    /// What is odd about it.
+    /// Its oddities.
     pub oddities: Vec<Oddity>,
 }
 

@@ -83,7 +83,7 @@ pub enum Bound {
     Nothing,
 }
 
-/// What a file says about a URL.
+/// The verdict of a file about a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileVerdict {
     /// Whether it may be fetched.

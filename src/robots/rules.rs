@@ -30,7 +30,7 @@ pub struct RuleSet {
     windows: Windows,
 }
 
-/// What one or more patterns begin with.
+/// The octets before the first wildcard of one or more patterns.
 #[derive(Clone, Debug)]
 struct Beginning {
     text: Box<[u8]>,

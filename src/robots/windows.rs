@@ -2,8 +2,8 @@
 //!
 //! Patterns that begin alike (`/*?sort=`, `/*.pdf$`, ... all begin with `/`) cannot be told apart by their beginnings.
 //! Each is filed under one **window**: up to four octets in a row of its text after the first wildcard. Of its windows
-//! the rarest among all patterns is taken. One walk over the target finds every pattern that can match: it looks up
-//! each octet in a small bit set. Memory is linear in the number of patterns.
+//! the rarest among all patterns is taken. One walk over the target finds every pattern that can match: at each
+//! octet it looks up the octets before it in a small bit set. Memory is linear in the number of patterns.
 
 use super::Pattern;
 use super::steps::took;

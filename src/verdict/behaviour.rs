@@ -6,7 +6,7 @@ use crate::policy::site::{CrawlerRules, Site};
 use crate::robots::reaches_robots_txt;
 use std::time::Duration;
 
-/// What a client did recently.
+/// The recent behaviour of a client on a site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Behaviour {
     /// The request comes sooner after the last one than the crawl delay says, by this much.

@@ -12,7 +12,7 @@ pub struct Claimant<'a> {
     pub site: usize,
     /// The site itself.
     pub entry: &'a SiteEntry,
-    /// What the host published before.
+    /// The earlier publications of the host.
     pub history: &'a HostHistory,
     /// The claimed crawler.
     pub claim: Claim,

@@ -62,7 +62,7 @@ pub struct RuleRef {
     pub rule: Option<u32>,
 }
 
-/// What is done with a request.
+/// The action on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Action {
@@ -102,25 +102,25 @@ pub struct Decision {
     pub site: usize,
     /// The crawler that the user agent claims to be.
     pub claim: Claim,
-    /// What the rules say.
+    /// The verdict of the rules.
     pub verdict: Verdict,
-    /// What the request counts as.
+    /// The kind of the request.
     pub kind: Kind,
     /// Whether this is a violation by a crawler that was served no robots.txt here within the time that it may use a copy,
     /// though it could have been.
     pub never_fetched: bool,
     /// The group and the rule that decided.
     pub rule: Option<RuleRef>,
-    /// What is done with the request.
+    /// The action on the request.
     pub action: Action,
-    /// What `mode: enforce` would do, where `mode: observe` lets the request pass.
+    /// The action of `mode: enforce`, where `mode: observe` lets the request pass.
     pub would: Option<Action>,
     /// Whether the request asks for a trap that the crawler could know of. Its address and claim are to be marked,
     /// unless the crawler is verified.
     pub trap_hit: bool,
     /// The tag rules that the path selects.
     pub path_rules: PathRules,
-    /// What the site says about the use of the content at the path.
+    /// The lines about the use of the content at the path.
     pub signals: PathSignals,
     /// Whether the request asks for robots.txt, however the path is spelled.
     pub robots_txt: bool,
@@ -155,7 +155,7 @@ impl Decision {
         if self.recorded || self.kind == Kind::NotACrawler { self.kind.name() } else { "off" }
     }
 
-    /// For how many seconds a request that came too soon is told to wait, or would be.
+    /// The seconds that a request which came too soon is told to wait, or would be.
     #[cfg(feature = "gate")]
     pub(crate) fn slowed_for(&self) -> Option<u32> {
         match (self.action, self.would) {

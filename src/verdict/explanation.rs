@@ -118,7 +118,7 @@ pub struct EffectiveReport {
     pub directives: Vec<String>,
 }
 
-/// What is done with a request.
+/// The action on a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ActionReport {

@@ -53,7 +53,7 @@ impl Proof {
     }
 }
 
-/// Why a crawler that can be proven here is neither verified nor an impostor.
+/// The reason why a crawler that can be proven here is neither verified nor an impostor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]

@@ -1,4 +1,4 @@
-//! [`decide`] judges one request: it makes a [`Decision`] of [`Facts`] and [`CachedVersions`]. [`explain`] makes the
+//! [`decide()`] judges one request: it makes a [`Decision`] of [`Facts`] and [`CachedVersions`]. [`explain`] makes the
 //! same decision and gives its reasons. Neither locks nor reads a clock, and `decide` does not allocate.
 
 mod behaviour;
@@ -48,7 +48,7 @@ pub struct Facts<'a> {
     pub user_agent: &'a [u8],
     /// The address of the client, behind trusted proxies.
     pub client: Option<IpAddr>,
-    /// What is proven about the claim.
+    /// The finding about the claimed identity.
     pub identity: Identity,
     /// When it arrived.
     pub now: Timestamp,

@@ -1,5 +1,5 @@
-//! [`PassReason`]: why crawlgate lets a request pass that enforcement would answer, and the line of the policy that would
-//! change it. Decides nothing: it reads a decision that was made.
+//! [`PassReason`]: the reason why crawlgate lets a request pass that enforcement would answer. [`line_for_one`] and
+//! [`LINE_FOR_ALL`] are lines of a policy that let an unlisted bot be refused.
 
 use super::decision::Decision;
 use crate::policy::model::Mode;

@@ -234,7 +234,7 @@ impl Decoder {
         self.parsed(node, "a moment", Timestamp::parse, ("bad-value", "is not a moment", help))
     }
 
-    /// One of a fixed set of words, by its place.
+    /// The place of a word in a fixed set of words.
     pub fn one_of(&mut self, node: &Node, words: &[&str], wanted: &str) -> Option<usize> {
         let text = self.text(node, wanted)?;
         let near = nearest(text, words.iter().copied()).map(|near| format!("did you mean `{near}`? It"));
@@ -243,7 +243,7 @@ impl Decoder {
         self.parsed(node, wanted, find, ("bad-value", &format!("is not {wanted}"), &help))
     }
 
-    /// One of these words, each with what it means.
+    /// The value of one of these words.
     pub fn word<T: Copy>(&mut self, node: &Node, words: &[(&str, T)], wanted: &str) -> Option<T> {
         let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
         self.one_of(node, &names, wanted).map(|place| words[place].1)

@@ -20,7 +20,7 @@ pub struct Node {
     pub span: Span,
 }
 
-/// What a node can be. Scalars stay text: their type is what the field wants.
+/// The value of a node. Scalars stay text: the field that they are for decides their type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// A scalar; `plain` when unquoted (so that `yes`, `~` and `12` may be more than text).

@@ -40,7 +40,7 @@ pub struct HostError {
 /// Reads a host pattern: a name or address, with `*.` for its subdomains and an optional port.
 ///
 /// # Errors
-/// What is wrong, and what to write instead.
+/// A text that is not a host pattern.
 pub fn parse_host(written: &str) -> Result<HostPattern, HostError> {
     const EXAMPLE: &str =
         "write a name as it stands in the address bar: `shop.example`, `*.shop.example`, `shop.example:8443`";

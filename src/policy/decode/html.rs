@@ -82,8 +82,8 @@ fn check_selector(decoder: &mut Decoder, selector: &Located<String>) -> bool {
     false
 }
 
-/// Why a selector cannot be used. The engine alone rewrites no pages and has no reader of selectors: there they are
-/// texts.
+/// The reason why a selector cannot be used. The engine alone rewrites no pages and cannot read selectors: it takes any
+/// text.
 #[cfg(feature = "html")]
 fn refused(selector: &str) -> Option<String> {
     crate::html::Marks::default().nosnippet(selector).err().map(|error| error.to_string())

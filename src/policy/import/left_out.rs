@@ -15,7 +15,7 @@ pub enum LeftOut {
     Group {
         /// The token.
         token: String,
-        /// What is wrong with it.
+        /// The reason.
         why: UnfitToken,
     },
     /// Names behind the first of a User-agent line.
@@ -46,7 +46,7 @@ pub enum LeftOut {
     SignalLine {
         /// The line.
         line: String,
-        /// Why.
+        /// The reason.
         why: SignalLimit,
     },
     /// A part of a line with signals.
@@ -56,7 +56,7 @@ pub enum LeftOut {
         part: String,
         /// The line.
         line: String,
-        /// Why.
+        /// The reason.
         why: SignalLimit,
     },
     /// A licence whose URL has this mistake.

@@ -1,4 +1,4 @@
-//! [`scalar`], [`list`], [`line`] and [`write_comments`] write pieces of YAML. A reader of YAML gets back the same
+//! [`scalar`], [`list`], [`line()`] and [`write_comments`] write pieces of YAML. A reader of YAML gets back the same
 //! text.
 
 use std::fmt::Write;

@@ -1,4 +1,5 @@
-//! Lints of User-agent lines.
+//! Lints of User-agent lines: tokens that are unknown, misspelt or too short, and groups that do not do what their
+//! owners expect.
 
 use super::catalogue as lints;
 use super::subject::{Subject, SubjectGroup, SubjectRule};
@@ -66,7 +67,7 @@ fn not_a_token(agent: &str, span: Span, meant: &[&Crawler], diagnostics: &mut Di
     );
 }
 
-/// The crawlers that are meant by a name that is no token: one that is nearly written so (`GPT-Bot`); or those of a product
+/// The crawlers that are meant by a name that is not a token: one that is nearly written so (`GPT-Bot`); or those of a product
 /// (`ChatGPT`) or of an operator (`OpenAI`), one for each purpose. Empty where the name is known, or no crawler's.
 fn meant_by<'r>(name: &str, registry: &'r Registry) -> Vec<&'r Crawler> {
     if registry.has_token(name) {
@@ -207,7 +208,7 @@ fn groups_that_drop_star_rules(subject: &Subject, registry: &Registry, diagnosti
         let opens_all = |rule: &SubjectRule| rule.pattern.is_empty() || rule.allow && rule.pattern.is_blanket();
         let only_opens =
             group.rules.iter().any(opens_all) && group.rules.iter().all(|rule| rule.allow || rule.pattern.is_empty());
-        // Of a misspelt token, and of a name that is none, it is said that no crawler has it.
+        // Other lints report a misspelt token, and a name that is not a token.
         let is_a_token = |agent: &str| nearly(agent, registry).is_none() && meant_by(agent, registry).is_empty();
         let of_crawler = |agent: &str| follows_star(agent, registry) && is_a_token(agent);
         let Some((agent, span)) = group.agents.iter().find(|(agent, _)| of_crawler(agent)) else { continue };
@@ -249,7 +250,7 @@ fn follows_star(agent: &str, registry: &Registry) -> bool {
 
 fn applebot_follows_googlebot(subject: &Subject, diagnostics: &mut Diagnostics) {
     let Some(group) = subject.named("Googlebot").filter(|_| subject.named("Applebot").is_none()) else { return };
-    // Applebot would go by `*` otherwise: then there is nothing to tell.
+    // Otherwise Applebot would follow `*`: where its rules are equal, there is nothing to report.
     let rules = |group: &SubjectGroup| -> HashSet<(bool, Pattern)> {
         group.rules.iter().map(|rule| (rule.allow, rule.pattern.clone())).collect()
     };

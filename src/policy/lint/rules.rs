@@ -1,4 +1,5 @@
-//! Lints of Allow and Disallow lines.
+//! Lints of Allow and Disallow lines: paths that crawlers read otherwise than their owners, and rules that decide
+//! nothing.
 
 use super::catalogue as lints;
 use super::subject::{Subject, SubjectGroup, SubjectRule};

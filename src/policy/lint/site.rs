@@ -102,7 +102,7 @@ fn site_noindex(site: &Site, diagnostics: &mut Diagnostics) {
     // A date that has passed comes to the same.
     let forbids = |tags: &Tags, engine: &str| tags.effective(engine).forbids_indexing_at(site.at);
     let Some(engine) = SEARCH_ENGINES.into_iter().find(|engine| forbids(&lines.tags, engine)) else { return };
-    // Its own place is known of a rule that has no condition on the response, or one that a page meets.
+    // The place is known of a rule without conditions on the response, or with conditions that a page meets.
     let written = site.policy.indexing.iter().map(|rule| (rule.span, &rule.tags, &rule.when));
     let says = |tags: &Tags| forbids(tags, engine);
     let page =

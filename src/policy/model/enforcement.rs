@@ -9,10 +9,10 @@ use std::fmt;
 use std::time::Duration;
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
-/// What is done about requests against the rules.
+/// The treatment of requests against the rules.
 #[derive(Clone, Debug)]
 pub struct Enforcement {
-    /// For the site.
+    /// The fields for the site.
     pub site: EnforcementFields,
     /// Per purpose.
     pub purposes: BTreeMap<Purpose, EnforcementFields>,
@@ -54,13 +54,13 @@ pub struct EnforcementFields {
     pub trapped: Option<AnswerPolicy>,
     /// For how long the client stays marked.
     pub trapped_for: Option<Duration>,
-    /// What becomes of crawlers whose claim is not proven.
+    /// The treatment of crawlers whose claim is not proven.
     pub unverified: Option<(Unverified, Span)>,
     /// The answer to a request without a licence token.
     pub unlicensed: Option<Located<Unlicensed>>,
 }
 
-/// What becomes of crawlers whose claim is neither proven nor disproven.
+/// The treatment of crawlers whose claim is neither proven nor disproven.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum Unverified {
@@ -108,7 +108,7 @@ pub struct AnswerPolicy {
 /// A planned pause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PausePolicy {
-    /// Whom it stops.
+    /// The clients that it stops.
     pub audience: Audience,
     /// When it is on.
     pub time: PauseTime,
@@ -158,7 +158,7 @@ impl fmt::Display for PauseTime {
     }
 }
 
-/// Whom a pause stops.
+/// The clients that a pause stops.
 #[derive(
     Clone,
     Copy,

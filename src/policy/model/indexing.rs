@@ -19,7 +19,7 @@ pub struct IndexingRule {
     pub tags: Tags,
     /// The directives as they were written, for lints.
     pub written: Vec<WrittenDirectives>,
-    /// What becomes of the origin's own where this rule matches; as for the site when absent.
+    /// The treatment of the origin's own tags where this rule matches; that of the site when absent.
     pub origin_tags: Option<OriginTags>,
     /// The whole rule.
     pub span: Span,
@@ -41,7 +41,7 @@ pub struct RetirePolicy {
     pub paths: Vec<Located<String>>,
     /// From when they are noindex.
     pub noindex_from: Located<Timestamp>,
-    /// How long after that they are disallowed.
+    /// How long after `noindex_from` they are disallowed.
     pub disallow_after: Defaulted<Duration>,
     /// The whole entry.
     pub span: Span,
@@ -69,7 +69,7 @@ pub enum StatusCondition {
     Class(u8),
 }
 
-/// What becomes of the origin's own X-Robots-Tag. The variants stand in order: the first passes most of it on.
+/// The treatment of the origin's own X-Robots-Tag. The variants stand in order: the first passes most of it on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum OriginTags {
@@ -84,7 +84,7 @@ pub enum OriginTags {
     Strip,
 }
 
-/// What is written into HTML pages; nothing unless it is asked for.
+/// The changes to HTML pages; none unless the policy asks for them.
 #[derive(Clone, Debug, Default)]
 pub struct HtmlPolicy {
     /// Whether robots metas say what the X-Robots-Tag field says.
@@ -95,7 +95,7 @@ pub struct HtmlPolicy {
     pub nosnippet: Vec<Located<String>>,
     /// Only pages of these paths, where there are any: robots patterns.
     pub paths: Vec<Located<String>>,
-    /// No page of these.
+    /// No pages of these paths.
     pub not_paths: Vec<Located<String>>,
 }
 

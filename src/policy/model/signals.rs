@@ -8,9 +8,9 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 /// The statements for the whole site, in `robots`.
 #[derive(Clone, Debug)]
 pub struct SiteSignals {
-    /// For groups that say nothing themselves.
+    /// The signal of groups that have none of their own.
     pub content_signal: Option<ContentSignal>,
-    /// For groups, and as a header.
+    /// The rules of groups, and of the header.
     pub content_usage: Vec<ContentUsage>,
     /// Licences. The first that covers a path is the one of that path.
     pub licenses: Vec<LicensePolicy>,
@@ -21,9 +21,9 @@ pub struct SiteSignals {
 /// The statements for the crawlers of a group.
 #[derive(Clone, Debug, Default)]
 pub struct GroupSignals {
-    /// In place of the site's.
+    /// The signal in place of the site's.
     pub content_signal: Option<ContentSignal>,
-    /// Outranks what the site says of the same path.
+    /// Rules that outrank the site's for the same path.
     pub content_usage: Vec<ContentUsage>,
     /// Licences for these crawlers.
     pub licenses: Vec<Located<String>>,
@@ -115,7 +115,7 @@ pub struct LicensePolicy {
     pub paths: Vec<Located<String>>,
 }
 
-/// What a crawler without a licence token gets where a licence covers the path.
+/// The answer to a crawler without a licence token where a licence covers the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unlicensed {
     /// The page.

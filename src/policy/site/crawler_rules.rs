@@ -23,11 +23,11 @@ pub struct CrawlerRules {
     pub mode: Mode,
     /// Whether it is a bot without a known purpose that no line of the policy names: never more than observed.
     pub unlisted: bool,
-    /// Index of the answer to what is disallowed.
+    /// Index of the answer to a disallowed request.
     pub disallowed: u16,
-    /// Index of the answer to what is ambiguous.
+    /// Index of the answer to an ambiguous request.
     pub ambiguous: u16,
-    /// Index of the answer to what is too fast.
+    /// Index of the answer to a request that is too fast.
     pub too_fast: u16,
     /// Index of the answer to an impostor.
     pub impostor: u16,
@@ -37,7 +37,7 @@ pub struct CrawlerRules {
     pub awaiting_proof: u16,
     /// How long a client that requested a trap stays marked.
     pub trapped_for: Duration,
-    /// What becomes of the crawler while its claim is not proven.
+    /// The treatment of the crawler while its claim is not proven.
     pub unverified: Unverified,
     /// Whether it is never refused, unless its name is proven to be false.
     pub exempt: bool,
@@ -104,12 +104,12 @@ impl CrawlerRulesTable {
     }
 }
 
-/// What a policy may call a crawler: its tokens, the most specific first, its id, its name.
+/// The names of a crawler in a policy: its tokens, the most specific first, its id, its name.
 pub fn names(crawler: &Crawler) -> impl Iterator<Item = &str> {
     crawler.tokens.iter().map(String::as_str).chain([crawler.id.as_str(), crawler.name.as_str()])
 }
 
-/// Of product tokens those that no record of the registry has as token, id or name, each once.
+/// The product tokens that no record of the registry has as token, id or name, each once.
 pub fn unlisted<'a>(tokens: impl Iterator<Item = &'a str>, registry: &Registry) -> Vec<String> {
     let mut unlisted: Vec<String> = Vec::new();
     for token in tokens.filter(|token| *token != "*") {

@@ -59,9 +59,9 @@ pub struct Site {
     pub document: Document,
     /// robots.txt ready for verdicts.
     pub matcher: Matcher,
-    /// Where each rule came from: `[group][rule]`, aligned with `document`.
+    /// The source of each rule: `[group][rule]`, aligned with `document`.
     pub rule_sources: Vec<Vec<RuleSource>>,
-    /// Where each group came from, aligned with `document.groups`.
+    /// The source of each group, aligned with `document.groups`.
     pub group_sources: Vec<RuleSource>,
     /// Tokens that the policy names and the registry does not know.
     pub tokens: SiteMarkers,
@@ -75,9 +75,9 @@ pub struct Site {
     pub tags: TagPlan,
     /// The header lines about the use of the content.
     pub signals: SignalPlan,
-    /// What becomes of the origin's X-Robots-Tag.
+    /// The treatment of the origin's X-Robots-Tag.
     pub origin_tags: OriginTags,
-    /// What is written into HTML pages.
+    /// The changes to HTML pages.
     pub html: Option<HtmlRules>,
     /// The moment that it was compiled for.
     pub at: Timestamp,

@@ -24,7 +24,7 @@ pub struct TagPlan {
     /// The rules without patterns.
     anywhere: Box<[u16]>,
     has_path_regex: bool,
-    /// What becomes of the origin's lines where no rule says it.
+    /// The treatment of the origin's lines where no rule has one.
     origin_tags: OriginTags,
     /// Lines of several rules together, made when first needed. Bounded: beyond, they are made anew.
     combinations: RwLock<HashMap<SmallVec<[u16; 8]>, Arc<TagLines>>>,
@@ -49,7 +49,7 @@ pub struct TagLines {
     pub tags: Tags,
     /// Ready field values in the order of emission.
     pub lines: Vec<String>,
-    /// What becomes of the origin's, where a rule says it: of several, the one that passes least of it on.
+    /// The treatment of the origin's tags, where a rule has one: of several, the one that passes least of them on.
     pub origin_tags: Option<OriginTags>,
 }
 
