@@ -1,5 +1,5 @@
-//! An answer of crawlgate's own from when it is given until it is recorded, in either version of HTTP: [`hold`] and
-//! [`record`].
+//! crawlgate's own answers on their way to a client, over HTTP/1 and HTTP/2. [`hold`] reserves buffer space for an answer
+//! that waits, and [`record`] records how much of it was sent.
 
 use crate::answers::Field;
 use crate::requests::{EndedBy, Responded, Sent};
@@ -17,7 +17,8 @@ pub(super) enum Extent {
     Whole,
 }
 
-/// Holds space in buffers while an answer waits for its client. False if there is none: then it must not wait.
+/// Reserves buffer space for an answer that waits for its client. False if there is no space: then the answer must not
+/// wait.
 pub(super) fn hold(responded: &mut Responded, octets: usize) -> bool {
     // Only trusted proxies ask for decisions.
     let Some(ticket) = responded.ticket.as_mut().filter(|_| responded.recorded.is_none()) else { return true };
@@ -27,8 +28,8 @@ pub(super) fn hold(responded: &mut Responded, octets: usize) -> bool {
     !ticket.lacks_space()
 }
 
-/// Records an answer. A client that was sent the head has its status and its tags, whatever it takes of the body. A
-/// decision counts only when the proxy has all of it.
+/// Records an answer. When its head was sent, it counts with its status and its tags, whatever the client takes of the
+/// body. An answer to a proxy's question counts only when all of it was sent.
 pub(super) fn record(responded: Responded, extent: Extent) {
     let Responded { answer, ticket, recorded } = responded;
     let Some(ticket) = ticket else { return };

@@ -1,5 +1,5 @@
-//! [`Buffered`]: a stream of octets that gathers what is written until it is flushed, so that a head and its body leave
-//! in one system call. Octets can be seen before they are read.
+//! [`Buffered`]: a stream of octets that gathers what is written until it is flushed, so that a head and its body leave in
+//! one system call. Octets can be looked at before they are read.
 //!
 //! Pingora's own stream has buffers only when Pingora itself listens, and these take 64 KiB of every idle connection
 //! (Pingora 0.9.1). This one holds memory only while there is something to hold.
@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// How many octets are gathered: a head and a small body. A write that does not fit leaves at once, with what waits.
+/// Octets that are gathered: a head and a small body. A write that does not fit leaves at once, with those that wait.
 pub(super) const GATHERED: usize = 16 * 1024;
 /// Octets read ahead at a time: a record of TLS.
 const READ: usize = 16 * 1024;
@@ -38,7 +38,7 @@ impl<S> Buffered<S> {
         &self.stream
     }
 
-    /// Gathers what is added here.
+    /// The octets that wait to be written, for adding more.
     pub(super) fn gather(&mut self) -> &mut Vec<u8> {
         self.waiting.filled()
     }

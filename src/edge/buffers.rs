@@ -22,7 +22,7 @@ impl Buffer {
         Buffer(Reuse::take(&KEPT).unwrap_or_default())
     }
 
-    /// These octets, for more of them. Takes memory if there is none.
+    /// The octets, for adding more. Takes memory if there is none.
     pub fn filled(&mut self) -> &mut Vec<u8> {
         if self.0.capacity() == 0 {
             *self = Buffer::take();

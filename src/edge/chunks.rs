@@ -1,5 +1,6 @@
-//! [`Chunks`]: finds the end of a body in chunks (RFC 9112 section 7.1), so that no octet after it is taken for a part of
-//! it. A body that two readers could frame differently is an error. [`Rest`]: what is to come of a body, however it is framed.
+//! [`Chunks`] finds the end of a body in chunks (RFC 9112 section 7.1), so that no octet after the body is taken for a part
+//! of it. A body that two readers could frame differently is an error. [`Rest`] is the part of a body that is still to
+//! come, however the body is framed.
 
 use crate::requests::Framing;
 
@@ -13,8 +14,9 @@ const DIGITS: u8 = 12;
 #[error("malformed chunk")]
 pub struct BadChunk;
 
-/// What the next octet belongs to. Each state leads to the one below it; `DataEnd` leads back to `Size`, and the last
-/// chunk from `SizeEnd` to `TrailerStart`.
+/// The part of the body that the next octet belongs to. A chunk goes from `Size`, over `Extension` if it has one, to
+/// `DataEnd` and back to `Size`. The last chunk goes from `SizeEnd` to `TrailerStart`. A trailer goes from there to
+/// `TrailerEnd` and back. At the end, `LastEnd` leads to `Over`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     #[default]
@@ -31,7 +33,7 @@ enum State {
     Over,
 }
 
-/// A body on its way.
+/// A body in chunks that is being read.
 #[derive(Debug, Default)]
 pub struct Chunks {
     state: State,
@@ -46,7 +48,7 @@ pub struct Chunks {
 }
 
 impl Chunks {
-    /// The body of an origin's response: octets that only crawlgate reads.
+    /// The body of an origin's response. crawlgate writes the chunks anew, so that spaces after a size are allowed.
     pub fn of_response() -> Chunks {
         Chunks { allows_padding: true, ..Chunks::default() }
     }
@@ -158,7 +160,7 @@ impl From<Framing> for Rest {
 }
 
 impl Rest {
-    /// Whether nothing is.
+    /// Whether nothing is still to come.
     pub(super) fn is_over(&self) -> bool {
         match self {
             Rest::Length(left) => *left == 0,

@@ -40,8 +40,8 @@ pub enum CloseReason {
 impl CloseReason {
     const COUNT: usize = CloseReason::Http2 as usize + 1;
 
-    /// Whether it is worth a line without `RUST_LOG=debug`, which what scanners cause all day is not; and what happened, with
-    /// what the operator can do.
+    /// Whether the reason is logged without `RUST_LOG=debug`, and its text for the log, with what the operator can do.
+    /// Scanners cause some reasons all day, and these are not logged.
     fn described(self) -> (bool, &'static str) {
         match self {
             CloseReason::TooMany => (true, "closing new connections: `limits.connections` is reached"),
@@ -87,7 +87,7 @@ impl CloseLog {
         CloseLog { metrics, start: Instant::now(), told: Default::default(), since: Default::default() }
     }
 
-    /// Counts a closed connection, and says so if the log did not say it lately.
+    /// Counts a closed connection, and logs it if its reason was not logged lately.
     pub fn note(&self, reason: CloseReason, client: Option<IpAddr>, detail: &dyn Display) {
         let (is_news, text) = reason.described();
         self.metrics.edge.closed.with_label_values(&[<&str>::from(reason)]).inc();

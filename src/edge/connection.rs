@@ -1,6 +1,6 @@
-//! A client's connection as the edge has it and as Pingora sees it: [`Connection`]. Pingora is given one request at a time
-//! and not an octet more, so that octets after a request are never lost and never taken for a part of it. The connection to
-//! a client that takes nothing of what is written is closed.
+//! [`Connection`]: a client's connection, for the edge and for Pingora. Pingora can read one request at a time and not an
+//! octet more, so that octets after a request are never lost and never taken for a part of it. A client that takes nothing
+//! of what is written is given up.
 
 use super::buffered::Buffered;
 use super::chunks::{BadChunk, Rest};
@@ -31,21 +31,21 @@ use tokio::time::Instant;
 /// Octets of further requests that are read while one is answered. The rest waits in the socket.
 const READ_AHEAD: usize = 64 * 1024;
 
-/// What is read of a request that is answered without it, while the connection is being closed. A connection that is closed
-/// while the client still sends is reset, and the client may lose the answer.
+/// Octets of a request that are still read after its answer, while the connection is being closed. A connection that is
+/// closed while the client still sends is reset, and the client may lose the answer.
 pub(super) const LINGERING: usize = 1024 * 1024;
-/// How long that may take.
+/// How long these octets are read.
 pub(super) const LINGER_LIMIT: Duration = Duration::from_secs(2);
 
 /// What Pingora may read. A connection begins with `Everything`, and each request of HTTP/1 with `Head`, which leads to
 /// `Body`. A switch of protocols leads from the end of the body to `Everything`.
 #[derive(Debug)]
 enum Gate {
-    /// All octets: HTTP/2, or another protocol.
+    /// All octets: of HTTP/2, or of another protocol.
     Everything,
     /// So many octets of the head, and then the body.
     Head { left: usize, body: Framing },
-    /// What is to come of the body.
+    /// The rest of the body.
     Body(Rest),
 }
 
@@ -54,15 +54,15 @@ enum Gate {
 pub(super) struct Connection {
     pub(super) stream: Buffered<Transport>,
     gate: Gate,
-    /// What the doors share.
+    /// The facts that the edge and the gateway share.
     pub(super) client: Arc<ClientConnection>,
     /// The client's address, as far as the connection tells.
     address: Option<SocketAddr>,
     /// Where the connection is counted, if it is.
     pub(super) counted: Option<Arc<OpenConnection>>,
-    /// Until when is waited for what is read ahead.
+    /// The end of the wait for octets that are read ahead.
     deadline: Instant,
-    /// Of everything that is read.
+    /// The timer of all reading.
     pub(super) timer: Timer,
     stall: Stall,
 }
@@ -88,14 +88,14 @@ impl Connection {
         }
     }
 
-    /// Whether a request is being received or answered from now on.
+    /// Notes whether a request is being received or answered from now on.
     pub(super) fn set_active(&self, active: bool) {
         if let Some(counted) = &self.counted {
             counted.set_active(active);
         }
     }
 
-    /// How long what is read next may take.
+    /// Sets the time within which the next octets have to come.
     pub(super) fn set_deadline(&mut self, after: Duration) {
         self.deadline = Instant::now() + after;
     }
@@ -122,13 +122,13 @@ impl Connection {
         .await
     }
 
-    /// Opens the gate for one request: this head, and a body that is framed so.
+    /// Lets Pingora read one request: this head, and a body with this framing.
     pub(super) fn open_for(&mut self, head: Vec<u8>, body: Framing) {
         self.gate = Gate::Head { left: head.len(), body };
         self.stream.put_back(head);
     }
 
-    /// Whether the request that the gate was opened for is over, to its last octet.
+    /// Whether the request that Pingora may read is over, to its last octet.
     pub(super) fn is_request_over(&self) -> bool {
         matches!(&self.gate, Gate::Body(rest) if rest.is_over()) && !self.client.has_switched_protocol()
     }
@@ -195,7 +195,7 @@ impl Connection {
         }
     }
 
-    /// Gives up a client that takes nothing.
+    /// Gives up a client that takes nothing for too long.
     fn watch<T>(&mut self, polled: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
         if !self.stall.is_over(&polled, context) {
             return polled;
@@ -273,8 +273,8 @@ impl GetTimingDigest for Connection {
 }
 
 impl GetProxyDigest for Connection {
-    /// Pingora's slot for whatever belongs to a connection; the response is one of a proxy that was passed, and none was. Made
-    /// when Pingora asks: an idle connection has none.
+    /// Gives Pingora the [`ClientConnection`], in Pingora's slot for the data of a connection. The slot is meant for the
+    /// response of a proxy, so that an empty response goes along. Made when Pingora asks: an idle connection has none.
     fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
         let response = ResponseHeader::build(StatusCode::OK, Some(0)).ok()?;
         Some(Arc::new(ProxyDigest::new(Box::new(response), Some(Box::new(self.client.clone())))))

@@ -1,11 +1,11 @@
-//! The value of Date, written once a second.
+//! [`with_date`] and [`date_value`]: the value of the Date field. Each thread writes it once a second.
 
 use http::HeaderValue;
 use std::cell::RefCell;
 use std::time::SystemTime;
 
 thread_local! {
-    /// The second, and how HTTP writes it.
+    /// The second, and its Date.
     static DATE: RefCell<(u64, HeaderValue)> = const { RefCell::new((0, HeaderValue::from_static(""))) };
 }
 

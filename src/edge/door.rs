@@ -1,4 +1,4 @@
-//! [`Edge`]: what all listeners of the proxy share. [`Door`]: one listener.
+//! [`Edge`]: the parts that listeners share, those of the proxy or those of the decision service. [`Door`]: one listener.
 
 use super::close_log::CloseLog;
 use super::lane::Lane;
@@ -29,15 +29,15 @@ impl<A: HttpServerApp + Send + Sync + 'static> App for Arc<A> {
     }
 }
 
-/// What all listeners share.
+/// The parts that listeners share.
 pub struct Edge {
     /// The sequence that every request goes through.
     pub(super) requests: Arc<Requests>,
-    /// Gets what is not answered here and does not fit the lane.
+    /// Pingora's proxy, for requests that are not answered here and do not fit the lane.
     pub(super) app: Option<Box<dyn App>>,
     /// Without it no request takes the lane.
     pub(super) lane: Option<Lane>,
-    /// Answers every request, in its place. Then only trusted proxies may connect.
+    /// The decision service, which answers every request in place of `app`. Then only trusted proxies may connect.
     pub(super) responder: Option<Arc<dyn Respond>>,
     pub(super) close_log: CloseLog,
     pub(super) admission: Arc<Admission>,
@@ -45,7 +45,7 @@ pub struct Edge {
 }
 
 impl Edge {
-    /// In front of an application: what is not answered here and does not fit the lane goes there.
+    /// In front of Pingora's proxy, which gets the requests that are not answered here and do not fit the lane.
     pub fn new(requests: Arc<Requests>, app: Box<dyn App>, lane: Option<Lane>) -> Edge {
         Edge { app: Some(app), lane, ..Edge::bare(requests) }
     }
@@ -80,12 +80,12 @@ impl Edge {
 
 /// One listener.
 pub struct Door {
-    /// What all listeners share.
+    /// The parts that it shares with other listeners.
     pub edge: Arc<Edge>,
     /// TLS; clear text without it.
     pub tls: Option<TlsListener>,
     /// Whether each connection begins with a header of the PROXY protocol.
     pub proxy_protocol: bool,
-    /// Whether requests are led to https.
+    /// Whether requests are redirected to https.
     pub redirect: Option<Redirect>,
 }

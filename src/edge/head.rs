@@ -1,5 +1,5 @@
-//! [`Request`]: the head of a request, read strictly. What two readers could understand differently is refused, because the
-//! origin behind crawlgate is the second reader.
+//! [`Request`]: the head of an HTTP/1 request, read strictly. A head that two servers could understand differently is
+//! refused, because the origin behind crawlgate reads it too.
 
 use crate::answers::Asked;
 use crate::requests::{Framing, HeadFields, Mistake, RequestHead, Seen, check};
@@ -11,29 +11,31 @@ use std::borrow::Cow;
 /// The most fields that a head may have: as many as Pingora reads.
 pub const MOST_FIELDS: usize = 256;
 
-/// What a head says.
+/// The head of a request.
 #[derive(Clone, Debug)]
 pub struct Request<'h, 'b> {
-    /// What judging and recording read. The method is a token; the target is in origin form or absolute form, or `*`.
+    /// The parts that judging and recording read. The method is a token; the target is in origin form or absolute form, or
+    /// `*`.
     pub fields: HeadFields<'b>,
     /// All field lines.
     pub lines: &'h [Header<'b>],
     /// Whether it is HTTP/1.0.
     pub is_http10: bool,
-    /// The body.
+    /// The framing of the body.
     pub framing: Framing,
     /// Whether the client wants the connection to end.
     pub closes: bool,
-    /// Whether it has an expectation: nearly always to be told, by a 100, that it may send the body.
+    /// Whether it has an Expect field. With it, nearly every client waits for a 100 before it sends the body.
     pub expects: bool,
     /// Whether it asks for another protocol.
     pub upgrades: bool,
-    /// Whether no field speaks of another protocol, of fields that end here, or of an expectation beside 100.
+    /// Whether the lane can pass the fields on: no Upgrade, no HTTP2-Settings, no Connection that names fields, and no
+    /// Expect but one `100-continue`.
     pub is_simple: bool,
 }
 
 impl<'h, 'b> Request<'h, 'b> {
-    /// Reads a whole head. `room` is where its fields go.
+    /// Reads a whole head. `room` is memory for its fields.
     ///
     /// # Errors
     /// The first mistake in it.
@@ -141,7 +143,7 @@ impl RequestHead for Request<'_, '_> {
     }
 }
 
-/// All fields.
+/// All fields as a map.
 pub fn header_map(fields: &[Header<'_>]) -> HeaderMap {
     map_of(fields.iter())
 }
@@ -165,7 +167,7 @@ fn map_of<'f, 'b: 'f>(fields: impl Iterator<Item = &'f Header<'b>>) -> HeaderMap
     map
 }
 
-/// The same of a whole head that was read before.
+/// The fields that shape an answer, of a whole head that was read before.
 pub(super) fn fields_of(head: &[u8]) -> HeaderMap {
     let mut room = [httparse::EMPTY_HEADER; MOST_FIELDS];
     let line_end = memchr::memchr(b'\n', head).map_or(head.len(), |end| end + 1);

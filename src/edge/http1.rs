@@ -1,8 +1,8 @@
-//! HTTP/1 on a connection: reads one head after the other, answers what needs no origin, and hands the rest to the lane or
-//! to Pingora, which gives the connection back. The main function is [`serve`].
+//! [`serve`]: HTTP/1 on a connection. It reads one head after the other, answers the requests that need no origin, and
+//! hands the others to the lane or to Pingora, which gives the connection back.
 //!
-//! A connection is idle, receives a head, or has a request that is answered here or by Pingora; then it is idle again, or
-//! over. Only the first two end with a stop.
+//! A connection is idle, receives a head, or has a request; then it is idle again, or over. A stop ends an idle connection
+//! at once, and every other one after its request.
 
 mod client;
 mod decide;
@@ -25,8 +25,8 @@ use std::io;
 use std::ops::Range;
 use tokio::io::AsyncWriteExt;
 
-/// What is read on of a proxy's question: more than any proxy lets a head be (Go: 1 MiB). A proxy that cannot read the refusal
-/// would let the request pass.
+/// Octets of a proxy's question that are still read after its answer: more than any proxy allows a head (Go: 1 MiB). A
+/// proxy that cannot read the refusal would let the request pass.
 const LINGERING_FOR_PROXIES: usize = 2 * 1024 * 1024;
 
 /// Serves a connection to its end.
@@ -51,7 +51,8 @@ pub(super) async fn serve(door: &Door, mut connection: Box<Connection>, mut stop
     }
 }
 
-/// Where the next head is in what was seen; `None` where the client is gone or was idle for too long, or the server stops.
+/// The place of the next head in the octets that were seen. `None` if the client is gone or was idle for too long, or the
+/// server stops.
 async fn next_head(
     connection: &mut Connection,
     limits: &Limits,
@@ -87,7 +88,7 @@ async fn next_head(
     }
 }
 
-/// One request. The connection, if it goes on.
+/// Serves one request. Returns the connection if it goes on.
 async fn one(
     door: &Door,
     mut connection: Box<Connection>,
@@ -122,7 +123,7 @@ async fn one(
     }
 }
 
-/// Sends an answer, and says whether the connection goes on.
+/// Sends an answer. Returns whether the connection goes on.
 async fn answer_here(edge: &Edge, connection: &mut Connection, responded: Responded, keeps_alive: bool) -> bool {
     let keeps_alive = keeps_alive && !responded.answer.closes();
     let extent = write(connection, &responded.answer, keeps_alive).await;
@@ -134,7 +135,7 @@ async fn answer_here(edge: &Edge, connection: &mut Connection, responded: Respon
     is_sent && keeps_alive
 }
 
-/// Writes an answer, and says how much of it was written.
+/// Writes an answer. Returns how much of it was written.
 async fn write(connection: &mut Connection, answer: &Answer, keeps_alive: bool) -> Extent {
     let mut octets = Vec::new();
     with_date(|date| answer.write_http1(date, keeps_alive, &mut octets));
@@ -151,7 +152,7 @@ async fn write(connection: &mut Connection, answer: &Answer, keeps_alive: bool) 
     }
 }
 
-/// Hands a request to Pingora. The connection, if it goes on.
+/// Hands a request to Pingora. Returns the connection if it goes on.
 async fn forward(edge: &Edge, connection: Box<Connection>, leaving: &ShutdownWatch) -> Option<Box<Connection>> {
     let mut session = ServerSession::new_http1(connection);
     session.set_keepalive(Some(edge.limits().idle.as_secs().max(1)));

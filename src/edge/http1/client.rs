@@ -1,4 +1,5 @@
-//! [`Http1Client`]: the client's side of an exchange over HTTP/1.1: frames what the client gets, and gathers what is small.
+//! [`Http1Client`]: the client's side of an exchange in the lane, over HTTP/1.1. It reads the body of the request, frames
+//! the response, and gathers small writes.
 
 use crate::answers::Answer;
 use crate::edge::buffered::GATHERED;
@@ -24,10 +25,10 @@ use tokio::time::Instant;
 /// Octets of a body that are read at a time.
 const READ: usize = 32 * 1024;
 
-/// What may be left of a body after the response, so that the connection goes on.
+/// Octets of a body that may be left after the response. If more are left, the connection ends.
 const LEFT: u64 = 64 * 1024;
 
-/// Adds what has come of a body to the request.
+/// Adds octets of the body that have come to the request.
 fn poll_read(
     rest: &mut Rest,
     connection: &mut Connection,
@@ -64,7 +65,7 @@ fn poll_read(
     Poll::Ready(Ok(()))
 }
 
-/// So many octets were read; none is the end of the connection.
+/// The number of octets that were read. 0 is the end of the connection, and an error.
 fn some(count: usize) -> io::Result<usize> {
     if count == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(count) }
 }
@@ -84,7 +85,7 @@ pub(super) struct Http1Client<'c> {
 }
 
 impl<'c> Http1Client<'c> {
-    /// The client of one request, which came with this head.
+    /// The client of a request with this head.
     pub(super) fn new(
         connection: &'c mut Connection,
         head: &'c [u8],
@@ -102,7 +103,7 @@ impl<'c> Http1Client<'c> {
         }
     }
 
-    /// Throws away what is still to come of the body. Whether the connection goes on after a whole response.
+    /// Throws away the rest of the body. Returns whether the connection goes on after a whole response.
     pub(super) async fn goes_on(&mut self) -> bool {
         self.connection.set_deadline(LINGER_LIMIT);
         while self.keeps_alive
@@ -118,8 +119,8 @@ impl<'c> Http1Client<'c> {
         self.keeps_alive
     }
 
-    /// Whether what is still to come of the body is so little that it can be thrown away after the response. A client that
-    /// waits for a 100 may send the body, or go on with another request.
+    /// Whether the rest of the body is so small that it can be thrown away after the response. A client that waits for a
+    /// 100 may send the body, or go on with another request.
     fn may_be_read_to_its_end(&self) -> bool {
         self.body.is_over() || matches!(self.body, Rest::Length(..=LEFT) if !self.expects)
     }
@@ -133,7 +134,7 @@ impl<'c> Http1Client<'c> {
         head.lines.write(output);
     }
 
-    /// What is added here is sent with the next flush, or before.
+    /// Octets that are sent with the next flush, or before.
     fn output(&mut self) -> &mut Vec<u8> {
         self.connection.stream.gather()
     }

@@ -1,16 +1,17 @@
-//! [`decide`]: what becomes of a request over HTTP/1. crawlgate answers it, or forwards it through the lane or Pingora.
+//! [`decide`] chooses the [`Course`] of a request over HTTP/1: an answer of crawlgate's, the lane to the origin, or
+//! Pingora.
 
 use crate::edge::door::Edge;
 use crate::edge::head::{MOST_FIELDS, Request, header_map};
 use crate::edge::lane::{LaneRequest, fits};
 use crate::requests::{Connection, Framing, Mistake, Next, Received, RequestHead, Responded, Ticket};
 
-/// Fields that most heads have room with.
+/// Room for the fields of most heads.
 const USUAL_FIELDS: usize = 32;
 
-/// What becomes of a request.
+/// The course of a request.
 pub(super) enum Course {
-    /// It is answered here; afterwards the connection may go on, or has to end.
+    /// It is answered here. The connection may go on afterwards (true), or has to end.
     Answer(Box<Responded>, bool),
     /// It goes to the origin through the lane.
     Lane(Ticket, Box<LaneRequest>),
@@ -18,9 +19,9 @@ pub(super) enum Course {
     Forward(Ticket, Framing),
 }
 
-/// Decides about a whole head.
+/// Reads a whole head, has the request judged, and chooses its course.
 pub(super) fn decide(edge: &Edge, head: &[u8], connection: &Connection<'_>) -> Course {
-    // Room for most heads: to clear that of the largest one would cost as much as to read most.
+    // Room for most heads. To clear the room for the largest head would cost as much as reading most heads.
     let decided = match decide_within::<USUAL_FIELDS>(edge, head, connection) {
         Err(Mistake::TooManyFields) => decide_within::<MOST_FIELDS>(edge, head, connection),
         decided => decided,
