@@ -1,12 +1,12 @@
-//! HTTP/2 on a connection, by ALPN or from the first octet on ("prior knowledge", RFC 9113 section 3.3), on the `h2` crate.
-//! The main function is [`serve`].
+//! [`serve`]: HTTP/2 on a connection, chosen by ALPN or by prior knowledge (RFC 9113 section 3.3), with the crate `h2`.
 //!
-//! One task drives a connection and all its requests, in turns: it takes the requests that have come, moves each one on as
-//! far as it goes, and writes at once what all of them have to say. An answer is recorded when its last octet was written.
+//! One task drives a connection and all its requests, in turns. In a turn it takes the requests that have come, advances
+//! each one as far as possible, and writes the output of all of them at once. An answer is recorded when its last octet was
+//! written.
 //!
-//! A connection takes requests, or is ending: then it has sent a GOAWAY, and ends with its last request. A stop, or `idle`
-//! without a request, moves it on. Whatever it ends by, its last GOAWAY names the last request that crawlgate has taken, so
-//! that the client can send later ones again elsewhere. The connection of a client that floods ends with all its requests.
+//! A connection is open, or is ending: then it has sent a GOAWAY, and ends with its last request. A stop, or `limits.idle`
+//! without a request, moves it from open to ending. Its last GOAWAY always names the last request that crawlgate has taken,
+//! so that the client can send later ones again elsewhere. If a client floods, its connection ends with all its requests.
 
 mod calls;
 mod client;
@@ -37,8 +37,8 @@ const CONNECTION_WINDOW: u32 = 1024 * 1024;
 /// Octets of a response that wait for the client. The rest waits at the origin.
 const SEND_BUFFER: usize = 64 * 1024;
 
-/// Octets of a list of fields beyond the head that is taken: HTTP/2 counts 32 more for each field (RFC 9113 section 10.5.1),
-/// and a cookie may come in hundreds of pieces.
+/// Octets that a list of fields may have beyond the limits on a head: HTTP/2 counts 32 more for each field (RFC 9113
+/// section 10.5.1), and a cookie may come in hundreds of pieces.
 const FIELDS: usize = 32 * 512;
 
 fn builder(limits: &Limits) -> server::Builder {

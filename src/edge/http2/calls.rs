@@ -1,21 +1,22 @@
-//! [`Calls`]: the wakes of a connection's task by h2. The task writes what its requests say in the same turn in which it moves
-//! them on. h2 wakes the task for it all the same, and each of these wakes would be a turn with nothing to do.
+//! [`Calls`]: a waker for h2 that can hold back the wakes of a connection's task. The task writes the output of its
+//! requests in the same turn in which it advances them. h2 wakes the task for that output all the same, and each such wake
+//! would be a turn with nothing to do.
 //!
-//! Calls pass on or are noted. One that passes on wakes the task. The task hears of one that is noted when noting ends.
+//! A wake is passed on to the task, or noted. [`Calls::pass_on`] ends the noting, and returns whether there was a wake.
 
 use futures_util::task::AtomicWaker;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Wake, Waker};
 
-/// They pass on.
+/// Wakes are passed on.
 const PASS_ON: u8 = 0;
-/// They are noted, and there was none.
+/// Wakes are noted, and there was none.
 const NOTE: u8 = 1;
-/// There was one.
+/// There was a wake.
 const CALLED: u8 = 2;
 
-/// The calls of a connection. As a waker it makes one.
+/// The waker of a connection.
 #[derive(Default)]
 pub(super) struct Calls {
     task: AtomicWaker,
@@ -23,13 +24,13 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// Notes what would wake this task.
+    /// Notes wakes of this task from now on.
     pub(super) fn note(&self, task: &Waker) {
         self.task.register(task);
         self.state.swap(NOTE, Ordering::AcqRel);
     }
 
-    /// Passes calls on from now. Says whether one was noted.
+    /// Passes wakes on from now on. Returns whether one was noted.
     pub(super) fn pass_on(&self) -> bool {
         self.state.swap(PASS_ON, Ordering::AcqRel) == CALLED
     }

@@ -1,7 +1,7 @@
-//! [`Http2Client`]: the client's side of an exchange over HTTP/2: a stream, with the windows of its client.
+//! [`Http2Client`]: the client's side of an exchange in the lane, over a stream of HTTP/2.
 //!
-//! Window is given back for what the origin's socket can take. Of a response, as much is read as one buffer holds, and more
-//! when the client's window and the connection's output have taken that.
+//! The client gets window for the body of its request as the origin takes the body. Of a response, as much is read as one
+//! buffer holds; more is read when the client's window and the connection's output have taken that.
 
 use super::head::{head_of, head_of_http2, trailers as trailers_of};
 use super::output::Output;
@@ -26,7 +26,7 @@ pub(super) struct Http2Client {
     /// The fields of the request.
     fields: HeaderMap,
     output: Output,
-    /// What of an answer the client has no room for yet.
+    /// The part of an answer that the client has no room for yet.
     rest: Bytes,
     /// Whether something could not be sent, because the stream is over.
     is_cut: bool,
@@ -127,7 +127,7 @@ impl Client for Http2Client {
         self.note(sent);
     }
 
-    /// Ready when all of it is with h2. That it has left is seen to by the connection's task, before the exchange is recorded.
+    /// Ready when h2 has all octets. The connection's task sends them before it records the exchange.
     fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.is_cut {
             return Poll::Ready(Err(cut(Gone)));

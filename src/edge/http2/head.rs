@@ -1,4 +1,5 @@
-//! Heads of HTTP/2 as HTTP/1.1 has them, and the other way round.
+//! Converts heads between HTTP/2 and HTTP/1.1. [`mapped`] gives the head of a request to `requests`, and
+//! [`fields_of_http1`] to an origin. [`head_of`] and [`head_of_http2`] make the head of a response.
 
 use super::names::field_name;
 use crate::answers::Answer;
@@ -11,12 +12,12 @@ use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 
-/// Fields that most heads have room with.
+/// Room for the fields of most heads.
 const USUAL_FIELDS: usize = 15;
-/// Octets of values that most heads have room with.
+/// Room for the values of most heads, in octets.
 const USUAL_VALUES: usize = 512;
 
-/// A head as it is received.
+/// The head of a request, for judging.
 pub(super) fn mapped(head: &Parts) -> MappedRequest<'_> {
     let request = MappedRequest::new(&head.method, target(head), authority(head), &head.headers);
     match head.uri.scheme_str() {
@@ -36,8 +37,8 @@ pub(super) fn target(head: &Parts) -> &[u8] {
     path.or_else(|| authority(head)).unwrap_or_default().as_bytes()
 }
 
-/// How the body is framed for an origin. `is_over` says whether the client has sent all of it. That a body is as long as its
-/// head says, h2 sees to.
+/// The framing of the body for an origin. `is_over` says whether the client has sent all of it. h2 checks that a body is as
+/// long as its head says.
 pub(super) fn framing(head: &Parts, is_over: bool) -> Framing {
     if is_over {
         return Framing::None;
@@ -51,7 +52,8 @@ pub(super) fn framing(head: &Parts, is_over: bool) -> Framing {
     }
 }
 
-/// The same for an origin that gets trailers, if the head announces some: only chunks carry them (RFC 9112 section 7.1.2).
+/// The framing for an origin that gets trailers: chunks, if the head announces some. Only chunks carry trailers (RFC 9112
+/// section 7.1.2).
 pub(super) fn framing_with_trailers(head: &Parts, framing: Framing) -> Framing {
     match framing {
         Framing::Length(_) if head.headers.contains_key(header::TRAILER) => Framing::Chunked,
@@ -84,7 +86,7 @@ pub(super) fn fields_of_http1<'h>(
         let value = value.as_bytes().trim_ascii();
         match (name.as_str(), cookies) {
             ("cookie", Some(cookies)) => (!std::mem::replace(&mut is_joined, true)).then_some(("cookie", cookies)),
-            // TE is for the next hop alone, and the other one for a change of the version.
+            // TE is for the next hop alone, and HTTP2-Settings for a change of the version.
             ("te" | "http2-settings", _) => None,
             ("content-length", _) if framing == Framing::Chunked => None,
             (name, _) => Some((name, value)),
@@ -114,7 +116,7 @@ pub(super) fn head_of(answer: &Answer) -> Response<()> {
     response(answer.status(), fields)
 }
 
-/// The head of a response with these fields of HTTP/1.1, but for those of one hop (RFC 9113 section 8.2.2).
+/// The head of a response with these fields of HTTP/1.1, without those of one hop (RFC 9113 section 8.2.2).
 pub(super) fn head_of_http2<'h>(
     status: StatusCode,
     lines: impl Iterator<Item = (&'h str, &'h [u8])> + Clone,

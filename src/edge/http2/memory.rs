@@ -1,8 +1,8 @@
-//! Requests over HTTP/2 that Pingora forwards. Each gets a connection in memory, over which Pingora sees one request of
-//! HTTP/1.1 and nothing else. The main type is [`InMemory`].
+//! [`InMemory`]: a request over HTTP/2 that Pingora forwards. It gets a connection in memory, over which Pingora sees one
+//! request of HTTP/1.1 and nothing else.
 //!
-//! What the client sends goes on as far as Pingora takes it, and what Pingora answers as far as the client has room for it. A
-//! stream that ends early ends the connection in memory, and with it the request at the origin.
+//! The body of the request moves on as Pingora takes it, and the response as the client has room for it. A stream that ends
+//! early ends the connection in memory, and with it the request at the origin.
 
 use super::head::{fields_of_http1, framing, head_of_http2, joined_cookies, target};
 use super::output::Output;
@@ -33,7 +33,7 @@ pub(super) const WAITING: usize = 16 * 1024;
 /// Why a response ended before its end.
 #[derive(Debug, thiserror::Error)]
 enum Cut {
-    /// The client's side.
+    /// The client's stream is over.
     #[error(transparent)]
     Gone(#[from] Gone),
     /// Pingora ended it, because the origin did.
@@ -47,7 +47,7 @@ enum Cut {
     Io(#[from] io::Error),
 }
 
-/// A request on its way into memory.
+/// A request, with its connection in memory.
 pub(super) struct InMemory {
     /// Pingora's end.
     connection: Box<Connection>,
@@ -58,7 +58,7 @@ pub(super) struct InMemory {
 }
 
 impl InMemory {
-    /// A request of this client, which was received. Pingora takes its ticket over.
+    /// Writes the head of a request into memory, and leaves its ticket for Pingora's gateway.
     pub(super) fn new(
         client: ClientConnection,
         head: &Parts,
@@ -79,7 +79,7 @@ impl InMemory {
         InMemory { connection, near, framing, is_head: head.method == Method::HEAD, output }
     }
 
-    /// Has Pingora forward the request. Gives the stream back, if it was not reset before the response ended.
+    /// Has Pingora forward the request. Returns the stream, if it was not reset before the response ended.
     pub(super) async fn pass_on(self, edge: &Edge, stop: ShutdownWatch, mut stream: Stream) -> Option<Stream> {
         let InMemory { connection, near, framing, is_head, output } = self;
         let session = ServerSession::new_http1(connection);
@@ -156,7 +156,7 @@ async fn upload(
 struct Download<'s> {
     read: ReadHalf<DuplexStream>,
     sending: &'s mut Sending,
-    /// What came and was not passed on.
+    /// The octets that came and were not passed on.
     response: Incoming,
     output: &'s Output,
 }
@@ -171,7 +171,7 @@ impl Download<'_> {
                 self.more().await?;
             }
         }
-        // Pingora frames every response to HTTP/1.1. What is not framed, nobody can tell from its beginning.
+        // Pingora frames every response to HTTP/1.1. Of one without framing, a part looks like the whole.
         if self.response.ends_by_close() {
             return Err(Cut::Response);
         }
@@ -193,7 +193,7 @@ impl Download<'_> {
         }
     }
 
-    /// Reads more, unless the client does not want it any more.
+    /// Reads more of the response, unless the client's stream is over.
     async fn more(&mut self) -> Result<(), Cut> {
         let count = poll_fn(|context| {
             if let Poll::Ready(gone) = self.sending.poll_gone(context) {

@@ -1,5 +1,5 @@
-//! [`field_name`]: the names of fields as `http` has them. Origins send the same few names in each response, and to read one
-//! takes three times as long as to find it again.
+//! [`field_name`] converts the name of a field into that of `http`, and remembers it. Origins send the same few names in
+//! each response, and parsing one takes three times as long as finding it again.
 
 use http::HeaderName;
 use smallvec::SmallVec;
@@ -10,7 +10,7 @@ const REMEMBERED: usize = 64;
 /// Octets of a name that is remembered.
 const LONGEST: usize = 32;
 
-/// A name, and how it was written.
+/// A name, and its spelling.
 struct Known {
     written: SmallVec<[u8; LONGEST]>,
     name: HeaderName,
@@ -20,7 +20,7 @@ thread_local! {
     static KNOWN: RefCell<[Option<Known>; REMEMBERED]> = const { RefCell::new([const { None }; REMEMBERED]) };
 }
 
-/// The name of a field that was written so; `None` if no field may have it.
+/// The name of a field with this spelling; `None` if no field may have it.
 pub(super) fn field_name(written: &str) -> Option<HeaderName> {
     let octets = written.as_bytes();
     let read = || HeaderName::from_bytes(octets).ok();
@@ -38,7 +38,7 @@ pub(super) fn field_name(written: &str) -> Option<HeaderName> {
     })
 }
 
-/// Where a name is remembered. The usual ones have places of their own.
+/// The place where a name is remembered. The usual names have places of their own.
 fn place(octets: &[u8]) -> usize {
     let at = |place: usize| octets.get(place).map_or(0, |octet| usize::from(*octet));
     (octets.len() + at(0) + 12 * at(octets.len() / 2) + at(octets.len().saturating_sub(2))) % REMEMBERED

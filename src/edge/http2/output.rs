@@ -1,8 +1,8 @@
-//! [`Output`]: a connection under the `h2` crate that keeps what is written until the connection's task has nothing more to
-//! do. The crate flushes after each DATA frame of 1 KiB and more (h2 0.4.20), and each flush would be a TLS record and a
-//! system call of its own.
+//! [`Output`]: the connection below the crate `h2`. It gathers what the crate writes until the connection's task has
+//! nothing more to do. The crate flushes after each DATA frame of 1 KiB and more (h2 0.4.20), and each flush would be a TLS
+//! record and a system call of its own. [`Output::is_flooded`] detects floods.
 //!
-//! What is gathered waits for [`Output::poll_flush`], or leaves when there is more of it than [`MOST`].
+//! Gathered octets wait for [`Output::poll_flush`]. If more than [`MOST`] are gathered, they leave at once.
 
 use crate::edge::connection::Connection;
 use crate::locks::lock;
@@ -16,22 +16,22 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Octets that are gathered. With more of them, large responses leave the processor's cache before they are written.
 const MOST: usize = 64 * 1024;
-/// Octets that a client may send beside those that make something move: up to eight for each of these, and so many more. Of
-/// bodies, 1 MiB may wait for origins. A client that reads sends a few for each frame that it gets.
+/// A client may send so many octets for each octet of requests, bodies and responses that moves on, and `OCTETS_MORE` in
+/// addition. Of bodies, 1 MiB may wait for origins. A client that reads sends a few for each frame that it gets.
 const OCTETS_EACH: u64 = 8;
 const OCTETS_MORE: u64 = 2 * 1024 * 1024;
-/// What each piece that moves counts beside its octets.
+/// What each piece that moves on counts beside its octets.
 const PIECE: u64 = 32;
 
-/// A connection, and how much moves on it.
+/// A connection, with counts of the octets on it.
 struct Shared {
     gathered: Mutex<Gathered>,
-    /// Octets that came, and octets of requests, bodies and responses that went on. Only the connection's task counts.
+    /// Octets that came, and octets of requests, bodies and responses that moved on. Only the connection's task counts.
     came: AtomicU64,
     moved: AtomicU64,
 }
 
-/// A connection, and what waits to be written to it.
+/// A connection, and the octets that wait to be written to it.
 struct Gathered {
     connection: Box<Connection>,
     /// Whether the last write found no room.
@@ -42,7 +42,7 @@ struct Gathered {
     is_dry: bool,
 }
 
-/// The connection as the crate, its task and its requests have it.
+/// A handle to the connection, for the crate, the connection's task and its requests.
 #[derive(Clone)]
 pub(super) struct Output(Arc<Shared>);
 
@@ -75,7 +75,7 @@ impl Output {
         Output(Arc::new(Shared { gathered, came: AtomicU64::new(0), moved: AtomicU64::new(0) }))
     }
 
-    /// Writes what waits.
+    /// Writes the gathered octets.
     pub(super) fn poll_flush(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         lock(&self.0.gathered).poll_waiting(context)
     }
@@ -102,8 +102,8 @@ impl Output {
         add(&self.0.moved, PIECE + octets as u64);
     }
 
-    /// Whether the client sends so much that moves nothing that it can only want to cost something: PING, SETTINGS, PRIORITY
-    /// and the like without end. h2 has no limit for these (h2 0.4.20).
+    /// Whether the client floods: it sends PING, SETTINGS, PRIORITY and the like without end, which move nothing. h2 has no
+    /// limit for these (h2 0.4.20).
     pub(super) fn is_flooded(&self) -> bool {
         let moved = self.0.moved.load(Ordering::Relaxed);
         self.0.came.load(Ordering::Relaxed) > moved.saturating_mul(OCTETS_EACH).saturating_add(OCTETS_MORE)
@@ -119,7 +119,7 @@ impl Output {
         lock(&self.0.gathered).is_full
     }
 
-    /// Awaits something, and writes what it gathers meanwhile.
+    /// Awaits a future, and writes what it gathers meanwhile.
     pub(super) async fn flushing<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
         poll_fn(|context| {

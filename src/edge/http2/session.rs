@@ -1,4 +1,4 @@
-//! [`Session`]: a connection and its requests, in turns of one task, from its first request to its last.
+//! [`Session`]: a connection over HTTP/2 with all its requests, driven by one task until its last request is over.
 
 mod requests;
 
@@ -32,18 +32,18 @@ type InFlight<'e> = Pin<Box<dyn Future<Output = Finished> + Send + 'e>>;
 /// A request that h2 has taken, or why there are no more.
 type Accepted = Result<(http::Request<RecvStream>, SendResponse<Bytes>), h2::Error>;
 
-/// How a request ended.
+/// The end of a request.
 #[expect(clippy::large_enum_variant, reason = "it is taken apart at once, and a box would be an allocation")]
 enum Finished {
-    /// An answer or a response was sent whole. A response through Pingora is recorded by then.
+    /// An answer or a response was sent whole. It is recorded later, unless it came through Pingora, which has recorded it.
     Sent(Stream, Option<Given>),
-    /// Its stream was reset before, and that is recorded.
+    /// Its stream was reset before. It is recorded.
     Reset,
-    /// There is nothing left of it.
+    /// Nothing is left to do.
     Over,
 }
 
-/// What is recorded when it has left.
+/// An answer or a response, to be recorded when its octets have left.
 #[expect(clippy::large_enum_variant, reason = "few of them wait, and not for long")]
 enum Given {
     Answer(Responded),
@@ -59,11 +59,11 @@ impl Given {
     }
 }
 
-/// How a connection ended: well, or why before its time, with what there is to say about that.
+/// The end of a connection: as usual, or for a reason, with a detail for the log.
 pub(super) type End = Result<(), (CloseReason, String)>;
 
 fn broken(error: &h2::Error) -> End {
-    // A client that left is nothing to speak of; one that broke the protocol is.
+    // A client that left is not worth a line in the log. One that broke the protocol is.
     if error.is_io() {
         tracing::debug!(%error, "an HTTP/2 connection broke");
         return Ok(());
@@ -80,9 +80,9 @@ pub(super) struct Session<'e> {
     connection: server::Connection<Output, Bytes>,
     output: Output,
     exchanges: FuturesUnordered<InFlight<'e>>,
-    /// What h2 has to write, with the streams on which the client may still refuse it.
+    /// What h2 still has to write, with the streams that the client may still reset.
     given: Vec<(Option<Sending>, Given)>,
-    /// What is in the output.
+    /// What h2 has written into the output.
     leaving: Vec<Given>,
     calls: Arc<Calls>,
     watch: Watch,
@@ -117,7 +117,7 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Serves it until it has to end.
+    /// Serves the connection until it has to end.
     pub(super) async fn run(&mut self) -> End {
         let mut stop = self.stop.clone();
         let mut stopped = pin!(stop.wait_for(|stop| *stop));
@@ -156,7 +156,7 @@ impl<'e> Session<'e> {
         self.connection.graceful_shutdown();
     }
 
-    /// The client has not read the GOAWAY in time. The second one is sent without its answer: a request that is under way
+    /// Sends the second GOAWAY at once, because the client has not read the first one in time. A request that is under way
     /// is not taken, and the client can tell (RFC 9113 section 6.8).
     fn name_last_request(&mut self) {
         self.watch.begin_to_end();
@@ -171,7 +171,7 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Does all that can be done now. Ready when the connection is over.
+    /// Takes a turn: does all that can be done now. Ready when the connection is over.
     fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<End> {
         loop {
             if let Poll::Ready(end) = self.poll_requests(context) {
@@ -197,7 +197,7 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Moves all requests on, and takes those that have come. What there is room for is in the output then.
+    /// Advances all requests, and takes new ones. The output then has everything that there is room for.
     fn poll_requests(&mut self, context: &mut Context<'_>) -> Poll<End> {
         let connection = Waker::from(self.calls.clone());
         let mut is_due = true;
@@ -214,7 +214,7 @@ impl<'e> Session<'e> {
             if !is_due {
                 return Poll::Pending;
             }
-            // This also hands to the output what was said since.
+            // This also has h2 write into the output what the requests have sent.
             let accepted = self.connection.poll_accept(&mut Context::from_waker(&connection));
             self.calls.note(context.waker());
             is_due = accepted.is_ready();
@@ -265,7 +265,7 @@ impl<'e> Session<'e> {
         self.given.extend(given.map(|given| (sending, given)));
     }
 
-    /// What h2 was given is in the output, but for what clients did not wait for.
+    /// Notes that h2 has written what it was given into the output, except on streams that the client has reset.
     fn let_leave(&mut self) {
         for (sending, given) in self.given.drain(..) {
             match sending.is_some_and(|mut sending| sending.is_gone()) {
@@ -275,7 +275,7 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Ends all requests, and gives the connection back. Requests notice that the client is gone, and are counted and logged
+    /// Ends all requests, and returns the connection. Requests notice that the client is gone, and are counted and logged
     /// before a stop is complete.
     pub(super) async fn finish(self) -> Option<Box<Connection>> {
         let Session { connection, mut exchanges, output, given, leaving, counted, .. } = self;

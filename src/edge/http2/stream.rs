@@ -1,5 +1,5 @@
-//! [`Stream`]: one request over HTTP/2. [`Sending`] is the half with the response; it knows how much of it the client takes,
-//! and whether the client is still there.
+//! [`Stream`]: one request over HTTP/2. [`Sending`] is its half for the response: it sends what the client has room for,
+//! and notices when the client is gone.
 
 use super::output::Output;
 use crate::edge::timer::Stall;
@@ -12,8 +12,8 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long a client may go on with a request that was answered, and how much of it is thrown away. A client that has not
-/// sent all of its request when its stream is reset may lose the answer (curl 7.88).
+/// How long a client may go on sending a request that was answered, and how many octets of it are thrown away. A client
+/// that has not sent all of its request when its stream is reset may lose the answer (curl 7.88).
 const READ_ON: Duration = Duration::from_secs(2);
 const THROWN_AWAY: usize = 1024 * 1024;
 
@@ -22,7 +22,7 @@ const THROWN_AWAY: usize = 1024 * 1024;
 #[error("the stream is over")]
 pub(super) struct Gone;
 
-/// What the client gets.
+/// The half of a stream for the response.
 pub(super) struct Sending {
     respond: SendResponse<Bytes>,
     /// From the head of the response on.
@@ -33,12 +33,12 @@ pub(super) struct Sending {
 /// A request.
 pub(super) struct Stream {
     pub(super) sending: Sending,
-    /// What the client sends.
+    /// The body of the request.
     pub(super) body: RecvStream,
 }
 
 impl Stream {
-    /// A client that has room for nothing of a response for `stall` is given up.
+    /// A stream. If its client has no room for anything of a response for `stall`, the stream is reset.
     pub(super) fn new(respond: SendResponse<Bytes>, body: RecvStream, stall: Duration) -> Stream {
         Stream { sending: Sending { respond, body: None, stall: Stall::new(stall) }, body }
     }
@@ -116,7 +116,7 @@ impl Sending {
         })
     }
 
-    /// The same when it is ready.
+    /// Waits for room: see [`Sending::poll_room`].
     pub(super) async fn room(&mut self, wanted: usize) -> Result<usize, Gone> {
         poll_fn(|context| self.poll_room(wanted, context)).await
     }
@@ -126,7 +126,7 @@ impl Sending {
         self.body.as_mut().ok_or(Gone)?.send_data(octets, ends).map_err(|_| Gone)
     }
 
-    /// Ends the response with fields.
+    /// Ends the response with trailers.
     pub(super) fn end_with(&mut self, trailers: HeaderMap) -> Result<(), Gone> {
         self.body.as_mut().ok_or(Gone)?.send_trailers(trailers).map_err(|_| Gone)
     }
@@ -145,7 +145,7 @@ impl Sending {
         polled.map(|_| Gone)
     }
 
-    /// Whether the client does not want it any more.
+    /// Whether the client does not want the response any more.
     pub(super) fn is_gone(&mut self) -> bool {
         self.poll_gone(&mut Context::from_waker(Waker::noop())).is_ready()
     }

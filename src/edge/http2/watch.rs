@@ -1,9 +1,9 @@
-//! [`Watch`]: how long a connection over HTTP/2 may do nothing, by one timer. [`Resets`]: how many of its requests may end by the
-//! reset of their stream.
+//! [`Watch`]: the timeouts of a connection over HTTP/2, with one timer. [`Resets`] limits how many requests of a connection
+//! end by a reset of their stream.
 //!
-//! Without a request the connection rests: after `idle` its client is told that it ends. A client that does not answer that is
-//! told which request was the last one, and soon afterwards the connection ends. With a request the client gets a ping every
-//! `stall`, and has as long to answer it.
+//! Without a request, the client gets a GOAWAY after `limits.idle`. If the connection does not end, a second GOAWAY names
+//! the last request, and soon afterwards crawlgate closes the connection. With a request, the client gets a ping every
+//! `limits.stall`, and has as long to answer it.
 
 use crate::edge::timer::Timer;
 use crate::settings::Limits;
@@ -25,31 +25,31 @@ const FAREWELL: Duration = Duration::from_secs(2);
 pub(super) const RESETS: usize = 100;
 const RESET_WINDOW: Duration = Duration::from_secs(10);
 
-/// What is to be done.
+/// The step that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
-    /// The client is told that the connection ends.
+    /// The first GOAWAY: the client is told that the connection ends.
     Goodbye,
-    /// The client is told which request was the last one.
+    /// The second GOAWAY: the client is told which request was the last one.
     LastWord,
     /// The connection ends.
     End,
-    /// The client gives no sign of life.
+    /// The client did not answer a ping: the connection is lost.
     Lost,
 }
 
-/// The patience with a connection.
+/// See the top of this file.
 pub(super) struct Watch {
     idle: Duration,
     stall: Duration,
     pings: Option<PingPong>,
     /// Whether a ping waits for its answer.
     is_asked: bool,
-    /// How often the client was told that the connection ends.
+    /// The number of GOAWAYs.
     told: u8,
     has_requests: bool,
     has_moved: bool,
-    /// When the patience is over.
+    /// The end of the present wait.
     until: Instant,
     timer: Timer,
 }
@@ -69,7 +69,7 @@ impl Watch {
         }
     }
 
-    /// The client has sent a request.
+    /// Notes that the client has sent a request.
     pub(super) fn note_request(&mut self) {
         self.has_moved = true;
     }
@@ -79,7 +79,7 @@ impl Watch {
         self.told > 0
     }
 
-    /// The client is told now.
+    /// Notes that a GOAWAY is sent now.
     pub(super) fn begin_to_end(&mut self) {
         self.told = self.told.saturating_add(1);
         self.has_moved = true;
@@ -93,7 +93,7 @@ impl Watch {
         }
     }
 
-    /// Ready when something is to be done. If not, the task is woken when it is.
+    /// Ready when a step is due. If none is, the task is woken when one is.
     pub(super) fn poll(&mut self, has_requests: bool, context: &mut Context<'_>) -> Poll<Due> {
         let has_changed = std::mem::replace(&mut self.has_requests, has_requests) != has_requests;
         if std::mem::take(&mut self.has_moved) || has_changed {
@@ -139,7 +139,7 @@ impl Resets {
         Resets { since: Instant::now(), count: 0 }
     }
 
-    /// Counts one, and says whether it is one too many.
+    /// Counts a reset. Returns whether it is one too many.
     pub(super) fn count(&mut self) -> bool {
         if self.since.elapsed() > RESET_WINDOW {
             (self.since, self.count) = (Instant::now(), 0);

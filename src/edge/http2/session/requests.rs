@@ -1,4 +1,4 @@
-//! What becomes of a request over HTTP/2. crawlgate answers it, or forwards it through the lane or Pingora.
+//! The part of [`Session`] that takes requests. crawlgate answers a request, or forwards it through the lane or Pingora.
 
 use super::{Finished, Given, Session};
 use crate::answers::Asked;
@@ -27,17 +27,18 @@ use tokio::task::yield_now;
 
 /// Malformed requests of a connection before it is closed, as in Pingora's own loop (Pingora 0.9.1).
 const MALFORMED: usize = 32;
-/// What an open request takes, with its connection to the origin.
+/// Octets of memory for an open request, with its connection to the origin.
 const REQUEST: usize = 24 * 1024;
-/// What a field of its head counts beside its octets, as in HTTP/2 (RFC 9113 section 10.5.1): each piece of a cookie is one.
+/// Octets that a field of its head counts in addition, as in HTTP/2 (RFC 9113 section 10.5.1). Each piece of a cookie is a
+/// field.
 const FIELD: usize = 32;
-/// How often its head is in memory, at most.
+/// The number of copies of its head in memory, at most.
 const COPIES: usize = 4;
-/// What an answer takes that waits for its client.
+/// Octets of memory for an answer that waits for its client.
 const WAITING_ANSWER: usize = 8 * 1024;
 
 impl<'e> Session<'e> {
-    /// Answers a request, or begins to pass it on.
+    /// Has a request judged, and answers it or begins to forward it.
     pub(super) fn take(&mut self, request: http::Request<RecvStream>, respond: SendResponse<Bytes>) {
         self.watch.note_request();
         let (edge, limits) = (self.edge, self.edge.limits());
@@ -63,7 +64,8 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Sends an answer: at once if the client has room for all of it. Otherwise it waits, as long as there is space for that.
+    /// Sends an answer: at once if the client has room for all of it. Otherwise the answer waits, as long as there is
+    /// buffer space.
     fn answer(&mut self, mut stream: Stream, mut responded: Responded) {
         let (head, body) = (head_of(&responded.answer), responded.answer.body().clone());
         let sending = &mut stream.sending;
@@ -86,7 +88,7 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Passes a request on, through the lane or through Pingora.
+    /// Begins to forward a request, through the lane or through Pingora.
     fn forward(&mut self, head: Parts, stream: Stream, mut ticket: Ticket) {
         let framing = framing(&head, stream.is_received());
         let lane = self.edge.lane.as_ref().filter(|_| fits(&head, framing, &ticket));
@@ -109,7 +111,7 @@ impl<'e> Session<'e> {
     }
 }
 
-/// The answer of a service that answers by itself.
+/// The answer of the decision service.
 fn ask(edge: &Edge, responder: &dyn Respond, head: &Parts, (connection, arrival): (&Asker<'_>, Arrival)) -> Responded {
     let request = mapped(head);
     if let Some(mistake) = request.mistake(edge.limits()) {
@@ -127,7 +129,7 @@ fn ask(edge: &Edge, responder: &dyn Respond, head: &Parts, (connection, arrival)
     })
 }
 
-/// Whether the lane can do what a request needs: it has a path, and the site changes nothing about bodies.
+/// Whether a request fits the lane: it has a path and no expectation but a 100, and the site does not rewrite pages.
 fn fits(head: &Parts, framing: Framing, ticket: &Ticket) -> bool {
     (!head.headers.contains_key(EXPECT) || (expects(head) && framing != Framing::None))
         && target(head).starts_with(b"/")
@@ -149,7 +151,7 @@ fn in_lane(head: &Parts, framing: Framing, forward: &Forward<'_>) -> LaneRequest
     LaneRequest::of(line, fields, (framing, expects(head)), forward)
 }
 
-/// Sends the body of an answer as the client has room for it. What the client still sends is not kept meanwhile.
+/// Sends the body of an answer as the client has room for it. Octets that the client still sends are thrown away.
 async fn answer_slowly(mut stream: Stream, responded: Responded, output: Output) -> Finished {
     let mut body = responded.answer.body().clone();
     let Stream { sending, body: received } = &mut stream;
