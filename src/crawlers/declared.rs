@@ -21,7 +21,7 @@ pub fn declared(text: &[u8], words: Words) -> Claim {
     if text.iter().all(u8::is_ascii_whitespace) {
         return Claim::Tool;
     }
-    // What begins as browsers do is held to what browsers say. An app of Apple's systems may have a browser's name:
+    // A string that begins as browsers' do is judged as a browser's. An app of Apple's systems may have a browser's name:
     // `Safari%20Technology%20Preview/19614 CFNetwork/1474 Darwin/23.0.0`.
     let shape = match words.shape {
         Shape::App | Shape::Desktop if begins_with(text, b"mozilla/") => Shape::Browser,

@@ -235,7 +235,7 @@ impl ComparedSite {
         for place in 0..self.classes.0.len() {
             let decisions = self.decide(target.as_bytes(), self.classes.0[place].claims, registry, scratch);
             if place == 0 {
-                // What is said about pages is the same for every crawler.
+                // The header lines of pages are the same for every crawler.
                 let changes = differences(self.decided(&decisions), &self.kinds);
                 self.responses(changes, target, true);
             }

@@ -1,4 +1,5 @@
-//! [`pairs`] finds the sites of two sides that have a host in common, and are compared.
+//! [`pairs`] pairs each site of the old side with the site of the new side that has a host in common. One of the two
+//! may be missing.
 
 use super::Side;
 use crate::policy::SiteEntry;

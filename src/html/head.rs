@@ -91,7 +91,7 @@ impl Head {
         if ours.is_none() && scope != Scope::All && !is_bots_name(&name) {
             return;
         }
-        // What cannot be read stays as it is, and ours is written besides: crawlers unite them.
+        // A meta that cannot be read stays as it is, and the policy's is written besides: crawlers unite them.
         let Some(theirs) = metas::read(&element.get_attribute("content").unwrap_or_default()) else { return };
         let mut merged = theirs.clone();
         self.ours.harden(&scope, &mut merged);

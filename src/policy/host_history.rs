@@ -1,5 +1,5 @@
-//! [`HostHistory`]: what was published on a host before now, for judging requests. It is plain data, which the room
-//! `publications` computes whenever the snapshot changes. [`HostHistories`] finds that of a host with one look-up and
+//! [`HostHistory`]: the publications of a host before now, for judging requests. It is plain data, which the room
+//! `publications` computes for each new snapshot. [`HostHistories`] finds the history of a host with one look-up and
 //! without allocating.
 
 use super::model::HostPattern;

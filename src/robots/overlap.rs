@@ -33,7 +33,7 @@ impl Pattern {
         if *budget == 0 {
             return true;
         }
-        // What they begin with tells most of them apart.
+        // Most patterns differ in their beginnings.
         let (one, two) = (self.prefix(), other.prefix());
         let common = one.len().min(two.len());
         *budget = budget.saturating_sub(1 + common / 16);
@@ -42,7 +42,7 @@ impl Pattern {
         }
         let plain = |pattern: &Pattern| memchr(b'*', pattern.literal()).is_none();
         if plain(self) && plain(other) {
-            // Of two that begin alike the shorter one must go on.
+            // Of two patterns that begin alike, the shorter one must match more than its text.
             let (short, long) = if one.len() <= two.len() { (self, two.len()) } else { (other, one.len()) };
             return !short.is_anchored() || short.prefix().len() == long;
         }

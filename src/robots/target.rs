@@ -174,7 +174,7 @@ fn resolve_into<'a>(sent: &[u8], parameters: Parameters, out: &'a mut Vec<u8>) -
                 out.extend_from_slice(segment);
             }
         }
-        // What ends with a slash or a dot segment names a directory.
+        // A path that ends with a slash or a dot segment names a directory.
         if rest.is_none() && matches!(segment, b"" | b"." | b"..") {
             out.push(b'/');
         }

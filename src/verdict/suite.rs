@@ -168,7 +168,7 @@ fn run(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Vec<TestF
         let diagnostic = Diagnostic::error("test-failed", span, "this host is not one of the site's");
         return vec![TestFailure { diagnostic }];
     }
-    // What is done depends on the mode; a test of the answer is about what enforce does.
+    // The action depends on the mode; a test of the answer is about the action under `enforce`.
     let action = got.action.would.as_deref().unwrap_or(&got.action);
     let text = |value: String, span| Located { value, span };
     let expect = &test.expect;

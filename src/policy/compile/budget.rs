@@ -2,7 +2,7 @@
 //! of all sites waits for each of them.
 //!
 //! There is one budget for the whole compilation. Beyond it compilation fails safe: an Allow is left out, and a file
-//! with too many rules or octets is not used at all.
+//! with too many rules or octets is refused.
 
 use crate::robots::MAX_BYTES;
 

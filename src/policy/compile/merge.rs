@@ -2,7 +2,8 @@
 //!
 //! For each token that either side names, the rules that both sides have for it are put together. These are the rules
 //! of the group that names it, else of the group of a token that its crawler also goes by, else of `*`. The policy's
-//! Disallow always holds (`allow_conflicts.rs`). A comment names each Disallow of the origin that is left out.
+//! Disallow always holds (`allow_conflicts.rs`). Comments name or count the rules of the origin that are left out. In a
+//! group that closes the whole site one comment stands for all of them.
 
 use super::allow_conflicts::{Conflict, PolicyRules};
 use super::budget::{Bounds, TooMuch};
@@ -228,7 +229,7 @@ fn added(draft: &mut Draft, origin: &OriginGroup, bounds: &mut Bounds) -> Vec<(R
         let reason = if matches!(draft.heading, Heading::Purpose { allowed: true, .. }) && rule.pattern.is_blanket() {
             "for the purpose is allowed".to_owned()
         } else if ours.contains(&opposite) {
-            // Of two rules for the same pattern Allow wins: the line would be there and mean nothing.
+            // Of two rules for the same pattern Allow wins: the Disallow would have no effect.
             format!("which gives way to `{}`", written(&opposite))
         } else {
             added.push((rule.clone(), source.clone()));

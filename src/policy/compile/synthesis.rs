@@ -69,7 +69,7 @@ pub fn synthesise(
         (Environment::Production, ..) => production(policy, registry),
     };
     let origin = origin.unwrap_or_default();
-    // What stands in each group does so in as many as there are.
+    // Rules for all groups are written once for each group.
     if !bounds.grow(drafts.len().saturating_mul(in_all)) {
         return Err(origin.too_much());
     }

@@ -191,7 +191,7 @@ pub fn whole_file(policy: &Policy, decoder: &mut Decoder) {
     let is_mistake = |item: &Diagnostic| {
         matches!(item.id, "bad-url" | "missing-field" | "wrong-type") && item.span.is_some_and(in_robots)
     };
-    // Of a licence that a group is told its crawlers are asked for.
+    // The crawlers of a group with a licence of its own are asked for that one.
     let told = policy.robots.signals.emission.value == Emission::All
         && policy.robots.groups.iter().any(|group| !group.signals.licenses.is_empty());
     // A licence that is written wrong is not one that is missing.

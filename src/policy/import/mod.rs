@@ -1,6 +1,7 @@
 //! [`import`] turns an existing robots.txt into a policy. The policy is written as a person would write it, with the
 //! comments of the file. It has the same verdict for every token and target, except for the parts that it leaves out.
-//! Each of those is a [`LeftOut`] in the notes; for a line of a group there is also a comment in its place.
+//! Each of those is a [`LeftOut`] in the notes; an unknown line or a signal of a group also becomes a comment in its
+//! place.
 
 mod comments;
 mod groups;

@@ -45,7 +45,7 @@ impl Import<'_> {
             line(&mut out, format_args!("  groups:"));
         }
         let star = drafts.iter().find(|draft| draft.agents.iter().any(|agent| agent == "*"));
-        // What stands in two groups of the file has its comments once.
+        // A line that stands in two groups of the policy has its comments once.
         let mut said = BTreeSet::new();
         for draft in drafts {
             for number in &draft.agent_lines {

@@ -423,7 +423,7 @@ fn disagreements(file: &File, rfc: &Reading, google: &Reading, found: &mut Diagn
             if compared > MAX_COMPARED {
                 return;
             }
-            // What such a rule is meant to match, other lints say.
+            // Other lints say what such a rule is meant to match.
             let pattern = rule.rule.pattern.as_str();
             if holds_several_paths(pattern) || is_regular_expression(pattern) {
                 continue;

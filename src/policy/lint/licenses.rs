@@ -29,7 +29,7 @@ const HELP: &str =
 
 /// Reports demands for a licence where none covers the crawler: it passes as if nothing was demanded.
 pub fn of_nobody(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
-    // What the origin's file names is not known here.
+    // The licences of the origin's file are not known here.
     let is_unknown = site.policy.robots.origin != OriginRobots::Replace && site.origin.is_none();
     if is_unknown || !site.policy.robots.signals.licenses.is_empty() {
         return;

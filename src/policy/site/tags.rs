@@ -193,7 +193,7 @@ impl TagPlan {
             if excludable && rule.unless.as_ref().is_some_and(|unless| !unless.asks_response()) {
                 return;
             }
-            // What is here already would take the room of others, as long as there is some.
+            // While there is room, a rule is selected once: twice it would take the room of another.
             let room = !selected.spilled();
             match selected.iter_mut().find(|known: &&mut PathRule| room && known.rule == index) {
                 Some(known) => known.excludable &= excludable,
