@@ -1,5 +1,6 @@
-//! Listeners in place of Pingora's: [`Listening`]. They are bound before anything starts, so that a busy port fails at once
-//! (Pingora tries 30 times, a second apart) and port 0 works. A stop knows how many connections are left.
+//! [`Listening`] accepts connections, in place of Pingora's listeners. Its listeners are bound before anything starts, so
+//! that a busy port fails at once (Pingora tries 30 times, a second apart) and port 0 works. It counts open connections, so
+//! that a stop can wait for them.
 
 use super::open::{Counted, Open};
 use super::pulse::Pulse;
@@ -23,13 +24,13 @@ const BACKLOG: i32 = 4096;
 /// The pause after an error that lasts, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What is behind a listener.
+/// The service behind a listener.
 #[async_trait]
 pub trait Serve: Send + Sync + 'static {
     /// Serves a connection to its end.
     async fn serve(&self, socket: ClientSocket, stops: Stops);
 
-    /// A connection could not be accepted.
+    /// Handles that a connection could not be accepted.
     fn accept_failed(&self, error: &io::Error) {
         tracing::warn!(%error, "cannot accept a connection");
     }
@@ -51,11 +52,11 @@ pub fn bind(address: SocketAddr) -> io::Result<(std::net::TcpListener, SocketAdd
     Ok((listener, address))
 }
 
-/// Accepts connections and hands them to what is behind each listener.
+/// Accepts connections and hands them to the service behind each listener.
 pub struct Listening {
-    /// What the threads are called.
+    /// The name of the threads.
     pub name: &'static str,
-    /// The listeners, and what is behind each.
+    /// The listeners, each with its service.
     pub listeners: Share,
     /// How many threads serve.
     pub threads: usize,
@@ -69,7 +70,7 @@ pub struct Listening {
     pub ready: Option<Box<dyn Fn() + Send + Sync>>,
 }
 
-/// Listeners, and what is behind each. Each worker has descriptors of its own.
+/// Listeners, each with the service behind it. Each worker has descriptors of its own.
 pub type Share = Vec<(BoundListener, Arc<dyn Serve>)>;
 
 /// A listener that is bound.
@@ -77,7 +78,7 @@ pub type Share = Vec<(BoundListener, Arc<dyn Serve>)>;
 pub enum BoundListener {
     /// At an address.
     Tcp(std::net::TcpListener),
-    /// In the file system.
+    /// A socket in the file system.
     Unix(net::UnixListener),
 }
 
@@ -109,7 +110,7 @@ enum Listener {
 pub enum ClientSocket {
     /// With the address of the other end.
     Tcp(TcpStream, SocketAddr),
-    /// In the file system, whose permissions have let the other end in.
+    /// Of a socket in the file system, whose permissions have let the other end in.
     Unix(UnixStream),
 }
 
@@ -184,7 +185,7 @@ impl Service for Listening {
         }
         // The addresses are given up when the workers stop, not when this ends.
         drop((listeners, accepting));
-        // Until the last worker has let go of its end.
+        // Ends when the last worker has dropped its sender.
         while accepts.recv().await.is_some() {}
         if let Some(ready) = self.ready.as_ref().filter(|_| !*stop.borrow()) {
             ready();
@@ -242,7 +243,7 @@ async fn serve(behind: Arc<dyn Serve>, socket: ClientSocket, stops: Stops, _open
     behind.serve(socket, stops).await;
 }
 
-/// Whether the client left before it was accepted. Nothing is wrong with the listener then.
+/// Whether the error concerns one connection, whose client left before it was accepted. The listener is in order then.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)

@@ -1,4 +1,4 @@
-//! [`Plain`]: a listener without limits, for an application that is not for the public.
+//! [`Plain`]: a listener without limits, for an application of Pingora's that is not public: the one for administration.
 
 use super::connection::Connection;
 use super::listening::{ClientSocket, Serve};
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// How long a client may take nothing of what is written.
 const STALL: Duration = Duration::from_secs(60);
 
-/// An application of Pingora's.
+/// Serves the connections of an application of Pingora's.
 pub struct Plain<A>(pub Arc<A>);
 
 #[async_trait]

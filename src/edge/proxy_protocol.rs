@@ -1,25 +1,26 @@
-//! The PROXY protocol, versions 1 and 2 (haproxy.org/download/3.0/doc/proxy-protocol.txt): the first octets of a
-//! connection by which a proxy says for which client it speaks. crawlgate reads the header and not an octet more.
+//! [`read`] reads a header of the PROXY protocol, version 1 or 2 (haproxy.org/download/3.0/doc/proxy-protocol.txt): the
+//! first octets of a connection, by which a proxy says for which client it speaks. It reads the header and not an octet
+//! more.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
-/// What version 2 begins with.
+/// The first octets of version 2.
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 /// The longest line of version 1, with its end.
 const LONGEST_LINE: usize = 107;
 /// The longest rest of version 2 that is read: addresses, and what proxies add about certificates.
 const LONGEST_REST: usize = 4 * 1024;
 
-/// Why there is no header.
+/// Why no header could be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyHeaderError {
     /// The connection does not begin with one.
     #[error("the connection does not begin with a header of the PROXY protocol")]
     Missing,
-    /// It cannot be understood.
+    /// The header cannot be understood.
     #[error("the header of the PROXY protocol is malformed")]
     Malformed,
     /// The connection broke.

@@ -1,16 +1,16 @@
-//! [`Pulse`]: whether every worker still moves its connections on. Each worker's runtime answers a question; one whose
-//! thread is stuck does not. Nothing happens between questions.
+//! [`Pulse`] tells the watchdog whether every worker still moves its connections on. [`Pulse::ask`] sends a question. The
+//! runtime of each worker answers it, unless its thread is stuck. Nothing happens between questions.
 
 use crate::locks::lock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use tokio::sync::watch;
 
-/// The question, and what each worker answered last.
+/// The question, and the last answer of each worker.
 #[derive(Default)]
 pub struct Pulse {
     asked: watch::Sender<u64>,
-    /// Those of workers that could not be started, or have ended, are gone.
+    /// The answers of workers that did not start, or have ended, are gone.
     answers: Mutex<Vec<Weak<AtomicU64>>>,
 }
 
@@ -27,7 +27,7 @@ impl Pulse {
         answers.iter().filter_map(Weak::upgrade).all(|answer| answer.load(Ordering::Relaxed) == asked)
     }
 
-    /// Answers for one more worker, whose runtime is to run this.
+    /// A task that answers for one more worker. The worker's runtime has to run it.
     pub(super) fn answer(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut asked = self.asked.subscribe();
         let answer = Arc::new(AtomicU64::new(*asked.borrow()));

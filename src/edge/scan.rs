@@ -10,13 +10,13 @@ const METHOD: usize = 64;
 /// Octets of a request line beside method and target: two spaces and the version.
 const REST_OF_LINE: usize = 16;
 
-/// One head on its way.
+/// A head that arrives.
 #[derive(Debug)]
 pub struct Scanner<'l> {
     limits: &'l Limits,
     /// Where the line begins that is not complete yet.
     line: usize,
-    /// How far the octets were looked at.
+    /// How many octets were looked at.
     position: usize,
     /// Where the request line begins: empty lines before it are passed over (RFC 9112 section 2.2).
     start: usize,
@@ -24,15 +24,15 @@ pub struct Scanner<'l> {
 }
 
 impl<'l> Scanner<'l> {
-    /// A head that is held to these limits.
+    /// For a head with these limits.
     pub fn new(limits: &'l Limits) -> Scanner<'l> {
         Scanner { limits, line: 0, position: 0, start: 0, lines: 0 }
     }
 
-    /// Where the head is in these octets, if it is complete. Called again with more of the same octets.
+    /// The place of the head in these octets, if it is complete. Called again with more of the same octets.
     ///
     /// # Errors
-    /// What is wrong with it so far.
+    /// The first mistake in it so far.
     pub fn scan(&mut self, octets: &[u8]) -> Result<Option<Range<usize>>, Mistake> {
         while let Some(end) = memchr::memchr(b'\n', &octets[self.position..]).map(|place| self.position + place) {
             if end == 0 || octets[end - 1] != b'\r' || end == self.line {

@@ -1,4 +1,5 @@
-//! A connection through a [`Door`] is counted, its client is named, it is encrypted, and then it is served in its protocol.
+//! Serves the connections of a [`Door`], which is a listener. It counts a connection, finds the address of its client, does
+//! the handshake of TLS, and hands the connection to HTTP/1 or HTTP/2.
 
 use super::close_log::CloseReason;
 use super::connection::Connection;
@@ -87,7 +88,7 @@ impl Door {
         self.speak(Box::new(connection), false, stops).await;
     }
 
-    /// Closes a connection that is one too many. In clear text it gets an answer, if the socket takes it at once.
+    /// Closes a connection that is one too many. In clear text the client gets an answer, if the socket takes it at once.
     fn turn_away(&self, stream: &TcpStream, client: IpAddr, full: Full) {
         let reason = match full {
             Full::Total => CloseReason::TooMany,
@@ -164,7 +165,7 @@ impl Door {
     }
 
     /// Serves a connection in its protocol: over TLS the one that ALPN chose, in clear text the one that its first octets
-    /// are of. A listener that leads to https speaks HTTP/1 alone: no client asks for a redirect over HTTP/2.
+    /// show. A listener that redirects to https speaks HTTP/1 alone: no client asks for a redirect over HTTP/2.
     async fn speak(&self, mut connection: Box<Connection>, mut speaks_http2: bool, mut stops: Stops) {
         if self.tls.is_none() && self.redirect.is_none() {
             connection.set_deadline(self.edge.limits().idle);

@@ -1,9 +1,9 @@
-//! [`Stops`]: how the connections of listeners end.
+//! [`Stops`]: the signals by which listeners and their connections end. [`Stopper`] sends them.
 
 use pingora_core::server::ShutdownWatch;
 use tokio::sync::watch;
 
-/// What listeners and their connections wait for. `closing` implies `leaving`.
+/// The two signals that listeners and their connections wait for. `closing` implies `leaving`.
 #[derive(Clone, Debug)]
 pub struct Stops {
     /// No connection is accepted any more, and each one ends with its next request, or the one that it has.
@@ -12,14 +12,14 @@ pub struct Stops {
     pub closing: ShutdownWatch,
 }
 
-/// The other end of [`Stops`].
+/// Sends the signals of [`Stops`].
 pub struct Stopper {
     leaving: watch::Sender<bool>,
     closing: watch::Sender<bool>,
 }
 
 impl Stops {
-    /// Those that nothing has stopped yet.
+    /// Two signals that were not sent yet.
     pub fn new() -> (Stopper, Stops) {
         let ((leaving, left), (closing, closed)) = (watch::channel(false), watch::channel(false));
         (Stopper { leaving, closing }, Stops { leaving: left, closing: closed })

@@ -1,5 +1,5 @@
-//! [`Timer`]: waits for moments, and costs nothing until something has to wait. [`Stall`]: how long a client may take nothing
-//! of what is written to it.
+//! [`Timer`] waits for moments, and costs nothing until something has to wait. [`Stall`] notices a client that takes
+//! nothing of what is written to it for too long.
 
 use crate::reuse::Reuse;
 use std::pin::Pin;
@@ -45,7 +45,7 @@ impl Drop for Timer {
     }
 }
 
-/// How long a client may take nothing, and until when it may now.
+/// The longest time in which a client may take nothing, and the end of the present wait.
 #[derive(Debug)]
 pub(super) struct Stall {
     limit: Duration,

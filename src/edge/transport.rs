@@ -1,4 +1,4 @@
-//! [`Transport`]: what carries a connection's octets, in clear text or encrypted.
+//! [`Transport`]: the carrier of a connection's octets: a TCP or Unix socket, TLS on a TCP socket, or memory.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, RawFd};
@@ -14,7 +14,7 @@ pub(super) enum Transport {
     Plain(TcpStream),
     Unix(UnixStream),
     Tls(Box<TlsStream<TcpStream>>),
-    /// One request of a connection that carries many.
+    /// For one request of an HTTP/2 connection.
     Memory(DuplexStream),
 }
 

@@ -1,4 +1,4 @@
-//! [`Client`]: the client's side of an exchange, whatever version of HTTP it speaks.
+//! [`Client`]: the client's side of an exchange in the lane. HTTP/1.1 and HTTP/2 implement it.
 
 use super::lines::Lines;
 use super::outgoing::Outgoing;
@@ -22,7 +22,7 @@ pub enum BodyError {
     Malformed,
 }
 
-/// The head of a response as its client gets it. What frames the body is the client's own.
+/// The head of a response as its client gets it. The fields that frame the body are not in it.
 pub struct ClientHead<'h, 'b> {
     /// The status.
     pub status: StatusCode,
@@ -32,10 +32,10 @@ pub struct ClientHead<'h, 'b> {
     pub lines: &'h Lines<'b>,
 }
 
-/// The client's side of an exchange. What is not ready wakes the task when it is. An error ends the exchange: the client is
-/// gone, or takes nothing for too long, which this side has to notice by itself.
+/// The client's side of an exchange. A function that is not ready wakes the task when it is. An error ends the exchange:
+/// the client is gone, or takes nothing for too long, which the implementation has to notice.
 pub trait Client {
-    /// Whether it gets the fields behind the body of a response.
+    /// Whether the client gets the trailers of a response.
     const TAKES_TRAILERS: bool;
 
     /// What the request shares with all others of its connection.
@@ -44,8 +44,8 @@ pub trait Client {
     /// The fields of the request that shape an answer.
     fn asked(&self) -> HeaderMap;
 
-    /// Adds what has come of the request's body. Ready with whether that was its end. Only called while there is room for
-    /// more, so that a client is read no faster than the origin takes what came.
+    /// Adds the octets of the request's body that have come. Ready with whether that was its end. Only called while there
+    /// is room for more, so that a client is read no faster than the origin takes its body.
     fn poll_body(&mut self, request: &mut Outgoing, context: &mut Context<'_>) -> Poll<Result<bool, BodyError>>;
 
     /// Passes an informational response on.
@@ -57,8 +57,8 @@ pub trait Client {
     /// Ready when octets of the response's body may be read for the client.
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Sends octets of the body, and says how many of them are taken: one at least. With `ends` the body ends when all of
-    /// them are.
+    /// Sends octets of the body, and returns how many of them are taken: one at least. With `ends`, the body ends when all
+    /// of them are taken.
     fn poll_send(&mut self, octets: &[u8], ends: bool, context: &mut Context<'_>) -> Poll<io::Result<usize>>;
 
     /// Ends a body whose end was not known before.

@@ -31,10 +31,10 @@ struct Origin {
 /// Whether the client waits for a 100 before it sends the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expectation {
-    /// It does not, or the origin's 100 was passed on.
+    /// It does not wait, or the origin's 100 was passed on.
     None,
     Asked,
-    /// It was told to go on, and need not hear it from the origin.
+    /// crawlgate told it to go on, so that it does not need the origin's 100.
     Told,
 }
 
@@ -75,7 +75,7 @@ pub struct Exchange<'e, C> {
 }
 
 impl<'e, C: Client> Exchange<'e, C> {
-    /// Before anything was sent.
+    /// An exchange of which nothing was sent yet.
     pub fn new(lane: &'e Lane, client: &'e mut C, ticket: Ticket, request: LaneRequest) -> Exchange<'e, C> {
         let LaneRequest { head, body, is_head, may_repeat, expects, .. } = request;
         Exchange {
@@ -98,14 +98,14 @@ impl<'e, C: Client> Exchange<'e, C> {
         }
     }
 
-    /// Passes the request and its response on, and records what was sent.
+    /// Forwards the request, passes its response on, and records what was sent.
     pub async fn run(self) -> After {
         let (after, record) = self.run_unrecorded().await;
         record.finish(true);
         after
     }
 
-    /// The same for a client whose octets leave later: with what is to be recorded when they have.
+    /// [`Exchange::run`] for a client whose octets leave later: the caller finishes the [`Record`] then.
     #[expect(clippy::manual_async_fn, reason = "the future of an `async fn` has room for the exchange twice")]
     pub fn run_unrecorded(mut self) -> impl Future<Output = (After, Record)> + use<'e, C> {
         async move {
@@ -124,7 +124,7 @@ impl<'e, C: Client> Exchange<'e, C> {
         self.flush().await
     }
 
-    /// Tells that the server did not answer, and says whether the request may be sent once more.
+    /// Reports that the server did not answer. Returns whether the request may be sent once more.
     fn may_go_on(&mut self, reached: Reached, error: &Error) -> bool {
         let wanted = self.ticket.wanted(self.may_repeat || !self.request.is_begun);
         self.attempts.failed(&self.lane.upstreams, &wanted, reached, error)
@@ -132,7 +132,7 @@ impl<'e, C: Client> Exchange<'e, C> {
 
     /// Answers for an origin that did not, if nothing of a response was sent yet.
     async fn fail(&mut self, error: &Error) -> After {
-        // What came before the body was told when it happened.
+        // A failure before the body was reported when it happened.
         self.may_go_on(Reached::Body, error);
         let status = failure_status(error);
         if status == 0 {
@@ -140,7 +140,7 @@ impl<'e, C: Client> Exchange<'e, C> {
             return After::BrokenOff;
         }
         if self.has_begun {
-            // What came of the response is the client's.
+            // The client gets the part of the response that came.
             let _ = self.flush().await;
             return After::BrokenOff;
         }
@@ -174,7 +174,7 @@ impl<'e, C: Client> Exchange<'e, C> {
     }
 }
 
-/// What is to be recorded of an exchange.
+/// The record of an exchange, to be written when its octets have left.
 pub struct Record {
     ticket: Ticket,
     /// The values of X-Robots-Tag that were sent, each with a line's end.

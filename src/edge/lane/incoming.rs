@@ -1,14 +1,15 @@
-//! [`Incoming`]: a response on its way from an origin: what of it was read and not passed on yet.
+//! [`Incoming`]: a response on its way from an origin. It holds the octets that were read and not passed on yet.
 
 use super::response::{self, BadResponse, Framing, Parsed, ResponseHead};
 use crate::edge::buffers::Buffer;
 use crate::edge::chunks::{BadChunk, Chunks, Rest};
 use std::ops::Range;
 
-/// Octets that wait for a client in memory of their own. More of them stay in the buffer, and are counted for the client.
+/// Octets that may wait for a client in memory of their own. More octets stay in the buffer, and are counted for the
+/// client.
 const MOST_SETTLED: usize = 8 * 1024;
 
-/// How far a response has come. Each stage leads to one below it.
+/// The stage of a response. Each stage leads to a later one.
 #[derive(Debug, Default)]
 enum Stage {
     /// No octet of it has come.
@@ -31,7 +32,7 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    /// Where more octets are read to. To be followed by [`received`](Incoming::received).
+    /// The buffer for more octets. [`Incoming::received`] has to follow.
     pub fn room(&mut self) -> &mut Vec<u8> {
         if self.read == self.input.len() && self.piece.is_empty() {
             self.input.clear();
@@ -40,7 +41,7 @@ impl Incoming {
         self.input.filled()
     }
 
-    /// Notes whether octets came. Nothing is held while none do.
+    /// Notes whether octets came. If none did, no memory is held.
     pub fn received(&mut self) {
         if self.input.is_empty() {
             self.input.release();
@@ -59,7 +60,8 @@ impl Incoming {
         matches!(self.stage, Stage::Awaited | Stage::Head)
     }
 
-    /// Moves what waits for the client into memory of its size, if it is little, so that the buffer is another request's.
+    /// Moves the octets that wait for the client into memory of their size, if they are few. The buffer is then free for
+    /// another request.
     pub fn settle(&mut self) {
         let waiting = self.input.len() - self.piece.start;
         if waiting <= MOST_SETTLED && self.input.capacity() > 2 * MOST_SETTLED {
@@ -69,7 +71,7 @@ impl Incoming {
         }
     }
 
-    /// Reads a head, if it is complete, and shows it to `with_head`.
+    /// Reads a head, if it is complete, and hands it to `with_head`.
     ///
     /// # Errors
     /// The response cannot be passed on.
@@ -100,12 +102,12 @@ impl Incoming {
         Ok(Some(head))
     }
 
-    /// Octets of the body to be passed on, and whether the body ends with them.
+    /// The octets of the body that can be passed on, and whether the body ends with them.
     pub fn piece(&self) -> (&[u8], bool) {
         (&self.input[self.piece.clone()], matches!(self.stage, Stage::Body(Rest::Length(0))))
     }
 
-    /// Notes that so many octets of the piece were passed on.
+    /// Notes how many octets of the piece were passed on.
     pub fn passed_on(&mut self, count: usize) {
         self.piece.start += count;
     }
@@ -120,7 +122,7 @@ impl Incoming {
         matches!(self.stage, Stage::Body(Rest::UntilClose))
     }
 
-    /// The lines behind the last chunk.
+    /// The lines of the trailers.
     pub fn trailers(&self) -> &[u8] {
         match &self.stage {
             Stage::Body(rest) => rest.trailers(),

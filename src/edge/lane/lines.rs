@@ -1,4 +1,5 @@
-//! [`Lines`]: the fields of a head as the octets that came, with what crawlgate changes about them, written out in one go.
+//! [`Lines`]: the fields of a head, as references to the octets that came, with the changes of crawlgate. They are written
+//! all at once.
 
 use crate::forwarding::{Head, field_value};
 use http::HeaderName;
@@ -9,7 +10,7 @@ use smallvec::SmallVec;
 enum Value<'b> {
     /// As it came.
     Kept(&'b [u8]),
-    /// Where it is among what was added.
+    /// Its place in the added octets.
     Added(usize, usize),
 }
 
@@ -48,7 +49,7 @@ impl<'b> Lines<'b> {
         }
     }
 
-    /// Takes away the lines of a field. Most heads have none of it, and to look costs less than to go over all.
+    /// Removes the lines of a field. Most heads have none of it, and looking for one costs less than rewriting all lines.
     fn remove_named(&mut self, name: &str) {
         if self.lines.iter().any(|(own, _)| is_named(own, name)) {
             self.lines.retain(|(own, _)| !is_named(own, name));

@@ -1,10 +1,11 @@
-//! The lane: requests to origins over HTTP/1.1, without Pingora's proxy. [`fits`] says which requests take it,
-//! [`LaneRequest`] is one of them, [`Lane`] has the connections to origins, and [`Exchange`] passes a request and its response
-//! on. [`Client`] is the other side of an exchange, one for each version of HTTP. `forwarding` writes the fields, and
-//! `upstreams` chooses the servers.
+//! The lane: the way of most requests to origins, over HTTP/1.1 and without Pingora's proxy. [`Lane`] has the connections
+//! to origins. [`Exchange`] sends a [`LaneRequest`] and passes its response on. [`Client`] is the client's side of an
+//! exchange, with an implementation for each version of HTTP. [`fits`] says which requests of HTTP/1 take the lane;
+//! `http2::session::requests` says that of HTTP/2. `forwarding` writes the fields, and `upstreams` chooses the servers.
 //!
-//! An exchange has a connection to a server, then the head of the response, then its body. Before the first octet of a
-//! response it may begin again, once, as `upstreams` says. Afterwards an error ends the client's connection.
+//! An exchange gets a connection to a server, then the head of the response, then its body. Before the first octet of a
+//! response it may begin again, once, as `upstreams` says. If it fails before the client has a head, the client gets an
+//! answer of crawlgate's. Later, a failure ends the client's connection, or its stream of HTTP/2.
 
 mod client;
 mod exchange;
@@ -36,12 +37,12 @@ use pool::Pool;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What all requests in the lane share.
+/// The parts that all requests in the lane share.
 pub struct Lane {
     upstreams: Arc<Upstreams>,
     connector: TransportConnector,
     pool: Arc<Pool>,
-    /// How long a client may send nothing of a body.
+    /// The longest time in which a client may send nothing of a body.
     stall: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! [`Outgoing`]: a request on its way to an origin: what of it waits to be written.
+//! [`Outgoing`]: a request on its way to an origin. It holds the octets that wait to be written.
 
 use super::trailers::may_be_trailer;
 use crate::edge::buffers::Buffer;
@@ -17,7 +17,7 @@ pub struct Outgoing {
     body: Framing,
     /// Octets of the body that came since they were last counted.
     pub body_octets: usize,
-    /// What follows the last chunk.
+    /// The lines of the trailers.
     trailers: Vec<u8>,
     /// Whether an octet of the request was written, or may have been.
     pub is_begun: bool,
@@ -26,7 +26,7 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// A request with this head, and a body that is framed so.
+    /// A request with this head, and a body with this framing.
     pub fn new(head: Buffer, body: Framing) -> Outgoing {
         let is_whole = body == Framing::None;
         Outgoing { octets: head, written: 0, body, body_octets: 0, trailers: Vec::new(), is_begun: false, is_whole }
@@ -65,13 +65,13 @@ impl Outgoing {
         self.octets.len() - self.written < MOST_WAITING
     }
 
-    /// What waits.
+    /// The octets that wait to be written.
     pub fn waiting(&self) -> &[u8] {
         &self.octets[self.written..]
     }
 
-    /// Notes that so many octets were written. The head of a request without a body is kept; otherwise nothing is held while
-    /// nothing waits.
+    /// Notes how many octets were written. The head of a request without a body is kept, because it may be sent again.
+    /// Otherwise no memory is held while nothing waits.
     pub fn wrote(&mut self, count: usize) {
         self.written += count;
         self.is_begun = true;
@@ -86,7 +86,7 @@ impl Outgoing {
         self.is_whole && self.waiting().is_empty()
     }
 
-    /// Gives the memory of a request back that was sent, and that is not sent again.
+    /// Gives back the memory of a request that was sent, and that is not sent again.
     pub fn let_go(&mut self) {
         if self.is_sent() {
             self.octets.release();
@@ -94,7 +94,7 @@ impl Outgoing {
         }
     }
 
-    /// Begins again with a request that is untouched or has no body.
+    /// Begins again. Nothing of the request was written, or it has no body.
     pub fn rewind(&mut self) {
         (self.written, self.is_begun) = (0, false);
     }

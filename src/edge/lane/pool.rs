@@ -14,7 +14,7 @@ use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// How often connections that are over are looked for.
+/// The time between two searches for connections to close.
 const SWEEP: Duration = Duration::from_secs(5);
 
 thread_local! {
@@ -87,7 +87,7 @@ impl Pool {
         &self.lists[worker % self.lists.len()]
     }
 
-    /// Closes what is over.
+    /// Closes the connections whose time is over, or that the origin has closed.
     fn close_what_is_over(&self, now: Instant) {
         for list in &self.lists {
             let mut over = Vec::new();
@@ -102,7 +102,7 @@ impl Pool {
     }
 }
 
-/// Looks for connections that are over, as long as there is a pool.
+/// Closes connections again and again, as long as there is a pool.
 async fn sweep(pool: Weak<Pool>) {
     loop {
         tokio::time::sleep(SWEEP).await;
@@ -113,7 +113,7 @@ async fn sweep(pool: Weak<Pool>) {
     }
 }
 
-/// Whether nothing came, not even the end.
+/// Whether nothing can be read, not even the end.
 fn is_silent(stream: &mut (impl AsyncRead + Unpin)) -> bool {
     let mut octet = [0];
     let mut context = Context::from_waker(Waker::noop());

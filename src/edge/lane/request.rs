@@ -1,4 +1,5 @@
-//! [`LaneRequest`]: a request that fits the lane, as the origin gets it.
+//! [`LaneRequest`]: a request in the lane, with its head for the origin. [`fits`] says which requests of HTTP/1 take the
+//! lane.
 
 use super::lines::Lines;
 use crate::edge::buffers::Buffer;
@@ -7,7 +8,7 @@ use crate::forwarding::{Head, is_of_one_hop};
 use crate::requests::{Forward, Framing, Ticket};
 use http::header;
 
-/// A request in the lane, with its head as the origin gets it.
+/// A request in the lane, with its head for the origin.
 #[derive(Debug)]
 pub struct LaneRequest {
     pub(super) head: Buffer,
@@ -21,7 +22,8 @@ pub struct LaneRequest {
     pub(in crate::edge) closes: bool,
 }
 
-/// Whether the lane can do what a request needs: it stays with HTTP/1.1, and the site changes nothing about bodies.
+/// Whether the lane can forward a request: its fields are simple, its target is a path, it is HTTP/1.1, and the site does
+/// not rewrite pages.
 pub fn fits(request: &Request<'_, '_>, ticket: &Ticket) -> bool {
     request.is_simple
         && (!request.expects || request.framing != Framing::None)
@@ -31,7 +33,7 @@ pub fn fits(request: &Request<'_, '_>, ticket: &Ticket) -> bool {
 }
 
 impl LaneRequest {
-    /// Writes the head as the origin gets it.
+    /// A request of HTTP/1.1, with its head for the origin.
     pub(in crate::edge) fn new(request: &Request<'_, '_>, forward: &Forward<'_>) -> LaneRequest {
         let fields = request.lines.iter().map(|field| (field.name, field.value));
         let line = (request.fields.method, request.fields.target);
@@ -39,8 +41,8 @@ impl LaneRequest {
         LaneRequest { closes: request.closes, ..written }
     }
 
-    /// The same of a request line, fields, and a body that is framed so. `expects` says whether the client waits for a 100
-    /// before it sends that.
+    /// A request with this request line, these fields, and a body with this framing. `expects` says whether the client
+    /// waits for a 100 before it sends the body.
     pub(in crate::edge) fn of<'h>(
         (method, target): (&[u8], &[u8]),
         fields: impl Iterator<Item = (&'h str, &'h [u8])>,
@@ -78,7 +80,7 @@ pub fn write_head((method, target): (&[u8], &[u8]), lines: &Lines<'_>, octets: &
     octets.extend_from_slice(b"\r\n");
 }
 
-/// Fields that end here, and the framing, which is the lane's own.
+/// Whether a field ends at crawlgate. Those that frame the body do, too: the lane writes them itself.
 fn is_for_next_hop(name: &str) -> bool {
     match name.len() {
         18 => name.eq_ignore_ascii_case("proxy-authenticate"),

@@ -12,7 +12,7 @@ pub const LARGEST_HEAD: usize = 64 * 1024;
 /// Digits of a length.
 const DIGITS: usize = 18;
 
-/// How the end of a response's body is told.
+/// The sign of the end of a response's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// There is no body.
@@ -45,12 +45,12 @@ pub enum BadResponse {
     LengthAndCoding,
 }
 
-/// What is read of a head.
+/// The facts that crawlgate reads from a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseHead {
     /// Its status, which is not 101.
     pub status: StatusCode,
-    /// The end of the body.
+    /// The framing of the body.
     pub framing: Framing,
     /// Whether the origin keeps the connection, as far as the head tells.
     pub keeps_alive: bool,
@@ -62,7 +62,7 @@ pub struct ResponseHead {
 
 /// A head that is complete, as it came.
 pub struct Parsed<'h, 'b> {
-    /// What is read of it.
+    /// The facts that crawlgate reads from it.
     pub head: ResponseHead,
     /// The words after the status.
     pub reason: &'b str,
@@ -106,7 +106,7 @@ pub fn read<'b, T>(
     Ok(Some(with_head(Parsed { head, reason: response.reason.unwrap_or_default(), fields: response.headers })))
 }
 
-/// What is seen of the fields that say where the response ends.
+/// The fields that say where the response ends.
 #[derive(Default)]
 struct Seen {
     length: Option<u64>,

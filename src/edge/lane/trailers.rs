@@ -1,5 +1,5 @@
-//! Trailers: fields behind a body in chunks. Those that a reader could take for fields of the head stay behind: a client could
-//! say there what crawlgate has read otherwise in the head.
+//! [`read_trailers`] reads the trailers of a body in chunks. It leaves out fields that a server could take for fields of
+//! the head: with those a client could contradict the head that crawlgate has judged.
 
 use crate::forwarding::is_forwarding_field;
 use httparse::{EMPTY_HEADER, Header, Status};
@@ -44,10 +44,10 @@ const OF_HEADS: [&str; 29] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadTrailers;
 
-/// Reads lines, each with its end, and shows the fields that are passed on.
+/// Reads lines, each with its end, and hands the fields that are passed on to `with`.
 ///
 /// # Errors
-/// They are no fields.
+/// The lines are no fields.
 pub fn read_trailers<T>(lines: &[u8], with: impl FnOnce(&[Header<'_>]) -> T) -> Result<T, BadTrailers> {
     if lines.is_empty() {
         return Ok(with(&[]));
@@ -63,7 +63,7 @@ pub fn read_trailers<T>(lines: &[u8], with: impl FnOnce(&[Header<'_>]) -> T) -> 
     }
 }
 
-/// Whether a field with this name is passed on behind a body. Applications read `_` as `-`.
+/// Whether a trailer with this name is passed on. Applications read `_` as `-`.
 pub(super) fn may_be_trailer(name: &str) -> bool {
     let name = name.replace('_', "-").to_ascii_lowercase();
     OF_HEADS.binary_search(&name.as_str()).is_err()

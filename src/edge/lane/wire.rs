@@ -1,4 +1,5 @@
-//! Octets to and from an origin, and the errors of both ends.
+//! [`poll_read`] and [`poll_write`] for connections to origins. [`of_origin`], [`because`] and [`of_client`] make the
+//! errors of the two ends.
 
 use pingora_core::protocols::Stream;
 use pingora_core::{Error, ErrorType};
@@ -37,7 +38,7 @@ pub(super) fn poll_write(stream: &mut Stream, octets: &[u8], context: &mut Conte
     }
 }
 
-/// Reads more; 0 is the end.
+/// Reads more octets; 0 is the end.
 pub fn poll_read(
     stream: &mut (impl AsyncRead + Unpin),
     input: &mut Vec<u8>,

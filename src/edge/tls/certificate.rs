@@ -1,5 +1,5 @@
-//! [`Certificate`]: a certificate with its key, read from files and checked. What no client would accept is a
-//! [`CertificateError`].
+//! [`Certificate`]: a certificate with its key, read from files and checked. One that no client would accept is refused,
+//! with a [`CertificateError`].
 
 use crate::settings::CertificateFiles;
 use crate::time::Timestamp;
@@ -25,10 +25,10 @@ pub enum CertificateError {
         /// What the system says.
         source: std::io::Error,
     },
-    /// The file for the certificate has none.
+    /// The file for the certificate contains none.
     #[error("{} contains no certificate in PEM", .0.display())]
     NoCertificate(PathBuf),
-    /// The file for the key has none.
+    /// The file for the key contains none.
     #[error("{} contains no private key in PEM", .0.display())]
     NoKey(PathBuf),
     /// The certificate is no X.509.
@@ -70,11 +70,11 @@ pub struct Certificate {
     pub key: Arc<CertifiedKey>,
     /// Its host names in lower case, `*.` in front of those with a wildcard.
     pub names: Vec<String>,
-    /// When it is valid.
+    /// The beginning of its validity.
     pub not_before: Timestamp,
-    /// Until when.
+    /// The end of its validity.
     pub not_after: Timestamp,
-    /// Whether the file has the certificate alone, and not those between it and a known authority.
+    /// Whether the file has the certificate alone, without the chain to a known authority.
     pub is_alone: bool,
 }
 
@@ -93,7 +93,7 @@ impl Contents {
         Ok(Contents { certificate: read(&files.certificate)?, key: read(&files.key)? })
     }
 
-    /// Whether they are the same octets.
+    /// A hash of both files, which shows whether they changed.
     pub fn digest(&self) -> [u8; 32] {
         use sha2::{Digest, Sha256};
         let mut hash = Sha256::new();

@@ -1,10 +1,8 @@
-//! [`Certificates`]: those of all listeners, chosen by the name that a client asks for. Renewed files are taken while
-//! connections go on; files that cannot be used are refused, and the former certificate stays.
+//! [`Certificates`]: the certificates of all listeners, chosen by the name that a client asks for. Some are from files,
+//! others from crawlgate's own orders ([`Issued`]).
 //!
-//! Beside those of files there are the ones that crawlgate gets by itself ([`Issued`]).
-//!
-//! A certificate's files are in use, or refused: changed to something that cannot be used. Each change of the files moves
-//! it to one of the two.
+//! After each change of a certificate's files, their content is in use, or refused because it cannot be used. While it is
+//! refused, the former certificate stays in use. Connections go on meanwhile.
 
 use super::certificate::{Certificate, CertificateError, Contents};
 use super::{TlsError, TlsListener};
@@ -43,7 +41,7 @@ pub(super) struct CertificateSet {
 struct Kept {
     files: CertificateFiles,
     certificate: Certificate,
-    /// What the files were when they were last looked at; `None` where they could not be read.
+    /// The digest of the files when they were last read; `None` if they could not be read.
     looked_at: Option<[u8; 32]>,
     renewed: Option<Timestamp>,
     refused: Option<RefusedRenewal>,
@@ -55,11 +53,11 @@ struct ByName {
     exact: HashMap<String, Arc<CertifiedKey>>,
     /// By what follows `*.`.
     wildcards: HashMap<String, Arc<CertifiedKey>>,
-    /// For clients that name no host, or one that no certificate has.
+    /// For clients that name no host, or a host that no certificate has.
     first: Option<Arc<CertifiedKey>>,
 }
 
-/// What clients may refuse a certificate for, for people.
+/// A reason for which clients may refuse a certificate, for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateProblem {
     /// Whether clients refuse it now.
@@ -92,7 +90,8 @@ impl Certificates {
         Ok((certificates, tls))
     }
 
-    /// Looks at the files again, and takes those that changed. Says what it took and what it refused; how many are refused.
+    /// Reads the files again, uses those that changed, and logs each change. Returns how many certificates have refused
+    /// files.
     pub fn renew(&self, now: Timestamp, metrics: &Metrics) -> usize {
         let (mut not_after, mut refused) = (Vec::new(), 0);
         for set in &self.sets {
@@ -109,7 +108,7 @@ impl Certificates {
         refused
     }
 
-    /// What clients may refuse the certificates for.
+    /// The reasons for which clients may refuse the certificates.
     pub fn problems(&self, now: Timestamp) -> Vec<CertificateProblem> {
         self.each(|kept| kept.problems(now)).concat()
     }
@@ -129,8 +128,8 @@ impl Certificates {
         self.has_file_for(host) || self.issued.as_ref().is_some_and(|issued| issued.has(host))
     }
 
-    /// The hosts of the settings that no certificate is for, if there are certificates. crawlgate gets those of whole names
-    /// by itself where it gets any.
+    /// The hosts of the settings that no certificate is for, if a listener has TLS. With orders of its own, crawlgate gets
+    /// the certificates of whole names by itself.
     pub fn uncovered<'a>(&self, hosts: impl IntoIterator<Item = &'a String>) -> Vec<CertificateProblem> {
         if self.is_empty() {
             return Vec::new();
@@ -152,7 +151,7 @@ impl Certificates {
         self.each(|kept| kept.status(now))
     }
 
-    /// Whether there is any.
+    /// Whether no listener has TLS.
     pub fn is_empty(&self) -> bool {
         self.sets.is_empty()
     }
@@ -212,7 +211,7 @@ impl Kept {
         self.certificate.names.first().map_or("none", String::as_str)
     }
 
-    /// Whether another certificate is in use now.
+    /// Reads the files again. Returns whether another certificate is in use now.
     fn renew(&mut self, now: Timestamp) -> bool {
         let contents = Contents::read(&self.files);
         let digest = contents.as_ref().ok().map(Contents::digest);

@@ -1,5 +1,5 @@
-//! TLS by rustls: [`TlsListener`] shakes hands, [`Certificates`] holds the certificates of all listeners and takes
-//! renewed ones.
+//! TLS by rustls: [`TlsListener`] does the handshakes of a listener, [`Certificates`] holds the certificates of all
+//! listeners and takes renewed ones.
 
 mod certificate;
 mod certificates;
@@ -51,7 +51,7 @@ pub struct Handshake {
     pub version: &'static str,
     /// Whether ALPN chose HTTP/2.
     pub speaks_http2: bool,
-    /// Whether it was an authority's question (RFC 8737): nothing follows.
+    /// Whether a certificate authority checked who controls the host (RFC 8737): nothing follows.
     pub is_question: bool,
 }
 
@@ -71,10 +71,10 @@ impl TlsListener {
         Ok(TlsListener { acceptor: TlsAcceptor::from(Arc::new(config)), hsts })
     }
 
-    /// Shakes hands.
+    /// Does a handshake.
     ///
     /// # Errors
-    /// The client speaks no TLS, or none that is spoken here.
+    /// The client speaks no TLS, or no version that is allowed here.
     pub async fn handshake(&self, stream: TcpStream) -> io::Result<Handshake> {
         let stream = self.acceptor.accept(stream).await?;
         let connection = stream.get_ref().1;

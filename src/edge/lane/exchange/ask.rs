@@ -1,4 +1,5 @@
-//! The servers that a request is sent to, one after the other, and the connections to them.
+//! [`Exchange::ask`] sends a request to a server and passes the response on. It takes a kept connection or opens one. If
+//! the server fails, it may send the request to another one.
 
 use super::transfer::Transfer;
 use super::{Exchange, Origin};
@@ -36,7 +37,8 @@ impl<C: Client> Exchange<'_, C> {
         }
     }
 
-    /// Keeps a connection that may be used again. The server is free for another request, however long this client takes.
+    /// Keeps the connection, if it may be used again. The server is free for another request, however long this client
+    /// takes.
     fn let_go(&mut self, origin: Origin) {
         self.attempts.leave();
         // After octets that belong to no response, nothing is known about the next ones.
@@ -59,7 +61,7 @@ impl<C: Client> Exchange<'_, C> {
                 Ok(stream) => return Ok(Origin { stream, route, is_kept: false }),
                 Err(mut error) => {
                     error.as_up();
-                    // Another server may answer the request. That this one does not is still to be seen.
+                    // Nothing was sent, so that another server may get the request.
                     if !self.may_go_on(Reached::Nothing, &error) {
                         return Err(error);
                     }

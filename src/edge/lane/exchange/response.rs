@@ -1,4 +1,4 @@
-//! The response of an origin, head and body, as its client gets it.
+//! Passes the response of an origin on to its client: [`Exchange::take_heads`] the heads, [`Exchange::pass_body`] the body.
 
 use super::transfer::Side;
 use super::{Exchange, Expectation};
@@ -18,11 +18,11 @@ use std::task::{Context, Poll};
 /// Informational responses before the final one.
 const MOST_INFORMATIONAL: u8 = 16;
 
-/// What may wait of a response: what is read at a time, what is gathered, and what TLS writes.
+/// Octets of a response that may wait: those that are read at a time, those that are gathered, and those that TLS writes.
 const AHEAD: usize = 160 * 1024;
 
 impl<C: Client> Exchange<'_, C> {
-    /// Passes on the heads that have come, and what came of the body behind them.
+    /// Passes on the heads that have come, and the octets of the body behind them.
     pub(super) fn take_heads(&mut self, context: &mut Context<'_>) -> Result<Side> {
         while let Some(head) = self.take_head()? {
             if !head.status.is_informational() {
@@ -45,7 +45,7 @@ impl<C: Client> Exchange<'_, C> {
         taken.map_err(|error| because(ErrorType::InvalidHTTPHeader, "while reading the response", error))
     }
 
-    /// Nothing was sent of a response that there is no space for.
+    /// Fails if there is no buffer space for the response. Nothing of it was sent then.
     fn check_space(&self) -> Result<()> {
         if self.ticket.lacks_space() {
             return Err(Error::explain(ErrorType::HTTPStatus(503), "no space in buffers").into_down());
@@ -99,7 +99,7 @@ impl<C: Client> Exchange<'_, C> {
         self.client.begin(&ClientHead { status: head.status, reason, lines: &lines }, &head);
     }
 
-    /// Passes on what has come of the body.
+    /// Passes on the octets of the body that have come.
     pub(super) fn pass_body(&mut self, context: &mut Context<'_>) -> Result<Side> {
         loop {
             let (piece, ends) = self.response.piece();

@@ -1,5 +1,6 @@
-//! Both directions of an exchange at once: an origin may answer before it has the whole request. Nothing is read that the
-//! other end does not take, and what has come is sent before anything is waited for.
+//! [`Exchange::poll_transfer`] moves the request and the response at the same time, because an origin may answer before it
+//! has the whole request. Nothing is read that the other end does not take. Octets that have come are sent before anything
+//! is waited for.
 
 use super::{Exchange, Expectation, Origin};
 use crate::edge::lane::client::{BodyError, Client, ClientHead};
@@ -18,16 +19,16 @@ use tokio::time::Instant;
 /// How long an origin may say nothing to a client that waits for its 100. curl waits as long and goes on then.
 const CONTINUE: Duration = Duration::from_secs(1);
 
-/// What a direction waits for.
+/// The end that a direction waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
-    /// Nothing: there is no more of it.
+    /// None: there is nothing more in this direction.
     Done,
     Origin,
     Client,
 }
 
-/// What an exchange waits for, at most for some time.
+/// The event that an exchange waits for, with a timeout for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Awaited {
     /// The origin takes more of the request.
@@ -40,13 +41,13 @@ enum Awaited {
     Continue,
 }
 
-/// How far the octets of both directions are, beside what was read and written.
+/// The state of both directions, beside the octets that were read and written.
 #[derive(Debug, Default)]
 pub(super) struct Transfer {
-    /// What is waited for, and until when. Nothing after something moved.
+    /// The awaited event, and the end of the wait. `None` after something moved.
     wait: Option<(Awaited, Instant)>,
     is_unflushed: bool,
-    /// Why the origin takes no more of the request. It may have answered nevertheless.
+    /// Why the origin takes no more of the request. It may have answered all the same.
     deaf: Option<io::Error>,
 }
 
@@ -58,7 +59,7 @@ impl Transfer {
 }
 
 impl<C: Client> Exchange<'_, C> {
-    /// Passes on what can be, in both directions. Ready at the end of the response.
+    /// Passes on the octets that can be, in both directions. Ready at the end of the response.
     pub(super) fn poll_transfer(&mut self, origin: &mut Origin, context: &mut Context<'_>) -> Poll<Result<()>> {
         let request = self.poll_request(&mut origin.stream, context)?;
         let response = self.poll_response(&mut origin.stream, context)?;
@@ -79,7 +80,7 @@ impl<C: Client> Exchange<'_, C> {
         self.poll_wait(origin, (request, response), context)
     }
 
-    /// Ends what has waited for too long. The time begins when something has to be waited for.
+    /// Fails if the exchange has waited for too long. A wait begins when nothing can move.
     fn poll_wait(&mut self, origin: &Origin, sides: (Side, Side), context: &mut Context<'_>) -> Poll<Result<()>> {
         let timeouts = origin.route.timeouts;
         let (awaited, limit) = match sides {
@@ -88,7 +89,7 @@ impl<C: Client> Exchange<'_, C> {
                 self.transfer.wait = None;
                 return Poll::Pending;
             }
-            // Whether it sends the rest is between the client and the origin, which has answered.
+            // The origin has answered, so the rest of the body has no timeout of its own.
             (Side::Client, _) if self.has_begun => (Awaited::Reading, timeouts.read),
             (Side::Client, _) if self.expectation == Expectation::Asked => (Awaited::Continue, CONTINUE),
             (Side::Client, _) => (Awaited::Body, self.lane.stall),
@@ -106,7 +107,7 @@ impl<C: Client> Exchange<'_, C> {
         Poll::Ready(Err(match awaited {
             Awaited::Continue => {
                 self.tell_to_go_on();
-                // What was told has to be flushed.
+                // The 100 has to be flushed.
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }
@@ -135,7 +136,7 @@ impl<C: Client> Exchange<'_, C> {
         }
     }
 
-    /// Takes what has come of the body, as far as there is room. Pending if there is room for more.
+    /// Takes the octets of the body that have come, as far as there is room. Pending if there is room for more.
     fn take_body(&mut self, context: &mut Context<'_>) -> Result<Poll<()>> {
         while !self.request.is_whole && self.request.has_room() && self.transfer.deaf.is_none() {
             match self.client.poll_body(&mut self.request, context) {
@@ -157,7 +158,7 @@ impl<C: Client> Exchange<'_, C> {
         Ok(Poll::Ready(()))
     }
 
-    /// Counts what came of the body. A client that sends it does not wait for a 100.
+    /// Counts the octets of the body that came. A client that sends them does not wait for a 100.
     fn count_upload(&mut self) -> Result<()> {
         let count = std::mem::take(&mut self.request.body_octets);
         if count > 0 && self.expectation == Expectation::Asked {
