@@ -82,7 +82,7 @@ pub struct CloseLog {
 }
 
 impl CloseLog {
-    /// With nothing logged yet.
+    /// A log without a line yet.
     pub fn new(metrics: Arc<Metrics>) -> CloseLog {
         CloseLog { metrics, start: Instant::now(), told: Default::default(), since: Default::default() }
     }

@@ -58,7 +58,7 @@ pub(super) struct Connection {
     pub(super) client: Arc<ClientConnection>,
     /// The client's address, as far as the connection tells.
     address: Option<SocketAddr>,
-    /// Where the connection is counted, if it is.
+    /// The count of open connections, if it counts this one.
     pub(super) counted: Option<Arc<OpenConnection>>,
     /// The end of the wait for octets that are read ahead.
     deadline: Instant,

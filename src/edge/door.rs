@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// What Pingora gives back when it is done with a request.
+/// Pingora's work on a request. It returns the connection, if that goes on.
 type Reused<'a> = Pin<Box<dyn Future<Output = Option<ReusedHttpStream>> + Send + 'a>>;
 
 /// An application of Pingora's that gets requests one by one.

@@ -42,7 +42,7 @@ const SEND_BUFFER: usize = 64 * 1024;
 const FIELDS: usize = 32 * 512;
 
 fn builder(limits: &Limits) -> server::Builder {
-    // What is longer still, h2 refuses by itself, with neither a body nor a line in the log. Of trailers it drops the rest.
+    // h2 itself refuses a longer list, with neither a body nor a line in the log. Of longer trailers it drops the rest.
     let list = limits.headers.saturating_add(limits.target).saturating_add(FIELDS);
     let mut builder = server::Builder::new();
     builder

@@ -60,11 +60,11 @@ pub struct Listening {
     pub listeners: Share,
     /// How many threads serve.
     pub threads: usize,
-    /// Says when to stop accepting, and when connections end.
+    /// The signals to stop accepting and to end connections.
     pub stops: Stops,
     /// Counts accept loops and connections.
     pub open: Arc<Open>,
-    /// Says whether the workers move on.
+    /// Asks the workers whether they move on.
     pub pulse: Arc<Pulse>,
     /// Called when connections are accepted.
     pub ready: Option<Box<dyn Fn() + Send + Sync>>,

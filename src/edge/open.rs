@@ -15,12 +15,12 @@ impl Open {
         self.0.subscribe()
     }
 
-    /// How many there are.
+    /// The number of open connections and accept loops.
     pub fn now(&self) -> usize {
         self.0.receiver_count()
     }
 
-    /// Waits until there is none.
+    /// Waits until none is open.
     pub async fn none(&self) {
         self.0.closed().await;
     }

@@ -1,5 +1,5 @@
-//! [`Scanner`]: finds the end of a request's head while it arrives, and refuses what can be refused before the end:
-//! line ends without a carriage return, folded lines, more than the limits allow.
+//! [`Scanner`] finds the end of a request's head while the head arrives. It refuses some mistakes before that end: lines
+//! that end without a carriage return, folded lines, and sizes beyond the limits.
 
 use crate::requests::Mistake;
 use crate::settings::Limits;
@@ -14,7 +14,7 @@ const REST_OF_LINE: usize = 16;
 #[derive(Debug)]
 pub struct Scanner<'l> {
     limits: &'l Limits,
-    /// Where the line begins that is not complete yet.
+    /// The beginning of the line that is not complete yet.
     line: usize,
     /// How many octets were looked at.
     position: usize,

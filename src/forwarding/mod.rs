@@ -1,7 +1,7 @@
 //! Changes to heads that pass through crawlgate. [`write_request`] writes the head of a request for the origin: forwarding
-//! fields, ids, and no conditions that would hide a change. [`write_response`] adds the policy's tags and signals to a
-//! response. `PageRewrite` rewrites pages. All of them work on any [`Head`]: that of the lane, of Pingora, or of the
-//! middleware.
+//! fields, ids, and no condition (If-None-Match) by which a 304 would hide a new tag. [`write_response`] adds the policy's
+//! tags and signals to a response. `PageRewrite` rewrites pages. All of them work on any [`Head`]: that of the lane, of
+//! Pingora, or of the middleware.
 
 mod client;
 mod head;

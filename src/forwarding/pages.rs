@@ -1,8 +1,8 @@
 //! [`PageRewrite`]: the rewriting of one page on its way to the client (`html` of a policy). It asks the origin for a whole
-//! page without a coding, adapts the head of the response, and passes the body through `crate::html`.
+//! page without compression, adapts the head of the response, and passes the body through `crate::html`.
 //!
-//! The head is adapted before the body is framed. The metas are made later: they repeat the X-Robots-Tag that the client
-//! gets.
+//! The head is adapted before the body is framed. The robots metas are made later: they repeat the X-Robots-Tag that the
+//! client gets.
 
 use super::head::Head;
 use crate::heads::{X_ROBOTS_TAG, joined, origin_form};
@@ -43,7 +43,7 @@ pub enum PageRewrite {
     /// The body passes as it is.
     #[default]
     No,
-    /// A page was asked for, whole and without a coding.
+    /// The origin is asked for a whole page without compression.
     Asked(Box<AskedPage>),
     /// The response can be rewritten, and its head is adapted.
     Framed,
@@ -67,8 +67,8 @@ pub struct AskedPage {
 pub type RewriteEnd = &'static str;
 
 impl PageRewrite {
-    /// Makes the request ask for a whole page without a coding, if it may be for a page that the site rewrites. `head` is
-    /// the request as it came, on its way to the origin. May be called again when another server is tried.
+    /// Makes the request ask for a whole page without compression, if it may be for a page that the site rewrites. `head`
+    /// is the request as it came, on its way to the origin. May be called again when another server is tried.
     pub fn ask(&mut self, head: &mut impl Head, method: &[u8], target: &[u8], site: &Site) {
         let Some(rules) = &site.html else { return };
         if !may_be_page(head, method, target, rules) {

@@ -1,5 +1,6 @@
 //! [`write_request`] turns the head that a client sent into the head for the origin. It writes forwarding fields and the id
-//! of the request, and removes conditions that would hide a change. [`ForwardedRequest`] has the facts for that.
+//! of the request, and removes conditions by which a 304 would hide a new tag from a crawler. [`ForwardedRequest`] has the
+//! facts for that.
 
 use super::client::is_forwarding_field;
 use super::head::{Head, field_value};

@@ -44,7 +44,7 @@ pub(super) async fn answer(
             tracing::debug!(%error, "an error page could not be written");
         }
     }
-    // What was read of the request, and what was not, is not known well enough to go on with the connection.
+    // It is not certain how much of the request was read, so the connection cannot go on.
     FailToProxy { error_code: status, can_reuse_downstream: false }
 }
 

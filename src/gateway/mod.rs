@@ -27,11 +27,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What all requests share.
+/// The parts that all requests share.
 pub struct Gateway {
     /// The sequence that every request goes through.
     pub requests: Arc<Requests>,
-    /// Where requests go.
+    /// The origins and their servers.
     pub upstreams: Arc<Upstreams>,
     /// Bounds on requests.
     pub limits: Limits,

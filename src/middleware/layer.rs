@@ -1,4 +1,4 @@
-//! [`GateLayer`]: the opened gate, which wraps services.
+//! [`GateLayer`]: the gate as a tower layer, which wraps the services of an application.
 
 mod builder;
 

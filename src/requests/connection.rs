@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 pub struct Arrival {
     /// By the wall clock.
     pub arrived: SystemTime,
-    /// The same moment, for measuring.
+    /// By the monotonic clock, for measuring.
     pub started: Instant,
     /// The time that crawlgate had lived through until then: see [`Moment`](crate::clock::Moment).
     pub lived: Duration,

@@ -1,4 +1,5 @@
-//! [`Mistake`]: why a head is refused. Each has a word for metrics and a [`Rejection`], which is its answer.
+//! [`Mistake`]: the reason for which a head is refused. Each has a word for metrics and a [`Rejection`], which has its
+//! answer.
 
 use crate::answers::Rejection;
 use strum::IntoStaticStr;

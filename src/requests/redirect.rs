@@ -1,5 +1,6 @@
-//! [`Redirect`]: where a listener with `redirect: https` redirects requests to. It answers robots.txt and the challenges of
-//! certificate authorities itself: crawlers read the file of each scheme, and authorities ask over http.
+//! [`Redirect`]: the listener for https to which a listener with `redirect: https` redirects its requests. robots.txt and
+//! the challenges of certificate authorities are answered without a redirect: crawlers read the file of each scheme, and
+//! authorities ask over http.
 
 use crate::heads::origin_form;
 use crate::robots::reaches_robots_txt;

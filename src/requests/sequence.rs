@@ -1,6 +1,6 @@
 //! [`Requests`]: the sequence before the origin, the same for HTTP/1, HTTP/2, the middleware and the decision service. A
-//! request is refused for its head, answered as a challenge, redirected to https, or judged. After judging it gets an
-//! answer or goes to the origin.
+//! request is refused for its head, answered with the file of a challenge, redirected to https, or judged. After judging it
+//! gets an answer or goes to the origin.
 
 use super::buffer_space::BufferSpace;
 use super::challenges::Challenges;

@@ -20,7 +20,7 @@ use crate::verdict::Decision;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// What all requests of one crawlgate share.
+/// The parts that all requests of a process share.
 pub(super) struct Shared {
     pub judge: Arc<Judge>,
     pub recorder: Arc<Recorder>,

@@ -157,7 +157,7 @@ impl Group {
         passed.retain(|(url, address, standing)| {
             let is_it = |server: &&Arc<Server>| server.entry.url == *url && server.shown_address() == *address;
             let Some(server) = members.iter().flatten().find(is_it) else { return true };
-            // What takes a server out of use may not be in the settings any more.
+            // The settings may have no `health` or no `ejection` any more.
             let may = match standing.is_down() {
                 true => self.settings.health.is_some(),
                 false => self.settings.ejection.is_some() && may_eject(&members, server),
@@ -224,8 +224,8 @@ impl Group {
     /// takes no turn: a server that is down would otherwise be the first choice of every request, because the retry of each
     /// uses up the turn of the other server.
     ///
-    /// Where no other server is up, an ejected one is tried before its time, or a second server that goes away would take
-    /// the site away although the first one may have come back.
+    /// If no other server is up, an ejected one is tried before its time. Otherwise a second server that fails would take
+    /// the site down, although the first one may be back.
     pub fn enter_after(&self, failed: &Arc<Server>) -> Held {
         let table = self.table.load();
         if let Some(server) = table.after(failed) {

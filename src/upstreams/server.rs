@@ -47,7 +47,7 @@ pub struct Entry {
     pub weight: u16,
     pub is_backup: bool,
     pub timeouts: OriginTimeouts,
-    /// What TLS to it needs beside the address.
+    /// The certificates and the name for TLS to it.
     pub tls: Option<Arc<ServerTls>>,
     /// The outcomes of requests, at all of its addresses.
     pub tally: Tally,

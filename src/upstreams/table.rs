@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub struct Table {
     /// Every address, whatever its state.
     pub all: Vec<Arc<Server>>,
-    /// Those that requests go to.
+    /// The servers that requests go to.
     pub usable: Vec<Arc<Server>>,
     /// Backups that are up and not needed.
     pub spare: Vec<Arc<Server>>,

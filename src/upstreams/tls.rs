@@ -4,8 +4,9 @@
 //!
 //! All connections of an origin share one configuration, so that TLS sessions are resumed. With authorities or a client
 //! certificate of the settings, Pingora's own connector makes a configuration for each connection, and resumes no session.
-//! Pingora can send a request over a connection of our connector, but it does not keep the connection: it finds kept ones
-//! by their sockets (Pingora 0.9.1). So Pingora gets the same certificates in its own form, and connects by itself.
+//! Pingora can send a request over a connection of crawlgate's connector, but it does not keep the connection: it finds
+//! kept ones by their sockets (Pingora 0.9.1). So Pingora gets the same certificates in its own form, and connects by
+//! itself.
 
 use crate::locks::lock;
 use crate::settings::{OriginTls, TlsFile};
@@ -68,7 +69,7 @@ struct InUse {
     client: Option<Arc<CertKey>>,
 }
 
-/// What the files contain.
+/// The content of the files.
 #[derive(Default)]
 struct Contents {
     ca: Option<Vec<u8>>,

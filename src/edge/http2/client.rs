@@ -1,6 +1,6 @@
 //! [`Http2Client`]: the client's side of an exchange in the lane, over a stream of HTTP/2.
 //!
-//! The client gets window for the body of its request as the origin takes the body. Of a response, as much is read as one
+//! By flow control, the client may send more of its body as the origin takes it. Of a response, as much is read as one
 //! buffer holds; more is read when the client's window and the connection's output have taken that.
 
 use super::head::{head_of, head_of_http2, trailers as trailers_of};
@@ -43,7 +43,7 @@ impl Http2Client {
         self.stream
     }
 
-    /// How many of so many octets the client has room for, one at least.
+    /// For how many of the `wanted` octets the client has room, one at least.
     fn poll_window(&mut self, wanted: usize, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         self.stream.sending.poll_room(wanted, context).map_err(cut)
     }

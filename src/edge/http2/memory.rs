@@ -83,7 +83,7 @@ impl InMemory {
     pub(super) async fn pass_on(self, edge: &Edge, stop: ShutdownWatch, mut stream: Stream) -> Option<Stream> {
         let InMemory { connection, near, framing, is_head, output } = self;
         let session = ServerSession::new_http1(connection);
-        // What Pingora gives back is closed: the next request has a connection of its own.
+        // The connection that Pingora gives back is closed: the next request has one of its own.
         let process = async {
             if let Some(app) = &edge.app {
                 drop(app.process(session, &stop).await);

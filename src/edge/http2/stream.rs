@@ -25,7 +25,7 @@ pub(super) struct Gone;
 /// The half of a stream for the response.
 pub(super) struct Sending {
     respond: SendResponse<Bytes>,
-    /// From the head of the response on.
+    /// Set when the head of the response was sent.
     body: Option<SendStream<Bytes>>,
     stall: Stall,
 }
@@ -83,8 +83,8 @@ impl Sending {
         Ok(())
     }
 
-    /// How many of so many octets the client has room for, one at least. The stream of a client that has none for too long
-    /// is reset.
+    /// For how many of the `wanted` octets the client has room, one at least. If the client has none for too long, the
+    /// stream is reset.
     pub(super) fn poll_room(&mut self, wanted: usize, context: &mut Context<'_>) -> Poll<Result<usize, Gone>> {
         let polled = self.poll_capacity(wanted, context);
         if !self.stall.is_over(&polled, context) {
@@ -108,7 +108,7 @@ impl Sending {
         }
     }
 
-    /// How many of so many octets the client has room for now.
+    /// For how many of the `wanted` octets the client has room now.
     pub(super) fn room_now(&mut self, wanted: usize) -> usize {
         self.body.as_mut().map_or(0, |body| {
             body.reserve_capacity(wanted);

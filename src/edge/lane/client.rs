@@ -38,7 +38,7 @@ pub trait Client {
     /// Whether the client gets the trailers of a response.
     const TAKES_TRAILERS: bool;
 
-    /// What the request shares with all others of its connection.
+    /// The facts that all requests of its connection share.
     fn connection(&self) -> Connection<'_>;
 
     /// The fields of the request that shape an answer.

@@ -51,7 +51,7 @@ struct Kept {
 #[derive(Debug, Default)]
 struct ByName {
     exact: HashMap<String, Arc<CertifiedKey>>,
-    /// By what follows `*.`.
+    /// Wildcard certificates, by the part of the name after `*.`.
     wildcards: HashMap<String, Arc<CertifiedKey>>,
     /// For clients that name no host, or a host that no certificate has.
     first: Option<Arc<CertifiedKey>>,

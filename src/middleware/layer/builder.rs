@@ -77,7 +77,7 @@ pub enum OpenError {
     Thread(#[source] std::io::Error),
 }
 
-/// As text: `main` prints an error that it returns in this way, and the text has lines.
+/// The text of the error: `main` prints a returned error by `Debug`, and the text has several lines.
 impl std::fmt::Debug for OpenError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Display::fmt(self, f)

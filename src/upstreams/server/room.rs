@@ -1,6 +1,5 @@
 //! [`Room`]: the places of an origin whose servers take a bounded number of requests, and the queue of people for them.
-//! People go before crawlers: a crawler gets a place only while crawlers have few of them and no person waits for it, and
-//! never waits itself.
+//! People go before crawlers: a crawler gets a place only while crawlers have few of them and no person waits for it.
 //!
 //! A person has a place, waits in the queue, or is turned away because the queue is full or the wait is over. A crawler has
 //! a place or is turned away. Places are atomic counters at the servers; the lock is taken only while somebody waits.
@@ -182,8 +181,8 @@ impl Room {
     pub fn enter(self: &Arc<Room>, servers: &[&Arc<Server>], wanted: &Wanted<'_>, now: Duration) -> Entrance {
         let share = wanted.client.map(of_client);
         if wanted.is_crawler && !wanted.verified.is_some_and(|crawler| self.settings.exempt.contains(&crawler)) {
-            // What is free belongs to people who wait. Those who wait because their address has its share need none of it:
-            // otherwise one address could keep all crawlers away.
+            // Free places go to people who wait first, except those whose address has its share already: otherwise one
+            // address could keep all crawlers away.
             servers.iter().for_each(|server| self.fill(server));
             let held = self.held(servers, share, Some(self.settings.crawlers));
             return held.map_or_else(|| Entrance::Refused(self.turn_away(wanted, now)), Entrance::Place);
