@@ -144,7 +144,7 @@ impl Ticket {
         self.judged().is_some_and(|(_, entry)| entry.site.html.is_some())
     }
 
-    /// Reserves space in buffers for the request, until it is recorded.
+    /// Reserves space in buffers until the request is recorded.
     pub fn hold(&mut self, octets: usize) {
         let held = self.0.shared.space.hold(octets, self.0.noted.sharer());
         self.keep(held.map(Some));
