@@ -50,11 +50,11 @@ impl Hasher for TheHash {
 
 type Shard<V> = HashMap<u64, V, Prehashed>;
 
-/// See the top of this file. Keys are not stored: two keys with the same hash share an entry. Where that matters, the entry
-/// itself has to be compared.
+/// See the top of this file. Keys with the same hash share an entry. Where that matters, the entry itself has to be
+/// compared.
 #[derive(Debug)]
 pub struct Bounded<V> {
-    /// Has a random key, so that no client can foresee which keys share a hash.
+    /// Its key is random: no client can foresee which keys share a hash.
     hasher: RandomState,
     seed: Seed,
     shards: [Mutex<Shard<V>>; SHARDS],
@@ -89,7 +89,7 @@ impl<V: Ends> Bounded<V> {
         self.hasher.hash_one(of)
     }
 
-    /// Hands an entry to `look`, if it exists. The shard is locked meanwhile: `look` must not wait for anything.
+    /// Hands an entry to `look`, if it exists. The shard is locked meanwhile, so `look` must not wait.
     pub fn look<T>(&self, hash: u64, look: impl FnOnce(&V) -> Option<T>) -> Option<T> {
         if self.is_empty() {
             return None;
@@ -166,8 +166,8 @@ impl<V: Ends> Bounded<V> {
     }
 }
 
-/// Makes room for one more entry, if the shard is full, and returns the number of removed entries. An eighth is removed at
-/// least, so that this is not done for every new entry.
+/// Makes room for one more entry in a full shard: removes an eighth at least, so that this is rare. Returns how many it
+/// removed.
 fn make_room<V: Ends>(shard: &mut Shard<V>, now: V::Moment) -> usize {
     let before = shard.len();
     if before < MAX_ENTRIES / SHARDS {

@@ -1,6 +1,6 @@
-//! Look-ups in DNS. [`Dns`] finds the records that prove or disprove a crawler's address. A timeout, SERVFAIL or a refusal
-//! is [`DnsAnswer::Failed`], which says nothing about an address. [`addresses_of_host`] finds the addresses of a server as
-//! other programs do, also in `/etc/hosts`. Nothing is cached here, so that each look-up gets a new answer.
+//! Look-ups in DNS. [`Dns`] finds the records that prove a crawler's address. A timeout, SERVFAIL or a refusal proves
+//! nothing, and is [`DnsAnswer::Failed`]. [`addresses_of_host`] finds a server as other programs do, also in `/etc/hosts`.
+//! Nothing is cached here, so that each answer is new.
 
 use hickory_resolver::config::{
     ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
@@ -175,7 +175,6 @@ async fn of_system(host: &str) -> Result<HostAddresses, HostLookupError> {
     at_least_one(found.map(|address| address.ip()).collect(), UNTIMED)
 }
 
-/// A resolver that asks these servers; without any, those of the system.
 fn resolver(servers: &[SocketAddr]) -> Result<TokioResolver, NetError> {
     let mut builder = if servers.is_empty() {
         TokioResolver::builder_tokio()?

@@ -10,7 +10,6 @@ use http::{HeaderValue, Method, Response, StatusCode};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The value of the Server field.
 const SERVER: HeaderValue = HeaderValue::from_static("crawlgate");
 
 /// A status, head lines and a body. Cloning copies no octets of the body and of the shared lines.

@@ -1,6 +1,6 @@
 //! The answers that crawlgate gives itself: robots.txt, refusals, slow-downs, pauses, requests for a licence, the file of
-//! TDMRep, errors. [`Answers`] turns a decision into a complete [`Answer`], which is sent as it is over HTTP/1 and HTTP/2
-//! and by the middleware. The decision service adapts it to the proxy that asks, for example with [`referred`].
+//! TDMRep, errors. [`Answers`] turns a decision into a complete [`Answer`], which clients get as it is. The decision
+//! service adapts it to the proxy that asks, for example with [`referred`].
 
 mod answer;
 mod conditional;

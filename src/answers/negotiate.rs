@@ -3,7 +3,6 @@
 
 use http::{HeaderMap, header};
 
-/// The form of an answer's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Form {
     Text,

@@ -20,7 +20,6 @@ pub(super) struct Page<'a> {
     pub(super) retry_after: Option<u32>,
     /// The id of the request, by which the site's operator finds it in the logs.
     pub(super) request_id: Option<&'a str>,
-    /// The reader for whom the page is written.
     pub(super) reader: Reader,
     /// The site's own page, in place of the HTML form.
     pub(super) own: Option<&'a PageTemplate>,
@@ -49,7 +48,6 @@ impl Page<'_> {
         }
     }
 
-    /// The answer in this form.
     pub(super) fn answer(&self, form: Form) -> Answer {
         self.answer_with(form, self.render(form).into())
     }

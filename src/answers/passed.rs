@@ -1,6 +1,6 @@
-//! Answers of the decision service to a proxy. [`passed`] lets the proxy's request pass, with the fields for its response.
-//! [`referred`] refuses it for nginx, [`retry_later`] for Envoy. [`misasked`] answers a malformed question. [`led_to`],
-//! [`not_here`] and [`led_back`] answer requests for files, or for unknown paths.
+//! Answers of the decision service to a proxy. [`passed`] lets a request pass, with the fields for its response.
+//! [`referred`] refuses it for nginx, [`retry_later`] for Envoy. [`misasked`] answers a malformed question, and [`led_to`],
+//! [`not_here`] and [`led_back`] requests for files.
 
 use super::answer::Answer;
 use super::field::Field;
@@ -29,8 +29,8 @@ static PASS: LazyLock<Answer> = LazyLock::new(|| {
     Answer::new(StatusCode::OK, fields, Bytes::new())
 });
 
-/// Lets a request pass. The answer has what the policy says about the response: the signals, the tags for `content_type`,
-/// and the tags for each class of types. All tags are in one line, because a proxy reads one line of a field.
+/// Lets a request pass, with what the policy says about the response: its signals, its tags for `content_type`, and its
+/// tags for each class of types. All tags are in one line, because a proxy reads one line of a field.
 pub fn passed(judged: Option<(&Decision, &SiteEntry)>, content_type: &str) -> Answer {
     let Some((decision, entry)) = judged else { return PASS.clone() };
     let mut answer = PASS.clone();

@@ -31,7 +31,6 @@ pub struct Answers {
     prepared: ArcSwap<Prepared>,
 }
 
-/// The kept answers of one snapshot.
 #[derive(Default)]
 struct Prepared {
     /// The snapshot that the answers belong to. A weak reference does not keep the snapshot in memory.
@@ -40,7 +39,6 @@ struct Prepared {
     refusals: RwLock<HashMap<RefusalKey, Answer, ahash::RandomState>>,
 }
 
-/// The kept files of a site.
 #[derive(Default)]
 struct SiteFiles {
     robots_txt: OnceLock<FileAnswers>,
@@ -51,7 +49,6 @@ struct SiteFiles {
 /// form.
 type RefusalKey = (usize, Refused, Claim, Form);
 
-/// What is refused.
 #[derive(PartialEq, Eq, Hash)]
 enum Refused {
     /// A request against the rules: the place of the policy's answer, the rule, the kind, and the wait of a slow-down.

@@ -1,6 +1,6 @@
-//! The refusals of judged requests. [`refused`] answers a request against the rules or one that is too fast, [`unlicensed`]
-//! one without a licence, and [`paused`] one during a pause. [`awaited`] takes the place of a robots.txt that cannot be
-//! served yet. A refusal names its reason. That reveals nothing: robots.txt makes the rules public.
+//! The refusals of judged requests: [`refused`] by the rules or as too fast, [`unlicensed`] without a licence, [`paused`]
+//! during a pause, [`awaited`] for a robots.txt that cannot be served yet. Each names its reason, which reveals nothing:
+//! robots.txt makes the rules public.
 
 use super::answer::Answer;
 use super::field::Field;
@@ -14,7 +14,7 @@ use crate::verdict::{Action, Decision, Kind, crawler_name, rule_line};
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
 
-/// The challenge of RSL 1.0 (section 6.3.4). It takes over RFC 6750's word for a request without a token.
+/// RFC 6750's word for a request that lacks the token, which RSL 1.0 (section 6.3.4) takes over.
 const CHALLENGE: HeaderValue = HeaderValue::from_static(
     "License error=\"invalid_request\", error_description=\"Access to this resource requires a valid license\"",
 );
@@ -52,7 +52,7 @@ pub(super) fn kind(decision: &Decision) -> Kind {
     if matches!(decision.action, Action::Slow { .. }) { Kind::TooFast } else { decision.kind }
 }
 
-/// The seconds that a request has to wait, if it is slowed down.
+/// The seconds that a slowed-down request has to wait.
 pub(super) fn slowed_for(decision: &Decision) -> Option<u32> {
     match decision.action {
         Action::Slow { retry_after, .. } => Some(retry_after),
@@ -128,8 +128,7 @@ pub(super) fn awaited(retry_after: u32, form: Form) -> Answer {
     Page { retry_after: Some(retry_after), ..page }.answer(form)
 }
 
-/// The answer to a request without the licence that the policy asks for (RSL 1.0 section 6.3): the challenge, and a Link to
-/// the licence.
+/// The answer without a licence (RSL 1.0 section 6.3): the challenge, and a Link to the licence.
 pub(super) fn unlicensed(status_code: u16, ruling: &Ruling<'_>, form: Form) -> Answer {
     let Ruling { registry, entry, decision, .. } = *ruling;
     let license = entry.site.signals.license(decision.signals, decision.rule.map(|rule| rule.group));
@@ -147,7 +146,7 @@ pub(super) fn unlicensed(status_code: u16, ruling: &Ruling<'_>, form: Form) -> A
     }
 }
 
-/// A status of the policy. The check of the policy has found it valid.
+/// A status of the policy, which has been checked.
 fn status(status: u16) -> StatusCode {
     StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }

@@ -7,7 +7,6 @@ use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
 use std::sync::Arc;
 
-/// The two answers of a file.
 #[derive(Debug)]
 pub(super) struct FileAnswers {
     /// 200, with the bytes.

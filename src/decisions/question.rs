@@ -72,7 +72,7 @@ impl<'a> Question<'a> {
     /// Reads the question. The `X-Forwarded-For` of peers in `trusted` is believed.
     ///
     /// # Errors
-    /// The path is unknown, or a field is missing or malformed: the proxy is not set up to ask.
+    /// The proxy is not set up to ask.
     pub fn read(request: &Received<'a>, trusted: &[IpNet]) -> Result<Question<'a>, QuestionError> {
         let path = path_of(request.target);
         // Proxies route by what a path resolves to, and send it on as it came.
@@ -88,7 +88,7 @@ impl<'a> Question<'a> {
             _ => return Err(QuestionError::Unknown),
         };
         let field = |name: &'static str| request.headers.get(name).map(HeaderValue::as_bytes);
-        // nginx passes on its client's value of each field that it does not set. So it names the host in Host alone.
+        // nginx passes on its client's value of a field that it does not set, so the host is in Host.
         let (method_field, target_field, host_field) = match protocol {
             Protocol::ForwardAuth => ("x-forwarded-method", "X-Forwarded-Uri", Some("x-forwarded-host")),
             _ => ("x-original-method", "X-Original-URI", None),

@@ -1,6 +1,5 @@
-//! [`Chunks`] finds the end of a body in chunks (RFC 9112 section 7.1), so that no octet after the body is taken for a part
-//! of it. A body that two readers could frame differently is an error. [`Rest`] is the part of a body that is still to
-//! come, however the body is framed.
+//! [`Chunks`] finds the end of a body in chunks (RFC 9112 section 7.1), so that no octet after it is taken for a part of
+//! it. A body that two readers could frame differently is an error. [`Rest`]: the rest of a body, however it is framed.
 
 use crate::requests::Framing;
 
@@ -14,9 +13,8 @@ const DIGITS: u8 = 12;
 #[error("malformed chunk")]
 pub struct BadChunk;
 
-/// The part of the body that the next octet belongs to. A chunk goes from `Size`, over `Extension` if it has one, to
-/// `DataEnd` and back to `Size`. The last chunk goes from `SizeEnd` to `TrailerStart`. A trailer goes from there to
-/// `TrailerEnd` and back. At the end, `LastEnd` leads to `Over`.
+/// The part of the body that the next octet belongs to. A chunk leads from `Size` (over `Extension`, if it has one) to
+/// `DataEnd` and back, the last one from `SizeEnd` to `TrailerStart`. A trailer leads from there to `TrailerEnd` and back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     #[default]

@@ -58,11 +58,9 @@ pub(super) struct Connection {
     pub(super) client: Arc<ClientConnection>,
     /// The client's address, as far as the connection tells.
     address: Option<SocketAddr>,
-    /// The count of open connections, if it counts this one.
     pub(super) counted: Option<Arc<OpenConnection>>,
     /// The end of the wait for octets that are read ahead.
     deadline: Instant,
-    /// The timer of all reading.
     pub(super) timer: Timer,
     stall: Stall,
 }
@@ -159,7 +157,6 @@ impl Connection {
         Poll::Ready(Ok(()))
     }
 
-    /// Writes what was gathered.
     pub(super) fn poll_gathered(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = self.stream.poll_gathered(context);
         self.watch(polled, context)

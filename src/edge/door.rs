@@ -1,4 +1,4 @@
-//! [`Edge`]: the parts that listeners share, those of the proxy or those of the decision service. [`Door`]: one listener.
+//! [`Edge`]: the parts that listeners share, for the proxy or for the decision service. [`Door`]: one listener.
 
 use super::close_log::CloseLog;
 use super::lane::Lane;
@@ -45,7 +45,7 @@ pub struct Edge {
 }
 
 impl Edge {
-    /// In front of Pingora's proxy, which gets the requests that are not answered here and do not fit the lane.
+    /// In front of Pingora's proxy: it gets what is not answered here and does not fit the lane.
     pub fn new(requests: Arc<Requests>, app: Box<dyn App>, lane: Option<Lane>) -> Edge {
         Edge { app: Some(app), lane, ..Edge::bare(requests) }
     }

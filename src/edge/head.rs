@@ -29,8 +29,8 @@ pub struct Request<'h, 'b> {
     pub expects: bool,
     /// Whether it asks for another protocol.
     pub upgrades: bool,
-    /// Whether the lane can pass the fields on: no Upgrade, no HTTP2-Settings, no Connection that names fields, and no
-    /// Expect but one `100-continue`.
+    /// Whether its fields fit the lane: no Upgrade, no HTTP2-Settings, no fields named by Connection, no Expect beside
+    /// `100-continue`.
     pub is_simple: bool,
 }
 

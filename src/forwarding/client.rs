@@ -1,6 +1,5 @@
-//! [`client_address`] finds the address of a client: that of the peer, or the one that trusted proxies name in
-//! `X-Forwarded-For`. [`is_trusted`] says whether a peer is a trusted proxy, and [`is_forwarding_field`] whether a field
-//! names another client.
+//! [`client_address`] finds the address of a client: that of the peer, or the one that trusted proxies ([`is_trusted`])
+//! name in `X-Forwarded-For`. [`is_forwarding_field`] knows the fields that name another client.
 
 use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};

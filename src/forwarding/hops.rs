@@ -1,6 +1,5 @@
-//! Hop-by-hop fields: they concern one connection, and each server on the way removes them (RFC 9110 section 7.6.1).
-//! [`is_of_one_hop`] knows them by name, and [`ends_here`] those of a response. [`remove_named_by_connection`] removes the
-//! fields that Connection names.
+//! Hop-by-hop fields, which concern one connection (RFC 9110 section 7.6.1). [`is_of_one_hop`] knows them, and
+//! [`ends_here`] those of a response. [`remove_named_by_connection`] removes the fields that Connection names.
 
 use super::head::Head;
 use http::{StatusCode, header};
@@ -20,9 +19,9 @@ pub fn is_of_one_hop(name: &str) -> bool {
 }
 
 /// Whether crawlgate removes a field from an origin's response with this status. Connection and Transfer-Encoding are left
-/// to the code that frames the body. A 426 keeps Upgrade, which says what it asks for (RFC 9110 section 15.5.22). A 1xx and
-/// a 204 never have a body, so they lose Content-Length and Transfer-Encoding (RFC 9110 section 8.6, RFC 9112 section 6.1).
-/// A 304 keeps them (RFC 9110 section 15.4.5).
+/// to the code that frames the body. A 426 keeps Upgrade (RFC 9110 section 15.5.22). A 1xx and a 204 have no body, and lose
+/// Content-Length and Transfer-Encoding (section 8.6, RFC 9112 section 6.1). A 304 keeps its length (RFC 9110 section
+/// 15.4.5).
 pub fn ends_here(name: &str, status: StatusCode) -> bool {
     let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
     let is_bodiless = status.is_informational() || status == StatusCode::NO_CONTENT;

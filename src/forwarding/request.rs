@@ -1,6 +1,5 @@
-//! [`write_request`] turns the head that a client sent into the head for the origin. It writes forwarding fields and the id
-//! of the request, and removes conditions by which a 304 would hide a new tag from a crawler. [`ForwardedRequest`] has the
-//! facts for that.
+//! [`write_request`] turns the head that a client sent into the head for the origin: with forwarding fields and the
+//! request's id, and without conditions by which a 304 would hide a new tag from a crawler.
 
 use super::client::is_forwarding_field;
 use super::head::{Head, field_value};

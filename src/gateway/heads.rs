@@ -1,4 +1,4 @@
-//! Implements [`Head`] for the heads of Pingora's requests and responses, so that `forwarding` can read and change them.
+//! Implements [`Head`] for Pingora's heads, so that `forwarding` can read and change them.
 
 use crate::forwarding::{Head, field_value, unwanted};
 use http::{HeaderName, HeaderValue};

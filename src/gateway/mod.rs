@@ -48,7 +48,6 @@ pub struct RequestContext {
     may_repeat: bool,
     /// Whether octets of a response have come from the last server.
     has_octets: bool,
-    /// The rewriting of the page.
     body: PageRewrite,
 }
 

@@ -16,7 +16,6 @@ const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
 /// One request. Small, because it moves with the futures and bodies that it is in.
 pub struct Call {
-    /// Until it is recorded.
     ticket: Option<Ticket>,
     page: PageRewrite,
     /// What was sent until now.

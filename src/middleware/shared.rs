@@ -1,5 +1,5 @@
-//! [`Shared`]: the parts that all requests of a gate share. When the last clone of the gate is dropped, the threads stop,
-//! the logs are flushed, and the state is written.
+//! [`Shared`]: the parts that all requests of a gate share. Its end stops the threads, flushes the logs and writes the
+//! state.
 
 use crate::requests::Requests;
 use crate::state::StateStore;

@@ -1,5 +1,5 @@
-//! [`Admission`] limits how much is open at one time, in total and for each client: connections, or octets in buffers. Its
-//! counts are exact. [`Admitted`] is an amount that was let in, until it is dropped.
+//! [`Admission`] limits how much is open at one time, in total and for each client: connections, or octets in buffers. It
+//! counts exactly. [`Admitted`] is an amount that was let in.
 
 use crate::locks::lock;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 /// Shards of the counts by client, with a lock each.
 const SHARDS: usize = 16;
 
-/// The limit that is reached.
+/// The limit that is reached: for all clients, or for this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Full {
     /// The limit for all clients together.
@@ -33,7 +33,7 @@ impl Admission {
         Arc::new(Admission { total: AtomicUsize::new(0), most, most_per_address, by_address: Default::default() })
     }
 
-    /// Lets an amount in, as a part of the total.
+    /// Lets an amount in.
     ///
     /// # Errors
     /// The total would be too large.

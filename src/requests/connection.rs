@@ -1,5 +1,4 @@
-//! [`Connection`]: the facts that all requests of a connection share, such as the peer and the version of TLS. [`Arrival`]:
-//! the moment in which a request arrived.
+//! [`Connection`]: the facts that all requests of a connection share. [`Arrival`]: the moment in which a request arrived.
 
 use super::redirect::Redirect;
 use crate::answers::{Answer, Field};

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 #[derive(Clone, Copy)]
 pub struct MappedRequest<'a> {
     fields: HeadFields<'a>,
-    /// The method of the message itself. In the decision service it may differ from that of the request asked about.
+    /// The method of the message itself: that of the question, in the decision service.
     framed_by: &'a Method,
     authority: Option<&'a str>,
     headers: &'a HeaderMap,

@@ -21,7 +21,6 @@ thread_local! {
     static KEPT: Reuse<Vec<u8>> = const { Reuse::new(MOST_KEPT) };
 }
 
-/// A request as it is judged and recorded.
 pub(super) struct Noted {
     /// Method, host, target, user agent, referer, id and trace, one after the other; then the validator, if there is one.
     octets: Vec<u8>,

@@ -28,7 +28,6 @@ thread_local! {
 /// An id in hexadecimal digits.
 pub(super) type RequestId = [u8; 32];
 
-/// A new id.
 pub(super) fn request_id() -> RequestId {
     let state = STATE.get().map(|part| part.wrapping_add(STEP));
     STATE.set(state);

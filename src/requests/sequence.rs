@@ -1,6 +1,5 @@
 //! [`Requests`]: the sequence before the origin, the same for HTTP/1, HTTP/2, the middleware and the decision service. A
-//! request is refused for its head, answered with the file of a challenge, redirected to https, or judged. After judging it
-//! gets an answer or goes to the origin.
+//! request is refused, answered with the file of a challenge, redirected to https, or judged.
 
 use super::buffer_space::BufferSpace;
 use super::challenges::Challenges;
@@ -35,12 +34,11 @@ pub struct RequestSettings {
     pub is_encrypted: Option<IsEncrypted>,
     /// Bounds on heads.
     pub limits: Limits,
-    /// Whether the clients are proxies that ask for decisions. A malformed head gets an answer that every proxy takes for a
-    /// refusal.
+    /// Whether the clients are proxies that ask for decisions: they get a refusal for a malformed head.
     pub is_for_proxies: bool,
 }
 
-/// See the top of this file. All listeners of a process share its judge, recorder and answers.
+/// See the top of this file. All listeners of a process share its parts.
 pub struct Requests {
     shared: Arc<Shared>,
     answers: Arc<Answers>,
@@ -64,7 +62,7 @@ impl Requests {
         Arc::new(Requests { shared, answers: Arc::default(), settings })
     }
 
-    /// The sequence with other settings. It shares the prepared answers and the space in buffers.
+    /// The sequence with other settings, but the same prepared answers and space in buffers.
     pub fn with(&self, settings: RequestSettings) -> Arc<Requests> {
         Arc::new(Requests { shared: self.shared.clone(), answers: self.answers.clone(), settings })
     }
@@ -79,7 +77,7 @@ impl Requests {
         &self.settings
     }
 
-    /// The arrival of a request that arrives now.
+    /// An arrival at this moment.
     pub fn arrival(&self) -> Arrival {
         let started = Instant::now();
         let (arrived, lived) = self.shared.clock.read(started);
@@ -103,7 +101,7 @@ impl Requests {
         (Ticket::new(self.shared.clone(), noted, Found::Refused(mistake), connection), answer)
     }
 
-    /// Takes a request through the sequence. Judging counts, so this is called once for each request.
+    /// Takes a request through the sequence. It counts, so it is judged once.
     pub fn receive<H: RequestHead>(&self, head: &H, connection: &Connection<'_>, arrival: Arrival) -> (Ticket, Next) {
         let (fields, noted) = self.note(head, connection, arrival);
         let (found, answer) = self.find(head, &noted, &fields, connection);
@@ -117,8 +115,8 @@ impl Requests {
         }
     }
 
-    /// The answer that a request would get now (`None` if it would pass), and the action of its decision. Changes and
-    /// records nothing: for a request that was received before, and that a proxy asks about a second time.
+    /// The answer that a request would get now (`None`: it would pass), and the action. Changes and records nothing: for a
+    /// request that was received before, and that a proxy asks about a second time.
     pub fn look(
         &self,
         head: &impl RequestHead,

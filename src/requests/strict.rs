@@ -58,7 +58,7 @@ impl<'b> Seen<'b> {
     }
 }
 
-/// The host and the framing of a head that all servers understand in the same way.
+/// The host and the framing of a head.
 ///
 /// # Errors
 /// The first mistake in it.

@@ -45,7 +45,6 @@ pub(super) enum Found {
 /// allocation.
 pub struct Ticket(Box<Open>);
 
-/// The content of a ticket.
 struct Open {
     shared: Arc<Shared>,
     noted: Noted,

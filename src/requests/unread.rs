@@ -5,7 +5,6 @@ use super::head::{HeadFields, RequestHead};
 use http::HeaderMap;
 use std::borrow::Cow;
 
-/// The parts of a head that can be read.
 pub(super) struct UnreadHead<'a> {
     method: &'a [u8],
     target: &'a [u8],

@@ -42,7 +42,6 @@ pub(super) struct Upload {
 }
 
 impl Upload {
-    /// Why crawlgate stopped reading the body.
     pub(super) fn error(&self) -> Option<UploadError> {
         self.ended_by
     }

@@ -101,8 +101,8 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    /// The server to try next. If the origin has a bound on requests, a person may wait for a place; a caller that stops
-    /// waiting drops the future.
+    /// The server to try next. If the origin has a bound, a person may wait for a place; a caller that waits no longer
+    /// drops the future.
     ///
     /// # Errors
     /// No server can be reached.
@@ -142,8 +142,8 @@ impl Attempts {
         }
     }
 
-    /// The chosen server as Pingora connects to it. Pingora finds kept connections by a hash of the peer. So a peer with a
-    /// group key of its own gets a new connection, which no other request gets later (Pingora 0.9.1).
+    /// The chosen server as Pingora connects to it. Pingora finds kept connections by a hash of the peer. A peer with a
+    /// group key of its own gets a new connection, which is not kept (Pingora 0.9.1).
     pub fn peer(&self) -> Option<HttpPeer> {
         let mut peer = self.held.as_ref()?.server.peer();
         if self.must_be_fresh {

@@ -80,7 +80,7 @@ impl Checks {
         upstreams.report(server, group.checked(server, rules, result, at));
     }
 
-    /// Sends a check. Returns the status of the answer.
+    /// Returns the status of the answer.
     async fn ask(&self, server: &Server, path: &str, host: &str) -> Result<u16, Box<Error>> {
         let mut request = RequestHeader::build("GET", path.as_bytes(), None)?;
         for (name, value) in [(HOST, host), (USER_AGENT, OWN_AGENT), (ACCEPT, "*/*"), (CONNECTION, "close")] {

@@ -29,11 +29,10 @@ pub struct Group {
     turn: AtomicUsize,
     /// Held while the table is made.
     members: Mutex<Members>,
-    /// The states of servers in the previous process, until the servers have their address here.
+    /// States of servers in the previous process, until the servers have their address here.
     passed: Mutex<Vec<Passed>>,
 }
 
-/// The URL, the address and the state of a server.
 type Passed = (String, String, ServerState);
 
 /// A server that gets no requests, for the next process.
@@ -294,7 +293,7 @@ impl Group {
         has_come_back.then_some(Change::Returned)
     }
 
-    /// Counts the result of a check. Enough of the same results in a row change the server's state.
+    /// Counts the result of a check. Enough of the same results in a row change the state.
     pub fn checked(
         &self,
         server: &Arc<Server>,
@@ -337,8 +336,7 @@ pub struct Unwell {
     pub status: Option<u16>,
 }
 
-/// Whether a server may be ejected. The last one that is up may not. Without a backup that is up, at most half of the
-/// servers get no requests.
+/// Whether a server may be ejected: not the last one that is up, and not more than half, unless a backup is up.
 fn may_eject(members: &Members, server: &Arc<Server>) -> bool {
     let all = || members.iter().flatten();
     let others = || all().filter(|other| !Arc::ptr_eq(other, server) && other.is_up());

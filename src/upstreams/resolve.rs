@@ -64,8 +64,7 @@ impl Named<'_> {
         }
     }
 
-    /// Handles a failed lookup. It is logged, unless the one before failed for the same reason. Returns the time until the
-    /// next lookup.
+    /// Logs a failed lookup, unless the one before failed in the same way. Returns the time until the next one.
     fn has_failed(&mut self, error: &HostLookupError) -> Duration {
         self.upstreams.metrics.upstream.failed(Some(self.entry.place), "dns");
         let (kept, said) = (self.group.servers(self.entry).len(), error.to_string());
@@ -79,7 +78,7 @@ impl Named<'_> {
         if kept > 0 { LEAST } else { WITHOUT_ADDRESS }
     }
 
-    /// Waits until the next lookup is due, or until a server fails: the name may have another address by now.
+    /// Waits until a lookup is due, or until a server fails: the name may have another address by now.
     async fn wait(&self, pause: Duration) {
         let due = Instant::now() + pause;
         while Instant::now() < due {

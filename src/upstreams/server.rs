@@ -66,7 +66,7 @@ pub struct Server {
     pub key: u64,
     /// The same in each process, so that clients keep their server.
     pub hash: u64,
-    /// Each request writes this. So it is apart from the rest, which requests only read.
+    /// Written by each request. So it is apart from the rest, which requests only read.
     live: Box<Live>,
 }
 
@@ -153,7 +153,7 @@ impl Server {
         self.live.in_flight.load(Ordering::Relaxed)
     }
 
-    /// Takes a place, if fewer than `most` are taken. For a crawler, crawlers must have taken fewer than `crawlers`, too.
+    /// Takes a place, if fewer than `most` are taken; for a crawler, if crawlers have fewer than `crawlers`, too.
     fn enter_within(&self, most: usize, crawlers: Option<usize>) -> bool {
         let below = |most: usize| move |taken: usize| (taken < most).then_some(taken + 1);
         let (order, live) = (Ordering::SeqCst, &self.live);
@@ -196,7 +196,7 @@ impl Server {
         live.is_on_trial.load(Ordering::Relaxed)
     }
 
-    /// Whether the server has answered a request since then. An answer in the same millisecond may be an earlier one.
+    /// Whether it has answered a request since then, or earlier in the same millisecond.
     pub fn has_answered_since(&self, since: u64) -> bool {
         self.live.last_answer.load(Ordering::Relaxed) >= since
     }

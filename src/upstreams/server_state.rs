@@ -33,8 +33,8 @@ pub struct ServerState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Excluded {
     state: Exclusion,
-    /// When its trial is due, in milliseconds since the start. If an early trial fails, the server is ejected until then.
-    /// Without a meaning for a server that is down.
+    /// When its trial is due, in milliseconds since the start. After a failed early trial, too. Without a meaning if it is
+    /// down.
     until: u64,
     because: Because,
 }
@@ -47,11 +47,10 @@ enum Exclusion {
     Down,
 }
 
-/// The state of a server without requests, for the next process. The time until a trial is relative, because each process
-/// has its own start.
+/// The state of a server without requests, for the next process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PassedState {
-    /// How many milliseconds are left until a trial; `None`: checks say that it is down.
+    /// Milliseconds until a trial: the next process has another start. `None` for a server that is down.
     trial_in: Option<u64>,
     times: u32,
     since: i64,
@@ -103,8 +102,7 @@ impl ServerState {
         self.until(Exclusion::Down).is_some()
     }
 
-    /// The state for the next process; `None` for a server that is up. The next process repeats a trial that has no result
-    /// yet.
+    /// The state for the next process, if it gets no requests. A trial without a result is due again.
     pub fn pass(&self, now: u64) -> Option<PassedState> {
         let Excluded { state, until, because: Because { since, reason, status } } = self.out.clone()?;
         let trial_in = match state {
@@ -144,7 +142,7 @@ impl ServerState {
         self.leave(Exclusion::Ejected, Exclusion::OnTrial)
     }
 
-    /// Ends a trial without a result: the next one is due when this one was. Returns whether it was on trial.
+    /// Ends a trial without a result: the next one is due when this one was. Returns whether there was one.
     pub fn break_off_trial(&mut self) -> bool {
         self.leave(Exclusion::OnTrial, Exclusion::Ejected)
     }
@@ -154,7 +152,7 @@ impl ServerState {
         out.map(|out| out.state = next).is_some()
     }
 
-    /// Ends a trial that went well. Returns whether it was on trial.
+    /// Ends a trial that went well. Returns whether there was one.
     pub fn come_back(&mut self, now: u64) -> bool {
         let was_on_trial = self.is_on_trial();
         if was_on_trial {

@@ -59,7 +59,6 @@ struct LookedAt {
     refused: Option<String>,
 }
 
-/// The configuration of new connections.
 #[derive(Default)]
 struct InUse {
     /// For connections of the lane and of checks. `None` without files: Pingora's own connector does then.
@@ -69,7 +68,6 @@ struct InUse {
     client: Option<Arc<CertKey>>,
 }
 
-/// The content of the files.
 #[derive(Default)]
 struct Contents {
     ca: Option<Vec<u8>>,
@@ -101,7 +99,6 @@ impl ServerTls {
         })
     }
 
-    /// Whether there are files that may change.
     pub(super) fn has_files(&self) -> bool {
         self.settings.files().next().is_some()
     }

@@ -70,7 +70,6 @@ fn some(count: usize) -> io::Result<usize> {
     if count == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(count) }
 }
 
-/// A client in an exchange.
 pub(super) struct Http1Client<'c> {
     connection: &'c mut Connection,
     /// The request as it came.
@@ -85,7 +84,6 @@ pub(super) struct Http1Client<'c> {
 }
 
 impl<'c> Http1Client<'c> {
-    /// The client of a request with this head.
     pub(super) fn new(
         connection: &'c mut Connection,
         head: &'c [u8],

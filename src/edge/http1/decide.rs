@@ -9,7 +9,6 @@ use crate::requests::{Connection, Framing, Mistake, Next, Received, RequestHead,
 /// Room for the fields of most heads.
 const USUAL_FIELDS: usize = 32;
 
-/// The course of a request.
 pub(super) enum Course {
     /// It is answered here. The connection may go on afterwards (true), or has to end.
     Answer(Box<Responded>, bool),

@@ -16,7 +16,6 @@ const NOTE: u8 = 1;
 /// There was a wake.
 const CALLED: u8 = 2;
 
-/// The waker of a connection.
 #[derive(Default)]
 pub(super) struct Calls {
     task: AtomicWaker,
@@ -30,7 +29,6 @@ impl Calls {
         self.state.swap(NOTE, Ordering::AcqRel);
     }
 
-    /// Passes wakes on from now on. Returns whether one was noted.
     pub(super) fn pass_on(&self) -> bool {
         self.state.swap(PASS_ON, Ordering::AcqRel) == CALLED
     }

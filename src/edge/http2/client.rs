@@ -19,11 +19,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::time::Instant;
 
-/// A client in an exchange.
 pub(super) struct Http2Client {
     stream: Stream,
     client: Arc<ClientConnection>,
-    /// The fields of the request.
     fields: HeaderMap,
     output: Output,
     /// The part of an answer that the client has no room for yet.
@@ -38,7 +36,6 @@ impl Http2Client {
         Http2Client { stream, client, fields, output, rest: Bytes::new(), is_cut: false, timer: Timer::default() }
     }
 
-    /// The stream, when the exchange is over.
     pub(super) fn into_stream(self) -> Stream {
         self.stream
     }

@@ -1,5 +1,5 @@
-//! Converts heads between HTTP/2 and HTTP/1.1. [`mapped`] gives the head of a request to `requests`, and
-//! [`fields_of_http1`] to an origin. [`head_of`] and [`head_of_http2`] make the head of a response.
+//! Converts heads between HTTP/2 and HTTP/1.1: of requests with [`mapped`] and [`fields_of_http1`], of responses with
+//! [`head_of`] and [`head_of_http2`].
 
 use super::names::field_name;
 use crate::answers::Answer;
@@ -17,7 +17,6 @@ const USUAL_FIELDS: usize = 15;
 /// Room for the values of most heads, in octets.
 const USUAL_VALUES: usize = 512;
 
-/// The head of a request, for judging.
 pub(super) fn mapped(head: &Parts) -> MappedRequest<'_> {
     let request = MappedRequest::new(&head.method, target(head), authority(head), &head.headers);
     match head.uri.scheme_str() {

@@ -47,7 +47,6 @@ enum Cut {
     Io(#[from] io::Error),
 }
 
-/// A request, with its connection in memory.
 pub(super) struct InMemory {
     /// Pingora's end.
     connection: Box<Connection>,

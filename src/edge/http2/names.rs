@@ -10,7 +10,6 @@ const REMEMBERED: usize = 64;
 /// Octets of a name that is remembered.
 const LONGEST: usize = 32;
 
-/// A name, and its spelling.
 struct Known {
     written: SmallVec<[u8; LONGEST]>,
     name: HeaderName,

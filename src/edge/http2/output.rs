@@ -31,7 +31,6 @@ struct Shared {
     moved: AtomicU64,
 }
 
-/// A connection, and the octets that wait to be written to it.
 struct Gathered {
     connection: Box<Connection>,
     /// Whether the last write found no room.
@@ -75,7 +74,6 @@ impl Output {
         Output(Arc::new(Shared { gathered, came: AtomicU64::new(0), moved: AtomicU64::new(0) }))
     }
 
-    /// Writes the gathered octets.
     pub(super) fn poll_flush(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         lock(&self.0.gathered).poll_waiting(context)
     }

@@ -32,7 +32,6 @@ type InFlight<'e> = Pin<Box<dyn Future<Output = Finished> + Send + 'e>>;
 /// A request that h2 has taken, or why there are no more.
 type Accepted = Result<(http::Request<RecvStream>, SendResponse<Bytes>), h2::Error>;
 
-/// The end of a request.
 #[expect(clippy::large_enum_variant, reason = "it is taken apart at once, and a box would be an allocation")]
 enum Finished {
     /// An answer or a response was sent whole. It is recorded later, unless it came through Pingora, which has recorded it.
@@ -71,7 +70,6 @@ fn broken(error: &h2::Error) -> End {
     Err((CloseReason::Http2, error.to_string()))
 }
 
-/// A connection and its requests.
 pub(super) struct Session<'e> {
     edge: &'e Edge,
     stop: ShutdownWatch,
@@ -117,7 +115,6 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Serves the connection until it has to end.
     pub(super) async fn run(&mut self) -> End {
         let mut stop = self.stop.clone();
         let mut stopped = pin!(stop.wait_for(|stop| *stop));

@@ -22,7 +22,6 @@ const THROWN_AWAY: usize = 1024 * 1024;
 #[error("the stream is over")]
 pub(super) struct Gone;
 
-/// The half of a stream for the response.
 pub(super) struct Sending {
     respond: SendResponse<Bytes>,
     /// Set when the head of the response was sent.
@@ -30,10 +29,8 @@ pub(super) struct Sending {
     stall: Stall,
 }
 
-/// A request.
 pub(super) struct Stream {
     pub(super) sending: Sending,
-    /// The body of the request.
     pub(super) body: RecvStream,
 }
 
@@ -126,7 +123,6 @@ impl Sending {
         self.body.as_mut().ok_or(Gone)?.send_data(octets, ends).map_err(|_| Gone)
     }
 
-    /// Ends the response with trailers.
     pub(super) fn end_with(&mut self, trailers: HeaderMap) -> Result<(), Gone> {
         self.body.as_mut().ok_or(Gone)?.send_trailers(trailers).map_err(|_| Gone)
     }

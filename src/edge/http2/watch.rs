@@ -38,7 +38,6 @@ pub(super) enum Due {
     Lost,
 }
 
-/// See the top of this file.
 pub(super) struct Watch {
     idle: Duration,
     stall: Duration,
@@ -127,7 +126,6 @@ impl Watch {
     }
 }
 
-/// The resets of a connection.
 pub(super) struct Resets {
     /// When the present [`RESET_WINDOW`] began, and how many there were in it.
     since: Instant,

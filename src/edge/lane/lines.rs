@@ -5,7 +5,6 @@ use crate::forwarding::{Head, field_value};
 use http::HeaderName;
 use smallvec::SmallVec;
 
-/// The value of a line.
 #[derive(Clone, Copy)]
 enum Value<'b> {
     /// As it came.

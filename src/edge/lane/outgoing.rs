@@ -17,7 +17,6 @@ pub struct Outgoing {
     body: Framing,
     /// Octets of the body that came since they were last counted.
     pub body_octets: usize,
-    /// The lines of the trailers.
     trailers: Vec<u8>,
     /// Whether an octet of the request was written, or may have been.
     pub is_begun: bool,

@@ -1,5 +1,4 @@
-//! [`LaneRequest`]: a request in the lane, with its head for the origin. [`fits`] says which requests of HTTP/1 take the
-//! lane.
+//! [`LaneRequest`]: a request in the lane, with its head for the origin.
 
 use super::lines::Lines;
 use crate::edge::buffers::Buffer;
@@ -8,7 +7,7 @@ use crate::forwarding::{Head, is_of_one_hop};
 use crate::requests::{Forward, Framing, Ticket};
 use http::header;
 
-/// A request in the lane, with its head for the origin.
+/// See the top of this file.
 #[derive(Debug)]
 pub struct LaneRequest {
     pub(super) head: Buffer,
@@ -22,8 +21,8 @@ pub struct LaneRequest {
     pub(in crate::edge) closes: bool,
 }
 
-/// Whether the lane can forward a request: its fields are simple, its target is a path, it is HTTP/1.1, and the site does
-/// not rewrite pages.
+/// Whether a request of HTTP/1 takes the lane: it is HTTP/1.1 for a path, its fields are simple, and the site rewrites no
+/// pages.
 pub fn fits(request: &Request<'_, '_>, ticket: &Ticket) -> bool {
     request.is_simple
         && (!request.expects || request.framing != Framing::None)

@@ -11,7 +11,6 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 /// Octets that are read at a time. Pingora's streams copy what is read in smaller pieces (Pingora 0.9.1).
 const READ: usize = 64 * 1024;
 
-/// An error of the origin.
 pub(super) fn of_origin(kind: ErrorType, context: &'static str) -> Box<Error> {
     Error::explain(kind, context).into_up()
 }
@@ -30,7 +29,6 @@ pub(super) fn of_client(kind: ErrorType, cause: io::Error) -> Box<Error> {
     Error::because(kind, "the client left", cause).into_down()
 }
 
-/// Writes some of these octets.
 pub(super) fn poll_write(stream: &mut Stream, octets: &[u8], context: &mut Context<'_>) -> Poll<io::Result<usize>> {
     match Pin::new(stream).poll_write(context, octets) {
         Poll::Ready(Ok(0)) => Poll::Ready(Err(io::ErrorKind::WriteZero.into())),

@@ -104,7 +104,6 @@ struct Destination {
     /// The Host field, if the request goes to the origin as one of the site's own hosts.
     host: Option<String>,
     tls: bool,
-    /// The server to connect to.
     authority: String,
     /// The Unix socket to connect to, in place of `authority`.
     socket: Option<PathBuf>,
@@ -213,7 +212,6 @@ fn unusable(url: &str, reason: impl std::fmt::Display) -> FetchResult {
     FetchResult::Unreachable(format!("{url}: {reason}").into())
 }
 
-/// The file in a response with status 200.
 fn file(response: Response, url: String) -> FetchResult {
     // A body in an unknown coding would be read as a file without rules.
     let is_known = |coding: &str| ["", "identity", "gzip"].iter().any(|known| known.eq_ignore_ascii_case(coding));

@@ -113,7 +113,6 @@ impl FetchedCopy {
     }
 }
 
-/// Whether a file has a group of rules.
 fn has_rules(file: &File) -> bool {
     file.lines().iter().any(|line| line.record.as_ref().is_some_and(|record| record.key == Key::UserAgent))
 }
@@ -278,7 +277,6 @@ impl FetchState {
         }
     }
 
-    /// Takes the answer that the origin has no file.
     fn take_absence(&mut self, none: FetchedCopy, now: Timestamp) -> Option<FetchedCopy> {
         match &self.copy {
             Some(copy) if copy.has_records() => {
@@ -289,7 +287,6 @@ impl FetchState {
         }
     }
 
-    /// Takes a file of the origin.
     fn take_file(&mut self, new: FetchedCopy, file: &File, now: Timestamp, refresh: Duration) -> Option<FetchedCopy> {
         match &self.copy {
             // Other validators alone make no new file. Another URL does: the caller compiles the file with its URL.

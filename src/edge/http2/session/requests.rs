@@ -175,7 +175,6 @@ async fn answer_slowly(mut stream: Stream, responded: Responded, output: Output)
     Finished::Sent(stream, Some(Given::Answer(responded)))
 }
 
-/// Has the lane forward a request.
 #[expect(clippy::manual_async_fn, reason = "the future of an `async fn` has room for the client twice")]
 fn through_lane(
     lane: &Lane,
@@ -200,7 +199,6 @@ fn through_lane(
     }
 }
 
-/// Has Pingora forward a request.
 async fn through_memory(request: InMemory, edge: &Edge, stop: ShutdownWatch, stream: Stream) -> Finished {
     match request.pass_on(edge, stop, stream).await {
         Some(stream) => Finished::Sent(stream, None),

@@ -12,7 +12,6 @@ use std::pin::pin;
 use std::task::Poll;
 
 impl<C: Client> Exchange<'_, C> {
-    /// Sends the request to a server and passes its response on.
     pub(super) async fn ask(&mut self) -> Result<()> {
         loop {
             let mut origin = self.connect().await?;

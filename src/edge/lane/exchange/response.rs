@@ -99,7 +99,6 @@ impl<C: Client> Exchange<'_, C> {
         self.client.begin(&ClientHead { status: head.status, reason, lines: &lines }, &head);
     }
 
-    /// Passes on the octets of the body that have come.
     pub(super) fn pass_body(&mut self, context: &mut Context<'_>) -> Result<Side> {
         loop {
             let (piece, ends) = self.response.piece();
