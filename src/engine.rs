@@ -3,7 +3,6 @@
 
 use crate::crawlers::Registry;
 use crate::policy::origin::{Origin, OriginFile};
-use crate::policy::planned_pause::planned_pauses;
 use crate::policy::{IncludedFiles, Site, SiteEntry, Snapshot};
 use crate::time::Timestamp;
 use crate::verdict::{
@@ -69,6 +68,7 @@ pub struct Rejected {
 }
 
 /// The options of an [`Engine`]. Begin with [`Engine::builder`].
+#[must_use]
 #[derive(Clone, Debug)]
 pub struct EngineBuilder {
     name: String,
@@ -78,6 +78,7 @@ pub struct EngineBuilder {
 }
 
 /// A request as it came. Begin with [`Request::get`].
+#[must_use]
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     facts: Facts<'a>,
@@ -130,15 +131,14 @@ impl Engine {
         let decision = SCRATCH.with_borrow_mut(|scratch| {
             verdict::decide(&self.snapshot, self.registry, &facts, &cached_versions, scratch)
         });
-        let report = |action| verdict::action_report(action, self.site());
+        let (site, decided) = (self.site(), decision.as_ref());
+        let report = |action| verdict::action_report(action, site);
         Decided {
-            verdict: decision.as_ref().map(|decision| decision.verdict).unwrap_or_default(),
-            kind: decision.as_ref().map(|decision| decision.kind).unwrap_or_default(),
-            action: report(decision.as_ref().map_or(Action::Pass, |decision| decision.action)),
-            would: decision.as_ref().and_then(|decision| decision.would).map(report),
-            crawler: decision
-                .as_ref()
-                .and_then(|decision| verdict::claim_label(decision.claim, self.registry, Some(self.site()))),
+            verdict: decided.map(|decision| decision.verdict).unwrap_or_default(),
+            kind: decided.map(|decision| decision.kind).unwrap_or_default(),
+            action: report(decided.map_or(Action::Pass, |decision| decision.action)),
+            would: decided.and_then(|decision| decision.would).map(report),
+            crawler: decided.and_then(|decision| verdict::claim_label(decision.claim, self.registry, Some(site))),
             engine: self,
             decision,
         }
@@ -172,27 +172,23 @@ impl Engine {
 
 impl EngineBuilder {
     /// The name of the policy in messages. `policy.yaml` unless said.
-    #[must_use]
     pub fn name(self, name: impl Into<String>) -> EngineBuilder {
         EngineBuilder { name: name.into(), ..self }
     }
 
     /// The known crawlers. [`Registry::builtin`] unless said.
-    #[must_use]
     pub fn registry(self, registry: &'static Registry) -> EngineBuilder {
         EngineBuilder { registry, ..self }
     }
 
     /// The robots.txt that the application has itself, for policies with `robots.origin: merge` (the default) or `only`.
     /// Unless said, it is not known, and the policy stands alone.
-    #[must_use]
     pub fn origin_robots_txt(self, bytes: &[u8]) -> EngineBuilder {
         let file = OriginFile::new("(robots.txt of the application)", bytes);
         EngineBuilder { origin: Origin::Read(Arc::new(file)), ..self }
     }
 
     /// The moment that the engine is for. Unless said, pauses and retirements of the policy have not begun.
-    #[must_use]
     pub fn at(self, now: Timestamp) -> EngineBuilder {
         EngineBuilder { at: Some(now), ..self }
     }
@@ -210,8 +206,7 @@ impl EngineBuilder {
         let (site, diagnostics) = verdict::load_with(site_name, &source, surroundings, registry, compiled_for);
         let Some(site) = site else { return Err(Rejected { diagnostics, source }) };
         let now = at.unwrap_or_default();
-        let planned = at.map(|at| planned_pauses(&site.policy, at, |_, from| from)).unwrap_or_default();
-        let pauses = planned.into_iter().map(|(_, pause)| pause).collect();
+        let pauses = crate::policy::planned_pause::pauses_around(&site.policy, at);
         let entry = SiteEntry::new(site, now).with_pauses(pauses, now);
         let engine = Engine { snapshot: Snapshot::new(vec![entry], 0), registry, at: now };
         Ok(Loaded { engine, warnings: diagnostics, source })
@@ -235,14 +230,12 @@ impl<'a> Request<'a> {
     }
 
     /// Another method than GET.
-    #[must_use]
     pub fn method(mut self, method: &'a (impl AsRef<[u8]> + ?Sized)) -> Request<'a> {
         self.facts.method = method.as_ref();
         self
     }
 
     /// The value of `User-Agent`. Without one the request counts as a person's.
-    #[must_use]
     pub fn user_agent(mut self, user_agent: &'a (impl AsRef<[u8]> + ?Sized)) -> Request<'a> {
         self.facts.user_agent = user_agent.as_ref();
         self
@@ -250,28 +243,24 @@ impl<'a> Request<'a> {
 
     /// The address of the client, which the `networks` of a policy are about. The engine does not prove with it who the
     /// client is: see [`Request::identity`].
-    #[must_use]
     pub fn client(mut self, address: IpAddr) -> Request<'a> {
         self.facts.client = Some(address);
         self
     }
 
     /// Whether the client is the crawler that it claims to be. [`Identity::Unverified`] unless said.
-    #[must_use]
     pub fn identity(mut self, identity: Identity) -> Request<'a> {
         self.facts.identity = identity;
         self
     }
 
     /// When the request came. Unless said, at the moment of [`EngineBuilder::at`].
-    #[must_use]
     pub fn at(mut self, now: Timestamp) -> Request<'a> {
         self.at = Some(now);
         self
     }
 
     /// No crawler can have another robots.txt cached than this policy's. Only then is a disallowed request a violation.
-    #[must_use]
     pub fn observed(mut self) -> Request<'a> {
         self.basis = HistoryBasis::Observed;
         self

@@ -45,6 +45,12 @@ pub fn planned_pauses(
     planned
 }
 
+/// The pauses of a policy around a moment, without those that begin by hand; none where there is no moment.
+pub fn pauses_around(policy: &Policy, moment: Option<Timestamp>) -> Vec<ActivePause> {
+    let planned = moment.map(|moment| planned_pauses(policy, moment, |_, from| from)).unwrap_or_default();
+    planned.into_iter().map(|(_, pause)| pause).collect()
+}
+
 /// When a pause that begins at `begin` ends. One that names no beginning ends after [`LONG_PAUSE`] unless the policy
 /// acknowledges a long one: the check of the policy could not tell how long it is.
 fn end_of(begin: Timestamp, from: Option<Timestamp>, until: Option<Timestamp>, acknowledged: bool) -> Timestamp {

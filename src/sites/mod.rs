@@ -249,7 +249,7 @@ impl SiteManager {
         status.warnings.extend(self.store_problems());
         let reports = lock(&self.origin_reports);
         for site in &mut status.sites {
-            let entry = overview.1.site_named(&site.site).map(|index| &overview.1.sites()[index]);
+            let entry = overview.1.entry_named(&site.site);
             site.origin_robots = reports.get(&site.site).zip(entry).map(|(report, entry)| {
                 let (served, unavailable_until) = Served::of(&entry.site, now);
                 OriginRobotsStatus { served, unavailable_until, ..report.clone() }

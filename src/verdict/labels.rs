@@ -35,15 +35,16 @@ pub fn rule_place(decision: &Decision, site: &Site) -> Option<String> {
         Some(index) => site.rule_sources.get(usize::from(rule.group))?.get(index as usize)?,
         None => return None,
     };
-    Some(place(source, site).0)
+    Some(source_place(source, site).0)
 }
 
 /// `file:line:column` of the policy line behind the group that applied, where its crawl delay stands.
 pub fn group_place(decision: &Decision, site: &Site) -> Option<String> {
-    Some(place(site.group_sources.get(usize::from(decision.rule?.group))?, site).0)
+    Some(source_place(site.group_sources.get(usize::from(decision.rule?.group))?, site).0)
 }
 
-pub(super) fn place(source: &RuleSource, site: &Site) -> (String, Option<Span>) {
+/// `file:line:column` of the source of a rule, and its span where that is in the policy.
+pub fn source_place(source: &RuleSource, site: &Site) -> (String, Option<Span>) {
     let file = &site.policy.source.name;
     match source {
         RuleSource::Policy(span) | RuleSource::Purpose(span) => {

@@ -22,7 +22,7 @@ pub use explanation::{
     ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, ResponseFacts, RuleReport,
 };
 pub use identity::{Doubt, Identity, Proof, identity_by_policy, is_public};
-pub use labels::{claim_label, claim_of, crawler_name, group_place, rule_line, rule_place};
+pub use labels::{claim_label, claim_of, crawler_name, group_place, rule_line, rule_place, source_place};
 pub use load::{Surroundings, load, load_with};
 pub use pass_reason::{LINE_FOR_ALL, PassReason};
 pub use report::{action_report, explain, explain_for, report, report_unclaimed};

@@ -10,7 +10,7 @@ use super::explanation::{
     ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, ResponseFacts, RuleReport,
 };
 use super::identity::{Identity, Proof, evidence_of_policy};
-use super::labels::{claim_label, claim_of, place};
+use super::labels::{claim_label, claim_of, source_place};
 use super::pass_reason::{LINE_FOR_ALL, PassReason, line_for_one};
 use super::{CachedVersions, Scratch};
 use crate::crawlers::{Claim, Registry, calls_itself};
@@ -117,7 +117,7 @@ fn group_report(rule: RuleRef, site: &Site) -> GroupReport {
 fn rule_report(reference: RuleRef, site: &Site) -> Option<RuleReport> {
     let (group, index) = (usize::from(reference.group), reference.rule? as usize);
     let rule = &site.document.groups[group].rules[index];
-    let (source, span) = place(&site.rule_sources[group][index], site);
+    let (source, span) = source_place(&site.rule_sources[group][index], site);
     let kind = if rule.allow { "allow" } else { "disallow" };
     Some(RuleReport { kind, pattern: rule.pattern.as_str().to_owned(), source, span })
 }

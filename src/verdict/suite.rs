@@ -9,7 +9,7 @@ use super::report::{explain_for, report_unclaimed};
 use super::{CachedVersions, Facts, HistoryBasis};
 use crate::crawlers::Registry;
 use crate::policy::model::{CachedByTest, IdentityByTest, Policy, PolicyTest};
-use crate::policy::planned_pause::planned_pauses;
+use crate::policy::planned_pause::pauses_around;
 use crate::policy::site::{ParsedVersion, SupersededVersion};
 use crate::policy::{Site, SiteEntry, Snapshot, compile_with_origin};
 use crate::time::Timestamp;
@@ -81,9 +81,7 @@ fn alone(site: &Arc<Site>) -> Snapshot {
 /// beginning is left out, because its end is not known.
 fn with_pauses_of(test: &PolicyTest, snapshot: &Snapshot) -> Snapshot {
     let entry = snapshot.sites()[0].clone();
-    let site = entry.site.clone();
-    let planned = test.at.map(|at| planned_pauses(&site.policy, at, |_, from| from)).unwrap_or_default();
-    let pauses = planned.into_iter().map(|(_, pause)| pause).collect();
+    let pauses = pauses_around(&entry.site.policy, test.at);
     Snapshot::new(vec![entry.with_pauses(pauses, test.at.unwrap_or(Timestamp(0)))], 0)
 }
 

@@ -99,8 +99,13 @@ impl Snapshot {
         self.hosts.find(host)
     }
 
-    /// The site of this name.
+    /// The index of the site of this name.
     pub fn site_named(&self, name: &str) -> Option<usize> {
         self.sites.iter().position(|entry| entry.site.name == name)
+    }
+
+    /// The site of this name.
+    pub fn entry_named(&self, name: &str) -> Option<&SiteEntry> {
+        self.sites.iter().find(|entry| entry.site.name == name)
     }
 }
