@@ -5,9 +5,9 @@
 //! (about 10 GB) and exports a case of 1,000. `--keep DIR` keeps the log there and uses it again.
 
 use crawlgate::internals::evidence::{
-    Bounds, CaseSpan, ChainName, Evidence, Hash, OpenLog, Record, open_existing, time_text, write_case,
+    CaseSpan, ChainName, Evidence, Hash, OpenLog, Record, open_existing, time_text, write_case,
 };
-use crawlgate::internals::settings::AddressDetail;
+use crawlgate::internals::settings::{AddressDetail, EvidenceSettings};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -56,8 +56,9 @@ fn moment(second: u64) -> SystemTime {
 
 /// The log: half of the other entries, the case, and the other half, one entry a second in all.
 fn build(directory: &Path, entries: u64) {
-    let bounds = Bounds { keep: Duration::from_secs(100 * 365 * 86_400), octets: u64::MAX };
-    Evidence::open(directory, bounds, AddressDetail::Full, &[]).close();
+    let keep = Duration::from_secs(100 * 365 * 86_400);
+    let settings = EvidenceSettings { keep, size: u64::MAX, ..EvidenceSettings::default() };
+    Evidence::open(directory, &settings, AddressDetail::Full).close();
     let mut log = open_existing(directory).expect("the log");
     let others = entries.saturating_sub(CASE);
     let mut written = 0;

@@ -1,6 +1,7 @@
 //! [`stamp`] asks authorities for the timestamps that checkpoints lack. It blocks its thread, and follows no redirects.
 
 use super::{DatabaseError, Hash, OpenLog, time_text, timestamp};
+use std::error::Error;
 use std::io::Read;
 use std::time::{Duration, SystemTime};
 use ureq::tls::{RootCerts, TlsConfig};
@@ -24,22 +25,8 @@ pub enum StampError {
         /// The authority.
         url: String,
         /// Why.
-        source: AskError,
+        source: Box<dyn Error + Send + Sync>,
     },
-}
-
-/// Why asking an authority failed.
-#[derive(Debug, thiserror::Error)]
-pub enum AskError {
-    /// It cannot be asked.
-    #[error(transparent)]
-    Unreachable(#[from] Box<ureq::Error>),
-    /// The answer broke off.
-    #[error("the answer broke off: {0}")]
-    Broken(#[from] std::io::Error),
-    /// The answer is no timestamp of what was asked.
-    #[error("the answer is no timestamp of the checkpoint")]
-    NoStamp,
 }
 
 /// Gets the timestamps that checkpoints of the last days lack. Each authority is asked until it fails once.
@@ -64,7 +51,7 @@ pub fn stamp(log: &mut OpenLog, now: SystemTime) -> Result<(), StampError> {
     first
 }
 
-fn ask(url: &str, hash: Hash) -> Result<Vec<u8>, AskError> {
+fn ask(url: &str, hash: Hash) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>> {
     let agent = ureq::Agent::new_with_config(
         ureq::Agent::config_builder()
             .max_redirects(0)
@@ -75,9 +62,10 @@ fn ask(url: &str, hash: Hash) -> Result<Vec<u8>, AskError> {
             .build(),
     );
     let request = agent.post(url).header("content-type", "application/timestamp-query");
-    let answer = request.send(timestamp::request(hash).as_slice()).map_err(Box::new)?;
+    let answer = request.send(timestamp::request(hash).as_slice())?;
     let mut response = Vec::new();
-    answer.into_body().into_reader().take(LARGEST).read_to_end(&mut response)?;
+    let read = answer.into_body().into_reader().take(LARGEST).read_to_end(&mut response);
+    read.map_err(|error| format!("the answer broke off: {error}"))?;
     let is_of_it = timestamp::read(&response).is_some_and(|stamp| stamp.hash == hash);
-    if is_of_it { Ok(response) } else { Err(AskError::NoStamp) }
+    if is_of_it { Ok(response) } else { Err("the answer is no timestamp of the checkpoint".into()) }
 }

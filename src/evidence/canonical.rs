@@ -1,7 +1,6 @@
 //! [`canonical`] writes JSON in the one spelling that is hashed: sorted keys, no blanks, whole numbers, as in RFC 8785.
 //! [`read_canonical`] refuses every other spelling. [`Hash`] is a SHA-256 sum.
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -82,10 +81,8 @@ pub fn parse_hex(text: &str) -> Option<Vec<u8>> {
 
 /// The one spelling of a value.
 pub fn canonical(value: &impl Serialize) -> String {
-    let mut text = String::new();
     // Of numbers, texts, lists and maps with names as keys: this cannot fail.
-    write(&serde_json::to_value(value).unwrap_or_default(), &mut text);
-    text
+    spelled(&serde_json::to_value(value).unwrap_or_default())
 }
 
 /// The one spelling of a value, as a line.
@@ -93,34 +90,17 @@ pub fn canonical_line(value: &impl Serialize) -> String {
     canonical(value) + "\n"
 }
 
-fn write(value: &Value, text: &mut String) {
+fn spelled(value: &Value) -> String {
     match value {
-        Value::Array(items) => {
-            text.push('[');
-            for (place, item) in items.iter().enumerate() {
-                if place > 0 {
-                    text.push(',');
-                }
-                write(item, text);
-            }
-            text.push(']');
-        }
+        Value::Array(items) => format!("[{}]", items.iter().map(spelled).collect::<Vec<_>>().join(",")),
         Value::Object(fields) => {
             // Sorted here: a dependency may switch serde_json to the order of insertion.
             let mut sorted: Vec<_> = fields.iter().collect();
             sorted.sort_by(|one, other| one.0.encode_utf16().cmp(other.0.encode_utf16()));
-            text.push('{');
-            for (place, (key, item)) in sorted.into_iter().enumerate() {
-                if place > 0 {
-                    text.push(',');
-                }
-                write(&Value::from(key.as_str()), text);
-                text.push(':');
-                write(item, text);
-            }
-            text.push('}');
+            let field = |(key, item): (&String, _)| format!("{}:{}", Value::from(key.as_str()), spelled(item));
+            format!("{{{}}}", sorted.into_iter().map(field).collect::<Vec<_>>().join(","))
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => text.push_str(&value.to_string()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
     }
 }
 
@@ -129,16 +109,14 @@ fn write(value: &Value, text: &mut String) {
 #[error("this is no JSON in its canonical spelling")]
 pub struct NotCanonical;
 
-/// Reads what [`canonical`] writes, and nothing else. So two texts never stand for one value.
+/// Reads what [`canonical`] writes of such a value, and nothing else. So two texts never stand for one value. A text with a field
+/// that this version does not know is refused, too.
 ///
 /// # Errors
 /// The text is no JSON, another spelling of it, or another value.
-pub fn read_canonical<T: DeserializeOwned>(text: &str) -> Result<T, NotCanonical> {
-    let value: Value = serde_json::from_str(text).map_err(|_| NotCanonical)?;
-    if canonical(&value) != text {
-        return Err(NotCanonical);
-    }
-    serde_json::from_value(value).map_err(|_| NotCanonical)
+pub fn read_canonical<T: Serialize + serde::de::DeserializeOwned>(text: &str) -> Result<T, NotCanonical> {
+    let value = serde_json::from_str(text).ok();
+    value.filter(|value| canonical(value) == text).ok_or(NotCanonical)
 }
 
 #[cfg(test)]

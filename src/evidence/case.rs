@@ -1,11 +1,15 @@
-//! [`export`] takes a case from the log: what the log says of one crawler on one site in a span of time, as files. A case has
-//! whole spans of three chains (of the crawler, the site and the log), so a missing entry in the middle is noticed.
+//! [`write_case`] writes a case: what one log or several say of one crawler on one site in a span of time, as one file. A case
+//! has whole spans of three chains (of the crawler, the site and the log), so a missing entry in the middle is noticed.
+//!
+//! Each instance of crawlgate has a log of its own. Logs on this machine are opened. From another machine, the case that was
+//! exported there is taken whole ([`read_joined`]): a copied log would sign other checkpoints than the log itself.
 
 use super::canonical::canonical_line;
-use super::database::PersonalValue;
+use super::parts::{REPORT, join};
 use super::{
-    CHAINS, Chain, ChainName, DatabaseError, Document, Entry, EvidenceDatabase, Files, Hash, Head, HeadProof, Keys,
-    OpenLog, PersonalLine, Rows, hex, merkle, named_proof, proofs, time_text,
+    CHAINS, CaseFindings, Chain, ChainName, DatabaseError, Document, Entry, EvidenceDatabase, Files, Hash, Head,
+    HeadProof, Keys, NotACase, OpenLog, VerifyKey, examine, manifest, merkle, named_proof, named_twice, proofs,
+    read_logs, report, tar, time_text,
 };
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -47,7 +51,7 @@ impl CaseSpan {
 
 /// Why there is no case.
 #[derive(Debug, thiserror::Error)]
-pub enum ExportError {
+pub enum CaseError {
     /// The log cannot be read.
     #[error("cannot read the evidence log: {0}")]
     Database(#[from] DatabaseError),
@@ -70,21 +74,20 @@ pub enum ExportError {
     /// The notes about changes of the key do not fit together.
     #[error("the evidence log is damaged: its changes of the key cannot be read")]
     Keys,
+    /// A file to join is no case.
+    #[error(transparent)]
+    NotACase(#[from] NotACase),
+    /// A log to join has no key.
+    #[error("log {0} of it has no key that can be read")]
+    NoKey(usize),
+    /// The logs are about something else, or one is there twice.
+    #[error("the logs are not of one case: {0}")]
+    Other(String),
 }
 
-/// What was taken from a log.
-pub struct Exported {
-    /// All files but the report and the manifest.
-    pub files: Files,
-    /// Whether the log has an entry of the crawler in this time.
-    pub has_crawler: bool,
-}
-
-/// Takes a case from the log. The last checkpoint is made now, unless there is one after the end of the span.
-///
-/// # Errors
-/// See [`ExportError`].
-pub fn export(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<Exported, ExportError> {
+/// Takes a case from the log: all files but the report and the manifest, and whether the log has an entry of the crawler in this
+/// time. The last checkpoint is made now, unless there is one after the end of the span.
+fn export(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<(Files, bool), CaseError> {
     let names = CaseSpan::chains(&span.site, &span.crawler);
     // Where the log deleted the beginning, it says so later than the span ends.
     let to = if lacks_beginning(&log.database, span, &names)? { now.max(span.to) } else { span.to };
@@ -94,24 +97,21 @@ pub fn export(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<Exp
     let (spans, has_crawler) = spans(database, span, &names, &database.heads(last)?)?;
     let mut files = Files::new();
     let mut put = |path: &str, bytes: Vec<u8>| files.insert(path.to_owned(), bytes);
-    let (mut named, mut personal) = (Named::default(), String::new());
+    let mut named = Named::default();
     for ((path, name), span) in CHAINS.iter().zip(&names).zip(&spans) {
-        put(path, chain_text(database, span, &mut named)?.into_bytes());
-        personal.push_str(&personal_text(database, name, span)?);
+        put(path, chain_text(database, name, span, &mut named)?.into_bytes());
     }
     let (chain, numbers) = &spans[0];
     let earlier: Vec<u64> = named.proofs.range(..numbers.start).copied().collect();
     let mut proofs = String::new();
     for number in earlier {
-        let span = (*chain, number..number + 1);
-        proofs.push_str(&chain_text(database, &span, &mut named)?);
-        personal.push_str(&personal_text(database, &names[0], &span)?);
+        proofs.push_str(&chain_text(database, &names[0], &(*chain, number..number + 1), &mut named)?);
     }
     put(proofs::FILE, proofs.into_bytes());
-    put("personal.jsonl", personal.into_bytes());
+    put("personal.jsonl", named.personal.into_bytes());
     let about = json!({
         "crawler": span.crawler, "site": span.site, "from": time_text(span.from), "to": time_text(span.to),
-        "log": key.name(), "made": time_text(now), "software": concat!("crawlgate ", env!("CARGO_PKG_VERSION")),
+        "log": key.name, "made": time_text(now), "software": concat!("crawlgate ", env!("CARGO_PKG_VERSION")),
         "format": 1,
     });
     put("case.json", canonical_line(&about).into_bytes());
@@ -133,19 +133,15 @@ pub fn export(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<Exp
             put(&document.path(), bytes);
         }
     }
-    Ok(Exported { files, has_crawler })
+    Ok((files, has_crawler))
 }
 
 /// The error that a log has nothing of the crawler.
-pub fn nothing(database: &EvidenceDatabase, span: &CaseSpan) -> ExportError {
-    let known = match database.chains() {
-        Ok(known) => known,
-        Err(error) => return error.into(),
-    };
-    let names = known.into_iter().map(|chain| chain.head.chain).filter(|name| !name.crawler.is_empty());
+fn nothing(database: &EvidenceDatabase, span: &CaseSpan) -> Result<CaseError, DatabaseError> {
+    let names = database.chains()?.into_iter().map(|chain| chain.head.chain).filter(|name| !name.crawler.is_empty());
     let known: BTreeSet<String> = names.map(|name| format!("{} on {}", name.crawler, name.site)).collect();
     let known = if known.is_empty() { "nothing".to_owned() } else { Vec::from_iter(known).join(", ") };
-    ExportError::Nothing { crawler: span.crawler.clone(), site: span.site.clone(), known }
+    Ok(CaseError::Nothing { crawler: span.crawler.clone(), site: span.site.clone(), known })
 }
 
 /// The checkpoints of a span. The last one is not from before the end of the span: if the log has no such checkpoint, it is
@@ -153,14 +149,14 @@ pub fn nothing(database: &EvidenceDatabase, span: &CaseSpan) -> ExportError {
 ///
 /// # Errors
 /// The log cannot be read or written.
-pub fn cover(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<Vec<(u64, String)>, ExportError> {
+pub fn cover(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<Vec<(u64, String)>, CaseError> {
     let OpenLog { key, database, .. } = log;
     let (from, to) = (time_text(span.from), time_text(span.to));
     let checkpoints = database.checkpoints(&from, &to)?;
     let notes = database.key_notes()?;
-    let keys = Keys::read(&key.verify_key(), notes.iter().map(String::as_str)).map_err(|_| ExportError::Keys)?;
+    let keys = Keys::read(&key.verify_key(), notes.iter().map(String::as_str)).map_err(|_| CaseError::Keys)?;
     let last_time = |(number, note): &(u64, String)| {
-        keys.checkpoint(note).map(|last| last.time).ok_or(ExportError::Checkpoint(*number))
+        keys.checkpoint(note).map(|last| last.time).ok_or(CaseError::Checkpoint(*number))
     };
     if checkpoints.last().map(last_time).transpose()?.is_some_and(|last| last >= to) {
         return Ok(checkpoints);
@@ -186,7 +182,7 @@ fn lacks_beginning(
 }
 
 /// The part of a chain that a case has: row and numbers. A chain that is not there yet has none.
-type Part = (i64, Range<u64>);
+pub type Part = (i64, Range<u64>);
 
 /// The parts, and whether the crawler did anything in this time. Each part begins with an entry from before its time, if the
 /// log has one: so it shows that its beginning was not cut off.
@@ -195,7 +191,7 @@ fn spans(
     span: &CaseSpan,
     names: &[ChainName; 3],
     heads: &[Head],
-) -> Result<([Part; 3], bool), ExportError> {
+) -> Result<([Part; 3], bool), CaseError> {
     let (mut found, mut has_crawler) = ([(0, 0..0), (0, 0..0), (0, 0..0)], false);
     for (place, (kind, since)) in
         ["served", "published", "start"].into_iter().zip(CaseSpan::beginnings(span.from)).enumerate()
@@ -213,21 +209,28 @@ fn spans(
         found[place] = (id, before.max(first).min(head.entries)..head.entries);
     }
     let entries: u64 = found.iter().map(|(_, numbers)| numbers.end - numbers.start).sum();
-    if entries > MOST_ENTRIES { Err(ExportError::TooLarge) } else { Ok((found, has_crawler)) }
+    if entries > MOST_ENTRIES { Err(CaseError::TooLarge) } else { Ok((found, has_crawler)) }
 }
 
-/// What the entries of a case name.
+/// What belongs to the entries of a case.
 #[derive(Default)]
 struct Named {
     documents: BTreeSet<Document>,
     /// The numbers of proofs.
     proofs: BTreeSet<u64>,
+    /// The personal values, a line each.
+    personal: String,
 }
 
-/// The lines of a part of a chain; `named` gets what they name.
-fn chain_text(database: &EvidenceDatabase, part: &Part, named: &mut Named) -> Result<String, DatabaseError> {
+/// The lines of a part of a chain; `named` gets what belongs to them.
+fn chain_text(
+    database: &EvidenceDatabase,
+    chain: &ChainName,
+    part: &Part,
+    named: &mut Named,
+) -> Result<String, DatabaseError> {
     let mut text = String::new();
-    database.lines(part.0, part.1.clone(), |line| {
+    database.lines(part, |line| {
         if let Some(entry) = Entry::read(line) {
             named.documents.extend(Document::all_of(&entry));
             named.proofs.extend(named_proof(&entry).map(|(number, _)| number));
@@ -235,16 +238,8 @@ fn chain_text(database: &EvidenceDatabase, part: &Part, named: &mut Named) -> Re
         text.push_str(line);
         text.push('\n');
     })?;
+    named.personal.extend(database.personal(chain, part)?.iter().map(canonical_line));
     Ok(text)
-}
-
-/// The personal values of a part of a chain, a line each.
-fn personal_text(database: &EvidenceDatabase, chain: &ChainName, part: &Part) -> Result<String, DatabaseError> {
-    let values = database.personal(part.0, part.1.clone())?.into_iter();
-    let line = |PersonalValue { number, name, salt, value }| {
-        canonical_line(&PersonalLine { chain: chain.clone(), number, name, salt: hex(&salt), value })
-    };
-    Ok(values.map(line).collect())
 }
 
 /// The paths that prove the heads of some chains.
@@ -252,8 +247,74 @@ fn head_proofs(heads: &[Head], names: &[ChainName]) -> Vec<HeadProof> {
     let leaves: Vec<Hash> = heads.iter().map(Head::leaf).collect();
     let of = |name: &ChainName| {
         let place = heads.iter().position(|head| head.chain == *name)?;
-        let Head { chain, entries, hash: head } = heads[place].clone();
-        Some(HeadProof { chain, entries, head, place, path: merkle::path(&leaves, place) })
+        Some(HeadProof { head: heads[place].clone(), place, path: merkle::path(&leaves, place) })
     };
     names.iter().filter_map(of).collect()
+}
+
+/// A log of a case that another machine exported.
+pub struct Joined {
+    files: Files,
+    key: VerifyKey,
+}
+
+/// The logs of a case that was exported elsewhere. Their keys are taken from the case. A third party that verifies the case
+/// uses the keys that it got from the operator.
+///
+/// # Errors
+/// The file is no case.
+pub fn read_joined(archive: &[u8]) -> Result<Vec<Joined>, CaseError> {
+    let mut joined = Vec::new();
+    for (number, files) in (1..).zip(read_logs(archive)?) {
+        let key = files.get("key.vkey").and_then(|key| VerifyKey::parse(std::str::from_utf8(key).ok()?).ok());
+        joined.push(Joined { key: key.ok_or(CaseError::NoKey(number))?, files });
+    }
+    Ok(joined)
+}
+
+/// The octets of a case, and what its check finds.
+///
+/// # Errors
+/// See [`CaseError`].
+pub fn write_case(
+    logs: &mut [OpenLog],
+    joined: Vec<Joined>,
+    span: &CaseSpan,
+    now: SystemTime,
+) -> Result<(Vec<u8>, CaseFindings), CaseError> {
+    let (mut parts, mut alone, mut has_crawler) = (Vec::new(), CaseFindings::default(), !joined.is_empty());
+    for log in &mut *logs {
+        let (mut files, has_own) = export(log, span, now)?;
+        let key = log.key.verify_key();
+        has_crawler |= has_own;
+        alone = CaseFindings::of(examine(&[(&files, &key)]));
+        files.insert(REPORT.to_owned(), report::page(&alone).into_bytes());
+        manifest::add(&mut files, &log.key);
+        parts.push(Joined { files, key });
+    }
+    // One log of several may have nothing of the crawler: it says so.
+    if !has_crawler && let Some(log) = logs.first() {
+        return Err(nothing(&log.database, span)?);
+    }
+    parts.extend(joined);
+    let findings = match parts.as_slice() {
+        [_] => alone,
+        several => CaseFindings::of(examine(&several.iter().map(|part| (&part.files, &part.key)).collect::<Vec<_>>())),
+    };
+    are_of_one_case(&findings)?;
+    let page = report::page(&findings);
+    Ok((tar::write(&join(parts.into_iter().map(|part| part.files).collect(), page)), findings))
+}
+
+/// Refuses logs of different crawlers or sites, and a log that is there twice.
+fn are_of_one_case(findings: &CaseFindings) -> Result<(), CaseError> {
+    let Some(first) = findings.logs.first() else { return Ok(()) };
+    for log in &findings.logs {
+        if (&log.site, &log.crawler) != (&first.site, &first.crawler) {
+            let other =
+                format!("one is about {} on {}, one about {} on {}", first.crawler, first.site, log.crawler, log.site);
+            return Err(CaseError::Other(other));
+        }
+    }
+    named_twice(&findings.logs).map_or(Ok(()), |log| Err(CaseError::Other(format!("the log {log} is there twice"))))
 }

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 
 /// The head of a chain.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     /// The chain.
     pub chain: ChainName,
@@ -27,14 +27,10 @@ impl Head {
 
 /// A head with the path that proves it, as it stands in a case.
 #[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct HeadProof {
-    /// See [`Head::chain`].
-    pub chain: ChainName,
-    /// See [`Head::entries`].
-    pub entries: u64,
-    /// See [`Head::hash`].
-    pub head: Hash,
+    /// The head.
+    #[serde(flatten)]
+    pub head: Head,
     /// The place of the leaf.
     pub place: usize,
     /// The path to the root.

@@ -1,9 +1,7 @@
 //! Commands on the log: [`rotate_key`] gives it a new key, [`forget`] deletes personal values, and [`status`] shows its state.
 //! The running crawlgate may write the log meanwhile.
 
-use super::keys::change_note;
-use super::opening::write_next_key;
-use super::{Chain, ChainName, DatabaseError, Head, NoteError, OpenLog, Rows, VerifyKey, read_key, time_text};
+use super::{Chain, ChainName, DatabaseError, Head, NoteError, OpenLog, VerifyKey, read_key, time_text};
 use serde::Serialize;
 use serde_json::json;
 use std::net::IpAddr;
@@ -32,13 +30,14 @@ pub enum RotateError {
 pub fn rotate_key(directory: &Path, log: &mut OpenLog, now: SystemTime) -> Result<VerifyKey, RotateError> {
     let (fresh, moment) = (log.key.successor()?, time_text(now));
     let key = fresh.verify_key();
-    write_next_key(directory, &fresh)?;
+    super::opening::write_next_key(directory, &fresh)?;
     log.database.write(|writing| {
         let from = writing.checkpoint(&log.key, &moment)? + 1;
-        writing.change_key(&key.line(), |number| change_note((number, from), &log.key, &fresh, &moment))?;
+        writing
+            .change_key(&key.line(), |number| super::keys::change_note((number, from), &log.key, &fresh, &moment))?;
         writing.note("key", json!({"key": key.line(), "from": from}), &moment)
     })?;
-    log.key = read_key(directory, key.name(), Some(&key.line())).unwrap_or(fresh);
+    log.key = read_key(directory, &key.name, Some(&key.line())).unwrap_or(fresh);
     Ok(key)
 }
 
@@ -105,9 +104,7 @@ pub struct ChainStatus {
 /// # Errors
 /// The log cannot be read.
 pub fn status(log: &OpenLog) -> Result<LogStatus, DatabaseError> {
-    let mut chains = log.database.chains()?;
-    chains.sort_by(|one, other| one.head.chain.cmp(&other.head.chain));
-    let chains = chains.into_iter().map(|Chain { first, head, time: last, .. }| {
+    let chains = log.database.chains()?.into_iter().map(|Chain { first, head, time: last, .. }| {
         let Head { chain: ChainName { site, crawler }, entries, .. } = head;
         ChainStatus { site, crawler, entries, first, last }
     });

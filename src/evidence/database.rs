@@ -1,23 +1,22 @@
 //! [`EvidenceDatabase`]: the file `evidence.db`, with chains, entries, personal values, documents and checkpoints. A
 //! transaction reads the heads of the chains that it writes, so the running crawlgate and a command may both write.
 
-mod deletion;
-mod rows;
 mod writing;
 
-use super::{ChainName, Hash, Head, NoRandom};
-use rows::{all, first};
-use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
+use super::case::Part;
+use super::{ChainName, Hash, Head, NoteError, PersonalLine};
+use rusqlite::{
+    Connection, OpenFlags, OptionalExtension, Params, Result as SqlResult, Row, Transaction, TransactionBehavior,
+    params,
+};
 use std::fs;
-use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
 #[cfg(test)]
-pub use deletion::Deletion;
-pub use rows::{Chain, Rows};
-pub use writing::{Appended, ProofRecord, Record, Writing};
+pub use writing::Deletion;
+pub use writing::{Appended, EntryPlace, Record, Writing};
 
 /// The name of the file.
 pub const FILE: &str = "evidence.db";
@@ -27,6 +26,40 @@ const SCHEMA: i64 = 2;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Statements that are kept prepared: more than there are.
 const STATEMENTS: usize = 64;
+
+/// The tables.
+const TABLES: &str = "
+CREATE TABLE IF NOT EXISTS log (
+  one INTEGER PRIMARY KEY CHECK (one = 1), id TEXT NOT NULL, runs INTEGER NOT NULL, committed TEXT NOT NULL,
+  clean INTEGER NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS chains (
+  id INTEGER PRIMARY KEY, site TEXT NOT NULL, crawler TEXT NOT NULL, first INTEGER NOT NULL, entries INTEGER NOT NULL,
+  head BLOB NOT NULL, time TEXT NOT NULL, UNIQUE (site, crawler)
+) STRICT;
+CREATE TABLE IF NOT EXISTS entries (
+  chain INTEGER NOT NULL, number INTEGER NOT NULL, time TEXT NOT NULL, kind TEXT NOT NULL, line TEXT NOT NULL,
+  PRIMARY KEY (chain, number)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS entries_by_time ON entries (chain, time);
+CREATE INDEX IF NOT EXISTS entries_by_kind ON entries (chain, kind, number);
+CREATE TABLE IF NOT EXISTS personal (
+  chain INTEGER NOT NULL, number INTEGER NOT NULL, name TEXT NOT NULL, salt BLOB NOT NULL, value TEXT NOT NULL,
+  PRIMARY KEY (chain, number, name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS documents (sha256 BLOB PRIMARY KEY, bytes BLOB NOT NULL, used TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS checkpoints (number INTEGER PRIMARY KEY, time TEXT NOT NULL, note TEXT NOT NULL) STRICT;
+CREATE INDEX IF NOT EXISTS checkpoints_by_time ON checkpoints (time);
+CREATE TABLE IF NOT EXISTS heads (
+  checkpoint INTEGER NOT NULL, place INTEGER NOT NULL, chain INTEGER NOT NULL, entries INTEGER NOT NULL,
+  hash BLOB NOT NULL, PRIMARY KEY (checkpoint, place)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS keys (number INTEGER PRIMARY KEY, note TEXT NOT NULL, key TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS authorities (url TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS timestamps (
+  checkpoint INTEGER NOT NULL, authority TEXT NOT NULL, response BLOB NOT NULL, PRIMARY KEY (checkpoint, authority)
+) STRICT, WITHOUT ROWID;
+";
 
 /// Why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +83,7 @@ pub enum DatabaseError {
     NoKey,
     /// No salts can be made.
     #[error(transparent)]
-    NoRandom(#[from] NoRandom),
+    NoRandom(#[from] NoteError),
 }
 
 /// The state of the log.
@@ -85,28 +118,22 @@ impl RunEnd {
     }
 }
 
-/// A personal value beside an entry.
+/// A stored chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PersonalValue {
-    /// The number of the entry.
-    pub number: u64,
-    /// The name of the value.
-    pub name: String,
-    /// The salt.
-    pub salt: Vec<u8>,
-    /// The value.
-    pub value: String,
+pub struct Chain {
+    /// Its row.
+    pub id: i64,
+    /// The number of the oldest entry that is kept.
+    pub first: u64,
+    /// Its head.
+    pub head: Head,
+    /// The time of the last entry.
+    pub time: String,
 }
 
 /// The open file.
 pub struct EvidenceDatabase {
     connection: Connection,
-}
-
-impl Rows for EvidenceDatabase {
-    fn connection(&self) -> &Connection {
-        &self.connection
-    }
 }
 
 impl EvidenceDatabase {
@@ -133,7 +160,7 @@ impl EvidenceDatabase {
         connection.pragma_update(None, "secure_delete", true)?;
         connection.query_row("PRAGMA journal_size_limit = 16777216", [], |_| Ok(()))?;
         if schema < SCHEMA {
-            connection.execute_batch(rows::TABLES)?;
+            connection.execute_batch(TABLES)?;
             connection.pragma_update(None, "user_version", SCHEMA)?;
         }
         Ok(EvidenceDatabase { connection })
@@ -144,7 +171,7 @@ impl EvidenceDatabase {
     /// # Errors
     /// The file cannot be read.
     pub fn state(&self) -> Result<Option<LogState>, DatabaseError> {
-        first(&self.connection, "SELECT id, runs, committed, clean FROM log", [], |row| {
+        self.first("SELECT id, runs, committed, clean FROM log", [], |row| {
             let end = match row.get(3)? {
                 0u8 => None,
                 1 => Some(RunEnd::Stopped),
@@ -162,10 +189,71 @@ impl EvidenceDatabase {
         &mut self,
         work: impl FnOnce(&Writing<'_>) -> Result<T, DatabaseError>,
     ) -> Result<T, DatabaseError> {
-        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let done = work(&Writing(&transaction))?;
+        let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?;
+        let done = work(&Writing(self))?;
         transaction.commit()?;
         Ok(done)
+    }
+
+    /// The first value of the first row of a query, which has one.
+    fn one<T: rusqlite::types::FromSql>(&self, query: &str, parameters: impl Params) -> SqlResult<T> {
+        self.connection.prepare_cached(query)?.query_row(parameters, |row| row.get(0))
+    }
+
+    /// The first row of a query.
+    fn first<T>(
+        &self,
+        query: &str,
+        parameters: impl Params,
+        read: impl FnOnce(&Row<'_>) -> SqlResult<T>,
+    ) -> Result<Option<T>, DatabaseError> {
+        Ok(self.connection.prepare_cached(query)?.query_row(parameters, read).optional()?)
+    }
+
+    /// All rows of a query.
+    fn all<T>(
+        &self,
+        query: &str,
+        parameters: impl Params,
+        read: impl FnMut(&Row<'_>) -> SqlResult<T>,
+    ) -> Result<Vec<T>, DatabaseError> {
+        let mut statement = self.connection.prepare_cached(query)?;
+        Ok(statement.query_map(parameters, read)?.collect::<SqlResult<_>>()?)
+    }
+
+    /// The public key that signs now, if the key was ever changed.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn changed_key(&self) -> Result<Option<String>, DatabaseError> {
+        Ok(self.one("SELECT key FROM keys ORDER BY number DESC LIMIT 1", []).optional()?)
+    }
+
+    /// A chain.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn chain(&self, name: &ChainName) -> Result<Option<Chain>, DatabaseError> {
+        let query = "SELECT id, first, site, crawler, entries, head, time FROM chains WHERE site = ?1 AND crawler = ?2";
+        self.first(query, [&name.site, &name.crawler], chain)
+    }
+
+    /// All chains, by their names.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn chains(&self) -> Result<Vec<Chain>, DatabaseError> {
+        let query = "SELECT id, first, site, crawler, entries, head, time FROM chains ORDER BY site, crawler";
+        self.all(query, [], chain)
+    }
+
+    /// The last checkpoint: its number, its time, its signed note.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn last_checkpoint(&self) -> Result<Option<(u64, String, String)>, DatabaseError> {
+        let query = "SELECT number, time, note FROM checkpoints ORDER BY number DESC LIMIT 1";
+        self.first(query, [], |row| row.try_into())
     }
 
     /// Bytes of the file that are in use.
@@ -173,7 +261,7 @@ impl EvidenceDatabase {
     /// # Errors
     /// The file cannot be read.
     pub fn octets(&self) -> Result<u64, DatabaseError> {
-        let number = |pragma: &str| self.connection.query_row(pragma, [], |row| row.get::<_, u64>(0));
+        let number = |pragma| self.one::<u64>(pragma, []);
         let used = number("PRAGMA page_count")?.saturating_sub(number("PRAGMA freelist_count")?);
         Ok(used * number("PRAGMA page_size")?)
     }
@@ -184,7 +272,7 @@ impl EvidenceDatabase {
     /// The file cannot be read.
     pub fn first_since(&self, chain: i64, time: &str) -> Result<Option<u64>, DatabaseError> {
         let query = "SELECT number FROM entries WHERE chain = ?1 AND time >= ?2 ORDER BY time, number LIMIT 1";
-        first(&self.connection, query, params![chain, time], |row| row.get(0))
+        Ok(self.one(query, params![chain, time]).optional()?)
     }
 
     /// The last entry of a kind before a number.
@@ -193,14 +281,14 @@ impl EvidenceDatabase {
     /// The file cannot be read.
     pub fn last_before(&self, chain: i64, kind: &str, number: u64) -> Result<Option<u64>, DatabaseError> {
         let query = "SELECT max(number) FROM entries WHERE chain = ?1 AND kind = ?2 AND number < ?3";
-        Ok(first(&self.connection, query, params![chain, kind, number], |row| row.get(0))?.flatten())
+        Ok(self.one(query, params![chain, kind, number])?)
     }
 
     /// Lines of a chain, from one number up to another one, which is not among them.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn lines(&self, chain: i64, span: Range<u64>, mut each: impl FnMut(&str)) -> Result<(), DatabaseError> {
+    pub fn lines(&self, (chain, span): &Part, mut each: impl FnMut(&str)) -> Result<(), DatabaseError> {
         let query = "SELECT line FROM entries WHERE chain = ?1 AND number >= ?2 AND number < ?3 ORDER BY number";
         let mut statement = self.connection.prepare(query)?;
         let mut rows = statement.query(params![chain, span.start, span.end])?;
@@ -210,15 +298,16 @@ impl EvidenceDatabase {
         Ok(())
     }
 
-    /// Personal values of the entries of a chain.
+    /// Personal values of a part of a chain.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn personal(&self, chain: i64, span: Range<u64>) -> Result<Vec<PersonalValue>, DatabaseError> {
-        let query = "SELECT number, name, salt, value FROM personal WHERE chain = ?1 AND number >= ?2 AND number < ?3 \
-                     ORDER BY number, name";
-        all(&self.connection, query, params![chain, span.start, span.end], |row| {
-            Ok(PersonalValue { number: row.get(0)?, name: row.get(1)?, salt: row.get(2)?, value: row.get(3)? })
+    pub fn personal(&self, chain: &ChainName, (id, span): &Part) -> Result<Vec<PersonalLine>, DatabaseError> {
+        let query = "SELECT number, name, lower(hex(salt)), value FROM personal WHERE chain = ?1 AND number >= ?2 AND number \
+                     < ?3 ORDER BY number, name";
+        self.all(query, params![id, span.start, span.end], |row| {
+            let (number, name, salt, value) = row.try_into()?;
+            Ok(PersonalLine { chain: chain.clone(), number, name, salt, value })
         })
     }
 
@@ -228,7 +317,7 @@ impl EvidenceDatabase {
     /// The file cannot be read.
     pub fn document(&self, hash: Hash) -> Result<Option<Vec<u8>>, DatabaseError> {
         let query = "SELECT bytes FROM documents WHERE sha256 = ?1";
-        first(&self.connection, query, [hash.0], |row| row.get(0))
+        Ok(self.one(query, [hash.0]).optional()?)
     }
 
     /// The signed notes of the checkpoints that were made in a span of time, the last one before it and the first one after
@@ -240,7 +329,7 @@ impl EvidenceDatabase {
         let query = "SELECT number, note FROM checkpoints WHERE number >= coalesce((SELECT max(number) FROM checkpoints WHERE \
                      time < ?1), 0) AND number <= coalesce((SELECT min(number) FROM checkpoints WHERE time >= ?2), (SELECT \
                      max(number) FROM checkpoints)) ORDER BY number";
-        all(&self.connection, query, [from, to], |row| row.try_into())
+        self.all(query, [from, to], |row| row.try_into())
     }
 
     /// The notes about changes of the key.
@@ -248,7 +337,7 @@ impl EvidenceDatabase {
     /// # Errors
     /// The file cannot be read.
     pub fn key_notes(&self) -> Result<Vec<String>, DatabaseError> {
-        all(&self.connection, "SELECT note FROM keys ORDER BY number", [], |row| row.get(0))
+        self.all("SELECT note FROM keys ORDER BY number", [], |row| row.get(0))
     }
 
     /// The heads that a checkpoint covers, in their order.
@@ -258,7 +347,7 @@ impl EvidenceDatabase {
     pub fn heads(&self, checkpoint: u64) -> Result<Vec<Head>, DatabaseError> {
         let query = "SELECT site, crawler, heads.entries, hash FROM heads JOIN chains ON chains.id = heads.chain WHERE \
                      checkpoint = ?1 ORDER BY place";
-        all(&self.connection, query, [checkpoint], |row| {
+        self.all(query, [checkpoint], |row| {
             let chain = ChainName { site: row.get(0)?, crawler: row.get(1)? };
             Ok(Head { chain, entries: row.get(2)?, hash: Hash(row.get(3)?) })
         })
@@ -270,7 +359,7 @@ impl EvidenceDatabase {
     /// The file cannot be read.
     pub fn timestamps(&self, checkpoint: u64) -> Result<Vec<(String, Vec<u8>)>, DatabaseError> {
         let query = "SELECT authority, response FROM timestamps WHERE checkpoint = ?1 ORDER BY authority";
-        all(&self.connection, query, [checkpoint], |row| row.try_into())
+        self.all(query, [checkpoint], |row| row.try_into())
     }
 
     /// Checkpoints since a moment that lack the timestamp of an authority: number, note, authority.
@@ -280,7 +369,7 @@ impl EvidenceDatabase {
     pub fn unstamped(&self, since: &str) -> Result<Vec<(u64, String, String)>, DatabaseError> {
         let query = "SELECT number, note, url FROM checkpoints JOIN authorities WHERE time >= ?1 AND NOT EXISTS (SELECT 1 FROM \
                      timestamps WHERE checkpoint = number AND authority = url) ORDER BY number DESC, url";
-        all(&self.connection, query, [since], |row| row.try_into())
+        self.all(query, [since], |row| row.try_into())
     }
 
     /// Empties the write-ahead log, so that what was deleted is in no file.
@@ -290,4 +379,28 @@ impl EvidenceDatabase {
     pub fn truncate_journal(&self) -> Result<(), DatabaseError> {
         Ok(self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?)
     }
+
+    /// The next entries after a place that have personal values and this address, or are older than a moment, or are both: as
+    /// many as one transaction deletes.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn personal_after(
+        &self,
+        after: EntryPlace,
+        address: Option<&str>,
+        before: Option<&str>,
+    ) -> Result<Vec<EntryPlace>, DatabaseError> {
+        let query = "SELECT DISTINCT chain, number FROM personal WHERE (chain, number) > (?1, ?2) AND (?3 IS NULL OR (name = \
+                     'client' AND value = ?3)) AND (?4 IS NULL OR EXISTS (SELECT 1 FROM entries WHERE entries.chain = \
+                     personal.chain AND entries.number = personal.number AND time < ?4)) ORDER BY chain, number LIMIT ?5";
+        let parameters = params![after.0, after.1, address, before, writing::DELETED_AT_ONCE];
+        self.all(query, parameters, |row| row.try_into())
+    }
+}
+
+fn chain(row: &Row<'_>) -> SqlResult<Chain> {
+    let chain = ChainName { site: row.get(2)?, crawler: row.get(3)? };
+    let head = Head { chain, entries: row.get(4)?, hash: Hash(row.get(5)?) };
+    Ok(Chain { id: row.get(0)?, first: row.get(1)?, head, time: row.get(6)? })
 }

@@ -1,6 +1,10 @@
-//! [`Entry`]: one line of a chain, and [`read_chain`], which reads a span of a chain and finds what was changed. A line is
-//! canonical JSON; its SHA-256 stands in the next line as `previous`.
+//! [`Entry`]: one line of a chain. [`read_chain`] reads a span of a chain and finds what was changed. A line is canonical JSON;
+//! its SHA-256 stands in the next line as `previous`.
+//!
+//! A [`Document`] is a robots.txt or a list that entries name by its SHA-256. [`Personal`] values stand beside their entries,
+//! which have a [`commitment`] to each.
 
+use super::canonical::read_canonical;
 use super::{Hash, canonical};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -9,7 +13,6 @@ use std::time::SystemTime;
 
 /// The name of a chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ChainName {
     /// The site; empty for the chain of the log itself.
     pub site: String,
@@ -63,9 +66,7 @@ impl Entry {
 
     /// Reads a line. Only the line that [`Entry::line`] writes is one.
     pub fn read(line: &str) -> Option<Entry> {
-        let entry: Entry = serde_json::from_str(line).ok()?;
-        // Another spelling, or a field that this version does not know, would be lost here.
-        (parse_time(&entry.time).is_some() && entry.line() == line).then_some(entry)
+        read_canonical(line).ok().filter(|entry: &Entry| parse_time(&entry.time).is_some())
     }
 
     /// A text in its data.
@@ -173,9 +174,90 @@ pub fn read_chain(text: &str) -> Result<Vec<Link>, ChainFault> {
     Ok(links)
 }
 
+/// The files of the three chains.
+pub const CHAINS: [&str; 3] = ["chains/crawler.jsonl", "chains/site.jsonl", "chains/log.jsonl"];
+
+/// A file that an entry names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Document {
+    /// Whether it is a list of networks or keys; else it is a robots.txt.
+    pub is_list: bool,
+    /// Its SHA-256.
+    pub hash: Hash,
+}
+
+impl Document {
+    /// The documents that an entry names.
+    pub fn all_of(entry: &Entry) -> Vec<Document> {
+        let robots = named_documents(entry).into_iter().map(|hash| Document { is_list: false, hash });
+        let lists = named_lists(entry);
+        robots.chain(lists.into_iter().map(|(_, hash)| Document { is_list: true, hash })).collect()
+    }
+
+    /// Its path in a case.
+    pub fn path(&self) -> String {
+        match self.is_list {
+            true => format!("lists/{}", self.hash),
+            false => format!("robots/{}.txt", self.hash),
+        }
+    }
+}
+
+/// The robots.txt files that an entry names.
+pub fn named_documents(entry: &Entry) -> Vec<Hash> {
+    let hashes = entry.text("sha256").into_iter().chain(entry.texts("held_sha256"));
+    hashes.filter_map(Hash::parse).collect()
+}
+
+/// The lists that a proof names: where each is published, and its SHA-256.
+pub fn named_lists(entry: &Entry) -> Vec<(&str, Hash)> {
+    let lists = entry.data.get("lists").and_then(Value::as_array).into_iter().flatten();
+    let named = |list: &Value| Hash::parse(list.get("sha256")?.as_str()?);
+    lists.filter_map(|list| Some((list.get("source")?.as_str()?, named(list)?))).collect()
+}
+
+/// The proof that an entry names: its number and the hash of its line.
+pub fn named_proof(entry: &Entry) -> Option<(u64, Hash)> {
+    let place = entry.data.get("proof_entry")?;
+    Some((place.get("number")?.as_u64()?, Hash::parse(place.get("sha256")?.as_str()?)?))
+}
+
+/// Which value: the chain, the number of the entry, and the name of the value.
+pub type PersonalKey = (ChainName, u64, String);
+
+/// Values of a case.
+pub type Personal = BTreeMap<PersonalKey, String>;
+
+/// A value of an entry.
+pub fn value_of<'p>(personal: &'p Personal, entry: &Entry, name: &str) -> Option<&'p str> {
+    personal.get(&(entry.chain.clone(), entry.number, name.to_owned())).map(String::as_str)
+}
+
+/// A value as a line of a case.
+#[derive(Serialize, Deserialize)]
+pub struct PersonalLine {
+    /// The chain.
+    pub chain: ChainName,
+    /// The number of the entry.
+    pub number: u64,
+    /// The name of the value.
+    pub name: String,
+    /// The salt in hexadecimal digits.
+    pub salt: String,
+    /// The value.
+    pub value: String,
+}
+
+/// What an entry has of a personal value: the SHA-256 of a fresh salt and the value. Salt and value stand beside it. Once these
+/// are deleted, the entry still verifies, and no one can find the value by trying: the salt has 128 bits.
+pub fn commitment(salt: &[u8], value: &str) -> Hash {
+    Hash::of(&[salt, value.as_bytes()])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::evidence::note::random;
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -279,5 +361,12 @@ mod tests {
         let line = lines(&chain(1)).remove(0);
         let more = line.replace("\"kind\":", "\"extra\":1,\"kind\":");
         assert!(Entry::read(&line).is_some() && Entry::read(&more).is_none());
+    }
+
+    #[test]
+    fn the_same_value_never_has_the_same_commitment() {
+        let [one, other] = [random::<16>(), random()].map(|salt| salt.expect("a salt"));
+        assert_ne!(commitment(&one, "203.0.113.5"), commitment(&other, "203.0.113.5"));
+        assert_eq!(commitment(&one, "203.0.113.5"), commitment(&one, "203.0.113.5"));
     }
 }

@@ -4,11 +4,10 @@
 use super::canonical::{parse_hex, read_canonical};
 use super::entry::{parse_time, read_chain};
 use super::keys::KeysFault;
-use super::openssl::UNCHECKED;
-use super::requests::{AllLogs, tell};
+use super::requests::{AllLogs, RobotsFiles, tell};
 use super::{
     CHAINS, CaseSpan, ChainName, Checkpoint, Document, Entry, Files, Findings, Hash, Head, HeadProof, Keys, Link,
-    Personal, PersonalLine, RobotsFiles, VerifyKey, commitment, hash_of, merkle, proofs, timestamp,
+    Personal, PersonalLine, VerifyKey, commitment, hash_of, merkle, proofs, timestamp,
 };
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +16,12 @@ use std::collections::{BTreeMap, BTreeSet};
 struct Proven {
     checkpoint: Checkpoint,
     heads: Vec<Head>,
+}
+
+impl Proven {
+    fn head(&self, chain: &ChainName) -> Option<&Head> {
+        self.heads.iter().find(|head| head.chain == *chain)
+    }
 }
 
 /// A log of a case whose structure was checked.
@@ -46,17 +51,15 @@ pub fn examine(logs: &[(&Files, &VerifyKey)]) -> Vec<Findings> {
 
 /// Checks the structure of a log: keys, hashes, numbers, times, and that all files are those that entries name.
 fn check(files: &Files, key: &VerifyKey) -> Checked {
-    let mut findings = Findings::default();
     let nothing = |findings| Checked { findings, ..Checked::default() };
     let Some(about) = about(files) else {
-        findings.faults.push("case.json cannot be read".into());
-        return nothing(findings);
+        return nothing(Findings { faults: vec!["case.json cannot be read".into()], ..Findings::default() });
     };
-    let text = |name: &str| about.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    (findings.site, findings.crawler) = (text("site"), text("crawler"));
-    (findings.from, findings.to, findings.log) = (text("from"), text("to"), text("log"));
-    if findings.log != key.name() {
-        findings.faults.push(format!("the case is of the log {}, and the key is that of {}", findings.log, key.name()));
+    let text = |name| about.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let [site, crawler, from, to, log] = ["site", "crawler", "from", "to", "log"].map(text);
+    let mut findings = Findings { site, crawler, from, to, log, ..Findings::default() };
+    if findings.log != key.name {
+        findings.faults.push(format!("the case is of the log {}, and the key is that of {}", findings.log, key.name));
     }
     let keys = match keys(files, key) {
         Ok(keys) => keys,
@@ -129,7 +132,7 @@ fn chains(files: &Files, names: &[ChainName; 3], key: &VerifyKey, findings: &mut
             Err(fault) => findings.faults.push(format!("{file}: {fault}")),
             Ok(links) => {
                 let first = links.first().map(|link| &link.entry);
-                if first.is_some_and(|entry| entry.chain != *name || entry.log != key.name()) {
+                if first.is_some_and(|entry| entry.chain != *name || entry.log != key.name) {
                     findings.faults.push(format!("{file} is the chain of something else"));
                 } else {
                     findings
@@ -185,18 +188,15 @@ fn checkpoints(files: &Files, names: &[ChainName; 3], keys: &Keys, findings: &mu
 fn checkpoint(files: &Files, file: &str, names: &[ChainName; 3], keys: &Keys) -> Result<(Proven, Hash), &'static str> {
     let note = text_of(files, file).ok_or("this is no text")?;
     let checkpoint = keys.checkpoint(note).ok_or("this is no checkpoint, or the key of its time did not sign it")?;
-    if keys.last().is_none_or(|key| checkpoint.origin != key.name())
+    if keys.last().is_none_or(|key| checkpoint.origin != key.name)
         || *file != format!("checkpoints/{:06}.note", checkpoint.number)
     {
         return Err("it is another checkpoint");
     }
     let proofs = text_of(files, &file.replace(".note", ".json")).and_then(|text| text.strip_suffix('\n'));
-    let proofs: Option<Vec<Value>> = proofs.and_then(|text| read_canonical(text).ok());
+    let proofs: Option<Vec<HeadProof>> = proofs.and_then(|text| read_canonical(text).ok());
     let mut heads = Vec::new();
-    for proof in proofs.ok_or("its proofs cannot be read")? {
-        let proof = serde_json::from_value(proof).map_err(|_| "a proof cannot be read")?;
-        let HeadProof { chain, entries, head: hash, place, path } = proof;
-        let head = Head { chain, entries, hash };
+    for HeadProof { head, place, path } in proofs.ok_or("its proofs cannot be read")? {
         if merkle::root_by_path(head.leaf(), place, checkpoint.leaves, &path) != Some(checkpoint.root) {
             return Err("a proof does not lead to its root");
         }
@@ -212,13 +212,8 @@ fn checkpoint(files: &Files, file: &str, names: &[ChainName; 3], keys: &Keys) ->
 /// written on the other side of a checkpoint than it stands.
 fn check_heads(chain: &[Link], name: &ChainName, checkpoints: &[Proven], file: &str, findings: &mut Findings) {
     let Some(last) = checkpoints.last() else { return };
-    let of = |proven: &Proven| proven.heads.iter().find(|head| head.chain == *name).cloned();
-    let is_covered = match (of(last), chain.last()) {
-        (Some(head), Some(link)) => head.entries == link.entry.number + 1 && head.hash == link.hash,
-        (None, None) => true,
-        _ => false,
-    };
-    if !is_covered {
+    let end = chain.last().map(|link| (link.entry.number + 1, link.hash));
+    if last.head(name).map(|head| (head.entries, head.hash)) != end {
         findings
             .faults
             .push(format!("{file} does not end with the entry that the last checkpoint names: it was shortened"));
@@ -226,7 +221,7 @@ fn check_heads(chain: &[Link], name: &ChainName, checkpoints: &[Proven], file: &
     }
     let mut proven_before = false;
     for proven in checkpoints {
-        let (head, time) = (of(proven), &proven.checkpoint.time);
+        let (head, time) = (proven.head(name), &proven.checkpoint.time);
         // A checkpoint covers each chain that it or an earlier one was made after. Without its proof nobody could say which
         // entries were written later.
         let is_older = chain.iter().any(|link| link.entry.time < *time);
@@ -234,10 +229,9 @@ fn check_heads(chain: &[Link], name: &ChainName, checkpoints: &[Proven], file: &
             findings.faults.push(format!("{file}: checkpoint {} has no proof of it", proven.checkpoint.number));
         }
         proven_before |= head.is_some();
-        let covered = head.as_ref().map_or(0, |head| head.entries);
-        for link in chain {
-            let (entry, is_head) = (&link.entry, link.entry.number + 1 == covered);
-            if is_head && head.as_ref().is_some_and(|head| head.hash != link.hash) {
+        let covered = head.map_or(0, |head| head.entries);
+        for Link { entry, hash } in chain {
+            if head.is_some_and(|head| head.entries == entry.number + 1 && head.hash != *hash) {
                 findings.faults.push(format!("{file}: entry {} is not the one that a checkpoint names", entry.number));
             }
             let is_before = entry.number < covered;
@@ -263,8 +257,8 @@ fn check_beginnings(chains: &[Vec<Link>; 3], names: &[ChainName; 3], checkpoints
     let deleted_before = chains[2].iter().filter_map(deleted_before).max();
     for (((chain, name), file), since) in chains.iter().zip(names).zip(CHAINS).zip(&beginnings) {
         let Some(first) = chain.first().map(|link| &link.entry) else { continue };
-        let is_covered = |Proven { checkpoint, heads }: &Proven| {
-            checkpoint.time < *since && heads.iter().any(|head| head.chain == *name && head.entries >= first.number)
+        let is_covered = |proven: &Proven| {
+            proven.checkpoint.time < *since && proven.head(name).is_some_and(|head| head.entries >= first.number)
         };
         if first.number == 0 || first.time < *since || checkpoints.iter().any(is_covered) {
             continue;
@@ -291,7 +285,7 @@ fn deleted_before(link: &Link) -> Option<&str> {
 fn timestamps(files: &Files, checkpoints: &[Proven], findings: &mut Findings) {
     let stamps: Vec<_> = files.iter().filter(|(file, _)| file.starts_with("timestamps/")).collect();
     if !stamps.is_empty() {
-        findings.unknown.push(UNCHECKED.to_owned());
+        findings.unknown.push(super::openssl::UNCHECKED.to_owned());
     } else if !checkpoints.is_empty() {
         let alone = "no checkpoint of the case has a timestamp of an authority: the key alone says when";
         findings.unknown.push(alone.to_owned());

@@ -28,7 +28,7 @@ struct Change {
 impl Change {
     fn text(&self) -> String {
         let Change { number, from, old, new, time } = self;
-        let (log, old, new) = (old.name(), old.line(), new.line());
+        let (log, old, new) = (&old.name, old.line(), new.line());
         format!("crawlgate-evidence-key\nlog {log}\nnumber {number}\nfrom {from}\nold {old}\nnew {new}\ntime {time}\n")
     }
 
@@ -43,7 +43,7 @@ impl Change {
             time: field("time")?.to_owned(),
         };
         let is_signed = |key: &VerifyKey| key.open(note).is_ok_and(|text| text == change.text());
-        (is_signed(&change.old) && is_signed(&change.new) && change.old.name() == change.new.name()).then_some(change)
+        (is_signed(&change.old) && is_signed(&change.new) && change.old.name == change.new.name).then_some(change)
     }
 }
 

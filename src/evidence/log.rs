@@ -5,9 +5,9 @@
 
 use super::opening::open;
 use super::writer::{HandOver, Writer};
-use super::{Bounds, ChainName, DatabaseError, OpenError, Record, Shared};
+use super::{ChainName, DatabaseError, OpenError, Record, Shared};
 use crate::locks::lock;
-use crate::settings::AddressDetail;
+use crate::settings::{AddressDetail, EvidenceSettings};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, channel};
@@ -17,15 +17,16 @@ use std::time::SystemTime;
 
 /// The handle; cheap to clone.
 #[derive(Clone, Default)]
-pub struct Evidence(Option<Arc<Handle>>);
+pub struct Evidence(Arc<Handle>);
 
+/// Of evidence that is off, nothing is set.
+#[derive(Default)]
 struct Handle {
     shared: Arc<Shared>,
-    addresses: AddressDetail,
-    /// Whether the log could be opened.
-    is_open: bool,
-    /// Where the log is, how much is kept, and who is asked for timestamps.
-    place: (PathBuf, Bounds, Vec<String>),
+    /// How much of a client's address is kept; nothing where no evidence is.
+    addresses: Option<AddressDetail>,
+    /// Where the log is, and what the settings say of it; absent where the log could not be opened.
+    place: Option<(PathBuf, EvidenceSettings)>,
     /// The thread, and what it lives by.
     thread: Mutex<Option<Thread>>,
 }
@@ -40,49 +41,49 @@ impl Evidence {
 
     /// Opens the log in a directory and starts its thread. Where that fails, requests go on and nothing is kept:
     /// [`Evidence::problem`] says why.
-    pub fn open(directory: &Path, bounds: Bounds, addresses: AddressDetail, authorities: &[String]) -> Evidence {
+    pub fn open(directory: &Path, settings: &EvidenceSettings, addresses: AddressDetail) -> Evidence {
         let shared = Arc::<Shared>::default();
-        let thread = start(directory, &shared, bounds, authorities).map_err(|why| shared.failed(0, &why)).ok();
-        let is_open = thread.is_some();
-        let place = (directory.to_owned(), bounds, authorities.to_vec());
-        Evidence(Some(Arc::new(Handle { shared, addresses, is_open, place, thread: Mutex::new(thread) })))
+        let thread = start(directory, &shared, settings).map_err(|why| shared.failed(0, &why)).ok();
+        let place = thread.as_ref().map(|_| (directory.to_owned(), settings.clone()));
+        Evidence(Arc::new(Handle { shared, addresses: Some(addresses), place, thread: Mutex::new(thread) }))
     }
 
     /// Whether anything is kept.
     pub fn is_on(&self) -> bool {
-        self.0.is_some()
+        self.0.addresses.is_some()
     }
 
     /// How much of a client's address is kept.
     pub fn addresses(&self) -> AddressDetail {
-        self.0.as_ref().map_or(AddressDetail::None, |handle| handle.addresses)
+        self.0.addresses.unwrap_or(AddressDetail::None)
     }
 
     /// Records what a crawler did, if there is room in this second; `make` is called only then.
     pub fn record(&self, site: &str, crawler: &str, now: SystemTime, make: impl FnOnce() -> Record) {
-        let Some(handle) = &self.0 else { return };
+        if !self.is_on() {
+            return;
+        }
+        let Handle { shared, place, .. } = &*self.0;
         let second = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs());
-        if !handle.is_open {
-            handle.shared.lose(1);
-        } else if lock(&handle.shared.queue).admits(site, crawler, second) {
+        if place.is_none() {
+            shared.lose(1);
+        } else if lock(&shared.queue).admits(site, crawler, second) {
             let record = make();
-            lock(&handle.shared.queue).add(ChainName::of_crawler(site, crawler), record);
+            lock(&shared.queue).add(ChainName::of_crawler(site, crawler), record);
         }
     }
 
     /// Records what a site published.
     pub fn published(&self, site: &str, record: Record) {
-        if let Some(handle) = self.0.as_ref().filter(|handle| handle.is_open) {
-            lock(&handle.shared.queue).add(ChainName::of_site(site), record);
+        if self.0.place.is_some() {
+            lock(&self.0.shared.queue).add(ChainName::of_site(site), record);
         }
     }
 
     /// Why evidence is being lost, where it is.
     pub fn problem(&self) -> Option<String> {
-        let handle = self.0.as_ref()?;
-        let Some(problem) = lock(&handle.shared.problem).clone() else {
-            return lock(&handle.shared.stamp_problem).clone();
-        };
+        let shared = &self.0.shared;
+        let Some(problem) = lock(&shared.problem).clone() else { return lock(&shared.stamp_problem).clone() };
         let lost = self.lost();
         Some(format!(
             "evidence cannot be written: {problem}; requests are served, and {lost} entries are missing since the start. \
@@ -92,50 +93,40 @@ impl Evidence {
 
     /// Says why checkpoints get no timestamps, or that they do.
     pub fn set_stamp_problem(&self, problem: Option<String>) {
-        if let Some(handle) = &self.0 {
-            *lock(&handle.shared.stamp_problem) = problem;
-        }
+        *lock(&self.0.shared.stamp_problem) = problem;
     }
 
     /// Entries that were written since the start.
     pub fn entries(&self) -> u64 {
-        self.0.as_ref().map_or(0, |handle| handle.shared.entries.load(Ordering::Relaxed))
+        self.0.shared.entries.load(Ordering::Relaxed)
     }
 
     /// Entries that were left out since the start.
     pub fn lost(&self) -> u64 {
-        self.0.as_ref().map_or(0, |handle| handle.shared.lost.load(Ordering::Relaxed))
+        self.0.shared.lost.load(Ordering::Relaxed)
     }
 
     /// Another process writes the log from now on. What this one still records is written beside it.
     pub fn hand_over(&self) {
-        let Some(handle) = &self.0 else { return };
-        let mut thread = lock(&handle.thread);
+        let mut thread = lock(&self.0.thread);
         let Some((told, former)) = thread.take() else { return };
         // A thread that panicked hears nothing, and has said so.
         let _ = told.send(HandOver);
         let Ok(writer) = former.join() else { return };
-        match spawn(writer) {
-            Ok(former) => *thread = Some(former),
-            Err(why) => handle.shared.failed(0, &why),
-        }
+        *thread = spawn(writer).map_err(|why| self.0.shared.failed(0, &why)).ok();
     }
 
     /// Opens the log again after [`Evidence::hand_over`], as a run of its own: the other process has ended.
     pub fn reopen(&self) {
-        let Some(handle) = self.0.as_ref().filter(|handle| handle.is_open) else { return };
+        let Some((directory, settings)) = &self.0.place else { return };
         self.close();
-        let (directory, bounds, authorities) = &handle.place;
-        match start(directory, &handle.shared, *bounds, authorities) {
-            Ok(thread) => *lock(&handle.thread) = Some(thread),
-            Err(why) => handle.shared.failed(0, &why),
-        }
+        let thread = start(directory, &self.0.shared, settings);
+        *lock(&self.0.thread) = thread.map_err(|why| self.0.shared.failed(0, &why)).ok();
     }
 
     /// Writes the end of the run, with a checkpoint. Nothing is written after it.
     pub fn close(&self) {
-        let Some(handle) = &self.0 else { return };
-        let thread = lock(&handle.thread).take();
+        let thread = lock(&self.0.thread).take();
         if let Some((alive, thread)) = thread {
             drop(alive);
             // A thread that panicked has said so.
@@ -155,13 +146,13 @@ enum StartError {
     Begin(#[from] std::io::Error),
 }
 
-fn start(directory: &Path, shared: &Arc<Shared>, bounds: Bounds, authorities: &[String]) -> Result<Thread, StartError> {
+fn start(directory: &Path, shared: &Arc<Shared>, settings: &EvidenceSettings) -> Result<Thread, StartError> {
     let mut log = open(directory, SystemTime::now())?;
     if let Some(because) = log.begun_anew {
         tracing::warn!("a new evidence log begins, because {because}; the files of the one before were renamed");
     }
-    log.database.write(|log| log.set_authorities(authorities))?;
-    let writer = Writer::begin(log, directory, shared.clone(), bounds)?;
+    log.database.write(|log| log.set_authorities(&settings.timestamps))?;
+    let writer = Writer::begin(log, directory, shared.clone(), settings.clone())?;
     Ok(spawn(writer)?)
 }
 

@@ -32,7 +32,8 @@ pub enum NoteError {
 /// The public key of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyKey {
-    name: String,
+    /// The name of the log.
+    pub name: String,
     octets: [u8; 32],
 }
 
@@ -45,11 +46,6 @@ impl VerifyKey {
         let (name, hash, octets) = parts_of_key(line.trim()).ok_or(NoteError::NoKey)?;
         let key = VerifyKey { name: name.to_owned(), octets };
         if name.is_empty() || hex(&key.hash()) != hash { Err(NoteError::NoKey) } else { Ok(key) }
-    }
-
-    /// The name.
-    pub fn name(&self) -> &str {
-        &self.name
     }
 
     /// The line.
@@ -109,6 +105,16 @@ fn parts(note: &str) -> Option<(&str, &str)> {
     (is_whole && !signatures.is_empty()).then_some((text, signatures))
 }
 
+/// Random octets.
+///
+/// # Errors
+/// The operating system gives none.
+pub fn random<const N: usize>() -> Result<[u8; N], NoteError> {
+    let mut octets = [0; N];
+    SystemRandom::new().fill(&mut octets).map_err(|_| NoteError::NoRandom)?;
+    Ok(octets)
+}
+
 /// The private key of a log.
 pub struct SigningKey {
     name: String,
@@ -122,8 +128,7 @@ impl SigningKey {
     /// # Errors
     /// The operating system gives no random numbers.
     pub fn fresh() -> Result<SigningKey, NoteError> {
-        let mut seed = [0; 32];
-        SystemRandom::new().fill(&mut seed).map_err(|_| NoteError::NoRandom)?;
+        let seed = random()?;
         let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| NoteError::NoKey)?;
         let hash = Hash::of(&[pair.public_key().as_ref()]);
         Ok(SigningKey { name: format!("crawlgate-evidence-{}", hash.short()), seed, pair })

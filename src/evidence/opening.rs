@@ -3,7 +3,7 @@
 //! log. [`open_existing`] opens the log for a command.
 
 use super::database::{FILE, LogState};
-use super::{DatabaseError, EvidenceDatabase, NoteError, Rows, SigningKey, time_text};
+use super::{DatabaseError, EvidenceDatabase, NoteError, SigningKey, time_text};
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -65,19 +65,22 @@ pub struct OpenLog {
 pub fn open(directory: &Path, now: SystemTime) -> Result<OpenLog, OpenError> {
     let (file, key_file) = (directory.join(FILE), directory.join(KEY));
     let failed = |source| OpenError::Database { file: file.clone(), source };
-    let begun_anew = match look(directory) {
-        Ok(Found::Whole(found)) => return Ok(*found),
-        Ok(Found::Nothing) => None,
-        Ok(Found::Unfit(because)) => Some(because),
+    let cannot_use = |file: &PathBuf| {
+        let file = file.clone();
+        move |source| OpenError::File { file, source }
+    };
+    let begun_anew = match read_whole(directory) {
+        Ok(log) => return Ok(log),
+        Err(DatabaseError::NoLog) => None,
+        Err(DatabaseError::Damaged(because)) => Some(because),
         Err(DatabaseError::Sqlite(error)) if is_damaged(&error) => Some("the database was damaged"),
         Err(error) => return Err(failed(error)),
     };
-    set_aside(directory, now).map_err(|source| OpenError::File { file: file.clone(), source })?;
+    set_aside(directory, now).map_err(cannot_use(&file))?;
     let key = SigningKey::fresh().map_err(|source| OpenError::Key { file: key_file.clone(), source })?;
-    write_private(&key_file, &format!("{}\n", key.line()))
-        .map_err(|source| OpenError::File { file: key_file.clone(), source })?;
+    write_private(&key_file, &format!("{}\n", key.line())).map_err(cannot_use(&key_file))?;
     let mut database = EvidenceDatabase::open(directory, true).map_err(failed)?;
-    database.write(|log| log.begin_log(key.verify_key().name(), &time_text(now))).map_err(failed)?;
+    database.write(|log| log.begin_log(&key.verify_key().name, &time_text(now))).map_err(failed)?;
     drop(database);
     Ok(OpenLog { begun_anew, ..open_existing(directory)? })
 }
@@ -87,44 +90,45 @@ pub fn open(directory: &Path, now: SystemTime) -> Result<OpenLog, OpenError> {
 /// # Errors
 /// See [`OpenError`].
 pub fn open_existing(directory: &Path) -> Result<OpenLog, OpenError> {
-    let (file, key_file) = (directory.join(FILE), directory.join(KEY));
-    let failed = |source| OpenError::Database { file: file.clone(), source };
-    if !file.exists() {
-        return Err(failed(DatabaseError::NoLog));
-    }
-    let database = EvidenceDatabase::open(directory, false).map_err(failed)?;
-    let state = database.state().and_then(|state| state.ok_or(DatabaseError::NoLog)).map_err(failed)?;
-    let text = fs::read_to_string(&key_file).map_err(|source| OpenError::File { file: key_file.clone(), source })?;
-    SigningKey::parse(&text).map_err(|source| OpenError::Key { file: key_file, source })?;
-    let changed = database.changed_key().map_err(failed)?;
-    let key = read_key(directory, &state.id, changed.as_deref());
-    let key = key.ok_or_else(|| failed(DatabaseError::Damaged("the key is that of another log")))?;
-    Ok(OpenLog { database, key, state, begun_anew: None })
+    let (database, file) = (directory.join(FILE), directory.join(KEY));
+    read(directory).map_err(|error| match (error, fs::read_to_string(&file).map(|text| SigningKey::parse(&text))) {
+        (DatabaseError::Damaged(_), Err(source)) => OpenError::File { file, source },
+        (DatabaseError::Damaged(_), Ok(Err(source))) => OpenError::Key { file, source },
+        (DatabaseError::Damaged(_), Ok(Ok(_))) => {
+            OpenError::Database { file: database, source: DatabaseError::Damaged("the key is that of another log") }
+        }
+        (source, _) => OpenError::Database { file: database, source },
+    })
 }
 
-enum Found {
-    Nothing,
-    Whole(Box<OpenLog>),
-    Unfit(&'static str),
-}
-
-fn look(directory: &Path) -> Result<Found, DatabaseError> {
-    if !directory.join(FILE).exists() {
-        let has_rest = directory.join(KEY).exists() || directory.join(RUNS).exists();
-        return Ok(if has_rest { Found::Unfit("the database was gone") } else { Found::Nothing });
+/// The log, unless the file that counts processes says that it is a copy. [`DatabaseError::Damaged`] says why there is to be a
+/// new one.
+fn read_whole(directory: &Path) -> Result<OpenLog, DatabaseError> {
+    let is_there = |name| directory.join(name).exists();
+    if !is_there(FILE) && (is_there(KEY) || is_there(RUNS)) {
+        return Err(DatabaseError::Damaged("the database was gone"));
     }
-    let database = EvidenceDatabase::open(directory, false)?;
-    let Some(state) = database.state()? else { return Ok(Found::Nothing) };
-    let changed = database.changed_key()?;
-    let Some(key) = read_key(directory, &state.id, changed.as_deref()) else {
-        return Ok(Found::Unfit("its key was lost"));
-    };
+    let log = read(directory)?;
     let runs: Option<u64> = fs::read_to_string(directory.join(RUNS)).ok().and_then(|text| text.trim().parse().ok());
     match runs {
-        Some(runs) if state.runs < runs => Ok(Found::Unfit("the database was an older copy")),
-        None if state.runs > 1 => Ok(Found::Unfit("the database came without the file that counts its processes")),
-        _ => Ok(Found::Whole(Box::new(OpenLog { database, key, state, begun_anew: None }))),
+        Some(runs) if log.state.runs < runs => Err(DatabaseError::Damaged("the database was an older copy")),
+        None if log.state.runs > 1 => {
+            Err(DatabaseError::Damaged("the database came without the file that counts its processes"))
+        }
+        _ => Ok(log),
     }
+}
+
+/// The log. It is damaged where it does not have its key.
+fn read(directory: &Path) -> Result<OpenLog, DatabaseError> {
+    if !directory.join(FILE).exists() {
+        return Err(DatabaseError::NoLog);
+    }
+    let database = EvidenceDatabase::open(directory, false)?;
+    let state = database.state()?.ok_or(DatabaseError::NoLog)?;
+    let key = read_key(directory, &state.id, database.changed_key()?.as_deref());
+    let key = key.ok_or(DatabaseError::Damaged("its key was lost"))?;
+    Ok(OpenLog { database, key, state, begun_anew: None })
 }
 
 /// The private key of a log. `changed` is the public key that signs now, if the key was ever changed. A change that a crash
@@ -133,7 +137,7 @@ pub fn read_key(directory: &Path, log: &str, changed: Option<&str>) -> Option<Si
     let read = |name: &str| SigningKey::parse(&fs::read_to_string(directory.join(name)).ok()?).ok();
     let fits = |key: &SigningKey| {
         let key = key.verify_key();
-        key.name() == log && changed.is_none_or(|changed| key.line() == changed)
+        key.name == log && changed.is_none_or(|changed| key.line() == changed)
     };
     read(KEY).filter(fits).or_else(|| {
         let next = read(NEXT_KEY).filter(|key| changed.is_some() && fits(key));

@@ -1,8 +1,7 @@
 //! [`verify_stamps`] checks the signatures of timestamps with the program `openssl`, which third parties use too.
 
-use super::{CaseFindings, Files, Findings, NotAnArchive, Stray, split, tar, timestamp};
+use super::{CaseFindings, Files, Findings, NotACase, read_logs, timestamp};
 use std::path::Path;
-use std::process::Command;
 use std::{fs, io};
 
 /// What stays unknown while no authority was given.
@@ -23,10 +22,7 @@ pub enum StampCheckError {
     Files(#[from] io::Error),
     /// The file is no case.
     #[error(transparent)]
-    NoCase(#[from] NotAnArchive),
-    /// The file is an archive of something else.
-    #[error(transparent)]
-    Stray(#[from] Stray),
+    NotACase(#[from] NotACase),
 }
 
 const COMMAND: &str = "openssl ts -verify -data checkpoints/NUMBER.note -in timestamps/NUMBER-N.tsr -CAfile PEM";
@@ -44,7 +40,7 @@ pub fn verify_stamps(
     if findings.logs.is_empty() {
         return Ok(findings);
     }
-    for (files, findings) in split(tar::read(archive)?)?.iter().zip(&mut findings.logs) {
+    for (files, findings) in read_logs(archive)?.iter().zip(&mut findings.logs) {
         verify_log(files, authorities, findings)?;
     }
     Ok(CaseFindings::of(findings.logs))
@@ -60,7 +56,7 @@ fn verify_log(files: &Files, authorities: &Path, findings: &mut Findings) -> Res
         let (Some(stamp), Some(text)) = (timestamp::read(octets), files.get(&covered)) else { continue };
         fs::write(&note, text)?;
         fs::write(&response, octets)?;
-        let mut command = Command::new("openssl");
+        let mut command = std::process::Command::new("openssl");
         command.args(["ts", "-verify", "-data"]).arg(&note).arg("-in").arg(&response);
         command.arg("-CAfile").arg(authorities);
         if let Some(seconds) = stamp.seconds() {

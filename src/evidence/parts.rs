@@ -1,15 +1,22 @@
 //! The logs of a case in one set of files: [`join`] and [`split`]. A case of one log has its files at the top. A case of
 //! several logs has those of each below `logs/1/`, `logs/2/` and so on, each complete by itself, and one report beside them.
 
-use super::Files;
+use super::{Files, tar};
+use std::collections::BTreeMap;
 
 /// The report beside several logs, and in each.
 pub const REPORT: &str = "report.html";
 
-/// The files are not those of logs.
+/// A file is no case.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} belongs to no log of the case")]
-pub struct Stray(String);
+pub enum NotACase {
+    /// It is no archive.
+    #[error("this is no archive as crawlgate writes it: its structure was changed")]
+    NoArchive,
+    /// A file of the archive is not that of a log.
+    #[error("{0} belongs to no log of the case")]
+    Stray(String),
+}
 
 /// The files of a case.
 pub fn join(logs: Vec<Files>, report: String) -> Files {
@@ -27,12 +34,16 @@ pub fn join(logs: Vec<Files>, report: String) -> Files {
 /// The files of each log of a case.
 ///
 /// # Errors
-/// A file belongs to no log, or a log is missing.
-pub fn split(files: Files) -> Result<Vec<Files>, Stray> {
+/// The octets are no archive, a file belongs to no log, or a log is missing.
+pub fn read_logs(archive: &[u8]) -> Result<Vec<Files>, NotACase> {
+    split(tar::read(archive).ok_or(NotACase::NoArchive)?)
+}
+
+fn split(files: Files) -> Result<Vec<Files>, NotACase> {
     if !files.keys().any(|path| path.starts_with("logs/")) {
         return Ok(vec![files]);
     }
-    let mut logs: std::collections::BTreeMap<usize, Files> = std::collections::BTreeMap::new();
+    let mut logs: BTreeMap<usize, Files> = BTreeMap::new();
     for (path, bytes) in files {
         if path == REPORT {
             continue;
@@ -42,11 +53,11 @@ pub fn split(files: Files) -> Result<Vec<Files>, Stray> {
         // One spelling of a number alone.
         match part.filter(|(number, text, _)| *number > 0 && number.to_string() == *text) {
             Some((number, _, file)) => drop(logs.entry(number).or_default().insert(file.to_owned(), bytes)),
-            None => return Err(Stray(path)),
+            None => return Err(NotACase::Stray(path)),
         }
     }
     match logs.keys().zip(1..).find(|(number, expected)| **number != *expected) {
-        Some((number, _)) => Err(Stray(format!("logs/{number}/"))),
+        Some((number, _)) => Err(NotACase::Stray(format!("logs/{number}/"))),
         None => Ok(logs.into_values().collect()),
     }
 }

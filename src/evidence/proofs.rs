@@ -2,12 +2,10 @@
 //! [`tell`] checks those of a case.
 
 use super::database::Appended;
-use super::documents::named_lists;
 use super::{
-    CHAINS, ChainName, DatabaseError, Document, Entry, Files, Findings, Hash, Link, Personal, ProofFinding,
-    ProofRecord, Record, Writing, canonical, hash_of, named_proof, value_of,
+    CHAINS, ChainName, DatabaseError, Document, Entry, Files, Findings, Hash, Link, Personal, ProofFinding, Record,
+    Writing, canonical, hash_of, named_proof, value_of,
 };
-use crate::crawlers::read_list;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::signature::{ED25519, UnparsedPublicKey};
@@ -37,7 +35,7 @@ impl WrittenProofs {
         &mut self,
         log: &Writing<'_>,
         chain: &ChainName,
-        proof: ProofRecord,
+        proof: Record,
         now: &str,
     ) -> Result<Appended, DatabaseError> {
         let day = now.get(..10).unwrap_or_default();
@@ -48,15 +46,14 @@ impl WrittenProofs {
         if let Some(written) = self.written.get(&key) {
             return Ok(*written);
         }
-        let ProofRecord { data, personal, documents } = proof;
-        let written = log.append(chain, Record { kind: "proof", data, personal, documents, proof: None }, now)?;
+        let written = log.append(chain, proof, now)?;
         self.written.insert(key, written);
         Ok(written)
     }
 }
 
 /// A digest of what a proof says. A list that was only checked again does not change it.
-fn key(chain: &ChainName, proof: &ProofRecord) -> Hash {
+fn key(chain: &ChainName, proof: &Record) -> Hash {
     let mut data = proof.data.clone();
     for list in data.get_mut("lists").and_then(Value::as_array_mut).into_iter().flatten() {
         list.as_object_mut().and_then(|list| list.remove("checked"));
@@ -128,11 +125,11 @@ fn check(entry: &Entry, personal: &Personal, files: &Files, says: &mut Vec<Strin
     let (is_verified, means) = (entry.text("identity") == Some("verified"), entry.text("means").unwrap_or_default());
     let client = value_of(personal, entry, "client").filter(|_| entry.text("address") == Some("whole"));
     let client = client.and_then(|client| client.parse::<IpAddr>().ok());
-    let lists = named_lists(entry);
+    let lists = super::entry::named_lists(entry);
     for (source, hash) in &lists {
         let path = Document { is_list: true, hash: *hash }.path();
         let Some(bytes) = files.get(&path).filter(|_| means != "signature") else { continue };
-        let networks = read_list(bytes).map_err(|error| format!("{path} is no list: {error}"))?;
+        let networks = crate::crawlers::read_list(bytes).map_err(|error| format!("{path} is no list: {error}"))?;
         let inside = client.map(|client| networks.iter().find(|network| network.contains(&client)));
         match inside {
             None => says.push(format!("the list {source} counted ({path}); the address is not in the case")),

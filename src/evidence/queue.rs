@@ -1,9 +1,12 @@
 //! [`Queue`]: the records that wait to be written. It takes 200 records a second, and beyond them one a second of each chain.
-//! What it leaves out is counted for each chain.
+//! What it leaves out is counted for each chain. [`Shared`]: the queue, the counts and the problems of a log.
 
 use super::{ChainName, Record};
+use crate::locks::lock;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Records that are taken in a second. Beyond them each chain has one.
 const RATE: u64 = 200;
@@ -80,6 +83,51 @@ impl Queue {
     pub fn take(&mut self) -> Batch {
         let left_out = std::mem::take(&mut self.left_out).into_values();
         Batch { records: std::mem::take(&mut self.waiting), left_out: left_out.collect() }
+    }
+}
+
+/// The queue, the counts and the problems of the log.
+#[derive(Default)]
+pub struct Shared {
+    /// What waits to be written.
+    pub queue: Mutex<Queue>,
+    /// Why evidence is being lost.
+    pub problem: Mutex<Option<String>>,
+    /// Why checkpoints get no timestamps.
+    pub stamp_problem: Mutex<Option<String>>,
+    /// Entries that were written.
+    pub entries: AtomicU64,
+    /// Entries that were left out.
+    pub lost: AtomicU64,
+}
+
+impl Shared {
+    /// Counts entries that were left out.
+    pub fn lose(&self, entries: u64) {
+        self.lost.fetch_add(entries, Ordering::Relaxed);
+    }
+
+    /// Takes what waits.
+    pub fn take(&self) -> Batch {
+        let batch = lock(&self.queue).take();
+        self.lose(batch.left_out());
+        batch
+    }
+
+    /// Records were written.
+    pub fn wrote(&self, entries: u64) {
+        self.entries.fetch_add(entries, Ordering::Relaxed);
+        if lock(&self.problem).take().is_some() {
+            tracing::warn!("evidence is written again; the log says how many entries it lacks");
+        }
+    }
+
+    /// Records could not be written.
+    pub fn failed(&self, lost: u64, why: &dyn std::fmt::Display) {
+        self.lose(lost);
+        if lock(&self.problem).replace(why.to_string()).is_none() {
+            tracing::error!("evidence cannot be written: {why}");
+        }
     }
 }
 

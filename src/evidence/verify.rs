@@ -1,20 +1,19 @@
 //! [`verify`] checks a case as a third party does: by the octets of the file and the public key of each log in it.
 
 use super::examine::{keys, log_of};
-use super::{CaseFindings, Files, Findings, VerifyKey, examine, manifest, named_twice, split, tar};
+use super::{CaseFindings, Files, Findings, VerifyKey, examine, manifest, named_twice, read_logs};
 
 /// Checks a case by public keys, one for each of its logs.
 pub fn verify(archive: &[u8], trusted: &[VerifyKey]) -> CaseFindings {
     let failed = |fault: String| CaseFindings { faults: vec![fault], logs: Vec::new() };
-    let files = tar::read(archive).map_err(|error| error.to_string());
-    let logs = match files.and_then(|files| split(files).map_err(|error| error.to_string())) {
+    let logs = match read_logs(archive) {
         Ok(logs) => logs,
-        Err(fault) => return failed(fault),
+        Err(error) => return failed(error.to_string()),
     };
     let mut keyed: Vec<(&Files, &VerifyKey)> = Vec::new();
     for (place, files) in logs.iter().enumerate() {
         let name = log_of(files);
-        let of_it = trusted.iter().filter(|key| Some(key.name()) == name.as_deref());
+        let of_it = trusted.iter().filter(|key| Some(&key.name) == name.as_ref());
         // Of several keys with the name of the log, one that its notes about changes of the key lead to.
         let key = of_it.clone().find(|key| keys(files, key).is_ok()).or_else(|| of_it.clone().next());
         match (key, trusted, logs.len()) {

@@ -3,12 +3,11 @@
 //! be written again.
 
 use super::database::{FILE, RunEnd};
-use super::opening::write_runs;
 use super::proofs::WrittenProofs;
 use super::{
-    Batch, DatabaseError, EvidenceDatabase, OpenLog, Record, Rows, Shared, SigningKey, Writing, read_key, time_text,
+    Batch, DatabaseError, EvidenceDatabase, OpenLog, Record, Shared, SigningKey, Writing, read_key, time_text,
 };
-use crate::locks::lock;
+use crate::settings::EvidenceSettings;
 use serde_json::json;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -27,15 +26,6 @@ const DAY: Duration = Duration::from_secs(86_400);
 const HOUR: Duration = Duration::from_secs(3_600);
 /// A step of the clock that is worth a note.
 const STEP: Duration = Duration::from_secs(2);
-
-/// How much is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
-    /// For how long.
-    pub keep: Duration,
-    /// How many bytes.
-    pub octets: u64,
-}
 
 /// Why a round wrote nothing.
 #[derive(Debug, thiserror::Error)]
@@ -57,7 +47,7 @@ pub struct Writer {
     key: SigningKey,
     file: PathBuf,
     inode: Option<u64>,
-    bounds: Bounds,
+    settings: EvidenceSettings,
     /// The clock at the last round, and the time that had passed.
     seen: (SystemTime, Instant),
     wrote: Instant,
@@ -77,7 +67,12 @@ pub struct HandOver;
 
 impl Writer {
     /// Begins a run: the log says what it lacks since the last one.
-    pub fn begin(mut log: OpenLog, directory: &Path, shared: Arc<Shared>, bounds: Bounds) -> Result<Writer, io::Error> {
+    pub fn begin(
+        mut log: OpenLog,
+        directory: &Path,
+        shared: Arc<Shared>,
+        settings: EvidenceSettings,
+    ) -> Result<Writer, io::Error> {
         let wall = SystemTime::now();
         let (now, state) = (time_text(wall), &log.state);
         let software = concat!("crawlgate ", env!("CARGO_PKG_VERSION"));
@@ -92,7 +87,7 @@ impl Writer {
             writing.set_committed(&now, None)
         });
         written.map_err(io::Error::other)?;
-        write_runs(directory, state.runs + 1)?;
+        super::opening::write_runs(directory, state.runs + 1)?;
         let (file, at) = (directory.join(FILE), Instant::now());
         Ok(Writer {
             shared,
@@ -100,7 +95,7 @@ impl Writer {
             key: log.key,
             inode: inode(&file),
             file,
-            bounds,
+            settings,
             seen: (wall, at),
             wrote: at,
             pruned: None,
@@ -144,7 +139,7 @@ impl Writer {
             Err(error) => {
                 // Some of them may be in the transaction that failed.
                 self.proofs = WrittenProofs::default();
-                let lost = written - lock(&self.shared.queue).wait_again(publications);
+                let lost = written - crate::locks::lock(&self.shared.queue).wait_again(publications);
                 self.lost += lost + left_out;
                 self.shared.failed(lost, &error);
             }
@@ -165,7 +160,7 @@ impl Writer {
             return Ok(());
         }
         let octets = self.database.octets()?;
-        if octets >= self.bounds.octets && !is_idle {
+        if octets >= self.settings.size && !is_idle {
             self.prune((wall, at), HOUR)?;
             return Err(RoundError::Full(octets >> 20));
         }
@@ -182,7 +177,7 @@ impl Writer {
             }
             if makes_checkpoint {
                 // A command may have changed the key.
-                let name = key.verify_key().name().to_owned();
+                let name = key.verify_key().name;
                 if let Some(changed) = log.changed_key()?.filter(|changed| key.verify_key().line() != *changed) {
                     *key = read_key(directory, &name, Some(&changed)).ok_or(DatabaseError::NoKey)?;
                 }
@@ -201,7 +196,7 @@ impl Writer {
     /// that somebody shortened.
     fn prune(&mut self, (wall, at): (SystemTime, Instant), every: Duration) -> Result<(), RoundError> {
         let is_due = self.pruned.is_none_or(|pruned| at.duration_since(pruned) >= every) || self.pruning.is_some();
-        let Some(oldest) = wall.checked_sub(self.bounds.keep).filter(|_| is_due && !self.is_former) else {
+        let Some(oldest) = wall.checked_sub(self.settings.keep).filter(|_| is_due && !self.is_former) else {
             return Ok(());
         };
         // Where it fails, it is not tried again at once.

@@ -3,7 +3,7 @@
 
 use super::{Judged, Outcome, RequestFacts};
 use crate::crawlers::{Binds, Claim, Registry};
-use crate::evidence::{Evidence, Hash, ProofRecord, Record, time_text};
+use crate::evidence::{Evidence, Hash, Record, time_text};
 use crate::identity::Proofs;
 use crate::telemetry::Event;
 use base64::Engine as _;
@@ -75,12 +75,7 @@ pub fn request(
 
 /// The record of what proves that the client is the crawler, or that it is not. A name of DNS often has the address in it, so
 /// it is kept only where addresses are.
-fn proof(
-    evidence: &Evidence,
-    proofs: &Proofs,
-    request: &RequestFacts<'_>,
-    judged: &Judged,
-) -> Option<Box<ProofRecord>> {
+fn proof(evidence: &Evidence, proofs: &Proofs, request: &RequestFacts<'_>, judged: &Judged) -> Option<Box<Record>> {
     let (found, client) = ((judged.identity, judged.proof), request.client?);
     let basis = proofs.basis(judged.decision.claim, found, client, request.now())?;
     let lists = basis.lists.iter().map(|list| {
@@ -109,7 +104,7 @@ fn proof(
     }
     personal.extend(kept.map(|address| ("client", address.to_string())));
     let documents = basis.lists.iter().map(|list| list.list.copy.bytes.clone()).collect();
-    Some(Box::new(ProofRecord { data, personal, documents }))
+    Some(Box::new(Record { kind: "proof", data, personal, documents, proof: None }))
 }
 
 fn fields(record: Value) -> Map<String, Value> {

@@ -15,7 +15,7 @@ use crate::admin::Operations;
 use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::edge::Certificates;
-use crate::evidence::{Bounds, Evidence};
+use crate::evidence::Evidence;
 use crate::judge::Logs;
 use crate::origin::robots::StoredCopies;
 use crate::requests::{Challenges, RequestSettings, Requests};
@@ -206,6 +206,5 @@ fn logs(settings: &Settings) -> Result<Logs, ServerError> {
 fn evidence(settings: &Settings) -> Result<Evidence, ServerError> {
     let Some(said) = &settings.evidence else { return Ok(Evidence::off()) };
     let directory = settings.state.as_deref().ok_or(ServerError::WithoutState("evidence"))?;
-    let bounds = Bounds { keep: said.keep, octets: said.size };
-    Ok(Evidence::open(directory, bounds, settings.evidence_addresses, &said.timestamps))
+    Ok(Evidence::open(directory, said, settings.evidence_addresses))
 }

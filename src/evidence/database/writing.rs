@@ -1,12 +1,28 @@
-//! [`Writing`]: a transaction, which appends entries, makes checkpoints, and keeps changes of the key and timestamps.
+//! [`Writing`]: a transaction, which appends entries, makes checkpoints, and keeps changes of the key and timestamps. It also
+//! deletes entries that are too old ([`Writing::prune`]), and personal values that an operator withdraws ([`Writing::forget`]).
 
-use super::rows::{Chain, Rows, first};
-use super::{DatabaseError, RunEnd};
-use crate::evidence::personal::fresh_salt;
-use crate::evidence::{ChainName, Checkpoint, Entry, Hash, NoRandom, SigningKey, commitment, hash_of, merkle};
-use rusqlite::{Connection, Transaction, params};
+use super::{DatabaseError, EvidenceDatabase, RunEnd};
+use crate::evidence::{
+    ChainName, Checkpoint, Document, Entry, Hash, NoteError, SigningKey, commitment, hash_of, merkle,
+};
+use rusqlite::{Params, params};
 use serde_json::{Map, Value};
 use std::sync::Arc;
+
+/// Entries that one transaction deletes: a writer that waits for it waits for a moment.
+pub(super) const DELETED_AT_ONCE: u64 = 20_000;
+
+/// The row of a chain, and the number of an entry.
+pub type EntryPlace = (i64, i64);
+
+/// What one transaction deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deletion {
+    /// Entries.
+    pub entries: u64,
+    /// Whether nothing is left that is too old.
+    pub is_complete: bool,
+}
 
 /// What an entry is made of.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +36,7 @@ pub struct Record {
     /// Files that it names by their SHA-256.
     pub documents: Vec<Arc<[u8]>>,
     /// What proves who the client was. It becomes an entry of its own, once, which the entry names.
-    pub proof: Option<Box<ProofRecord>>,
+    pub proof: Option<Box<Record>>,
 }
 
 impl Record {
@@ -30,17 +46,6 @@ impl Record {
         data.retain(|_, value| !value.is_null());
         Record { kind, data, ..Record::default() }
     }
-}
-
-/// What a `proof` entry is made of.
-#[derive(Clone, Debug, Default)]
-pub struct ProofRecord {
-    /// What it says.
-    pub data: Map<String, Value>,
-    /// Values that are personal data, by their name.
-    pub personal: Vec<(&'static str, String)>,
-    /// Lists that it names by their SHA-256.
-    pub documents: Vec<Arc<[u8]>>,
 }
 
 /// The place of an entry that was written.
@@ -53,23 +58,28 @@ pub struct Appended {
 }
 
 /// What one transaction can do.
-pub struct Writing<'t>(pub(super) &'t Transaction<'t>);
-
-impl Rows for Writing<'_> {
-    fn connection(&self) -> &Connection {
-        self.0
-    }
-}
+pub struct Writing<'t>(pub(super) &'t EvidenceDatabase);
 
 impl Writing<'_> {
+    fn run(&self, statement: &str, parameters: impl Params) -> Result<usize, DatabaseError> {
+        Ok(self.0.connection.prepare_cached(statement)?.execute(parameters)?)
+    }
+
+    /// See [`EvidenceDatabase::changed_key`].
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn changed_key(&self) -> Result<Option<String>, DatabaseError> {
+        self.0.changed_key()
+    }
+
     /// Begins a log.
     ///
     /// # Errors
     /// It cannot be written.
     pub fn begin_log(&self, id: &str, time: &str) -> Result<(), DatabaseError> {
         let row = "INSERT INTO log (one, id, runs, committed, clean) VALUES (1, ?1, 0, ?2, 1)";
-        self.0.execute(row, [id, time])?;
-        Ok(())
+        self.run(row, [id, time]).map(drop)
     }
 
     /// Counts one more process that writes the log.
@@ -77,8 +87,7 @@ impl Writing<'_> {
     /// # Errors
     /// It cannot be written.
     pub fn begin_run(&self) -> Result<(), DatabaseError> {
-        self.0.execute("UPDATE log SET runs = runs + 1", [])?;
-        Ok(())
+        self.run("UPDATE log SET runs = runs + 1", []).map(drop)
     }
 
     /// Says until when the log is complete, and how the process ends if it ends with this.
@@ -87,8 +96,7 @@ impl Writing<'_> {
     /// It cannot be written.
     pub fn set_committed(&self, time: &str, end: Option<RunEnd>) -> Result<(), DatabaseError> {
         let clean = end.map_or(0, |end| end as u8);
-        self.0.execute("UPDATE log SET committed = ?1, clean = ?2", params![time, clean])?;
-        Ok(())
+        self.run("UPDATE log SET committed = ?1, clean = ?2", params![time, clean]).map(drop)
     }
 
     /// Appends an entry to the chain of the log itself.
@@ -105,17 +113,20 @@ impl Writing<'_> {
     /// # Errors
     /// It cannot be written.
     pub fn append(&self, name: &ChainName, record: Record, now: &str) -> Result<Appended, DatabaseError> {
-        let log: String = self.0.prepare_cached("SELECT id FROM log")?.query_row([], |row| row.get(0))?;
-        let known = self.chain(name)?;
+        let log = self.0.one("SELECT id FROM log", [])?;
+        let known = self.0.chain(name)?;
         let (number, previous, time) = match &known {
             Some(chain) => (chain.head.entries, chain.head.hash, now.max(chain.time.as_str())),
             None => (0, Hash::NONE, now),
         };
         // No earlier than the last checkpoint, also where the clock was set back: an entry that is would be back-dated.
-        let covered: Option<Option<String>> = first(self.0, "SELECT max(time) FROM checkpoints", [], |row| row.get(0))?;
-        let time = covered.as_ref().and_then(Option::as_deref).map_or(time, |covered| time.max(covered));
-        let salted = record.personal.into_iter().map(|(field, value)| Ok((field, fresh_salt()?, value)));
-        let values: Vec<_> = salted.collect::<Result<_, NoRandom>>()?;
+        let covered: Option<String> = self.0.one("SELECT max(time) FROM checkpoints", [])?;
+        let time = covered.as_deref().map_or(time, |covered| time.max(covered));
+        let salted = record
+            .personal
+            .into_iter()
+            .map(|(field, value)| Ok((field, crate::evidence::note::random::<16>()?, value)));
+        let values: Vec<_> = salted.collect::<Result<_, NoteError>>()?;
         let commitments = values.iter().map(|(field, salt, value)| ((*field).to_owned(), commitment(salt, value)));
         let entry = Entry {
             chain: name.clone(),
@@ -128,37 +139,21 @@ impl Writing<'_> {
             personal: commitments.collect(),
         };
         let line = entry.line();
-        let id = self.set_head(known.as_ref(), name, &line, &entry)?;
+        let hash = hash_of(&line);
+        let row = "INSERT INTO chains (site, crawler, first, entries, head, time) VALUES (?1, ?2, 0, ?3, ?4, ?5) ON CONFLICT \
+                   (site, crawler) DO UPDATE SET entries = ?3, head = ?4, time = ?5 RETURNING id";
+        let id: i64 = self.0.one(row, params![name.site, name.crawler, number + 1, hash.0, time])?;
         let row = "INSERT INTO entries (chain, number, time, kind, line) VALUES (?1, ?2, ?3, ?4, ?5)";
-        self.0.prepare_cached(row)?.execute(params![id, number, time, record.kind, line])?;
+        self.run(row, params![id, number, time, record.kind, line])?;
         let row = "INSERT INTO personal (chain, number, name, salt, value) VALUES (?1, ?2, ?3, ?4, ?5)";
         for (field, salt, value) in values {
-            self.0.prepare_cached(row)?.execute(params![id, number, field, salt, value])?;
+            self.run(row, params![id, number, field, salt, value])?;
         }
-        record.documents.iter().try_for_each(|bytes| self.keep_document(bytes, time))?;
-        Ok(Appended { number, hash: hash_of(&line) })
-    }
-
-    fn set_head(&self, known: Option<&Chain>, name: &ChainName, line: &str, entry: &Entry) -> rusqlite::Result<i64> {
-        let (hash, entries) = (hash_of(line), entry.number + 1);
-        if let Some(chain) = known {
-            let row = "UPDATE chains SET entries = ?2, head = ?3, time = ?4 WHERE id = ?1";
-            self.0.prepare_cached(row)?.execute(params![chain.id, entries, hash.0, entry.time])?;
-            return Ok(chain.id);
+        let row = "INSERT INTO documents (sha256, bytes, used) VALUES (?1, ?2, ?3) ON CONFLICT (sha256) DO UPDATE SET used = ?3";
+        for bytes in &record.documents {
+            self.run(row, params![Hash::of(&[bytes]).0, &**bytes, time])?;
         }
-        let row = "INSERT INTO chains (site, crawler, first, entries, head, time) VALUES (?1, ?2, 0, ?3, ?4, ?5)";
-        self.0.execute(row, params![name.site, name.crawler, entries, hash.0, entry.time])?;
-        Ok(self.0.last_insert_rowid())
-    }
-
-    fn keep_document(&self, bytes: &[u8], time: &str) -> Result<(), DatabaseError> {
-        let hash = Hash::of(&[bytes]);
-        let used = "UPDATE documents SET used = ?2 WHERE sha256 = ?1";
-        if self.0.prepare_cached(used)?.execute(params![hash.0, time])? == 0 {
-            let row = "INSERT INTO documents (sha256, bytes, used) VALUES (?1, ?2, ?3)";
-            self.0.execute(row, params![hash.0, bytes, time])?;
-        }
-        Ok(())
+        Ok(Appended { number, hash })
     }
 
     /// Makes and signs a checkpoint over the heads of all chains. Returns its number.
@@ -166,15 +161,14 @@ impl Writing<'_> {
     /// # Errors
     /// It cannot be written.
     pub fn checkpoint(&self, key: &SigningKey, now: &str) -> Result<u64, DatabaseError> {
-        let (mut chains, last) = (self.chains()?, self.last_checkpoint()?);
-        chains.sort_by(|one, other| one.head.chain.cmp(&other.head.chain));
+        let (chains, last) = (self.0.chains()?, self.0.last_checkpoint()?);
         let leaves: Vec<Hash> = chains.iter().map(|chain| chain.head.leaf()).collect();
         let number = last.as_ref().map_or(0, |(number, ..)| number + 1);
         // No earlier than what it covers, also where the clock was set back.
         let latest = chains.iter().map(|chain| chain.time.as_str()).chain(last.iter().map(|last| last.1.as_str()));
         let time = latest.fold(now, |latest, time| latest.max(time)).to_owned();
         let checkpoint = Checkpoint {
-            origin: key.verify_key().name().to_owned(),
+            origin: key.verify_key().name,
             leaves: leaves.len(),
             root: merkle::root(&leaves),
             number,
@@ -183,11 +177,11 @@ impl Writing<'_> {
         };
         let note = key.sign(&checkpoint.text());
         let row = "INSERT INTO checkpoints (number, time, note) VALUES (?1, ?2, ?3)";
-        self.0.execute(row, params![number, checkpoint.time, note])?;
+        self.run(row, params![number, checkpoint.time, note])?;
         let row = "INSERT INTO heads (checkpoint, place, chain, entries, hash) VALUES (?1, ?2, ?3, ?4, ?5)";
         for (place, chain) in chains.iter().enumerate() {
             let head = &chain.head;
-            self.0.prepare_cached(row)?.execute(params![number, place, chain.id, head.entries, head.hash.0])?;
+            self.run(row, params![number, place, chain.id, head.entries, head.hash.0])?;
         }
         Ok(number)
     }
@@ -197,10 +191,9 @@ impl Writing<'_> {
     /// # Errors
     /// It cannot be written.
     pub fn change_key(&self, key: &str, note: impl FnOnce(u64) -> String) -> Result<(), DatabaseError> {
-        let number: u64 = self.0.query_row("SELECT count(*) + 1 FROM keys", [], |row| row.get(0))?;
+        let number = self.0.one("SELECT count(*) + 1 FROM keys", [])?;
         let row = "INSERT INTO keys (number, note, key) VALUES (?1, ?2, ?3)";
-        self.0.execute(row, params![number, note(number), key])?;
-        Ok(())
+        self.run(row, params![number, note(number), key]).map(drop)
     }
 
     /// Says which authorities checkpoints get timestamps of.
@@ -208,11 +201,8 @@ impl Writing<'_> {
     /// # Errors
     /// It cannot be written.
     pub fn set_authorities(&self, urls: &[String]) -> Result<(), DatabaseError> {
-        self.0.execute("DELETE FROM authorities", [])?;
-        for url in urls {
-            self.0.execute("INSERT OR IGNORE INTO authorities (url) VALUES (?1)", [url])?;
-        }
-        Ok(())
+        self.run("DELETE FROM authorities", [])?;
+        urls.iter().try_for_each(|url| self.run("INSERT OR IGNORE INTO authorities (url) VALUES (?1)", [url]).map(drop))
     }
 
     /// Keeps a timestamp.
@@ -221,7 +211,62 @@ impl Writing<'_> {
     /// It cannot be written.
     pub fn keep_timestamp(&self, checkpoint: u64, authority: &str, response: &[u8]) -> Result<(), DatabaseError> {
         let row = "INSERT OR REPLACE INTO timestamps (checkpoint, authority, response) VALUES (?1, ?2, ?3)";
-        self.0.execute(row, params![checkpoint, authority, response])?;
+        self.run(row, params![checkpoint, authority, response]).map(drop)
+    }
+
+    /// Deletes what is older than a moment, or a part of it: the beginnings of chains, with all that stands beside them. The
+    /// last entry of a chain stays, without its personal values.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn prune(&self, before: &str) -> Result<Deletion, DatabaseError> {
+        let mut left = DELETED_AT_ONCE;
+        for chain in self.0.chains()? {
+            let kept = self.0.first_since(chain.id, before)?;
+            let wanted = kept.unwrap_or(chain.head.entries.saturating_sub(1));
+            let begin = wanted.min(chain.first.saturating_add(left));
+            if begin > chain.first {
+                self.run("DELETE FROM entries WHERE chain = ?1 AND number < ?2", params![chain.id, begin])?;
+                self.run("UPDATE chains SET first = ?2 WHERE id = ?1", params![chain.id, begin])?;
+                left -= begin - chain.first;
+            }
+            let forgotten = begin + u64::from(kept.is_none() && begin == wanted);
+            self.run("DELETE FROM personal WHERE chain = ?1 AND number < ?2", params![chain.id, forgotten])?;
+            if begin < wanted {
+                return Ok(Deletion { entries: DELETED_AT_ONCE - left, is_complete: false });
+            }
+        }
+        self.use_what_last_entries_name(before)?;
+        self.run("DELETE FROM documents WHERE used < ?1", [before])?;
+        // The last checkpoint stays, with its proofs: the next one names its hash.
+        let older = "time < ?1 AND number < (SELECT max(number) FROM checkpoints)";
+        for table in ["heads", "timestamps"] {
+            let row = format!("DELETE FROM {table} WHERE checkpoint IN (SELECT number FROM checkpoints WHERE {older})");
+            self.run(&row, [before])?;
+        }
+        self.run(&format!("DELETE FROM checkpoints WHERE {older}"), [before])?;
+        Ok(Deletion { entries: DELETED_AT_ONCE - left, is_complete: true })
+    }
+
+    /// The last entries of chains stay, so what they name stays: what is published, and what a crawler was judged by last.
+    fn use_what_last_entries_name(&self, time: &str) -> Result<(), DatabaseError> {
+        let query = "SELECT line FROM entries JOIN chains ON chains.id = entries.chain AND number = chains.entries - 1 WHERE \
+                     entries.time < ?1";
+        for line in self.0.all(query, [time], |row| row.get::<_, String>(0))? {
+            for document in Entry::read(&line).iter().flat_map(Document::all_of) {
+                let row = "UPDATE documents SET used = max(used, ?2) WHERE sha256 = ?1";
+                self.run(row, params![document.hash.0, time])?;
+            }
+        }
         Ok(())
+    }
+
+    /// Deletes the personal values of entries. Returns how many.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn forget(&self, entries: &[EntryPlace]) -> Result<usize, DatabaseError> {
+        let row = "DELETE FROM personal WHERE chain = ?1 AND number = ?2";
+        entries.iter().map(|place| self.run(row, *place)).sum()
     }
 }

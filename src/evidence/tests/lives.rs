@@ -1,13 +1,18 @@
 //! What happens to a log in its life: processes, keys, copies, deletion, a full disk.
 
 use super::*;
+use crate::evidence::Evidence;
 use crate::evidence::commands::forget;
-use crate::evidence::database::{Deletion, EvidenceDatabase, Rows, RunEnd};
+use crate::evidence::database::{Deletion, EvidenceDatabase, RunEnd};
 use crate::evidence::examine::examine;
 use crate::evidence::note::SigningKey;
 use crate::evidence::opening::{open_existing, write_runs};
-use crate::evidence::{Bounds, Evidence};
-use crate::settings::AddressDetail;
+use crate::settings::{AddressDetail, EvidenceSettings};
+
+/// So much is kept, for so long.
+fn kept(keep: Duration, size: u64) -> EvidenceSettings {
+    EvidenceSettings { keep, size, ..EvidenceSettings::default() }
+}
 
 #[test]
 fn withdrawn_values_leave_a_chain_that_verifies() {
@@ -27,7 +32,7 @@ fn withdrawn_values_leave_a_chain_that_verifies() {
 /// A process that keeps what is not older than a moment writes the log for a while.
 fn run_that_keeps(directory: &Path, since: SystemTime) {
     let keep = SystemTime::now().duration_since(since).expect("it is past");
-    Evidence::open(directory, Bounds { keep, octets: 1 << 30 }, AddressDetail::Full, &[]).close();
+    Evidence::open(directory, &kept(keep, 1 << 30), AddressDetail::Full).close();
 }
 
 #[test]
@@ -130,9 +135,9 @@ fn an_older_copy_of_the_database_begins_a_new_log() {
 #[test]
 fn a_run_is_recorded_from_its_start_to_its_end() {
     let directory = tempfile::tempdir().expect("a directory");
-    let bounds = Bounds { keep: Duration::from_secs(86_400), octets: 1 << 30 };
+    let bounds = kept(Duration::from_secs(86_400), 1 << 30);
     for _ in 0..2 {
-        let evidence = Evidence::open(directory.path(), bounds, AddressDetail::Full, &[]);
+        let evidence = Evidence::open(directory.path(), &bounds, AddressDetail::Full);
         let now = SystemTime::now();
         evidence.published("shop", published(STRICT));
         evidence.record("shop", "gptbot", now, || served(STRICT, now));
@@ -152,8 +157,8 @@ fn a_run_is_recorded_from_its_start_to_its_end() {
 #[test]
 fn a_log_that_cannot_be_opened_is_a_problem_and_nothing_else() {
     let directory = tempfile::tempdir().expect("a directory");
-    let bounds = Bounds { keep: Duration::from_secs(86_400), octets: 1 << 30 };
-    let evidence = Evidence::open(&directory.path().join("missing"), bounds, AddressDetail::Full, &[]);
+    let bounds = kept(Duration::from_secs(86_400), 1 << 30);
+    let evidence = Evidence::open(&directory.path().join("missing"), &bounds, AddressDetail::Full);
     let now = SystemTime::now();
     evidence.record("shop", "gptbot", now, || served(STRICT, now));
     assert_eq!(evidence.lost(), 1);
@@ -165,7 +170,7 @@ fn a_log_that_cannot_be_opened_is_a_problem_and_nothing_else() {
 fn a_log_that_is_full_says_how_many_entries_it_lacks() {
     let directory = tempfile::tempdir().expect("a directory");
     let keep = Duration::from_secs(86_400);
-    let evidence = Evidence::open(directory.path(), Bounds { keep, octets: 1 }, AddressDetail::Full, &[]);
+    let evidence = Evidence::open(directory.path(), &kept(keep, 1), AddressDetail::Full);
     let now = SystemTime::now();
     evidence.record("shop", "gptbot", now, || served(STRICT, now));
     evidence.close();
@@ -186,8 +191,8 @@ fn eventually(mut is_so: impl FnMut() -> bool) {
 #[test]
 fn a_publication_that_could_not_be_written_is_written_later() {
     let directory = tempfile::tempdir().expect("a directory");
-    let bounds = Bounds { keep: Duration::from_secs(86_400), octets: 1 << 30 };
-    let evidence = Evidence::open(directory.path(), bounds, AddressDetail::Full, &[]);
+    let bounds = kept(Duration::from_secs(86_400), 1 << 30);
+    let evidence = Evidence::open(directory.path(), &bounds, AddressDetail::Full);
     let file = |name: &str| directory.path().join(name);
     std::fs::rename(file("evidence.db"), file("away")).expect("renamed");
     evidence.published("shop", published(STRICT));
@@ -205,8 +210,8 @@ fn a_publication_that_could_not_be_written_is_written_later() {
 #[test]
 fn a_log_that_is_handed_over_has_what_both_processes_recorded() {
     let directory = tempfile::tempdir().expect("a directory");
-    let bounds = Bounds { keep: Duration::from_secs(86_400 * 365), octets: 1 << 30 };
-    let open = || Evidence::open(directory.path(), bounds, AddressDetail::Full, &[]);
+    let bounds = kept(Duration::from_secs(86_400 * 365), 1 << 30);
+    let open = || Evidence::open(directory.path(), &bounds, AddressDetail::Full);
     let visit = |evidence: &Evidence, target: &str| {
         let now = SystemTime::now();
         evidence.record("shop", "gptbot", now, || request(STRICT, target, now));

@@ -1,10 +1,9 @@
 //! A log that is written, exported and checked, and everything that somebody could change in a case.
 
 use super::canonical::Hash;
-use super::case::CaseSpan;
+use super::case::{CaseSpan, write_case};
 use super::commands::rotate_key;
-use super::compose::write_case;
-use super::database::{Appended, ProofRecord, Record, Writing};
+use super::database::{Appended, Record, Writing};
 use super::entry::{ChainName, time_text};
 use super::findings::{CaseFindings, Findings};
 use super::manifest;
@@ -83,26 +82,32 @@ fn checkpoint(log: &mut OpenLog, at: SystemTime) {
 const LIST: &[u8] = br#"{"prefixes": [{"ipv4Prefix": "203.0.113.0/24"}]}"#;
 
 /// That the client of [`request`] is in a published list.
-fn proof() -> ProofRecord {
+fn proof() -> Record {
     let hash = Hash::of(&[LIST]).to_string();
     let list =
         json!({"source": "https://lists.example/gptbot.json", "sha256": hash, "checked": "2026-11-18T11:06:40Z"});
     let data = fields(json!({"identity": "verified", "means": "list", "address": "whole", "lists": [list]}));
-    ProofRecord { data, personal: vec![("client", "203.0.113.5".into())], documents: vec![Arc::from(LIST)] }
+    Record {
+        kind: "proof",
+        data,
+        personal: vec![("client", "203.0.113.5".into())],
+        documents: vec![Arc::from(LIST)],
+        proof: None,
+    }
 }
 
 /// That reverse DNS led to the crawler and back.
-fn proof_by_dns() -> ProofRecord {
+fn proof_by_dns() -> Record {
     let dns = json!({"leads_back": true, "at": time_text(moment(50))});
     let data = fields(json!({"identity": "verified", "means": "reverse_dns", "dns": dns}));
-    ProofRecord { data, personal: vec![("name", "crawl.example".into())], ..ProofRecord::default() }
+    Record { kind: "proof", data, personal: vec![("name", "crawl.example".into())], ..Record::default() }
 }
 
 /// What a request signed.
 const SIGNED: &str = "\"@authority\": shop.example";
 
 /// That a key of a directory signed the request. It signed this text.
-fn proof_by_signature(text: &str) -> ProofRecord {
+fn proof_by_signature(text: &str) -> Record {
     let pair = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).expect("a key");
     let (key, signature) =
         (URL_SAFE_NO_PAD.encode(pair.public_key()), URL_SAFE_NO_PAD.encode(pair.sign(text.as_bytes())));
@@ -110,11 +115,17 @@ fn proof_by_signature(text: &str) -> ProofRecord {
     let lists = json!([{"source": "https://agent.example", "sha256": Hash::of(&[&directory]).to_string()}]);
     let data =
         json!({"identity": "verified", "means": "signature", "key": key, "signature": signature, "lists": lists});
-    ProofRecord { data: fields(data), personal: vec![("signature_base", SIGNED.into())], documents: vec![directory] }
+    Record {
+        kind: "proof",
+        data: fields(data),
+        personal: vec![("signature_base", SIGNED.into())],
+        documents: vec![directory],
+        proof: None,
+    }
 }
 
 /// Appends a request with its proof.
-fn append_proven(log: &mut OpenLog, proofs: &mut WrittenProofs, proof: ProofRecord, at: SystemTime) {
+fn append_proven(log: &mut OpenLog, proofs: &mut WrittenProofs, proof: Record, at: SystemTime) {
     let chain = ChainName::of_crawler("shop", "gptbot");
     let mut record = request(STRICT, "/private/proven", at);
     let write = |writing: &Writing<'_>| {

@@ -39,7 +39,7 @@ fn notes_and_checkpoints_of_a_case_are_read_by_another_implementation() {
         by_each_key[usize::from(is_later)] += 1;
         let text = opened(&files[*file], &[if is_later { &last } else { &first }.clone()]).expect("signed");
         let checkpoint = Checkpoint::from_bytes(&text).expect("a checkpoint");
-        assert_eq!(checkpoint.origin(), case.log.key.verify_key().name());
+        assert_eq!(checkpoint.origin(), case.log.key.verify_key().name);
         assert_eq!(checkpoint.extension().lines().count(), 3);
         let proofs: Value = serde_json::from_slice(&files[&file.replace(".note", ".json")]).expect("JSON");
         for proof in proofs.as_array().expect("a list") {

@@ -38,7 +38,7 @@ fn a_proof_is_written_once_and_checked_with_the_requests_that_name_it() {
 
 #[test]
 fn a_proof_that_its_list_or_signature_does_not_bear_is_a_fault() {
-    let elsewhere = ProofRecord { personal: vec![("client", "198.51.100.1".into())], ..proof() };
+    let elsewhere = Record { personal: vec![("client", "198.51.100.1".into())], ..proof() };
     let signed = proof_by_signature;
     for (record, holds) in [(elsewhere, false), (signed(SIGNED), true), (signed("another text"), false)] {
         let directory = tempfile::tempdir().expect("a directory");

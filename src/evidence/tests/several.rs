@@ -1,7 +1,7 @@
 //! A case of several instances, each with a log of its own.
 
 use super::*;
-use crate::evidence::compose::{ComposeError, read_joined};
+use crate::evidence::case::{CaseError, read_joined};
 use crate::evidence::note::VerifyKey;
 
 /// Two instances: one served the robots.txt, and to the other one came the request.
@@ -37,11 +37,11 @@ fn a_case_of_several_logs_says_which_instance_served_the_robots_txt() {
     assert_eq!(verify(&archive, &keys).faults, Vec::<String>::new());
     let request = &findings.logs[1].requests[0];
     assert_eq!(request.served_at.as_deref(), Some(time_text(moment(10)).as_str()));
-    assert_eq!((request.served_by.as_deref(), request.rejudged), (Some(keys[0].name()), "disallowed"));
+    assert_eq!((request.served_by.as_deref(), request.rejudged), (Some(keys[0].name.as_str()), "disallowed"));
     assert!(!verify(&archive, &keys[..1]).faults.is_empty(), "a log whose key is not given is not trusted");
     let files = tar::read(&archive).expect("files");
     let page = String::from_utf8_lossy(&files["report.html"]).into_owned();
-    assert!(keys.iter().all(|key| page.contains(key.name())) && page.contains("/private/a"));
+    assert!(keys.iter().all(|key| page.contains(&key.name)) && page.contains("/private/a"));
     // Each log is a whole case, for the check by hand.
     for (number, key) in (1..).zip(&keys) {
         let own = files.iter().filter_map(|(path, bytes)| {
@@ -75,11 +75,11 @@ fn a_case_of_another_machine_is_joined_whole() {
     let (archive, _) = join(here, &exported).expect("a case");
     assert_eq!(verify(&archive, &keys).faults, Vec::<String>::new());
     assert_eq!(verify(&archive, &keys).logs.len(), 2);
-    assert!(matches!(join(here, &archive), Err(ComposeError::Other(_))), "its own log is in that case already");
+    assert!(matches!(join(here, &archive), Err(CaseError::Other(_))), "its own log is in that case already");
     let other_site = CaseSpan { site: "blog".into(), ..span() };
     append(there, &ChainName::of_crawler("blog", "gptbot"), served(STRICT, moment(59)), moment(59));
     let (other, _) = written(there, &other_site, moment(60));
-    assert!(matches!(join(here, &other), Err(ComposeError::Other(_))));
+    assert!(matches!(join(here, &other), Err(CaseError::Other(_))));
 }
 
 #[test]
@@ -94,5 +94,5 @@ fn a_log_without_the_crawler_is_part_of_the_case_and_none_alone() {
     assert_eq!(findings.faults, Vec::<String>::new());
     assert_eq!(findings.logs.iter().map(|log| log.requests.len()).collect::<Vec<_>>(), [0, 1]);
     let nobody = CaseSpan { crawler: "nobody".into(), ..span() };
-    assert!(matches!(write_case(&mut two.logs, Vec::new(), &nobody, moment(60)), Err(ComposeError::Export(_))));
+    assert!(matches!(write_case(&mut two.logs, Vec::new(), &nobody, moment(60)), Err(CaseError::Nothing { .. })));
 }
