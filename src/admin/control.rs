@@ -10,7 +10,6 @@ use crate::ledger::Mark;
 use crate::locks::lock;
 use crate::sites::{PauseRequest, ReloadReport};
 use crate::state::{Locking, ProcessLock};
-use crate::threads::spawn;
 use crate::time::Timestamp;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -20,7 +19,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -31,6 +30,7 @@ const MAX_ANSWER: u64 = 64 * 1024 * 1024;
 const CLIENT_TIME: Duration = Duration::from_secs(5);
 /// How long the server may take to write its last answers when it ends.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// How long the server may take to answer: a reload of thousands of sites takes seconds.
 const SERVER_TIME: Duration = Duration::from_secs(120);
 
@@ -159,31 +159,8 @@ pub struct ControlSocket {
     lock: Mutex<Option<ProcessLock>>,
     /// The device and the inode of the socket: another process may have taken the name since.
     identity: Option<(u64, u64)>,
-    unanswered: Unanswered,
-}
-
-/// Clients whose request was read and whose answer is not written yet.
-#[derive(Default)]
-struct Unanswered {
-    count: Mutex<usize>,
-    changed: Condvar,
-}
-
-/// A client whose answer is being made. Dropping the value takes the client from the count.
-struct Answering<'u>(&'u Unanswered);
-
-impl Unanswered {
-    fn begin(&self) -> Answering<'_> {
-        *lock(&self.count) += 1;
-        Answering(self)
-    }
-}
-
-impl Drop for Answering<'_> {
-    fn drop(&mut self) {
-        *lock(&self.0.count) -= 1;
-        self.0.changed.notify_all();
-    }
+    /// Has one more owner for each client whose request was read and whose answer is not written yet.
+    unanswered: Arc<()>,
 }
 
 impl ControlSocket {
@@ -233,7 +210,7 @@ impl ControlSocket {
         let identity = identity(&hidden);
         std::fs::rename(&hidden, path).map_err(failed)?;
         let lock = Mutex::new(lock);
-        Ok(ControlSocket { listener, path: path.to_owned(), lock, identity, unanswered: Unanswered::default() })
+        Ok(ControlSocket { listener, path: path.to_owned(), lock, identity, unanswered: Arc::default() })
     }
 
     /// Answers until the process ends, in threads of its own: neither a slow client nor a reload makes a request
@@ -244,7 +221,7 @@ impl ControlSocket {
     pub fn serve(self: Arc<ControlSocket>, operations: Arc<Operations>) -> io::Result<()> {
         for number in 0..8 {
             let (socket, operations) = (self.clone(), operations.clone());
-            spawn(&format!("control-{number}"), move || {
+            crate::threads::spawn(&format!("control-{number}"), move || {
                 loop {
                     match socket.listener.accept() {
                         Ok((stream, _)) => {
@@ -280,8 +257,10 @@ impl ControlSocket {
     /// Removes the socket's name, so that no client finds it any more. A socket of another process under this name stays.
     pub fn remove(&self) {
         // An upgrade ends this process, and its client is still to be told.
-        let count = lock(&self.unanswered.count);
-        drop(self.unanswered.changed.wait_timeout_while(count, LAST_ANSWERS, |count| *count > 0));
+        let end = Instant::now() + LAST_ANSWERS;
+        while Arc::strong_count(&self.unanswered) > 1 && Instant::now() < end {
+            thread::sleep(LOOK_AGAIN);
+        }
         if self.identity.is_some() && identity(&self.path) == self.identity {
             let _ = std::fs::remove_file(&self.path);
         }
@@ -319,9 +298,9 @@ impl Drop for ControlSocket {
     }
 }
 
-fn answer(mut stream: &UnixStream, operations: &Operations, unanswered: &Unanswered) -> io::Result<()> {
+fn answer(mut stream: &UnixStream, operations: &Operations, unanswered: &Arc<()>) -> io::Result<()> {
     let line = read_line(stream)?;
-    let _answering = unanswered.begin();
+    let _answering = unanswered.clone();
     let request = line.ok_or_else(|| format!("the request is longer than {MAX_REQUEST} bytes").into());
     let response = request.and_then(|line| perform(&line, operations));
     let response = response.unwrap_or_else(|error| Response::Refused { error: error.to_string() });
@@ -360,7 +339,7 @@ fn read_line(mut stream: &UnixStream) -> io::Result<Option<Vec<u8>>> {
 
 fn perform(line: &[u8], operations: &Operations) -> Result<Response, Refusal> {
     let warnings = || operations.instance.sites.storing_problems();
-    let instances = || operations.instances().map(|store| Response::Instances(Box::new(store))).ok_or(NO_STORE);
+    let store = || operations.instances.get().ok_or(NO_STORE);
     let request = serde_json::from_slice(line).map_err(|error| format!("invalid request: {error}"))?;
     Ok(match request {
         Request::Status => Response::Status(Box::new(operations.status())),
@@ -375,12 +354,12 @@ fn perform(line: &[u8], operations: &Operations) -> Result<Response, Refusal> {
         }
         Request::Explain(question) => Response::Explained(operations.explain(&question)),
         Request::Identities => Response::Identities { crawlers: operations.identities() },
-        Request::Instances => instances()?,
+        Request::Instances => Response::Instances(Box::new(store()?.status())),
         Request::Forget { instance } => {
-            operations.forget(&instance).transpose()?;
-            instances()?
+            store()?.exchange.forget(&instance)?;
+            Response::Instances(Box::new(store()?.status()))
         }
-        Request::Upgrade(request) => Response::Upgraded(operations.upgrade(request).ok_or(NO_UPGRADE)??),
+        Request::Upgrade(request) => Response::Upgraded(operations.upgrade.get().ok_or(NO_UPGRADE)?(request)?),
         Request::UpdateLists => Response::ListsUpdated { lists: operations.update_lists().ok_or(NO_UPDATE)? },
     })
 }

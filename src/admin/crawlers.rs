@@ -1,18 +1,18 @@
 //! [`Crawlers`]: the answer of the read API to `/api/crawlers`, with the counts of each crawler on each site.
 //! [`Violations`]: the answer to `/api/violations`, with the latest requests against the rules.
+//! [`check_names`] refuses unknown names of sites and crawlers in a query: an empty answer would look like good news.
 
-use super::query::{Query, QueryError};
-use super::{Operations, names};
+use super::Operations;
+use super::query::{Mistake, Query, QueryError};
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry};
 use crate::ledger::{CrawlerCopies, EVERY_SITE, Ledger, ListHealth};
 use crate::policy::Snapshot;
-use crate::policy::site::CrawlerRules;
-use crate::telemetry::{CrawlerCounts, Event, Events, IdentityCounts};
+use crate::telemetry::{CrawlerCounts, Event, Events, IdentityCounts, UNCLAIMED};
 use crate::time::{Timestamp, rfc3339};
 use crate::verdict::{Claimant, claim_label, claim_of};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The most hosts that are listed of one crawler: those where it was served last.
@@ -26,6 +26,12 @@ const IDENTITIES: [&str; 3] = ["verified", "unverified", "impostor"];
 const KINDS: [&str; 9] =
     ["violation", NEVER_FETCHED, "unproven", "ambiguous", "not_bound", "impostor", "trapped", "too_fast", "unverified"];
 const NEVER_FETCHED: &str = "never_fetched";
+/// The crawler label of requests that claim to be no crawler. It is never proposed for a mistyped name.
+const NO_CRAWLER: &str = "none";
+/// The crawler label of bots that neither the registry nor a policy knows.
+const OTHER: &str = "other";
+/// A longer name is not compared with the known ones: it is no mistyped one, and comparing takes time.
+const LONGEST: usize = 128;
 
 /// The answer to `/api/violations`.
 #[derive(Serialize)]
@@ -136,7 +142,7 @@ pub fn violations(operations: &Operations, query: &str) -> Result<Violations, Qu
             && kind.is_none_or(|kind| event.kind == kind || (kind == NEVER_FETCHED && event.never_fetched))
     };
     let events = operations.instance.events.recent();
-    names::check(&query, operations, &events, &operations.instance.metrics.by_crawler())?;
+    check_names(&query, operations, &events, &operations.instance.metrics.by_crawler())?;
     let events = events.into_iter().filter(is_selected).take(limit).map(Arc::unwrap_or_clone);
     Ok(Violations { violations: events.collect(), left_out: operations.instance.events.left_out() })
 }
@@ -148,7 +154,7 @@ pub fn violations(operations: &Operations, query: &str) -> Result<Violations, Qu
 pub fn crawlers(operations: &Operations, query: &str) -> Result<Crawlers, QueryError> {
     let query = Query::read(query, &["site", "crawler"])?;
     let mut counts = operations.instance.metrics.by_crawler();
-    names::check(&query, operations, &operations.instance.events.recent(), &counts)?;
+    check_names(&query, operations, &operations.instance.events.recent(), &counts)?;
     let (snapshot, registry) = (operations.instance.sites.snapshot(), Registry::builtin());
     let marks = marks(operations, &snapshot, registry);
     let visits: BTreeMap<&str, Vec<CrawlerCopies>> = snapshot
@@ -160,7 +166,7 @@ pub fn crawlers(operations: &Operations, query: &str) -> Result<Crawlers, QueryE
         .collect();
     add_seen_before(&mut counts, &visits, &snapshot, registry);
     counts.sort_by(|one, other| (&one.site, &one.crawler).cmp(&(&other.site, &other.crawler)));
-    let (moment, list_health) = (operations.moment(), operations.list_health());
+    let (moment, list_health) = (operations.moment(), operations.upkeep.list_health());
     let wanted =
         |counts: &CrawlerCounts| query.selects("site", &counts.site) && query.selects("crawler", &counts.crawler);
     let crawlers = counts.into_iter().filter(wanted).map(|counts| {
@@ -172,9 +178,27 @@ pub fn crawlers(operations: &Operations, query: &str) -> Result<Crawlers, QueryE
         let holds = site.map(|site| held(asked, site, claim, visits, moment)).unwrap_or_default();
         let rules = entry.map(|entry| entry.site.crawler_rules(claim));
         let is_its = |list: &&ListHealth| (&list.site, &list.crawler) == (&counts.site, &counts.crawler);
-        let networks = list_health.iter().find(is_its).map(ProofHealth::of);
-        let trapped = marks.get(&(counts.site.clone(), counts.crawler.clone())).copied().unwrap_or_default();
-        CrawlerOnSite { networks, trapped, ..CrawlerOnSite::of(counts, rules, holds) }
+        let did = |action: &str| counts.actions.get(action).copied().unwrap_or_default();
+        let too_fast = did("slow") + did("would_slow");
+        let delay = rules.and_then(|rules| rules.crawl_delay);
+        let last_fetch = holds.iter().filter_map(|host| host.last_fetch).max();
+        CrawlerOnSite {
+            networks: list_health.iter().find(is_its).map(ProofHealth::of),
+            trapped: marks.get(&(counts.site.clone(), counts.crawler.clone())).copied().unwrap_or_default(),
+            crawl_rate: delay.map(|delay| CrawlRateOfCrawler { crawl_delay: delay.as_secs_f64(), too_fast }),
+            mode: rules.map(|rules| rules.mode.name()),
+            exempt: rules.is_some_and(|rules| rules.exempt),
+            site: counts.site,
+            crawler: counts.crawler,
+            requests: counts.requests,
+            robots_txt_requests: counts.robots_txt,
+            last_fetch: counts.last_fetch.map(Timestamp).max(last_fetch),
+            holds,
+            kinds: counts.kinds,
+            actions: counts.actions,
+            violations: counts.violations,
+            by_identity: counts.by_identity,
+        }
     });
     let identities = operations.identities().into_iter().filter(|found| query.selects("crawler", &found.crawler));
     Ok(Crawlers { crawlers: crawlers.collect(), identities: identities.collect() })
@@ -190,43 +214,17 @@ impl Operations {
     /// What was proven of the requests under each crawler's name.
     pub fn identities(&self) -> Vec<CrawlerIdentity> {
         let mut requests = self.instance.metrics.identities();
-        let published = self.list_health().into_iter().filter(|list| list.site == EVERY_SITE);
+        let published = self.upkeep.list_health().into_iter().filter(|list| list.site == EVERY_SITE);
         let published: BTreeMap<String, ProofHealth> =
             published.map(|list| (list.crawler.clone(), ProofHealth::of(&list))).collect();
         for crawler in published.keys() {
             requests.entry(crawler.clone()).or_default();
         }
-        let identity = |(crawler, requests): (String, _)| {
+        let identity = |(crawler, requests)| {
             let published = published.get(&crawler).cloned();
             CrawlerIdentity { crawler, requests, published }
         };
         requests.into_iter().map(identity).collect()
-    }
-}
-
-impl CrawlerOnSite {
-    fn of(counts: CrawlerCounts, rules: Option<CrawlerRules>, holds: Vec<HeldOnHost>) -> CrawlerOnSite {
-        let did = |action: &str| counts.actions.get(action).copied().unwrap_or_default();
-        let too_fast = did("slow") + did("would_slow");
-        let delay = rules.and_then(|rules| rules.crawl_delay);
-        let last_fetch = holds.iter().filter_map(|host| host.last_fetch).max();
-        CrawlerOnSite {
-            networks: None,
-            crawl_rate: delay.map(|delay| CrawlRateOfCrawler { crawl_delay: delay.as_secs_f64(), too_fast }),
-            trapped: 0,
-            mode: rules.map(|rules| rules.mode.name()),
-            exempt: rules.is_some_and(|rules| rules.exempt),
-            site: counts.site,
-            crawler: counts.crawler,
-            requests: counts.requests,
-            robots_txt_requests: counts.robots_txt,
-            last_fetch: counts.last_fetch.map(Timestamp).max(last_fetch),
-            holds,
-            kinds: counts.kinds,
-            actions: counts.actions,
-            violations: counts.violations,
-            by_identity: counts.by_identity,
-        }
     }
 }
 
@@ -235,9 +233,9 @@ impl CrawlerOnSite {
 fn marks(operations: &Operations, snapshot: &Snapshot, registry: &Registry) -> BTreeMap<(String, String), usize> {
     let mut marks = BTreeMap::new();
     for mark in operations.marks() {
-        let site = snapshot.site_named(&mark.site).map(|index| &*snapshot.sites()[index].site);
+        let site = snapshot.entry_named(&mark.site).map(|entry| &*entry.site);
         let label = claim_label(claim_of(&mark.crawler, registry, site), registry, site);
-        let crawler = if label == Some(&mark.crawler) { mark.crawler } else { names::OTHER.to_owned() };
+        let crawler = if label == Some(&mark.crawler) { mark.crawler } else { OTHER.to_owned() };
         *marks.entry((mark.site, crawler)).or_default() += 1;
     }
     marks
@@ -251,7 +249,7 @@ fn add_seen_before(
     registry: &Registry,
 ) {
     for (site, visits) in visits {
-        let Some(entry) = snapshot.site_named(site).map(|index| &snapshot.sites()[index]) else { continue };
+        let Some(entry) = snapshot.entry_named(site) else { continue };
         for name in visits.iter().map(|visits| visits.crawler.as_str()) {
             let claim = claim_of(name, registry, Some(&entry.site));
             let is_its_own = claim_label(claim, registry, Some(&entry.site)) == Some(name);
@@ -291,4 +289,60 @@ fn held(
         }
     };
     hosts.into_iter().take(MAX_HOSTS).map(host).collect()
+}
+
+/// Refuses a `site` or a `crawler` with an unknown name. The names of listed events and counts are known, even where
+/// their site is gone.
+///
+/// # Errors
+/// The unknown names, each with the known name that is nearest.
+fn check_names(
+    query: &Query<'_>,
+    operations: &Operations,
+    events: &[Arc<Event>],
+    counts: &[CrawlerCounts],
+) -> Result<(), QueryError> {
+    let (snapshot, registry) = (operations.instance.sites.snapshot(), Registry::builtin());
+    let mut mistakes = Vec::new();
+    if let Some(site) = query.get("site") {
+        let listed = events.iter().map(|event| event.site.as_str()).chain(counts.iter().map(|counts| &*counts.site));
+        // Those in force, and those whose policies were refused at the start.
+        let status = operations.instance.sites.status(operations.moment().now);
+        let sites: BTreeSet<&str> = status.sites.iter().map(|site| site.site.as_str()).chain(listed).collect();
+        if site != UNCLAIMED && !sites.contains(site) {
+            mistakes.push(unknown("site", site, near(site, &sites)));
+        }
+    }
+    if let Some(crawler) = query.get("crawler") {
+        let known = registry.crawlers().iter().map(|crawler| crawler.id.as_str());
+        let tokens = snapshot.sites().iter().flat_map(|entry| entry.site.tokens.tokens()).map(String::as_str);
+        let listed = events.iter().map(|event| &*event.crawler).chain(counts.iter().map(|counts| &*counts.crawler));
+        let crawlers: BTreeSet<&str> = known.chain(tokens).chain(listed).chain([OTHER]).collect();
+        if crawler != NO_CRAWLER && !crawlers.contains(crawler) {
+            let other_case = crawlers.iter().copied().find(|known| known.eq_ignore_ascii_case(crawler));
+            let by_name = || registry.find(crawler).map(|index| registry.get(index).id.as_str());
+            let mistyped = || near(crawler, &crawlers);
+            // An unlisted bot is counted as `other`.
+            let meant =
+                other_case.or_else(by_name).or_else(|| match registry.identify(format!("{crawler}/1.0").as_bytes()) {
+                    Claim::Other => mistyped().filter(|meant| is_slip(crawler, meant)).or(Some(OTHER)),
+                    Claim::Nobody | Claim::Tool | Claim::Known(_) | Claim::Token(_) => mistyped(),
+                });
+            mistakes.push(unknown("crawler", crawler, meant));
+        }
+    }
+    QueryError::unless_none(mistakes)
+}
+
+fn near<'a>(name: &str, known: &BTreeSet<&'a str>) -> Option<&'a str> {
+    if name.len() > LONGEST { None } else { crate::yaml::nearest(name, known.iter().copied()) }
+}
+
+/// Whether two names differ by a typing mistake, and are not the names of two bots.
+fn is_slip(name: &str, meant: &str) -> bool {
+    strsim::damerau_levenshtein(&name.to_ascii_lowercase(), &meant.to_ascii_lowercase()) <= 2
+}
+
+fn unknown(name: &'static str, value: &str, meant: Option<&str>) -> Mistake {
+    Mistake::UnknownName { name, value: value.to_owned(), meant: meant.map(str::to_owned) }
 }

@@ -9,7 +9,6 @@ use super::{InstanceStatus, Operations, crawlers};
 use crate::state::history::HistoryReader;
 use crate::telemetry::AccessLog;
 use ::http::{HeaderValue, Method, Response, StatusCode, header};
-use async_trait::async_trait;
 use pingora_core::apps::http_app::ServeHttp;
 use pingora_core::protocols::http::ServerSession;
 use serde::Serialize;
@@ -66,7 +65,7 @@ impl AdminApp {
             }
             "/api/status" => answer(Query::read(query, &[]).map(|_| Instance {
                 version: env!("CARGO_PKG_VERSION"),
-                uptime_seconds: self.operations.uptime().as_secs(),
+                uptime_seconds: self.operations.started.elapsed().as_secs(),
                 status: self.operations.status(),
             })),
             "/api/violations" => answer(crawlers::violations(&self.operations, query)),
@@ -82,7 +81,7 @@ impl AdminApp {
     }
 }
 
-#[async_trait]
+#[async_trait::async_trait]
 impl ServeHttp for AdminApp {
     async fn response(&self, session: &mut ServerSession) -> Response<Vec<u8>> {
         let request = session.req_header();

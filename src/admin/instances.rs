@@ -1,5 +1,5 @@
 //! What operators see of the store and of the other instances. [`StoreStatus`] is that state, with its problems in words.
-//! [`Instances`] holds the functions by which [`Operations`](super::Operations) asks the exchange.
+//! [`Instances`] is how [`Operations`](super::Operations) asks the exchange.
 
 use crate::exchange::{
     Away, CLOCK_ACCUSES_NOT, CLOCK_WARNS, ExchangeStatus, GONE_AFTER, Hindrance, MemberStatus, SILENT_AFTER, Standing,
@@ -7,7 +7,9 @@ use crate::exchange::{
 use crate::state::history::{Step, Told};
 use crate::telemetry::Metrics;
 use crate::time::Timestamp;
+use crate::upkeep::ExchangeThread;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// The state of the store and its instances.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,10 +25,8 @@ pub struct StoreStatus {
 pub struct Instances {
     /// The URL of the store, without user and password.
     pub url: String,
-    /// Returns the state of the exchange.
-    pub status: Box<dyn Fn() -> ExchangeStatus + Send + Sync>,
-    /// Lets an instance count as gone.
-    pub forget: Forget,
+    /// Exchanges facts with the other instances.
+    pub exchange: Arc<ExchangeThread>,
     /// Returns the counts of the other instances.
     pub counts: CountsOfOthers,
 }
@@ -34,13 +34,10 @@ pub struct Instances {
 /// Returns the counts of other instances since a moment, in periods of one length; or why the store does not answer.
 pub type CountsOfOthers = Box<dyn Fn(Step, Timestamp) -> Result<Vec<Told>, String> + Send + Sync>;
 
-/// Lets an instance count as gone, or says why it does not.
-pub type Forget = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
-
 impl Instances {
     /// The state of the store and its instances.
     pub fn status(&self) -> StoreStatus {
-        StoreStatus { url: self.url.clone(), exchange: (self.status)() }
+        StoreStatus { url: self.url.clone(), exchange: self.exchange.status() }
     }
 }
 

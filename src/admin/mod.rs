@@ -6,18 +6,15 @@ mod crawlers;
 pub mod dashboard;
 mod http;
 mod instances;
-mod names;
 mod operations;
 mod query;
 mod status;
-mod upgrade;
 
 pub use self::http::AdminApp;
 pub use crawlers::CrawlerIdentity;
 pub use instances::{Instances, StoreStatus, hindrance, reported, stands};
-pub use operations::{LiveAnswer, LiveQuestion, Operations};
+pub use operations::{LiveAnswer, LiveQuestion, Operations, UpgradeReport, UpgradeRequest};
 pub use status::{InstanceStatus, runs_on};
-pub use upgrade::{UpgradeReport, UpgradeRequest};
 
 /// Why the running crawlgate does not do what an operator asks.
 pub type Refusal = Box<dyn std::error::Error + Send + Sync>;

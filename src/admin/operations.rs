@@ -1,18 +1,16 @@
 //! [`Operations`]: what an operator can ask of the running crawlgate, such as status, reload, pause, resume, explain and
 //! upgrade. The control socket, the admin listener and `server` call it. Changes are logged, and update the metrics.
+//! [`UpgradeRequest`] and [`UpgradeReport`] are the messages of `crawlgate upgrade`.
 
 use super::Refusal;
 use super::instances::{Instances, StoreStatus};
 use super::status::{self, InstanceStatus, ProblemKind};
-use super::upgrade::{Upgrade, UpgradeReport, UpgradeRequest};
 use crate::clock::Moment;
 use crate::forwarding::Peer;
 use crate::identity::refresh::{ListUpdate, UpdateHandle, file_name};
-use crate::ledger::{ListHealth, Mark};
-use crate::locks::lock;
+use crate::ledger::Mark;
 use crate::requests::{Connection, HeadFields, RequestHead, Requests};
 use crate::sites::{PauseError, PauseRequest, ReloadReport};
-use crate::state::history::{Step, Told};
 use crate::telemetry::{CertificateStatus, OrderStatus};
 use crate::time::Timestamp;
 use crate::upkeep::{Instance, Upkeep};
@@ -26,7 +24,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use strum::VariantArray;
 
 /// Returns the status of the certificates at a moment.
@@ -35,6 +33,9 @@ pub type CertificatesSource = Box<dyn Fn(Timestamp) -> Vec<CertificateStatus> + 
 /// Returns the status of the hosts for which crawlgate gets certificates.
 pub type OrdersSource = Box<dyn Fn() -> Vec<OrderStatus> + Send + Sync>;
 
+/// Hands over to the next process, or says why the running process goes on.
+pub type Upgrade = Box<dyn Fn(UpgradeRequest) -> Result<UpgradeReport, Refusal> + Send + Sync>;
+
 /// The operations of the running crawlgate. They block: a reload compiles policies.
 pub struct Operations {
     /// What requests are judged by and recorded in.
@@ -42,8 +43,10 @@ pub struct Operations {
     requests: Arc<Requests>,
     upstreams: Arc<Upstreams>,
     ready: AtomicBool,
-    started: Instant,
-    upkeep: Arc<Upkeep>,
+    /// When it began to run.
+    pub started: Instant,
+    /// Keeps sites and identities up to date.
+    pub upkeep: Arc<Upkeep>,
     /// Updates the published lists, where this crawlgate does.
     pub lists: OnceLock<UpdateHandle>,
     /// Returns the status of the certificates.
@@ -51,7 +54,7 @@ pub struct Operations {
     /// Returns the status of the hosts for which crawlgate gets certificates.
     pub orders: OnceLock<OrdersSource>,
     /// The control socket, where there is one.
-    control: OnceLock<PathBuf>,
+    pub(super) control: OnceLock<PathBuf>,
     /// The store where several instances meet, where there is one.
     pub instances: OnceLock<Instances>,
     /// Hands over to the next process, where that is possible.
@@ -87,32 +90,9 @@ impl Operations {
         self.instances.get().map(Instances::status)
     }
 
-    /// The counts of the other instances, where there is a store: see [`Instances::counts`].
-    pub(super) fn counts_of_others(&self, step: Step, from: Timestamp) -> Option<Result<Vec<Told>, String>> {
-        self.instances.get().map(|instances| (instances.counts)(step, from))
-    }
-
-    /// Lets an instance count as gone. `None` without a store.
-    pub fn forget(&self, instance: &str) -> Option<Result<(), String>> {
-        self.instances.get().map(|instances| (instances.forget)(instance))
-    }
-
-    /// Hands over to the next process. `None` where this crawlgate cannot.
-    ///
-    /// # Errors
-    /// This process goes on.
-    pub fn upgrade(&self, request: UpgradeRequest) -> Option<Result<UpgradeReport, Refusal>> {
-        self.upgrade.get().map(|upgrade| upgrade(request))
-    }
-
     /// Sets the path of the control socket. To be called once.
     pub fn answers_on(&self, control: &Path) {
         let _ = self.control.set(std::path::absolute(control).unwrap_or_else(|_| control.to_owned()));
-    }
-
-    /// The control socket, where there is one.
-    pub fn control(&self) -> Option<&Path> {
-        self.control.get().map(PathBuf::as_path)
     }
 
     /// Updates the published lists now. `None` where this crawlgate does not, or where it takes too long.
@@ -139,17 +119,12 @@ impl Operations {
         report
     }
 
-    /// Takes the planned changes of policies that are due by the clock. Returns the time until the next one, if one is known.
-    pub fn keep_time(&self) -> Option<Duration> {
-        self.upkeep.keep_time()
-    }
-
     /// Pauses one site or all sites. Returns when the pause ends.
     ///
     /// # Errors
     /// See [`crate::sites::SiteManager::pause`].
     pub fn pause(&self, request: &PauseRequest) -> Result<Timestamp, PauseError> {
-        let until = self.instance.sites.pause(request, self.now())?;
+        let until = self.instance.sites.pause(request, self.moment().now)?;
         tracing::warn!(site = request.site.as_deref().unwrap_or("all"), %until, "the pause began");
         self.refresh();
         Ok(until)
@@ -160,20 +135,15 @@ impl Operations {
     /// # Errors
     /// See [`crate::sites::SiteManager::resume`].
     pub fn resume(&self, site: Option<&str>) -> Result<Vec<String>, PauseError> {
-        let sites = self.instance.sites.resume(site, self.now())?;
+        let sites = self.instance.sites.resume(site, self.moment().now)?;
         tracing::info!(?sites, "the pause ended");
         self.refresh();
         Ok(sites)
     }
 
-    /// The time since this process started.
-    pub fn uptime(&self) -> Duration {
-        self.started.elapsed()
-    }
-
     /// The state of the running crawlgate.
     pub fn status(&self) -> InstanceStatus {
-        let (lived, now) = (self.moment().lived, self.now());
+        let Moment { now, lived } = self.moment();
         let (policies, upstreams) = (self.upkeep.status(), self.upstreams.status(lived));
         let mut status = InstanceStatus {
             policies,
@@ -186,13 +156,13 @@ impl Operations {
             orders: self.orders.get().map(|of| of()).unwrap_or_default(),
             store: self.instances(),
         };
-        status.find_problems(&upstreams.refused_files, &status::failing_lists(&self.instance.proofs.lists, now));
+        status.find_problems(&upstreams.refused_files, &self.instance.proofs.lists, now);
         status
     }
 
     /// Logs each problem of the setup once. Other problems are logged where they are noticed.
     pub fn warn_of_setup(&self) {
-        let mut warned = lock(&self.warned);
+        let mut warned = crate::locks::lock(&self.warned);
         for (problem, message) in status::of_setup(&self.instance.traffic.status(self.moment().lived)) {
             if !warned.contains(&problem) {
                 tracing::warn!(problem = problem.name(), "{message}");
@@ -201,18 +171,9 @@ impl Operations {
         }
     }
 
-    /// The state of each list of networks that verified or accused a client.
-    pub(super) fn list_health(&self) -> Vec<ListHealth> {
-        self.upkeep.list_health()
-    }
-
     /// The present moment, by the wall clock and in lived time.
     pub(super) fn moment(&self) -> Moment {
         self.instance.clock.moment()
-    }
-
-    fn now(&self) -> Timestamp {
-        Timestamp::from(self.instance.clock.now())
     }
 
     /// The clients that are marked for a trap.
@@ -271,6 +232,28 @@ impl Operations {
         metrics.proofs.addresses.set(proofs.names.count() as i64);
         metrics.raise(&metrics.proofs.left_out, proofs.left_out());
     }
+}
+
+/// The request to hand over, with its conditions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpgradeRequest {
+    /// Whether a process that still answers its last requests is ended first.
+    #[serde(default)]
+    pub now: bool,
+    /// Whether it is fine that no service manager follows the next process.
+    #[serde(default)]
+    pub unsupervised: bool,
+}
+
+/// The answer: another process serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpgradeReport {
+    /// The process before. It answers its last requests.
+    pub before: u32,
+    /// The process that serves.
+    pub pid: u32,
+    /// How long it took, from the start of the program on.
+    pub milliseconds: u64,
 }
 
 /// A question about a request, to the running crawlgate.

@@ -1,7 +1,6 @@
 //! [`Query`]: the parameters of a request to the read API or the dashboard. [`QueryError`]: the mistakes in them. An
 //! unknown parameter or value is refused, because the answer to another question would mislead.
 
-use crate::logs::printable;
 use std::borrow::{Borrow, Cow};
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -114,7 +113,7 @@ impl<'q> Query<'q> {
 
 /// At most 40 characters of what a client sent, without control characters, which a terminal would obey.
 fn shown(text: &str) -> String {
-    printable(text.chars().take(40).collect::<String>().as_bytes())
+    crate::logs::printable(text.chars().take(40).collect::<String>().as_bytes())
 }
 
 fn hint(meant: Option<&str>) -> String {

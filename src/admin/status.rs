@@ -19,15 +19,6 @@ const TOLERATED: u64 = 20;
 /// How long a list may fail before the operator has to look at it: a list is fetched once a day.
 const LIST_MAY_FAIL: Duration = Duration::from_secs(86_400);
 
-/// The published lists that fail for longer than they may, those that fail longest first: where they are published, why,
-/// and since when.
-pub(super) fn failing_lists(lists: &PublishedLists, now: Timestamp) -> Vec<(String, ListFailure)> {
-    let failures = lists.failures().into_iter().filter(|(_, failure)| now.since(failure.since) > LIST_MAY_FAIL);
-    let mut failing: Vec<_> = failures.map(|(list, failure)| (lists.url(list).to_owned(), failure)).collect();
-    failing.sort_by_key(|(_, failure)| failure.since);
-    failing
-}
-
 /// The state of the running crawlgate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InstanceStatus {
@@ -110,11 +101,7 @@ impl ProblemKind {
 
 impl InstanceStatus {
     /// Collects the problems from all parts of the status.
-    pub(super) fn find_problems(
-        &mut self,
-        refused_files: &[(String, String)],
-        failing_lists: &[(String, ListFailure)],
-    ) {
+    pub(super) fn find_problems(&mut self, refused_files: &[(String, String)], lists: &PublishedLists, now: Timestamp) {
         let mut problems = Vec::new();
         let mut add = |problem, subject: Option<&String>, message| {
             problems.push(Problem { problem, subject: subject.cloned(), message });
@@ -139,11 +126,20 @@ impl InstanceStatus {
                 add(problem, Some(&site.site), message);
             }
         }
-        if let [(url, failure), ..] = failing_lists {
-            add(ProblemKind::IdentityLists, None, lists_fail(failing_lists.len(), url, failure));
+        let has_failed = |failure: &ListFailure| now.since(failure.since) > LIST_MAY_FAIL;
+        let failing: Vec<_> = lists.failures().into_iter().filter(|(_, failure)| has_failed(failure)).collect();
+        if let Some((list, failure)) = failing.iter().min_by_key(|(_, failure)| failure.since) {
+            add(ProblemKind::IdentityLists, None, lists_fail(failing.len(), lists.url(*list), failure));
         }
-        for (subject, message) in of_certificates(&self.certificates, refused_files, &self.orders) {
-            add(ProblemKind::Certificate, Some(&subject), message);
+        for CertificateStatus { file, problems, .. } in &self.certificates {
+            let file = file.display().to_string();
+            problems.iter().for_each(|message| add(ProblemKind::Certificate, Some(&file), message.clone()));
+        }
+        for (origin, reason) in refused_files {
+            add(ProblemKind::Certificate, Some(origin), refused_file(origin, reason));
+        }
+        for (order, message) in self.orders.iter().filter_map(|order| Some((order, order.problem.clone()?))) {
+            add(ProblemKind::Certificate, Some(&order.host), message);
         }
         if let Some(store) = &self.store {
             store.problem().into_iter().for_each(|message| add(ProblemKind::Store, None, message));
@@ -160,21 +156,6 @@ fn lists_fail(lists: usize, url: &str, ListFailure { since, reason }: &ListFailu
          that was not checked for seven days. Let it reach the servers, or name copies in `identity.lists` of \
          crawlgate.yaml; see `crawlgate crawlers --update`"
     )
-}
-
-/// The problems of certificates in use, of files for TLS to origins, and of orders, each with its subject.
-fn of_certificates(
-    certificates: &[CertificateStatus],
-    refused_files: &[(String, String)],
-    orders: &[OrderStatus],
-) -> Vec<(String, String)> {
-    let in_use = certificates.iter().flat_map(|certificate| {
-        let file = certificate.file.display().to_string();
-        certificate.problems.iter().map(move |message| (file.clone(), message.clone()))
-    });
-    let refused = refused_files.iter().map(|(origin, reason)| (origin.clone(), refused_file(origin, reason)));
-    let ordered = orders.iter().filter_map(|order| Some((order.host.clone(), order.problem.clone()?)));
-    in_use.chain(refused).chain(ordered).collect()
 }
 
 fn refused_file(origin: &str, reason: &str) -> String {

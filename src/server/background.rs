@@ -34,7 +34,7 @@ impl Background {
         let operations = rooms.operations.clone();
         let keep_time = move || {
             operations.warn_of_setup();
-            operations.keep_time()
+            operations.upkeep.keep_time()
         };
         let upkeep =
             UpkeepThreads::start((rooms.instance.clone(), rooms.store.clone()), &settings.policies, reload, keep_time)

@@ -49,15 +49,13 @@ pub fn report(
     (settings, state): (Option<&StoreSettings>, &StateStore),
 ) -> Result<Option<Arc<CountsOfInstances>>, ServerError> {
     let Some((exchange, store)) = exchange.zip(settings) else { return Ok(None) };
-    let (shown, forgetting) = (exchange.clone(), exchange.clone());
     let (id, clock) = (exchange.status().id, operations.instance.clock.clone());
     let counts = CountsOfInstances::start(store.clone(), id, state.history(), clock);
     let counts = Arc::new(counts.map_err(ServerError::io("cannot start the thread that tells what was counted"))?);
     let of_others = counts.clone();
     let _ = operations.instances.set(Instances {
         url: store.url.to_string(),
-        status: Box::new(move || shown.status()),
-        forget: Box::new(move |id| forgetting.forget(id)),
+        exchange: exchange.clone(),
         counts: Box::new(move |step, from| of_others.of_others(step, from)),
     });
     Ok(Some(counts))

@@ -2,7 +2,6 @@
 //! all, with a sentence that says how many instances counted and which are missing.
 
 use super::Dashboard;
-use super::format::minute;
 use super::period::Period;
 use crate::admin::instances::StoreStatus;
 use crate::exchange::{MemberStatus, Standing};
@@ -17,7 +16,8 @@ impl Dashboard {
     /// The history with the counts of all instances, and the sentence. Without a store it is the history of this
     /// instance, and the sentence is empty.
     pub(super) fn counts(&self, period: &Period) -> Result<(HistoryReader, String), HistoryError> {
-        let Some(store) = self.operations.instances() else { return Ok((self.history.clone(), String::new())) };
+        let Some(instances) = self.operations.instances.get() else { return Ok((self.history.clone(), String::new())) };
+        let store = instances.status();
         let alone = |why: &str| Ok((self.history.clone(), format!("Counts of this instance alone: {why}.")));
         if let Some(away) = &store.exchange.away {
             return alone(&away.error);
@@ -25,7 +25,7 @@ impl Dashboard {
         let Period { from, to, step } = *period;
         // The summary compares with as long a time before.
         let begin = step.begin(Timestamp(from.0 - (to.0 - from.0)));
-        let told = match self.operations.counts_of_others(step, begin).unwrap_or_else(|| Ok(Vec::new())) {
+        let told = match (instances.counts)(step, begin) {
             Ok(told) => told,
             Err(error) => return alone(&error),
         };
@@ -35,7 +35,7 @@ impl Dashboard {
 
     /// A sentence that says whose samples a page shows; empty without a store.
     pub(super) fn whose_samples(&self) -> String {
-        match self.operations.instances() {
+        match self.operations.instances.get() {
             Some(_) => "Samples of this instance alone: each instance keeps its own.".to_owned(),
             None => String::new(),
         }
@@ -56,7 +56,7 @@ fn sentence(store: &StoreStatus, told: &[Told], period: &Period) -> String {
         match last.get(member.id.as_str()) {
             None => missing.push(format!("{name} has told nothing")),
             Some(at) if period.to.0 - at > OVERDUE => {
-                missing.push(format!("{name} has told nothing since {} UTC", minute(Timestamp(*at))));
+                missing.push(format!("{name} has told nothing since {} UTC", super::format::minute(Timestamp(*at))));
             }
             Some(_) => {}
         }

@@ -2,8 +2,8 @@
 //! lists the names that they give themselves.
 
 use super::charts::Bar;
-use super::layout::{self, Layout};
-use super::period::{Choice, Period};
+use super::layout::{self, Layout, Link};
+use super::period::Period;
 use super::rows::{self, Row, claims_nothing};
 use super::{Dashboard, PageError};
 use crate::admin::query::Query;
@@ -24,7 +24,7 @@ struct CrawlerPage<'a> {
     name: String,
     known: Option<&'a Crawler>,
     period: Period,
-    choices: Vec<Choice>,
+    choices: Vec<Link>,
     bars: Vec<Bar>,
     totals: ByIdentity,
     identities: Vec<Row>,

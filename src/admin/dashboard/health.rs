@@ -33,11 +33,11 @@ impl Dashboard {
         let lists = &self.operations.instance.proofs.lists;
         let page = HealthPage {
             layout: Layout::new("Health", "/health", status.problems.len()),
-            uptime: self.operations.uptime(),
+            uptime: self.operations.started.elapsed(),
             status,
             failures: lists.failures(),
             lists,
-            proofs: self.operations.list_health(),
+            proofs: self.operations.upkeep.list_health(),
         };
         Ok(page.render()?)
     }

@@ -13,16 +13,16 @@ const PAGES: [(&str, &str); 5] = [
 #[derive(Clone, Debug)]
 pub struct Layout {
     pub title: String,
-    pub pages: Vec<LinkedPage>,
+    pub pages: Vec<Link>,
     pub version: &'static str,
     /// Whose counts the page shows, where there are several instances.
     pub counted: String,
 }
 
-/// A page in the navigation.
+/// A link to a page, in the navigation or to another period.
 #[derive(Clone, Debug)]
-pub struct LinkedPage {
-    pub href: &'static str,
+pub struct Link {
+    pub href: String,
     pub name: String,
     pub is_current: bool,
 }
@@ -32,7 +32,7 @@ impl Layout {
     pub fn new(title: &str, path: &'static str, problems: usize) -> Layout {
         let page = |(href, name): (&'static str, &str)| {
             let name = if href == "/health" && problems > 0 { format!("{name} ({problems})") } else { name.to_owned() };
-            LinkedPage { href, name, is_current: href == path }
+            Link { href: href.to_owned(), name, is_current: href == path }
         };
         let (version, counted) = (env!("CARGO_PKG_VERSION"), String::new());
         Layout { title: title.to_owned(), pages: PAGES.map(page).into(), version, counted }

@@ -19,6 +19,7 @@ mod violations;
 
 pub use overview::{Overview, report_page};
 pub use period::Period;
+pub use rows::CrawlerRow;
 
 use super::Operations;
 use super::query::QueryError;

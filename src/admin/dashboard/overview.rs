@@ -2,15 +2,14 @@
 //! enforcement would refuse. It is read from the history alone. [`report_page`] shows it as one file that needs no server.
 
 use super::charts::Bar;
-use super::layout::Layout;
-use super::period::{Choice, Period};
+use super::layout::{Layout, Link};
+use super::period::Period;
 use super::rows::{CrawlerRow, Row, UNLISTED};
 use super::summary::{TimeBefore, sentences};
 use super::{Dashboard, PageError, STYLE};
 use crate::admin::query::Query;
 use crate::admin::status::Problem;
 use crate::state::history::{ByIdentity, Counts, HistoryError, HistoryReader};
-use crate::telemetry::UNCLAIMED;
 use crate::time::Timestamp;
 use askama::Template;
 use serde::Serialize;
@@ -117,8 +116,11 @@ impl Overview {
         };
         let unlisted_would_refuse =
             of_unlisted.values().map(|unlisted| by_identity.take_out("would_refuse", unlisted)).sum();
-        let (unclaimed, mut sites): (Vec<_>, Vec<_>) =
-            history.sites("", from, step)?.into_iter().map(site_row).partition(|row| row.site == UNCLAIMED);
+        let (unclaimed, mut sites): (Vec<_>, Vec<_>) = history
+            .sites("", from, step)?
+            .into_iter()
+            .map(site_row)
+            .partition(|row| row.site == crate::telemetry::UNCLAIMED);
         sites.sort_by_key(|row| Reverse(row.counts.broke()));
         let mut overview = Overview {
             from,
@@ -211,7 +213,7 @@ impl View<'_> {
 struct OverviewPage<'a> {
     layout: Layout,
     view: View<'a>,
-    choices: Vec<Choice>,
+    choices: Vec<Link>,
     problems: Vec<Problem>,
     /// Sites without requests in the period.
     quiet: Vec<&'a String>,

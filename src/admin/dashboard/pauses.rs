@@ -10,7 +10,7 @@ use crate::policy::site::ActivePause;
 use crate::sites::SiteStatus;
 use crate::time::Timestamp;
 use askama::Template;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The most ended pauses of a site that the page shows, and the most planned ones.
 const MAX_SHOWN: usize = 5;
@@ -38,7 +38,7 @@ impl Dashboard {
         let now = self.now();
         let snapshot = self.operations.instance.sites.snapshot();
         let site = |status: SiteStatus| {
-            let entry = snapshot.site_named(&status.site).map(|place| &snapshot.sites()[place]);
+            let entry = snapshot.entry_named(&status.site);
             let policies = entry.into_iter().flat_map(|entry| &entry.site.policy.pauses);
             let recurring = policies.filter(|pause| pause.time.recurs());
             PausedSite {
@@ -55,7 +55,7 @@ impl Dashboard {
 
     /// The commands that pause or resume a site.
     pub(super) fn pause_commands(&self, site: &str, is_paused: bool) -> Vec<String> {
-        commands(site, is_paused, self.operations.control())
+        commands(site, is_paused, self.operations.control.get().map(PathBuf::as_path))
     }
 }
 

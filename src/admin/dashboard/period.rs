@@ -1,7 +1,7 @@
 //! [`Period`]: the time that a page or a report is about, and the hours, days or weeks that it is divided into.
 
 use super::charts::Bar;
-use super::format::minute;
+use super::layout::Link;
 use crate::admin::query::{Query, QueryError};
 use crate::state::history::{ByIdentity, DAY, Step};
 use crate::time::Timestamp;
@@ -62,17 +62,17 @@ impl Period {
     /// An hour, day or week of it, for people.
     pub(super) fn name(&self, start: Timestamp) -> String {
         match self.step {
-            Step::Hour => minute(start),
+            Step::Hour => super::format::minute(start),
             Step::Day => start.day(),
             Step::Week => format!("week of {}", start.day()),
         }
     }
 
     /// The days that may be chosen, with links of a page.
-    pub(super) fn choices(&self, page: &str) -> Vec<Choice> {
+    pub(super) fn choices(&self, page: &str) -> Vec<Link> {
         let chosen = DAYS.into_iter().find(|days| Period::days(*days, self.to) == *self);
         let separator = if page.contains('?') { '&' } else { '?' };
-        let choice = |days: i64| Choice {
+        let choice = |days: i64| Link {
             href: format!("{page}{separator}days={days}"),
             name: if days == 1 { "24 hours".to_owned() } else { format!("{days} days") },
             is_current: Some(days) == chosen,
@@ -100,13 +100,6 @@ impl Period {
         }
         bars
     }
-}
-
-/// A period that may be chosen.
-pub struct Choice {
-    pub href: String,
-    pub name: String,
-    pub is_current: bool,
 }
 
 #[cfg(test)]

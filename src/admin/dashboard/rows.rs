@@ -2,8 +2,6 @@
 //! `unverified` or `impostor`). [`Row`]: a `CrawlerRow` with its link and its text. Each identity has its own row, so
 //! that the requests of impostors do not count against the crawler.
 
-use super::format::thousands;
-use super::layout::crawler_link;
 use crate::crawlers::{Crawler, Registry};
 use crate::state::history::{ByIdentity, Counts};
 use serde::Serialize;
@@ -105,10 +103,10 @@ impl Row {
     pub fn new(site: &str, of: CrawlerRow) -> Row {
         let mut says = in_words(&of.id, &of.name, of.identity);
         if of.unlisted_would_refuse > 0 {
-            let number = thousands(of.unlisted_would_refuse);
+            let number = super::format::thousands(of.unlisted_would_refuse);
             says.push_str(&format!("{number} would be refused with purposes: {{ other: enforce }}"));
         }
-        Row { href: crawler_link(&of.id), name: of.name.clone(), says, site: site.to_owned(), of }
+        Row { href: super::layout::crawler_link(&of.id), name: of.name.clone(), says, site: site.to_owned(), of }
     }
 
     /// A row for each identity with requests.

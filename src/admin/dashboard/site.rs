@@ -1,8 +1,8 @@
 //! The page of a site: its crawlers, its robots.txt with the source of each line, its tags, findings and tests, and the
 //! commands that pause it. It shows the policy with numbered lines. The pages with verdicts link to these lines.
 
-use super::layout::{Layout, site_link};
-use super::period::{Choice, Period};
+use super::layout::{Layout, Link, site_link};
+use super::period::Period;
 use super::rows::Row;
 use super::{Dashboard, PageError};
 use crate::admin::query::Query;
@@ -12,7 +12,7 @@ use crate::policy::site::RuleSource;
 use crate::sites::SiteStatus;
 use crate::state::history::ByIdentity;
 use crate::time::Timestamp;
-use crate::verdict::rule_line;
+use crate::verdict::{rule_line, source_place};
 use crate::yaml::{Located, Span};
 use askama::Template;
 use std::cmp::Reverse;
@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 struct SitePage<'a> {
     layout: Layout,
     status: SiteStatus,
-    choices: Vec<Choice>,
+    choices: Vec<Link>,
     crawlers: Vec<Row>,
     robots_txt: Vec<ServedLine>,
     /// The site, where it is in force.
@@ -52,7 +52,7 @@ impl Dashboard {
             }
         })?;
         let snapshot = self.operations.instance.sites.snapshot();
-        let entry = snapshot.site_named(name).map(|place| &snapshot.sites()[place]);
+        let entry = snapshot.entry_named(name);
         let status = self.operations.status().policies.sites.into_iter().find(|site| site.site == name);
         if name.is_empty() || (entry.is_none() && status.is_none() && counts.is_empty()) {
             return Err(PageError::Unknown(format!(
@@ -114,9 +114,7 @@ fn place(source: &RuleSource, site: &Site) -> (String, Option<u32>) {
         RuleSource::Policy(span) => of_span("policy", span),
         RuleSource::Purpose(span) => of_span("policy: purposes", span),
         RuleSource::Staging => ("environment: staging".to_owned(), None),
-        RuleSource::Origin(line) => {
-            (site.origin.as_ref().map_or_else(|| "the origin".to_owned(), |origin| origin.place(*line)), None)
-        }
+        RuleSource::Origin(_) => (source_place(source, site).0, None),
     }
 }
 

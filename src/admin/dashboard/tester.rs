@@ -6,7 +6,6 @@ use super::{Dashboard, PageError};
 use crate::admin::LiveQuestion;
 use crate::admin::query::Query;
 use crate::crawlers::Registry;
-use crate::logs::printable;
 use askama::Template;
 use serde_json::Value;
 use std::net::IpAddr;
@@ -73,7 +72,7 @@ impl Dashboard {
 
     fn answer_to(&self, question: &LiveQuestion) -> Explained {
         let answer = self.operations.explain(question);
-        let shown = |value: &Value| value.as_str().map(|text| printable(text.as_bytes()));
+        let shown = |value: &Value| value.as_str().map(|text| crate::logs::printable(text.as_bytes()));
         let of = |pointer: &str| answer.explanation.pointer(pointer).and_then(shown);
         let list = |pointer: &str| {
             let lines = answer.explanation.pointer(pointer)?.as_array()?.iter().filter_map(shown);

@@ -2,11 +2,10 @@
 //! groups them by crawler and rule, with the first and the last time. A list shows the latest samples with the policy
 //! line that decided.
 
-use super::layout::{Layout, samples_link};
-use super::period::{Choice, Period};
+use super::layout::{Layout, Link, samples_link};
+use super::period::Period;
 use super::{Dashboard, PageError};
 use crate::admin::query::Query;
-use crate::logs::printable;
 use crate::state::history::{Sample, SampleFilter, SampleGroup};
 use askama::Template;
 
@@ -20,7 +19,7 @@ const SELECTED: [&str; 5] = ["site", "crawler", "kind", "rule", "identity"];
 #[template(path = "violations.html")]
 struct ViolationsPage {
     layout: Layout,
-    choices: Vec<Choice>,
+    choices: Vec<Link>,
     /// The selected values, each with a link that drops it.
     selected: Vec<(String, String)>,
     groups: Vec<SampleGroup>,
@@ -42,7 +41,10 @@ impl Dashboard {
         let page = ViolationsPage {
             layout: self.layout("Violations", "/violations").counted(self.whose_samples()),
             choices: period.choices(&samples_link(&chosen)),
-            selected: chosen.iter().map(|(name, value)| (printable(value.as_bytes()), without(name))).collect(),
+            selected: chosen
+                .iter()
+                .map(|(name, value)| (crate::logs::printable(value.as_bytes()), without(name)))
+                .collect(),
             groups: self.history.sample_groups(&filter, period.from, GROUPS + 1)?,
             samples: self.history.samples(&filter, period.from, SAMPLES)?,
         };
