@@ -1,7 +1,6 @@
 //! [`Input`]: a log, which is a file or standard input. [`Opened`] reads it in chunks of whole lines, and [`each_line`] line by
 //! line. The first octets of the log say whether it is compressed with gzip or zstd.
 
-use crate::logs::printable;
 use std::fs::{self, File};
 use std::io::{self, Cursor, Read};
 use std::path::PathBuf;
@@ -28,7 +27,7 @@ impl Input {
     pub fn name(&self) -> String {
         match self {
             Input::Stdin => "standard input".into(),
-            Input::File(path) => printable(path.as_os_str().as_encoded_bytes()),
+            Input::File(path) => crate::logs::printable(path.as_os_str().as_encoded_bytes()),
         }
     }
 

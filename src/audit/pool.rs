@@ -2,14 +2,12 @@
 //! the workers are merged into one [`Report`].
 
 use super::input::Input;
-use super::report::{Damaged, Files, Report};
+use super::report::{Damaged, Report};
 use super::rules::Rules;
 use super::tally::Tally;
 use super::worker::{Chunk, Options, Worker};
 use crate::crawlers::Registry;
-use crate::locks::lock;
 use std::io;
-use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -50,7 +48,7 @@ pub fn audit(
         let own = input.size().map_err(|error| AuditError { name: input.name(), error })?;
         size = size.zip(own).map(|(all, own)| all + own);
     }
-    let workers = thread::available_parallelism().map_or(1, NonZero::get);
+    let workers = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let (sender, receiver) = sync_channel(2 * workers);
     let receiver = Arc::new(Mutex::new(receiver));
     let mut reading = Reading { sender, size, taken: Arc::default(), lines: 0, damaged: Vec::new(), progress };
@@ -70,8 +68,7 @@ pub fn audit(
         }
         (read.map(|()| damaged), tally)
     });
-    let names: Vec<String> = inputs.iter().map(Input::name).collect();
-    Ok(Report::new(tally, rules, registry, options.networks.as_ref(), Files { names: &names, damaged: read? }))
+    Ok(Report::new(tally, rules, registry, options.networks.as_ref(), (inputs, read?)))
 }
 
 struct Reading<'a> {
@@ -107,7 +104,7 @@ impl Reading<'_> {
 
 fn work(mut worker: Worker<'_>, chunks: &Mutex<Receiver<Chunk>>) -> Tally {
     loop {
-        let next = lock(chunks).recv();
+        let next = crate::locks::lock(chunks).recv();
         match next {
             Ok(chunk) => worker.read(&chunk),
             Err(_) => return worker.tally,

@@ -1,13 +1,15 @@
 //! [`Report`]: the result of an audit as data, which is also its JSON. It is made once, from the merged tally.
 
+#![allow(missing_docs)]
+
+use super::input::Input;
 use super::networks::{ListsUsed, PublishedNetworks};
 use super::rules::Rules;
 use super::sketch::{Counted, Sketch};
 use super::tally::{ClientIdentity, Counts, DayCounts, Row, Rows, RuleKey, Tally};
-use crate::crawlers::{CrawlerIndex, Purpose, Registry};
+use crate::crawlers::{Purpose, Registry};
 use crate::logs::printable;
 use crate::policy::Site;
-use crate::policy::site::RuleSource;
 use crate::time::{Timestamp, rfc3339};
 use ahash::AHashMap;
 use serde::Serialize;
@@ -22,7 +24,6 @@ const PLACES: usize = 4;
 
 /// What an audit found.
 #[derive(Debug, Serialize)]
-#[allow(missing_docs)]
 pub struct Report {
     /// Lines that are not empty.
     pub lines: u64,
@@ -62,7 +63,6 @@ pub struct Report {
 }
 
 #[derive(Debug, Serialize)]
-#[allow(missing_docs)]
 pub struct Unreadable {
     pub file: String,
     pub line: u64,
@@ -70,7 +70,6 @@ pub struct Unreadable {
 }
 
 #[derive(Debug, Serialize)]
-#[allow(missing_docs)]
 pub struct Damaged {
     pub file: String,
     pub error: String,
@@ -84,7 +83,6 @@ impl Damaged {
 }
 
 #[derive(Debug, Serialize)]
-#[allow(missing_docs)]
 pub struct People {
     pub requests: u64,
     pub bytes: u64,
@@ -92,7 +90,6 @@ pub struct People {
 
 /// Requests of those that claim a crawler's name.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[allow(missing_docs)]
 pub struct Identities {
     pub verified: IdentityCounts,
     pub unverified: IdentityCounts,
@@ -100,7 +97,6 @@ pub struct Identities {
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[allow(missing_docs)]
 pub struct IdentityCounts {
     pub requests: u64,
     pub disallowed: u64,
@@ -109,7 +105,6 @@ pub struct IdentityCounts {
 
 /// The requests under one crawler's name by clients of one identity.
 #[derive(Debug, Serialize)]
-#[allow(missing_docs)]
 pub struct Crawler {
     /// The registry's id, the token of the robots.txt, `other` or `tool`.
     pub id: String,
@@ -153,7 +148,6 @@ impl Crawler {
 }
 
 #[derive(Clone, Debug, Serialize)]
-#[allow(missing_docs)]
 pub struct RuleCount {
     pub pattern: String,
     pub count: u64,
@@ -163,7 +157,6 @@ pub struct RuleCount {
 
 /// An entry of a list that is kept in bounded memory.
 #[derive(Debug, Serialize)]
-#[allow(missing_docs)]
 pub struct Top {
     pub name: String,
     pub count: u64,
@@ -173,7 +166,6 @@ pub struct Top {
 
 /// An unlisted bot.
 #[derive(Debug, Serialize)]
-#[allow(missing_docs)]
 pub struct Unlisted {
     #[serde(flatten)]
     pub top: Top,
@@ -182,17 +174,10 @@ pub struct Unlisted {
 }
 
 #[derive(Debug, Serialize)]
-#[allow(missing_docs)]
 pub struct Day {
     pub day: String,
     #[serde(flatten)]
     pub counts: DayCounts,
-}
-
-/// The logs by their index, and those that break off.
-pub(super) struct Files<'a> {
-    pub names: &'a [String],
-    pub damaged: Vec<Damaged>,
 }
 
 impl Report {
@@ -201,15 +186,14 @@ impl Report {
         rules: &Rules,
         registry: &Registry,
         networks: Option<&PublishedNetworks>,
-        files: Files<'_>,
+        (inputs, damaged): (&[Input], Vec<Damaged>),
     ) -> Report {
-        let Files { names, damaged } = files;
         let sites: Vec<&Site> = rules.entries().map(|entry| &*entry.site).collect();
         let rows = tally.rows.values().flat_map(Rows::all);
         let all = rule_counts(rows.flat_map(|(_, row)| &row.rules), &sites);
         let crawlers = crawlers(&tally.rows, registry, &sites);
         let examples = tally.examples.into_iter().map(|example| Unreadable {
-            file: names.get(example.input).cloned().unwrap_or_default(),
+            file: inputs.get(example.input).map(Input::name).unwrap_or_default(),
             line: example.line,
             text: example.text,
         });
@@ -283,9 +267,7 @@ fn crawler(
     registry: &Registry,
     sites: &[&Site],
 ) -> Crawler {
-    let index = registry.crawlers().iter().position(|crawler| crawler.id == label);
-    let index = index.and_then(|index| u16::try_from(index).ok()).map(CrawlerIndex);
-    let known = index.map(|index| registry.get(index));
+    let known = registry.crawlers().iter().find(|crawler| crawler.id == label);
     let name = known.map_or(
         match label {
             "other" => "unlisted bots",
@@ -350,13 +332,7 @@ fn places(sites: &[&Site], keys: &BTreeSet<RuleKey>) -> String {
 
 fn place(sites: &[&Site], (site, group, rule): RuleKey) -> Option<String> {
     let site = sites.get(site)?;
-    Some(match site.rule_sources.get(usize::from(group))?.get(rule as usize)? {
-        RuleSource::Policy(span) | RuleSource::Purpose(span) => {
-            format!("{}:{}:{}", site.policy.source.name, span.line, span.column)
-        }
-        RuleSource::Staging => format!("{} (environment: staging)", site.policy.source.name),
-        RuleSource::Origin(line) => site.origin.as_ref()?.place(*line),
-    })
+    Some(crate::verdict::source_place(site.rule_sources.get(usize::from(group))?.get(rule as usize)?, site).0)
 }
 
 /// The unlisted bots with the most disallowed requests first.

@@ -2,7 +2,6 @@
 //! in the end.
 
 use super::sketch::Sketch;
-use crate::logs::printable;
 use crate::time::Timestamp;
 use crate::verdict::{Action, Decision, Kind, Verdict};
 use ahash::AHashMap;
@@ -179,6 +178,7 @@ impl Row {
         self.counts.disallowed += 1;
         self.counts.bytes_disallowed += bytes;
         self.span.add(Span::at(time));
+        let certain = self.counts.certain;
         match decision.kind {
             Kind::StaleCopy => self.counts.stale += 1,
             Kind::Unproven => self.counts.unproven += 1,
@@ -189,8 +189,7 @@ impl Row {
         if let Some((group, Some(rule))) = decision.rule.map(|rule| (rule.group, rule.rule)) {
             *self.rules.entry((index, group, rule)).or_default() += 1;
         }
-        let is_certain = !matches!(decision.kind, Kind::StaleCopy | Kind::Unproven | Kind::NotBound | Kind::Exempt);
-        (true, is_certain)
+        (true, self.counts.certain > certain)
     }
 
     fn merge(&mut self, other: Row) {
@@ -232,7 +231,7 @@ impl Tally {
         if self.examples.len() == EXAMPLES && !self.examples.last().is_some_and(is_earlier) {
             return;
         }
-        let text = printable(&text[..text.len().min(200)]);
+        let text = crate::logs::printable(&text[..text.len().min(200)]);
         self.examples.push(Example { input, line, text });
         self.examples.sort();
         self.examples.truncate(EXAMPLES);

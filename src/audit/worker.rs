@@ -7,7 +7,6 @@ use super::tally::{ClientIdentity, Rows, Tally, is_only_claimed};
 use crate::crawlers::{Claim, Purpose, Registry, calls_itself};
 use crate::identity::ListsSay;
 use crate::logs::{Line, LineFormat, Record};
-use crate::policy::site::name_and_port;
 use crate::policy::{HostHistory, Site};
 use crate::verdict::{Behaviour, Case, Claimant, Facts, Identity, Scratch, claim_label, decide_for, is_public};
 use ahash::AHashMap;
@@ -98,7 +97,8 @@ impl<'a> Worker<'a> {
         let wanted = self.options.host.as_deref().map(str::as_bytes);
         let host = record.host.as_deref().or(wanted);
         let both = record.host.as_deref().zip(wanted);
-        let is_meant = both.is_none_or(|(host, wanted)| name_and_port(host).0.eq_ignore_ascii_case(wanted));
+        let is_meant =
+            both.is_none_or(|(host, wanted)| crate::policy::site::name_and_port(host).0.eq_ignore_ascii_case(wanted));
         let Some(found) = is_meant.then(|| rules.find(host, record.time)).flatten() else {
             self.tally.other_hosts += 1;
             return;
