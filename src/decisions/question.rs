@@ -2,9 +2,7 @@
 //! [`Protocol`] lists the formats, which differ between proxies.
 
 use crate::forwarding::{Peer, client_address};
-use crate::heads::is_host;
 use crate::requests::{Connection, MappedRequest, Received};
-use crate::robots::reaches_robots_txt;
 use http::HeaderValue;
 use ipnet::IpNet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -76,7 +74,7 @@ impl<'a> Question<'a> {
     pub fn read(request: &Received<'a>, trusted: &[IpNet]) -> Result<Question<'a>, QuestionError> {
         let path = path_of(request.target);
         // Proxies route by what a path resolves to, and send it on as it came.
-        let is_file = path == TDMREP.as_bytes() || reaches_robots_txt(request.target);
+        let is_file = path == TDMREP.as_bytes() || crate::robots::reaches_robots_txt(request.target);
         let (protocol, own_target) = match path.strip_prefix(DECIDE) {
             Some(b"nginx") => (Protocol::Nginx, None),
             Some(b"answer") => (Protocol::Answer, None),
@@ -105,7 +103,7 @@ impl<'a> Question<'a> {
         }
         let host_field = host_field.filter(|_| !is_direct);
         let asked_for = host_field.and_then(field).unwrap_or(request.host).trim_ascii();
-        if !is_host(asked_for) {
+        if !crate::heads::is_host(asked_for) {
             return Err(QuestionError::NoHost(host_field.unwrap_or("Host")));
         }
         let method = field(method_field).filter(|_| !is_direct).unwrap_or(request.method.as_str().as_bytes());

@@ -78,6 +78,7 @@ impl Decisions {
 
 impl Respond for Decisions {
     fn respond(&self, request: &Received<'_>) -> Responded {
+        let unrecorded = |answer| Responded { answer, ticket: None, recorded: None };
         let question = match Question::read(request, &self.trusted) {
             Ok(question) => question,
             Err(error) => {
@@ -88,19 +89,18 @@ impl Respond for Decisions {
                         misasked(&error.to_string(), request.method)
                     }
                 };
-                return Responded { answer, ticket: None, recorded: None };
+                return unrecorded(answer);
             }
         };
         let is_own = |agent: &HeaderValue| agent.as_bytes() == OWN_AGENT.as_bytes();
         if question.protocol == Protocol::File && request.headers.get(header::USER_AGENT).is_some_and(is_own) {
-            return Responded { answer: led_back(request.method), ticket: None, recorded: None };
+            return unrecorded(led_back(request.method));
         }
         let (head, connection) = (question.head(request), question.connection());
         if question.protocol == Protocol::Answer {
             // The request was recorded with the question before this one.
             let (own, action) = self.requests.look(&head, &connection, request.arrival);
-            let answer = self.answer(&question, request, (None, action), own);
-            return Responded { answer, ticket: None, recorded: None };
+            return unrecorded(self.answer(&question, request, (None, action), own));
         }
         let (ticket, next) = self.requests.receive(&head, &connection, request.arrival);
         let own = match next {

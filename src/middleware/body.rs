@@ -54,7 +54,7 @@ impl<B: Body<Data = Bytes>> Body for GateBody<B> {
         let frame = match this.source.project() {
             SourceProjection::Answer { left } => {
                 let piece = std::mem::take(left);
-                this.call.ended();
+                this.call.is_due = false;
                 (!piece.is_empty()).then(|| Ok(Frame::data(piece)))
             }
             SourceProjection::Whole { body } => ready!(body.poll_frame(context)),
@@ -63,7 +63,7 @@ impl<B: Body<Data = Bytes>> Body for GateBody<B> {
             }
         };
         if let Some(piece) = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref()) {
-            this.call.sent(piece.len());
+            this.call.octets += piece.len() as u64;
         }
         Poll::Ready(frame)
     }

@@ -1,7 +1,7 @@
 //! [`Call`]: one request in the middleware. It is dropped with the response, and the request is recorded then.
 
+use super::layer::Shared;
 use super::pages::PageRewrite;
-use super::shared::Shared;
 use crate::answers::Answer;
 use crate::forwarding::{Peer, is_trusted};
 use crate::heads::{X_ROBOTS_TAG, http_version};
@@ -21,9 +21,9 @@ pub struct Call {
     /// What was sent until now.
     status: u16,
     tags: Vec<HeaderValue>,
-    octets: u64,
+    pub octets: u64,
     /// Whether an answer of crawlgate's own is still to be handed over to the server.
-    is_due: bool,
+    pub is_due: bool,
 }
 
 impl Call {
@@ -115,16 +115,6 @@ impl Call {
         if let (Some(end), Some(ticket)) = (end, &self.ticket) {
             ticket.count_page(end);
         }
-    }
-
-    /// Notes that octets of the body were handed over to the server.
-    pub fn sent(&mut self, octets: usize) {
-        self.octets += octets as u64;
-    }
-
-    /// Notes that all of an answer was handed over to the server.
-    pub fn ended(&mut self) {
-        self.is_due = false;
     }
 }
 

@@ -1,14 +1,34 @@
-//! [`GateLayer`]: the gate as a tower layer, which wraps the services of an application.
-
-mod builder;
-
-pub use builder::{GateBuilder, OpenError};
+//! [`GateLayer`]: the gate as a tower layer, which wraps the services of an application. [`GateBuilder`]: its options.
+//! [`GateBuilder::open`] loads the policies and starts the threads.
+//!
+//! [`Shared`]: the parts that all requests of a gate share. When the last clone of the gate is dropped, the threads stop, the
+//! logs are flushed, and the state is written.
 
 use super::service::Gate;
-use super::shared::Shared;
-use std::path::Path;
+use crate::clock::Clock;
+use crate::crawlers::Registry;
+use crate::identity::Proofs;
+use crate::judge::Logs;
+use crate::policy::origin::OriginFile;
+use crate::requests::{RequestSettings, Requests};
+use crate::settings::{AccessFormat, AddressDetail, EventSettings, LogDestination};
+use crate::sites::{KnownOrigins, SiteOptions};
+use crate::state::StateStore;
+use crate::telemetry::{AccessLog, Events};
+use crate::upkeep::{Instance, JudgeParts, Upkeep, UpkeepThreads};
+use http::Extensions;
+use ipnet::IpNet;
+use std::error::Error;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tower_layer::Layer;
+
+/// What messages call the application's own robots.txt.
+const OWN_ROBOTS_TXT: &str = "(robots.txt of the application)";
+/// The longest time that the end of a gate waits for its logs to be written.
+const FLUSH: Duration = Duration::from_secs(2);
 
 /// The gate as a tower layer. Cloning is cheap, and clones share everything.
 ///
@@ -62,5 +82,220 @@ impl<S> Layer<S> for GateLayer {
 
     fn layer(&self, inner: S) -> Gate<S> {
         Gate { inner, shared: self.0.clone() }
+    }
+}
+
+/// Finds the address of a connection's other end in the extensions of a request.
+pub type PeerAddress = fn(&Extensions) -> Option<IpAddr>;
+
+/// What all requests of a gate share.
+pub struct Shared {
+    pub requests: Arc<Requests>,
+    pub upkeep: Arc<Upkeep>,
+    pub peer: Option<PeerAddress>,
+    pub store: StateStore,
+    /// `None` once the gate ends.
+    pub threads: Option<UpkeepThreads>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Some(threads) = self.threads.take() {
+            threads.close();
+        }
+        self.upkeep.instance.access.flush(FLUSH);
+        self.upkeep.instance.events.flush(FLUSH);
+        if let Err(error) = self.store.close() {
+            tracing::warn!("{error}; the next start will treat this run as crashed");
+        }
+    }
+}
+
+/// The options of a gate. Begin with [`GateLayer::builder`].
+///
+/// ```no_run
+/// use crawlgate::middleware::GateLayer;
+/// # use std::net::SocketAddr;
+/// # #[derive(Clone)] struct ConnectInfo<T>(T);
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let gate = GateLayer::builder("policies")
+///     .state("/var/lib/shop/crawlgate")
+///     .peer(|extensions| Some(extensions.get::<ConnectInfo<SocketAddr>>()?.0.ip()))
+///     .trusted_proxies(["10.0.0.0/8".parse()?])
+///     .event_log("/var/log/shop/crawlers.jsonl")
+///     .open()?;
+/// # drop(gate);
+/// # Ok(())
+/// # }
+/// ```
+#[must_use]
+#[derive(Clone, Debug)]
+pub struct GateBuilder {
+    policies: PathBuf,
+    state: Option<PathBuf>,
+    peer: Option<PeerAddress>,
+    trusted_proxies: Vec<IpNet>,
+    robots_txt: Vec<u8>,
+    access_log: Option<PathBuf>,
+    event_log: Option<PathBuf>,
+    addresses: AddressDetail,
+}
+
+/// Why a gate cannot be opened.
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The policy directory cannot be read, or a policy in it has a mistake and no last good version is in the state
+    /// directory. The text names each mistake with its file and line.
+    #[error(transparent)]
+    Policies(Box<dyn Error + Send + Sync>),
+    /// Another process uses the state directory.
+    #[error(transparent)]
+    State(Box<dyn Error + Send + Sync>),
+    /// A log cannot be opened.
+    #[error("cannot open the log {}: {source}", .path.display())]
+    Log {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The system refused a thread.
+    #[error("cannot start a thread of crawlgate: {0}")]
+    Thread(#[source] std::io::Error),
+}
+
+/// The text of the error: `main` prints a returned error by `Debug`, and the text has several lines.
+impl std::fmt::Debug for OpenError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
+}
+
+impl GateBuilder {
+    fn new(policies: &Path) -> GateBuilder {
+        GateBuilder {
+            policies: policies.to_owned(),
+            state: None,
+            peer: None,
+            trusted_proxies: Vec::new(),
+            robots_txt: Vec::new(),
+            access_log: None,
+            event_log: None,
+            addresses: AddressDetail::Full,
+        }
+    }
+
+    /// The directory for what outlasts a restart. Without it every start looks like the first one, and crawlgate accuses
+    /// no crawler that may have an older robots.txt cached.
+    pub fn state(self, directory: impl Into<PathBuf>) -> GateBuilder {
+        GateBuilder { state: Some(directory.into()), ..self }
+    }
+
+    /// A function that finds the address of the connection's other end in the extensions of a request. Without it no
+    /// request has an address: `networks` prove nothing, traps mark no client, and all clients of a crawler share its crawl
+    /// rate.
+    pub fn peer(self, peer: fn(&Extensions) -> Option<IpAddr>) -> GateBuilder {
+        GateBuilder { peer: Some(peer), ..self }
+    }
+
+    /// Networks of proxies in front of the application. Only their `X-Forwarded-For` is believed.
+    pub fn trusted_proxies(self, networks: impl IntoIterator<Item = IpNet>) -> GateBuilder {
+        GateBuilder { trusted_proxies: networks.into_iter().collect(), ..self }
+    }
+
+    /// The rules that the application itself has, as the text of a robots.txt. Policies with `robots.origin: merge` or
+    /// `only` use them. The gate never asks the application for `/robots.txt`.
+    pub fn robots_txt(self, text: impl Into<Vec<u8>>) -> GateBuilder {
+        GateBuilder { robots_txt: text.into(), ..self }
+    }
+
+    /// A file for a JSON line for each request.
+    pub fn access_log(self, file: impl Into<PathBuf>) -> GateBuilder {
+        GateBuilder { access_log: Some(file.into()), ..self }
+    }
+
+    /// A file for a JSON line for each request against the rules, at most 100 a second.
+    pub fn event_log(self, file: impl Into<PathBuf>) -> GateBuilder {
+        GateBuilder { event_log: Some(file.into()), ..self }
+    }
+
+    /// Cuts client addresses in logs to /24 (IPv6: /48).
+    pub fn truncate_addresses(self) -> GateBuilder {
+        GateBuilder { addresses: AddressDetail::Network, ..self }
+    }
+
+    /// Loads the policies and starts the threads that follow their changes. Blocking: it compiles policies.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(self) -> Result<GateLayer, OpenError> {
+        let clock = Clock::default();
+        let of_store = clock.clone();
+        let opened = StateStore::open(self.state.as_deref(), Arc::new(move || of_store.moment()));
+        let (store, remembered) = opened.map_err(|error| OpenError::State(Box::new(error)))?;
+        let file = Arc::new(OriginFile::new(OWN_ROBOTS_TXT, self.robots_txt.clone()));
+        let parts = JudgeParts {
+            clock,
+            state: (&store, &remembered),
+            has_state_directory: self.state.is_some(),
+            sites: SiteOptions {
+                policies: self.policies.clone(),
+                strict: false,
+                may_be_missing: false,
+                origins: KnownOrigins { for_every_site: Some(file), ..KnownOrigins::default() },
+                published_proof: false,
+            },
+            new_hosts: Vec::new(),
+            proofs: Arc::new(Proofs::none(Registry::builtin())),
+            logs: self.logs()?,
+            passed: None,
+        };
+        let instance = parts.open().map_err(|error| OpenError::Policies(Box::new(error)))?;
+        warn_of_html(&instance);
+        let upkeep = Upkeep::new(instance.clone());
+        let (reloading, keeping) = (upkeep.clone(), upkeep.clone());
+        let reload = move || {
+            reloading.reload();
+            warn_of_html(&reloading.instance);
+        };
+        let threads = UpkeepThreads::start((instance.clone(), store.clone()), &self.policies, reload, move || {
+            keeping.keep_time()
+        });
+        let threads = Some(threads.map_err(OpenError::Thread)?);
+        let settings = RequestSettings { trusted_proxies: self.trusted_proxies, ..RequestSettings::default() };
+        let Instance { judge, recorder, clock, .. } = &*instance;
+        let requests = Requests::new(judge.clone(), recorder.clone(), clock.clone(), settings);
+        Ok(GateLayer(Arc::new(Shared { requests, upkeep, peer: self.peer, store, threads })))
+    }
+
+    fn logs(&self) -> Result<Logs, OpenError> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| OpenError::Log { path, source }
+        };
+        let mut logs = Logs { addresses: self.addresses, kept_addresses: AddressDetail::Network, ..Logs::off() };
+        if let Some(path) = &self.access_log {
+            let destination = LogDestination::File(path.clone());
+            logs.access = AccessLog::open(&destination, AccessFormat::Json).map_err(failed(path))?;
+        }
+        if let Some(path) = &self.event_log {
+            let destination = LogDestination::File(path.clone());
+            logs.events =
+                Events::open(&EventSettings { destination, ..EventSettings::default() }).map_err(failed(path))?;
+        }
+        Ok(logs)
+    }
+}
+
+/// Logs a warning for each policy with `html`, in a build that cannot rewrite pages.
+fn warn_of_html(instance: &Instance) {
+    if cfg!(feature = "html") {
+        return;
+    }
+    for entry in instance.sites.snapshot().sites().iter().filter(|entry| entry.site.html.is_some()) {
+        let site = entry.site.name.as_str();
+        tracing::warn!(site, "`html` of the policy has no effect: crawlgate is built without its feature `html`");
     }
 }
