@@ -1,18 +1,19 @@
-//! `audit`: reports from the access logs of any server which crawlers fetched what robots.txt disallows.
+//! `audit`: reports from the access logs of any server which crawlers fetched what robots.txt disallows. [`networks`] takes the
+//! published networks of crawlers from where `--lists` says, or from the state directory of a crawlgate.
 
 use super::origin_copy::OriginFrom;
-use super::progress::Progress;
 use super::tester::RobotsTxt;
-use super::{Failure, cannot, networks, policies, show, tester};
-use crate::audit::{self, Input, Options, PublishedFile, ReadSoFar, Report, Rules};
+use super::{Failure, cannot, now, places, policies, say, show, tester};
+use crate::audit::{self, Input, Options, PublishedFile, PublishedNetworks, ReadSoFar, Report, Rules};
 use crate::crawlers::Registry;
+use crate::identity::refresh::{ListUpdate, UpdateResult, file_name, update_all};
+use crate::identity::{KnownMeans, ListIndex, PublishedLists, is_directory};
 use crate::logs::{FormatString, LineFormat};
 use crate::numbers::thousands;
-use crate::policy::{SiteEntry, Snapshot};
 use crate::settings::ListSettings;
+use crate::state::{StateError, StateStore, StoredFacts};
 use crate::time::Timestamp;
-use clap::ValueEnum;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Report from access logs which crawlers fetched what robots.txt disallows
@@ -54,7 +55,7 @@ pub struct Arguments {
     json: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum FailOn {
     Violation,
     Disallowed,
@@ -81,9 +82,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if inputs.iter().filter(|input| **input == Input::Stdin).count() > 1 {
         return Err(Failure::Usage("`-` is given twice; standard input can be read once".into()));
     }
-    let networks = networks::read(arguments.lists.as_ref(), arguments.origin.state(), registry)?;
+    let networks = networks(arguments.lists.as_ref(), arguments.origin.state.as_deref(), registry)?;
     let options = Options { format, host: arguments.host.clone(), networks };
-    let mut progress = Progress::new();
+    let mut progress = super::progress::Progress::new();
     let report =
         audit::audit(&inputs, &rules, registry, &options, &mut |read| progress.tell(|seconds| line(read, seconds)));
     progress.say(|_| String::new());
@@ -127,7 +128,7 @@ pub(super) fn unreadable() -> Result<(), Failure> {
     Err(Failure::CouldNot(problem.into()))
 }
 
-pub(super) fn input(log: &std::path::Path) -> Input {
+pub(super) fn input(log: &Path) -> Input {
     if log.as_os_str() == "-" { Input::Stdin } else { Input::File(log.to_owned()) }
 }
 
@@ -148,18 +149,15 @@ fn rules(arguments: &Arguments, registry: &'static Registry) -> Result<Rules, Fa
     Rules::published(files, arguments.grace, registry).map_err(|error| Failure::Usage(format!("--robots: {error}")))
 }
 
-fn by_policies(directory: &std::path::Path, origin: &OriginFrom) -> Result<Rules, Failure> {
+fn by_policies(directory: &Path, origin: &OriginFrom) -> Result<Rules, Failure> {
     let origins = origin.read()?;
     let loaded = policies::load(&[directory.to_owned()], &origins)?;
     policies::report(&loaded, true);
     if loaded.iter().any(|file| file.site.is_none()) {
         return Err(Failure::Findings);
     }
-    origins.say_assumptions(loaded.iter().filter_map(|file| file.site.as_deref()));
-    // Without pauses: those are about the time to come.
-    let sites = loaded.into_iter().filter_map(|file| file.site);
-    let entries = sites.map(|site| SiteEntry::new(site, super::now())).collect();
-    Ok(Rules::policies(Snapshot::new(entries, 0)))
+    origins.say_assumptions(policies::sites(&loaded));
+    Ok(Rules::policies(policies::without_pauses(loaded)))
 }
 
 /// A file or URL, with the time behind its last `@`.
@@ -167,7 +165,7 @@ fn published(given: &str) -> Result<PublishedFile, Failure> {
     let (source, since) = match given.rsplit_once('@') {
         Some((source, time)) => match Timestamp::parse(time) {
             Some(since) => (source, Some(since)),
-            None if std::path::Path::new(given).exists() || given.contains("://") => (given, None),
+            None if Path::new(given).exists() || given.contains("://") => (given, None),
             None => {
                 let example = "2026-11-01 or 2026-11-01T12:00:00Z";
                 return Err(Failure::Usage(format!("--robots {given}: `{time}` is no time; write it like {example}")));
@@ -196,4 +194,65 @@ fn line(read: ReadSoFar, seconds: f64) -> String {
 /// A duration as in policies.
 pub(super) fn duration(written: &str) -> Result<Duration, &'static str> {
     crate::yaml::parse_duration(written).ok_or("not a duration like 24h or 30m")
+}
+
+/// The networks from where `--lists` says, else from the state directory. `None` where there are none.
+fn networks(
+    lists: Option<&ListSettings>,
+    state: Option<&Path>,
+    registry: &Registry,
+) -> Result<Option<PublishedNetworks>, Failure> {
+    match (lists, state) {
+        (Some(ListSettings::Off), _) => Ok(None),
+        (Some(from), _) => take(from, registry).map(Some),
+        (None, Some(directory)) => Ok(stored(directory, registry)?),
+        (None, None) => {
+            let Some(directory) = places::state() else { return Ok(None) };
+            Ok(stored(&directory, registry).unwrap_or_else(|error| {
+                say(&format!("crawlgate: {error}; impostors are not looked for"));
+                None
+            }))
+        }
+    }
+}
+
+/// The networks that a crawlgate stored.
+fn stored(directory: &Path, registry: &Registry) -> Result<Option<PublishedNetworks>, StateError> {
+    let facts = StateStore::read(directory, now())?;
+    let (means, lists) = lists(registry, &facts);
+    Ok(PublishedNetworks::new(means, lists, now()))
+}
+
+fn lists(registry: &Registry, facts: &StoredFacts) -> (KnownMeans, PublishedLists) {
+    let means = KnownMeans::of(registry);
+    let lists = PublishedLists::new(&means, &facts.network_lists, StateStore::in_memory_only().0);
+    (means, lists)
+}
+
+/// Takes all lists from their operators, a mirror or a directory, and says how many could not be fetched.
+fn take(from: &ListSettings, registry: &Registry) -> Result<PublishedNetworks, Failure> {
+    let (means, lists) = lists(registry, &StoredFacts::default());
+    let wanted: Vec<ListIndex> = lists.all().filter(|(_, url)| !is_directory(url)).map(|(list, _)| list).collect();
+    let updates = update_all(&lists, &wanted, from, now());
+    let updates: Vec<ListUpdate> = updates.into_iter().filter_map(|(_, update)| update).collect();
+    let failed = || updates.iter().filter(|update| update.result.is_failure());
+    if let Some(ListUpdate { url, error, .. }) = failed().next() {
+        let (number, error) = (failed().count(), error.as_deref().unwrap_or_default());
+        say(&format!(
+            "crawlgate: {number} of {} lists could not be had, the first is {url}: {error}. Their crawlers stay unverified",
+            updates.len()
+        ));
+    }
+    PublishedNetworks::new(means, lists, now()).ok_or_else(|| {
+        let absent = updates.iter().filter(|update| update.result == UpdateResult::Absent);
+        let absent = absent.min_by_key(|update| update.url.len());
+        Failure::CouldNot(match (from, absent) {
+            (ListSettings::Directory(directory), Some(absent)) => format!(
+                "{} has none of the lists. A list is below the directory under its URL, like {}",
+                directory.display(),
+                directory.join(file_name(&absent.url)).display()
+            ),
+            _ => "none of the lists of --lists could be had".to_owned(),
+        })
+    })
 }

@@ -9,17 +9,15 @@ mod text;
 
 use super::origin_copy::{self, OriginCopies};
 use super::policies::{self, Loaded};
-use super::server_flags::{self, ReadSettings};
 use super::tester::{self, RobotsTxt};
 use super::{Failure, fine, now, print_json};
 use crate::crawlers::{Claim, Registry};
 use crate::edge::{CertificateProblem, Certificates};
-use crate::numbers::plural;
 use crate::policy::Site;
 use crate::policy::lint::{FileLints, allow_published_proof, lint_file};
 use crate::policy::model::{EnforcementFields, Mode};
 use crate::robots::File;
-use crate::settings::SettingsFile;
+use crate::settings::Settings;
 use crate::yaml::{Diagnostic, Diagnostics, Severity, Source, Span};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -103,13 +101,13 @@ fn check(arguments: &Arguments) -> Result<Checked, Failure> {
     let mut loaded = if policies.is_empty() { Vec::new() } else { policies::load(&policies, &origins)? };
     let (mut settings, mut certificates) = (None, Vec::new());
     if let Some(path) = &arguments.config {
-        let ReadSettings { source, diagnostics, file } = server_flags::read_settings(path)?;
-        if file.as_ref().is_some_and(|file| file.identity.proves()) {
+        let (source, diagnostics, read) = super::server_flags::read_settings(path)?;
+        if read.as_ref().is_some_and(|read| read.identity.proves()) {
             for Loaded { site, diagnostics, .. } in &mut loaded {
                 site.iter().for_each(|site| allow_published_proof(site, Registry::builtin(), diagnostics));
             }
         }
-        certificates = file.as_ref().map(certificate_problems).unwrap_or_default();
+        certificates = read.as_ref().map(certificate_problems).unwrap_or_default();
         settings = Some((source, diagnostics));
     }
     let mut checked = Checked { found, loaded, settings, certificates, origins, counts: Counts::default() };
@@ -136,11 +134,11 @@ impl Checked {
 }
 
 /// The problems of the certificates that a settings file names.
-fn certificate_problems(file: &SettingsFile) -> Vec<CertificateProblem> {
-    match Certificates::open(&file.listen, &Arc::default()) {
+fn certificate_problems(settings: &Settings) -> Vec<CertificateProblem> {
+    match Certificates::open(&settings.listen, &Arc::default()) {
         Ok((certificates, _)) => {
             let mut problems = certificates.problems(now());
-            problems.extend(certificates.uncovered(file.origins.iter().flat_map(|origin| &origin.hosts)));
+            problems.extend(certificates.uncovered(settings.origins.iter().flat_map(|origin| &origin.hosts)));
             problems
         }
         Err(error) => vec![CertificateProblem { is_error: true, text: error.to_string() }],
@@ -192,7 +190,7 @@ impl Counts {
         let mut notes: Vec<(&str, usize)> = self.notes.iter().map(|(id, number)| (*id, *number)).collect();
         notes.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
         let notes: Vec<String> = notes.into_iter().map(|(id, number)| format!("{number} {id}")).collect();
-        format!("{} ({}); --notes shows them", plural(self.notes(), "note"), notes.join(", "))
+        format!("{} ({}); --notes shows them", crate::numbers::plural(self.notes(), "note"), notes.join(", "))
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::Failure;
 use clap::CommandFactory;
-use clap_complete::Shell;
 use std::io::{self, Write};
 
 /// Print the completion script of a shell
@@ -11,7 +10,7 @@ use std::io::{self, Write};
 pub struct Arguments {
     /// The shell
     #[arg(value_enum)]
-    shell: Shell,
+    shell: clap_complete::Shell,
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {

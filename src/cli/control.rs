@@ -14,6 +14,16 @@ pub struct Socket {
     control: Option<PathBuf>,
 }
 
+/// How a command prints what the running crawlgate answers, and where that one is asked.
+#[derive(Debug, clap::Args)]
+pub struct Output {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub control: Socket,
+}
+
 impl Socket {
     /// The path of the socket, or where it would be.
     pub fn path(&self) -> Result<PathBuf, Failure> {

@@ -7,7 +7,6 @@ use super::{Failure, control, fine, now, server_flags, show};
 use crate::admin::CrawlerIdentity;
 use crate::admin::control::{Request, Response};
 use crate::crawlers::{Claim, Crawler, CrawlerIndex, Registry};
-use crate::dns::Dns;
 use crate::identity::refresh::{ListUpdate, UpdateResult, update as update_list};
 use crate::identity::verify::{Confirmation, Step, confirm};
 use crate::identity::{Claimed, ListIndex, Proofs, Uses};
@@ -214,7 +213,7 @@ fn ask_dns(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| could_not(&error))?;
     runtime.block_on(async {
-        let dns = Dns::new(resolvers).map_err(|error| could_not(&error))?;
+        let dns = crate::dns::Dns::new(resolvers).map_err(|error| could_not(&error))?;
         let is_wanted = |name: &str| proofs.means.is_host_of_any(name);
         Ok(confirm(&dns, address, &is_wanted, &mut |step| steps.push(step)).await)
     })

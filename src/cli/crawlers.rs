@@ -1,16 +1,18 @@
-//! `crawlers`: shows the registry, one of its records, or the crawler that a user agent claims to be. `crawler_proof` and
-//! `crawler_lines` have its other modes.
+//! `crawlers`: shows the registry, one of its records, or the crawler that a user agent claims to be. [`identify_lines`] does
+//! so for each line of standard input. `crawler_proof` has the modes that prove who an address is.
 
-use super::crawler_lines::Claimed;
-use super::{Failure, control, crawler_lines, crawler_proof, now, show};
-use crate::crawlers::{Binds, Claim, Crawler, CrawlerIndex, Purpose, Registry};
+use super::{Failure, control, crawler_proof, now, show};
+use crate::crawlers::{Binds, Claim, Crawler, CrawlerIndex, Purpose, Registry, calls_itself};
 use crate::time::{Timestamp, rfc3339};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
-use std::io::{self, Write};
+use std::io::{self, BufRead, BufWriter, Read, Write};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// Longer lines of standard input are cut: a user agent is read up to 4,096 octets.
+const MAX_LINE: u64 = 16 * 1024;
 
 /// List the known crawlers, show one, or identify a user agent
 #[derive(Debug, clap::Args)]
@@ -76,7 +78,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         return crawler_proof::verify(registry, crawler, address.to_canonical(), &identity, arguments.json);
     }
     if arguments.identify.as_deref() == Some("-") {
-        return crawler_lines::identify(registry, arguments.json);
+        return identify_lines(registry, arguments.json);
     }
     if let Some(user_agent) = &arguments.identify {
         return identify(registry, user_agent, arguments.json);
@@ -153,9 +155,19 @@ fn date_of(source: &str) -> Option<Timestamp> {
         .max()
 }
 
+/// What a user agent claims to be, in a word, and the kind of a client without a record.
+fn word(claim: Claim) -> (&'static str, &'static str) {
+    match claim {
+        Claim::Known(_) => ("known", "bot"),
+        Claim::Other | Claim::Token(_) => ("other", "bot"),
+        Claim::Tool => ("tool", "tool"),
+        Claim::Nobody => ("nobody", "person"),
+    }
+}
+
 #[derive(Serialize)]
 struct Identified<'a> {
-    claim: Claimed,
+    claim: &'static str,
     why: &'static str,
     crawler: Option<&'a Crawler>,
 }
@@ -163,11 +175,11 @@ struct Identified<'a> {
 fn identify(registry: &Registry, user_agent: &str, json: bool) -> Result<(), Failure> {
     let (claim, reason) = registry.explain(user_agent.as_bytes());
     let crawler = if let Claim::Known(index) = claim { Some(registry.get(index)) } else { None };
-    let identified = Identified { claim: Claimed::from(claim), why: reason.text(), crawler };
-    show(json, &identified, |out, Identified { claim, why, crawler }| match (claim, crawler) {
+    let identified = Identified { claim: word(claim).0, why: reason.text(), crawler };
+    show(json, &identified, |out, Identified { why, crawler, .. }| match (claim, crawler) {
         (_, Some(crawler)) => record(out, crawler),
-        (Claimed::Nobody, None) => writeln!(out, "nobody: a person's browser or app; {why}"),
-        (Claimed::Tool, None) => writeln!(
+        (Claim::Nobody, None) => writeln!(out, "nobody: a person's browser or app; {why}"),
+        (Claim::Tool, None) => writeln!(
             out,
             "tool: a program that is not in the registry and does not call itself a bot; {why}; judged only where the \
              policy names `tool` or the program's token"
@@ -230,9 +242,74 @@ fn record(out: &mut impl Write, crawler: &Crawler) -> io::Result<()> {
     line("note", crawler.note.as_deref().unwrap_or(""))
 }
 
+/// The answer to one line.
+#[derive(Serialize)]
+struct IdentifiedLine<'a> {
+    user_agent: &'a str,
+    claim: &'static str,
+    /// The id of a crawler of the registry.
+    crawler: Option<&'a str>,
+    /// The purpose of a crawler of the registry; or `bot`, `tool`, `person`.
+    kind: &'static str,
+    why: &'a str,
+    calls_itself: Option<&'a str>,
+}
+
+/// Answers each line of standard input: id or word, kind, why and the user agent, with tabs between them.
+fn identify_lines(registry: &Registry, json: bool) -> Result<(), Failure> {
+    let (mut input, mut out) = (io::stdin().lock(), BufWriter::with_capacity(1 << 16, io::stdout().lock()));
+    let mut line = Vec::new();
+    while read_line(&mut input, &mut line)? {
+        let (claim, reason) = registry.explain(&line);
+        let crawler = if let Claim::Known(index) = claim { Some(registry.get(index)) } else { None };
+        let (claimed, kind) = word(claim);
+        let (word, kind) = crawler.map_or((claimed, kind), |crawler| (crawler.id.as_str(), crawler.purpose.name()));
+        let named = crawler.and_then(|crawler| marker_in(crawler, &line)).map(|marker| format!("it names `{marker}`"));
+        let why = named.as_deref().unwrap_or(reason.text());
+        if json {
+            let named_by = matches!(claim, Claim::Other | Claim::Tool).then(|| calls_itself(&line)).flatten();
+            let identified = IdentifiedLine {
+                user_agent: &String::from_utf8_lossy(&line),
+                claim: claimed,
+                crawler: crawler.map(|crawler| crawler.id.as_str()),
+                kind,
+                why,
+                calls_itself: named_by,
+            };
+            serde_json::to_writer(&mut out, &identified)?;
+            writeln!(out)?;
+        } else {
+            writeln!(out, "{word}\t{kind}\t{why}\t{}", crate::logs::printable(&line))?;
+        }
+    }
+    Ok(out.flush()?)
+}
+
+/// Reads the next line without its end; of a longer one than [`MAX_LINE`] only the beginning. Says whether there was one.
+fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+    line.clear();
+    if input.by_ref().take(MAX_LINE).read_until(b'\n', line)? == 0 {
+        return Ok(false);
+    }
+    if line.pop_if(|last| *last == b'\n').is_some() {
+        line.pop_if(|last| *last == b'\r');
+    } else {
+        input.skip_until(b'\n')?;
+    }
+    Ok(true)
+}
+
+/// The longest marker of a crawler that stands in a user agent.
+fn marker_in<'a>(crawler: &'a Crawler, user_agent: &[u8]) -> Option<&'a str> {
+    let markers = crawler.markers.iter().map(|marker| marker.trim_start_matches(['=', '^']));
+    let stands =
+        |marker: &&str| user_agent.windows(marker.len()).any(|part| part.eq_ignore_ascii_case(marker.as_bytes()));
+    markers.filter(stands).max_by_key(|marker| marker.len())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::date_of;
+    use super::{MAX_LINE, date_of, read_line};
     use crate::crawlers::Registry;
     use crate::time::Timestamp;
 
@@ -246,5 +323,16 @@ mod tests {
         assert_eq!(date_of("[D] date unknown"), None);
         let dated = Registry::builtin().crawlers().iter().filter(|crawler| date_of(&crawler.source).is_some());
         assert!(dated.count() > 60);
+    }
+
+    #[test]
+    fn a_long_line_is_cut_and_the_next_is_whole() {
+        let mut text = vec![b'x'; 3 * MAX_LINE as usize];
+        text.extend_from_slice(b"\r\nnext\r\n\nlast");
+        let (mut input, mut line, mut lines) = (text.as_slice(), Vec::new(), Vec::new());
+        while read_line(&mut input, &mut line).expect("memory can be read") {
+            lines.push((line.len(), line.first().copied()));
+        }
+        assert_eq!(lines, [(MAX_LINE as usize, Some(b'x')), (4, Some(b'n')), (0, None), (4, Some(b'l'))]);
     }
 }

@@ -3,8 +3,7 @@
 use super::Failure;
 use super::run::{network, serve, settled};
 use super::server_flags::ServerFlags;
-use crate::settings::{DecisionSettings, ListenAddress, ServerAddress, SettingsFile};
-use crate::telemetry::start_tracing;
+use crate::settings::{DecisionSettings, ListenAddress, ServerAddress};
 use ipnet::IpNet;
 use std::net::SocketAddr;
 
@@ -28,10 +27,10 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let mut file = arguments.server.file()?;
+    let mut settings = arguments.server.settings(&arguments.origin)?;
     // Nothing is forwarded, whatever the file says for `run`.
-    file.listen.clear();
-    let mut decisions = file.decisions.take().flatten().unwrap_or_else(|| {
+    settings.listen.clear();
+    let decisions = settings.decisions.get_or_insert_with(|| {
         let local = SocketAddr::from(([127, 0, 0, 1], 9180));
         DecisionSettings::local(vec![ListenAddress::Tcp(local)])
     });
@@ -41,10 +40,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if !arguments.trusted.is_empty() {
         decisions.trusted.clone_from(&arguments.trusted);
     }
-    let flags = SettingsFile { decisions: Some(Some(decisions)), ..arguments.server.said(&arguments.origin) };
-    let mut settings = settled(flags, file)?;
+    let mut settings = settled(settings)?;
     settings.listen.clear();
-    settings.clock.clone_from(&arguments.server.clock);
-    start_tracing(crate::server::LOG_FILTER, false);
     serve(settings, arguments.server.beginning()?, |_| {})
 }

@@ -1,6 +1,5 @@
 //! `diff`: shows what changes for crawlers between two policies, directories of policies, or robots.txt files.
 
-use super::check::is_robots_txt;
 use super::origin_copy::{OriginCopies, OriginFrom};
 use super::{Failure, audit, cannot, fine, policies, say, show, tester};
 use crate::audit::{PublishedFile, Rules, each_line};
@@ -78,10 +77,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn compare(arguments: &Arguments, old: &Side, new: &Side, registry: &'static Registry) -> Result<Difference, Failure> {
-    let basis = match (&arguments.urls, arguments.log.as_slice()) {
-        (Some(_), _) => Basis::Urls,
-        (None, []) => Basis::Patterns,
-        (None, _) => Basis::Log,
+    let basis = match &arguments.urls {
+        Some(_) => Basis::Urls,
+        None if arguments.log.is_empty() => Basis::Patterns,
+        None => Basis::Log,
     };
     let mut comparison = Comparison::new(old, new, registry, basis);
     match &arguments.urls {
@@ -94,7 +93,7 @@ fn compare(arguments: &Arguments, old: &Side, new: &Side, registry: &'static Reg
 
 fn side(path: &Path, origins: &OriginCopies) -> Result<Side, Failure> {
     let (name, is_one_file) = (path.display().to_string(), !path.is_dir());
-    if is_robots_txt(path) {
+    if super::check::is_robots_txt(path) {
         let bytes = tester::rules(&name, "compare")?.bytes;
         let file = PublishedFile { name: name.clone(), bytes, since: None };
         let rules = Rules::published(vec![file], Duration::ZERO, Registry::builtin())?;
@@ -111,9 +110,7 @@ fn side(path: &Path, origins: &OriginCopies) -> Result<Side, Failure> {
     if let Some(broken) = loaded.iter().find(|file| file.site.is_none()) {
         return Err(Failure::CouldNot(format!("{} cannot be used, so it cannot be compared", broken.source.name)));
     }
-    let sites = loaded.into_iter().filter_map(|file| file.site);
-    let snapshot = Snapshot::new(sites.map(|site| SiteEntry::new(site, super::now())).collect(), 0);
-    Ok(Side { name, snapshot, is_one_file })
+    Ok(Side { name, snapshot: policies::without_pauses(loaded), is_one_file })
 }
 
 fn urls(path: &Path, comparison: &mut Comparison<'_>) -> Result<(), Failure> {

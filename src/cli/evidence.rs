@@ -7,9 +7,7 @@ use crate::evidence::{
     CaseFindings, CaseSpan, Findings, VerifyKey, cover, forget, open_existing, read_joined, rotate_key, stamp, status,
     verify, verify_stamps, write_case,
 };
-use crate::numbers::size;
 use crate::time::Timestamp;
-use clap::Subcommand;
 use std::error::Error;
 use std::io::{self, Write};
 use std::net::IpAddr;
@@ -35,7 +33,7 @@ Examples:
 
 Exit codes: 0 fine, 1 the case does not hold, 2 wrong usage, 3 the log or the file cannot be read or written.";
 
-#[derive(Debug, Subcommand)]
+#[derive(Debug, clap::Subcommand)]
 enum Action {
     /// Write a case: what one crawler did on one site, with all that proves it
     Export(Export),
@@ -44,9 +42,15 @@ enum Action {
     /// Delete personal values; the log still verifies
     Forget(Forget),
     /// Give the log a new key, by the word of the old one
-    RotateKey(RotateKey),
+    RotateKey(StateDirectory),
     /// Show the public key of the log and what it has
-    Status(Status),
+    Status {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        state: StateDirectory,
+    },
 }
 
 #[derive(Debug, clap::Args)]
@@ -101,21 +105,6 @@ struct Forget {
     state: StateDirectory,
 }
 
-#[derive(Debug, clap::Args)]
-struct RotateKey {
-    #[command(flatten)]
-    state: StateDirectory,
-}
-
-#[derive(Debug, clap::Args)]
-struct Status {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    state: StateDirectory,
-}
-
 fn moment(text: &str) -> Result<Timestamp, &'static str> {
     let moment = Timestamp::parse(text).filter(|moment| moment.0 >= 0);
     moment.ok_or("write a date or a moment, like 2026-11-23 or 2026-11-23T06:00:00Z")
@@ -130,8 +119,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Action::Export(arguments) => run_export(arguments),
         Action::Verify(arguments) => run_verify(arguments),
         Action::Forget(arguments) => run_forget(arguments),
-        Action::RotateKey(arguments) => run_rotate_key(arguments),
-        Action::Status(arguments) => run_status(arguments),
+        Action::RotateKey(state) => run_rotate_key(state),
+        Action::Status { json, state } => run_status(*json, state),
     }
 }
 
@@ -176,10 +165,10 @@ fn run_export(arguments: &Export) -> Result<(), Failure> {
     for log in &logs {
         say(&format!("the key of the log is {}", log.key.verify_key().line()));
     }
-    if findings.faults.is_empty() {
-        return Ok(());
+    match findings.faults.as_slice() {
+        [] => Ok(()),
+        faults => Err(Failure::Found(format!("the case does not hold: {}", faults.join("; ")))),
     }
-    Err(Failure::Found(format!("the case does not hold: {}", findings.faults.join("; "))))
 }
 
 fn key_of(given: &str) -> Result<VerifyKey, Failure> {
@@ -266,18 +255,24 @@ fn run_forget(arguments: &Forget) -> Result<(), Failure> {
     Ok(())
 }
 
-fn run_rotate_key(arguments: &RotateKey) -> Result<(), Failure> {
-    let directory = arguments.state.path()?;
+fn run_rotate_key(state: &StateDirectory) -> Result<(), Failure> {
+    let directory = state.path()?;
     let mut log = open_existing(&directory)?;
     let key = rotate_key(&directory, &mut log, SystemTime::now())?;
     say("the log has a new key; publish it beside the old one, which stays good for what it signed");
     Ok(writeln!(io::stdout(), "{}", key.line())?)
 }
 
-fn run_status(arguments: &Status) -> Result<(), Failure> {
-    let log = open_existing(&arguments.state.path()?)?;
-    show(arguments.json, &status(&log)?, |out, status| {
-        writeln!(out, "key: {}\ncomplete until: {}\nsize: {}", status.key, status.complete_until, size(status.octets))?;
+fn run_status(json: bool, state: &StateDirectory) -> Result<(), Failure> {
+    let log = open_existing(&state.path()?)?;
+    show(json, &status(&log)?, |out, status| {
+        writeln!(
+            out,
+            "key: {}\ncomplete until: {}\nsize: {}",
+            status.key,
+            status.complete_until,
+            crate::numbers::size(status.octets)
+        )?;
         if let Some((number, time)) = &status.last_checkpoint {
             writeln!(out, "last checkpoint: {number} of {time}")?;
         }

@@ -40,7 +40,7 @@ enum For {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let loaded = policies::load(std::slice::from_ref(&arguments.policies), &arguments.origin.read()?)?;
     policies::report(&loaded, true);
-    let mut sites = loaded.iter().filter_map(|file| file.site.as_ref());
+    let mut sites = policies::sites(&loaded);
     let site = match &arguments.site {
         Some(name) => sites.find(|site| site.name == *name),
         None if loaded.len() > 1 => {

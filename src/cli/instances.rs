@@ -17,16 +17,7 @@ pub struct Arguments {
     #[command(subcommand)]
     command: Option<Forget>,
     #[command(flatten)]
-    output: Output,
-}
-
-#[derive(Debug, clap::Args)]
-struct Output {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    control: control::Socket,
+    output: control::Output,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -37,7 +28,7 @@ enum Forget {
         #[arg(value_name = "ID")]
         instance: String,
         #[command(flatten)]
-        output: Output,
+        output: control::Output,
     },
 }
 

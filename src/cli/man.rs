@@ -3,7 +3,6 @@
 
 use super::Failure;
 use clap::{Command, CommandFactory};
-use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use std::fs;
 use std::io::{self, Write};
@@ -153,7 +152,10 @@ fn page(command: &Command) -> io::Result<Vec<u8>> {
         .subcommand_value_name("COMMAND");
     let plain = if main { plain } else { without_actions(plain) };
     let mut page = Vec::new();
-    Man::new(plain).source(concat!("crawlgate ", env!("CARGO_PKG_VERSION"))).manual("crawlgate").render(&mut page)?;
+    clap_mangen::Man::new(plain)
+        .source(concat!("crawlgate ", env!("CARGO_PKG_VERSION")))
+        .manual("crawlgate")
+        .render(&mut page)?;
 
     let mut roff = Roff::new();
     if let Some(note) = command.get_after_help().filter(|_| !main) {

@@ -6,7 +6,6 @@ mod audit;
 mod check;
 mod completions;
 mod control;
-mod crawler_lines;
 mod crawler_proof;
 mod crawlers;
 mod decide;
@@ -18,7 +17,6 @@ mod export;
 mod import;
 mod instances;
 mod man;
-mod networks;
 mod origin_copy;
 mod pause;
 mod places;
@@ -37,11 +35,9 @@ mod tester;
 mod traps;
 mod upgrade;
 
-use crate::logs::printable;
 use clap::{Parser, Subcommand};
 use serde::Serialize;
 use std::error::Error;
-use std::fs;
 use std::io::{self, IsTerminal, StdoutLock, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -117,12 +113,17 @@ impl<E: Error + 'static> From<E> for Failure {
 
 /// The failure to `read`, `write` or `create` a file.
 fn cannot(act: &'static str, path: &Path) -> impl Fn(io::Error) -> Failure {
-    move |error| Failure::CouldNot(format!("cannot {act} {}: {error}", printable(path.as_os_str().as_encoded_bytes())))
+    move |error| {
+        Failure::CouldNot(format!(
+            "cannot {act} {}: {error}",
+            crate::logs::printable(path.as_os_str().as_encoded_bytes())
+        ))
+    }
 }
 
 /// Writes a file that must not be there yet.
 fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let created = fs::OpenOptions::new().write(true).create_new(true).open(path);
+    let created = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
     let written = created.and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
     written.map_err(cannot("write", path))
 }

@@ -5,11 +5,9 @@ use super::{Failure, cannot, now, say};
 use crate::origin::robots::StoredCopies;
 use crate::policy::Site;
 use crate::policy::origin::{Origin, OriginFile};
-use crate::server::known_origins;
 use crate::sites::{DefaultSite, KnownOrigins, Served};
 use crate::state::StateStore;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The command that shows what a file that is held back would do.
@@ -23,7 +21,7 @@ pub struct OriginFrom {
     origin_robots: Option<PathBuf>,
     /// A state directory; its copies of the origins' robots.txt are used
     #[arg(long, value_name = "DIR")]
-    state: Option<PathBuf>,
+    pub(super) state: Option<PathBuf>,
 }
 
 /// The robots.txt files that the options name.
@@ -36,26 +34,21 @@ pub struct OriginCopies {
 }
 
 impl OriginFrom {
-    /// The state directory.
-    pub fn state(&self) -> Option<&Path> {
-        self.state.as_deref()
-    }
-
     /// Reads the file, or the stored copies.
     pub fn read(&self) -> Result<OriginCopies, Failure> {
         let file = |path: &PathBuf| -> Result<_, Failure> {
-            let bytes = fs::read(path).map_err(cannot("read", path))?;
+            let bytes = std::fs::read(path).map_err(cannot("read", path))?;
             Ok(Arc::new(OriginFile::new(path.display().to_string(), bytes)))
         };
         let file = self.origin_robots.as_ref().map(file).transpose()?;
-        if let Some(state) = self.state.as_deref().filter(|state| !state.is_dir()) {
-            return Err(Failure::CouldNot(format!("{} is not a directory", state.display())));
-        }
-        let stored = match self.state.as_deref() {
+        let stored = match &self.state {
             None => StoredCopies::default(),
+            Some(state) if !state.is_dir() => {
+                return Err(Failure::CouldNot(format!("{} is not a directory", state.display())));
+            }
             Some(state) => StoredCopies::read(&StateStore::read(state, now())?.origin_copies, now()),
         };
-        let known = known_origins(&stored);
+        let known = crate::server::known_origins(&stored);
         Ok(OriginCopies { given: file.is_some() || self.state.is_some(), file, known })
     }
 }

@@ -4,7 +4,6 @@ use super::{Failure, control};
 use crate::admin::control::{Request, Response};
 use crate::policy::model::Audience;
 use crate::sites::PauseRequest;
-use crate::yaml::parse_duration;
 use std::io::Write;
 use std::time::Duration;
 
@@ -34,7 +33,7 @@ pub struct Arguments {
 }
 
 fn duration(written: &str) -> Result<Duration, &'static str> {
-    let duration = parse_duration(written).ok_or("write `30s`, `45m`, `2h` or `1h30m`")?;
+    let duration = crate::yaml::parse_duration(written).ok_or("write `30s`, `45m`, `2h` or `1h30m`")?;
     if duration.as_secs() > 0 { Ok(duration) } else { Err("a duration is at least one second") }
 }
 

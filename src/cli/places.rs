@@ -2,7 +2,6 @@
 //! crawlgate look in the same places.
 
 use super::Failure;
-use std::env;
 use std::path::{Path, PathBuf};
 
 /// The state directory: systemd's `STATE_DIRECTORY`, `/var/lib/crawlgate` where it was made, the user's own.
@@ -64,5 +63,5 @@ fn controls() -> Vec<PathBuf> {
 
 /// A directory from the environment; the XDG specification says to pass over relative ones.
 fn variable(name: &str) -> Option<PathBuf> {
-    env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }

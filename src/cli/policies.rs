@@ -4,9 +4,7 @@
 use super::origin_copy::OriginCopies;
 use super::{Failure, cannot, say};
 use crate::crawlers::Registry;
-use crate::policy::planned_pause::planned_pauses;
 use crate::policy::{IncludedFiles, Site, SiteEntry, Snapshot};
-use crate::sites::host_owners::HostOwners;
 use crate::sites::policy_directory::{self, Unread, same_site_name};
 use crate::time::Timestamp;
 use crate::verdict::{self, Surroundings};
@@ -87,7 +85,7 @@ fn file(path: &Path, surroundings: Surroundings<'_>) -> Result<Loaded, Failure> 
 /// Two sites may share neither a name nor a host: the later of two such files is rejected.
 fn conflicts(loaded: &mut [Loaded]) {
     let mut names: BTreeMap<String, Arc<str>> = BTreeMap::new();
-    let mut owners = HostOwners::default();
+    let mut owners = crate::sites::host_owners::HostOwners::default();
     for file in loaded {
         let duplicate = names.get(&file.name).map(|other| same_site_name(other));
         let conflict = file.site.as_ref().and_then(|site| Some(owners.conflict(site)?.diagnostic(site)));
@@ -115,11 +113,23 @@ pub fn report(loaded: &[Loaded], errors_only: bool) {
     }
 }
 
+/// The good sites.
+pub fn sites(loaded: &[Loaded]) -> impl Iterator<Item = &Site> {
+    loaded.iter().filter_map(|file| file.site.as_deref())
+}
+
+/// The good sites, in force from now on. Pauses are about the time to come.
+pub fn without_pauses(loaded: Vec<Loaded>) -> Snapshot {
+    let sites = loaded.into_iter().filter_map(|file| file.site);
+    Snapshot::new(sites.map(|site| SiteEntry::new(site, super::now())).collect(), 0)
+}
+
 /// The good sites as if they had come into force at `now`.
 pub fn snapshot(loaded: &[Loaded], now: Timestamp) -> Snapshot {
     let entries = loaded.iter().filter_map(|file| file.site.as_ref()).map(|site| {
         // When the running crawlgate first saw the pause, and whether it was ended by hand, is not known here.
-        let planned = planned_pauses(&site.policy, now, |_, from| Some(from.unwrap_or(now)));
+        let planned =
+            crate::policy::planned_pause::planned_pauses(&site.policy, now, |_, from| Some(from.unwrap_or(now)));
         // As for the server that starts now: what was over before the policy was in force has never been.
         let pauses = planned.into_iter().map(|(_, pause)| pause).filter(|pause| now < pause.until).collect();
         SiteEntry::new(site.clone(), now).with_pauses(pauses, now)

@@ -8,16 +8,15 @@ use std::io::{self, Write};
 /// Make the running crawlgate read its policies again, and print the result for each site
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    control: control::Socket,
+    output: control::Output,
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let Response::Reloaded(report) = arguments.control.ask(&Request::Reload)? else { return control::unexpected() };
-    show(arguments.json, &report, print)?;
+    let Response::Reloaded(report) = arguments.output.control.ask(&Request::Reload)? else {
+        return control::unexpected();
+    };
+    show(arguments.output.json, &report, print)?;
     fine(report.is_whole())
 }
 

@@ -2,7 +2,7 @@
 
 use super::places::StateDirectory;
 use super::{Failure, cannot, now, show};
-use crate::admin::dashboard::{Overview, Period, report_page};
+use crate::admin::dashboard::{CrawlerRow, Overview, Period, report_page};
 use crate::state::history::HistoryReader;
 use std::io::Write;
 use std::path::PathBuf;
@@ -101,19 +101,12 @@ fn crawlers(out: &mut impl Write, overview: &Overview) -> std::io::Result<()> {
     write!(out, "{:<28}{:<12}", "crawler", "identity")?;
     head.iter().try_for_each(|title| write!(out, "{title:>13}"))?;
     writeln!(out, "  first and last")?;
-    let all =
-        overview.by_identity.each().map(|(identity, counts)| ("all", identity, *counts, counts.compliance(), None));
-    let each = overview
-        .crawlers
-        .iter()
-        .map(|row| (row.id.as_str(), row.identity, row.counts, row.compliance, row.broke.as_ref()))
-        .take(ROWS);
-    for (id, identity, counts, compliance, broke) in
-        each.chain(all.into_iter().filter(|(.., counts, _, _)| counts.requests() > 0))
-    {
-        let hits = if identity == "impostor" { "-".to_owned() } else { counts.broke().to_string() };
+    let some = overview.by_identity.each().into_iter().filter(|(_, counts)| counts.requests() > 0);
+    let all: Vec<CrawlerRow> = some.map(|(identity, counts)| CrawlerRow::new("all", identity, *counts)).collect();
+    for CrawlerRow { id, identity, counts, compliance, broke, .. } in overview.crawlers.iter().take(ROWS).chain(&all) {
+        let hits = if *identity == "impostor" { "-".to_owned() } else { counts.broke().to_string() };
         write!(out, "{id:<28}{identity:<12}{:>13}{:>13}", counts.requests(), counts.get("robots_txt"))?;
-        write!(out, "{hits:>13}{:>13}{:>13}", percent(compliance), counts.get("unproven"))?;
+        write!(out, "{hits:>13}{:>13}{:>13}", percent(*compliance), counts.get("unproven"))?;
         write!(out, "{:>13}{:>13}", counts.get("would_refuse"), counts.get("refused"))?;
         match broke {
             None => writeln!(out)?,

@@ -2,13 +2,9 @@
 
 use super::server_flags::ServerFlags;
 use super::{Failure, cannot, places};
-use crate::crawlers::read_network;
 use crate::server::{self, Beginning, Bound, ServerError};
-use crate::settings::{Defaults, ListenSettings, ServerAddress, Settings, SettingsFile};
-use crate::sites::StartError;
-use crate::telemetry::start_tracing;
+use crate::settings::{ServerAddress, Settings};
 use ipnet::IpNet;
-use std::fs::DirBuilder;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
@@ -35,34 +31,33 @@ pub struct Arguments {
 }
 
 pub(super) fn network(written: &str) -> Result<IpNet, &'static str> {
-    read_network(written).ok_or("write a network, like 10.0.0.0/8, or an address")
+    crate::crawlers::read_network(written).ok_or("write a network, like 10.0.0.0/8, or an address")
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let flags = SettingsFile {
-        listen: arguments.listen.iter().copied().map(ListenSettings::from).collect(),
-        trusted_proxies: (!arguments.trusted_proxy.is_empty()).then(|| arguments.trusted_proxy.clone()),
-        threads: arguments.threads.map(usize::from),
-        ..arguments.server.said(&arguments.origin)
-    };
-    let mut settings = settled(flags, arguments.server.file()?)?;
-    settings.clock.clone_from(&arguments.server.clock);
-    settings.acme_ports = arguments.server.acme_ports;
-    start_tracing(crate::server::LOG_FILTER, false);
+    let mut settings = arguments.server.settings(&arguments.origin)?;
+    if !arguments.listen.is_empty() {
+        settings.listen = arguments.listen.iter().map(|address| (*address).into()).collect();
+    }
+    if !arguments.trusted_proxy.is_empty() {
+        settings.trusted_proxies.clone_from(&arguments.trusted_proxy);
+    }
+    settings.threads = arguments.threads.map(usize::from).or(settings.threads);
+    let settings = settled(settings)?;
     serve(settings, arguments.server.beginning()?, |_| {})
 }
 
-/// Flags over a settings file, with the defaults of this machine.
-pub(super) fn settled(flags: SettingsFile, file: SettingsFile) -> Result<Settings, Failure> {
-    let own_control = flags.control.is_none() && file.control.is_none();
-    let defaults = Defaults { control: places::control_to_serve(), state: places::state() };
-    let settings = flags
-        .over(file)
-        .settle(defaults)
-        .map_err(|error| Failure::Usage(format!("{error}; give --origin URL, or --config FILE with `origins`")))?;
-    if own_control && let Some(directory) = settings.control.as_deref().and_then(Path::parent) {
-        private_directory(directory)?;
+/// The settings, ready to serve by, with the log and the default directory of the control socket.
+pub(super) fn settled(settings: Settings) -> Result<Settings, Failure> {
+    let nowhere = "there is no origin to forward requests to; give --origin URL, or --config FILE with `origins`";
+    let settings = settings.settle().ok_or(Failure::Usage(nowhere.into()))?;
+    let own = settings.control.as_deref().filter(|control| places::control_to_serve().as_deref() == Some(control));
+    if let Some(directory) = own.and_then(Path::parent) {
+        // Only its owner may enter: a client of the socket can pause sites.
+        let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
+        created.map_err(cannot("create", directory))?;
     }
+    crate::telemetry::start_tracing(server::LOG_FILTER, false);
     Ok(settings)
 }
 
@@ -81,12 +76,7 @@ pub fn serve(settings: Settings, beginning: Beginning, more: impl FnOnce(&Bound)
         more(bound);
     });
     outcome.map_err(|error| match error {
-        ServerError::Policies(StartError::Policies(findings)) => Failure::Found(findings),
+        ServerError::Policies(crate::sites::StartError::Policies(findings)) => Failure::Found(findings),
         other => other.into(),
     })
-}
-
-/// Creates the default directory of the control socket. Only its owner may enter: a client of the socket can pause sites.
-fn private_directory(path: &Path) -> Result<(), Failure> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(cannot("create", path))
 }

@@ -6,7 +6,6 @@
 
 use super::Failure;
 use crate::{policy, settings};
-use clap::ValueEnum;
 use std::io::{self, Write};
 
 /// Print the JSON Schema of policies or settings, for editors
@@ -19,7 +18,7 @@ pub struct Arguments {
     kind: Kind,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Kind {
     /// A policy, policies/shop.yaml
     Policy,

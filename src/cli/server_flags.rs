@@ -1,10 +1,8 @@
 //! [`ServerFlags`]: the flags that `run` and `decide` share. A flag outranks its setting in `crawlgate.yaml`.
 
-use super::{Failure, policies, say};
+use super::{Failure, places, policies, say};
 use crate::server::Beginning;
-use crate::settings::{self, LogDestination, OriginSettings, ServerAddress, SettingsFile};
-use crate::upgrade::Successor;
-use crate::upstreams::ServerTls;
+use crate::settings::{self, LogDestination, OriginSettings, ServerAddress, Settings};
 use crate::yaml::{Diagnostic, Diagnostics, Source};
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -36,10 +34,10 @@ pub struct ServerFlags {
     strict: bool,
     /// For development: a file that sets the clock, like `lived 25h` or `set -2h`; only on loopback
     #[arg(long, value_name = "FILE", hide = true)]
-    pub(super) clock: Option<PathBuf>,
+    clock: Option<PathBuf>,
     /// For development: the ports that a test authority asks in place of 80 and 443, like `5002,5001`; only on loopback
     #[arg(long, value_name = "PORTS", hide = true, value_parser = two_ports)]
-    pub(super) acme_ports: Option<(u16, u16)>,
+    acme_ports: Option<(u16, u16)>,
     /// Take over from the running crawlgate that has started this one
     #[arg(long, hide = true)]
     successor: bool,
@@ -56,30 +54,40 @@ impl ServerFlags {
         if !self.successor {
             return Ok(Beginning::Replaceable);
         }
-        Ok(Beginning::Next(Box::new(Successor::greeted()?)))
+        Ok(Beginning::Next(Box::new(crate::upgrade::Successor::greeted()?)))
     }
 
-    /// The settings file; empty where none is named.
-    pub(super) fn file(&self) -> Result<SettingsFile, Failure> {
-        Ok(self.config.as_deref().map(settings_file).transpose()?.unwrap_or_default())
-    }
-
-    /// The flags as settings, with these servers as the origin.
-    pub(super) fn said(&self, servers: &[ServerAddress]) -> SettingsFile {
-        SettingsFile {
-            origins: (!servers.is_empty()).then(|| OriginSettings::of(servers.to_vec())).into_iter().collect(),
-            policies: self.policies.clone(),
-            admin: self.admin.clone().map(|said| said.0),
-            control: self.control.clone().map(|said| said.0),
-            state: self.state.clone().map(|said| said.0),
-            access: self.access_log.as_ref().map(|path| match path.as_os_str() == "-" {
+    /// The settings file, with what the flags say in place of it, and with these servers as the origin where there are any.
+    pub(super) fn settings(&self, servers: &[ServerAddress]) -> Result<Settings, Failure> {
+        let mut settings = self.config.as_deref().map_or_else(|| Ok(defaults()), settings_file)?;
+        if !servers.is_empty() {
+            settings.origins = vec![OriginSettings::of(servers.to_vec())];
+        }
+        if let Some(policies) = self.policies.clone() {
+            (settings.policies, settings.policies_may_be_missing) = (policies, false);
+        }
+        if let Some(OrOff(admin)) = self.admin {
+            settings.admin = admin;
+        }
+        for (said, place) in [(&self.control, &mut settings.control), (&self.state, &mut settings.state)] {
+            said.iter().for_each(|OrOff(said)| place.clone_from(said));
+        }
+        if let Some(path) = &self.access_log {
+            settings.logs.access = match path.as_os_str() == "-" {
                 true => LogDestination::Stdout,
                 false => LogDestination::File(path.clone()),
-            }),
-            strict: self.strict.then_some(true),
-            ..SettingsFile::default()
+            };
         }
+        settings.strict |= self.strict;
+        settings.clock.clone_from(&self.clock);
+        settings.acme_ports = self.acme_ports;
+        Ok(settings)
     }
+}
+
+/// What holds on this machine where nothing is said.
+pub(super) fn defaults() -> Settings {
+    Settings { control: places::control_to_serve(), state: places::state(), ..Settings::default() }
 }
 
 /// A value, or `off`.
@@ -94,45 +102,63 @@ fn or_off<T: FromStr<Err: Display>>(written: &str) -> Result<OrOff<T>, String> {
     }
 }
 
-/// A settings file as it was read. Without a mistake it has values.
-pub(super) struct ReadSettings {
-    pub(super) source: Source,
-    pub(super) diagnostics: Diagnostics,
-    pub(super) file: Option<SettingsFile>,
-}
-
-pub(super) fn read_settings(path: &Path) -> Result<ReadSettings, Failure> {
+/// Reads a settings file. There are settings only where it has no mistake.
+pub(super) fn read_settings(path: &Path) -> Result<(Source, Diagnostics, Option<Settings>), Failure> {
     let (source, mut diagnostics) = policies::read_source(path)?;
-    let mut file = None;
+    let mut settings = None;
     if !diagnostics.has_errors() {
-        (file, diagnostics) = settings::read(&source);
+        (settings, diagnostics) = settings::read(&source, defaults());
     }
     let directory = path.parent().unwrap_or(Path::new(""));
-    let mut file = file.map(|file| file.relative_to(directory));
-    let servers = file.iter().flat_map(|file| &file.origins).flat_map(|origin| &origin.servers);
-    for server in servers.filter(|server| server.has_unusable_socket()) {
+    let settings = settings.map(|settings| settings.relative_to(directory));
+    let origins = || settings.iter().flat_map(|settings| &settings.origins);
+    for server in origins().flat_map(|origin| &origin.servers).filter(|server| server.has_unusable_socket()) {
         let message = format!("{} is too long for a socket, which has at most 107 octets", server.address.url());
         let finding = Diagnostic::error("bad-origin", server.span.unwrap_or_default(), message);
         diagnostics.push(finding.help("write a shorter path; one that is not absolute begins at the settings file"));
     }
-    for tls in file.iter().flat_map(|file| &file.origins).filter_map(|origin| origin.tls.as_ref()) {
-        if let Err(error) = ServerTls::open(tls) {
+    for tls in origins().filter_map(|origin| origin.tls.as_ref()) {
+        if let Err(error) = crate::upstreams::ServerTls::open(tls) {
             let finding = Diagnostic::error("bad-file", error.span, error.to_string());
             diagnostics.push(finding.help("write the path of a file in PEM, relative to the settings file"));
         }
     }
-    if diagnostics.has_errors() {
-        file = None;
-    }
-    Ok(ReadSettings { source, diagnostics, file })
+    let is_usable = !diagnostics.has_errors();
+    Ok((source, diagnostics, settings.filter(|_| is_usable)))
 }
 
-/// The values of a settings file; its mistakes go to standard error.
-pub(super) fn settings_file(path: &Path) -> Result<SettingsFile, Failure> {
-    let ReadSettings { source, diagnostics, file } = read_settings(path)?;
+/// The settings of a file; its mistakes go to standard error.
+pub(super) fn settings_file(path: &Path) -> Result<Settings, Failure> {
+    let (source, diagnostics, settings) = read_settings(path)?;
     let colour = super::colour(&std::io::stderr());
     for finding in &diagnostics.items {
         say(&finding.render(&source, colour));
     }
-    file.ok_or_else(|| Failure::Found(format!("cannot use the settings file {}", path.display())))
+    settings.ok_or_else(|| Failure::Found(format!("cannot use the settings file {}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ServerFlags;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Given {
+        #[command(flatten)]
+        flags: ServerFlags,
+    }
+
+    #[test]
+    fn what_the_flags_say_goes_over_the_file() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("crawlgate.yaml");
+        let text = "origins: http://127.0.0.1:3000\nadmin: 127.0.0.1:1\nstate: state\npolicies: sites\nstrict: yes\n";
+        std::fs::write(&file, text).expect("a file");
+        let config = file.to_str().expect("a path");
+        let given = Given::parse_from(["run", "--config", config, "--admin", "off", "--policies", "others"]);
+        let settings = given.flags.settings(&[]).map_err(|error| format!("{error:?}")).expect("settings");
+        assert_eq!((settings.admin, settings.strict, settings.origins.len()), (None, true, 1));
+        assert_eq!(settings.state, Some(directory.path().join("state")));
+        assert_eq!((settings.policies, settings.policies_may_be_missing), ("others".into(), false));
+    }
 }

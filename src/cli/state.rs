@@ -2,9 +2,6 @@
 
 use super::places::StateDirectory;
 use super::{Failure, say};
-use crate::numbers::size;
-use crate::state::back_up;
-use clap::ValueEnum;
 use std::path::PathBuf;
 
 /// Back up the state directory into one file, while crawlgate runs or not
@@ -19,7 +16,7 @@ pub struct Arguments {
     state: StateDirectory,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Action {
     Backup,
 }
@@ -37,7 +34,7 @@ Exit codes: 0 fine, 2 wrong usage, 3 the state cannot be read, or the file canno
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let Action::Backup = arguments.action;
     let directory = arguments.state.path()?;
-    let octets = back_up(&directory, &arguments.file)?;
-    say(&format!("{}: {} from {}", arguments.file.display(), size(octets), directory.display()));
+    let octets = crate::state::back_up(&directory, &arguments.file)?;
+    say(&format!("{}: {} from {}", arguments.file.display(), crate::numbers::size(octets), directory.display()));
     Ok(())
 }

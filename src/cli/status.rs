@@ -3,7 +3,6 @@
 use super::{Failure, control, fine, instances, show};
 use crate::admin::control::{Request, Response};
 use crate::admin::{self, InstanceStatus};
-use crate::numbers::plural;
 use crate::policy::origin::OriginCopyState;
 use crate::sites::{OriginRobotsStatus, Served, SiteStatus};
 use crate::telemetry::{CertificateStatus, OrderStatus};
@@ -19,17 +18,16 @@ pub struct Arguments {
     /// Only whether crawlgate answers: exit with 0 whatever its problems, for health checks
     #[arg(long)]
     alive: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    control: control::Socket,
+    output: control::Output,
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let Response::Status(status) = arguments.control.ask(&Request::Status)? else { return control::unexpected() };
-    let asked = arguments.control.path()?;
-    show(arguments.json, &*status, |out, status| print(out, &asked, status))?;
+    let Response::Status(status) = arguments.output.control.ask(&Request::Status)? else {
+        return control::unexpected();
+    };
+    let asked = arguments.output.control.path()?;
+    show(arguments.output.json, &*status, |out, status| print(out, &asked, status))?;
     fine(status.problems.is_empty() || arguments.alive)
 }
 
@@ -161,7 +159,11 @@ fn print_policy(out: &mut impl Write, site: &SiteStatus) -> io::Result<()> {
     }
     writeln!(out, "  robots.txt  version {}, in force since {}", site.version, site.since)?;
     if site.held_versions > 0 {
-        writeln!(out, "  cached      {} may still be cached", plural(site.held_versions, "superseded version"))?;
+        writeln!(
+            out,
+            "  cached      {} may still be cached",
+            crate::numbers::plural(site.held_versions, "superseded version")
+        )?;
     }
     writeln!(out, "  search      {}", front_page(site))?;
     for crawler in &site.suspended {

@@ -13,11 +13,8 @@ pub struct Arguments {
     /// Remove the marks of this address (IPv6: of its /64) or network
     #[arg(long, value_name = "ADDRESS", value_parser = address_or_network)]
     release: Option<IpNet>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    control: control::Socket,
+    output: control::Output,
 }
 
 /// An address, or a network as the list has it.
@@ -31,14 +28,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Some(network) => Request::Release { address: network.addr(), prefix_length: network.prefix_len() },
         None => Request::Traps,
     };
-    let (Response::Marks { marks } | Response::Released { marks }) = arguments.control.ask(&request)? else {
+    let (Response::Marks { marks } | Response::Released { marks }) = arguments.output.control.ask(&request)? else {
         return control::unexpected();
     };
     let before = if arguments.release.is_some() { "released: " } else { "" };
     if arguments.release.is_some() && marks.is_empty() {
         return Err(Failure::Found("no client is marked there".into()));
     }
-    show(arguments.json, &marks, |out, marks| {
+    show(arguments.output.json, &marks, |out, marks| {
         if marks.is_empty() {
             writeln!(out, "no client is marked")?;
         }

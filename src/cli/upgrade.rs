@@ -18,19 +18,16 @@ pub struct Arguments {
     /// Upgrade although no service manager follows the next process
     #[arg(long)]
     unsupervised: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    control: control::Socket,
+    output: control::Output,
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let request = UpgradeRequest { now: arguments.now, unsupervised: arguments.unsupervised };
-    let Response::Upgraded(report) = arguments.control.ask(&Request::Upgrade(request))? else {
+    let Response::Upgraded(report) = arguments.output.control.ask(&Request::Upgrade(request))? else {
         return control::unexpected();
     };
-    show(arguments.json, &report, |out, UpgradeReport { before, pid, milliseconds }| {
+    show(arguments.output.json, &report, |out, UpgradeReport { before, pid, milliseconds }| {
         let last = format!("process {before}, which answers its last requests ({milliseconds} ms)");
         writeln!(out, "process {pid} serves in place of {last}")
     })

@@ -1,6 +1,5 @@
 //! [`AcmeSettings`]: `acme` in the `tls` of a listener, for certificates that crawlgate gets by itself.
 
-use super::address::host_pattern;
 use super::identity::resolvers;
 use crate::yaml::{Decoder, Located, Node};
 use std::net::SocketAddr;
@@ -86,7 +85,7 @@ fn directory(decoder: &mut Decoder, node: &Node) -> Option<String> {
 fn hosts(decoder: &mut Decoder, node: &Node) -> Vec<String> {
     let mut hosts: Vec<String> = Vec::new();
     for Located { value: written, span } in decoder.texts(node, "a list of host names") {
-        match host_pattern(&written) {
+        match super::address::host_pattern(&written) {
             Some(host) if host.starts_with("*.") => {
                 let message = format!("`{host}` is a wildcard: `acme` gets certificates for whole names only");
                 let help = "get this certificate with another program, and name its files in `certificates`";

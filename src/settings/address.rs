@@ -12,47 +12,8 @@ use std::path::PathBuf;
 pub struct ServerAddressError {
     /// The text.
     pub url: String,
-    /// What is wrong with it.
-    pub mistake: ServerAddressMistake,
-}
-
-/// What is wrong with the URL of a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ServerAddressMistake {
-    /// There is no `://`.
-    #[error("write it with its scheme, like `http://127.0.0.1:3000`, or as `unix:/run/app.sock`")]
-    NoScheme,
-    /// There is no path of a Unix socket, or one that the system cannot connect to.
-    #[error("the path of a socket has 1 to 107 octets, and no zero octet")]
-    Socket,
-    /// The scheme is neither http nor https.
-    #[error("only http, https and unix are supported")]
-    UnknownScheme,
-    /// Something follows the port.
-    #[error("requests keep their own path, so the URL ends after the port")]
-    Path,
-    /// There is a name or a password.
-    #[error("names and passwords are not sent to an origin")]
-    Credentials,
-    /// Host and port cannot be told apart, or the port is no number.
-    #[error("the host or port cannot be read")]
-    Unreadable,
-    /// The port is 0.
-    #[error("there is no port 0")]
-    PortZero,
-    /// The host is neither a name nor an address.
-    #[error("this is not a host name")]
-    HostName,
-}
-
-/// A text that is not an address to listen on.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{written}` is not an address to listen on: write an IP address and a port, like {example}")]
-pub struct ListenAddressError {
-    /// The text.
-    pub written: String,
-    /// Addresses that it may have been meant for.
-    example: String,
+    /// The reason.
+    pub mistake: &'static str,
 }
 
 impl ServerAddress {
@@ -101,33 +62,34 @@ impl ServerAddress {
         self.socket.is_none() && self.ip().is_none()
     }
 
-    fn read(url: &str) -> Result<ServerAddress, ServerAddressMistake> {
-        use ServerAddressMistake as Mistake;
+    fn read(url: &str) -> Result<ServerAddress, &'static str> {
         if let Some(path) = url.strip_prefix("unix:") {
             // An empty path is a socket without a name.
             let is_path = !path.is_empty() && UnixAddress::from_pathname(path).is_ok();
-            let socket = is_path.then(|| PathBuf::from(path)).ok_or(Mistake::Socket)?;
+            let socket = is_path.then(|| PathBuf::from(path));
+            let socket = socket.ok_or("the path of a socket has 1 to 107 octets, and no zero octet")?;
             return Ok(ServerAddress { tls: false, host: "localhost".into(), port: 80, socket: Some(socket) });
         }
-        let (scheme, rest) = url.split_once("://").ok_or(Mistake::NoScheme)?;
+        let no_scheme = "write it with its scheme, like `http://127.0.0.1:3000`, or as `unix:/run/app.sock`";
+        let (scheme, rest) = url.split_once("://").ok_or(no_scheme)?;
         let tls = match scheme.to_ascii_lowercase().as_str() {
             "http" => false,
             "https" => true,
-            _ => return Err(Mistake::UnknownScheme),
+            _ => return Err("only http, https and unix are supported"),
         };
         let authority = rest.strip_suffix('/').unwrap_or(rest);
         if authority.contains(['/', '?', '#']) {
-            return Err(Mistake::Path);
+            return Err("requests keep their own path, so the URL ends after the port");
         }
         if authority.contains('@') {
-            return Err(Mistake::Credentials);
+            return Err("names and passwords are not sent to an origin");
         }
-        let (host, port) = host_and_port(authority).ok_or(Mistake::Unreadable)?;
+        let (host, port) = host_and_port(authority).ok_or("the host or port cannot be read")?;
         let port = port.unwrap_or(if tls { 443 } else { 80 });
         if port == 0 {
-            return Err(Mistake::PortZero);
+            return Err("there is no port 0");
         }
-        Ok(ServerAddress { tls, host: host_name(host).ok_or(Mistake::HostName)?, port, socket: None })
+        Ok(ServerAddress { tls, host: host_name(host).ok_or("this is not a host name")?, port, socket: None })
     }
 }
 
@@ -175,7 +137,7 @@ pub fn host_pattern(written: &str) -> Option<String> {
 ///
 /// # Errors
 /// When it is not an IP address with a port.
-pub fn listen_address(written: &str) -> Result<SocketAddr, ListenAddressError> {
+pub fn listen_address(written: &str) -> Result<SocketAddr, String> {
     written.parse().map_err(|_| {
         let port = written.strip_prefix(':').unwrap_or(written);
         let example = if !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit()) {
@@ -183,6 +145,6 @@ pub fn listen_address(written: &str) -> Result<SocketAddr, ListenAddressError> {
         } else {
             "`127.0.0.1:8080` or `[::]:80`".to_owned()
         };
-        ListenAddressError { written: written.to_owned(), example }
+        format!("`{written}` is not an address to listen on: write an IP address and a port, like {example}")
     })
 }

@@ -24,10 +24,10 @@ impl Default for EvidenceSettings {
 }
 
 /// `off`, `on`, or `{ keep: 400d, megabytes: 4096, timestamps: [https://tsa.example/tsr] }`.
-pub(super) fn evidence(decoder: &mut Decoder, node: &Node) -> Option<Option<EvidenceSettings>> {
+pub(super) fn evidence(decoder: &mut Decoder, node: &Node) -> Option<EvidenceSettings> {
     let mut settings = EvidenceSettings::default();
     if !node.is_map() {
-        return decoder.boolean(node).map(|is_on| is_on.then_some(settings));
+        return decoder.boolean(node)?.then_some(settings);
     }
     decoder.map(node, "a map: keep, megabytes, timestamps", |fields| {
         fields.set("keep", &mut settings.keep, |decoder, node| {
@@ -44,6 +44,6 @@ pub(super) fn evidence(decoder: &mut Decoder, node: &Node) -> Option<Option<Evid
             let mistake = ("bad-value", "is not the URL of an authority", "write `https://tsa.example/tsr`");
             decoder.all_parsed(node, "a list of URLs", read, mistake)
         });
-        Some(settings)
+        settings
     })
 }

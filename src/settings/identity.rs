@@ -3,7 +3,7 @@
 
 use crate::yaml::{Decoder, Fields, Located, Node};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Where proof of a claimed crawler comes from.
@@ -25,11 +25,6 @@ impl Default for IdentitySettings {
     }
 }
 
-/// Neither `yes`, nor `no`, nor a directory, nor a URL.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is neither a directory nor a URL with http or https")]
-pub struct NotAPlaceOfLists(String);
-
 /// Where published lists of networks come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListSettings {
@@ -44,10 +39,10 @@ pub enum ListSettings {
 }
 
 impl FromStr for ListSettings {
-    type Err = NotAPlaceOfLists;
+    type Err = String;
 
     /// `yes`, `no`, a directory, or the URL of a mirror.
-    fn from_str(text: &str) -> Result<ListSettings, NotAPlaceOfLists> {
+    fn from_str(text: &str) -> Result<ListSettings, String> {
         match text.to_ascii_lowercase().as_str() {
             "yes" | "true" | "on" => return Ok(ListSettings::Published),
             "no" | "false" | "off" => return Ok(ListSettings::Off),
@@ -58,7 +53,7 @@ impl FromStr for ListSettings {
                 Ok(ListSettings::Mirror(text.trim_end_matches('/').to_owned()))
             }
             None if !text.is_empty() && !text.contains('\0') => Ok(ListSettings::Directory(PathBuf::from(text))),
-            _ => Err(NotAPlaceOfLists(text.to_owned())),
+            _ => Err(format!("`{text}` is neither a directory nor a URL with http or https")),
         }
     }
 }
@@ -67,13 +62,6 @@ impl IdentitySettings {
     /// Whether crawlers can be proven by what their operators publish.
     pub fn proves(&self) -> bool {
         self.outgoing || matches!(self.lists, ListSettings::Directory(_))
-    }
-
-    /// Makes the directory of lists relative to that of the file.
-    pub(super) fn relative_to(&mut self, directory: &Path) {
-        if let ListSettings::Directory(path) = &mut self.lists {
-            *path = directory.join(&*path);
-        }
     }
 }
 
@@ -95,7 +83,7 @@ pub(super) fn identity(fields: &mut Fields<'_>) -> IdentitySettings {
 /// `yes`, `no`, a directory, or the URL of a mirror.
 fn lists(decoder: &mut Decoder, node: &Node) -> Option<ListSettings> {
     let text = decoder.text(node, "yes, no, a directory, or a URL")?;
-    text.parse().map_err(|error: NotAPlaceOfLists| decoder.error("bad-path", node.span, error.to_string())).ok()
+    text.parse().map_err(|error: String| decoder.error("bad-path", node.span, error)).ok()
 }
 
 /// `system`, or addresses; the port is 53 where none is given.

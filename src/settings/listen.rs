@@ -1,10 +1,14 @@
-//! [`ListenSettings`]: a listener, which is an address with the protocols that it speaks.
+//! [`ListenSettings`]: a listener, which is an address with the protocols that it speaks. [`listen`] decodes all of them.
 
-use super::AcmeSettings;
+use super::acme::{AcmeSettings, acme};
+use super::decode::{address, list, path, within};
+use crate::yaml::{Decoder, Fields, Node};
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
+
+const YEAR: Duration = Duration::from_secs(366 * 86_400);
 
 /// An address to serve on.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,4 +74,120 @@ impl Hsts {
         let subdomains = if self.subdomains { "; includeSubDomains" } else { "" };
         format!("max-age={}{subdomains}", self.max_age.as_secs())
     }
+}
+
+/// An address, a list of them, or maps with `address` and more.
+pub(super) fn listen(decoder: &mut Decoder, node: &Node) -> Vec<ListenSettings> {
+    let mut found: Vec<ListenSettings> = Vec::new();
+    for item in list(decoder, node, "an address and port, like 0.0.0.0:80") {
+        let value = match item.is_map() {
+            true => decoder.map(item, "a listener", listener).flatten(),
+            false => address(decoder, item).map(ListenSettings::from),
+        };
+        let Some(value) = value else { continue };
+        let address = value.address;
+        if address.port() != 0 && found.iter().any(|other| other.address == address) {
+            decoder.error("duplicate-address", item.span, format!("`{address}` is listed twice"));
+            continue;
+        }
+        found.push(value);
+    }
+    let mut said = found.iter().filter_map(|listener| listener.tls.as_ref()?.acme.as_ref());
+    if let Some(first) = said.next()
+        && said.any(|other| other != first)
+    {
+        let help = "write the same `acme` at each of them: crawlgate has one account and one set of certificates";
+        let message = "the listeners say different things in `acme`";
+        decoder.error_with_help("bad-value", node.span, message, help);
+    }
+    found
+}
+
+fn listener(fields: &mut Fields<'_>) -> Option<ListenSettings> {
+    fields.required("address", "a listener needs an `address`", None);
+    let address = fields.get("address", address);
+    let tls = fields.get("tls", tls);
+    let proxy_protocol = fields.get("proxy_protocol", Decoder::boolean).unwrap_or(false);
+    if let (Some((key, _)), true) = (fields.take_with_key("redirect"), tls.is_some()) {
+        let message = "a listener with `tls` is where `redirect: https` leads to";
+        let help = "put `redirect: https` on the listener for port 80";
+        fields.decoder.error_with_help("bad-value", key, message, help);
+    }
+    let redirect = fields.get("redirect", redirect);
+    Some(ListenSettings { address: address?, tls, proxy_protocol, redirect })
+}
+
+/// `https`, or `{ to: https, port: 8443 }`.
+fn redirect(decoder: &mut Decoder, node: &Node) -> Option<RedirectSettings> {
+    let to = |decoder: &mut Decoder, node: &Node| decoder.word(node, &[("https", ())], "where to lead requests");
+    if !node.is_map() {
+        to(decoder, node)?;
+        return Some(RedirectSettings { port: None });
+    }
+    decoder.map(node, "a map: to, port", |fields| {
+        fields.required("to", "a redirect needs a `to`", "write `to: https`");
+        let to = fields.get("to", to);
+        let port = fields.integer("port", 1..=65_535, "the port that clients see");
+        to.map(|()| RedirectSettings { port: port.and_then(NonZeroU16::new) })
+    })?
+}
+
+fn tls(decoder: &mut Decoder, node: &Node) -> Option<TlsSettings> {
+    let tls = decoder.map(node, "a map: certificates, acme, min_version, hsts", |fields| {
+        if let Some((key, _)) = fields.take_with_key("client") {
+            let help = "remove it: docs/settings.md lists the settings";
+            fields.decoder.error_with_help("not-supported-yet", key, "`client` is not supported yet", help);
+        }
+        let versions = [("1.2", true), ("1.3", false)];
+        TlsSettings {
+            certificates: fields.get_or_default("certificates", |decoder, node| {
+                let items = list(decoder, node, "a list of maps with `cert` and `key`").iter();
+                items.filter_map(|item| certificate(decoder, item)).collect()
+            }),
+            acme: fields.get("acme", acme),
+            allows_tls12: fields.word("min_version", &versions, "a version of TLS").unwrap_or(true),
+            hsts: fields.get("hsts", hsts),
+        }
+    })?;
+    let has_some = !tls.certificates.is_empty() || tls.acme.is_some();
+    if !has_some {
+        let help = "write `certificates: [{ cert: fullchain.pem, key: privkey.pem }]`, or `acme: yes`";
+        decoder.error_with_help("missing-field", node.span, "`tls` needs `certificates` or `acme`", help);
+    }
+    has_some.then_some(tls)
+}
+
+fn certificate(decoder: &mut Decoder, node: &Node) -> Option<CertificateFiles> {
+    let [certificate, key] = files(decoder, node, "a certificate", path)?;
+    Some(CertificateFiles { certificate: certificate?, key: key? })
+}
+
+/// Reads `{ cert: FILE, key: FILE }`.
+pub(super) fn files<T>(
+    decoder: &mut Decoder,
+    node: &Node,
+    name: &str,
+    read: fn(&mut Decoder, &Node) -> Option<T>,
+) -> Option<[Option<T>; 2]> {
+    decoder.map(node, "a map: cert, key", |fields| {
+        ["cert", "key"].map(|field| {
+            fields.required(field, &format!("{name} needs `{field}`: a file in PEM"), None);
+            fields.get(field, read)
+        })
+    })
+}
+
+/// A duration, or a map with `max_age` and `subdomains`.
+fn hsts(decoder: &mut Decoder, node: &Node) -> Option<Hsts> {
+    let max_age = within(Duration::ZERO..=YEAR * 2);
+    if !node.is_map() {
+        return Some(Hsts { max_age: max_age(decoder, node)?, subdomains: false });
+    }
+    decoder.map(node, "a map: max_age, subdomains", |fields| {
+        fields.required("max_age", "`hsts` needs `max_age`, like `180d`", None);
+        Hsts {
+            max_age: fields.get("max_age", max_age).unwrap_or_default(),
+            subdomains: fields.get("subdomains", Decoder::boolean).unwrap_or(false),
+        }
+    })
 }

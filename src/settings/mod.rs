@@ -1,29 +1,27 @@
-//! [`Settings`]: the server's own settings, from `crawlgate.yaml` and flags. Site owners never need them. [`read`] decodes the
-//! text of the file into a [`SettingsFile`]; it opens no other file and no socket. [`SettingsFile::settle`] makes [`Settings`]
-//! of it.
+//! [`Settings`]: the server's own settings, from `crawlgate.yaml` and flags. Site owners never need them. [`read`] puts what
+//! the text of the file says in the place of defaults; it opens no other file and no socket. Flags outrank the file: commands
+//! set their fields afterwards. [`Settings::settle`] makes the result ready to serve by.
 
 mod acme;
 mod address;
 mod decisions;
 mod decode;
 mod evidence;
-mod file;
 mod identity;
 mod limits;
 mod listen;
 mod origin;
 mod origin_index;
-mod paths;
+mod origins;
 mod store;
 
 pub use acme::{AcmeSettings, ChallengeChoice};
 pub use decisions::{DecisionSettings, ListenAddress};
 pub use decode::read;
 pub use evidence::EvidenceSettings;
-pub use file::{Defaults, SettingsFile};
 pub use identity::{IdentitySettings, ListSettings};
 pub use limits::Limits;
-pub use listen::{CertificateFiles, Hsts, ListenSettings, RedirectSettings, TlsSettings};
+pub use listen::{CertificateFiles, ListenSettings, TlsSettings};
 pub use origin::{
     Balance, Ejection, HealthSettings, OriginSettings, OriginTimeouts, OriginTls, PlaceSettings, ServerSettings,
     TlsFile,
@@ -33,16 +31,13 @@ pub use store::{StoreSettings, StoreUrl};
 
 use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use strum::{EnumString, VariantNames};
 
 /// The JSON Schema of `crawlgate.yaml`, for editors. It refuses nothing that [`read`] accepts, but for a bare `true` or
 /// `false` as a name.
 pub const SCHEMA: &str = include_str!("settings.schema.json");
-
-/// How long the process before answers requests after an upgrade, unless the settings say otherwise.
-pub const UPGRADE_DRAIN: Duration = Duration::from_secs(600);
 
 /// Everything the server is started with.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,7 +92,98 @@ pub struct Settings {
     pub acme_ports: Option<(u16, u16)>,
 }
 
+/// What holds where neither the file nor a flag says anything. Places that depend on the machine are absent.
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            listen: Vec::new(),
+            decisions: None,
+            origins: Vec::new(),
+            policies: "policies".into(),
+            policies_may_be_missing: true,
+            admin: Some(local(9090)),
+            control: None,
+            state: None,
+            trusted_proxies: Vec::new(),
+            identity: IdentitySettings::default(),
+            acme_webroot: None,
+            limits: Limits::DEFAULT,
+            upgrade_drain: Duration::from_secs(600),
+            logs: Logs::default(),
+            lane: true,
+            history_addresses: AddressDetail::Network,
+            evidence: None,
+            evidence_addresses: AddressDetail::Full,
+            store: None,
+            threads: None,
+            strict: false,
+            new_hosts: Vec::new(),
+            clock: None,
+            acme_ports: None,
+        }
+    }
+}
+
+fn local(port: u16) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], port))
+}
+
 impl Settings {
+    /// Makes relative paths relative to the directory that the file stands in, so that a file means the same wherever
+    /// crawlgate is started from.
+    pub fn relative_to(mut self, directory: &Path) -> Settings {
+        let place = |path: &mut PathBuf| *path = directory.join(&*path);
+        for tls in self.listen.iter_mut().filter_map(|listener| listener.tls.as_mut()) {
+            for files in &mut tls.certificates {
+                place(&mut files.certificate);
+                place(&mut files.key);
+            }
+        }
+        let servers = self.origins.iter_mut().flat_map(|origin| &mut origin.servers);
+        servers.filter_map(|server| server.address.socket.as_mut()).for_each(place);
+        let files = self
+            .origins
+            .iter_mut()
+            .filter_map(|origin| origin.tls.as_mut())
+            .flat_map(|tls| tls.ca.iter_mut().chain(tls.client.iter_mut().flatten()));
+        files.for_each(|file| place(&mut file.path));
+        // The default one is that of the directory where crawlgate is started.
+        if !self.policies_may_be_missing {
+            place(&mut self.policies);
+        }
+        [&mut self.acme_webroot, &mut self.control, &mut self.state].into_iter().flatten().for_each(place);
+        for address in self.decisions.iter_mut().flat_map(|decisions| &mut decisions.listen) {
+            if let ListenAddress::Unix(path) = address {
+                place(path);
+            }
+        }
+        if let ListSettings::Directory(path) = &mut self.identity.lists {
+            place(path);
+        }
+        let store = self.store.iter_mut().flat_map(|store| [&mut store.password_file, &mut store.ca]);
+        store.flatten().for_each(place);
+        for log in [&mut self.logs.access, &mut self.logs.events.destination] {
+            if let LogDestination::File(path) = log {
+                place(path);
+            }
+        }
+        self
+    }
+
+    /// Gives the origins a listener on port 8080, for this machine only, where there is none. Without an origin there is
+    /// nothing but the decision service. `None` where no origin is named, and there is a listener or no decision service.
+    pub fn settle(mut self) -> Option<Settings> {
+        // Two files that mean the same come to the same settings.
+        self.origins.iter_mut().flat_map(|origin| &mut origin.servers).for_each(|server| server.span = None);
+        if self.origins.is_empty() && (self.decisions.is_none() || !self.listen.is_empty()) {
+            return None;
+        }
+        if self.listen.is_empty() && !self.origins.is_empty() {
+            self.listen = vec![local(8080).into()];
+        }
+        Some(self)
+    }
+
     /// Certificates that crawlgate gets by itself, where a listener has them.
     pub fn acme(&self) -> Option<&AcmeSettings> {
         self.listen.iter().find_map(|listener| listener.tls.as_ref()?.acme.as_ref())
@@ -118,7 +204,7 @@ pub struct ServerAddress {
 }
 
 /// What is written down, and where.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Logs {
     /// The access log.
     pub access: LogDestination,
@@ -128,17 +214,6 @@ pub struct Logs {
     pub events: EventSettings,
     /// How much of a client's address is written.
     pub addresses: AddressDetail,
-}
-
-impl Default for Logs {
-    fn default() -> Logs {
-        Logs {
-            access: LogDestination::Off,
-            access_format: AccessFormat::Json,
-            events: EventSettings::default(),
-            addresses: AddressDetail::Full,
-        }
-    }
 }
 
 /// The log of events.
@@ -157,9 +232,10 @@ impl Default for EventSettings {
 }
 
 /// Where a log goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum LogDestination {
     /// Nowhere. Events still reach the admin listener.
+    #[default]
     Off,
     /// Standard output.
     Stdout,
@@ -181,10 +257,11 @@ pub enum AccessFormat {
 }
 
 /// How much of an address is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, VariantNames)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum AddressDetail {
     /// All of it.
+    #[default]
     Full,
     /// Its network: IPv4 to /24, IPv6 to /48.
     Network,

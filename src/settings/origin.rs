@@ -6,7 +6,7 @@ use crate::yaml::Span;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::os::unix::net::SocketAddr as UnixAddress;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use strum::{EnumString, VariantNames};
 
@@ -69,12 +69,6 @@ impl OriginTls {
     pub fn files(&self) -> impl Iterator<Item = &TlsFile> {
         self.ca.iter().chain(self.client.iter().flatten())
     }
-
-    pub(super) fn relative_to(&mut self, directory: &Path) {
-        for file in self.ca.iter_mut().chain(self.client.iter_mut().flatten()) {
-            file.path = directory.join(&file.path);
-        }
-    }
 }
 
 /// A file, and where the settings name it.
@@ -89,7 +83,7 @@ pub struct TlsFile {
 /// One server of an origin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerSettings {
-    /// Where it is.
+    /// Its URL.
     pub address: ServerAddress,
     /// How many requests it gets in comparison with others.
     pub weight: u16,

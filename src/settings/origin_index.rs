@@ -2,7 +2,6 @@
 //! all other hosts. Among the origins of a host the longest beginning of the path wins.
 
 use super::OriginSettings;
-use crate::heads::origin_form;
 use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -64,7 +63,7 @@ impl OriginIndex {
     /// The place of the origin for a Host field value (any case, with or without a port and a final dot) and a target.
     /// Where no path of the host's own origins fits, those of the next wider pattern are asked.
     pub fn find(&self, host: &[u8], target: &[u8]) -> Option<usize> {
-        let path = origin_form(target);
+        let path = crate::heads::origin_form(target);
         if self.exact.is_empty() && self.wildcards.is_empty() {
             return self.others.find(&path);
         }

@@ -1,11 +1,10 @@
 //! [`StoreSettings`]: `store` of `crawlgate.yaml`, the Valkey or Redis where several instances meet.
 
 use super::address::{host_and_port, host_name};
-use super::paths::path;
+use super::decode::path;
 use crate::yaml::{Decoder, Node};
-use percent_encoding::percent_decode_str;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What the keys of crawlgate begin with, unless the settings say otherwise.
 const PREFIX: &str = "crawlgate:";
@@ -64,12 +63,6 @@ impl fmt::Display for StoreUrl {
     }
 }
 
-impl StoreSettings {
-    pub(super) fn relative_to(&mut self, directory: &Path) {
-        [&mut self.password_file, &mut self.ca].into_iter().flatten().for_each(|path| *path = directory.join(&*path));
-    }
-}
-
 /// What can be wrong with a URL.
 const SCHEME: &str = "it begins with `redis://`, or `rediss://` for TLS";
 const HOST: &str = "the host or port cannot be read";
@@ -90,8 +83,7 @@ pub(super) fn store(decoder: &mut Decoder, node: &Node) -> Option<StoreSettings>
         let (password_file, ca) = (fields.get("password_file", path), fields.get("ca", path));
         let prefix = fields.get("prefix", prefix).unwrap_or_else(|| PREFIX.into());
         Some(StoreSettings { url: url?, password_file, ca, prefix })
-    });
-    let store = store.flatten()?;
+    })??;
     let (url, has_file) = (&store.url, store.password_file.is_some());
     let mut refuse = |id, message, help| decoder.error_with_help(id, node.span, message, help);
     if url.password.is_some() && has_file {
@@ -155,7 +147,7 @@ fn read_url(text: &str) -> Result<StoreUrl, &'static str> {
 
 /// `user:password`, `:password` or `user`.
 fn read_credentials(written: &str) -> Result<(Option<String>, Option<String>), &'static str> {
-    let read = |text: &str| match percent_decode_str(text).decode_utf8() {
+    let read = |text: &str| match percent_encoding::percent_decode_str(text).decode_utf8() {
         Ok(text) => Ok((!text.is_empty()).then(|| text.into_owned())),
         Err(_) => Err(CREDENTIALS),
     };

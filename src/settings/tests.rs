@@ -1,21 +1,21 @@
 //! The file as a whole, and its mistakes in their places.
 
-use super::file::NoOrigin;
+use super::listen::RedirectSettings;
 use super::store::Secret;
 use super::*;
-use crate::yaml::Source;
+use crate::yaml::{Diagnostics, Source};
 use std::num::NonZeroU16;
 use std::path::Path;
 use std::time::Duration;
 
-fn read_text(text: &str) -> (Option<SettingsFile>, Vec<String>) {
+fn read(source: &Source) -> (Option<Settings>, Diagnostics) {
+    super::read(source, Settings { control: Some("/run/c.sock".into()), ..Settings::default() })
+}
+
+fn read_text(text: &str) -> (Option<Settings>, Vec<String>) {
     let source = Source { name: "crawlgate.yaml".into(), text: text.into() };
     let (file, diagnostics) = read(&source);
     (file, diagnostics.items.iter().map(|item| item.one_line(&source)).collect())
-}
-
-fn defaults() -> Defaults {
-    Defaults { control: Some("/run/c.sock".into()), state: None }
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn a_whole_file_is_read() {
          limits: { target: 8KiB, drain: 5s }\nupgrade: { drain: 2m }\nlogs: { access: '-' }\nprivacy: { logs: network, history: none }\nthreads: 4\nstrict: yes\n",
     );
     assert_eq!(findings, Vec::<String>::new());
-    let settings = file.expect("a file").relative_to(Path::new("/etc/crawlgate")).settle(defaults()).expect("settings");
+    let settings = file.expect("a file").relative_to(Path::new("/etc/crawlgate")).settle().expect("settings");
     assert_eq!(settings.listen.len(), 2);
     assert_eq!(settings.origins[0].hosts, ["shop.example", "*.shop.example"]);
     assert_eq!(
@@ -62,19 +62,16 @@ fn access_log_has_a_format_beside_its_place() {
     let logs = |text: &str| {
         let source = Source { name: "crawlgate.yaml".into(), text: format!("logs: {{ access: {text} }}\n").into() };
         let (file, findings) = read(&source);
-        (file.map(|file| (file.access, file.access_format)), findings.items.first().map(|finding| finding.id))
+        let logs = file.map(|file| (file.logs.access, file.logs.access_format));
+        (logs, findings.items.first().map(|finding| finding.id))
     };
-    let file = || Some(LogDestination::File("a.log".into()));
-    assert_eq!(logs("a.log"), (Some((file(), None)), None));
-    assert_eq!(logs("{ to: a.log }"), (Some((file(), None)), None));
-    assert_eq!(logs("{ to: a.log, format: combined }"), (Some((file(), Some(AccessFormat::Combined))), None));
-    let with_hosts = (file(), Some(AccessFormat::VhostCombined));
-    assert_eq!(logs("{ to: a.log, format: vhost_combined }"), (Some(with_hosts), None));
-    assert_eq!(
-        logs("{ to: '-', format: json }"),
-        (Some((Some(LogDestination::Stdout), Some(AccessFormat::Json))), None)
-    );
-    assert_eq!(logs("{ to: off }").0, Some((Some(LogDestination::Off), None)));
+    let file = || LogDestination::File("a.log".into());
+    assert_eq!(logs("a.log"), (Some((file(), AccessFormat::Json)), None));
+    assert_eq!(logs("{ to: a.log }"), (Some((file(), AccessFormat::Json)), None));
+    assert_eq!(logs("{ to: a.log, format: combined }"), (Some((file(), AccessFormat::Combined)), None));
+    assert_eq!(logs("{ to: a.log, format: vhost_combined }"), (Some((file(), AccessFormat::VhostCombined)), None));
+    assert_eq!(logs("{ to: '-', format: json }"), (Some((LogDestination::Stdout, AccessFormat::Json)), None));
+    assert_eq!(logs("{ to: off }").0, Some((LogDestination::Off, AccessFormat::Json)));
     assert_eq!(logs("{ format: combined }"), (None, Some("missing-field")));
     assert!(logs("{ to: a.log, format: common }").1.is_some() && logs("{ to: a.log, rate: 5 }").1.is_some());
 }
@@ -90,7 +87,7 @@ fn logs_addresses_is_refused_with_its_new_place() {
 #[test]
 fn a_single_url_is_the_origin_of_every_host() {
     let (file, _) = read_text("origins: http://127.0.0.1:3000\n");
-    let settings = file.expect("a file").settle(defaults()).expect("settings");
+    let settings = file.expect("a file").settle().expect("settings");
     assert_eq!(settings.origins.len(), 1);
     assert!(settings.origins[0].hosts.is_empty());
     assert_eq!(settings.listen, [ListenSettings::from(SocketAddr::from(([127, 0, 0, 1], 8080)))]);
@@ -102,7 +99,7 @@ fn evidence_is_off_unless_it_is_asked_for_and_needs_a_directory() {
     let evidence = |lines: &str| {
         let (file, findings) = read_text(&format!("origins: http://127.0.0.1:3000\n{lines}\n"));
         let places = findings.iter().map(|line| line.split(": ").next().unwrap_or_default().to_owned());
-        let settings = file.and_then(|file| file.settle(defaults()).ok()?.evidence);
+        let settings = file.and_then(|file| file.settle()?.evidence);
         (settings, places.collect::<Vec<_>>())
     };
     assert_eq!(evidence(""), (None, vec![]));
@@ -128,7 +125,7 @@ fn a_redirect_names_the_port_that_clients_see() {
             format!("origins: http://127.0.0.1:3000\nlisten: {{ address: 127.0.0.1:80, redirect: {redirect} }}\n");
         let (file, findings) = read_text(&text);
         let places: Vec<_> = findings.iter().filter_map(|line| line.split(": ").next().map(str::to_owned)).collect();
-        let settings = file.and_then(|file| file.settle(defaults()).ok());
+        let settings = file.and_then(Settings::settle);
         (settings.and_then(|settings| settings.listen.first()?.redirect), places)
     };
     let to = |port| Some(RedirectSettings { port: NonZeroU16::new(port) });
@@ -157,12 +154,13 @@ fn every_mistake_is_shown_in_its_place_in_one_run() {
 }
 
 #[test]
-fn what_the_flags_say_goes_over_the_file() {
-    let (file, _) = read_text("origins: http://127.0.0.1:3000\nadmin: 127.0.0.1:1\nstrict: yes\n");
-    let flags = SettingsFile { admin: Some(None), ..SettingsFile::default() };
-    let settings = flags.over(file.expect("a file")).settle(defaults()).expect("settings");
+fn what_the_file_leaves_out_stays_as_it_is() {
+    let (file, _) = read_text("origins: http://127.0.0.1:3000\nadmin: off\nstrict: yes\n");
+    let settings = file.expect("a file").settle().expect("settings");
     assert_eq!((settings.admin, settings.strict), (None, true));
-    assert_eq!(SettingsFile::default().settle(defaults()), Err(NoOrigin));
+    assert_eq!(settings.control.as_deref(), Some(Path::new("/run/c.sock")));
+    assert!(settings.policies_may_be_missing);
+    assert_eq!(Settings::default().settle(), None);
 }
 
 fn origins(text: &str) -> (Vec<OriginSettings>, Vec<&'static str>) {

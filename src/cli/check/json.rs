@@ -4,7 +4,6 @@ use super::{Checked, lets_unlisted_pass, mode_name};
 use crate::cli::origin_copy::OriginCopies;
 use crate::policy::Site;
 use crate::policy::model::PausePolicy;
-use crate::policy::planned_pause::planned_pauses;
 use crate::sites::RetireStatus;
 use crate::time::{Timestamp, rfc3339};
 use crate::yaml::Diagnostic;
@@ -65,7 +64,7 @@ pub(super) struct NextPause {
 
 /// The pauses that the policy plans. When one without a beginning begins, `check` does not know.
 pub(super) fn planned(site: &Site) -> Vec<PlannedPause> {
-    let around = planned_pauses(&site.policy, site.at, |_, from| from);
+    let around = crate::policy::planned_pause::planned_pauses(&site.policy, site.at, |_, from| from);
     let next = |pause: &PausePolicy| {
         let mut own = around.iter().filter(|(plan, active)| plan.span == pause.span && active.until > site.at);
         own.next().map(|(_, active)| NextPause { from: active.from, until: active.until })
@@ -88,7 +87,7 @@ struct FindingInFile<'a> {
 /// Everything that was found.
 pub(super) fn report(checked: &Checked) -> Report<'_> {
     let Checked { origins, counts, .. } = checked;
-    let sites = checked.loaded.iter().filter_map(|file| file.site.as_deref());
+    let sites = super::policies::sites(&checked.loaded);
     let findings = checked.listed(true).map(|(source, finding)| FindingInFile { file: &source.name, finding });
     Report {
         sites: sites.map(|site| site_report(site, origins)).collect(),

@@ -3,7 +3,6 @@
 
 use super::repository::Repository;
 use super::{Checked, end_column, explanation};
-use crate::policy::lint::LINTS;
 use crate::yaml::{Diagnostic, Severity, Source, Span};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -92,7 +91,7 @@ impl Log {
 
 /// What a rule is about. GitHub shows nothing of a rule without these texts.
 fn rule(id: &str, severity: Severity) -> Value {
-    let (about, help) = match LINTS.iter().find(|lint| lint.id == id) {
+    let (about, help) = match crate::policy::lint::LINTS.iter().find(|lint| lint.id == id) {
         Some(lint) => (lint.about.to_owned(), format!("explains `{id}` in docs/lints.md.")),
         None => (id.replace('-', " "), "explains the language of policies in docs/policy.md.".to_owned()),
     };

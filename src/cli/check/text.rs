@@ -1,6 +1,5 @@
 //! The findings and sites of `check` as text, for a person.
 
-use super::json::planned;
 use super::{Checked, lets_unlisted_pass, mode_name};
 use crate::cli::import;
 use crate::cli::origin_copy::OriginCopies;
@@ -17,7 +16,7 @@ pub(super) fn print(out: &mut (impl Write + IsTerminal), checked: &Checked, note
     if !notes && checked.counts.notes() > 0 {
         writeln!(out, "{}\n", checked.counts.notes_line())?;
     }
-    for site in checked.loaded.iter().filter_map(|file| file.site.as_deref()) {
+    for site in super::policies::sites(&checked.loaded) {
         print_site(out, site, &checked.origins)?;
     }
     writeln!(out, "{}", summary(checked))
@@ -79,7 +78,7 @@ fn print_site(out: &mut impl Write, site: &Site, origins: &OriginCopies) -> io::
     for retired in RetireStatus::of(&site.policy, site.at) {
         writeln!(out, "  retire      {retired}")?;
     }
-    for pause in planned(site) {
+    for pause in super::json::planned(site) {
         let next = pause.next.map(|next| format!("; next {} to {}", next.from, next.until)).unwrap_or_default();
         writeln!(out, "  pause       {}, {}{next}", pause.audience, pause.time)?;
     }
@@ -90,8 +89,7 @@ fn print_site(out: &mut impl Write, site: &Site, origins: &OriginCopies) -> io::
     for line in String::from_utf8_lossy(&site.robots_txt.body).lines() {
         writeln!(out, "{}", if line.is_empty() { String::new() } else { format!("    {line}") })?;
     }
-    writeln!(out)?;
-    Ok(())
+    writeln!(out)
 }
 
 /// The site's mode, and the crawlers and purposes with another one.

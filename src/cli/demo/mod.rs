@@ -7,9 +7,8 @@ mod site;
 use super::{Failure, run};
 use crate::server::Beginning;
 use crate::settings::{
-    CertificateFiles, ListenSettings, LogDestination, OriginSettings, ServerAddress, SettingsFile, TlsSettings,
+    CertificateFiles, ListenSettings, LogDestination, Logs, OriginSettings, ServerAddress, Settings, TlsSettings,
 };
-use crate::telemetry::start_tracing;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -42,22 +41,21 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let control = temporary.path().join("control.sock");
     let access_log = temporary.path().join("access.log");
     let server = ServerAddress { tls: false, host: origin.ip().to_string(), port: origin.port(), socket: None };
-    let flags = SettingsFile {
+    let settings = run::settled(Settings {
         listen: vec![listener(arguments, temporary.path())?],
         origins: vec![OriginSettings::of([server])],
-        policies: Some(policies.clone()),
-        admin: Some(Some(arguments.admin.unwrap_or_else(|| preferred(9090)))),
-        control: Some(Some(control.clone())),
-        state: Some(Some(temporary.path().join("state"))),
-        access: Some(LogDestination::File(access_log.clone())),
-        strict: Some(true),
-        ..SettingsFile::default()
-    };
-    let mut settings = run::settled(flags, SettingsFile::default())?;
-    // The site is new with the demo: no crawler can have a copy of another robots.txt.
-    settings.new_hosts = ["127.0.0.1", "localhost", "::1"].map(String::from).to_vec();
-    settings.clock.clone_from(&arguments.clock);
-    start_tracing(crate::server::LOG_FILTER, false);
+        policies: policies.clone(),
+        policies_may_be_missing: false,
+        admin: Some(arguments.admin.unwrap_or_else(|| preferred(9090))),
+        control: Some(control.clone()),
+        state: Some(temporary.path().join("state")),
+        logs: Logs { access: LogDestination::File(access_log.clone()), ..Logs::default() },
+        strict: true,
+        // The site is new with the demo: no crawler can have a copy of another robots.txt.
+        new_hosts: ["127.0.0.1", "localhost", "::1"].map(String::from).to_vec(),
+        clock: arguments.clock.clone(),
+        ..Settings::default()
+    })?;
     let outcome = run::serve(settings, Beginning::Alone, |bound| guide::print(bound, &policies, &control, &access_log));
     // Not left to drop: an error here would go unnoticed and leave files behind.
     temporary.close()?;

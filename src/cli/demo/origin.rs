@@ -5,7 +5,6 @@ use super::site::{self, Page};
 use crate::threads::spawn;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::thread;
 use std::time::Duration;
 
 /// Bytes of a request's head; more is refused.
@@ -27,7 +26,7 @@ pub fn start() -> io::Result<SocketAddr> {
             let served = stream.and_then(|stream| spawn("demo-origin", || drop(serve(stream))));
             // Out of file descriptors or threads, most likely: others will end in a while.
             if served.is_err() {
-                thread::sleep(Duration::from_millis(50));
+                std::thread::sleep(Duration::from_millis(50));
             }
         }
     })?;

@@ -1,7 +1,5 @@
 //! The sample site: a small museum, embedded so that the demo needs nothing beside the binary.
 
-use percent_encoding::percent_decode_str;
-
 /// A file of the site.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
@@ -53,7 +51,7 @@ pub const POLICY: &str = include_str!("../../../policies/demo.yaml");
 /// slashes and dot segments resolved. (That servers do this is why a policy speaks of `ambiguous` requests.)
 pub fn find(target: &str) -> Option<&'static Page> {
     let path = target.split(['?', '#']).next().unwrap_or("");
-    let decoded = percent_decode_str(path).decode_utf8().ok()?;
+    let decoded = percent_encoding::percent_decode_str(path).decode_utf8().ok()?;
     let mut segments: Vec<&str> = Vec::new();
     for segment in decoded.split('/') {
         match segment {

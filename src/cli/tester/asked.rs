@@ -1,4 +1,4 @@
-//! [`Asked`]: the crawler that `--agent` names. [`Followed`]: the group that this crawler obeys in one reading of a file.
+//! [`Asked`]: the crawler that `--agent` names, and the group that it obeys in one reading of a file.
 
 use super::Failure;
 use crate::crawlers::{Binds, Claim, Crawler, Registry, calls_itself};
@@ -15,15 +15,6 @@ pub struct Asked<'a> {
     /// The tokens that the crawler looks for in the file, the most specific first.
     tokens: Vec<&'a str>,
     binds: Binds,
-}
-
-/// The group that a crawler goes by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Followed<'a> {
-    /// The group of this token, or that of `*`, or none.
-    Group(&'a str, Bound),
-    /// No group names the crawler, and `*` does not bind it.
-    NotBound,
 }
 
 impl<'a> Asked<'a> {
@@ -77,15 +68,16 @@ impl<'a> Asked<'a> {
         self.binds == Binds::Never
     }
 
-    /// The first of its tokens that a group names; else `*`, where that binds the crawler.
-    pub fn followed(&self, reading: &Reading) -> Followed<'a> {
+    /// The token whose group the crawler obeys: the first of its tokens that a group names; else the first one, which `*` binds,
+    /// or nothing. `None` where no group names the crawler, and `*` does not bind it.
+    pub fn followed(&self, reading: &Reading) -> Option<(&'a str, Bound)> {
         let has_group = |token: &&&str| reading.binding(token.as_bytes()).0 == Bound::Named;
         match (self.tokens.iter().find(has_group), self.binds) {
-            (Some(token), _) => Followed::Group(token, Bound::Named),
+            (Some(token), _) => Some((token, Bound::Named)),
             (None, Binds::Star | Binds::Unknown) => {
-                Followed::Group(self.tokens[0], reading.binding(self.tokens[0].as_bytes()).0)
+                Some((self.tokens[0], reading.binding(self.tokens[0].as_bytes()).0))
             }
-            (None, Binds::Named | Binds::Never) => Followed::NotBound,
+            (None, Binds::Named | Binds::Never) => None,
         }
     }
 }

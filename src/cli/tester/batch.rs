@@ -1,7 +1,6 @@
 //! [`run`]: `tester --batch`. It answers millions of questions: `file TAB token TAB url` in, `allow|deny TAB line` out.
 
 use super::Failure;
-use crate::cli::progress::Progress;
 use crate::crawlers::Registry;
 use crate::robots::{Dialect, File, Reading};
 use std::collections::HashMap;
@@ -18,7 +17,7 @@ pub fn run(dialect: Dialect) -> Result<(), Failure> {
     let (mut questions, mut out) = (io::stdin().lock(), BufWriter::with_capacity(1 << 16, io::stdout().lock()));
     let spaced = Registry::builtin().tokens_with_blanks();
     let mut files = Files::default();
-    let (mut progress, mut lines) = (Progress::new(), 0_u64);
+    let (mut progress, mut lines) = (crate::cli::progress::Progress::new(), 0_u64);
     let far = |lines: u64, seconds: f64| format!("{lines} lines, {:.0} a second", lines as f64 / seconds);
     let mut line = Vec::new();
     loop {

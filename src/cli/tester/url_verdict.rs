@@ -1,10 +1,9 @@
 //! [`UrlVerdict`]: one answer of the tester, with the verdict, the group, the line in its context, and a different
 //! verdict of the other dialect.
 
-use super::asked::{Asked, Followed};
+use super::asked::Asked;
 use crate::crawlers::Purpose;
-use crate::logs;
-use crate::robots::{Bound, Dialect, File, FileVerdict, Reading};
+use crate::robots::{Bound, Dialect, File, Reading};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -60,7 +59,8 @@ impl<'a> UrlVerdict<'a> {
         let mut verdict = UrlVerdict::by_status(asked, url, dialect, true);
         for (other, reading) in readings {
             let followed = asked.followed(reading);
-            let (allowed, line) = verdict_of(reading, followed, url);
+            let verdict_of = |(token, _): (&str, _)| reading.verdict(token.as_bytes(), url.as_bytes());
+            let (allowed, line) = followed.map(verdict_of).map_or((true, None), |found| (found.allowed, found.line));
             if *other != dialect {
                 verdict.differs = Some(Other { dialect: other.name(), allowed, line });
                 continue;
@@ -68,12 +68,12 @@ impl<'a> UrlVerdict<'a> {
             (verdict.allowed, verdict.line) = (allowed, line);
             verdict.rule = line.and_then(|line| file.line(line)).map(|line| shown(file, line));
             (verdict.group, verdict.token) = match followed {
-                Followed::Group(token, Bound::Named) => ("named", Some(token)),
-                Followed::Group(_, Bound::Star) => ("star", None),
-                Followed::Group(_, Bound::Nothing) => ("nothing", None),
-                Followed::NotBound => ("not_bound", None),
+                Some((token, Bound::Named)) => ("named", Some(token)),
+                Some((_, Bound::Star)) => ("star", None),
+                Some((_, Bound::Nothing)) => ("nothing", None),
+                None => ("not_bound", None),
             };
-            verdict.group_lines = group_lines(reading, followed);
+            verdict.group_lines = followed.map(|followed| group_lines(reading, followed)).unwrap_or_default();
         }
         verdict.differs = verdict.differs.filter(|other| other.allowed != verdict.allowed);
         verdict
@@ -149,19 +149,8 @@ impl<'a> UrlVerdict<'a> {
     }
 }
 
-fn verdict_of(reading: &Reading, followed: Followed<'_>, url: &str) -> (bool, Option<usize>) {
-    match followed {
-        Followed::Group(token, _) => {
-            let FileVerdict { allowed, line, .. } = reading.verdict(token.as_bytes(), url.as_bytes());
-            (allowed, line)
-        }
-        Followed::NotBound => (true, None),
-    }
-}
-
 /// The User-agent lines of the group.
-fn group_lines(reading: &Reading, followed: Followed<'_>) -> Vec<usize> {
-    let Followed::Group(token, bound) = followed else { return Vec::new() };
+fn group_lines(reading: &Reading, (token, bound): (&str, Bound)) -> Vec<usize> {
     let binds = |star: bool, agent: &str| match bound {
         Bound::Star => star,
         _ => !star && agent.eq_ignore_ascii_case(token),
@@ -207,7 +196,7 @@ fn shown(file: &File, line: &crate::robots::Line) -> String {
 
 /// What a terminal can be shown, cut to a length that fits it.
 fn printable(text: &str) -> String {
-    let mut out: String = logs::printable(text.chars().take(SHOWN).collect::<String>().as_bytes());
+    let mut out: String = crate::logs::printable(text.chars().take(SHOWN).collect::<String>().as_bytes());
     if text.chars().nth(SHOWN).is_some() {
         out.push_str("...");
     }

@@ -6,7 +6,7 @@ use crawlgate::internals::exchange::store::MOST_OF_CLIENTS;
 use crawlgate::internals::exchange::{
     Batch, Entry, Identity, Member, Position, SharedFact, Store, StoreError, Written,
 };
-use crawlgate::internals::settings::{StoreSettings, read};
+use crawlgate::internals::settings::{Settings, StoreSettings, read};
 use crawlgate::internals::shared_store::SharedStore;
 use crawlgate::yaml::Source;
 use std::io::{BufRead, BufReader, Write};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 fn settings(store: &str) -> StoreSettings {
     let source = Source { name: "crawlgate.yaml".into(), text: format!("store: {store}\n").into() };
-    read(&source).0.and_then(|file| file.store).expect("settings of a store")
+    read(&source, Settings::default()).0.and_then(|file| file.store).expect("settings of a store")
 }
 
 fn store(server: &RedisServer) -> SharedStore {

@@ -35,7 +35,7 @@ static SETTINGS: LazyLock<Kind> = LazyLock::new(|| {
     kind(
         "settings",
         settings::SCHEMA,
-        |text| settings::read(&source(text)).1,
+        |text| settings::read(&source(text), settings::Settings::default()).1,
         &["src/settings/decode.rs", "src/settings/decode", "src/settings/identity.rs"],
     )
 });
@@ -496,9 +496,9 @@ fn a_default_of_a_policy_is_what_leaving_the_field_out_comes_to() {
 fn a_default_of_the_settings_is_what_leaving_the_field_out_comes_to() {
     let settled = |document: &Value| {
         let text = document.to_string();
-        let (file, findings) = settings::read(&source(&text));
+        let (file, findings) = settings::read(&source(&text), settings::Settings::default());
         let file = file.unwrap_or_else(|| panic!("{text}: {:?}", findings.items));
-        file.settle(settings::Defaults { control: None, state: None }).expect("an origin")
+        file.settle().expect("an origin")
     };
     let without = json!({ "origins": [{ "servers": "http://127.0.0.1:3000" }] });
     let mut seen = 0;

@@ -136,7 +136,7 @@ fn the_settings_in_the_documentation_are_accepted() {
     assert!(!files.is_empty() && !deploy.is_empty());
     for text in files.into_iter().chain(deploy) {
         let source = Source { name: "a page".into(), text: text.as_str().into() };
-        let (file, diagnostics) = settings::read(&source);
+        let (file, diagnostics) = settings::read(&source, settings::Settings::default());
         let found: Vec<String> = diagnostics.items.iter().map(|item| item.render(&source, false)).collect();
         assert!(file.is_some() && found.is_empty(), "{}", found.join("\n"));
     }

@@ -1,6 +1,6 @@
 //! The files of the repository, YAML as JSON values.
 
-use crawlgate::internals::settings::{Defaults, Settings};
+use crawlgate::internals::settings::Settings;
 use crawlgate::internals::yaml::{Document, Node, Value as Yaml};
 use crawlgate::yaml::{Diagnostics, Source};
 use serde_json::{Map, Value};
@@ -58,10 +58,10 @@ fn json_of(node: &Node) -> Value {
 /// A settings file, as the server would use it.
 pub fn settings(name: &str) -> Settings {
     let source = Source { name: name.into(), text: text(name).into() };
-    let (file, diagnostics) = crawlgate::internals::settings::read(&source);
+    let (file, diagnostics) = crawlgate::internals::settings::read(&source, Settings::default());
     let found: Vec<String> = diagnostics.items.iter().map(|item| item.render(&source, false)).collect();
     assert!(found.is_empty(), "{}", found.join("\n"));
-    file.expect("settings").settle(Defaults { control: None, state: None }).expect("an origin")
+    file.expect("settings").settle().expect("an origin")
 }
 
 /// The texts of a list.

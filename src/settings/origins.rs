@@ -1,16 +1,19 @@
-//! Decodes `origins`: servers by host and path.
+//! [`origins`] decodes `origins`: servers by host and path, and how crawlgate checks whether they are up.
 
-use super::super::address::{host_name, host_pattern};
-use super::super::identity::resolvers;
-use super::super::{
-    Ejection, OriginSettings, OriginTimeouts, OriginTls, PlaceSettings, ServerAddress, ServerSettings, TlsFile,
+use super::address::{host_name, host_pattern};
+use super::decode::{HOUR, MILLISECOND, MINUTE, SECOND, list, number, or_off, path, within};
+use super::identity::resolvers;
+use super::{
+    Ejection, HealthSettings, OriginSettings, OriginTimeouts, OriginTls, PlaceSettings, ServerAddress, ServerSettings,
+    TlsFile,
 };
-use super::health::{health, statuses};
-use super::listen::files;
-use super::{HOUR, MILLISECOND, MINUTE, SECOND, list, number, or_off, path, within};
 use crate::crawlers::{CrawlerIndex, Registry};
 use crate::yaml::{Decoder, Fields, Located, Node, Value};
+use std::ops::RangeInclusive;
+use std::time::Duration;
 
+/// The shortest time between two checks of a server.
+const MOST_OFTEN: Duration = Duration::from_millis(100);
 /// The largest weight of a server.
 const HEAVIEST: u64 = 100;
 const MAP: &str = "a map: hosts, paths, servers, resolvers, balance, timeouts, tls, health, ejection, connections, \
@@ -136,15 +139,14 @@ fn server(decoder: &mut Decoder, node: &Node) -> Option<ServerSettings> {
         let address = address(decoder, node)?;
         return Some(ServerSettings { span: Some(node.span), ..ServerSettings::from(address) });
     }
-    let server = decoder.map(node, "a map: url, weight, backup", |fields| {
+    decoder.map(node, "a map: url, weight, backup", |fields| {
         fields.required("url", "a server needs `url`", "write `url: http://127.0.0.1:3000`");
         let url = fields.located("url", address);
         let weight = fields.integer("weight", 1..=HEAVIEST, "a weight").unwrap_or(1);
         let is_backup = fields.get("backup", Decoder::boolean).unwrap_or_default();
         let Located { value: address, span } = url?;
         Some(ServerSettings { address, weight, is_backup, span: Some(span) })
-    });
-    server.flatten()
+    })?
 }
 
 fn address(decoder: &mut Decoder, node: &Node) -> Option<ServerAddress> {
@@ -174,7 +176,7 @@ fn tls(decoder: &mut Decoder, node: &Node) -> Option<OriginTls> {
             decoder.parsed(node, "the name in the servers' certificates", host_name, mistake)
         }),
         client: fields.get("client", |decoder, node| {
-            let [certificate, key] = files(decoder, node, "a client certificate", tls_file)?;
+            let [certificate, key] = super::listen::files(decoder, node, "a client certificate", tls_file)?;
             Some([certificate?, key?])
         }),
     })
@@ -246,4 +248,49 @@ fn exempted(decoder: &mut Decoder, node: &Node) -> Vec<CrawlerIndex> {
     let mistake = ("unknown-crawler", "is no crawler of the registry", help);
     let find = |text: &str| Registry::builtin().find(text);
     decoder.all_parsed(node, "a list of crawlers, like Googlebot", find, mistake)
+}
+
+/// A map with at least a path.
+fn health(decoder: &mut Decoder, node: &Node) -> Option<HealthSettings> {
+    let wanted = "a map: path, host, every, timeout, unhealthy_after, healthy_after, status";
+    decoder.map(node, wanted, |fields| {
+        let help = "write `path: /healthz`: what crawlgate asks each server for";
+        fields.required("path", "`health` needs `path`", help);
+        let mut health = HealthSettings::of(fields.get("path", health_path).unwrap_or_default());
+        health.host = fields.get("host", host);
+        fields.set("every", &mut health.every, within(MOST_OFTEN..=HOUR));
+        fields.set("timeout", &mut health.timeout, within(MILLISECOND..=MINUTE));
+        fields.set("unhealthy_after", &mut health.unhealthy_after, number(1..=1_000, "a number of checks"));
+        fields.set("healthy_after", &mut health.healthy_after, number(1..=1_000, "a number of checks"));
+        fields.set("status", &mut health.statuses, statuses(200..=599));
+        health
+    })
+}
+
+fn health_path(decoder: &mut Decoder, node: &Node) -> Option<String> {
+    let is_path =
+        |text: &str| text.starts_with('/') && text.bytes().all(|octet| octet.is_ascii_graphic() && octet != b'#');
+    let read = |text: &str| is_path(text).then(|| text.to_owned());
+    let help = "write `/healthz`; other characters than those of ASCII are written as %C3%A4";
+    decoder.parsed(node, "a path, like /healthz", read, ("bad-path", "is not a path", help))
+}
+
+fn host(decoder: &mut Decoder, node: &Node) -> Option<String> {
+    let read = |text: &str| host_pattern(text).filter(|host| !host.starts_with('*'));
+    let help = "write `shop.example`, without scheme, port and `*`";
+    decoder.parsed(node, "a host name", read, ("bad-host", "is not a host name", help))
+}
+
+/// Reads statuses and ranges of them: `503`, `[502, 503]`, `200-399`.
+fn statuses(bounds: RangeInclusive<u16>) -> impl FnOnce(&mut Decoder, &Node) -> Option<Vec<RangeInclusive<u16>>> {
+    move |decoder, node| {
+        let read = |text: &str| {
+            let (first, last) = text.split_once('-').unwrap_or((text, text));
+            let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+            (first <= last && bounds.contains(&first) && bounds.contains(&last)).then_some(first..=last)
+        };
+        let help = format!("write a status or a range, from {} to {}", bounds.start(), bounds.end());
+        let mistake = ("bad-value", "is not a status that is accepted here", &*help);
+        Some(decoder.all_parsed(node, "a list of statuses, like 503 or 500-504", read, mistake))
+    }
 }
