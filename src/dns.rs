@@ -2,13 +2,10 @@
 //! nothing, and is [`DnsAnswer::Failed`]. [`addresses_of_host`] finds a server as other programs do, also in `/etc/hosts`.
 //! Nothing is cached here, so that each answer is new.
 
-use hickory_resolver::config::{
-    ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
-};
+use hickory_resolver::config::{ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolveHosts, ResolverConfig};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
-use hickory_resolver::proto::op::Query;
-use hickory_resolver::proto::op::ResponseCode;
+use hickory_resolver::proto::op::{Query, ResponseCode};
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use hickory_resolver::{Hosts, Resolver, TokioResolver};
 use std::io;
@@ -183,7 +180,15 @@ fn resolver(servers: &[SocketAddr]) -> Result<TokioResolver, NetError> {
         let config = ResolverConfig::from_parts(None, Vec::new(), servers);
         Resolver::builder_with_config(config, TokioRuntimeProvider::default())
     };
-    options(builder.options_mut());
+    let options = builder.options_mut();
+    options.timeout = TIMEOUT;
+    options.attempts = ATTEMPTS;
+    options.cache_size = 0;
+    // A line of /etc/hosts is no word of a crawler's operator. For servers it is read before.
+    options.use_hosts_file = ResolveHosts::Never;
+    options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
+    options.edns0 = true;
+    options.num_concurrent_reqs = 1;
     builder.build()
 }
 
@@ -193,17 +198,6 @@ fn name_server(address: SocketAddr) -> NameServerConfig {
         connection
     });
     NameServerConfig::new(address.ip(), true, connections.into())
-}
-
-fn options(options: &mut ResolverOpts) {
-    options.timeout = TIMEOUT;
-    options.attempts = ATTEMPTS;
-    options.cache_size = 0;
-    // A line of /etc/hosts proves nothing about a crawler. For servers, `addresses_of_host` reads the file itself.
-    options.use_hosts_file = ResolveHosts::Never;
-    options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
-    options.edns0 = true;
-    options.num_concurrent_reqs = 1;
 }
 
 #[cfg(test)]

@@ -21,14 +21,14 @@ pub fn client(limit: Duration) -> ConfigBuilder<AgentScope> {
         .user_agent(OWN_AGENT)
 }
 
-/// Makes a request conditional, by the validators of the copy that the caller has.
+/// Makes a request conditional, by the validators of the copy that the caller has. An empty one does not count.
 pub fn conditional<B>(
     mut request: RequestBuilder<B>,
     etag: Option<&str>,
     last_modified: Option<&str>,
 ) -> RequestBuilder<B> {
     for (name, value) in [("if-none-match", etag), ("if-modified-since", last_modified)] {
-        if let Some(value) = value {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
             request = request.header(name, value);
         }
     }

@@ -4,9 +4,8 @@
 
 use super::authority::BoundedHttp;
 use super::certificate::IssuedCertificate;
-use super::failure::OrderError;
-use super::issued::Issued;
-use super::order::finish;
+use super::failure::{OrderError, text};
+use super::issued::{Answering, Issued};
 use super::progress::{ChallengeKind, Progress, RunningOrder};
 use super::reach::{Ports, Reach};
 use super::renewal;
@@ -14,8 +13,11 @@ use super::storage::{Storage, StoredAccount};
 use crate::clock::Clock;
 use crate::settings::{AcmeSettings, ChallengeChoice};
 use crate::time::Timestamp;
-use instant_acme::{Account, AccountCredentials, Error, Identifier, NewAccount, NewOrder, Order};
-use rcgen::KeyPair;
+use instant_acme::{
+    Account, AccountCredentials, AuthorizationStatus, ChallengeStatus, ChallengeType, Error, Identifier, NewAccount,
+    NewOrder, Order, OrderStatus, RetryPolicy,
+};
+use rcgen::{CertificateParams, DistinguishedName, KeyPair};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -23,6 +25,9 @@ use tokio::time::timeout;
 
 /// The limit for an attempt.
 const TIME: Duration = Duration::from_secs(600);
+/// How long the authority may take to check, and to issue.
+const PATIENCE: RetryPolicy =
+    RetryPolicy::new().initial_delay(Duration::from_millis(250)).backoff(1.5).timeout(Duration::from_secs(180));
 
 /// What all attempts share.
 pub struct Shared {
@@ -48,16 +53,15 @@ pub struct Attempt {
 pub struct EndedAttempt {
     pub host: String,
     pub progress: Progress,
-    pub outcome: AttemptResult,
+    /// After a failure, the pause is in the progress.
+    pub outcome: Result<Attempted, OrderError>,
 }
 
-pub enum AttemptResult {
+pub enum Attempted {
     /// A certificate was issued, is stored and in use.
     Obtained,
     /// No certificate is due.
     Asked,
-    /// It failed; the pause is in the progress.
-    Failed(OrderError),
 }
 
 impl Attempt {
@@ -69,8 +73,7 @@ impl Attempt {
     pub async fn run(mut self) -> EndedAttempt {
         let taken = timeout(TIME, self.work()).await;
         let outcome = taken.unwrap_or_else(|_| Err(OrderError::Away("it takes too long".into())));
-        let outcome = outcome.unwrap_or_else(AttemptResult::Failed);
-        if let AttemptResult::Failed(error) = &outcome {
+        if let Err(error) = &outcome {
             let now = self.now();
             self.progress.fail(error, self.http.retry_after(), now);
         }
@@ -81,10 +84,10 @@ impl Attempt {
     }
 
     fn now(&self) -> Timestamp {
-        Timestamp::from(self.shared.clock.now())
+        self.shared.clock.moment().now
     }
 
-    async fn work(&mut self) -> Result<AttemptResult, OrderError> {
+    async fn work(&mut self) -> Result<Attempted, OrderError> {
         self.shared.storage.prepare()?;
         let certificate = self.shared.issued.get(&self.host);
         if let Some(certificate) = &certificate {
@@ -92,7 +95,7 @@ impl Attempt {
             if self.progress.order.is_none()
                 && self.now() < renewal::due(certificate, self.progress.suggestion.as_ref())
             {
-                return Ok(AttemptResult::Asked);
+                return Ok(Attempted::Asked);
             }
         }
         match self.obtain(certificate.as_deref()).await {
@@ -104,7 +107,7 @@ impl Attempt {
             }
             outcome => outcome,
         }
-        .map(|()| AttemptResult::Obtained)
+        .map(|()| Attempted::Obtained)
     }
 
     /// The account at the authority: the stored one, or a new one. Hosts share it.
@@ -239,7 +242,7 @@ impl Attempt {
         let host = &self.host;
         let finished = finish(&mut order, running, host, &self.shared.issued).await;
         let taken = finished.and_then(|pem| {
-            let (storage, now) = (&self.shared.storage, Timestamp::from(self.shared.clock.now()));
+            let (storage, now) = (&self.shared.storage, self.now());
             let mut certificate = IssuedCertificate::read(host, &pem, storage.certificate_file(host))?.valid_at(now)?;
             storage.write_certificate(host, &pem)?;
             certificate.obtained = Some(now);
@@ -263,4 +266,83 @@ impl Attempt {
         self.progress.order = order;
         Ok(self.shared.storage.write_progress(&self.host, &self.progress)?)
     }
+}
+
+/// Brings an order to its end, from its present status. Returns the private key and the chain, both in PEM.
+async fn finish(
+    order: &mut Order,
+    running: &RunningOrder,
+    host: &str,
+    issued: &Arc<Issued>,
+) -> Result<String, OrderError> {
+    if order.state().status == OrderStatus::Pending {
+        let answering = answer(order, running.challenge, host, issued).await?;
+        let ready = order.poll_ready(&PATIENCE).await;
+        drop(answering);
+        if !matches!(ready, Ok(OrderStatus::Ready)) {
+            let refused = refusal(order).await;
+            return Err(refused.unwrap_or_else(|| match ready {
+                Err(error) => error.into(),
+                Ok(_) => OrderError::Refused("the order became invalid".into()),
+            }));
+        }
+    }
+    if order.state().status == OrderStatus::Ready {
+        let key = KeyPair::from_pem(&running.key)?;
+        let mut params = CertificateParams::new(vec![host.to_owned()])?;
+        params.distinguished_name = DistinguishedName::new();
+        order.finalize_csr(params.serialize_request(&key)?.der()).await?;
+    }
+    if order.state().status == OrderStatus::Invalid {
+        return Err(refusal(order).await.unwrap_or_else(|| OrderError::Refused("the order is invalid".into())));
+    }
+    let chain = order.poll_certificate(&PATIENCE).await?;
+    Ok(format!("{}{chain}", running.key))
+}
+
+/// Answers the challenges of an order as long as the returned values live, and tells the authority to check them.
+async fn answer(
+    order: &mut Order,
+    kind: ChallengeKind,
+    host: &str,
+    issued: &Arc<Issued>,
+) -> Result<Vec<Answering>, OrderError> {
+    let mut answering = Vec::new();
+    let mut authorizations = order.authorizations();
+    while let Some(authorization) = authorizations.next().await {
+        let mut authorization = authorization?;
+        match authorization.status {
+            AuthorizationStatus::Pending => {}
+            AuthorizationStatus::Valid => continue,
+            _ => return Err(OrderError::Refused("an earlier check of this order failed".into())),
+        }
+        let mut challenge = authorization
+            .challenge(match kind {
+                ChallengeKind::Http => ChallengeType::Http01,
+                ChallengeKind::TlsAlpn => ChallengeType::TlsAlpn01,
+            })
+            .ok_or_else(|| OrderError::Refused("the authority does not offer this challenge".into()))?;
+        let proof = challenge.key_authorization().as_str().to_owned();
+        let name = if kind == ChallengeKind::Http { &challenge.token } else { host };
+        answering.push(issued.answer(kind, name, proof)?.0);
+        // Of an order that goes on, the authority may be told already.
+        if challenge.status == ChallengeStatus::Pending {
+            challenge.set_ready().await?;
+        }
+    }
+    Ok(answering)
+}
+
+/// The problem of the challenge that failed: the order itself does not say it.
+async fn refusal(order: &mut Order) -> Option<OrderError> {
+    let mut authorizations = order.authorizations();
+    while let Some(authorization) = authorizations.next().await {
+        let mut authorization = authorization.ok()?;
+        let state = authorization.refresh().await.ok()?;
+        let problem = state.challenges.iter().find_map(|challenge| challenge.error.as_ref());
+        if let Some(problem) = problem {
+            return Some(OrderError::Refused(text(problem)));
+        }
+    }
+    None
 }

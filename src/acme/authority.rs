@@ -78,26 +78,18 @@ impl HttpClient for BoundedHttp {
     ) -> Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>> {
         let client = self.clone();
         Box::pin(async move {
-            let (mut head, body) = request.into_parts();
+            let (mut head, mut body) = request.into_parts();
             head.headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
-            let request = Request::from_parts(head, sent(body).await);
+            // Its octets are all there, in one frame.
+            let frame = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await;
+            let octets = frame.and_then(Result::ok).and_then(|frame| frame.into_data().ok()).unwrap_or_default();
+            let request = Request::from_parts(head, octets.to_vec());
             let answer = tokio::task::spawn_blocking(move || client.call(request)).await;
             let answer = answer.unwrap_or_else(|_| Err("the request was given up".into())).map_err(Error::Other)?;
             let (parts, body) = answer.into_parts();
             Ok(BytesResponse { parts, body: Box::new(body) })
         })
     }
-}
-
-/// The octets of a request, which are all there.
-async fn sent(mut body: BodyWrapper<Bytes>) -> Vec<u8> {
-    let mut octets = Vec::new();
-    while let Some(Ok(frame)) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
-        if let Ok(data) = frame.into_data() {
-            octets.extend_from_slice(&data);
-        }
-    }
-    octets
 }
 
 /// Seconds, or a date (RFC 9110 section 10.2.3).

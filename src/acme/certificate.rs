@@ -77,10 +77,7 @@ impl IssuedCertificate {
 
     /// Refuses one that has expired.
     pub fn valid_at(self, now: Timestamp) -> Result<IssuedCertificate, CertificateError> {
-        match now > self.not_after {
-            true => Err(CertificateError::Expired(self.not_after.to_http_date())),
-            false => Ok(self),
-        }
+        if now > self.not_after { Err(CertificateError::Expired(self.not_after.to_http_date())) } else { Ok(self) }
     }
 
     /// The time from `not_before` to `not_after`.

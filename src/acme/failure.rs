@@ -138,9 +138,10 @@ fn of_problem(problem: &Problem) -> OrderError {
 pub fn text(problem: &Problem) -> String {
     let details = problem.subproblems.iter().filter_map(|problem| problem.detail.as_deref());
     let details: Vec<&str> = problem.detail.as_deref().into_iter().chain(details).collect();
-    match details.is_empty() {
-        true => cut(problem.r#type.as_deref().unwrap_or("without a reason")),
-        false => cut(&details.join("; ")),
+    if details.is_empty() {
+        cut(problem.r#type.as_deref().unwrap_or("without a reason"))
+    } else {
+        cut(&details.join("; "))
     }
 }
 

@@ -19,14 +19,12 @@ mod authority;
 mod certificate;
 mod failure;
 mod issued;
-mod order;
 mod progress;
 mod reach;
 mod renewal;
 mod scheduler;
-mod status;
 mod storage;
 
 pub use issued::{ALPN, Issued, PassedQuestions};
 pub use reach::Ports;
-pub use scheduler::{Acme, AcmeThread};
+pub use scheduler::Acme;

@@ -2,27 +2,35 @@
 //! authority will: for the file of a random token, or for the certificate of a handshake. An address of another server rules
 //! the challenge out, and so costs no failed order. Silence does not: a network in between may let the authority through.
 
-mod file;
-mod handshake;
-
-use super::issued::Issued;
+use super::failure::cut;
+use super::issued::{ALPN, Issued};
 use super::progress::ChallengeKind;
-use crate::dns::{Dns, DnsAnswer};
+use crate::dns::addresses_of_host;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use httparse::{EMPTY_HEADER, Response, Status};
 use ring::rand::{SecureRandom, SystemRandom};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring as provider};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::sign::CertifiedKey;
+use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::lookup_host;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
 
 /// The limit for asking at one address.
 const TIME: Duration = Duration::from_secs(8);
-/// The limit for the system's resolver, which has limits of its own as well.
-const LOOKUP: Duration = Duration::from_secs(20);
 /// More addresses are not asked.
 const MOST_ADDRESSES: usize = 8;
+/// The most octets that are read of an answer.
+const LARGEST: u64 = 16 * 1024;
+const MOST_FIELDS: usize = 100;
 
 /// The ports that an authority connects to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,9 +93,10 @@ impl Reach<'_> {
         for address in addresses {
             let address = SocketAddr::new(*address, port);
             let asked = async {
-                match &key {
-                    Some(key) => handshake::ask(address, host, key).await,
-                    None => file::ask(address, host, &token, &content).await,
+                match (TcpStream::connect(address).await, &key) {
+                    (Ok(stream), Some(key)) => shake_hands(stream, address, host, key).await,
+                    (Ok(stream), None) => ask_for_file(stream, address, host, (&token, &content)).await,
+                    (Err(error), _) => ReachResult::Nobody(format!("{address} cannot be reached: {error}")),
                 }
             };
             let late = || ReachResult::Nobody(format!("{address} does not answer within {} s", TIME.as_secs()));
@@ -110,37 +119,12 @@ fn together(reached: Vec<ReachResult>) -> ReachResult {
 
 /// The addresses of a host, IPv4 and IPv6. The error says why there are none.
 async fn addresses(host: &str, resolvers: &[SocketAddr]) -> Result<Vec<IpAddr>, String> {
-    let mut addresses = match resolvers.is_empty() {
-        true => of_system(host).await?,
-        false => of_servers(host, resolvers).await?,
-    };
+    let found = addresses_of_host(host, resolvers).await;
+    let found = found.map_err(|error| format!("the name {host} leads nowhere: {error}"))?.addresses;
+    let mut addresses: Vec<IpAddr> = found.iter().map(IpAddr::to_canonical).collect();
     addresses.sort();
     addresses.dedup();
     addresses.truncate(MOST_ADDRESSES);
-    match addresses.is_empty() {
-        true => Err(format!("{host} has no address in DNS")),
-        false => Ok(addresses),
-    }
-}
-
-async fn of_system(host: &str) -> Result<Vec<IpAddr>, String> {
-    match timeout(LOOKUP, lookup_host((host, 0))).await {
-        Ok(Ok(found)) => Ok(found.map(|address| address.ip().to_canonical()).collect()),
-        Ok(Err(error)) => Err(format!("the name {host} leads nowhere: {error}")),
-        Err(_) => Err(format!("DNS says nothing of {host} within {} s", LOOKUP.as_secs())),
-    }
-}
-
-async fn of_servers(host: &str, resolvers: &[SocketAddr]) -> Result<Vec<IpAddr>, String> {
-    let dns = Dns::new(resolvers).map_err(|error| format!("the name servers of `acme` cannot be asked: {error}"))?;
-    let mut addresses = Vec::new();
-    for like in [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)] {
-        match dns.addresses_of(host, like).await {
-            DnsAnswer::Records(found, _) => addresses.extend(found),
-            DnsAnswer::Nothing(_) => {}
-            DnsAnswer::Failed(reason) => return Err(format!("DNS says nothing of {host}: {reason}")),
-        }
-    }
     Ok(addresses)
 }
 
@@ -151,9 +135,122 @@ fn random() -> Option<String> {
     Some(BASE64_URL_SAFE_NO_PAD.encode(octets))
 }
 
+/// Makes the request of the http challenge (RFC 8555 section 8.3) at one address. Only an answer with the expected content
+/// is this crawlgate's; redirects are not followed.
+async fn ask_for_file(
+    stream: TcpStream,
+    address: SocketAddr,
+    host: &str,
+    (token, content): (&str, &str),
+) -> ReachResult {
+    match exchange(stream, host, token).await {
+        Ok(answer) => judge(address, &answer, content),
+        Err(error) => ReachResult::Nobody(format!("{address} does not answer: {error}")),
+    }
+}
+
+async fn exchange(mut stream: TcpStream, host: &str, token: &str) -> io::Result<Vec<u8>> {
+    let request = format!(
+        "GET /.well-known/acme-challenge/{token} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: crawlgate/{}\r\nAccept: */*\r\n\
+         Connection: close\r\n\r\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::new();
+    let read = stream.take(LARGEST).read_to_end(&mut answer).await;
+    // A connection that is reset after the answer has answered.
+    if answer.is_empty() { read.and_then(|_| Err(io::ErrorKind::UnexpectedEof.into())) } else { Ok(answer) }
+}
+
+fn judge(address: SocketAddr, answer: &[u8], content: &str) -> ReachResult {
+    let mut fields = [EMPTY_HEADER; MOST_FIELDS];
+    let mut response = Response::new(&mut fields);
+    let Ok(Status::Complete(head)) = response.parse(answer) else {
+        return ReachResult::Other(format!("at {address} something answers that is not HTTP"));
+    };
+    let status = response.code.unwrap_or_default();
+    if status == 200 && answer[head..] == *content.as_bytes() {
+        return ReachResult::Own;
+    }
+    let field = |name: &str| response.headers.iter().find(|field| field.name.eq_ignore_ascii_case(name));
+    let server = field("server").map(|field| format!(", Server: {}", cut(&String::from_utf8_lossy(field.value))));
+    let location = field("location").map(|field| format!(", Location: {}", cut(&String::from_utf8_lossy(field.value))));
+    let (server, location) = (server.unwrap_or_default(), location.unwrap_or_default());
+    ReachResult::Other(format!("{address} answers {status}{server}{location}"))
+}
+
+/// Makes the handshake of the tls-alpn challenge (RFC 8737 section 3) at one address. It compares the certificate with the
+/// one that this crawlgate shows, in place of verifying it.
+async fn shake_hands(stream: TcpStream, address: SocketAddr, host: &str, expected: &CertifiedKey) -> ReachResult {
+    let Ok(name) = ServerName::try_from(host.to_owned()) else {
+        return ReachResult::Nobody(format!("{host} is no name for TLS"));
+    };
+    let config = match config() {
+        Ok(config) => config,
+        Err(error) => return ReachResult::Nobody(error.to_string()),
+    };
+    match TlsConnector::from(config).connect(name, stream).await {
+        Ok(stream) if stream.get_ref().1.peer_certificates() == Some(&expected.cert) => ReachResult::Own,
+        Ok(_) => ReachResult::Other(format!("{address} shows another certificate")),
+        Err(error) => ReachResult::Other(format!("{address} does not shake hands as asked: {error}")),
+    }
+}
+
+fn config() -> Result<Arc<ClientConfig>, Error> {
+    let provider = Arc::new(provider::default_provider());
+    let verifier = Arc::new(Unverified(provider.clone()));
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// Takes every certificate: nothing is sent over the connection, and only this crawlgate has the one that it is compared with.
+/// rustls could not check the signature either: it refuses the critical extension of RFC 8737.
+#[derive(Debug)]
+struct Unverified(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Unverified {
+    fn verify_server_cert(
+        &self,
+        _certificate: &CertificateDer<'_>,
+        _others: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{ReachResult, together};
+    use super::{ReachResult, judge, together};
 
     #[test]
     fn one_address_of_another_server_is_one_too_many() {
@@ -163,5 +260,18 @@ mod tests {
         assert_eq!(together(vec![nobody(), ReachResult::Own]), ReachResult::Own);
         assert_eq!(together(vec![nobody()]), nobody());
         assert!(matches!(together(Vec::new()), ReachResult::Nobody(_)));
+    }
+
+    #[test]
+    fn another_answer_is_said_with_its_status_and_server() {
+        let said = |answer: &str| judge(([192, 0, 2, 7], 80).into(), answer.as_bytes(), "token");
+        assert_eq!(said("HTTP/1.1 200 OK\r\n\r\ntoken"), ReachResult::Own);
+        assert_eq!(said("HTTP/1.1 404 Not Found\r\n\r\ntoken"), ReachResult::Other("192.0.2.7:80 answers 404".into()));
+        let ReachResult::Other(who) = said("HTTP/1.1 301 M\r\nServer: nginx\r\nLocation: https://a/\r\n\r\n") else {
+            panic!()
+        };
+        assert_eq!(who, "192.0.2.7:80 answers 301, Server: nginx, Location: https://a/");
+        assert!(matches!(said("SSH-2.0-x\r\n"), ReachResult::Other(_)));
+        assert!(matches!(said("HTTP/1.1 200 OK\r\n\r\ntoken and more"), ReachResult::Other(_)));
     }
 }

@@ -1,7 +1,10 @@
 //! [`Acme`] starts the attempts to get and to renew certificates. Its thread checks once a second which hosts need one. At
 //! most [`MOST_ATTEMPTS`] attempts run at once; hosts without a failure come first. During a hand-over no attempt runs.
+//! For operators [`Acme::orders`] returns the status of each host that is to have a certificate, [`Acme::certificates`] that
+//! of each certificate in use.
 
-use super::attempt::{Attempt, AttemptResult, EndedAttempt, Shared};
+use super::attempt::{Attempt, Attempted, EndedAttempt, Shared};
+use super::certificate::IssuedCertificate;
 use super::failure::{FailureKind, OrderError};
 use super::issued::{Issued, PassedQuestions};
 use super::progress::Progress;
@@ -11,7 +14,7 @@ use super::storage::Storage;
 use crate::clock::Clock;
 use crate::locks::lock;
 use crate::settings::AcmeSettings;
-use crate::telemetry::Metrics;
+use crate::telemetry::{CertificateStatus, FailedOrder, Metrics, OrderStatus};
 use crate::threads::spawn;
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +26,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-use tokio::sync::oneshot;
 use tokio::task::{self, JoinSet};
 
 /// How often the thread checks the hosts.
@@ -32,10 +34,12 @@ const TICK: Duration = Duration::from_secs(1);
 const MOST_ATTEMPTS: usize = 8;
 /// How long a hand-over waits until all attempts are broken off. A slow disk can delay them.
 const HOLDING: Duration = Duration::from_secs(2);
+/// Seconds.
+const DAY: i64 = 86_400;
 
 pub struct Acme {
-    pub(super) shared: Arc<Shared>,
-    pub(super) hosts: Mutex<BTreeMap<String, Host>>,
+    shared: Arc<Shared>,
+    hosts: Mutex<BTreeMap<String, Host>>,
     metrics: Arc<Metrics>,
     is_hurried: AtomicBool,
     /// Commands to the thread; `None` before it is started.
@@ -50,15 +54,10 @@ enum Command {
 }
 
 /// A host that is to have a certificate.
-pub(super) struct Host {
-    pub(super) progress: Progress,
+struct Host {
+    progress: Progress,
     /// Its attempt, while one runs.
     attempt: Option<task::Id>,
-}
-
-/// The running thread. It ends when this is dropped; orders that run go on at the next start.
-pub struct AcmeThread {
-    _alive: oneshot::Sender<()>,
 }
 
 impl Acme {
@@ -88,9 +87,8 @@ impl Acme {
     pub fn start(
         self: &Arc<Acme>,
         wanted: impl Fn() -> Option<BTreeSet<String>> + Send + 'static,
-    ) -> io::Result<AcmeThread> {
+    ) -> io::Result<()> {
         let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(MOST_ATTEMPTS).build()?;
-        let (alive, mut ended) = oneshot::channel();
         let (tell, mut told) = unbounded_channel();
         let acme = self.clone();
         let work = move || {
@@ -101,19 +99,16 @@ impl Acme {
                         acme.begin_attempts(wanted, &mut attempts);
                     }
                     tokio::select! {
-                        _ = &mut ended => return,
                         Some(command) = told.recv() => is_held = acme.obey(command, &mut attempts).await,
                         Some(ended) = attempts.join_next() => acme.note(ended),
                         () = tokio::time::sleep(TICK) => {}
                     }
                 }
             });
-            // A request to an authority that does not answer must not keep the process.
-            runtime.shutdown_background();
         };
         spawn("acme", work)?;
         *lock(&self.thread) = Some(tell);
-        Ok(AcmeThread { _alive: alive })
+        Ok(())
     }
 
     /// Breaks all attempts off, because another process goes on with the stored orders. Both processes answer the open
@@ -154,11 +149,11 @@ impl Acme {
         self.is_hurried.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn now(&self) -> Timestamp {
-        Timestamp::from(self.shared.clock.now())
+    fn now(&self) -> Timestamp {
+        self.shared.clock.moment().now
     }
 
-    pub(super) fn hosts(&self) -> MutexGuard<'_, BTreeMap<String, Host>> {
+    fn hosts(&self) -> MutexGuard<'_, BTreeMap<String, Host>> {
         lock(&self.hosts)
     }
 
@@ -230,17 +225,17 @@ impl Acme {
             Err(broken) => return self.note_broken(broken.id()),
         };
         match &outcome {
-            AttemptResult::Obtained => {
+            Ok(Attempted::Obtained) => {
                 let until = self.shared.issued.get(&host).map(|certificate| certificate.not_after.to_http_date());
                 tracing::info!(host, until, "the certificate is stored and in use");
                 self.metrics.certificate_ordered("obtained");
             }
-            AttemptResult::Failed(error) => {
+            Err(error) => {
                 let next = progress.failure.as_ref().map(|failure| failure.failed.next.to_string());
                 tracing::warn!(host, next, "no certificate: {error}");
                 self.metrics.certificate_ordered(error.kind().name());
             }
-            AttemptResult::Asked => {}
+            Ok(Attempted::Asked) => {}
         }
         if let Some(known) = self.hosts().get_mut(&host) {
             (known.progress, known.attempt) = (progress, None);
@@ -255,5 +250,59 @@ impl Acme {
             host.attempt = None;
             self.metrics.certificate_ordered(OrderError::Broken.kind().name());
         }
+    }
+
+    /// The status of each host that is to have a certificate.
+    pub fn orders(&self) -> Vec<OrderStatus> {
+        let now = self.now();
+        self.hosts().iter().map(|(name, host)| self.order(name, host, now)).collect()
+    }
+
+    /// The status of each certificate of the authority in use.
+    pub fn certificates(&self, now: Timestamp) -> Vec<CertificateStatus> {
+        self.shared.issued.all().iter().map(|certificate| status(certificate, now)).collect()
+    }
+
+    fn order(&self, name: &str, host: &Host, now: Timestamp) -> OrderStatus {
+        let certificate = self.shared.issued.get(name);
+        let renewal = certificate.as_ref().map(|found| renewal::due(found, host.progress.suggestion.as_ref()));
+        let failed = host.progress.failure.as_ref().map(|failure| failure.failed.clone());
+        let problem = failed.as_ref().and_then(|failed| match (&certificate, renewal) {
+            (Some(certificate), Some(renewal)) => {
+                // Two thirds of its life are over, and a tenth of the rest, too.
+                let is_late = now > renewal.plus(certificate.lifetime() / 30) || now > certificate.not_after;
+                let until = certificate.not_after.to_http_date();
+                is_late.then(|| said(failed, &format!("the certificate of {name} is not renewed and ends on {until}")))
+            }
+            _ => Some(said(failed, &format!("{name} has no certificate: https fails for it"))),
+        });
+        OrderStatus {
+            host: name.to_owned(),
+            not_after: certificate.as_ref().map(|certificate| certificate.not_after),
+            renewal,
+            failed,
+            problem,
+        }
+    }
+}
+
+fn said(failed: &FailedOrder, what: &str) -> String {
+    let FailedOrder { reason, times, next, .. } = failed;
+    let times = if *times == 1 { "once".to_owned() } else { format!("{times} times in a row") };
+    format!(
+        "{what}. Getting one failed {times}: {reason}. crawlgate tries again at {next}, or on SIGHUP. Mend what the reason says, \
+         or name files in `certificates`"
+    )
+}
+
+fn status(certificate: &IssuedCertificate, now: Timestamp) -> CertificateStatus {
+    CertificateStatus {
+        names: vec![certificate.host.clone()],
+        file: std::path::absolute(&certificate.file).unwrap_or_else(|_| certificate.file.clone()),
+        not_after: certificate.not_after,
+        days_left: certificate.not_after.0.saturating_sub(now.0).div_euclid(DAY),
+        renewed: certificate.obtained,
+        refused: None,
+        problems: Vec::new(),
     }
 }

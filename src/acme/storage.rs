@@ -4,6 +4,7 @@
 use super::certificate::IssuedCertificate;
 use super::failure::StorageError;
 use super::progress::Progress;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
@@ -45,8 +46,7 @@ impl Storage {
 
     /// The account; `None` where there is none, or one that cannot be used.
     pub fn account(&self) -> Result<Option<StoredAccount>, StorageError> {
-        let text = self.read("account.json")?;
-        Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+        self.read_json("account.json")
     }
 
     pub fn write_account(&self, account: &StoredAccount) -> Result<(), StorageError> {
@@ -60,8 +60,7 @@ impl Storage {
 
     /// The stored state of a host. A file that cannot be used counts as a missing one.
     pub fn progress(&self, host: &str) -> Progress {
-        let text = self.read(&format!("{host}.json")).ok().flatten();
-        text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+        self.read_json(&format!("{host}.json")).ok().flatten().unwrap_or_default()
     }
 
     pub fn write_progress(&self, host: &str, progress: &Progress) -> Result<(), StorageError> {
@@ -103,6 +102,10 @@ impl Storage {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(StorageError { path, source }),
         }
+    }
+
+    fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, StorageError> {
+        Ok(self.read(name)?.and_then(|text| serde_json::from_str(&text).ok()))
     }
 
     fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), StorageError> {

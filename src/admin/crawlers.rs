@@ -190,13 +190,13 @@ pub fn crawlers(operations: &Operations, query: &str) -> Result<Crawlers, QueryE
             exempt: rules.is_some_and(|rules| rules.exempt),
             site: counts.site,
             crawler: counts.crawler,
-            requests: counts.requests,
+            requests: counts.all.requests,
             robots_txt_requests: counts.robots_txt,
             last_fetch: counts.last_fetch.map(Timestamp).max(last_fetch),
             holds,
-            kinds: counts.kinds,
+            kinds: counts.all.kinds,
             actions: counts.actions,
-            violations: counts.violations,
+            violations: counts.all.violations,
             by_identity: counts.by_identity,
         }
     });

@@ -8,7 +8,7 @@ use crate::admin::CrawlerIdentity;
 use crate::admin::control::{Request, Response};
 use crate::crawlers::{Claim, Crawler, CrawlerIndex, Registry};
 use crate::identity::refresh::{ListUpdate, UpdateResult, update as update_list};
-use crate::identity::verify::{Confirmation, Step, confirm};
+use crate::identity::reverse_dns::{Confirmation, Step, confirm};
 use crate::identity::{Claimed, ListIndex, Proofs, Uses};
 use crate::settings::{IdentitySettings, ListSettings};
 use crate::state::{StateStore, StoredFacts};

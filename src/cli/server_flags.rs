@@ -119,7 +119,7 @@ pub(super) fn read_settings(path: &Path) -> Result<(Source, Diagnostics, Option<
     }
     for tls in origins().filter_map(|origin| origin.tls.as_ref()) {
         if let Err(error) = crate::upstreams::ServerTls::open(tls) {
-            let finding = Diagnostic::error("bad-file", error.span, error.to_string());
+            let finding = Diagnostic::error("bad-file", error.file.span, error.to_string());
             diagnostics.push(finding.help("write the path of a file in PEM, relative to the settings file"));
         }
     }

@@ -2,7 +2,6 @@
 //! in the answers of reverse DNS, and verifies signatures. The result is a [`Finding`]. Threads of their own ask servers
 //! and DNS (feature `proxy`), never while a request waits.
 
-mod basis;
 mod keys;
 mod means;
 mod names;
@@ -12,19 +11,14 @@ mod signature;
 mod table;
 
 #[cfg(feature = "proxy")]
-pub mod fetch;
-#[cfg(feature = "proxy")]
 pub mod refresh;
 #[cfg(feature = "proxy")]
-pub mod verify;
-#[cfg(feature = "proxy")]
-pub mod worker;
+pub mod reverse_dns;
 
-pub use basis::GoodSignature;
 pub use means::{KnownMeans, ListIndex, Means, is_directory};
 pub use names::{AddressNames, NamesSay, Queue};
 pub use published::{KnownList, ListFailure, ListsSay, PublishedLists};
-pub use signature::{SignatureSays, Signed, verify};
+pub use signature::{GoodSignature, SignatureSays, Signed, verify};
 #[cfg(feature = "internals")]
 pub use {
     keys::{PublicKey, read_keys, thumbprint},
@@ -38,7 +32,9 @@ use crate::crawlers::{Claim, CrawlerIndex, Registry};
 use crate::state::{StateStore, StoredFacts};
 use crate::time::Timestamp;
 use crate::verdict::{Doubt, Identity, Proof, is_public};
+use ipnet::IpNet;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What is proven of a claim, and by what.
@@ -58,6 +54,28 @@ impl Finding {
     fn new(identity: Identity, proof: Proof) -> Finding {
         Finding { identity, proof, signature: None, doubt: None }
     }
+}
+
+/// A published list that counted.
+#[derive(Clone, Debug)]
+pub struct ListBasis {
+    /// Where it is published.
+    pub url: String,
+    /// The list.
+    pub list: Arc<KnownList>,
+    /// The network in it that has the address; `None` where the address is outside.
+    pub network: Option<IpNet>,
+}
+
+/// What a finding rests on.
+#[derive(Clone, Debug, Default)]
+pub struct Basis {
+    /// The lists: the one that has the address, or all, where none has it. The key directory of a signature.
+    pub lists: Vec<ListBasis>,
+    /// The name that the address has, which leads back to it, and when DNS said so.
+    pub name: Option<(String, Timestamp)>,
+    /// The first and the last answer of DNS without such a name.
+    pub no_name: Option<(Timestamp, Timestamp)>,
 }
 
 /// What a look at a claim leaves to do.
@@ -207,10 +225,8 @@ impl Proofs {
             return by_policy;
         }
         let verified = |proof| Finding::new(Identity::Verified, proof);
-        let lists = match self.uses.lists {
-            true => self.lists.say(means, address, now),
-            false => ListsSay::Nothing(Doubt::NoEvidence),
-        };
+        let lists =
+            if self.uses.lists { self.lists.say(means, address, now) } else { ListsSay::Nothing(Doubt::NoEvidence) };
         let asked = self.asks_dns(means) && is_public(address);
         let names = if asked { self.names.say(means, address, now) } else { NamesSay::Nothing };
         match (&lists, &names) {
@@ -353,6 +369,40 @@ impl Proofs {
             }
             None => format!("{url}: outside (checked {}{age})", known.copy.checked),
         }
+    }
+
+    /// What a finding about a claim rests on, by what is known now. `None` where the networks of a policy decided, and where
+    /// what is known now would not lead to the finding any more.
+    pub fn basis(&self, claim: Claim, found: (Identity, Proof), address: IpAddr, now: Timestamp) -> Option<Basis> {
+        let Claim::Known(crawler) = claim else { return None };
+        let (means, (identity, proof)) = (self.means.get(crawler)?, found);
+        let is_verified = identity == Identity::Verified;
+        let mut basis = Basis::default();
+        if proof == Proof::Signature {
+            basis.lists.extend(self.list_basis(means.signer.as_ref()?.directory, address));
+            return Some(basis);
+        }
+        if matches!(proof, Proof::List | Proof::ListAndReverseDns) {
+            let lists = means.lists.iter().filter_map(|list| self.list_basis(*list, address));
+            basis.lists = lists.filter(|list| list.network.is_some() == is_verified).collect();
+            let needed = if is_verified { 1 } else { means.lists.len() };
+            if basis.lists.len() < needed || needed == 0 {
+                return None;
+            }
+        }
+        if matches!(proof, Proof::ReverseDns | Proof::ListAndReverseDns) {
+            match self.names.say(means, address, now) {
+                NamesSay::Confirmed { name, at } if is_verified => basis.name = Some((name, at)),
+                NamesSay::Refuted { first, last } if !is_verified => basis.no_name = Some((first, last)),
+                _ => return None,
+            }
+        }
+        matches!(proof, Proof::List | Proof::ReverseDns | Proof::ListAndReverseDns).then_some(basis)
+    }
+
+    fn list_basis(&self, list: ListIndex, address: IpAddr) -> Option<ListBasis> {
+        let known = self.lists.get(list)?;
+        Some(ListBasis { url: self.lists.url(list).to_owned(), network: known.table.network_of(address), list: known })
     }
 }
 

@@ -5,10 +5,11 @@
 //! twice that, up to six hours. A key directory is due sooner when a request has an unknown key. Files are read every minute.
 
 use super::Proofs;
-use super::fetch::{ListFetch, fetch};
 use super::means::{ListIndex, is_directory};
 use super::published::{FetchedList, ListChange, PublishedLists};
 use crate::clock::Clock;
+use crate::crawlers::MAX_LIST_BYTES;
+use crate::download::{client, conditional, field, octets};
 use crate::settings::{IdentitySettings, ListSettings};
 use crate::threads::spawn;
 use crate::time::Timestamp;
@@ -21,7 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const FILES: Duration = Duration::from_secs(60);
@@ -33,6 +34,10 @@ const AT_ONCE: usize = 16;
 const LONGEST: Duration = Duration::from_secs(5);
 /// How long an update that an operator asked for may take.
 const UPDATE: Duration = Duration::from_secs(100);
+const REDIRECTS: usize = 5;
+/// The limit for a list with all redirects.
+const TIME: Duration = Duration::from_secs(20);
+const CONNECT: Duration = Duration::from_secs(5);
 
 /// The update of one list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,7 +65,7 @@ pub enum UpdateResult {
     /// The list has not changed.
     #[default]
     Unchanged,
-    /// The list could not be fetched.
+    /// The list could not be fetched, for this reason.
     Unreachable,
     /// The list was fetched, and is not believed.
     Refused,
@@ -135,6 +140,64 @@ pub fn update_all(
     updates
 }
 
+/// The result of a request for a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum ListFetch {
+    /// A list.
+    List(FetchedList),
+    /// The list has not changed.
+    Unchanged,
+    /// There is none, by status 404 or 410 or because the directory has no file for it.
+    Absent,
+    /// The list could not be fetched.
+    Failed(String),
+}
+
+/// Requests a list over HTTP. Redirects, size and time are bounded, and the thread is blocked meanwhile. The validators are
+/// those of the known list; empty where there is none.
+fn fetch(url: &str, etag: &str, last_modified: &str) -> ListFetch {
+    let deadline = Instant::now() + TIME;
+    let mut url = url.to_owned();
+    for _ in 0..=REDIRECTS {
+        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        let agent = ureq::Agent::new_with_config(client(left).timeout_connect(Some(CONNECT)).build());
+        let request = agent.get(&url).header("accept", "application/json, text/plain;q=0.9, */*;q=0.5");
+        let response = match conditional(request, Some(etag), Some(last_modified)).call() {
+            Ok(response) => response,
+            Err(error) => return ListFetch::Failed(error.to_string()),
+        };
+        let field = |name: &str| field(&response, name).unwrap_or_default();
+        match response.status().as_u16() {
+            200 => {
+                let (etag, last_modified) = (field("etag"), field("last-modified"));
+                return match octets(response.into_body(), MAX_LIST_BYTES) {
+                    Ok(bytes) => ListFetch::List(FetchedList { bytes, etag, last_modified }),
+                    Err(error) => ListFetch::Failed(format!("the answer broke off: {error}")),
+                };
+            }
+            304 if !(etag.is_empty() && last_modified.is_empty()) => return ListFetch::Unchanged,
+            status @ (301 | 302 | 303 | 307 | 308) => match redirected(&url, &field("location")) {
+                Some(next) => url = next,
+                None => return ListFetch::Failed(format!("the Location of the {status} cannot be followed")),
+            },
+            404 | 410 => return ListFetch::Absent,
+            status => return ListFetch::Failed(format!("the answer is {status}")),
+        }
+    }
+    ListFetch::Failed(format!("more than {REDIRECTS} redirects"))
+}
+
+/// Where a redirect leads. From https never to http.
+fn redirected(from: &str, location: &str) -> Option<String> {
+    let (scheme, rest) = from.split_once("://")?;
+    let authority = rest.split('/').next()?;
+    if location.starts_with("https://") || scheme == "http" && location.starts_with("http://") {
+        return Some(location.to_owned());
+    }
+    let is_path = location.starts_with('/') && !location.starts_with("//");
+    is_path.then(|| format!("{scheme}://{authority}{location}"))
+}
+
 /// A file as a server would give it: its time of change stands for `Last-Modified`, and for the time of the check.
 fn file(path: &Path, last_modified: &str, now: Timestamp) -> (ListFetch, Timestamp) {
     let read = || -> io::Result<_> {
@@ -203,9 +266,12 @@ impl Refresher {
         let random = RandomState::new();
         let from = settings.lists.clone();
         let is_file = matches!(from, ListSettings::Directory(_));
-        let is_used = |url: &str| match is_directory(url) {
-            true => settings.signatures && (settings.outgoing || is_file),
-            false => from != ListSettings::Off,
+        let is_used = |url: &str| {
+            if is_directory(url) {
+                settings.signatures && (settings.outgoing || is_file)
+            } else {
+                from != ListSettings::Off
+            }
         };
         let due = proofs.lists.all().filter(|(_, url)| is_used(url)).map(|(list, _)| {
             let known = proofs.lists.get(list).filter(|_| !is_file);
@@ -312,7 +378,7 @@ fn tell(updates: &[ListUpdate]) {
 
 #[cfg(test)]
 mod tests {
-    use super::{RandomState, file_name, spread};
+    use super::{RandomState, file_name, redirected, spread};
     use crate::identity::ListIndex;
     use std::time::Duration;
 
@@ -329,5 +395,17 @@ mod tests {
             (0..50).map(|list| spread(&random, ListIndex(list), Duration::from_secs(1_000))).collect();
         assert!(times.len() > 20);
         assert!(times.iter().all(|time| (900..=1_100).contains(&time.as_secs())));
+    }
+
+    #[test]
+    fn redirects_never_leave_tls() {
+        let to = |from: &str, location: &str| redirected(from, location).unwrap_or_default();
+        assert_eq!(to("https://a.example/x", "/y"), "https://a.example/y");
+        assert_eq!(to("https://a.example/x", "https://b.example/y"), "https://b.example/y");
+        assert_eq!(to("https://a.example/x", "http://b.example/y"), "");
+        assert_eq!(to("http://a.example/x", "http://b.example/y"), "http://b.example/y");
+        for refused in ["//b.example/y", "y", "", "file:///etc/passwd"] {
+            assert_eq!(to("https://a.example/x", refused), "", "{refused}");
+        }
     }
 }

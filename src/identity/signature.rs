@@ -1,7 +1,6 @@
 //! [`verify`] verifies the signature of a request ([`Signed`]) by Web Bot Auth, a profile of HTTP Message Signatures (RFC
 //! 9421, draft-ietf-webbotauth). Only Ed25519 and the components that such signatures cover are known.
 
-use super::basis::GoodSignature;
 use super::keys::PublicKey;
 use crate::heads::SignatureFields;
 use crate::time::Timestamp;
@@ -33,6 +32,17 @@ pub struct Signed<'a> {
     pub user_agent: &'a [u8],
     /// The fields.
     pub fields: SignatureFields<'a>,
+}
+
+/// A good signature, as a third party can check it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GoodSignature {
+    /// The text that was signed (RFC 9421 section 2.5).
+    pub base: String,
+    /// The public key, Ed25519.
+    pub key: Vec<u8>,
+    /// The signature.
+    pub octets: Vec<u8>,
 }
 
 /// What a signature proves.

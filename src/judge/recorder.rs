@@ -150,9 +150,9 @@ impl Recorder {
 
     /// Writes a record now.
     fn write(&self, request: &RequestFacts<'_>, judgement: &Judgement, outcome: &Outcome<'_>) {
-        self.traffic.request(request.lived);
+        self.traffic.requests.add(request.lived);
         if let Some(peer) = request.client.filter(|_| !request.address_may_accuse) {
-            self.traffic.undeclared_proxy(peer, request.lived);
+            self.traffic.undeclared_proxies.add(peer, request.lived);
             self.metrics.undeclared_proxy.inc();
         }
         match judgement {

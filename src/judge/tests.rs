@@ -188,6 +188,6 @@ fn a_trap_marks_the_client_once_judged_and_a_fetch_of_robots_txt_is_remembered()
     assert_eq!(judge.behaviours.traps.len(), 1);
     assert_eq!(judged(&judge.judge(&at(0))).1, Kind::Trapped);
     let record = world.recorder.metrics().by_crawler();
-    assert_eq!((record[0].requests, record[0].robots_txt), (1, 1), "only the fetch was recorded");
+    assert_eq!((record[0].all.requests, record[0].robots_txt), (1, 1), "only the fetch was recorded");
     assert!(start.now > Timestamp(0));
 }

@@ -1,10 +1,9 @@
 //! [`read`] reads a line in the Common or Combined log format of Apache and nginx, with or without a leading virtual host.
 //! Fields behind the user agent are passed over, so Traefik's lines and most extended formats are read, too.
 
-use super::{Line, Record, moment, number, or_empty, request_line, unescape};
+use super::{Line, Octets, Record, moment, number, or_empty, owned_request_line, unescape};
 use crate::time::Timestamp;
 use memchr::{memchr, memchr_iter, memchr2};
-use std::borrow::Cow;
 use std::net::IpAddr;
 
 /// Reads a line.
@@ -18,24 +17,15 @@ pub fn read(line: &[u8]) -> Option<Line<'_>> {
         return None;
     }
     let user_agent = user_agent(rest.trim_ascii_start())?;
-    let (method, target) = match unescape(request) {
-        Cow::Borrowed(request) => match request_line(request) {
-            Some((method, target)) => (method.into(), target.into()),
-            None => return Some(Line::NoRequest),
-        },
-        request => match super::owned_request_line(request) {
-            Some(parts) => parts,
-            None => return Some(Line::NoRequest),
-        },
-    };
+    let Some((method, target)) = owned_request_line(unescape(request)) else { return Some(Line::NoRequest) };
     let (host, client) = host_and_client(head);
     Some(Line::Request(Record {
-        host: host.map(Cow::Borrowed),
-        client: client.map(Cow::Borrowed),
+        host: host.map(Into::into),
+        client: client.map(Into::into),
         time,
         method,
         target,
-        status: u16::try_from(number(status)).unwrap_or(0),
+        status: number(status),
         bytes: number(bytes),
         content_type: None,
         user_agent: user_agent.map(or_empty),
@@ -53,7 +43,7 @@ fn split_at_time(line: &[u8]) -> Option<(&[u8], Timestamp, &[u8])> {
 }
 
 /// The user agent behind the referer; nothing in the Common format. `None` where the line breaks off.
-fn user_agent(rest: &[u8]) -> Option<Option<Cow<'_, [u8]>>> {
+fn user_agent(rest: &[u8]) -> Option<Option<Octets<'_>>> {
     if !rest.starts_with(b"\"") {
         return Some(None);
     }

@@ -1,7 +1,7 @@
 //! [`FormatString`]: a format as nginx's `log_format` writes it, as a list of literals and variables. A variable ends where the
 //! literal behind it begins, which nginx's escapes make safe. Variables that say nothing of the request are passed over.
 
-use super::{Line, Record, moment, number, or_empty, owned_request_line, unescape};
+use super::{FIELDS, Field, Line, Record, moment, not_empty, number, or_empty, owned_request_line, unescape};
 use memchr::memmem;
 use std::borrow::Cow;
 
@@ -11,25 +11,7 @@ pub struct FormatString {
     /// What lines begin with.
     start: Box<[u8]>,
     /// Each variable with the literal behind it; the last one may have none.
-    variables: Vec<(Variable, memmem::Finder<'static>)>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Variable {
-    Time,
-    Request,
-    Method,
-    Target,
-    /// `$uri`, in front of [`Variable::Arguments`].
-    Path,
-    Arguments,
-    Host,
-    Client,
-    Status,
-    Bytes,
-    ContentType,
-    UserAgent,
-    Other,
+    variables: Vec<(Field, memmem::Finder<'static>)>,
 }
 
 /// Why a format cannot be used.
@@ -51,7 +33,7 @@ impl FormatString {
     pub fn parse(format: &str) -> Result<FormatString, FormatError> {
         let mut pieces = format.split('$');
         let start = pieces.next().unwrap_or_default().as_bytes().into();
-        let mut variables: Vec<(Variable, memmem::Finder<'static>)> = Vec::new();
+        let mut variables: Vec<(Field, memmem::Finder<'static>)> = Vec::new();
         let mut pieces = pieces.peekable();
         while let Some(piece) = pieces.next() {
             let (name, literal) = match piece.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
@@ -66,14 +48,14 @@ impl FormatString {
             }
             variables.push((variable(name), memmem::Finder::new(literal.as_bytes()).into_owned()));
         }
-        let has = |wanted: &[Variable]| variables.iter().any(|(variable, _)| wanted.contains(variable));
-        if !has(&[Variable::Time]) {
+        let has = |wanted: &[Field]| variables.iter().any(|(variable, _)| wanted.contains(variable));
+        if !has(&[Field::Time]) {
             return Err(FormatError::Missing("time: add `$time_local`, `$time_iso8601` or `$msec`"));
         }
-        if !has(&[Variable::Request, Variable::Target, Variable::Path]) {
+        if !has(&[Field::Request, Field::Target, Field::Path]) {
             return Err(FormatError::Missing("request: add `\"$request\"` or `$request_uri`"));
         }
-        if !has(&[Variable::UserAgent]) {
+        if !has(&[Field::UserAgent]) {
             return Err(FormatError::Missing("user agent: add `\"$http_user_agent\"`"));
         }
         Ok(FormatString { start, variables })
@@ -90,7 +72,7 @@ impl FormatString {
             };
             let value = &mut found[*variable as usize];
             // Of several hosts the first counts.
-            if *variable != Variable::Host || value.is_none() {
+            if *variable != Field::Host || value.is_none() {
                 *value = Some(&rest[..end]);
             }
             rest = &rest[end + literal.needle().len()..];
@@ -100,52 +82,50 @@ impl FormatString {
     }
 }
 
-fn variable(name: &str) -> Variable {
+fn variable(name: &str) -> Field {
     match name {
-        "time_local" | "time_iso8601" | "msec" => Variable::Time,
-        "request" => Variable::Request,
-        "request_method" => Variable::Method,
-        "request_uri" => Variable::Target,
-        "uri" | "document_uri" => Variable::Path,
-        "args" | "query_string" => Variable::Arguments,
-        "host" | "http_host" | "server_name" => Variable::Host,
-        "remote_addr" => Variable::Client,
-        "status" => Variable::Status,
-        "body_bytes_sent" | "bytes_sent" => Variable::Bytes,
-        "sent_http_content_type" => Variable::ContentType,
-        "http_user_agent" => Variable::UserAgent,
-        _ => Variable::Other,
+        "time_local" | "time_iso8601" | "msec" => Field::Time,
+        "request" => Field::Request,
+        "request_method" => Field::Method,
+        "request_uri" => Field::Target,
+        "uri" | "document_uri" => Field::Path,
+        "args" | "query_string" => Field::Arguments,
+        "host" | "http_host" | "server_name" => Field::Host,
+        "remote_addr" => Field::Client,
+        "status" => Field::Status,
+        "body_bytes_sent" | "bytes_sent" => Field::Bytes,
+        "sent_http_content_type" => Field::ContentType,
+        "http_user_agent" => Field::UserAgent,
+        _ => Field::Other,
     }
 }
 
 /// What the variables of a line hold.
-type Found<'a> = [Option<&'a [u8]>; Variable::Other as usize + 1];
+type Found<'a> = [Option<&'a [u8]>; FIELDS];
 
 /// `None` where the time cannot be read.
 fn request<'a>(found: &Found<'a>) -> Option<Line<'a>> {
-    let raw = |variable: Variable| found[variable as usize];
+    let raw = |variable: Field| found[variable as usize];
     let text = |variable| raw(variable).map(unescape);
-    let time = moment::any(std::str::from_utf8(raw(Variable::Time)?).ok()?)?;
-    let arguments = text(Variable::Arguments).map(or_empty).unwrap_or_default();
-    let path = text(Variable::Path).map(|path| match arguments.is_empty() {
-        true => path,
-        false => Cow::Owned([&*path, b"?", &arguments].concat()),
-    });
-    let by_line = text(Variable::Request).and_then(owned_request_line);
-    let (method, target) = match (by_line, text(Variable::Target).or(path)) {
+    let time = moment::any(std::str::from_utf8(raw(Field::Time)?).ok()?)?;
+    let arguments = text(Field::Arguments).map(or_empty).unwrap_or_default();
+    let path = text(Field::Path)
+        .map(|path| if arguments.is_empty() { path } else { Cow::Owned([&*path, b"?", &arguments].concat()) });
+    let by_line = text(Field::Request).and_then(owned_request_line);
+    let (method, target) = match (by_line, text(Field::Target).or(path)) {
         (Some(parts), _) => parts,
-        (None, Some(target)) if !target.is_empty() => (raw(Variable::Method).unwrap_or_default().into(), target),
+        (None, Some(target)) if !target.is_empty() => (raw(Field::Method).unwrap_or_default().into(), target),
         (None, _) => return Some(Line::NoRequest),
     };
     Some(Line::Request(Record {
-        host: raw(Variable::Host).map(|host| or_empty(host.into())).filter(|host| !host.is_empty()),
-        client: raw(Variable::Client).map(Cow::Borrowed),
+        host: not_empty(raw(Field::Host).map(Into::into)),
+        client: raw(Field::Client).map(Into::into),
         time,
         method,
         target,
-        status: u16::try_from(raw(Variable::Status).map_or(0, number)).unwrap_or(0),
-        bytes: raw(Variable::Bytes).map_or(0, number),
-        content_type: text(Variable::ContentType).map(or_empty).filter(|media| !media.is_empty()),
-        user_agent: text(Variable::UserAgent).map(or_empty),
+        status: raw(Field::Status).map_or(0, number),
+        bytes: raw(Field::Bytes).map_or(0, number),
+        content_type: not_empty(text(Field::ContentType)),
+        user_agent: text(Field::UserAgent).map(or_empty),
     }))
 }

@@ -1,29 +1,12 @@
 //! [`read`] reads a line of JSON by crawlgate, Caddy, Traefik, or nginx's `log_format` with usual names. The table [`KEYS`]
 //! says which key means which field. Where a line has several keys for one field, the key with the lower rank counts.
 
-use super::{Line, Record, moment, or_empty, owned_request_line};
+use super::{FIELDS, Field, Line, Octets, Record, moment, not_empty, or_empty, owned_request_line};
 use crate::time::Timestamp;
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use std::borrow::Cow;
 use std::fmt;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Field {
-    Time,
-    Request,
-    Method,
-    Target,
-    Host,
-    Client,
-    Status,
-    Bytes,
-    ContentType,
-    UserAgent,
-    /// An object with more fields.
-    Headers,
-}
-
-const FIELDS: usize = Field::UserAgent as usize + 1;
 
 /// What keys mean, without regard to case; of one field those with the lowest rank first.
 const KEYS: &[(Field, &[&[&str]])] = &[
@@ -56,25 +39,12 @@ pub fn read(line: &[u8]) -> Option<Line<'_>> {
     }
     let text = String::from_utf8_lossy(line);
     let Ok(Value::Object(slots)) = serde_json::from_str(&text) else { return None };
-    slots.line().map(owned)
-}
-
-fn owned(line: Line<'_>) -> Line<'static> {
-    let own = |field: Cow<'_, [u8]>| Cow::Owned(field.into_owned());
-    match line {
-        Line::NoRequest => Line::NoRequest,
-        Line::Request(record) => Line::Request(Record {
-            host: record.host.map(own),
-            client: record.client.map(own),
-            time: record.time,
-            method: own(record.method),
-            target: own(record.target),
-            status: record.status,
-            bytes: record.bytes,
-            content_type: record.content_type.map(own),
-            user_agent: record.user_agent.map(own),
-        }),
-    }
+    let own = |value| match value {
+        Value::Text(text) => Value::Text(text.into_owned().into()),
+        Value::Number(number) => Value::Number(number),
+        Value::Object(_) | Value::Nothing => Value::Nothing,
+    };
+    Slots(slots.0.map(|slot| slot.map(|(rank, value)| (rank, own(value))))).line()
 }
 
 enum Value<'a> {
@@ -113,7 +83,7 @@ impl<'a> Slots<'a> {
         self.0[field as usize].take().map(|(_, value)| value)
     }
 
-    fn text(&mut self, field: Field) -> Option<Cow<'a, [u8]>> {
+    fn text(&mut self, field: Field) -> Option<Octets<'a>> {
         match self.take(field)? {
             Value::Text(Cow::Borrowed(text)) => Some(text.as_bytes().into()),
             Value::Text(Cow::Owned(text)) => Some(text.into_bytes().into()),
@@ -154,14 +124,14 @@ impl<'a> Slots<'a> {
             return Some(Line::NoRequest);
         }
         Some(Line::Request(Record {
-            host: self.text(Field::Host).map(or_empty).filter(|host| !host.is_empty()),
+            host: not_empty(self.text(Field::Host)),
             client: self.text(Field::Client),
             time,
             method,
             target,
             status: u16::try_from(self.number(Field::Status)).unwrap_or(0),
             bytes: self.number(Field::Bytes),
-            content_type: self.text(Field::ContentType).map(or_empty).filter(|media| !media.is_empty()),
+            content_type: not_empty(self.text(Field::ContentType)),
             user_agent: Some(self.text(Field::UserAgent).map(or_empty).unwrap_or_default()),
         }))
     }
@@ -219,8 +189,9 @@ impl<'de> Visitor<'de> for AnyValue {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value<'de>, A::Error> {
         let mut slots = Box::<Slots<'de>>::default();
-        while let Some(Key(known)) = map.next_key()? {
-            match known {
+        while let Some(Key(key)) = map.next_key()? {
+            let is_one = |names: &&[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(&key));
+            match KEYS.iter().find_map(|(field, ranks)| Some((*field, ranks.iter().position(is_one)?))) {
                 Some((field, rank)) => slots.put(field, rank, map.next_value()?),
                 None => {
                     map.next_value::<IgnoredAny>()?;
@@ -231,24 +202,5 @@ impl<'de> Visitor<'de> for AnyValue {
     }
 }
 
-/// A key, looked up.
-struct Key(Option<(Field, usize)>);
-
-impl<'de> Deserialize<'de> for Key {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Key, D::Error> {
-        struct AnyKey;
-        impl Visitor<'_> for AnyKey {
-            type Value = Key;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a key")
-            }
-
-            fn visit_str<E>(self, key: &str) -> Result<Key, E> {
-                let is_one = |names: &&[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(key));
-                Ok(Key(KEYS.iter().find_map(|(field, ranks)| Some((*field, ranks.iter().position(is_one)?)))))
-            }
-        }
-        deserializer.deserialize_str(AnyKey)
-    }
-}
+#[derive(Deserialize)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);

@@ -10,28 +10,29 @@ pub use format::FormatString;
 
 use crate::time::Timestamp;
 use std::borrow::Cow;
+use std::str::FromStr;
 
 /// One request, as a log tells it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
     /// The host that was asked, where the format has it.
-    pub host: Option<Cow<'a, [u8]>>,
+    pub host: Option<Octets<'a>>,
     /// The client's address as it is written, where the format has it.
-    pub client: Option<Cow<'a, [u8]>>,
+    pub client: Option<Octets<'a>>,
     /// The time of the line.
     pub time: Timestamp,
     /// GET, HEAD, ...
-    pub method: Cow<'a, [u8]>,
+    pub method: Octets<'a>,
     /// Path and query as sent.
-    pub target: Cow<'a, [u8]>,
+    pub target: Octets<'a>,
     /// Zero where the log does not say it.
     pub status: u16,
     /// Octets sent; zero where the log does not say it.
     pub bytes: u64,
     /// The type of the response, where the format has it.
-    pub content_type: Option<Cow<'a, [u8]>>,
+    pub content_type: Option<Octets<'a>>,
     /// Empty where the request had none; `None` where the format has no such field.
-    pub user_agent: Option<Cow<'a, [u8]>>,
+    pub user_agent: Option<Octets<'a>>,
 }
 
 /// A line that could be read.
@@ -71,6 +72,29 @@ impl LineFormat {
     }
 }
 
+/// What a field of a line says of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Field {
+    Time,
+    Request,
+    Method,
+    Target,
+    /// A target without its query, in front of [`Field::Arguments`].
+    Path,
+    Arguments,
+    Host,
+    Client,
+    Status,
+    Bytes,
+    ContentType,
+    UserAgent,
+    /// An object with more fields.
+    Headers,
+    Other,
+}
+
+const FIELDS: usize = Field::Other as usize + 1;
+
 /// Text of a log for a terminal or a page: nothing in it moves a cursor, ends a line or turns the direction of writing.
 /// (Unicode's control characters, its `Bidi_Control`, and the separators of lines and paragraphs.)
 pub fn printable(text: &[u8]) -> String {
@@ -83,13 +107,18 @@ pub fn printable(text: &[u8]) -> String {
 }
 
 /// A field as logs write it: `-` stands for nothing.
-fn or_empty(field: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
+fn or_empty(field: Octets<'_>) -> Octets<'_> {
     if *field == *b"-" { Cow::Borrowed(b"") } else { field }
 }
 
+/// The same, where nothing counts as no field.
+fn not_empty(field: Option<Octets<'_>>) -> Option<Octets<'_>> {
+    field.map(or_empty).filter(|field| !field.is_empty())
+}
+
 /// A number of octets or a status; `-` and what is no number count as zero.
-fn number(field: &[u8]) -> u64 {
-    std::str::from_utf8(field).ok().and_then(|field| field.parse().ok()).unwrap_or(0)
+fn number<N: FromStr + Default>(field: &[u8]) -> N {
+    std::str::from_utf8(field).ok().and_then(|field| field.parse().ok()).unwrap_or_default()
 }
 
 /// Method and target of a request line; `None` where it is no request line.
@@ -106,7 +135,7 @@ fn request_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Octets of a line, or what they stand for without their escapes.
-type Octets<'a> = Cow<'a, [u8]>;
+pub type Octets<'a> = Cow<'a, [u8]>;
 
 /// As [`request_line`], of a field that may own its octets.
 fn owned_request_line(line: Octets<'_>) -> Option<(Octets<'_>, Octets<'_>)> {
@@ -120,7 +149,7 @@ fn owned_request_line(line: Octets<'_>) -> Option<(Octets<'_>, Octets<'_>)> {
 }
 
 /// Takes the escapes out of a field: `\xHH` and `\"` of nginx and Apache, and Apache's `\n`, `\t` and the like.
-fn unescape(field: &[u8]) -> Cow<'_, [u8]> {
+fn unescape(field: &[u8]) -> Octets<'_> {
     let Some(first) = memchr::memchr(b'\\', field) else { return Cow::Borrowed(field) };
     let mut out = field[..first].to_vec();
     let mut rest = &field[first..];

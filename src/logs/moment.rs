@@ -1,10 +1,12 @@
 //! Reads times as logs write them, to the second: [`clf`] for Common and Combined, [`any`] and [`epoch`] for JSON.
 
 use crate::time::Timestamp;
-use chrono::NaiveDate;
+use chrono::{NaiveDate, NaiveDateTime};
 
 /// Octets of `10/Oct/2000:13:55:36 -0700`.
 pub const CLF_LENGTH: usize = 26;
+
+const MONTHS: &[u8] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
 
 /// `10/Oct/2000:13:55:36 -0700`, as Apache and nginx (`$time_local`) write it.
 pub fn clf(text: &[u8]) -> Option<Timestamp> {
@@ -13,21 +15,7 @@ pub fn clf(text: &[u8]) -> Option<Timestamp> {
     if signs.iter().any(|&(place, sign)| text[place] != sign) {
         return None;
     }
-    let month = match &text[3..6] {
-        b"Jan" => 1,
-        b"Feb" => 2,
-        b"Mar" => 3,
-        b"Apr" => 4,
-        b"May" => 5,
-        b"Jun" => 6,
-        b"Jul" => 7,
-        b"Aug" => 8,
-        b"Sep" => 9,
-        b"Oct" => 10,
-        b"Nov" => 11,
-        b"Dec" => 12,
-        _ => return None,
-    };
+    let month = 1 + MONTHS.chunks(3).position(|month| *month == text[3..6])? as u32;
     let local = seconds([digits(&text[7..11])?, month, digits(&text[..2])?], &text[12..20])?;
     let zone = i64::from(digits(&text[22..24])? * 3_600 + digits(&text[24..26])? * 60);
     match text[21] {
@@ -39,20 +27,17 @@ pub fn clf(text: &[u8]) -> Option<Timestamp> {
 
 /// A moment in any form that JSON logs use: RFC 3339, that of [`clf`], Caddy's `2006/01/02 15:04:05`, or a number.
 pub fn any(text: &str) -> Option<Timestamp> {
-    let octets = text.trim_matches(['[', ']']).as_bytes();
+    let text = text.trim_matches(['[', ']']);
     if let Ok(number) = text.parse() {
         return epoch(number);
     }
-    let wall = || match octets {
-        // A wall clock without a zone: UTC, which is the only guess that is the same everywhere.
-        [_, _, _, _, b'/' | b'-', _, _, b'/' | b'-', _, _, b' ' | b'T', clock @ ..] if clock.len() >= 8 => {
-            let day = [digits(&octets[..4])?, digits(&octets[5..7])?, digits(&octets[8..10])?];
-            let zoned = clock[8..].iter().any(|octet| matches!(octet, b'+' | b'-' | b'Z'));
-            if zoned { None } else { seconds(day, &clock[..8]).map(Timestamp) }
-        }
-        _ => None,
+    // A wall clock without a zone: UTC, which is the only guess that is the same everywhere.
+    let wall = || {
+        let plain = text.replace('/', "-").replace('T', " ");
+        let (clock, rest) = NaiveDateTime::parse_and_remainder(&plain, "%Y-%m-%d %H:%M:%S").ok()?;
+        (!rest.contains(['+', '-', 'Z'])).then(|| Timestamp(clock.and_utc().timestamp()))
     };
-    clf(octets).or_else(|| Timestamp::parse(text)).or_else(wall)
+    clf(text.as_bytes()).or_else(|| Timestamp::parse(text)).or_else(wall)
 }
 
 /// A number of seconds since 1970, or of milliseconds, microseconds or nanoseconds: numbers so large are no seconds.

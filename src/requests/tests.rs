@@ -64,7 +64,7 @@ impl World {
     /// Requests of GPTBot that were counted, and those of them for robots.txt.
     fn counted(&self) -> (u64, u64) {
         let counts = self.instance.metrics.by_crawler();
-        counts.first().map_or((0, 0), |crawler| (crawler.requests, crawler.robots_txt))
+        counts.first().map_or((0, 0), |crawler| (crawler.all.requests, crawler.robots_txt))
     }
 
     fn in_flight(&self) -> bool {

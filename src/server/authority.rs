@@ -2,7 +2,7 @@
 //! request path the answers to challenges. [`report`] shows certificates and orders in the status.
 
 use super::ServerError;
-use crate::acme::{Acme, AcmeThread, Issued, Ports};
+use crate::acme::{Acme, Issued, Ports};
 use crate::admin::Operations;
 use crate::edge::Certificates;
 use crate::policy::Snapshot;
@@ -32,10 +32,8 @@ impl AuthorityParts {
         issued: Arc<Issued>,
         certificates: Arc<Certificates>,
     ) -> Result<AuthorityParts, ServerError> {
-        let state = match settings.acme() {
-            Some(_) => Some(settings.state.clone().ok_or(ServerError::WithoutState("acme"))?),
-            None => None,
-        };
+        let state = settings.acme().map(|_| settings.state.clone().ok_or(ServerError::WithoutState("acme")));
+        let state = state.transpose()?;
         Ok(AuthorityParts { issued, certificates, state })
     }
 
@@ -74,7 +72,7 @@ impl AuthorityParts {
         settings: &Settings,
         operations: Arc<Operations>,
         is_alone: impl Fn() -> bool + Send + 'static,
-    ) -> Result<AcmeThread, ServerError> {
+    ) -> Result<(), ServerError> {
         let named = settings.acme().and_then(|said| said.hosts.clone());
         let certificates = self.certificates.clone();
         let sites = operations.instance.sites.clone();

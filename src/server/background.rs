@@ -1,13 +1,22 @@
 //! [`Background`]: the threads that work beside the requests. They are those of `upkeep`, the one that takes renewed
-//! files of certificates, and the one that gets timestamps for the evidence log.
+//! files of certificates, and the one that gets timestamps for the evidence log. [`catch_signals`] catches signals, and
+//! [`serve_signals`] handles them in a thread of their own. Pingora does not handle SIGHUP, which would end the process.
 
 use super::ServerError;
 use super::rooms::{Rooms, renew_files};
+use super::service_manager::reloading;
+use super::stop::Stop;
+use crate::acme::Acme;
 use crate::edge::Certificates;
 use crate::evidence::{open_existing, stamp};
 use crate::settings::Settings;
+use crate::threads::spawn;
 use crate::upkeep::{Instance, Repeated, UpkeepThreads};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::io;
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 use std::time::{Duration, SystemTime};
 
 /// How often the files of certificates are looked at.
@@ -18,8 +27,7 @@ const STAMPED_AGAIN: Duration = Duration::from_secs(600);
 /// The running threads. All but the ledger's end when this is dropped.
 pub struct Background {
     upkeep: UpkeepThreads,
-    _certificates: Option<Repeated>,
-    _timestamps: Option<Repeated>,
+    _repeated: [Option<Repeated>; 2],
 }
 
 impl Background {
@@ -39,8 +47,8 @@ impl Background {
         let upkeep =
             UpkeepThreads::start((rooms.instance.clone(), rooms.store.clone()), &settings.policies, reload, keep_time)
                 .map_err(ServerError::io("cannot start the threads of policies and the ledger"))?;
-        let _timestamps = stamping(settings, rooms.instance.clone())?;
-        Ok(Background { upkeep, _certificates: renewing(rooms, certificates)?, _timestamps })
+        let timestamps = stamping(settings, rooms.instance.clone())?;
+        Ok(Background { upkeep, _repeated: [timestamps, renewing(rooms, certificates)?] })
     }
 
     /// Ends the threads and stores the ledger. No request may be served any more.
@@ -82,4 +90,49 @@ fn renewing(rooms: &Rooms, certificates: Arc<Certificates>) -> Result<Option<Rep
     Repeated::start("certificates", renew)
         .map(Some)
         .map_err(ServerError::io("cannot start the thread for certificates"))
+}
+
+/// Catches the signals from now on. Those that arrive before [`serve_signals`] wait.
+pub fn catch_signals() -> io::Result<Signals> {
+    Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])
+}
+
+/// Acts on signals as long as the process lives. What SIGHUP asks for is done in a thread of its own, so that it does not
+/// delay a stop. All SIGHUPs that arrive meanwhile cause one more run. `rotated` is called when the logs were opened again.
+pub fn serve_signals(
+    mut signals: Signals,
+    stop: Arc<Stop>,
+    rooms: &Rooms,
+    certificates: Arc<Certificates>,
+    acme: Option<Arc<Acme>>,
+    rotated: impl Fn() + Send + 'static,
+) -> Result<(), ServerError> {
+    let (instance, operations, upstreams) = (rooms.instance.clone(), rooms.operations.clone(), rooms.upstreams.clone());
+    let (wake, woken) = sync_channel(1);
+    let reload = move || {
+        while woken.recv().is_ok() {
+            tracing::info!("SIGHUP: reopening the logs, reading the policies and certificates again");
+            instance.access.reopen();
+            instance.events.reopen();
+            rotated();
+            renew_files(&certificates, &upstreams, &instance);
+            reloading(&operations, || drop(operations.reload()));
+            acme.iter().for_each(|acme| acme.hurry());
+        }
+    };
+    let work = move || {
+        for signal in signals.forever() {
+            match signal {
+                SIGHUP => {
+                    // If the channel is full, a run that covers this signal is waiting.
+                    let _ = wake.try_send(());
+                }
+                SIGINT => stop.now("SIGINT"),
+                SIGQUIT => stop.graceful("SIGQUIT"),
+                _ => stop.graceful("SIGTERM"),
+            }
+        }
+    };
+    let started = spawn("reload", reload).and_then(|_| spawn("signals", work));
+    started.map(drop).map_err(ServerError::io("cannot start the thread for signals"))
 }

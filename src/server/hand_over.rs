@@ -1,25 +1,26 @@
-//! [`Upgrades`]: the part of the running server in an upgrade. It starts an upgrade when `crawlgate upgrade` asks for it,
-//! and hands over to the next process step by step ([`Running`]). The messages between the processes are in `upgrade`.
+//! [`Upgrades`]: the part of the server in an upgrade. It starts an upgrade when `crawlgate upgrade` asks for it, and hands
+//! over to the next process step by step. If the server itself took over from another process, [`Upgrades::follow`] follows
+//! that process to its end. The messages between the processes are in `upgrade`.
 
 use super::ServerError;
 use super::rooms::Rooms;
-use super::service_manager::tell;
-use super::sockets::Passable;
+use super::service_manager::{serving, tell};
+use super::sockets::{ControlDoor, Passable};
 use super::stop::Stop;
 use crate::acme::Acme;
-use crate::admin::control::ControlSocket;
-use crate::admin::{Operations, UpgradeReport, UpgradeRequest};
+use crate::admin::{UpgradeReport, UpgradeRequest};
 use crate::locks::lock;
 use crate::settings::{ListenAddress, Settings};
 use crate::state::{StateStore, StoreHealth};
 use crate::threads::spawn;
 use crate::upgrade::{
-    Channel, FromPredecessor, FromSuccessor, Handed, Memory, NextProcess, Program, Running, UpgradeError,
+    Channel, FromPredecessor, FromSuccessor, Handed, Memory, NextProcess, Predecessor, Program, UpgradeError,
 };
 use crate::upkeep::{ExchangeThread, Instance, keep_everything};
 use crate::upstreams::Upstreams;
 use sd_notify::NotifyState;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -27,6 +28,8 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+/// How long the next process may check everything.
+const STARTING: Duration = Duration::from_secs(60);
 /// How long the process before may take to end when it is told to.
 const ENDING: Duration = Duration::from_secs(10);
 
@@ -59,8 +62,6 @@ pub enum UpgradeRefusal {
 
 /// The listeners, with descriptors for another process.
 type Listeners = Arc<Mutex<Vec<Passable>>>;
-/// The control socket, once this process has it.
-type LateControl = Arc<OnceLock<Arc<ControlSocket>>>;
 
 /// What the running server needs to hand over.
 pub struct Upgrades {
@@ -69,18 +70,17 @@ pub struct Upgrades {
     exchange: Option<Arc<ExchangeThread>>,
     store: StateStore,
     state: Option<PathBuf>,
-    control_path: Option<PathBuf>,
-    /// The control socket, once this process has it.
-    control: LateControl,
+    /// The control socket.
+    pub door: ControlDoor,
     stop: Arc<Stop>,
     /// Empty once another process has them, or this one stops.
     listeners: Listeners,
     /// The process before, while it still answers requests.
-    pub predecessor: Mutex<Option<Channel>>,
+    predecessor: Mutex<Option<Channel>>,
     /// Told when it has ended.
     has_ended: Condvar,
     /// Whether the process before accepts connections, too.
-    pub shares_listeners: AtomicBool,
+    shares_listeners: AtomicBool,
     /// The orders of certificates, if the settings have `acme`.
     pub acme: OnceLock<Arc<Acme>>,
     upstreams: Arc<Upstreams>,
@@ -97,7 +97,7 @@ impl Upgrades {
     pub fn new(
         settings: &Settings,
         rooms: &Rooms,
-        (stop, listeners, control): (Arc<Stop>, Listeners, LateControl),
+        (stop, listeners, door): (Arc<Stop>, Listeners, ControlDoor),
     ) -> Result<Arc<Upgrades>, ServerError> {
         let program = Program::of_this_process().map_err(ServerError::io("cannot say which program runs"))?;
         Ok(Arc::new(Upgrades {
@@ -106,8 +106,7 @@ impl Upgrades {
             exchange: rooms.exchange.clone(),
             store: rooms.store.clone(),
             state: settings.state.clone(),
-            control_path: settings.control.clone(),
-            control,
+            door,
             stop,
             listeners,
             predecessor: Mutex::default(),
@@ -122,7 +121,8 @@ impl Upgrades {
     }
 
     /// Lets an operator ask for an upgrade.
-    pub fn offer(self: Arc<Upgrades>, operations: &Operations) {
+    pub fn offer(self: Arc<Upgrades>) {
+        let operations = self.door.operations.clone();
         let _ = operations.upgrade.set(Box::new(move |request| Ok(self.upgrade(request)?)));
     }
 
@@ -141,12 +141,25 @@ impl Upgrades {
         }
         tracing::info!("upgrade: starting {}", self.program.path.display());
         let began = Instant::now();
-        let next = NextProcess::take_over(&self.program, &**self)
-            .inspect_err(|error| tracing::error!("upgrade: {error}; crawlgate goes on as before"))?;
+        let next =
+            self.hand_over().inspect_err(|error| tracing::error!("upgrade: {error}; crawlgate goes on as before"))?;
         let (before, pid) = (std::process::id(), next.pid());
         tracing::info!("upgrade: process {pid} serves in place of process {before}");
         self.leave(next);
         Ok(UpgradeReport { before, pid, milliseconds: began.elapsed().as_millis() as u64 })
+    }
+
+    /// To be called when every listener accepts connections: tells the process before, or else the service manager.
+    pub fn serves(&self) {
+        self.door.operations.set_ready(true);
+        match &*lock(&self.predecessor) {
+            Some(channel) => {
+                if let Err(error) = channel.send(&FromSuccessor::Serving, &[]) {
+                    tracing::warn!(%error, "the process before cannot be told that this one serves");
+                }
+            }
+            None => serving(),
+        }
     }
 
     /// Whether no other process accepts connections.
@@ -167,17 +180,11 @@ impl Upgrades {
         if predecessor.is_some() { Err(UpgradeRefusal::Draining) } else { Ok(()) }
     }
 
-    /// Notes that the process before has ended.
-    pub fn predecessor_ended(&self) {
-        *lock(&self.predecessor) = None;
-        self.has_ended.notify_all();
-    }
-
     /// Step 4: the next process serves.
     fn leave(self: &Arc<Upgrades>, next: NextProcess) {
         tell(&[NotifyState::MainPid(next.pid())]);
         self.store.pass_on();
-        if let Some(control) = self.control.get().filter(|_| next.takes_control) {
+        if let Some(control) = self.door.socket.get().filter(|_| next.takes_control) {
             control.pass_on();
         }
         lock(&self.listeners).clear();
@@ -235,25 +242,89 @@ impl Upgrades {
         self.next.get().is_some_and(|next| next.took(&ListenAddress::Unix(path.to_owned())))
     }
 
+    /// Follows the process before to its end, in a thread of its own. To be called before any listener accepts.
+    pub fn follow(
+        self: &Arc<Upgrades>,
+        predecessor: Predecessor,
+        control_lock: Option<OwnedFd>,
+    ) -> Result<(), ServerError> {
+        let speaker =
+            || predecessor.channel.try_clone().map_err(ServerError::io("cannot speak with the process before"));
+        *lock(&self.predecessor) = Some(speaker()?);
+        self.shares_listeners.store(true, Ordering::Release);
+        let (upgrades, settled) = (self.clone(), speaker()?);
+        let work = move || {
+            let Instance { ledger, sites, clock, .. } = &*upgrades.instance;
+            let left = || {
+                upgrades.shares_listeners.store(false, Ordering::Release);
+                serving();
+                upgrades.door.take_over(control_lock);
+                // It waits no longer than it must.
+                let _ = settled.send(&FromSuccessor::Settled, &[]);
+            };
+            let cut_off = predecessor.follow(left, |copy| ledger.was_served(&sites.snapshot(), copy));
+            ledger.predecessor_ended(&sites.snapshot(), cut_off == Some(0), clock.moment().now);
+            match cut_off {
+                Some(0) => tracing::info!("upgrade: the process before has answered its last request"),
+                Some(connections) => {
+                    tracing::info!(connections, "upgrade: the process before has cut off its last connections")
+                }
+                None => tracing::warn!(
+                    "upgrade: the process before ended without a farewell; every crawler counts as served what was \
+                     published meanwhile"
+                ),
+            }
+            *lock(&upgrades.predecessor) = None;
+            upgrades.has_ended.notify_all();
+        };
+        spawn("predecessor", work).map(drop).map_err(ServerError::io("cannot start the thread for the process before"))
+    }
+
     fn end_relay(&self) {
         if let Some(relay) = lock(&self.relay).take() {
             // A thread that panicked has said so.
             let _ = relay.join();
         }
     }
-}
 
-impl Running for Upgrades {
-    fn hello(&self) -> FromPredecessor {
+    /// Steps 1 to 3: starts the next process and hands over to it. It serves then, and so does this one.
+    fn hand_over(&self) -> Result<NextProcess, UpgradeError> {
+        let program = &self.program;
+        let mut next = NextProcess::start(program)
+            .map_err(|source| UpgradeError::Start { program: program.path.display().to_string(), source })?;
         let listeners = lock(&self.listeners).iter().map(|(passed, _)| passed.name.clone()).collect();
-        FromPredecessor::Hello { listeners, state: self.state.clone(), control: self.control_path.clone() }
+        let hello = FromPredecessor::Hello { listeners, state: self.state.clone(), control: self.door.path.clone() };
+        if let Err(source) = next.get_ready(&hello, STARTING) {
+            return Err(UpgradeError::NotReady { source, output: next.end() });
+        }
+        let passed = self.listeners_of(&next).map_err(UpgradeError::State)?;
+        let closed = next.channel.try_clone().and_then(|channel| self.close_state(channel));
+        let handed = match closed {
+            Ok(handed) => handed,
+            Err(error) => {
+                next.end();
+                self.take_back(false);
+                return Err(UpgradeError::State(error));
+            }
+        };
+        let mut has_gone = false;
+        if let Err(source) = next.open(&passed, handed, &mut has_gone) {
+            let output = next.end();
+            self.take_back(has_gone);
+            return Err(UpgradeError::NotOpened { source, output });
+        }
+        Ok(next)
     }
 
-    fn listeners(&self) -> io::Result<Vec<Passable>> {
+    /// The listeners that the next process takes over, each with a descriptor.
+    fn listeners_of(&self, next: &NextProcess) -> io::Result<Vec<Passable>> {
         let listeners = lock(&self.listeners);
-        listeners.iter().map(|(passed, descriptor)| Ok((passed.clone(), descriptor.try_clone()?))).collect()
+        let taken = listeners.iter().filter(|(passed, _)| next.took(&passed.name));
+        taken.map(|(passed, descriptor)| Ok((passed.clone(), descriptor.try_clone()?))).collect()
     }
 
+    /// Writes and closes everything that one process alone may have open. From now on the next process is told over the
+    /// channel which robots.txt is served. After an error everything stays open.
     fn close_state(&self, next: Channel) -> io::Result<Handed> {
         let (tell, told) = channel();
         let relay = move || {
@@ -271,7 +342,7 @@ impl Running for Upgrades {
         self.exchange.iter().for_each(|exchange| exchange.stop());
         self.instance.evidence.hand_over();
         let state = self.store.hand_over().map_err(io::Error::other)?;
-        let control = self.control.get().map(|control| control.share_lock()).transpose()?.flatten();
+        let control = self.door.socket.get().map(|control| control.share_lock()).transpose()?.flatten();
         let lived = self.instance.clock.moment().lived;
         let memory = Memory {
             lived: lived.as_millis() as u64,
@@ -282,6 +353,7 @@ impl Running for Upgrades {
         Ok(Handed { state, control, memory })
     }
 
+    /// Undoes [`Upgrades::close_state`], also after it has failed. The next process has ended; it may have answered requests.
     fn take_back(&self, may_have_served: bool) {
         self.instance.ledger.take_back();
         self.end_relay();

@@ -36,7 +36,9 @@ pub fn start(
         return Err(ServerError::WithoutState("store"));
     }
     tracing::info!("other instances are met in {}", store.url);
-    let options = ExchangeOptions { store: Box::new(SharedStore::new(store)), host: host_name() };
+    // For people.
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let options = ExchangeOptions { store: Box::new(SharedStore::new(store)), host };
     ExchangeThread::start((instance.clone(), state.clone()), remembered, options)
         .map(Some)
         .map_err(ServerError::io("cannot start the thread of the exchange with other instances"))
@@ -47,77 +49,58 @@ pub fn report(
     operations: &Operations,
     exchange: Option<&Arc<ExchangeThread>>,
     (settings, state): (Option<&StoreSettings>, &StateStore),
-) -> Result<Option<Arc<CountsOfInstances>>, ServerError> {
+) -> Result<Option<(Arc<CountsOfInstances>, Repeated)>, ServerError> {
     let Some((exchange, store)) = exchange.zip(settings) else { return Ok(None) };
-    let (id, clock) = (exchange.status().id, operations.instance.clock.clone());
-    let counts = CountsOfInstances::start(store.clone(), id, state.history(), clock);
-    let counts = Arc::new(counts.map_err(ServerError::io("cannot start the thread that tells what was counted"))?);
-    let of_others = counts.clone();
+    let counts = Arc::new(CountsOfInstances {
+        id: exchange.status().id,
+        history: state.history(),
+        clock: operations.instance.clock.clone(),
+        connection: Mutex::new((SharedStore::new(store.clone()), None)),
+    });
+    let (telling, of_others) = (counts.clone(), counts.clone());
+    let tell = move || {
+        telling.tell();
+        EVERY
+    };
+    let thread = Repeated::start("counts", tell)
+        .map_err(ServerError::io("cannot start the thread that tells what was counted"))?;
     let _ = operations.instances.set(Instances {
         url: store.url.to_string(),
         exchange: exchange.clone(),
         counts: Box::new(move |step, from| of_others.of_others(step, from)),
     });
-    Ok(Some(counts))
-}
-
-/// The name of this machine, for people.
-fn host_name() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
+    Ok(Some((counts, thread)))
 }
 
 /// Writes the counts of this instance, and reads those of the others.
 pub struct CountsOfInstances {
-    shared: Arc<Counts>,
-    _thread: Repeated,
-}
-
-struct Counts {
     id: String,
     history: HistoryReader,
     clock: Clock,
-    connection: Mutex<StoreConnection>,
-}
-
-struct StoreConnection {
-    store: SharedStore,
-    /// Everything that was counted before this moment is in the store.
-    told_until: Option<Timestamp>,
+    /// The store, and the moment before which everything that was counted is in it.
+    connection: Mutex<(SharedStore, Option<Timestamp>)>,
 }
 
 impl CountsOfInstances {
-    /// Starts the thread that writes.
-    ///
-    /// # Errors
-    /// It cannot be started.
-    pub fn start(store: StoreSettings, id: String, history: HistoryReader, clock: Clock) -> std::io::Result<Self> {
-        let connection = Mutex::new(StoreConnection { store: SharedStore::new(store), told_until: None });
-        let shared = Arc::new(Counts { id, history, clock, connection });
-        let telling = shared.clone();
-        let thread = Repeated::start("counts", move || {
-            telling.tell();
-            EVERY
-        })?;
-        Ok(CountsOfInstances { shared, _thread: thread })
-    }
-
     /// Writes what was counted since the last time.
     pub fn tell(&self) {
-        self.shared.tell();
+        let (store, told_until) = &mut *lock(&self.connection);
+        // The status says when the store is away; what was not told is told the next time.
+        if let Err(error) = self.try_to_tell(store, told_until) {
+            tracing::debug!("counts for the dashboards of other instances were not told: {error}");
+        }
     }
 
     /// The counts of the other instances since a moment.
     ///
     /// # Errors
     /// The store does not answer, for this reason.
-    pub fn of_others(&self, step: Step, from: Timestamp) -> Result<Vec<Told>, String> {
-        let Counts { id, clock, connection, .. } = &*self.shared;
-        let starts = periods(step, from, now(clock));
+    fn of_others(&self, step: Step, from: Timestamp) -> Result<Vec<Told>, String> {
+        let starts = periods(step, from, self.clock.moment().now);
         let names: Vec<String> = starts.iter().map(|start| name(step, *start)).collect();
-        let mut connection = lock(connection);
-        let found = connection.store.counts(&names).map_err(|error| error.to_string())?;
+        let found = lock(&self.connection).0.counts(&names).map_err(|error| error.to_string())?;
         let others = starts.into_iter().zip(found).flat_map(|(start, fields)| {
-            let others = fields.into_iter().filter(|(instance, _)| instance != id);
+            let others = fields.into_iter().filter(|(instance, _)| *instance != self.id);
             // What a later crawlgate wrote in another form is missing.
             others.filter_map(move |(instance, value)| {
                 let counted = serde_json::from_str(&value).ok()?;
@@ -126,49 +109,39 @@ impl CountsOfInstances {
         });
         Ok(others.collect())
     }
-}
 
-impl Counts {
-    fn tell(&self) {
-        let mut connection = lock(&self.connection);
-        // The status says when the store is away; what was not told is told the next time.
-        if let Err(error) = self.try_to_tell(&mut connection) {
-            tracing::debug!("counts for the dashboards of other instances were not told: {error}");
-        }
-    }
-
-    fn try_to_tell(&self, connection: &mut StoreConnection) -> Result<(), String> {
-        let StoreConnection { store, told_until } = connection;
-        let now = now(&self.clock);
-        let week = told_until.map(|until| name(Step::Week, Step::Week.begin(until)));
-        let is_there = match week {
-            Some(week) => store.has_counts(&week, &self.id).map_err(|error| error.to_string())?,
-            None => false,
+    fn try_to_tell(
+        &self,
+        store: &mut SharedStore,
+        told_until: &mut Option<Timestamp>,
+    ) -> Result<(), Box<dyn std::error::Error>> {
+        let now = self.clock.moment().now;
+        // A store that lost the counts is told everything.
+        let since = match *told_until {
+            Some(until) if store.has_counts(&name(Step::Week, Step::Week.begin(until)), &self.id)? => until,
+            _ => Timestamp(0),
         };
-        // A store that lost them is told everything.
-        let since = told_until.filter(|_| is_there).unwrap_or(Timestamp(0));
         let mut counts = Vec::new();
         for step in Step::ALL {
             for start in periods(step, since, now) {
-                let counted = self.history.counted(step, start, now).map_err(|error| error.to_string())?;
+                let counted = self.history.counted(step, start, now)?;
                 if counted.is_empty() && start != step.begin(now) {
                     continue;
                 }
-                let value = serde_json::to_string(&counted).map_err(|error| error.to_string())?;
                 let kept = u64::try_from(step.kept() + 2 * step.seconds()).unwrap_or_default();
-                counts.push(CountsOfPeriod { period: name(step, start), value, kept });
+                counts.push(CountsOfPeriod {
+                    period: name(step, start),
+                    value: serde_json::to_string(&counted)?,
+                    kept,
+                });
             }
         }
         for counts in counts.chunks(AT_ONCE) {
-            store.put_counts(&self.id, counts).map_err(|error| error.to_string())?;
+            store.put_counts(&self.id, counts)?;
         }
         *told_until = Some(Timestamp(now.0 - LATE));
         Ok(())
     }
-}
-
-fn now(clock: &Clock) -> Timestamp {
-    Timestamp::from(clock.now())
 }
 
 /// The periods since a moment that are kept.

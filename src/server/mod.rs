@@ -4,51 +4,45 @@
 mod authority;
 mod background;
 mod beginning;
-mod control_door;
-mod descriptors;
 mod hand_over;
-mod identity;
 mod instances;
 mod origin_robots;
-mod predecessor;
 mod proxy_server;
 mod rooms;
 mod service_manager;
-mod signals;
 mod sockets;
 mod stop;
 
-use crate::acme::Acme;
 use crate::admin::control::ControlError;
 use crate::clock::ClockError;
 use crate::edge::{Certificates, TlsError};
-use crate::settings::{ListenAddress, Settings};
+use crate::settings::{Limits, ListenAddress, Settings};
 use crate::sites::StartError;
 use crate::state::StateError;
-use crate::time::Timestamp;
-use crate::upgrade::{Channel, Inherited, SuccessorError, Taken};
+use crate::upgrade::{Inherited, SuccessorError, Taken};
 use crate::upstreams::TlsFileError;
 use authority::AuthorityParts;
-use background::Background;
+use background::{Background, catch_signals, serve_signals};
 pub use beginning::Beginning;
 use beginning::{Begun, begin};
-use control_door::ControlDoor;
 use hand_over::Upgrades;
 #[cfg(feature = "internals")]
 pub use origin_robots::OriginRobots;
 pub use origin_robots::known as known_origins;
-use predecessor::{follow, when_serving};
 use proxy_server::{Listeners, ProxyServer};
 use rooms::Rooms;
-use sockets::Sockets;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use sockets::{ControlDoor, Sockets};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use stop::Stop;
 
 /// The log filter unless the operator sets another. Pingora logs each failed connection of each client as an error, and
 /// h2 warns of each client that floods it. The access log and the metrics say what matters of these.
 pub const LOG_FILTER: &str = "info,pingora_core=error,pingora_proxy=off,h2=error";
+/// Files that are open beside connections: listeners, logs, the state.
+const OTHER_FILES: u64 = 100;
 
 /// The addresses that the server listens on, with the ports that the system chose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -161,9 +155,9 @@ pub fn run(settings: Settings, beginning: Beginning, announce: impl FnOnce(&Boun
     // Early, so that no signal arrives before the server handles it.
     let (stop, ends) = Stop::new();
     let stop = Arc::new(stop);
-    let signals = signals::catch().map_err(ServerError::io("cannot catch signals"))?;
+    let signals = catch_signals().map_err(ServerError::io("cannot catch signals"))?;
 
-    descriptors::raise(&settings.limits);
+    raise_descriptors(&settings.limits);
     let issued = Arc::default();
     let (certificates, tls) = Certificates::open(&settings.listen, &issued)?;
     let certificates = Arc::new(certificates);
@@ -178,13 +172,12 @@ pub fn run(settings: Settings, beginning: Beginning, announce: impl FnOnce(&Boun
 
     let passable = Arc::new(Mutex::new(if is_replaceable { passable } else { Vec::new() }));
     let door = ControlDoor::new(settings.control.clone(), rooms.operations.clone());
-    let upgrades = Upgrades::new(&settings, &rooms, (stop.clone(), passable.clone(), door.socket.clone()))?;
+    let upgrades = Upgrades::new(&settings, &rooms, (stop.clone(), passable.clone(), door.clone()))?;
     let listeners = Listeners { proxy: proxy.into_iter().zip(tls).collect(), decisions, passable };
-    let told = Arc::<OnceLock<Channel>>::default();
-    let mut server = ProxyServer::new(&settings, &rooms, listeners, (stop.clone(), ends), when_serving(told.clone()));
+    let mut server = ProxyServer::new(&settings, &rooms, listeners, (stop.clone(), ends), upgrades.clone());
     server.add_admin(&rooms, admin);
     if is_replaceable {
-        upgrades.clone().offer(&rooms.operations);
+        upgrades.clone().offer();
     }
     control.map(|control| door.serve(control)).transpose()?;
     let acme = authority.open(&settings, &rooms.instance);
@@ -194,49 +187,58 @@ pub fn run(settings: Settings, beginning: Beginning, announce: impl FnOnce(&Boun
     let _watchdog = service_manager::watch(server.pulse.clone())
         .map_err(ServerError::io("cannot start the thread for the service manager"))?;
     let rotated = upgrades.clone();
-    rooms.serve_signals(signals, stop, certificates, acme.clone(), move || rotated.tell_of_rotation())?;
+    serve_signals(signals, stop, &rooms, certificates, acme.clone(), move || rotated.tell_of_rotation())?;
     if let Some(successor) = successor {
         let predecessor = successor.opened()?;
         rooms.store.settle()?;
-        follow(predecessor, &told, upgrades.clone(), &rooms, (door.clone(), control_lock))?;
+        upgrades.follow(predecessor, control_lock)?;
     }
-    let start = |acme: &Arc<Acme>| {
-        // It is set once.
-        let _ = upgrades.acme.set(acme.clone());
+    if let Some(acme) = acme {
         let of_orders = upgrades.clone();
-        authority.start(acme, &settings, rooms.operations.clone(), move || of_orders.is_alone())
-    };
-    let _acme = acme.as_ref().map(start).transpose()?;
+        authority.start(&acme, &settings, rooms.operations.clone(), move || of_orders.is_alone())?;
+        // It is set once.
+        let _ = upgrades.acme.set(acme);
+    }
 
     say(&settings, &rooms, &bound);
     announce(&bound);
     let cut_off = server.run();
-    end((background, rooms), (&upgrades, cut_off), &door, &paths);
+    end((background, rooms), (&upgrades, cut_off), &paths);
     Ok(())
 }
 
 /// Closes the server after its last request, except for what another process has taken over.
-fn end(
-    (background, rooms): (Background, Rooms),
-    (upgrades, cut_off): (&Upgrades, usize),
-    door: &ControlDoor,
-    paths: &[PathBuf],
-) {
+fn end((background, rooms): (Background, Rooms), (upgrades, cut_off): (&Upgrades, usize), paths: &[PathBuf]) {
     let has_left = upgrades.farewell(cut_off);
     background.close();
     if !has_left {
         rooms.close();
     }
-    door.remove();
+    upgrades.door.remove();
     for path in paths.iter().filter(|path| !upgrades.was_passed(path)) {
         // It may be gone, or belong to the next crawlgate.
         let _ = std::fs::remove_file(path);
     }
 }
 
+/// Every connection is an open file. Lets the process open as many files as the system allows it to, and says so if that is less than the settings need.
+fn raise_descriptors(limits: &Limits) {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let raised = current == maximum || setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).is_ok();
+    let files = if raised { maximum } else { current };
+    let connections = u64::try_from(limits.connections).unwrap_or(u64::MAX);
+    let needed = connections.saturating_add(OTHER_FILES);
+    if let Some(files) = files.filter(|files| *files < needed) {
+        tracing::warn!(
+            "the process may open {files} files, fewer than `limits.connections: {connections}`; raise LimitNOFILE or \
+             ulimit -n, or lower the limit"
+        );
+    }
+}
+
 /// Logs the problems of the certificates.
 fn warn_of(certificates: &Certificates, settings: &Settings, rooms: &Rooms) {
-    let problems = certificates.problems(Timestamp::from(rooms.instance.clock.now()));
+    let problems = certificates.problems(rooms.instance.clock.moment().now);
     let uncovered = certificates.uncovered(settings.origins.iter().flat_map(|origin| &origin.hosts));
     for problem in problems.into_iter().chain(uncovered) {
         tracing::warn!("{}", problem.text);

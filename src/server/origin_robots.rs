@@ -2,24 +2,26 @@
 //! crawlgate fetches the file next, and puts the result into force or holds it back. [`start`] runs it in a thread of its
 //! own, with a few fetches at a time. No request waits for a fetch.
 //!
-//! A site is followed while its policy reads the origin's file. crawlgate keeps the copy of a removed site for as long as
-//! crawlers may have it cached, and uses the copy again if the site comes back.
+//! A site is followed while its policy reads the origin's file. A copy is in one of these states:
+//! - used by a followed site. If the site is removed, the copy becomes unused;
+//! - unused: no site has its name. If such a site comes back, it uses the copy again. crawlgate keeps the copy for as long as
+//!   crawlers may have it cached. Too many copies are removed;
+//! - removed: no site can use it again.
 
-mod fetch_job;
-mod follow_sites;
+mod fetching;
 mod followed_site;
-mod status_report;
-mod thread;
 
-pub use fetch_job::{FetchJob, FinishedJob};
-pub use thread::start;
+pub use fetching::{FetchJob, start};
 
 use crate::clock::Moment;
-use crate::origin::robots::{FetchResult, FetchedCopy, StoredCopies, StoredCopy, Targets};
+use crate::origin::robots::{FetchResult, FetchState, FetchedCopy, StoredCopies, StoredCopy, Targets};
 use crate::policy::origin::{Origin, OriginCopyState, OriginFile};
+use crate::policy::site::{SiteEntry, Snapshot};
 use crate::settings::OriginSettings;
-use crate::sites::{DefaultSite, KnownOrigins, PATIENCE, SiteManager, asked_by, awaited_since};
-use crate::state::StateStore;
+use crate::sites::{
+    DefaultSite, KnownOrigins, OriginRobotsStatus, PATIENCE, Served, SiteManager, asked_by, awaited_since, is_no_policy,
+};
+use crate::state::{Fact, StateStore};
 use crate::time::Timestamp;
 use followed_site::FollowedSite;
 use std::collections::BTreeMap;
@@ -32,6 +34,8 @@ const AT_ONCE: usize = 8;
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// The wall clock and the lived time are read in whole seconds, so they may seem to be this far apart.
 const ROUNDING: u64 = 1;
+/// How many copies of removed sites are kept. Beyond that the oldest go.
+const MAX_UNUSED: usize = 64;
 
 /// The copies of all sites, and when each is fetched next.
 pub struct OriginRobots {
@@ -47,6 +51,9 @@ pub struct OriginRobots {
     /// By how many seconds the wall clock is ahead of the lived time.
     ahead: Option<i64>,
 }
+
+/// The sites whose policies read the origin's file, by name.
+type SitesByName<'a> = BTreeMap<&'a str, &'a SiteEntry>;
 
 fn origin_file(copy: &FetchedCopy) -> Arc<OriginFile> {
     Arc::new(OriginFile::new(copy.url.clone(), copy.bytes.clone()).modified(copy.last_modified.as_deref()))
@@ -99,7 +106,7 @@ impl OriginRobots {
         due.sort_by_key(|(_, site)| site.fetch.due);
         let mut jobs = Vec::new();
         for (name, site) in due.into_iter().take(free) {
-            let Some(entry) = snapshot.site_named(name).map(|place| &snapshot.sites()[place]) else { continue };
+            let Some(entry) = snapshot.entry_named(name) else { continue };
             site.is_asked = true;
             let (etag, last_modified) = if site.is_unconditional { (None, None) } else { site.fetch.validators() };
             let host = asked_by(&entry.site.policy);
@@ -120,27 +127,24 @@ impl OriginRobots {
     }
 
     /// Takes the result of a fetch. `jitter` is a number from 0 to 1.
-    pub fn finish(&mut self, job: FinishedJob, moment: Moment, jitter: f64) {
+    pub fn finish(&mut self, job: &FetchJob, result: FetchResult, moment: Moment, jitter: f64) {
         let now = moment.now;
         self.follow_clock(moment);
         let Some(site) = self.followed.get_mut(&job.site) else { return };
         site.is_asked = false;
         // Another policy may be for another host. This result says nothing about that host.
         let snapshot = self.manager.snapshot();
-        let policy = snapshot.site_named(&job.site).map(|place| &snapshot.sites()[place].site.policy.source.text);
-        if policy.is_none_or(|policy| *policy != job.policy) {
+        let policy = snapshot.entry_named(&job.site).map(|entry| &entry.site.policy.source.text);
+        if policy.is_none_or(|policy| *policy != job.policy.source.text) {
             site.fetch.due = now;
             return;
         }
         // An origin without a usable answer said nothing about the copy.
-        site.is_unconditional &= matches!(job.result, FetchResult::Unreachable(_));
+        site.is_unconditional &= matches!(result, FetchResult::Unreachable(_));
         // A page of HTML in place of a file is a failure. If there never was a file, it means that there is none: a
         // single-page app answers every request with its page.
         let has_file = site.fetch.copy().is_some_and(|copy| copy.exists);
-        let result = match site.is_default_site || !has_file {
-            true => job.result.read_by_crawlers(),
-            false => job.result,
-        };
+        let result = if site.is_default_site || !has_file { result.read_by_crawlers() } else { result };
         if let Some(copy) = site.fetch.take_result(result, now, jitter) {
             let file = origin_file(&copy);
             match self.manager.origin_says(&job.site, file, now) {
@@ -194,5 +198,130 @@ impl OriginRobots {
         let unused = self.unused.iter().map(|(name, copy)| copy.fact(name, moment.now));
         self.store.put(followed.chain(unused));
         self.manager.clock_was_set(by, moment.now);
+    }
+
+    /// Follows new sites, and stops following those that were removed or no longer read the origin's file.
+    fn follow_sites(&mut self, now: Timestamp) {
+        let snapshot = self.manager.snapshot();
+        let sites = snapshot.sites().iter().filter(|entry| entry.site.policy.reads_origin());
+        let wanted: SitesByName<'_> = sites.map(|entry| (entry.site.name.as_str(), entry)).collect();
+        // A site that takes over hosts takes over the copy that it was compiled with, from whichever site.
+        let followed = self.followed.values().map(|site| &site.fetch);
+        let copies = followed.chain(self.unused.values().map(|copy| &copy.fetch));
+        let copies: Vec<FetchState> = copies.filter(|fetch| fetch.copy().is_some()).cloned().collect();
+        let mut facts = self.drop_removed(&snapshot, &wanted, now);
+        facts.extend(self.drop_unusable(&snapshot, &wanted, now));
+        for (name, entry) in wanted {
+            match self.followed.get_mut(name) {
+                Some(site) if site.policy == entry.site.policy.source.text => {}
+                Some(site) => facts.extend(site.follow_policy(entry, &copies, now).then(|| fact_of(name, site, now))),
+                None => facts.extend(self.follow(name, entry, &copies, now)),
+            }
+        }
+        // At once, so that a copy that moves from one site to another is stored with one of them at each moment.
+        self.store.put(facts);
+        self.report_status(now);
+    }
+
+    /// Stops following sites that were removed. Their copies stay if they may be used again.
+    fn drop_removed(&mut self, snapshot: &Snapshot, wanted: &SitesByName<'_>, now: Timestamp) -> Vec<Fact> {
+        // A policy file with the name of a default site is another site.
+        let is_gone = |name: &str, site: &FollowedSite| {
+            wanted.get(name).is_none_or(|entry| site.is_default_site != is_no_policy(&entry.site.policy))
+        };
+        let gone = self.followed.iter().filter(|(name, site)| is_gone(name, site)).map(|(name, _)| name.clone());
+        let mut facts = Vec::new();
+        for name in gone.collect::<Vec<_>>() {
+            let Some(site) = self.followed.remove(&name) else { continue };
+            if snapshot.site_named(&name).is_none() && !site.is_default_site && site.fetch.copy().is_some() {
+                self.unused.insert(name, site.to_stored());
+            } else {
+                facts.push(StoredCopy::removal(&name, now));
+            }
+        }
+        facts
+    }
+
+    /// Removes copies that no site can use again: too old, too many, or of no use. Notes of the others since when they
+    /// are unused.
+    fn drop_unusable(&mut self, snapshot: &Snapshot, wanted: &SitesByName<'_>, now: Timestamp) -> Vec<Fact> {
+        let longest = self.manager.longest_cached();
+        let mut facts = Vec::new();
+        let mut waiting = Vec::new();
+        self.unused.retain(|name, copy| {
+            if wanted.contains_key(name.as_str()) {
+                return true;
+            }
+            // A site that does not read the origin's file has no use for a copy, and no site has one for a failure.
+            let may_return =
+                snapshot.site_named(name).is_none() && copy.default_site_hosts.is_none() && copy.fetch.copy().is_some();
+            if !may_return || copy.left_at.is_some_and(|moment| now.since(moment) > longest) {
+                facts.push(StoredCopy::removal(name, now));
+                return false;
+            }
+            if copy.left_at.is_none() {
+                copy.left_at = Some(now);
+                facts.push(copy.fact(name, now));
+            }
+            waiting.push((copy.left_at, name.clone()));
+            true
+        });
+        waiting.sort_unstable();
+        for (_, name) in waiting.iter().rev().skip(MAX_UNUSED) {
+            self.unused.remove(name);
+            facts.push(StoredCopy::removal(name, now));
+        }
+        facts
+    }
+
+    /// Begins to follow a site.
+    fn follow(&mut self, name: &str, entry: &SiteEntry, copies: &[FetchState], now: Timestamp) -> Option<Fact> {
+        let unused = self.unused.remove(name);
+        let is_back = unused.as_ref().is_some_and(|copy| copy.left_at.is_some());
+        let site = FollowedSite::new(name, entry, unused.as_ref(), copies, now);
+        // The same as what is stored is not stored again, and a failure only after the first fetch.
+        let is_changed = site.is_unconditional || is_back;
+        let is_stored = unused.is_some();
+        let fact = (is_changed && (is_stored || site.fetch.copy().is_some())).then(|| fact_of(name, &site, now));
+        self.followed.insert(name.to_owned(), site);
+        fact
+    }
+
+    /// Brings the status up to date, and logs what changed.
+    fn report_status(&mut self, now: Timestamp) {
+        let mut reports = BTreeMap::new();
+        let snapshot = self.manager.snapshot();
+        for (name, site) in &mut self.followed {
+            let Some(entry) = snapshot.entry_named(name) else { continue };
+            let (served, unavailable_until) = Served::of(&entry.site, now);
+            let (state, problem) = (site.fetch.state(PATIENCE, now), site.problem());
+            reports.insert(
+                name.clone(),
+                OriginRobotsStatus {
+                    state,
+                    url: site.fetch.copy().map(|copy| copy.url.clone()),
+                    last_success: site.fetch.last_success,
+                    problem: problem.clone(),
+                    is_unasked: site.fetch.is_unasked(),
+                    served,
+                    unavailable_until,
+                    believed_at: site.fetch.believed_at(),
+                },
+            );
+            let report = Some((state, served, problem));
+            if site.reported != report {
+                site.log(name, state, served);
+                site.reported = report;
+            }
+        }
+        self.manager.report_origins(reports);
+    }
+}
+
+/// The fact that a followed site has this copy, or none.
+fn fact_of(name: &str, site: &FollowedSite, now: Timestamp) -> Fact {
+    match site.fetch.copy() {
+        Some(_) => site.to_stored().fact(name, now),
+        None => StoredCopy::removal(name, now),
     }
 }

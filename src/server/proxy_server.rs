@@ -1,8 +1,8 @@
 //! [`ProxyServer`]: Pingora's server with its services: the listeners of the proxy, the decision service and the admin
 //! interface, the resolver of origins' names, and the health checks.
 
+use super::hand_over::Upgrades;
 use super::rooms::Rooms;
-use super::service_manager::Readiness;
 use super::sockets::Passable;
 use super::stop::{Drain, Ends, Stop};
 use crate::admin::AdminApp;
@@ -17,6 +17,7 @@ use pingora_core::server::{RunArgs, Server};
 use pingora_core::services::background::GenBackgroundService;
 use pingora_proxy::HttpProxy;
 use std::num::{NonZeroU16, NonZeroUsize};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Upstream connections kept for reuse, per worker thread (Pingora 0.9.1): more than a few clients over HTTP/2 need at once,
@@ -50,7 +51,7 @@ impl ProxyServer {
         rooms: &Rooms,
         listeners: Listeners,
         (stop, ends): (Arc<Stop>, Ends),
-        ready: Box<dyn Fn() + Send + Sync>,
+        upgrades: Arc<Upgrades>,
     ) -> ProxyServer {
         let available = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let threads = settings.threads.unwrap_or_else(available).max(1);
@@ -65,7 +66,7 @@ impl ProxyServer {
             served.extend(listeners.decisions.into_iter().map(|listener| (listener, door.clone())));
         }
         let (open, pulse) = (Arc::new(Open::default()), Arc::new(Pulse::default()));
-        let readiness = Arc::new(Readiness::new(rooms.operations.clone(), ready));
+        let readiness = Arc::new(Readiness { upgrades, missing: AtomicUsize::new(0) });
         let Ends { proxy: stops, admin: admin_stops } = ends;
         let resolver = Resolver(rooms.upstreams.clone());
         let resolver = server.add_service(GenBackgroundService::new("resolver".to_string(), Arc::new(resolver)));
@@ -90,8 +91,6 @@ impl ProxyServer {
             proxy,
             open,
             operations: rooms.operations.clone(),
-            access: rooms.instance.access.clone(),
-            events: rooms.instance.events.clone(),
             limit: settings.limits.drain,
             upgrade_limit: settings.upgrade_drain,
         };
@@ -118,6 +117,25 @@ impl ProxyServer {
         let open = self.drain.open.clone();
         self.server.run(RunArgs { shutdown_signal: Box::new(self.drain) });
         open.now()
+    }
+}
+
+/// Waits until all services accept connections. Then the server is ready.
+struct Readiness {
+    upgrades: Arc<Upgrades>,
+    missing: AtomicUsize,
+}
+
+impl Readiness {
+    /// Waits for one more service, which calls this when it accepts connections. To be called before any service runs.
+    fn of_service(self: &Arc<Readiness>) -> Box<dyn Fn() + Send + Sync> {
+        self.missing.fetch_add(1, Ordering::AcqRel);
+        let readiness = self.clone();
+        Box::new(move || {
+            if readiness.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
+                readiness.upgrades.serves();
+            }
+        })
     }
 }
 

@@ -3,34 +3,33 @@
 
 use super::ServerError;
 use super::authority::AuthorityParts;
-use super::identity;
 use super::instances::{self, CountsOfInstances};
 use super::origin_robots::{self, OriginRobots};
-use super::service_manager;
-use super::signals;
 use super::sockets::names;
-use super::stop::{self, Stop};
-use crate::acme::Acme;
+use super::stop::flush;
 use crate::admin::Operations;
 use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::edge::Certificates;
 use crate::evidence::Evidence;
+use crate::identity::refresh::{Refresher, UpdateHandle};
+use crate::identity::{Proofs, Uses, refresh, reverse_dns};
 use crate::judge::Logs;
 use crate::origin::robots::StoredCopies;
 use crate::requests::{Challenges, RequestSettings, Requests};
-use crate::settings::{ListenAddress, LogDestination, Settings};
+use crate::settings::{IdentitySettings, ListSettings, ListenAddress, LogDestination, Settings};
 use crate::sites::{DefaultSite, KnownOrigins, SiteOptions};
-use crate::state::{Remembered, StateStore};
+use crate::state::{Remembered, StateStore, StoredFacts};
 use crate::telemetry::{AccessLog, Events};
 use crate::time::Timestamp;
 use crate::upgrade::Memory;
-use crate::upkeep::{ExchangeThread, Instance, JudgeParts, Upkeep};
+use crate::upkeep::{ExchangeThread, Instance, JudgeParts, Repeated, Upkeep};
 use crate::upstreams::Upstreams;
-use signal_hook::iterator::Signals;
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::mpsc::Receiver;
 
 /// The opened rooms. The instance has the sites, the ledger, the clock and the logs.
 pub struct Rooms {
@@ -42,7 +41,7 @@ pub struct Rooms {
     /// The exchange with other instances, where there is a store for it.
     pub exchange: Option<Arc<ExchangeThread>>,
     /// The counts of all instances, for the dashboards.
-    pub counts: Option<Arc<CountsOfInstances>>,
+    pub counts: Option<(Arc<CountsOfInstances>, Repeated)>,
 }
 
 impl Rooms {
@@ -64,7 +63,7 @@ impl Rooms {
         let now = clock.moment().now;
         let copies = stored_copies(&remembered, now);
         let sites = policies(settings, &copies);
-        let (proofs, threads) = identity::open(&settings.identity, Registry::builtin(), &remembered.facts, &store);
+        let (proofs, queue) = proofs(&settings.identity, &remembered.facts, &store);
         let parts = JudgeParts {
             clock,
             state: (&store, &remembered),
@@ -78,7 +77,7 @@ impl Rooms {
         let instance = parts.open()?;
         let exchange = instances::start(settings, &instance, (&store, &remembered))?;
         let robots = OriginRobots::new(instance.sites.clone(), &settings.origins, copies, store.clone(), now);
-        let lists = threads.start(&instance.proofs, &instance.clock, &instance.metrics)?;
+        let lists = start_proofs(&settings.identity, queue, &instance)?;
         let Instance { metrics, events, clock, .. } = &*instance;
         let upstreams = Upstreams::new(&settings.origins, metrics.clone(), events.clone(), clock.clone())?;
         upstreams.go_on(&memory.servers);
@@ -94,36 +93,13 @@ impl Rooms {
         Ok((Rooms { operations, instance, requests, upstreams, store, exchange, counts }, robots))
     }
 
-    /// Acts on signals from now on. `rotated` is called when the logs were opened again.
-    pub fn serve_signals(
-        &self,
-        signals: Signals,
-        stop: Arc<Stop>,
-        certificates: Arc<Certificates>,
-        acme: Option<Arc<Acme>>,
-        rotated: impl Fn() + Send + 'static,
-    ) -> Result<(), ServerError> {
-        let instance = self.instance.clone();
-        let (operations, upstreams) = (self.operations.clone(), self.upstreams.clone());
-        let hang_up = move || {
-            tracing::info!("SIGHUP: reopening the logs, reading the policies and certificates again");
-            instance.access.reopen();
-            instance.events.reopen();
-            rotated();
-            renew_files(&certificates, &upstreams, &instance);
-            service_manager::reloading(&operations, || drop(operations.reload()));
-            acme.iter().for_each(|acme| acme.hurry());
-        };
-        signals::serve(signals, stop, hang_up).map_err(ServerError::io("cannot start the thread for signals"))
-    }
-
     /// Tells other instances what was served, and writes the end of this run to the state store. Nothing may be served any
     /// more.
     pub fn close(self) {
         if let Some(exchange) = &self.exchange {
             exchange.close();
             // The records that waited for other instances came into the logs only now.
-            stop::flush(&self.instance.access, &self.instance.events);
+            flush(&self.instance);
         }
         self.instance.evidence.close();
         if let Err(error) = self.store.close() {
@@ -131,14 +107,14 @@ impl Rooms {
         }
         let is_away = |exchange: &Arc<ExchangeThread>| exchange.status().away.is_some();
         if !self.exchange.as_ref().is_some_and(is_away) {
-            self.counts.iter().for_each(|counts| counts.tell());
+            self.counts.iter().for_each(|(counts, _)| counts.tell());
         }
     }
 }
 
 /// Looks at the files of certificates and of origins' TLS again, and takes those that changed.
 pub fn renew_files(certificates: &Certificates, upstreams: &Upstreams, instance: &Instance) {
-    let refused = certificates.renew(Timestamp::from(instance.clock.now()), &instance.metrics);
+    let refused = certificates.renew(instance.clock.moment().now, &instance.metrics);
     instance.metrics.edge.refused_renewals.set((refused + upstreams.renew_tls_files()) as i64);
 }
 
@@ -207,4 +183,55 @@ fn evidence(settings: &Settings) -> Result<Evidence, ServerError> {
     let Some(said) = &settings.evidence else { return Ok(Evidence::off()) };
     let directory = settings.state.as_deref().ok_or(ServerError::WithoutState("evidence"))?;
     Ok(Evidence::open(directory, said, settings.evidence_addresses))
+}
+
+/// Makes the proofs, with what the state store remembers, and the queue of addresses that DNS is to be asked about.
+fn proofs(
+    settings: &IdentitySettings,
+    facts: &StoredFacts,
+    store: &StateStore,
+) -> (Arc<Proofs>, Option<Receiver<IpAddr>>) {
+    // Without outgoing requests the lists of an earlier run still count.
+    let has_source = settings.outgoing || matches!(settings.lists, ListSettings::Directory(_));
+    let has_lists = has_source || !facts.network_lists.is_empty();
+    let (queue, waiting) = settings.outgoing.then(reverse_dns::queue).unzip();
+    let uses =
+        Uses { lists: settings.lists != ListSettings::Off && has_lists, signatures: settings.signatures && has_lists };
+    let proofs = Proofs::new(Registry::builtin(), facts, store, uses, queue);
+    (Arc::new(proofs), waiting)
+}
+
+/// Starts the threads. `None` where no lists are refreshed.
+///
+/// # Errors
+/// A thread cannot be started.
+fn start_proofs(
+    settings: &IdentitySettings,
+    queue: Option<Receiver<IpAddr>>,
+    instance: &Instance,
+) -> Result<Option<UpdateHandle>, ServerError> {
+    let IdentitySettings { outgoing, lists, resolvers, signatures } = settings;
+    let Instance { proofs, clock, metrics, .. } = instance;
+    if let Some(queue) = queue {
+        reverse_dns::start(proofs.clone(), resolvers.clone(), queue, clock.clone(), metrics.clone())
+            .map_err(ServerError::io("cannot start the thread for reverse DNS"))?;
+    }
+    let is_refreshed = match lists {
+        ListSettings::Off => *outgoing && *signatures,
+        ListSettings::Published | ListSettings::Mirror(_) => *outgoing,
+        ListSettings::Directory(_) => true,
+    };
+    if !is_refreshed {
+        return Ok(None);
+    }
+    if let ListSettings::Directory(directory) = lists
+        && !directory.is_dir()
+    {
+        tracing::warn!(
+            directory = %directory.display(),
+            "`identity.lists` names a directory that is not there: crawlgate reads lists as soon as it is"
+        );
+    }
+    let refresher = Refresher::new(proofs.clone(), settings, clock.clone());
+    refresh::start(refresher).map(Some).map_err(ServerError::io("cannot start the thread for lists of networks"))
 }

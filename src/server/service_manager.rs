@@ -1,5 +1,5 @@
-//! Messages to a service manager, by the protocol of systemd (sd_notify(3)). [`Readiness`] says that every listener
-//! accepts connections, [`watch`] that the process is alive, and [`reloading`] that policies are read again. Without
+//! Messages to a service manager, by the protocol of systemd (sd_notify(3)). [`serving`] says that every listener accepts
+//! connections, [`watch`] that the process is alive, and [`reloading`] that policies are read again. Without
 //! `NOTIFY_SOCKET` nothing is sent.
 
 use crate::admin::Operations;
@@ -8,7 +8,6 @@ use crate::upkeep::Repeated;
 use sd_notify::NotifyState;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// How often the workers are checked within the time that the service manager allows.
@@ -37,32 +36,6 @@ pub fn reloading(operations: &Operations, reload: impl FnOnce()) {
 /// Tells the service manager that every listener accepts connections.
 pub fn serving() {
     tell(&[NotifyState::Ready, NotifyState::Status("serving")]);
-}
-
-/// Waits until all services accept connections. Then the server is ready.
-pub struct Readiness {
-    operations: Arc<Operations>,
-    missing: AtomicUsize,
-    then: Box<dyn Fn() + Send + Sync>,
-}
-
-impl Readiness {
-    /// Nothing is waited for yet. `then` is called when everything is ready.
-    pub fn new(operations: Arc<Operations>, then: Box<dyn Fn() + Send + Sync>) -> Readiness {
-        Readiness { operations, missing: AtomicUsize::new(0), then }
-    }
-
-    /// Waits for one more service, which calls this when it accepts connections. To be called before any service runs.
-    pub fn of_service(self: &Arc<Readiness>) -> Box<dyn Fn() + Send + Sync> {
-        self.missing.fetch_add(1, Ordering::AcqRel);
-        let readiness = self.clone();
-        Box::new(move || {
-            if readiness.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
-                readiness.operations.set_ready(true);
-                (readiness.then)();
-            }
-        })
-    }
 }
 
 /// Tells the service manager that the process is alive, as often as it wants to hear it (`WATCHDOG_USEC`), while every

@@ -1,7 +1,10 @@
 //! [`Sockets`]: the bound listeners of the proxy, the decision service and the admin interface. [`Sockets::bind`] takes
-//! over the listeners that are bound already, and binds the others.
+//! over the listeners that are bound already, and binds the others. [`ControlDoor`] is the control socket. It answers commands
+//! from the start; after an upgrade, as soon as the process before accepts no connection any more.
 
 use super::{Bound, ServerError};
+use crate::admin::Operations;
+use crate::admin::control::ControlSocket;
 use crate::edge::{self, BoundListener};
 use crate::settings::{ListenAddress, Settings};
 use crate::upgrade::{Inherited, PassedListener};
@@ -11,6 +14,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 /// The permissions of a socket: its owner and its group may connect.
 const OWNER_AND_GROUP: u32 = 0o660;
@@ -117,4 +121,46 @@ fn bind_socket(path: &Path) -> std::io::Result<UnixListener> {
     fs::set_permissions(path, Permissions::from_mode(OWNER_AND_GROUP))?;
     listener.set_nonblocking(true)?;
     Ok(listener)
+}
+
+/// The control socket, with its path.
+#[derive(Clone)]
+pub struct ControlDoor {
+    pub path: Option<PathBuf>,
+    pub operations: Arc<Operations>,
+    /// The socket, once this process has it.
+    pub socket: Arc<OnceLock<Arc<ControlSocket>>>,
+}
+
+impl ControlDoor {
+    /// The control socket at this path, if there is one. It is not opened yet.
+    pub fn new(path: Option<PathBuf>, operations: Arc<Operations>) -> ControlDoor {
+        path.iter().for_each(|path| operations.answers_on(path));
+        ControlDoor { path, operations, socket: Arc::default() }
+    }
+
+    /// Answers the clients of a socket from now on.
+    pub fn serve(&self, socket: ControlSocket) -> Result<(), ServerError> {
+        let socket = Arc::new(socket);
+        let served = socket.clone().serve(self.operations.clone());
+        // It is set once: a process either binds the socket or takes it over.
+        let _ = self.socket.set(socket);
+        served.map_err(ServerError::io("cannot serve the control socket"))
+    }
+
+    /// Puts a socket of its own in the place of that of the process before, whose lock this is.
+    pub fn take_over(&self, lock: Option<OwnedFd>) {
+        let Some(path) = self.path.as_deref().filter(|_| self.socket.get().is_none()) else { return };
+        let taken = ControlSocket::take_over(path, lock).map_err(ServerError::from);
+        if let Err(error) = taken.and_then(|socket| self.serve(socket)) {
+            tracing::error!("{error}; crawlgate serves requests, and no command reaches it");
+        }
+    }
+
+    /// Removes the socket, unless another process has it.
+    pub fn remove(&self) {
+        if let Some(socket) = self.socket.get() {
+            socket.remove();
+        }
+    }
 }

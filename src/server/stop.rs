@@ -14,7 +14,7 @@ use crate::admin::Operations;
 use crate::edge::{Open, Stopper, Stops};
 use crate::gateway::Gateway;
 use crate::locks::lock;
-use crate::telemetry::{AccessLog, Events};
+use crate::upkeep::Instance;
 use async_trait::async_trait;
 use pingora_core::apps::HttpServerApp;
 use pingora_core::server::{ShutdownSignal, ShutdownSignalWatch};
@@ -30,10 +30,10 @@ const FLUSH_LIMIT: Duration = Duration::from_secs(2);
 const IDLE_LIMIT: Duration = Duration::from_millis(500);
 
 /// Writes out what both logs took in.
-pub fn flush(access: &AccessLog, events: &Events) {
+pub fn flush(instance: &Instance) {
     let end = Instant::now() + FLUSH_LIMIT;
-    access.flush(FLUSH_LIMIT);
-    events.flush(end.saturating_duration_since(Instant::now()));
+    instance.access.flush(FLUSH_LIMIT);
+    instance.events.flush(end.saturating_duration_since(Instant::now()));
 }
 
 /// Asks the server to stop.
@@ -117,8 +117,6 @@ pub struct Drain {
     pub proxy: Arc<HttpProxy<Gateway>>,
     pub open: Arc<Open>,
     pub operations: Arc<Operations>,
-    pub access: AccessLog,
-    pub events: Events,
     /// How long a stop takes at most.
     pub limit: Duration,
     /// How long an upgrade takes at most.
@@ -131,7 +129,7 @@ impl ShutdownSignalWatch for Drain {
         let request = self.stop.at_least(StopRequest::Leave).await;
         let how = if request == StopRequest::Leave { self.leave().await } else { self.end(request).await };
         self.stop.admin.close();
-        flush(&self.access, &self.events);
+        flush(&self.operations.instance);
         self.stop.say_end(how, self.open.now());
         if request == StopRequest::Now { ShutdownSignal::FastShutdown } else { ShutdownSignal::GracefulTerminate }
     }

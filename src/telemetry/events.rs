@@ -4,7 +4,7 @@
 //! Above a rate, each crawler on each site still has one event a second, and the next event says how many were left out.
 //! A request never waits for the disk: [`LogWriter`] gathers the lines.
 
-use super::access_record::moment;
+use super::access::moment;
 use super::log_writer::LogWriter;
 use crate::locks::lock;
 use crate::settings::EventSettings;

@@ -35,33 +35,41 @@ struct Open(Arc<Shared>);
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.0.queue().closed = true;
+        self.0.queue().waiting.closed = true;
         self.0.work.notify_one();
     }
 }
 
-/// What waits to be written, and what the writer is to do.
+/// What waits for the writer, which takes it all at once.
+#[derive(Default)]
+struct Batch {
+    lines: Vec<u8>,
+    /// How often the file is to be opened again before the lines are written; once is enough.
+    reopens: u64,
+    /// Whether it is the last one.
+    closed: bool,
+    /// Whether a line found no room.
+    overflowed: bool,
+}
+
+/// What waits to be written, and what became of the rest.
 #[derive(Default)]
 struct Queue {
-    waiting: Vec<u8>,
+    waiting: Batch,
     /// Octets that were ever taken in, and one for each time that the file is to be opened again.
     taken_in: u64,
     /// How many of these are done: written, lost or opened again.
     done: u64,
     /// Whether a flush waits for the writer.
     hurry: bool,
-    /// How often the file is to be opened again before the lines are written; once is enough.
-    reopens: u64,
-    closed: bool,
-    /// Whether a line found no room since the writer last took lines.
-    overflowed: bool,
     /// Why lines are lost, or go into a file that has another name.
     problem: Option<String>,
 }
 
 impl Queue {
     fn must_write_now(&self) -> bool {
-        self.hurry || self.closed || self.waiting.len() >= ENOUGH || self.reopens > 0
+        let Batch { lines, reopens, closed, .. } = &self.waiting;
+        self.hurry || *closed || lines.len() >= ENOUGH || *reopens > 0
     }
 }
 
@@ -131,15 +139,15 @@ impl LogWriter {
             }
             line.push(b'\n');
             let mut queue = shared.queue();
-            let before = queue.waiting.len();
+            let before = queue.waiting.lines.len();
             if before + line.len() > ROOM {
-                queue.overflowed = true;
+                queue.waiting.overflowed = true;
                 shared.dropped.fetch_add(1, Ordering::Relaxed);
                 return;
             }
-            queue.waiting.extend_from_slice(line);
+            queue.waiting.lines.extend_from_slice(line);
             queue.taken_in += line.len() as u64;
-            let after = queue.waiting.len();
+            let after = queue.waiting.lines.len();
             drop(queue);
             // Between the first line and `ENOUGH` the writer sleeps for a fixed time.
             if before == 0 || (before < ENOUGH && after >= ENOUGH) {
@@ -157,7 +165,7 @@ impl LogWriter {
     pub fn problem(&self) -> Option<String> {
         let shared = self.shared()?;
         let queue = shared.queue();
-        queue.problem.clone().or_else(|| queue.overflowed.then(|| shared.too_slow()))
+        queue.problem.clone().or_else(|| queue.waiting.overflowed.then(|| shared.too_slow()))
     }
 
     /// Waits until everything that was taken in is written, for at most `limit`.
@@ -181,20 +189,12 @@ impl LogWriter {
     pub fn reopen(&self) {
         if let Some(shared) = self.shared() {
             let mut queue = shared.queue();
-            queue.reopens += 1;
+            queue.waiting.reopens += 1;
             queue.taken_in += 1;
             drop(queue);
             shared.work.notify_one();
         }
     }
-}
-
-/// What the writer takes from the queue at once.
-struct Batch {
-    lines: Vec<u8>,
-    reopens: u64,
-    closed: bool,
-    overflowed: bool,
 }
 
 /// The thread that writes.
@@ -227,15 +227,13 @@ impl Writer {
     /// Waits for lines, and then a little for more of them.
     fn next_batch(&self, mut lines: Vec<u8>) -> Batch {
         let work = &self.shared.work;
-        let idle = |queue: &mut Queue| queue.waiting.is_empty() && !queue.must_write_now();
+        let idle = |queue: &mut Queue| queue.waiting.lines.is_empty() && !queue.must_write_now();
         let few = |queue: &mut Queue| !queue.must_write_now();
         let queue = work.wait_while(self.shared.queue(), idle).unwrap_or_else(PoisonError::into_inner);
         let mut queue = work.wait_timeout_while(queue, GATHERED, few).unwrap_or_else(PoisonError::into_inner).0;
         lines.clear();
-        std::mem::swap(&mut lines, &mut queue.waiting);
-        let reopens = std::mem::take(&mut queue.reopens);
         queue.hurry = false;
-        Batch { lines, reopens, closed: queue.closed, overflowed: std::mem::take(&mut queue.overflowed) }
+        std::mem::replace(&mut queue.waiting, Batch { lines, ..Batch::default() })
     }
 
     fn write_batch(&mut self, batch: &Batch) -> Option<String> {

@@ -3,26 +3,21 @@
 //! of a request. All counters with a crawler share one cap, and series of a site are removed with it.
 
 mod by_crawler;
-mod connections;
 mod counters;
 mod edge;
-mod identity;
 mod register;
 mod sites;
-mod store;
 mod upstream;
 
-pub use by_crawler::{CrawlerCounts, IdentityCounts, NewCount};
-pub use connections::OpenConnection;
-pub use edge::EdgeMetrics;
-pub use identity::IdentityMetrics;
+pub use by_crawler::{CrawlerCounts, IdentityCounts};
+pub use edge::{EdgeMetrics, OpenConnection};
 pub use sites::SiteGauges;
-pub use store::StoreMetrics;
 pub use upstream::{ServerPlace, UpstreamMetrics};
 
 use crate::locks::lock;
 use counters::{Counters, cut_label};
-use prometheus::{Encoder, Histogram, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, TextEncoder};
+use http::StatusCode;
+use prometheus::{Encoder, Gauge, Histogram, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, TextEncoder};
 use register::Register;
 use sites::SiteMetrics;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -37,12 +32,12 @@ const DECISION_BUCKETS: [f64; 9] = [1e-7, 2.5e-7, 5e-7, 1e-6, 2.5e-6, 5e-6, 1e-5
 #[allow(missing_docs)]
 pub struct Metrics {
     registry: Registry,
-    /// The counters with a crawler share one cap.
-    requests: Counters,
-    robots_txt: Counters,
-    violations: Counters,
-    /// Without a site: whether a crawler is the one that it claims to be does not depend on the site.
-    identity: Counters,
+    /// By site, crawler, identity, kind and action. The counters with a crawler share one cap.
+    pub requests: Counters<5>,
+    robots_txt: Counters<3>,
+    violations: Counters<4>,
+    /// By crawler and outcome. Without a site: whether a crawler is the one that it claims to be does not depend on the site.
+    pub identity: Counters<2>,
     pub proofs: IdentityMetrics,
     sites: SiteMetrics,
     pub decision: Histogram,
@@ -51,8 +46,6 @@ pub struct Metrics {
     pages: IntCounterVec,
     pub undeclared_proxy: IntCounter,
     pub in_flight: IntGauge,
-    /// The gauges of idle and of active connections.
-    connections: [IntGauge; 2],
     pub edge: EdgeMetrics,
     pub access_log_dropped: IntCounter,
     pub events_left_out: IntCounter,
@@ -78,7 +71,7 @@ impl Metrics {
             .set(1);
         #[cfg(target_os = "linux")]
         let _ = registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()));
-        let [requests, robots_txt, violations, identity] = by_crawler(register);
+        let (requests, robots_txt, violations, identity) = by_crawler(register);
         Arc::new(Metrics {
             requests,
             robots_txt,
@@ -107,7 +100,6 @@ impl Metrics {
                 "crawlgate_requests_in_flight",
                 "Requests that were received and are not yet answered completely.",
             ),
-            connections: connections::gauges(register),
             edge: EdgeMetrics::new(register),
             access_log_dropped: register
                 .counter("crawlgate_access_log_dropped_total", "Access log lines that crawlgate could not write."),
@@ -138,15 +130,15 @@ impl Metrics {
         kind: &'static str,
         action: &'static str,
     ) {
-        self.requests.count(&[site, crawler, identity, kind, action]);
+        self.requests.count([site, crawler, identity, kind, action]);
     }
 
     /// `crawlgate_robots_txt_total{site,crawler,status}`, and when it is a 200 or 304
     /// `crawlgate_robots_last_fetch_timestamp_seconds{site,crawler}`. `served` is the time of a request that got the
     /// whole answer, in seconds since 1970.
     pub fn robots_txt(&self, site: &str, crawler: &str, status: u16, served: Option<i64>) {
-        let mut digits = [0; 3];
-        let by_name = self.robots_txt.count(&[site, crawler, status_label(status, &mut digits)]);
+        let code = StatusCode::from_u16(status.clamp(100, 999)).unwrap_or_default();
+        let by_name = self.robots_txt.count([site, crawler, code.as_str()]);
         // A crawler that is not counted by name is not timed by name.
         if let Some(now) = served.filter(|_| by_name && matches!(status, 200 | 304)) {
             self.sites.last_fetch.with_label_values(&[cut_label(site), cut_label(crawler)]).set(now);
@@ -155,13 +147,13 @@ impl Metrics {
 
     /// `crawlgate_violations_total{site,crawler,identity,kind}`. The crawler comes with its identity.
     pub fn violation(&self, site: &str, (crawler, identity): (&str, &'static str), kind: &'static str) {
-        self.violations.count(&[site, crawler, identity, kind]);
+        self.violations.count([site, crawler, identity, kind]);
     }
 
     /// `crawlgate_identity_total{crawler,outcome}`. The crawler is one of the registry or `other`: these series stay
     /// when sites go, so they must be few.
     pub fn identity(&self, crawler: &str, outcome: &'static str) {
-        self.identity.count(&[crawler, outcome]);
+        self.identity.count([crawler, outcome]);
     }
 
     /// `crawlgate_html_pages_total{site,outcome}`.
@@ -173,6 +165,11 @@ impl Metrics {
     pub fn raise(&self, counter: &IntCounter, to: u64) {
         let _one = self.setting();
         counter.inc_by(to.saturating_sub(counter.get()));
+    }
+
+    /// The metrics of the store. The first call registers them.
+    pub fn store(&self) -> &StoreMetrics {
+        self.store.get_or_init(|| StoreMetrics::new(Register(&self.registry)))
     }
 
     fn setting(&self) -> MutexGuard<'_, ()> {
@@ -189,33 +186,143 @@ impl Metrics {
     }
 }
 
+/// The metrics of published lists and reverse DNS, by which crawlgate proves crawlers.
+#[allow(missing_docs)]
+pub struct IdentityMetrics {
+    pub networks: IntGaugeVec,
+    pub checked: IntGaugeVec,
+    pub addresses: IntGauge,
+    pub lookups: IntCounterVec,
+    pub left_out: IntCounter,
+}
+
+impl IdentityMetrics {
+    fn new(register: Register<'_>) -> IdentityMetrics {
+        IdentityMetrics {
+            networks: register.gauges(
+                "crawlgate_identity_list_networks",
+                "Networks of a published list, or keys of a key directory, by its URL.",
+                &["list"],
+            ),
+            checked: register.gauges(
+                "crawlgate_identity_list_checked_timestamp_seconds",
+                "When the server of a published list last said that the list is as crawlgate has it.",
+                &["list"],
+            ),
+            addresses: register.gauge(
+                "crawlgate_identity_addresses",
+                "Addresses of claimed crawlers whose reverse DNS is known or asked for.",
+            ),
+            lookups: register.counters(
+                "crawlgate_identity_lookups_total",
+                "Addresses that reverse DNS was asked about, by outcome: answered, failed.",
+                &["outcome"],
+            ),
+            left_out: register.counter(
+                "crawlgate_identity_left_out_total",
+                "Addresses that reverse DNS was not asked about, because too many waited.",
+            ),
+        }
+    }
+}
+
+/// The metrics of the store that several instances share. They are registered at their first use, so a crawlgate without
+/// `store` does not export them.
+#[allow(missing_docs)]
+pub struct StoreMetrics {
+    pub up: IntGauge,
+    pub instances: IntGaugeVec,
+    pub differing: IntGauge,
+    pub lag: Gauge,
+    pub clock_ahead: Gauge,
+    pub accuses: IntGauge,
+    pub waiting: IntGaugeVec,
+    pub facts: IntCounterVec,
+    pub confirmations: IntCounterVec,
+    pub failures: IntCounter,
+    pub started_over: IntCounter,
+}
+
+impl StoreMetrics {
+    fn new(register: Register<'_>) -> StoreMetrics {
+        StoreMetrics {
+            up: register.gauge("crawlgate_store_up", "1 while the store where instances meet answers, else 0."),
+            instances: register.gauges(
+                "crawlgate_instances",
+                "Instances in the store, this one included, by standing: present, silent.",
+                &["standing"],
+            ),
+            differing: register.gauge(
+                "crawlgate_instances_differing",
+                "Instances that report and have other policies than this one.",
+            ),
+            lag: register.float_gauge(
+                "crawlgate_instances_lag_seconds",
+                "Seconds since the instance that is furthest behind has reported; silent instances do not count.",
+            ),
+            clock_ahead: register.float_gauge(
+                "crawlgate_store_clock_ahead_seconds",
+                "Seconds by which the clock of this machine is ahead of the store's.",
+            ),
+            accuses: register.gauge("crawlgate_accuses", "1 while requests can be called violations, else 0."),
+            waiting: register.gauges(
+                "crawlgate_store_waiting",
+                "What waits for the store, by kind: facts to be written, records of violations to be confirmed.",
+                &["kind"],
+            ),
+            facts: register.counters(
+                "crawlgate_store_facts_total",
+                "Facts that this instance wrote to the store, and read of other instances, by direction.",
+                &["direction"],
+            ),
+            confirmations: register.counters(
+                "crawlgate_confirmations_total",
+                "Violations that were held until the other instances reported, by outcome: confirmed, refuted, unconfirmed.",
+                &["outcome"],
+            ),
+            failures: register.counter("crawlgate_store_failures_total", "Attempts in which the store did not answer."),
+            started_over: register.counter(
+                "crawlgate_store_started_over_total",
+                "How often the store was another one or had lost facts, so that every instance wrote its own again.",
+            ),
+        }
+    }
+}
+
 /// Requests, requests for robots.txt, violations and identities.
-fn by_crawler(register: Register<'_>) -> [Counters; 4] {
-    let series = Arc::default();
-    let count = |name: &str, help: &str, labels: &[&str]| Counters::new(register, &series, name, help, labels);
-    [
-        count(
+fn by_crawler(register: Register<'_>) -> (Counters<5>, Counters<3>, Counters<4>, Counters<2>) {
+    let series = &Arc::default();
+    (
+        Counters::new(
+            register,
+            series,
             "crawlgate_requests_total",
             "Requests, by what is proven of the crawler's name, by kind and by the action that crawlgate took.",
-            &["site", "crawler", "identity", "kind", "action"],
+            ["site", "crawler", "identity", "kind", "action"],
         ),
-        count(
+        Counters::new(
+            register,
+            series,
             "crawlgate_robots_txt_total",
             "Responses to requests for robots.txt, by status.",
-            &["site", "crawler", "status"],
+            ["site", "crawler", "status"],
         ),
-        count(
+        Counters::new(
+            register,
+            series,
             "crawlgate_violations_total",
             "Requests that crawlgate refused as against the rules, or would have under enforcement, by kind and by what \
              is proven of the crawler's name. Without ambiguous, not_bound and unverified.",
-            &["site", "crawler", "identity", "kind"],
+            ["site", "crawler", "identity", "kind"],
         ),
-        count(
+        Counters::new(
+            register,
+            series,
             "crawlgate_identity_total",
             "Requests of crawlers, by what crawlgate could prove about the claimed name.",
-            &["crawler", "outcome"],
+            ["crawler", "outcome"],
         ),
-    ]
+    )
 }
 
 fn undeclared_proxy(register: Register<'_>) -> IntCounter {
@@ -224,10 +331,4 @@ fn undeclared_proxy(register: Register<'_>) -> IntCounter {
         "Requests with forwarding fields (X-Forwarded-For, Via, ...) from a peer that trusted_proxies does not name. \
          crawlgate replaced X-Forwarded-For, -Proto and -Host.",
     )
-}
-
-fn status_label(status: u16, digits: &mut [u8; 3]) -> &str {
-    let status = status.clamp(100, 999);
-    *digits = [b'0' + (status / 100) as u8, b'0' + (status / 10 % 10) as u8, b'0' + (status % 10) as u8];
-    std::str::from_utf8(digits).unwrap_or("000")
 }

@@ -2,27 +2,40 @@
 //! minutes ([`Traffic`]), and tracing. Other rooms give finished labels and records to it.
 
 mod access;
-mod access_record;
 mod certificates;
-mod combined;
 mod events;
 mod log_file;
 mod log_writer;
 mod metrics;
 mod recent;
-mod trace;
 mod traffic;
 
-pub use access::AccessLog;
-pub use access_record::{AccessRecord, Octets};
+pub use access::{AccessLog, AccessRecord, Octets};
 pub use certificates::{CertificateStatus, FailedOrder, OrderStatus, RefusedRenewal};
 pub use events::{Event, Events, ServerEvent};
-pub use metrics::{
-    CrawlerCounts, IdentityCounts, Metrics, NewCount, OpenConnection, ServerPlace, SiteGauges, UNCLAIMED,
-};
+pub use metrics::{CrawlerCounts, IdentityCounts, Metrics, OpenConnection, ServerPlace, SiteGauges, UNCLAIMED};
 pub use recent::{Recent, RecentByName, Throttle};
-pub use trace::start_tracing;
 pub use traffic::{Traffic, TrafficStatus};
+
+use tracing_log::AsLog;
+use tracing_subscriber::EnvFilter;
+
+/// Logs to standard error from now on, as text, or as JSON with `json`. `RUST_LOG` or else `default_filter` filters the
+/// lines. Lines of the crate `log` come, too: the feature `tracing-log` leaves out their `log.file`, a path of the
+/// machine that built crawlgate. A second call does nothing.
+pub fn start_tracing(default_filter: &str, json: bool) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default_filter));
+    // What the filter drops is not handed over: Pingora logs a lot about every request.
+    let loudest = filter.max_level_hint().unwrap_or(tracing::level_filters::LevelFilter::TRACE).as_log();
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let _ = tracing_log::LogTracer::builder().with_max_level(loudest).init();
+    let _ = if json {
+        tracing::subscriber::set_global_default(builder.json().finish())
+    } else {
+        let colour = std::io::IsTerminal::is_terminal(&std::io::stderr());
+        tracing::subscriber::set_global_default(builder.with_ansi(colour).with_target(false).finish())
+    };
+}
 
 #[cfg(test)]
 mod tests;

@@ -104,13 +104,8 @@ impl Throttle {
     /// Whether a line may be logged now, and then how many lines before it were left out.
     pub fn admit(&self, lived: Duration) -> Option<u64> {
         let now = lived.as_millis() as u64;
-        let next = self.next.load(Ordering::Relaxed);
-        let is_admitted = now >= next
-            && self
-                .next
-                .compare_exchange(next, now.saturating_add(1_000), Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok();
-        if is_admitted {
+        let later = |next| (now >= next).then_some(now.saturating_add(1_000));
+        if self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later).is_ok() {
             return Some(self.left_out.swap(0, Ordering::Relaxed));
         }
         self.left_out.fetch_add(1, Ordering::Relaxed);

@@ -22,9 +22,11 @@ const ENOUGH: u64 = 10;
 /// Counts of the last five minutes.
 #[derive(Debug, Default)]
 pub struct Traffic {
-    requests: Recent,
+    /// All requests.
+    pub requests: Recent,
     unclaimed: RecentByName<String>,
-    undeclared_proxies: RecentByName<IpAddr>,
+    /// Requests with forwarding fields, by the peer that is not trusted.
+    pub undeclared_proxies: RecentByName<IpAddr>,
     /// Requests of unlisted bots by the names that they give themselves, until the history takes them.
     unlisted: Mutex<HashMap<String, u64>>,
 }
@@ -45,20 +47,10 @@ pub struct TrafficStatus {
 }
 
 impl Traffic {
-    /// Counts a request.
-    pub fn request(&self, lived: Duration) {
-        self.requests.add(lived);
-    }
-
     /// Counts a request as one for a host that no policy claims.
     pub fn unclaimed(&self, host: &[u8], lived: Duration) {
         let host = String::from_utf8_lossy(&host[..host.len().min(HOST)]).to_ascii_lowercase();
         self.unclaimed.add(host, lived);
-    }
-
-    /// Counts a request as one with forwarding fields from a peer that is not trusted.
-    pub fn undeclared_proxy(&self, peer: IpAddr, lived: Duration) {
-        self.undeclared_proxies.add(peer, lived);
     }
 
     /// Counts a request of an unlisted bot. It is not counted while another thread counts one, or under a new name where

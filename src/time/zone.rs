@@ -76,9 +76,10 @@ pub struct Recurrence {
 impl Recurrence {
     /// Reads `02:00-03:00`, or `Sun 02:00-03:00` where it is weekly.
     pub fn parse(text: &str, is_weekly: bool, zone: Zone) -> Option<Recurrence> {
-        let (weekday, span) = match is_weekly {
-            true => text.split_once(' ').and_then(|(day, span)| Some((Some(day.parse().ok()?), span)))?,
-            false => (None, text),
+        let (weekday, span) = if is_weekly {
+            text.split_once(' ').and_then(|(day, span)| Some((Some(day.parse().ok()?), span)))?
+        } else {
+            (None, text)
         };
         let minute = |text: &str| {
             let (hours, minutes) = text.trim().split_once(':')?;

@@ -17,12 +17,10 @@ mod channel;
 mod inherited;
 mod messages;
 mod next_process;
-mod program;
 mod successor;
 
 pub use channel::Channel;
 pub use inherited::Inherited;
 pub use messages::{FromPredecessor, FromSuccessor, Memory, PassedListener};
-pub use next_process::{Handed, NextProcess, Running, UpgradeError};
-pub use program::Program;
+pub use next_process::{Handed, NextProcess, Program, UpgradeError};
 pub use successor::{Predecessor, Successor, SuccessorError, Taken};

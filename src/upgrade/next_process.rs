@@ -1,23 +1,24 @@
-//! [`NextProcess`] starts the next process and takes the steps of an upgrade, on the side of the running process. The
-//! running server does its part of them as [`Running`].
+//! [`NextProcess`] starts the next process and takes the steps of an upgrade, on the side of the running process. [`Program`]:
+//! the program and the arguments by which this process was started. The next process is started by the same.
 
 use super::channel::{Channel, ChannelError, MOST_DESCRIPTORS};
 use super::messages::{FromPredecessor, FromSuccessor, Memory, PassedListener};
-use super::program::Program;
 use crate::locks::lock;
 use crate::settings::ListenAddress;
 use crate::threads::spawn;
 use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::process::{Child, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long the next process may check everything.
-const STARTING: Duration = Duration::from_secs(60);
-/// How long it may take to open everything, and then to accept connections.
+/// The flag of a process that takes over from a running one.
+const SUCCESSOR_FLAG: &str = "--successor";
+/// How long the next process may take to open everything, and then to accept connections.
 const OPENING: Duration = Duration::from_secs(5);
 /// How long its last words may take to be read.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -33,28 +34,6 @@ pub struct Handed {
     pub control: Option<OwnedFd>,
     /// Facts that are in no table of the state directory.
     pub memory: Memory,
-}
-
-/// The part of the running server in an upgrade.
-pub trait Running: Sync {
-    /// The greeting: what the next process can take over.
-    fn hello(&self) -> FromPredecessor;
-
-    /// The listeners, each with a descriptor.
-    ///
-    /// # Errors
-    /// There are no descriptors left.
-    fn listeners(&self) -> io::Result<Vec<(PassedListener, OwnedFd)>>;
-
-    /// Writes and closes everything that one process alone may have open. From now on the next process is told over the
-    /// channel which robots.txt is served.
-    ///
-    /// # Errors
-    /// Something cannot be closed, and stays open.
-    fn close_state(&self, next: Channel) -> io::Result<Handed>;
-
-    /// Undoes [`Running::close_state`], also after it has failed. The next process has ended; it may have answered requests.
-    fn take_back(&self, may_have_served: bool);
 }
 
 /// Why there was no upgrade. This process goes on.
@@ -118,37 +97,6 @@ pub struct NextProcess {
 }
 
 impl NextProcess {
-    /// Starts the next process and hands over to it: steps 1 to 3. Both processes serve afterwards.
-    ///
-    /// # Errors
-    /// See [`UpgradeError`]. This process goes on as before.
-    pub fn take_over(program: &Program, running: &dyn Running) -> Result<NextProcess, UpgradeError> {
-        let mut next = NextProcess::start(program)
-            .map_err(|source| UpgradeError::Start { program: program.path.display().to_string(), source })?;
-        if let Err(source) = next.get_ready(running, STARTING) {
-            return Err(UpgradeError::NotReady { source, output: next.end() });
-        }
-        let passed = running.listeners().map_err(UpgradeError::State)?;
-        let passed: Vec<_> = passed.into_iter().filter(|(passed, _)| next.took(&passed.name)).collect();
-        let closed = next.channel.try_clone().and_then(|channel| running.close_state(channel));
-        let handed = match closed {
-            Ok(handed) => handed,
-            Err(error) => {
-                next.end();
-                running.take_back(false);
-                return Err(UpgradeError::State(error));
-            }
-        };
-        let mut has_gone = false;
-        if let Err(source) = next.open(&passed, handed, &mut has_gone) {
-            let output = next.end();
-            running.take_back(has_gone);
-            return Err(UpgradeError::NotOpened { source, output });
-        }
-        next.serves = true;
-        Ok(next)
-    }
-
     /// Tells it that this process accepts no connection any more, and waits until it answers commands.
     ///
     /// # Errors
@@ -168,7 +116,11 @@ impl NextProcess {
         self.takes.contains(name)
     }
 
-    fn start(program: &Program) -> io::Result<NextProcess> {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start(program: &Program) -> io::Result<NextProcess> {
         let (own, other) = Channel::pair()?;
         let (output, written) = io::pipe()?;
         let mut command = program.command();
@@ -195,9 +147,12 @@ impl NextProcess {
         Ok(next)
     }
 
-    /// Step 1.
-    fn get_ready(&mut self, running: &dyn Running, limit: Duration) -> Result<(), ChannelError> {
-        self.channel.send(&running.hello(), &[])?;
+    /// Step 1: says what there is to take over, and waits until it is ready.
+    ///
+    /// # Errors
+    /// It does not get ready in time.
+    pub fn get_ready(&mut self, hello: &FromPredecessor, limit: Duration) -> Result<(), ChannelError> {
+        self.channel.send(hello, &[])?;
         match self.channel.receive(Some(Instant::now() + limit))? {
             (FromSuccessor::Ready { takes, takes_control }, _) => {
                 (self.takes, self.takes_control) = (takes, takes_control);
@@ -207,9 +162,12 @@ impl NextProcess {
         }
     }
 
-    /// Steps 2 and 3. Says when it may have begun to answer requests.
-    fn open(
-        &self,
+    /// Steps 2 and 3: passes everything on, and waits until it serves. Says when it may have begun to answer requests.
+    ///
+    /// # Errors
+    /// It does not serve in time.
+    pub fn open(
+        &mut self,
         passed: &[(PassedListener, OwnedFd)],
         handed: Handed,
         has_gone: &mut bool,
@@ -229,7 +187,9 @@ impl NextProcess {
         let (output, errors) = (io::stdout(), io::stderr());
         *has_gone = true;
         self.channel.send(&FromPredecessor::Go, &[output.as_fd(), errors.as_fd()])?;
-        self.expect(|message| matches!(message, FromSuccessor::Serving))
+        self.expect(|message| matches!(message, FromSuccessor::Serving))?;
+        self.serves = true;
+        Ok(())
     }
 
     fn expect(&self, is_it: impl FnOnce(&FromSuccessor) -> bool) -> Result<(), ChannelError> {
@@ -238,7 +198,7 @@ impl NextProcess {
     }
 
     /// Ends it, and returns what it wrote.
-    fn end(mut self) -> Output {
+    pub fn end(mut self) -> Output {
         self.kill();
         // Its last words are in the pipe. A process that it has started may still have the other end open.
         let _ = self.written_whole.get_mut().unwrap_or_else(PoisonError::into_inner).recv_timeout(LAST_WORDS);
@@ -275,29 +235,59 @@ fn copy(mut output: PipeReader, kept: &Mutex<VecDeque<u8>>) {
     }
 }
 
+/// A program and its arguments.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The path of the program.
+    pub path: PathBuf,
+    arguments: Vec<OsString>,
+}
+
+impl Program {
+    /// The program as this process was started. Another version may be under its name now.
+    ///
+    /// # Errors
+    /// The system does not say which program runs.
+    pub fn of_this_process() -> std::io::Result<Program> {
+        let mut arguments = std::env::args_os();
+        let called = arguments.next().map(PathBuf::from).unwrap_or_default();
+        // As it was called, so that a link that leads to another version is followed.
+        let path = match called.components().count() {
+            0 => std::env::current_exe()?,
+            1 => by_name(&called, &std::env::var_os("PATH").unwrap_or_default(), std::env::current_exe()?),
+            _ => std::path::absolute(called)?,
+        };
+        let arguments = arguments.filter(|argument| argument != SUCCESSOR_FLAG).collect();
+        Ok(Program { path, arguments })
+    }
+
+    #[cfg(test)]
+    fn script(text: &str) -> Program {
+        Program { path: "/bin/sh".into(), arguments: ["-c", text].map(OsString::from).into() }
+    }
+
+    /// The program that is to take over. The variables that name this process are not for the next one.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.path);
+        command.args(&self.arguments).arg(SUCCESSOR_FLAG);
+        for variable in ["LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "WATCHDOG_PID"] {
+            command.env_remove(variable);
+        }
+        command
+    }
+}
+
+/// Where the shell found a program that runs: the first of these directories that leads to it.
+fn by_name(name: &Path, directories: &OsStr, running: PathBuf) -> PathBuf {
+    let leads_to_it = |program: &PathBuf| program.canonicalize().is_ok_and(|program| program == running);
+    let mut named = std::env::split_paths(directories).map(|directory| directory.join(name));
+    named.find(leads_to_it).and_then(|program| std::path::absolute(program).ok()).unwrap_or(running)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
-
-    /// A server without listeners.
-    struct Idle;
-
-    impl Running for Idle {
-        fn hello(&self) -> FromPredecessor {
-            FromPredecessor::Hello { listeners: Vec::new(), state: None, control: None }
-        }
-
-        fn listeners(&self) -> io::Result<Vec<(PassedListener, OwnedFd)>> {
-            Ok(Vec::new())
-        }
-
-        fn close_state(&self, _next: Channel) -> io::Result<Handed> {
-            Ok(Handed::default())
-        }
-
-        fn take_back(&self, _may_have_served: bool) {}
-    }
+    use std::os::unix::fs::symlink;
 
     /// The time is another one than that of an upgrade, which is a minute.
     #[test]
@@ -307,7 +297,8 @@ mod tests {
         while next.written.lock().expect("unpoisoned").is_empty() {
             std::thread::yield_now();
         }
-        let ready = next.get_ready(&Idle, Duration::from_millis(20));
+        let hello = FromPredecessor::Hello { listeners: Vec::new(), state: None, control: None };
+        let ready = next.get_ready(&hello, Duration::from_millis(20));
         assert!(matches!(ready, Err(ChannelError::Late)), "{ready:?}");
         let process = format!("/proc/{}", next.pid());
         assert!(Path::new(&process).exists());
@@ -321,5 +312,24 @@ mod tests {
         assert!(matches!(message, Ok(FromPredecessor::Unknown)), "{message:?}");
         let memory = serde_json::from_str::<Memory>(r#"{"lived":7,"weather":[]}"#).expect("what is known of it");
         assert_eq!(memory, Memory { lived: 7, ..Memory::default() });
+    }
+
+    #[test]
+    fn link_in_the_search_path_is_kept() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let root = directory.path().canonicalize().expect("a path");
+        let [first, versions, links] = ["first", "versions", "links"].map(|name| root.join(name));
+        for directory in [&first, &versions, &links] {
+            std::fs::create_dir(directory).expect("a directory");
+        }
+        let running = versions.join("crawlgate-1");
+        for program in [&running, &first.join("crawlgate")] {
+            std::fs::write(program, "").expect("a program");
+        }
+        symlink(&running, links.join("crawlgate")).expect("a link");
+        let directories = std::env::join_paths([&first, &root.join("none"), &links]).expect("a search path");
+        let name = Path::new("crawlgate");
+        assert_eq!(by_name(name, &directories, running.clone()), links.join("crawlgate"));
+        assert_eq!(by_name(name, OsStr::new(""), running.clone()), running);
     }
 }

@@ -4,7 +4,7 @@
 use super::instance::Instance;
 use crate::state::StateStore;
 use crate::state::history::{Counts, HistoryBatch, Sample};
-use crate::telemetry::{Event, NewCount};
+use crate::telemetry::Event;
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
 
@@ -13,13 +13,11 @@ pub fn keep(instance: &Instance, store: &StateStore) {
     let now = Timestamp::from(instance.clock.now());
     let mut batch = HistoryBatch::default();
     let mut counts: BTreeMap<(String, String, String), Counts> = BTreeMap::new();
-    instance.metrics.each_new(|new| match new {
-        NewCount::Requests { site, crawler, identity, kind, action, requests } => {
-            let key = (site.to_owned(), crawler.to_owned(), identity.to_owned());
-            counts.entry(key).or_default().add(kind, action, requests);
-        }
-        NewCount::Identity { crawler, outcome, requests } => batch.identity(now, crawler, outcome, requests),
+    instance.metrics.requests.each_new(|[site, crawler, identity, kind, action], requests| {
+        let key = (site.to_string(), crawler.to_string(), identity.to_string());
+        counts.entry(key).or_default().add(kind, action, requests);
     });
+    instance.metrics.identity.each_new(|[crawler, outcome], requests| batch.identity(now, crawler, outcome, requests));
     for ((site, crawler, identity), counts) in &counts {
         batch.requests(now, (site, crawler, identity), counts);
     }

@@ -232,12 +232,8 @@ fn has_ended(error: &Error) -> bool {
 /// Whether a failure is the server's, and not that of one request: no connection, no head, or a malformed head. A timeout
 /// is the server's if it has answered no other request meanwhile.
 fn is_fault(server: &Server, reached: Reached, error: &Error, asked: u64) -> bool {
-    match (reached, error.etype()) {
-        (Reached::Body, _) => false,
-        (Reached::Nothing, _) => true,
-        (_, ErrorType::ReadTimedout | ErrorType::WriteTimedout) => !server.has_answered_since(asked),
-        _ => true,
-    }
+    let is_late = matches!(error.etype(), ErrorType::ReadTimedout | ErrorType::WriteTimedout);
+    reached == Reached::Nothing || reached != Reached::Body && !(is_late && server.has_answered_since(asked))
 }
 
 impl Upstreams {
@@ -256,25 +252,25 @@ impl Upstreams {
 
     /// Counts and logs a request that no server was found for.
     fn has_none(&self, place: Option<ServerPlace>, wanted: &Wanted<'_>, none: NoServer) {
-        match none {
-            NoServer::NoOrigin => {
-                self.metrics.upstream.failed(None, none.reason());
-                self.without_origin.asked(wanted.host, wanted.target, wanted.lived);
-            }
-            NoServer::NoAddress => {
-                self.metrics.upstream.failed(place, none.reason());
-                let entry = place.and_then(|place| self.group(place).entries.first());
-                let (error, at) = (&none, self.clock.moment());
-                let request =
-                    FailedRequest { host: wanted.host, target: wanted.target, reason: none.reason(), error, at };
-                entry.into_iter().for_each(|entry| entry.tally.failed(&entry.url, &request));
-            }
-            NoServer::Full(full) => {
-                let Some(place) = place else { return };
+        let Wanted { host, target, is_crawler, lived, .. } = *wanted;
+        match (none, place.map(|place| (place, self.group(place)))) {
+            (NoServer::Full(full), Some((place, group))) => {
                 self.metrics.upstream.turned_away(place, full.reason);
-                if let Some(room) = &self.group(place).shared.room {
-                    room.count_turned_away(wanted.is_crawler, wanted.lived);
+                if let Some(room) = &group.shared.room {
+                    room.count_turned_away(is_crawler, lived);
                 }
+            }
+            (_, Some((place, group))) => {
+                let (reason, error, at) = (none.reason(), &none, self.clock.moment());
+                self.metrics.upstream.failed(Some(place), reason);
+                let request = FailedRequest { host, target, reason, error, at };
+                if let Some(entry) = group.entries.first() {
+                    entry.tally.failed(&entry.url, &request);
+                }
+            }
+            (_, None) => {
+                self.metrics.upstream.failed(None, none.reason());
+                self.without_origin.asked(host, target, lived);
             }
         }
     }

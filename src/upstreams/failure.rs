@@ -7,23 +7,19 @@ use pingora_core::{Error, ErrorSource, ErrorType};
 pub fn failure_status(error: &Error) -> u16 {
     match (error.etype(), error.esource()) {
         (ErrorType::HTTPStatus(status), _) => *status,
-        (kind, ErrorSource::Upstream) if is_timeout(kind) => 504,
+        (
+            ErrorType::ConnectTimedout
+            | ErrorType::TLSHandshakeTimedout
+            | ErrorType::ReadTimedout
+            | ErrorType::WriteTimedout,
+            ErrorSource::Upstream,
+        ) => 504,
         (_, ErrorSource::Upstream) => 502,
         (ErrorType::ReadTimedout, ErrorSource::Downstream) => 408,
         (ErrorType::WriteError | ErrorType::ReadError | ErrorType::ConnectionClosed, ErrorSource::Downstream) => 0,
         (_, ErrorSource::Downstream) => 400,
         (_, ErrorSource::Internal | ErrorSource::Unset) => 500,
     }
-}
-
-fn is_timeout(kind: &ErrorType) -> bool {
-    matches!(
-        kind,
-        ErrorType::ConnectTimedout
-            | ErrorType::TLSHandshakeTimedout
-            | ErrorType::ReadTimedout
-            | ErrorType::WriteTimedout
-    )
 }
 
 /// A fixed word for metrics, log and status.

@@ -30,10 +30,8 @@ pub struct Group {
     /// Held while the table is made.
     members: Mutex<Members>,
     /// States of servers in the previous process, until the servers have their address here.
-    passed: Mutex<Vec<Passed>>,
+    passed: Mutex<Vec<(PassedServer, ServerState)>>,
 }
-
-type Passed = (String, String, ServerState);
 
 /// A server that gets no requests, for the next process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -140,9 +138,8 @@ impl Group {
     /// Gives servers the states of the previous process: now, or as soon as they have their address.
     pub fn go_on(&self, passed: &[PassedServer], now: u64) {
         let name = self.name();
-        let own = passed.iter().filter(|passed| passed.origin == name).cloned();
-        let stood =
-            own.map(|PassedServer { url, address, standing, .. }| (url, address, ServerState::passed(standing, now)));
+        let own = passed.iter().filter(|passed| passed.origin == name);
+        let stood = own.map(|passed| (passed.clone(), ServerState::passed(passed.standing.clone(), now)));
         lock(&self.passed).extend(stood);
         self.take_passed();
     }
@@ -153,13 +150,14 @@ impl Group {
             return;
         }
         let members = self.members();
-        passed.retain(|(url, address, standing)| {
+        passed.retain(|(PassedServer { url, address, .. }, standing)| {
             let is_it = |server: &&Arc<Server>| server.entry.url == *url && server.shown_address() == *address;
             let Some(server) = members.iter().flatten().find(is_it) else { return true };
             // The settings may have no `health` or no `ejection` any more.
-            let may = match standing.is_down() {
-                true => self.settings.health.is_some(),
-                false => self.settings.ejection.is_some() && may_eject(&members, server),
+            let may = if standing.is_down() {
+                self.settings.health.is_some()
+            } else {
+                self.settings.ejection.is_some() && may_eject(&members, server)
             };
             if may {
                 server.change(|now| *now = standing.clone());
@@ -238,7 +236,7 @@ impl Group {
     }
 
     /// Whether a request may be sent to another server than this one.
-    pub fn has_another(&self, server: &Server) -> bool {
+    pub fn has_another(&self, server: &Arc<Server>) -> bool {
         let table = self.table.load();
         table.after(server).is_some() || table.ejected(server).is_some()
     }

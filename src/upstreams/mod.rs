@@ -11,11 +11,10 @@
 //! panics if that fails: pingora issues 570 and 921.)
 
 mod attempts;
-mod checks;
+mod background;
 mod failure;
 mod group;
 mod hash;
-mod resolve;
 mod server;
 mod server_state;
 mod table;
@@ -26,20 +25,18 @@ mod tls;
 mod tests;
 
 pub use attempts::{Attempts, MOST_ATTEMPTS, NoServer, Reached, Route};
-pub use checks::Checks;
+pub use background::{Checks, Resolver};
 pub use failure::failure_status;
-pub use resolve::Resolver;
 pub use server::Wanted;
 pub use tally::{OriginStatus, OutOfUse, QueueStatus, UpstreamsStatus, WithoutOriginStatus};
 pub use tls::{ServerTls, TlsFileError};
 
 use crate::clock::Clock;
-use crate::crawlers::{CrawlerIndex, Registry};
 use crate::settings::{OriginIndex, OriginSettings};
 use crate::telemetry::{Events, Metrics, ServerEvent, ServerPlace};
 pub use group::PassedServer;
 use group::{Change, Group, Unwell};
-use server::{Entry, RoomStatus, Server};
+use server::{Entry, Server};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tally::WithoutOrigin;
@@ -71,20 +68,17 @@ impl Upstreams {
             let tls = origin.tls.as_ref().map(ServerTls::open).transpose()?;
             Ok(Group::new(place, origin, tls.map(Arc::new)))
         };
-        let upstreams = Upstreams {
+        let groups = settings.iter().enumerate().map(group).collect::<Result<Vec<_>, TlsFileError>>()?;
+        metrics.upstream.set_origins(groups.iter().map(|group| (group.name(), group.entries.len())));
+        Ok(Upstreams {
             index: OriginIndex::new(settings),
-            groups: settings.iter().enumerate().map(group).collect::<Result<_, TlsFileError>>()?,
+            groups,
             without_origin: WithoutOrigin::default(),
             started: Instant::now(),
             metrics,
             events,
             clock,
-        };
-        upstreams
-            .metrics
-            .upstream
-            .set_origins(upstreams.groups.iter().map(|group| (group.name(), group.entries.len())));
-        Ok(upstreams)
+        })
     }
 
     /// Reads the files of `tls` again, and uses those that changed. Returns the number of origins whose files are refused.
@@ -105,29 +99,17 @@ impl Upstreams {
 
     /// The state of the servers and the recent outcomes of their requests, in the order of the settings.
     pub fn status(&self, lived: Duration) -> UpstreamsStatus {
-        let entries = self.groups.iter().flat_map(|group| group.entries.iter().map(move |entry| (group, entry)));
-        let server = |(group, entry): (&Group, &Arc<Entry>)| server_status(group, entry, lived);
+        let queue = |group: &Group| Some(group.shared.room.as_ref()?.status(group.name(), self.elapsed(), lived));
         UpstreamsStatus {
-            servers: entries.map(server).collect(),
-            queues: self.groups.iter().filter_map(|group| self.queue_status(group, lived)).collect(),
+            servers: self
+                .groups
+                .iter()
+                .flat_map(|group| group.entries.iter().map(move |entry| server_status(group, entry, lived)))
+                .collect(),
+            queues: self.groups.iter().filter_map(queue).collect(),
             without_origin: self.without_origin.status(lived),
             refused_files: self.tls().filter_map(|(group, tls)| Some((group.name(), tls.refused()?))).collect(),
         }
-    }
-
-    fn queue_status(&self, group: &Group, lived: Duration) -> Option<QueueStatus> {
-        let room = group.shared.room.as_ref()?;
-        let RoomStatus { waiting, turned_away, searching } = room.status(self.elapsed(), lived);
-        let search =
-            |(crawler, time): (CrawlerIndex, Duration)| (Registry::builtin().get(crawler).name.clone(), time.as_secs());
-        let [crawlers, people] = turned_away;
-        Some(QueueStatus {
-            origin: group.name(),
-            waiting,
-            crawlers_turned_away: crawlers,
-            people_turned_away: people,
-            search_crawlers: searching.into_iter().map(search).collect(),
-        })
     }
 
     /// Brings the gauges of servers and queues up to date.

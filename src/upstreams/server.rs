@@ -4,8 +4,7 @@
 mod room;
 mod shares;
 
-pub use room::{Entrance, Room, RoomStatus};
-pub use room::{Full, Wanted};
+pub use room::{Entrance, Full, Room, Wanted};
 
 use super::hash::hash;
 use super::server_state::ServerState;
@@ -90,7 +89,7 @@ impl Server {
         let ServerAddress { tls, host, socket, .. } = &entry.address;
         // With an empty name, Pingora's rustls connector switches verification off. With an address as the name, it
         // verifies the certificate for that address.
-        let name = entry.tls.as_ref().and_then(|tls| tls.server_name.as_ref()).unwrap_or(host);
+        let name = entry.tls.as_ref().and_then(|tls| tls.settings.server_name.as_ref()).unwrap_or(host);
         let mut peer = HttpPeer::new(address, *tls, name.clone());
         let socket = socket.as_deref().and_then(|path| UnixAddress::from_pathname(path).ok());
         if let Some(socket) = socket {
@@ -129,7 +128,7 @@ impl Server {
     /// The server as Pingora connects to it.
     pub fn peer(&self) -> HttpPeer {
         let mut peer = self.peer.clone();
-        self.tls.iter().for_each(|tls| tls.show(&mut peer));
+        self.tls.iter().for_each(|prepared| prepared.tls.show(&mut peer));
         peer
     }
 
@@ -143,9 +142,10 @@ impl Server {
 
     /// Its name in messages: its URL, and its address if the URL has a name.
     pub fn named(&self) -> String {
-        match self.entry.address.is_name() {
-            false => self.entry.url.clone(),
-            true => format!("{} ({})", self.entry.url, self.address.ip()),
+        if self.entry.address.is_name() {
+            format!("{} ({})", self.entry.url, self.address.ip())
+        } else {
+            self.entry.url.clone()
         }
     }
 

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// See the top of this file.
+/// The states of a server that is not up: see the top of this file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerState {
     /// `None` while it gets requests.
@@ -39,7 +39,7 @@ struct Excluded {
     because: Because,
 }
 
-/// The states of a server that is not up: see the top of this file.
+/// See the top of this file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exclusion {
     Ejected,
@@ -53,13 +53,12 @@ pub struct PassedState {
     /// Milliseconds until a trial: the next process has another start. `None` for a server that is down.
     trial_in: Option<u64>,
     times: u32,
-    since: i64,
-    reason: String,
-    status: Option<u16>,
+    #[serde(flatten)]
+    because: Because,
 }
 
 /// Why a server gets no requests.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Because {
     pub since: Timestamp,
     /// A fixed word.
@@ -104,19 +103,17 @@ impl ServerState {
 
     /// The state for the next process, if it gets no requests. A trial without a result is due again.
     pub fn pass(&self, now: u64) -> Option<PassedState> {
-        let Excluded { state, until, because: Because { since, reason, status } } = self.out.clone()?;
+        let Excluded { state, until, because } = self.out.clone()?;
         let trial_in = match state {
             Exclusion::Ejected => Some(until.saturating_sub(now)),
             Exclusion::OnTrial => Some(0),
             Exclusion::Down => None,
         };
-        Some(PassedState { trial_in, times: self.times, since: since.0, reason: reason.into_owned(), status })
+        Some(PassedState { trial_in, times: self.times, because })
     }
 
     /// The state that the previous process passed.
-    pub fn passed(passed: PassedState, now: u64) -> ServerState {
-        let PassedState { trial_in, times, since, reason, status } = passed;
-        let because = Because { since: Timestamp(since), reason: reason.into(), status };
+    pub fn passed(PassedState { trial_in, times, because }: PassedState, now: u64) -> ServerState {
         let (state, left) = trial_in.map_or((Exclusion::Down, 0), |left| (Exclusion::Ejected, left));
         let out = Some(Excluded { state, until: now.saturating_add(left), because });
         ServerState { out, times, ..ServerState::default() }

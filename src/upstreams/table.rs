@@ -5,7 +5,6 @@ use super::hash::{mix, of_client};
 use super::server::Server;
 use crate::settings::Balance;
 use std::net::IpAddr;
-use std::ptr;
 use std::sync::Arc;
 
 /// Servers to choose from.
@@ -81,10 +80,10 @@ impl Table {
     }
 
     /// The server for another attempt: the next usable one after the failed one, else a backup.
-    pub fn after(&self, failed: &Server) -> Option<&Arc<Server>> {
-        let of_all = |server: &Server| self.all.iter().position(|other| ptr::eq(&**other, server));
+    pub fn after(&self, failed: &Arc<Server>) -> Option<&Arc<Server>> {
+        let of_all = |server: &Arc<Server>| self.all.iter().position(|other| Arc::ptr_eq(other, server));
         let failed_place = of_all(failed);
-        let is_other = |server: &&Arc<Server>| !ptr::eq(&***server, failed);
+        let is_other = |server: &&Arc<Server>| !Arc::ptr_eq(server, failed);
         let behind = |server: &&Arc<Server>| of_all(server) > failed_place;
         let others = || self.usable.iter().filter(is_other);
         let next = others().find(behind).or_else(|| others().next());
@@ -92,9 +91,9 @@ impl Table {
     }
 
     /// An ejected server for another attempt, or one on trial.
-    pub fn ejected(&self, failed: &Server) -> Option<&Arc<Server>> {
-        let is_ejected = |server: &&Arc<Server>| !server.is_up() && !server.state().is_down();
-        self.all.iter().find(|server| !ptr::eq(&***server, failed) && is_ejected(server))
+    pub fn ejected(&self, failed: &Arc<Server>) -> Option<&Arc<Server>> {
+        let is_ejected = |server: &Server| !server.is_up() && !server.state().is_down();
+        self.all.iter().find(|server| !Arc::ptr_eq(server, failed) && is_ejected(server))
     }
 }
 

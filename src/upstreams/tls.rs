@@ -10,7 +10,6 @@
 
 use crate::locks::lock;
 use crate::settings::{OriginTls, TlsFile};
-use crate::yaml::Span;
 use arc_swap::ArcSwap;
 use pingora_core::connectors::TransportConnector;
 use pingora_core::protocols::Stream as BoxedStream;
@@ -23,9 +22,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
-use sha2::{Digest, Sha256};
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_rustls::TlsConnector;
@@ -33,20 +30,16 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// A file of an origin's `tls` cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{path}: {mistake}", path = path.display())]
+#[error("{path}: {mistake}", path = file.path.display())]
 pub struct TlsFileError {
-    /// The file.
-    pub path: PathBuf,
-    /// Where the settings name it.
-    pub span: Span,
+    /// The file, and where the settings name it.
+    pub file: TlsFile,
     mistake: String,
 }
 
 /// TLS to the servers of an origin.
 pub struct ServerTls {
-    /// The name of the certificates; each server's own when absent.
-    pub(super) server_name: Option<String>,
-    settings: OriginTls,
+    pub(super) settings: OriginTls,
     in_use: ArcSwap<InUse>,
     looked_at: Mutex<LookedAt>,
 }
@@ -54,7 +47,7 @@ pub struct ServerTls {
 /// The files as they were when they were last read.
 struct LookedAt {
     /// `None` where they could not be read.
-    digest: Option<[u8; 32]>,
+    contents: Option<Contents>,
     /// Why their content is not in use.
     refused: Option<String>,
 }
@@ -68,15 +61,23 @@ struct InUse {
     client: Option<Arc<CertKey>>,
 }
 
-#[derive(Default)]
+/// The files with what they contain.
+#[derive(PartialEq)]
 struct Contents {
-    ca: Option<Vec<u8>>,
-    client: Option<[Vec<u8>; 2]>,
+    ca: Option<Content>,
+    /// The certificate and its key.
+    client: Option<[Content; 2]>,
+}
+
+#[derive(PartialEq)]
+struct Content {
+    file: TlsFile,
+    octets: Vec<u8>,
 }
 
 /// Connections to one server that resume its sessions.
 pub(super) struct Prepared {
-    tls: Arc<ServerTls>,
+    pub(super) tls: Arc<ServerTls>,
     name: String,
     /// The server without TLS.
     clear: HttpPeer,
@@ -92,9 +93,8 @@ impl ServerTls {
     pub fn open(settings: &OriginTls) -> Result<ServerTls, TlsFileError> {
         let contents = Contents::read(settings)?;
         Ok(ServerTls {
-            server_name: settings.server_name.clone(),
-            in_use: ArcSwap::from_pointee(InUse::new(settings, &contents)?),
-            looked_at: Mutex::new(LookedAt { digest: Some(contents.digest()), refused: None }),
+            in_use: ArcSwap::from_pointee(InUse::new(&contents)?),
+            looked_at: Mutex::new(LookedAt { contents: Some(contents), refused: None }),
             settings: settings.clone(),
         })
     }
@@ -106,13 +106,12 @@ impl ServerTls {
     /// Reads the files again. If they changed, new connections are made with them.
     pub(super) fn renew(&self) {
         let contents = Contents::read(&self.settings);
-        let digest = contents.as_ref().ok().map(Contents::digest);
         let mut looked_at = lock(&self.looked_at);
-        if looked_at.digest == digest {
+        if looked_at.contents.as_ref() == contents.as_ref().ok() {
             return;
         }
-        looked_at.digest = digest;
-        match contents.and_then(|contents| InUse::new(&self.settings, &contents)) {
+        looked_at.contents = None;
+        match contents.and_then(|contents| InUse::new(looked_at.contents.insert(contents))) {
             Ok(renewed) => {
                 let files: Vec<_> = self.settings.files().map(|file| file.path.display().to_string()).collect();
                 tracing::info!(?files, "took renewed files for TLS to an origin; new connections are made with them");
@@ -154,41 +153,30 @@ impl ServerTls {
 
 impl Contents {
     fn read(settings: &OriginTls) -> Result<Contents, TlsFileError> {
-        let read = |file: &TlsFile| {
-            std::fs::read(&file.path).map_err(|error| wrong(file, format_args!("cannot read this file: {error}")))
+        let read = |file: &TlsFile| match std::fs::read(&file.path) {
+            Ok(octets) => Ok(Content { file: file.clone(), octets }),
+            Err(error) => Err(wrong(file, format_args!("cannot read this file: {error}"))),
         };
         Ok(Contents {
             ca: settings.ca.as_ref().map(read).transpose()?,
             client: settings.client.as_ref().map(|[cert, key]| Ok([read(cert)?, read(key)?])).transpose()?,
         })
     }
-
-    fn digest(&self) -> [u8; 32] {
-        let mut hash = Sha256::new();
-        for file in self.ca.iter().chain(self.client.iter().flatten()) {
-            hash.update((file.len() as u64).to_be_bytes());
-            hash.update(file);
-        }
-        hash.finalize().into()
-    }
 }
 
 impl InUse {
-    fn new(settings: &OriginTls, contents: &Contents) -> Result<InUse, TlsFileError> {
-        let Some(first) = settings.files().next() else { return Ok(InUse::default()) };
-        let ca = settings.ca.as_ref().zip(contents.ca.as_ref());
-        let ca = ca.map(|(file, text)| Ok((file, certificates(file, text)?))).transpose()?;
-        let client = settings.client.as_ref().zip(contents.client.as_ref());
-        let client = client
-            .map(|([cert, file], [chain, text])| Ok((file, certificates(cert, chain)?, key(file, text)?)))
-            .transpose()?;
+    fn new(Contents { ca, client }: &Contents) -> Result<InUse, TlsFileError> {
+        let Some(first) = ca.iter().chain(client.iter().flatten()).next() else { return Ok(InUse::default()) };
+        let ca = ca.as_ref().map(|ca| Ok((&ca.file, ca.certificates()?))).transpose()?;
+        let client = client.as_ref();
+        let client = client.map(|[cert, key]| Ok((&key.file, cert.certificates()?, key.key()?))).transpose()?;
         let of_pingora = client.as_ref().map(|(_, chain, key)| {
             let chain = chain.iter().map(|certificate| certificate.to_vec()).collect();
             Arc::new(CertKey::new(chain, key.secret_der().to_vec()))
         });
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
-            .map_err(|error| unusable(first, &error))?
+            .map_err(|error| unusable(&first.file, &error))?
             .with_root_certificates(roots(ca.as_ref())?);
         let config = match client {
             Some((file, chain, key)) => {
@@ -225,11 +213,6 @@ fn roots(ca: Option<&(&TlsFile, Vec<CertificateDer<'static>>)>) -> Result<RootCe
 }
 
 impl Prepared {
-    /// Sets the present authorities and client certificate of a peer.
-    pub(super) fn show(&self, peer: &mut HttpPeer) {
-        self.tls.show(peer);
-    }
-
     /// A new connection.
     ///
     /// # Errors
@@ -250,28 +233,29 @@ impl Prepared {
 }
 
 fn wrong(file: &TlsFile, mistake: impl fmt::Display) -> TlsFileError {
-    TlsFileError { path: file.path.clone(), span: file.span, mistake: mistake.to_string() }
+    TlsFileError { file: file.clone(), mistake: mistake.to_string() }
 }
 
 fn unusable(file: &TlsFile, error: &rustls::Error) -> TlsFileError {
     wrong(file, format_args!("a certificate in this file cannot be used: {error}"))
 }
 
-fn certificates(file: &TlsFile, text: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsFileError> {
-    let found: std::result::Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
-    let found = found
-        .ok()
-        .filter(|found: &Vec<_>| !found.is_empty())
-        .ok_or_else(|| wrong(file, "this file contains no certificate in PEM"))?;
-    match found.iter().all(|certificate| X509Certificate::from_der(certificate).is_ok()) {
-        true => Ok(found),
-        false => Err(wrong(file, "a certificate in this file cannot be read")),
+impl Content {
+    fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, TlsFileError> {
+        let found = CertificateDer::pem_slice_iter(&self.octets).collect::<std::result::Result<Vec<_>, _>>();
+        match found {
+            Ok(found) if found.iter().any(|certificate| X509Certificate::from_der(certificate).is_err()) => {
+                Err(wrong(&self.file, "a certificate in this file cannot be read"))
+            }
+            Ok(found) if !found.is_empty() => Ok(found),
+            _ => Err(wrong(&self.file, "this file contains no certificate in PEM")),
+        }
     }
-}
 
-fn key(file: &TlsFile, text: &[u8]) -> Result<PrivateKeyDer<'static>, TlsFileError> {
-    let key = PrivateKeyDer::from_pem_slice(text).ok();
-    // Pingora guesses the form of a key from its octets.
-    key.filter(|key| PrivateKeyDer::try_from(key.secret_der()).is_ok())
-        .ok_or_else(|| wrong(file, "this file contains no private key in PEM"))
+    fn key(&self) -> Result<PrivateKeyDer<'static>, TlsFileError> {
+        let key = PrivateKeyDer::from_pem_slice(&self.octets).ok();
+        // Pingora guesses the form of a key from its octets.
+        key.filter(|key| PrivateKeyDer::try_from(key.secret_der()).is_ok())
+            .ok_or_else(|| wrong(&self.file, "this file contains no private key in PEM"))
+    }
 }

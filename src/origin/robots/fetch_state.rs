@@ -13,11 +13,13 @@
 //! | any | `HeldBack` | the new file cannot be used |
 
 use super::fetch_result::{FetchFailure, FetchResult, cut, defect};
+use crate::evidence::Hash;
 use crate::policy::origin::OriginCopyState;
 use crate::robots::{File, Key};
-use crate::state::taken_as_past;
+use crate::state::{Fact, OriginCopy, taken_as_past};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,26 +59,18 @@ enum LastAnswer {
 }
 
 impl LastAnswer {
-    fn gone_since(&self) -> Option<Timestamp> {
+    /// When it first said that the file is gone.
+    fn gone_since(&mut self) -> Option<&mut Timestamp> {
         match self {
-            LastAnswer::Gone { since, .. } => Some(*since),
-            LastAnswer::HeldBack { gone_since, .. } => *gone_since,
+            LastAnswer::Gone { since, .. } => Some(since),
+            LastAnswer::HeldBack { gone_since, .. } => gone_since.as_mut(),
             LastAnswer::InUse | LastAnswer::Unasked | LastAnswer::Failed { .. } => None,
-        }
-    }
-
-    /// Changes the moment since when the file is gone.
-    fn move_gone_since(&mut self, moved: impl Fn(Timestamp) -> Timestamp) {
-        match self {
-            LastAnswer::Gone { since, .. } => *since = moved(*since),
-            LastAnswer::HeldBack { gone_since, .. } => *gone_since = gone_since.map(moved),
-            LastAnswer::InUse | LastAnswer::Unasked | LastAnswer::Failed { .. } => {}
         }
     }
 }
 
 /// A copy that can be used. One without bytes stands for an origin that has no robots.txt.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FetchedCopy {
     /// The first 500 KiB, whole lines.
     #[serde(skip)]
@@ -96,12 +90,6 @@ pub struct FetchedCopy {
 }
 
 impl FetchedCopy {
-    /// The copy that stands for an origin without a file.
-    pub fn without_file(url: String, reason: String, fetched: Timestamp) -> FetchedCopy {
-        let (bytes, reason) = (Arc::default(), Some(reason));
-        FetchedCopy { bytes, url, etag: None, last_modified: None, fetched, exists: false, reason }
-    }
-
     /// Whether it has more than comments: rules, sitemaps, a licence.
     pub fn has_records(&self) -> bool {
         File::parse(self.bytes.clone()).lines().iter().any(|line| line.record.is_some())
@@ -140,7 +128,7 @@ impl FetchState {
     /// Takes over a copy that a site already uses and of which nothing else is known. The first fetch is due.
     pub fn with_copy(url: String, bytes: Arc<[u8]>, now: Timestamp) -> FetchState {
         let exists = !bytes.is_empty();
-        let copy = FetchedCopy { bytes, url, etag: None, last_modified: None, fetched: now, exists, reason: None };
+        let copy = FetchedCopy { bytes, url, fetched: now, exists, ..FetchedCopy::default() };
         FetchState { copy: Some(copy), last_answer: LastAnswer::Unasked, ..FetchState::new(now) }
     }
 
@@ -154,25 +142,25 @@ impl FetchState {
     /// The wall clock was set by so many seconds, or the machine slept. Time spans stay as long as they were: every
     /// stored moment moves with the clock, and none but the next fetch lies in the future.
     pub fn clock_was_set(&mut self, by: i64, now: Timestamp) {
-        let moved = |moment: Timestamp| Timestamp(moment.0.saturating_add(by));
-        self.due = moved(self.due);
-        self.wanted_since = moved(self.wanted_since);
-        self.last_answer.move_gone_since(moved);
+        let moved = |moment: &mut Timestamp| moment.0 = moment.0.saturating_add(by);
+        moved(&mut self.due);
+        moved(&mut self.wanted_since);
+        self.last_answer.gone_since().into_iter().for_each(moved);
         // After a sleep of the machine these moments are right as they are.
         if by < 0 {
-            self.last_success = self.last_success.map(moved);
-            self.copy.iter_mut().for_each(|copy| copy.fetched = moved(copy.fetched));
+            self.last_success.iter_mut().for_each(moved);
+            self.copy.iter_mut().for_each(|copy| moved(&mut copy.fetched));
         }
         self.take_as_past(now);
     }
 
     /// Takes moments that lie ahead as now: a clock that was wrong noted them, and crawlgate would wait for them.
-    pub(super) fn take_as_past(&mut self, now: Timestamp) {
-        let past = |moment: Timestamp| taken_as_past(moment, now);
-        self.wanted_since = past(self.wanted_since);
-        self.last_answer.move_gone_since(past);
-        self.last_success = self.last_success.map(past);
-        self.copy.iter_mut().for_each(|copy| copy.fetched = past(copy.fetched));
+    fn take_as_past(&mut self, now: Timestamp) {
+        let past = |moment: &mut Timestamp| *moment = taken_as_past(*moment, now);
+        past(&mut self.wanted_since);
+        self.last_answer.gone_since().into_iter().for_each(past);
+        self.last_success.iter_mut().for_each(past);
+        self.copy.iter_mut().for_each(|copy| past(&mut copy.fetched));
     }
 
     /// The copy in use.
@@ -182,7 +170,7 @@ impl FetchState {
 
     /// Gives the copy its bytes back, which are stored apart from the rest. Returns whether the bytes can be its own:
     /// where there is no copy, there are none.
-    pub(super) fn restore(&mut self, bytes: Arc<[u8]>) -> bool {
+    fn restore(&mut self, bytes: Arc<[u8]>) -> bool {
         match &mut self.copy {
             Some(copy) => copy.bytes = bytes,
             None => return bytes.is_empty(),
@@ -260,8 +248,12 @@ impl FetchState {
             }
             FetchResult::Nothing { url, reason } => {
                 self.due = now.plus(refresh);
-                let copy = FetchedCopy::without_file(url, reason, now);
-                self.take_absence(copy, now)
+                let none = FetchedCopy { url, fetched: now, reason: Some(reason.clone()), ..FetchedCopy::default() };
+                if self.copy.as_ref().is_some_and(FetchedCopy::has_records) {
+                    self.doubt(none, &reason, now)
+                } else {
+                    Some(none)
+                }
             }
             FetchResult::File { mut bytes, url, etag, last_modified, html } => {
                 cut(&mut bytes);
@@ -274,16 +266,6 @@ impl FetchState {
                 let new = FetchedCopy { bytes, url, etag, last_modified, fetched: now, exists: true, reason: None };
                 self.take_file(new, &file, now, refresh)
             }
-        }
-    }
-
-    fn take_absence(&mut self, none: FetchedCopy, now: Timestamp) -> Option<FetchedCopy> {
-        match &self.copy {
-            Some(copy) if copy.has_records() => {
-                let reason = none.reason.clone().unwrap_or_default();
-                self.doubt(none, &reason, now)
-            }
-            _ => Some(none),
         }
     }
 
@@ -315,7 +297,8 @@ impl FetchState {
 
     /// Notes that the new copy would do harm. The copy in use stays.
     pub fn hold_back(&mut self, why: String) {
-        self.last_answer = LastAnswer::HeldBack { why: bounded(why), gone_since: self.last_answer.gone_since() };
+        self.last_answer =
+            LastAnswer::HeldBack { why: bounded(why), gone_since: self.last_answer.gone_since().copied() };
     }
 
     fn succeed(&mut self, now: Timestamp, refresh: Duration) {
@@ -341,7 +324,7 @@ impl FetchState {
     /// Takes an answer by which the rules are gone. Returns the new copy if the origin has said so for ten minutes, and
     /// nothing else in between.
     fn doubt(&mut self, nothing: FetchedCopy, reason: &str, now: Timestamp) -> Option<FetchedCopy> {
-        let since = self.last_answer.gone_since().unwrap_or(now);
+        let since = self.last_answer.gone_since().map_or(now, |since| *since);
         self.last_answer = LastAnswer::Gone { since, why: bounded(format!("{}: {reason}", nothing.url)) };
         let believed_at = since.plus(BELIEVED_AFTER);
         if now >= believed_at {
@@ -361,4 +344,106 @@ fn bounded(mut text: String) -> String {
         text.push_str(" [...]");
     }
     text
+}
+
+/// The stored copy of a site.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredCopy {
+    /// The copy and the state of fetching.
+    #[serde(flatten)]
+    pub fetch: FetchState,
+    /// For a default site: its hosts, which no policy file names. Empty for every host.
+    pub default_site_hosts: Option<Vec<String>>,
+    /// When the site was removed. It may come back.
+    pub left_at: Option<Timestamp>,
+}
+
+/// Why a stored copy is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum DamagedCopy {
+    /// The bytes are not those that were stored.
+    #[error("its bytes do not have the digest that was stored")]
+    Digest,
+    /// The state of fetching cannot be decoded.
+    #[error("its state cannot be read: {0}")]
+    State(#[from] serde_json::Error),
+    /// There are bytes, and the state says that there is no copy.
+    #[error("its state does not belong to its bytes")]
+    OfNoCopy,
+}
+
+impl StoredCopy {
+    /// This copy as a fact of the state store.
+    pub fn fact(&self, site: &str, now: Timestamp) -> Fact {
+        let bytes = self.fetch.copy().map(|copy| copy.bytes.clone()).unwrap_or_default();
+        // A state that could not be encoded would be read as damaged, and the origin would be asked again.
+        let state = serde_json::to_string(self).unwrap_or_default();
+        Fact::set(now, OriginCopy { site: site.to_owned(), digest: digest(&bytes), bytes, state })
+    }
+
+    /// The fact that removes the copy of a site.
+    pub fn removal(site: &str, now: Timestamp) -> Fact {
+        let nothing =
+            OriginCopy { site: site.to_owned(), bytes: Arc::default(), digest: String::new(), state: String::new() };
+        Fact::removed(now, nothing)
+    }
+
+    /// Reads a stored copy. Moments that lie ahead are taken as now.
+    ///
+    /// # Errors
+    /// The copy is damaged.
+    pub fn read(record: &OriginCopy, now: Timestamp) -> Result<StoredCopy, DamagedCopy> {
+        if digest(&record.bytes) != record.digest {
+            return Err(DamagedCopy::Digest);
+        }
+        let mut stored: StoredCopy = serde_json::from_str(&record.state)?;
+        if !stored.fetch.restore(record.bytes.clone()) {
+            return Err(DamagedCopy::OfNoCopy);
+        }
+        stored.fetch.take_as_past(now);
+        stored.left_at = stored.left_at.map(|moment| taken_as_past(moment, now));
+        Ok(stored)
+    }
+
+    /// See [`FetchState::clock_was_set`].
+    pub fn clock_was_set(&mut self, by: i64, now: Timestamp) {
+        self.fetch.clock_was_set(by, now);
+        self.left_at = self.left_at.map(|moment| taken_as_past(Timestamp(moment.0.saturating_add(by)), now));
+    }
+}
+
+/// SHA-256, in hexadecimal.
+fn digest(bytes: &[u8]) -> String {
+    Hash::of(&[bytes]).to_string()
+}
+
+/// The copies that the previous run left.
+#[derive(Clone, Debug, Default)]
+pub struct StoredCopies {
+    /// By site.
+    pub by_site: BTreeMap<String, StoredCopy>,
+    /// Sites whose copy is damaged. It is not used, and the origin is asked again.
+    pub damaged: Vec<String>,
+}
+
+impl StoredCopies {
+    /// Reads the records of the state store. Logs a warning for each damaged copy.
+    pub fn read(records: &[(Timestamp, OriginCopy)], now: Timestamp) -> StoredCopies {
+        let mut copies = StoredCopies::default();
+        for (_, record) in records {
+            let site = record.site.clone();
+            match StoredCopy::read(record, now) {
+                Ok(stored) => drop(copies.by_site.insert(site, stored)),
+                Err(reason) => {
+                    tracing::warn!(
+                        %site,
+                        %reason,
+                        "the stored copy of the origin's robots.txt is damaged; crawlgate does not use it and fetches the file again"
+                    );
+                    copies.damaged.push(site);
+                }
+            }
+        }
+        copies
+    }
 }

@@ -5,12 +5,10 @@ mod ask;
 mod connections;
 mod fetch_result;
 mod fetch_state;
-mod stored_copy;
 
 pub use ask::{RobotsRequest, Target, Targets, ask};
 pub use fetch_result::{FetchFailure, FetchResult};
-pub use fetch_state::{FetchState, FetchedCopy};
-pub use stored_copy::{StoredCopies, StoredCopy};
+pub use fetch_state::{FetchState, FetchedCopy, StoredCopies, StoredCopy};
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-use super::stored_copy::DamagedCopy;
+use super::fetch_state::DamagedCopy;
 use super::*;
 use crate::policy::origin::OriginCopyState;
 use crate::state::{AnyRecord, OriginCopy};

@@ -21,11 +21,9 @@ pub struct IdentityCounts {
 pub struct CrawlerCounts {
     pub site: String,
     pub crawler: String,
-    pub requests: u64,
-    pub kinds: BTreeMap<String, u64>,
+    pub all: IdentityCounts,
     pub actions: BTreeMap<String, u64>,
-    pub violations: BTreeMap<String, u64>,
-    /// Requests, kinds and violations by what is proven of the name.
+    /// `all` by what is proven of the name.
     pub by_identity: BTreeMap<String, IdentityCounts>,
     /// Requests for robots.txt.
     pub robots_txt: u64,
@@ -33,55 +31,11 @@ pub struct CrawlerCounts {
     pub last_fetch: Option<i64>,
 }
 
-/// Requests that were counted since the last call, for the history.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NewCount<'a> {
-    /// Requests of a crawler on a site, with an identity, of a kind, with an action.
-    Requests {
-        /// The site.
-        site: &'a str,
-        /// The crawler.
-        crawler: &'a str,
-        /// What is proven of its name.
-        identity: &'a str,
-        /// The kind of the requests.
-        kind: &'a str,
-        /// The action that crawlgate took.
-        action: &'a str,
-        /// The number of requests.
-        requests: u64,
-    },
-    /// Requests of a crawler by what was proven.
-    Identity {
-        /// The crawler.
-        crawler: &'a str,
-        /// What was proven.
-        outcome: &'a str,
-        /// The number of requests.
-        requests: u64,
-    },
-}
-
 impl Metrics {
-    /// Calls `take` with what was counted since the last call. Only the history calls this.
-    pub fn each_new(&self, mut take: impl FnMut(NewCount<'_>)) {
-        self.requests.each_new(|labels, requests| {
-            if let [site, crawler, identity, kind, action] = labels {
-                take(NewCount::Requests { site, crawler, identity, kind, action, requests });
-            }
-        });
-        self.identity.each_new(|labels, requests| {
-            if let [crawler, outcome] = labels {
-                take(NewCount::Identity { crawler, outcome, requests });
-            }
-        });
-    }
-
     /// By crawler, how many of its requests were verified, unverified, suspected, impostors', or of a suspended finding.
     pub fn identities(&self) -> BTreeMap<String, BTreeMap<String, u64>> {
         let mut counts: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
-        self.identity.each(|labels, requests| {
-            let [crawler, outcome] = labels else { return };
+        self.identity.each(|[crawler, outcome], requests| {
             *counts.entry(crawler.to_string()).or_default().entry(outcome.to_string()).or_default() += requests;
         });
         counts
@@ -90,26 +44,21 @@ impl Metrics {
     /// The counts of each crawler on each site, in the order of their names. Browsers are left out.
     pub fn by_crawler(&self) -> Vec<CrawlerCounts> {
         let mut counts = Counts::new();
-        self.requests.each(|labels, requests| {
-            let [site, crawler, identity, kind, action] = labels else { return };
+        self.requests.each(|[site, crawler, identity, kind, action], requests| {
             let Some(of) = counts_of(&mut counts, site, crawler) else { return };
-            let by_identity = of.by_identity.entry(identity.to_string()).or_default();
-            for (by_name, name) in [(&mut by_identity.kinds, kind), (&mut of.kinds, kind), (&mut of.actions, action)] {
-                *by_name.entry(name.to_string()).or_default() += requests;
-            }
-            by_identity.requests += requests;
-            of.requests += requests;
-        });
-        self.violations.each(|labels, violations| {
-            let [site, crawler, identity, kind] = labels else { return };
-            let Some(of) = counts_of(&mut counts, site, crawler) else { return };
-            let by_identity = of.by_identity.entry(identity.to_string()).or_default();
-            for by_kind in [&mut by_identity.violations, &mut of.violations] {
-                *by_kind.entry(kind.to_string()).or_default() += violations;
+            *of.actions.entry(action.to_string()).or_default() += requests;
+            for counted in [&mut of.all, of.by_identity.entry(identity.to_string()).or_default()] {
+                counted.requests += requests;
+                *counted.kinds.entry(kind.to_string()).or_default() += requests;
             }
         });
-        self.robots_txt.each(|labels, answers| {
-            let [site, crawler, _] = labels else { return };
+        self.violations.each(|[site, crawler, identity, kind], violations| {
+            let Some(of) = counts_of(&mut counts, site, crawler) else { return };
+            for counted in [&mut of.all, of.by_identity.entry(identity.to_string()).or_default()] {
+                *counted.violations.entry(kind.to_string()).or_default() += violations;
+            }
+        });
+        self.robots_txt.each(|[site, crawler, _], answers| {
             counts_of(&mut counts, site, crawler).into_iter().for_each(|of| of.robots_txt += answers);
         });
         for family in self.sites.last_fetch.collect() {

@@ -17,10 +17,10 @@ const MAX_LABEL: usize = 64;
 /// The crawler label of requests that are counted beyond the cap.
 const OVERFLOW: &str = "overflow";
 
-/// One counter by label values.
-pub struct Counters {
+/// One counter by the values of its `N` labels.
+pub struct Counters<const N: usize> {
     vector: IntCounterVec,
-    known: RwLock<HashMap<u64, Series, RandomState>>,
+    known: RwLock<HashMap<u64, Series<N>, RandomState>>,
     hasher: RandomState,
     /// The position of the `crawler` label.
     crawler: usize,
@@ -28,23 +28,23 @@ pub struct Counters {
     series: Arc<AtomicUsize>,
 }
 
-struct Series {
-    labels: Vec<Box<str>>,
+struct Series<const N: usize> {
+    labels: [Box<str>; N],
     counter: IntCounter,
     /// The count when it was last taken for the history.
     taken: AtomicU64,
 }
 
-impl Counters {
+impl<const N: usize> Counters<N> {
     /// `labels` must contain `crawler`.
-    pub fn new(register: Register<'_>, series: &Arc<AtomicUsize>, name: &str, help: &str, labels: &[&str]) -> Counters {
-        let vector = register.counters(name, help, labels);
+    pub fn new(register: Register<'_>, series: &Arc<AtomicUsize>, name: &str, help: &str, labels: [&str; N]) -> Self {
+        let vector = register.counters(name, help, &labels);
         let crawler = labels.iter().position(|label| *label == "crawler").expect("the label is among the fixed ones");
         Counters { vector, known: RwLock::default(), hasher: RandomState::new(), crawler, series: series.clone() }
     }
 
     /// Counts one. Returns `false` if it was counted under `overflow`, because of the cap.
-    pub fn count(&self, labels: &[&str]) -> bool {
+    pub fn count(&self, labels: [&str; N]) -> bool {
         let hash = self.hasher.hash_one(labels);
         if let Some(series) = read(&self.known).get(&hash) {
             series.counter.inc();
@@ -52,18 +52,17 @@ impl Counters {
         }
         // Made and counted under the lock: a series that was removed in between would come back and never be removed.
         let mut known = write(&self.known);
-        let mut cut: Vec<&str> = labels.iter().map(|label| cut_label(label)).collect();
-        let (hash, by_name) = match known.contains_key(&hash) || self.series.load(Ordering::Relaxed) < MAX_SERIES {
-            true => (hash, true),
-            false => {
-                cut[self.crawler] = OVERFLOW;
-                (self.hasher.hash_one(cut.as_slice()), false)
-            }
+        let mut cut = labels.map(cut_label);
+        let (hash, by_name) = if known.contains_key(&hash) || self.series.load(Ordering::Relaxed) < MAX_SERIES {
+            (hash, true)
+        } else {
+            cut[self.crawler] = OVERFLOW;
+            (self.hasher.hash_one(cut), false)
         };
         let series = known.entry(hash).or_insert_with(|| {
             self.series.fetch_add(1, Ordering::Relaxed);
             Series {
-                labels: cut.iter().map(|label| (*label).into()).collect(),
+                labels: cut.map(Into::into),
                 counter: self.vector.with_label_values(&cut),
                 taken: AtomicU64::new(0),
             }
@@ -73,14 +72,15 @@ impl Counters {
     }
 
     /// Calls `take` with the labels and the count of every series.
-    pub fn each(&self, mut take: impl FnMut(&[Box<str>], u64)) {
+    pub fn each(&self, mut take: impl FnMut(&[Box<str>; N], u64)) {
         for series in read(&self.known).values() {
             take(&series.labels, series.counter.get());
         }
     }
 
-    /// Calls `take` with the labels of every series that was counted since the last call, and by how much.
-    pub fn each_new(&self, mut take: impl FnMut(&[Box<str>], u64)) {
+    /// Calls `take` with the labels of every series that was counted since the last call, and by how much. Only the history
+    /// calls this.
+    pub fn each_new(&self, mut take: impl FnMut(&[Box<str>; N], u64)) {
         for series in read(&self.known).values() {
             let count = series.counter.get();
             let new = count.saturating_sub(series.taken.swap(count, Ordering::Relaxed));

@@ -1,14 +1,23 @@
-//! [`EdgeMetrics`]: metrics of connections that crawlgate ended, rejected requests, TLS handshakes, certificates and
-//! buffers. Labels are fixed words and names of certificates.
+//! [`EdgeMetrics`]: metrics of connections, rejected requests, TLS handshakes, certificates and buffers. Labels are fixed
+//! words and names of certificates. [`OpenConnection`] counts one connection of a client from when it is accepted until it
+//! is dropped. Its states:
+//!
+//! - `idle`: no request is being received or answered. A connection begins so, and returns to it when its last open
+//!   request is answered.
+//! - `active`: a request is being received or answered. Over HTTP/1.1 it begins with the first octet of the request, over
+//!   HTTP/2 with its complete head.
 
 use super::Metrics;
 use super::counters::cut_label;
 use super::register::Register;
 use prometheus::{IntCounterVec, IntGauge, IntGaugeVec};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The metrics. The help text of each says what it is.
 #[allow(missing_docs)]
 pub struct EdgeMetrics {
+    /// The gauges of idle and of active connections.
+    connections: [IntGauge; 2],
     pub closed: IntCounterVec,
     rejected: IntCounterVec,
     pub handshakes: IntCounterVec,
@@ -37,7 +46,13 @@ impl EdgeMetrics {
         for result in ["obtained", "elsewhere", "away", "refused", "limited", "own"] {
             orders.with_label_values(&[result]);
         }
+        let connections = register.gauges(
+            "crawlgate_connections",
+            "Open connections of clients: active while a request is being received or answered, idle otherwise.",
+            &["state"],
+        );
         EdgeMetrics {
+            connections: ["idle", "active"].map(|state| connections.with_label_values(&[state])),
             closed,
             rejected: register.counters(
                 "crawlgate_requests_rejected_total",
@@ -68,6 +83,12 @@ impl EdgeMetrics {
 }
 
 impl Metrics {
+    /// `crawlgate_connections{state}`: one more connection, idle at first.
+    pub fn open_connection(&self) -> OpenConnection {
+        self.edge.connections[0].inc();
+        OpenConnection { gauges: self.edge.connections.clone(), active: AtomicBool::new(false) }
+    }
+
     /// `crawlgate_requests_rejected_total{reason}`.
     pub fn request_rejected(&self, reason: &'static str) {
         self.edge.rejected.with_label_values(&[reason]).inc();
@@ -89,5 +110,30 @@ impl Metrics {
                 gauge.set(*moment);
             }
         }
+    }
+}
+
+/// One open connection.
+#[derive(Debug)]
+pub struct OpenConnection {
+    /// The gauges of idle and of active connections.
+    gauges: [IntGauge; 2],
+    active: AtomicBool,
+}
+
+impl OpenConnection {
+    /// Whether a request is being received or answered from now on.
+    pub fn set_active(&self, active: bool) {
+        // Read first: it is called for every piece of a request.
+        if self.active.load(Ordering::Relaxed) != active && self.active.swap(active, Ordering::Relaxed) != active {
+            self.gauges[usize::from(!active)].dec();
+            self.gauges[usize::from(active)].inc();
+        }
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.gauges[usize::from(*self.active.get_mut())].dec();
     }
 }

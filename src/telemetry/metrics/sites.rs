@@ -104,9 +104,9 @@ impl Metrics {
         let _one = self.setting();
         let names: HashSet<&str> = sites.iter().map(|site| cut_label(&site.site)).collect();
         let keep = |site: &str| site == UNCLAIMED || names.contains(site);
-        for counters in [&self.requests, &self.robots_txt, &self.violations] {
-            counters.remove_sites(&keep);
-        }
+        self.requests.remove_sites(&keep);
+        self.robots_txt.remove_sites(&keep);
+        self.violations.remove_sites(&keep);
         remove_sites(&self.pages, &keep);
         let SiteMetrics { last_fetch, indexable, front_page, retire, paused, policy_info, reload_success, .. } =
             &self.sites;

@@ -6,11 +6,12 @@
 
 use super::shares::Shares;
 use super::{Held, Server};
-use crate::crawlers::CrawlerIndex;
+use crate::crawlers::{CrawlerIndex, Registry};
 use crate::locks::lock;
 use crate::settings::PlaceSettings;
 use crate::telemetry::Recent;
 use crate::upstreams::hash::of_client;
+use crate::upstreams::tally::QueueStatus;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -106,16 +107,6 @@ pub struct Full {
     pub retry_after: u32,
 }
 
-/// The status of the places of an origin, for an operator.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RoomStatus {
-    pub waiting: usize,
-    /// Crawlers and people that found no place in the last minutes.
-    pub turned_away: [u64; 2],
-    /// Verified search crawlers that find no place, and for how long already.
-    pub searching: Vec<(CrawlerIndex, Duration)>,
-}
-
 /// A person in the queue, who leaves it when this is dropped.
 pub struct Waiting {
     given: oneshot::Receiver<Held>,
@@ -131,7 +122,7 @@ impl Waiting {
     pub async fn place(mut self) -> Result<Held, Full> {
         match tokio::time::timeout(self.room.settings.wait, &mut self.given).await {
             Ok(Ok(held)) => Ok(held),
-            Ok(Err(_)) | Err(_) => Err(Full { reason: "queue_timeout", retry_after: self.room.seconds_for_people() }),
+            _ => Err(Full { reason: "queue_timeout", retry_after: self.room.seconds_for_people() }),
         }
     }
 }
@@ -161,13 +152,9 @@ impl Room {
         })
     }
 
-    /// Places at all servers together.
-    fn places(&self) -> usize {
-        self.settings.connections.saturating_mul(self.servers.load(Ordering::Relaxed).max(1))
-    }
-
-    fn places_of_crawlers(&self) -> usize {
-        self.settings.crawlers.saturating_mul(self.servers.load(Ordering::Relaxed).max(1))
+    /// Places at all servers together, where each has so many.
+    fn at_all(&self, places: usize) -> usize {
+        places.saturating_mul(self.servers.load(Ordering::Relaxed).max(1))
     }
 
     /// Sets the servers that requests go to, and gives their places to those who wait.
@@ -207,7 +194,7 @@ impl Room {
     }
 
     fn take_share(&self, share: Option<u64>) -> bool {
-        share.is_none_or(|share| self.shares.enter(share, part_of_address(self.places())))
+        share.is_none_or(|share| self.shares.enter(share, part_of_address(self.at_all(self.settings.connections))))
     }
 
     fn give_share_back(&self, share: Option<u64>) {
@@ -215,9 +202,11 @@ impl Room {
     }
 
     fn wait(self: &Arc<Room>, servers: &[&Arc<Server>], share: Option<u64>) -> Entrance {
-        let mut queue = lock(&self.queue);
-        if !self.has_room_in_queue(&queue, share) {
-            drop(queue);
+        let (mut queue, length) = (lock(&self.queue), self.settings.length);
+        // One that waits counts for its address.
+        let may_wait = queue.waiters.len() < length
+            && share.is_none_or(|share| self.waiting_shares.enter(share, part_of_address(length)));
+        if !may_wait {
             return Entrance::Refused(Full { reason: "queue_full", retry_after: self.seconds_for_people() });
         }
         let (sender, given) = oneshot::channel();
@@ -229,13 +218,6 @@ impl Room {
         // A place that was given back in the meantime was given to nobody.
         servers.iter().for_each(|server| self.fill(server));
         Entrance::Queue(Waiting { given, number, room: self.clone() })
-    }
-
-    /// Whether one more may wait. It then counts for its address.
-    fn has_room_in_queue(&self, queue: &Queue, share: Option<u64>) -> bool {
-        let length = self.settings.length;
-        queue.waiters.len() < length
-            && share.is_none_or(|share| self.waiting_shares.enter(share, part_of_address(length)))
     }
 
     fn remove(&self, queue: &mut Queue, place: usize) -> Option<Waiter> {
@@ -283,7 +265,8 @@ impl Room {
     /// Microseconds until all who wait now have had a place.
     fn time_for_people(&self) -> u64 {
         let waiting = self.waiting.load(Ordering::Relaxed) as u64;
-        waiting.saturating_mul(self.lasts.load(Ordering::Relaxed)) / (self.places() as u64).max(1)
+        waiting.saturating_mul(self.lasts.load(Ordering::Relaxed))
+            / (self.at_all(self.settings.connections) as u64).max(1)
     }
 
     fn seconds_for_people(&self) -> u32 {
@@ -294,7 +277,7 @@ impl Room {
     /// that were turned away before it. Each of these is told another moment, so that they do not all come back at once.
     fn turn_away(&self, wanted: &Wanted<'_>, now: Duration) -> Full {
         let micros = now.as_micros() as u64;
-        let one = self.lasts.load(Ordering::Relaxed) / (self.places_of_crawlers() as u64).max(1);
+        let one = self.lasts.load(Ordering::Relaxed) / (self.at_all(self.settings.crawlers) as u64).max(1);
         let later = |free: u64| Some(free.max(micros).saturating_add(one).min(micros.saturating_add(LONGEST_WAIT)));
         let free = self.free_for_crawlers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
         let crawlers = free.ok().and_then(later).map_or(0, |free| free - micros);
@@ -320,14 +303,21 @@ impl Room {
         if is_crawler { crawlers } else { people }.add(lived);
     }
 
-    /// The status for an operator. `now` is the time since the start, `lived` the time that the clock has lived through.
-    pub fn status(&self, now: Duration, lived: Duration) -> RoomStatus {
+    /// The status of the places of this origin, for an operator. `now` is the time since the start, `lived` the time that the
+    /// clock has lived through.
+    pub fn status(&self, origin: String, now: Duration, lived: Duration) -> QueueStatus {
         let searching = lock(&self.searching);
         let current = searching.iter().filter(|(_, turned)| now.saturating_sub(turned.last) <= GAP);
-        RoomStatus {
+        let said = |(crawler, turned): (&CrawlerIndex, &TurnedAway)| {
+            (Registry::builtin().get(*crawler).name.clone(), turned.last.saturating_sub(turned.since).as_secs())
+        };
+        let [crawlers_turned_away, people_turned_away] = self.turned_away.each_ref().map(|recent| recent.sum(lived));
+        QueueStatus {
+            origin,
             waiting: self.waiting(),
-            turned_away: self.turned_away.each_ref().map(|recent| recent.sum(lived)),
-            searching: current.map(|(crawler, turned)| (*crawler, turned.last.saturating_sub(turned.since))).collect(),
+            crawlers_turned_away,
+            people_turned_away,
+            search_crawlers: current.map(said).collect(),
         }
     }
 }

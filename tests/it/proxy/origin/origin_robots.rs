@@ -138,7 +138,7 @@ impl World {
         let jobs = self.robots.begin_due(moment);
         let asked = jobs.len();
         for job in jobs {
-            self.robots.finish(job.run(), moment, 0.0);
+            self.robots.finish(&job, job.run(), moment, 0.0);
         }
         asked
     }
@@ -729,7 +729,7 @@ fn answer_for_a_former_policy_is_fetched_again() {
     fs::write(directory.path().join("policies/shop.yaml"), "hosts: two.test\n").expect("a policy");
     world.live.reload(Timestamp(0));
     for job in jobs {
-        world.robots.finish(job.run(), at(0), 0.0);
+        world.robots.finish(&job, job.run(), at(0), 0.0);
     }
     assert_eq!(world.served(), None);
     assert_eq!(world.after(0), 1);

@@ -1,12 +1,28 @@
-//! [`confirm`]: forward-confirmed reverse DNS of one address. It asks DNS for the names of the address. Each name that is
-//! a host of a crawler has to lead back to the address.
+//! Forward-confirmed reverse DNS. [`confirm`] asks DNS for the names of one address. Each name that is a host of a crawler has
+//! to lead back to the address. [`queue`] makes the queue of addresses, [`start`] starts the thread that asks about them: about
+//! at most 16 at a time, and about twenty a second.
 
+use super::Proofs;
+use super::names::Queue;
+use crate::clock::Clock;
 use crate::dns::{Dns, DnsAnswer};
-use std::net::IpAddr;
+use crate::telemetry::Metrics;
+use crate::threads::spawn;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{Receiver, channel};
 
 /// The most names of one address. The address of an honest crawler has one.
 const MOST_NAMES: usize = 8;
+/// The most addresses that wait. crawlgate asks about an address beyond that when it comes again.
+const WAITING: usize = 1_024;
+/// The most addresses that are asked about at a time.
+const AT_ONCE: usize = 16;
+/// The pause after the start of each: twenty a second at most.
+const PACE: Duration = Duration::from_millis(50);
 
 /// What DNS said of an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,5 +97,60 @@ fn said<T: ToString>(answer: &DnsAnswer<T>) -> String {
         DnsAnswer::Records(records, _) => records.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
         DnsAnswer::Nothing(_) => "nothing".to_owned(),
         DnsAnswer::Failed(error) => format!("no answer: {error}"),
+    }
+}
+
+/// A queue, and its end for the thread.
+pub fn queue() -> (Queue, Receiver<IpAddr>) {
+    let (sender, receiver) = channel(WAITING);
+    (Box::new(move |address| sender.try_send(address).is_ok()), receiver)
+}
+
+/// Starts the thread. It asks these name servers; without any, those of the system.
+///
+/// # Errors
+/// The thread or its runtime cannot be started.
+pub fn start(
+    proofs: Arc<Proofs>,
+    servers: Vec<SocketAddr>,
+    queue: Receiver<IpAddr>,
+    clock: Clock,
+    metrics: Arc<Metrics>,
+) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let run = move || {
+        runtime.block_on(async move {
+            match Dns::new(&servers) {
+                Ok(dns) => serve(proofs, Arc::new(dns), queue, clock, metrics).await,
+                Err(error) => tracing::error!("cannot ask DNS: {error}; no crawler is proven by reverse DNS"),
+            }
+        });
+    };
+    spawn("reverse-dns", run).map(drop)
+}
+
+async fn serve(proofs: Arc<Proofs>, dns: Arc<Dns>, mut queue: Receiver<IpAddr>, clock: Clock, metrics: Arc<Metrics>) {
+    let at_once = Arc::new(Semaphore::new(AT_ONCE));
+    while let Some(address) = queue.recv().await {
+        let Ok(permit) = at_once.clone().acquire_owned().await else { return };
+        let (proofs, dns, clock, metrics) = (proofs.clone(), dns.clone(), clock.clone(), metrics.clone());
+        tokio::spawn(async move {
+            let is_wanted = |name: &str| proofs.means.is_host_of_any(name);
+            let confirmation = confirm(&dns, address, &is_wanted, &mut |_| ()).await;
+            let now = clock.moment().now;
+            let outcome = match confirmation {
+                Confirmation::Definite(names, ttl) => {
+                    proofs.names.answered(address, names, ttl, now);
+                    "answered"
+                }
+                Confirmation::Failed(_) => {
+                    proofs.names.failed(address, now);
+                    "failed"
+                }
+            };
+            metrics.proofs.lookups.with_label_values(&[outcome]).inc();
+            drop(permit);
+        });
+        tokio::time::sleep(PACE).await;
     }
 }
