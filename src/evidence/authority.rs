@@ -13,38 +13,25 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// Octets of a response, with certificates in it.
 const LARGEST: u64 = 64 * 1024;
 
-/// Why an authority gave no timestamp.
-#[derive(Debug, thiserror::Error)]
-pub enum StampError {
-    /// The log cannot be read or written.
-    #[error("cannot use the evidence log: {0}")]
-    Database(#[from] DatabaseError),
-    /// An authority gives none.
-    #[error("{url}: {source}")]
-    Authority {
-        /// The authority.
-        url: String,
-        /// Why.
-        source: Box<dyn Error + Send + Sync>,
-    },
-}
-
 /// Gets the timestamps that checkpoints of the last days lack. Each authority is asked until it fails once.
 ///
 /// # Errors
 /// The first failure; other authorities were asked all the same.
-pub fn stamp(log: &mut OpenLog, now: SystemTime) -> Result<(), StampError> {
+pub fn stamp(log: &mut OpenLog, now: SystemTime) -> Result<(), String> {
+    let unusable = |error: DatabaseError| format!("cannot use the evidence log: {error}");
     let since = time_text(now.checked_sub(LATEST).unwrap_or(SystemTime::UNIX_EPOCH));
     let (mut failed, mut first) = (Vec::new(), Ok(()));
-    for (number, note, url) in log.database.unstamped(&since)? {
+    for (number, note, url) in log.database.unstamped(&since).map_err(unusable)? {
         if failed.contains(&url) {
             continue;
         }
         match ask(&url, Hash::of(&[note.as_bytes()])) {
-            Ok(response) => log.database.write(|log| log.keep_timestamp(number, &url, &response))?,
-            Err(source) => {
-                failed.push(url.clone());
-                first = first.and(Err(StampError::Authority { url, source }));
+            Ok(response) => {
+                log.database.write(|log| log.keep_timestamp(number, &url, &response)).map_err(unusable)?;
+            }
+            Err(error) => {
+                first = first.and(Err(format!("{url}: {error}")));
+                failed.push(url);
             }
         }
     }

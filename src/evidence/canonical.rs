@@ -105,7 +105,7 @@ fn spelled(value: &Value) -> String {
 }
 
 /// Text that is no JSON in its one spelling.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[error("this is no JSON in its canonical spelling")]
 pub struct NotCanonical;
 

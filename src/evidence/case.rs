@@ -9,7 +9,7 @@ use super::parts::{REPORT, join};
 use super::{
     CHAINS, CaseFindings, Chain, ChainName, DatabaseError, Document, Entry, EvidenceDatabase, Files, Hash, Head,
     HeadProof, Keys, NotACase, OpenLog, VerifyKey, examine, manifest, merkle, named_proof, named_twice, proofs,
-    read_logs, report, tar, time_text,
+    read_logs, report, tar, text_of, time_text,
 };
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -266,7 +266,7 @@ pub struct Joined {
 pub fn read_joined(archive: &[u8]) -> Result<Vec<Joined>, CaseError> {
     let mut joined = Vec::new();
     for (number, files) in (1..).zip(read_logs(archive)?) {
-        let key = files.get("key.vkey").and_then(|key| VerifyKey::parse(std::str::from_utf8(key).ok()?).ok());
+        let key = text_of(&files, "key.vkey").and_then(|key| VerifyKey::parse(key).ok());
         joined.push(Joined { key: key.ok_or(CaseError::NoKey(number))?, files });
     }
     Ok(joined)

@@ -70,7 +70,7 @@ pub fn forget(
 }
 
 /// The state of the log.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct LogStatus {
     /// The public key.
     pub key: String,
@@ -85,7 +85,7 @@ pub struct LogStatus {
 }
 
 /// The state of a chain.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct ChainStatus {
     /// The site; empty for the log itself.
     pub site: String,

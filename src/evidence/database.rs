@@ -61,6 +61,9 @@ CREATE TABLE IF NOT EXISTS timestamps (
 ) STRICT, WITHOUT ROWID;
 ";
 
+/// What reading or writing the file comes to.
+pub type Result<T = (), E = DatabaseError> = std::result::Result<T, E>;
+
 /// Why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
@@ -87,7 +90,7 @@ pub enum DatabaseError {
 }
 
 /// The state of the log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct LogState {
     /// Its id: the name of its key.
     pub id: String,
@@ -119,7 +122,7 @@ impl RunEnd {
 }
 
 /// A stored chain.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Chain {
     /// Its row.
     pub id: i64,
@@ -141,7 +144,7 @@ impl EvidenceDatabase {
     ///
     /// # Errors
     /// It cannot be read or written, or is not one that this version knows.
-    pub fn open(directory: &Path, make: bool) -> Result<EvidenceDatabase, DatabaseError> {
+    pub fn open(directory: &Path, make: bool) -> Result<EvidenceDatabase> {
         let file = directory.join(FILE);
         if make {
             // For this user alone: it holds addresses of clients.
@@ -170,7 +173,7 @@ impl EvidenceDatabase {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn state(&self) -> Result<Option<LogState>, DatabaseError> {
+    pub fn state(&self) -> Result<Option<LogState>> {
         self.first("SELECT id, runs, committed, clean FROM log", [], |row| {
             let end = match row.get(3)? {
                 0u8 => None,
@@ -185,10 +188,7 @@ impl EvidenceDatabase {
     ///
     /// # Errors
     /// Nothing was written.
-    pub fn write<T>(
-        &mut self,
-        work: impl FnOnce(&Writing<'_>) -> Result<T, DatabaseError>,
-    ) -> Result<T, DatabaseError> {
+    pub fn write<T>(&mut self, work: impl FnOnce(&Writing<'_>) -> Result<T>) -> Result<T> {
         let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?;
         let done = work(&Writing(self))?;
         transaction.commit()?;
@@ -206,7 +206,7 @@ impl EvidenceDatabase {
         query: &str,
         parameters: impl Params,
         read: impl FnOnce(&Row<'_>) -> SqlResult<T>,
-    ) -> Result<Option<T>, DatabaseError> {
+    ) -> Result<Option<T>> {
         Ok(self.connection.prepare_cached(query)?.query_row(parameters, read).optional()?)
     }
 
@@ -216,7 +216,7 @@ impl EvidenceDatabase {
         query: &str,
         parameters: impl Params,
         read: impl FnMut(&Row<'_>) -> SqlResult<T>,
-    ) -> Result<Vec<T>, DatabaseError> {
+    ) -> Result<Vec<T>> {
         let mut statement = self.connection.prepare_cached(query)?;
         Ok(statement.query_map(parameters, read)?.collect::<SqlResult<_>>()?)
     }
@@ -225,7 +225,7 @@ impl EvidenceDatabase {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn changed_key(&self) -> Result<Option<String>, DatabaseError> {
+    pub fn changed_key(&self) -> Result<Option<String>> {
         Ok(self.one("SELECT key FROM keys ORDER BY number DESC LIMIT 1", []).optional()?)
     }
 
@@ -233,7 +233,7 @@ impl EvidenceDatabase {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn chain(&self, name: &ChainName) -> Result<Option<Chain>, DatabaseError> {
+    pub fn chain(&self, name: &ChainName) -> Result<Option<Chain>> {
         let query = "SELECT id, first, site, crawler, entries, head, time FROM chains WHERE site = ?1 AND crawler = ?2";
         self.first(query, [&name.site, &name.crawler], chain)
     }
@@ -242,7 +242,7 @@ impl EvidenceDatabase {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn chains(&self) -> Result<Vec<Chain>, DatabaseError> {
+    pub fn chains(&self) -> Result<Vec<Chain>> {
         let query = "SELECT id, first, site, crawler, entries, head, time FROM chains ORDER BY site, crawler";
         self.all(query, [], chain)
     }
@@ -251,7 +251,7 @@ impl EvidenceDatabase {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn last_checkpoint(&self) -> Result<Option<(u64, String, String)>, DatabaseError> {
+    pub fn last_checkpoint(&self) -> Result<Option<(u64, String, String)>> {
         let query = "SELECT number, time, note FROM checkpoints ORDER BY number DESC LIMIT 1";
         self.first(query, [], |row| row.try_into())
     }
@@ -260,7 +260,7 @@ impl EvidenceDatabase {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn octets(&self) -> Result<u64, DatabaseError> {
+    pub fn octets(&self) -> Result<u64> {
         let number = |pragma| self.one::<u64>(pragma, []);
         let used = number("PRAGMA page_count")?.saturating_sub(number("PRAGMA freelist_count")?);
         Ok(used * number("PRAGMA page_size")?)
@@ -270,7 +270,7 @@ impl EvidenceDatabase {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn first_since(&self, chain: i64, time: &str) -> Result<Option<u64>, DatabaseError> {
+    pub fn first_since(&self, chain: i64, time: &str) -> Result<Option<u64>> {
         let query = "SELECT number FROM entries WHERE chain = ?1 AND time >= ?2 ORDER BY time, number LIMIT 1";
         Ok(self.one(query, params![chain, time]).optional()?)
     }
@@ -279,7 +279,7 @@ impl EvidenceDatabase {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn last_before(&self, chain: i64, kind: &str, number: u64) -> Result<Option<u64>, DatabaseError> {
+    pub fn last_before(&self, chain: i64, kind: &str, number: u64) -> Result<Option<u64>> {
         let query = "SELECT max(number) FROM entries WHERE chain = ?1 AND kind = ?2 AND number < ?3";
         Ok(self.one(query, params![chain, kind, number])?)
     }
@@ -288,7 +288,7 @@ impl EvidenceDatabase {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn lines(&self, (chain, span): &Part, mut each: impl FnMut(&str)) -> Result<(), DatabaseError> {
+    pub fn lines(&self, (chain, span): &Part, mut each: impl FnMut(&str)) -> Result {
         let query = "SELECT line FROM entries WHERE chain = ?1 AND number >= ?2 AND number < ?3 ORDER BY number";
         let mut statement = self.connection.prepare(query)?;
         let mut rows = statement.query(params![chain, span.start, span.end])?;
@@ -302,7 +302,7 @@ impl EvidenceDatabase {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn personal(&self, chain: &ChainName, (id, span): &Part) -> Result<Vec<PersonalLine>, DatabaseError> {
+    pub fn personal(&self, chain: &ChainName, (id, span): &Part) -> Result<Vec<PersonalLine>> {
         let query = "SELECT number, name, lower(hex(salt)), value FROM personal WHERE chain = ?1 AND number >= ?2 AND number \
                      < ?3 ORDER BY number, name";
         self.all(query, params![id, span.start, span.end], |row| {
@@ -315,7 +315,7 @@ impl EvidenceDatabase {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn document(&self, hash: Hash) -> Result<Option<Vec<u8>>, DatabaseError> {
+    pub fn document(&self, hash: Hash) -> Result<Option<Vec<u8>>> {
         let query = "SELECT bytes FROM documents WHERE sha256 = ?1";
         Ok(self.one(query, [hash.0]).optional()?)
     }
@@ -325,7 +325,7 @@ impl EvidenceDatabase {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn checkpoints(&self, from: &str, to: &str) -> Result<Vec<(u64, String)>, DatabaseError> {
+    pub fn checkpoints(&self, from: &str, to: &str) -> Result<Vec<(u64, String)>> {
         let query = "SELECT number, note FROM checkpoints WHERE number >= coalesce((SELECT max(number) FROM checkpoints WHERE \
                      time < ?1), 0) AND number <= coalesce((SELECT min(number) FROM checkpoints WHERE time >= ?2), (SELECT \
                      max(number) FROM checkpoints)) ORDER BY number";
@@ -336,7 +336,7 @@ impl EvidenceDatabase {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn key_notes(&self) -> Result<Vec<String>, DatabaseError> {
+    pub fn key_notes(&self) -> Result<Vec<String>> {
         self.all("SELECT note FROM keys ORDER BY number", [], |row| row.get(0))
     }
 
@@ -344,7 +344,7 @@ impl EvidenceDatabase {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn heads(&self, checkpoint: u64) -> Result<Vec<Head>, DatabaseError> {
+    pub fn heads(&self, checkpoint: u64) -> Result<Vec<Head>> {
         let query = "SELECT site, crawler, heads.entries, hash FROM heads JOIN chains ON chains.id = heads.chain WHERE \
                      checkpoint = ?1 ORDER BY place";
         self.all(query, [checkpoint], |row| {
@@ -357,7 +357,7 @@ impl EvidenceDatabase {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn timestamps(&self, checkpoint: u64) -> Result<Vec<(String, Vec<u8>)>, DatabaseError> {
+    pub fn timestamps(&self, checkpoint: u64) -> Result<Vec<(String, Vec<u8>)>> {
         let query = "SELECT authority, response FROM timestamps WHERE checkpoint = ?1 ORDER BY authority";
         self.all(query, [checkpoint], |row| row.try_into())
     }
@@ -366,7 +366,7 @@ impl EvidenceDatabase {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn unstamped(&self, since: &str) -> Result<Vec<(u64, String, String)>, DatabaseError> {
+    pub fn unstamped(&self, since: &str) -> Result<Vec<(u64, String, String)>> {
         let query = "SELECT number, note, url FROM checkpoints JOIN authorities WHERE time >= ?1 AND NOT EXISTS (SELECT 1 FROM \
                      timestamps WHERE checkpoint = number AND authority = url) ORDER BY number DESC, url";
         self.all(query, [since], |row| row.try_into())
@@ -376,7 +376,7 @@ impl EvidenceDatabase {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn truncate_journal(&self) -> Result<(), DatabaseError> {
+    pub fn truncate_journal(&self) -> Result {
         Ok(self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?)
     }
 
@@ -390,7 +390,7 @@ impl EvidenceDatabase {
         after: EntryPlace,
         address: Option<&str>,
         before: Option<&str>,
-    ) -> Result<Vec<EntryPlace>, DatabaseError> {
+    ) -> Result<Vec<EntryPlace>> {
         let query = "SELECT DISTINCT chain, number FROM personal WHERE (chain, number) > (?1, ?2) AND (?3 IS NULL OR (name = \
                      'client' AND value = ?3)) AND (?4 IS NULL OR EXISTS (SELECT 1 FROM entries WHERE entries.chain = \
                      personal.chain AND entries.number = personal.number AND time < ?4)) ORDER BY chain, number LIMIT ?5";

@@ -190,8 +190,7 @@ impl Document {
     /// The documents that an entry names.
     pub fn all_of(entry: &Entry) -> Vec<Document> {
         let robots = named_documents(entry).into_iter().map(|hash| Document { is_list: false, hash });
-        let lists = named_lists(entry);
-        robots.chain(lists.into_iter().map(|(_, hash)| Document { is_list: true, hash })).collect()
+        robots.chain(named_lists(entry).into_iter().map(|(_, list)| list)).collect()
     }
 
     /// Its path in a case.
@@ -209,11 +208,14 @@ pub fn named_documents(entry: &Entry) -> Vec<Hash> {
     hashes.filter_map(Hash::parse).collect()
 }
 
-/// The lists that a proof names: where each is published, and its SHA-256.
-pub fn named_lists(entry: &Entry) -> Vec<(&str, Hash)> {
+/// The lists that a proof names, with where each is published.
+pub fn named_lists(entry: &Entry) -> Vec<(&str, Document)> {
     let lists = entry.data.get("lists").and_then(Value::as_array).into_iter().flatten();
-    let named = |list: &Value| Hash::parse(list.get("sha256")?.as_str()?);
-    lists.filter_map(|list| Some((list.get("source")?.as_str()?, named(list)?))).collect()
+    let named = lists.filter_map(|list| {
+        let hash = Hash::parse(list.get("sha256")?.as_str()?)?;
+        Some((list.get("source")?.as_str()?, Document { is_list: true, hash }))
+    });
+    named.collect()
 }
 
 /// The proof that an entry names: its number and the hash of its line.

@@ -7,7 +7,7 @@ use super::keys::KeysFault;
 use super::requests::{AllLogs, RobotsFiles, tell};
 use super::{
     CHAINS, CaseSpan, ChainName, Checkpoint, Document, Entry, Files, Findings, Hash, Head, HeadProof, Keys, Link,
-    Personal, PersonalLine, VerifyKey, commitment, hash_of, merkle, proofs, timestamp,
+    Personal, PersonalLine, VerifyKey, commitment, hash_of, merkle, proofs, text_of, timestamp,
 };
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -109,15 +109,11 @@ pub fn log_of(files: &Files) -> Option<String> {
 /// See [`KeysFault`].
 pub fn keys(files: &Files, trusted: &VerifyKey) -> Result<Keys, KeysFault> {
     let notes = files.iter().filter(|(file, _)| file.starts_with("keys/"));
-    Keys::read(trusted, notes.map(|(_, note)| std::str::from_utf8(note).unwrap_or_default()))
+    Keys::read(trusted, notes.map(|(_, note)| str::from_utf8(note).unwrap_or_default()))
 }
 
 fn about(files: &Files) -> Option<Map<String, Value>> {
     read_canonical(text_of(files, "case.json")?.strip_suffix('\n')?).ok()
-}
-
-fn text_of<'f>(files: &'f Files, path: &str) -> Option<&'f str> {
-    std::str::from_utf8(files.get(path)?).ok()
 }
 
 /// The chains of the case. One with a fault is empty.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// What was found in a case.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct CaseFindings {
     /// What does not hold, in any log. Empty in a case that was not changed.
     pub faults: Vec<String>,
@@ -35,7 +35,7 @@ pub fn named_twice(logs: &[Findings]) -> Option<&str> {
 }
 
 /// What was found in a log.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Findings {
     /// The site.
     pub site: String,
@@ -66,7 +66,7 @@ pub struct Findings {
 }
 
 /// What proves that a client is the crawler, or that it is not.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct ProofFinding {
     /// The number of its entry.
     pub number: u64,
@@ -83,7 +83,7 @@ pub struct ProofFinding {
 }
 
 /// A publication.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct PublishedVersion {
     /// Since when.
     pub since: String,
@@ -96,7 +96,7 @@ pub struct PublishedVersion {
 }
 
 /// A copy that the crawler was served.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct ServedFile {
     /// When it was served.
     pub time: String,
@@ -113,7 +113,7 @@ pub struct ServedFile {
 }
 
 /// A request against the rules.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct RequestFinding {
     /// The number of its entry.
     pub number: u64,

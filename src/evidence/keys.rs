@@ -15,7 +15,7 @@ pub enum KeysFault {
 }
 
 /// A change of the key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 struct Change {
     number: u64,
     /// The first checkpoint that the new key signs.

@@ -1,7 +1,7 @@
 //! The manifest of a case: a signed note with one line for each file, as `sha256sum` writes it. [`add`] makes it, and [`check`]
 //! compares the files with it.
 
-use super::{Files, Hash, SigningKey, VerifyKey};
+use super::{Files, Hash, SigningKey, VerifyKey, text_of};
 
 /// The name of the manifest in the case.
 pub const FILE: &str = "manifest.txt";
@@ -38,7 +38,7 @@ pub fn add(files: &mut Files, key: &SigningKey) {
 /// # Errors
 /// See [`ManifestFault`].
 pub fn check(files: &Files, key: &VerifyKey) -> Result<usize, ManifestFault> {
-    let note = files.get(FILE).and_then(|note| std::str::from_utf8(note).ok()).ok_or(ManifestFault::Unsigned)?;
+    let note = text_of(files, FILE).ok_or(ManifestFault::Unsigned)?;
     let signed = key.open(note).map_err(|_| ManifestFault::Unsigned)?;
     let found = text(files);
     if found == signed {

@@ -58,7 +58,7 @@ pub use opening::{OpenError, OpenLog, open_existing};
 pub use openssl::verify_stamps;
 use parts::{NotACase, read_logs};
 use queue::{Batch, Shared};
-use tar::Files;
+use tar::{Files, text_of};
 #[cfg(feature = "internals")]
 pub use timestamp::read as read_stamp;
 pub use verify::verify;

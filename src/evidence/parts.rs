@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub const REPORT: &str = "report.html";
 
 /// A file is no case.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, PartialEq, thiserror::Error)]
 pub enum NotACase {
     /// It is no archive.
     #[error("this is no archive as crawlgate writes it: its structure was changed")]

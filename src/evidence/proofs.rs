@@ -3,8 +3,8 @@
 
 use super::database::Appended;
 use super::{
-    CHAINS, ChainName, DatabaseError, Document, Entry, Files, Findings, Hash, Link, Personal, ProofFinding, Record,
-    Writing, canonical, hash_of, named_proof, value_of,
+    CHAINS, ChainName, DatabaseError, Entry, Files, Findings, Hash, Link, Personal, ProofFinding, Record, Writing,
+    canonical, hash_of, named_proof, text_of, value_of,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -65,8 +65,7 @@ fn key(chain: &ChainName, proof: &Record) -> Hash {
 /// The proofs of a case that are older than its span. Each is one that an entry of the chain names by its hash.
 pub fn read_earlier(files: &Files, of_crawler: &[Link], findings: &mut Findings) -> Vec<Link> {
     let named: BTreeSet<(u64, Hash)> = of_crawler.iter().filter_map(|link| named_proof(&link.entry)).collect();
-    let text = files.get(FILE).and_then(|bytes| std::str::from_utf8(bytes).ok());
-    let Some(text) = text.filter(|text| text.is_empty() || text.ends_with('\n')) else {
+    let Some(text) = text_of(files, FILE).filter(|text| text.is_empty() || text.ends_with('\n')) else {
         findings.faults.push(format!("{FILE} is missing or cut off"));
         return Vec::new();
     };
@@ -126,8 +125,8 @@ fn check(entry: &Entry, personal: &Personal, files: &Files, says: &mut Vec<Strin
     let client = value_of(personal, entry, "client").filter(|_| entry.text("address") == Some("whole"));
     let client = client.and_then(|client| client.parse::<IpAddr>().ok());
     let lists = super::entry::named_lists(entry);
-    for (source, hash) in &lists {
-        let path = Document { is_list: true, hash: *hash }.path();
+    for (source, list) in &lists {
+        let path = list.path();
         let Some(bytes) = files.get(&path).filter(|_| means != "signature") else { continue };
         let networks = crate::crawlers::read_list(bytes).map_err(|error| format!("{path} is no list: {error}"))?;
         let inside = client.map(|client| networks.iter().find(|network| network.contains(&client)));
@@ -161,8 +160,8 @@ fn check(entry: &Entry, personal: &Personal, files: &Files, says: &mut Vec<Strin
         let (Some(key), Some(signature)) = (octets("key"), octets("signature")) else {
             return Err("it has no key and signature".to_owned());
         };
-        for (source, hash) in &lists {
-            let path = Document { is_list: true, hash: *hash }.path();
+        for (source, list) in &lists {
+            let path = list.path();
             let text = files.get(&path).map(|bytes| String::from_utf8_lossy(bytes)).unwrap_or_default();
             if !text.contains(entry.text("key").unwrap_or_default()) {
                 return Err(format!("{path} does not have its key"));

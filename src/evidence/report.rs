@@ -49,7 +49,7 @@ pub fn page(case: &CaseFindings) -> String {
 }
 
 /// What the case says of the client of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 enum Basis {
     /// It was the crawler, and a proof is in the case.
     Proven,

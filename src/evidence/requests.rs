@@ -199,7 +199,7 @@ const CUT_TARGET: usize = 2048;
 const MOST_READ: usize = 256;
 
 /// What the robots.txt files say of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Rejudged {
     /// Each version that the crawler may have had disallows it.
     Disallowed,

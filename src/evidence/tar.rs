@@ -8,6 +8,11 @@ pub type Files = BTreeMap<String, Vec<u8>>;
 
 const BLOCK: usize = 512;
 
+/// A file as text.
+pub fn text_of<'f>(files: &'f Files, path: &str) -> Option<&'f str> {
+    str::from_utf8(files.get(path)?).ok()
+}
+
 /// The archive of these files, sorted by path. Paths are shorter than 100 octets.
 pub fn write(files: &Files) -> Vec<u8> {
     let mut archive = Vec::new();
@@ -46,8 +51,8 @@ pub fn read(archive: &[u8]) -> Option<Files> {
             return Some(files).filter(|files| write(files) == archive);
         }
         let name = header[..100].split(|octet| *octet == 0).next().unwrap_or_default();
-        let name = std::str::from_utf8(name).ok()?;
-        let size = usize::from_str_radix(std::str::from_utf8(&header[124..135]).ok()?, 8).ok()?;
+        let name = str::from_utf8(name).ok()?;
+        let size = usize::from_str_radix(str::from_utf8(&header[124..135]).ok()?, 8).ok()?;
         let (content, after) = after.split_at_checked(size.checked_next_multiple_of(BLOCK)?)?;
         files.insert(name.to_owned(), content[..size].to_vec());
         rest = after;

@@ -75,7 +75,7 @@ pub fn read(response: &[u8]) -> Option<Stamp> {
     let algorithm = imprint.take(SEQUENCE)?;
     let hash = Hash::from_octets(imprint.take(OCTETS)?)?;
     info.take(INTEGER)?;
-    let time = std::str::from_utf8(info.take(GENERALIZED_TIME)?).ok()?;
+    let time = str::from_utf8(info.take(GENERALIZED_TIME)?).ok()?;
     let is_sha256 = algorithm.starts_with(&SHA256[2..13]);
     is_sha256.then(|| Stamp { hash, time: time.to_owned() })
 }

@@ -36,8 +36,6 @@ enum RoundError {
     Gone,
     #[error("the log has {0} MiB, as much as `evidence.megabytes` allows; allow more or keep it for a shorter time")]
     Full(u64),
-    #[error("the number of processes cannot be written: {0}")]
-    Runs(#[from] io::Error),
 }
 
 /// Writes the log.

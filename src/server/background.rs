@@ -63,7 +63,7 @@ fn stamping(settings: &Settings, instance: Arc<Instance>) -> Result<Option<Repea
     let (Some(_), Some(directory)) = (authorities, settings.state.clone()) else { return Ok(None) };
     let ask = move || {
         let stamped = open_existing(&directory).map_err(|error| error.to_string());
-        let stamped = stamped.and_then(|mut log| stamp(&mut log, SystemTime::now()).map_err(|error| error.to_string()));
+        let stamped = stamped.and_then(|mut log| stamp(&mut log, SystemTime::now()));
         let problem = stamped.err().map(|error| {
             format!(
                 "a checkpoint of the evidence log has no timestamp: {error}; crawlgate asks again every ten minutes. Check \

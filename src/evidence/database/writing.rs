@@ -1,7 +1,7 @@
 //! [`Writing`]: a transaction, which appends entries, makes checkpoints, and keeps changes of the key and timestamps. It also
 //! deletes entries that are too old ([`Writing::prune`]), and personal values that an operator withdraws ([`Writing::forget`]).
 
-use super::{DatabaseError, EvidenceDatabase, RunEnd};
+use super::{EvidenceDatabase, Result, RunEnd};
 use crate::evidence::{
     ChainName, Checkpoint, Document, Entry, Hash, NoteError, SigningKey, commitment, hash_of, merkle,
 };
@@ -61,7 +61,7 @@ pub struct Appended {
 pub struct Writing<'t>(pub(super) &'t EvidenceDatabase);
 
 impl Writing<'_> {
-    fn run(&self, statement: &str, parameters: impl Params) -> Result<usize, DatabaseError> {
+    fn run(&self, statement: &str, parameters: impl Params) -> Result<usize> {
         Ok(self.0.connection.prepare_cached(statement)?.execute(parameters)?)
     }
 
@@ -69,7 +69,7 @@ impl Writing<'_> {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn changed_key(&self) -> Result<Option<String>, DatabaseError> {
+    pub fn changed_key(&self) -> Result<Option<String>> {
         self.0.changed_key()
     }
 
@@ -77,7 +77,7 @@ impl Writing<'_> {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn begin_log(&self, id: &str, time: &str) -> Result<(), DatabaseError> {
+    pub fn begin_log(&self, id: &str, time: &str) -> Result {
         let row = "INSERT INTO log (one, id, runs, committed, clean) VALUES (1, ?1, 0, ?2, 1)";
         self.run(row, [id, time]).map(drop)
     }
@@ -86,7 +86,7 @@ impl Writing<'_> {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn begin_run(&self) -> Result<(), DatabaseError> {
+    pub fn begin_run(&self) -> Result {
         self.run("UPDATE log SET runs = runs + 1", []).map(drop)
     }
 
@@ -94,7 +94,7 @@ impl Writing<'_> {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn set_committed(&self, time: &str, end: Option<RunEnd>) -> Result<(), DatabaseError> {
+    pub fn set_committed(&self, time: &str, end: Option<RunEnd>) -> Result {
         let clean = end.map_or(0, |end| end as u8);
         self.run("UPDATE log SET committed = ?1, clean = ?2", params![time, clean]).map(drop)
     }
@@ -103,7 +103,7 @@ impl Writing<'_> {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn note(&self, kind: &'static str, data: Value, now: &str) -> Result<(), DatabaseError> {
+    pub fn note(&self, kind: &'static str, data: Value, now: &str) -> Result {
         self.append(&ChainName::of_log(), Record::of(kind, data), now).map(drop)
     }
 
@@ -112,7 +112,7 @@ impl Writing<'_> {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn append(&self, name: &ChainName, record: Record, now: &str) -> Result<Appended, DatabaseError> {
+    pub fn append(&self, name: &ChainName, record: Record, now: &str) -> Result<Appended> {
         let log = self.0.one("SELECT id FROM log", [])?;
         let known = self.0.chain(name)?;
         let (number, previous, time) = match &known {
@@ -160,7 +160,7 @@ impl Writing<'_> {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn checkpoint(&self, key: &SigningKey, now: &str) -> Result<u64, DatabaseError> {
+    pub fn checkpoint(&self, key: &SigningKey, now: &str) -> Result<u64> {
         let (chains, last) = (self.0.chains()?, self.0.last_checkpoint()?);
         let leaves: Vec<Hash> = chains.iter().map(|chain| chain.head.leaf()).collect();
         let number = last.as_ref().map_or(0, |(number, ..)| number + 1);
@@ -190,7 +190,7 @@ impl Writing<'_> {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn change_key(&self, key: &str, note: impl FnOnce(u64) -> String) -> Result<(), DatabaseError> {
+    pub fn change_key(&self, key: &str, note: impl FnOnce(u64) -> String) -> Result {
         let number = self.0.one("SELECT count(*) + 1 FROM keys", [])?;
         let row = "INSERT INTO keys (number, note, key) VALUES (?1, ?2, ?3)";
         self.run(row, params![number, note(number), key]).map(drop)
@@ -200,7 +200,7 @@ impl Writing<'_> {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn set_authorities(&self, urls: &[String]) -> Result<(), DatabaseError> {
+    pub fn set_authorities(&self, urls: &[String]) -> Result {
         self.run("DELETE FROM authorities", [])?;
         urls.iter().try_for_each(|url| self.run("INSERT OR IGNORE INTO authorities (url) VALUES (?1)", [url]).map(drop))
     }
@@ -209,7 +209,7 @@ impl Writing<'_> {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn keep_timestamp(&self, checkpoint: u64, authority: &str, response: &[u8]) -> Result<(), DatabaseError> {
+    pub fn keep_timestamp(&self, checkpoint: u64, authority: &str, response: &[u8]) -> Result {
         let row = "INSERT OR REPLACE INTO timestamps (checkpoint, authority, response) VALUES (?1, ?2, ?3)";
         self.run(row, params![checkpoint, authority, response]).map(drop)
     }
@@ -219,7 +219,7 @@ impl Writing<'_> {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn prune(&self, before: &str) -> Result<Deletion, DatabaseError> {
+    pub fn prune(&self, before: &str) -> Result<Deletion> {
         let mut left = DELETED_AT_ONCE;
         for chain in self.0.chains()? {
             let kept = self.0.first_since(chain.id, before)?;
@@ -249,7 +249,7 @@ impl Writing<'_> {
     }
 
     /// The last entries of chains stay, so what they name stays: what is published, and what a crawler was judged by last.
-    fn use_what_last_entries_name(&self, time: &str) -> Result<(), DatabaseError> {
+    fn use_what_last_entries_name(&self, time: &str) -> Result {
         let query = "SELECT line FROM entries JOIN chains ON chains.id = entries.chain AND number = chains.entries - 1 WHERE \
                      entries.time < ?1";
         for line in self.0.all(query, [time], |row| row.get::<_, String>(0))? {
@@ -265,7 +265,7 @@ impl Writing<'_> {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn forget(&self, entries: &[EntryPlace]) -> Result<usize, DatabaseError> {
+    pub fn forget(&self, entries: &[EntryPlace]) -> Result<usize> {
         let row = "DELETE FROM personal WHERE chain = ?1 AND number = ?2";
         entries.iter().map(|place| self.run(row, *place)).sum()
     }

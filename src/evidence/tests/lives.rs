@@ -113,7 +113,7 @@ fn a_log_with_a_new_key_is_checked_by_the_old_and_the_new_one() {
     let mut files = tar::read(&archive).expect("files");
     let name = files.keys().rfind(|file| file.ends_with(".note") && file.starts_with("checkpoints/")).cloned();
     let note = files.get_mut(&name.expect("a checkpoint")).expect("the file");
-    let text = second.open(std::str::from_utf8(note).expect("text")).expect("signed").to_owned();
+    let text = second.open(str::from_utf8(note).expect("text")).expect("signed").to_owned();
     *note = old.sign(&text).into_bytes();
     assert!(!examine(&[(&files, &first)])[0].faults.is_empty());
 }

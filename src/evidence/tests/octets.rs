@@ -34,7 +34,7 @@ fn each_changed_octet_of_a_file_is_noticed_by_the_manifest() {
     let (mut files, key) = (case.files(), case.log.key.verify_key());
     assert_eq!(manifest::check(&files, &key), Ok(files.len() - 1));
     let mut note = files.remove(manifest::FILE).expect("the manifest");
-    let signed = key.open(std::str::from_utf8(&note).expect("text")).expect("signed").to_owned();
+    let signed = key.open(str::from_utf8(&note).expect("text")).expect("signed").to_owned();
     for (path, bytes) in &mut files {
         assert!(signed.contains(&manifest::line(path, bytes)));
         for place in 0..bytes.len() {
