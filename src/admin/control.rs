@@ -13,6 +13,7 @@ use crate::state::{Locking, ProcessLock};
 use crate::time::Timestamp;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
+use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
@@ -42,7 +43,7 @@ const NO_STORE: &str = "the running crawlgate knows no other instance: its setti
 const NO_UPGRADE: &str = "this crawlgate cannot be upgraded: it is a demo. Stop it and start it again";
 
 /// A request of a client.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum Request {
@@ -171,11 +172,11 @@ impl ControlSocket {
     pub fn bind(path: &Path) -> Result<ControlSocket, ControlError> {
         let failed = |error| ControlError::io(path, error);
         // A name that was mistyped: a policy is not to be replaced by a socket.
-        if std::fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.file_type().is_socket()) {
+        if fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.file_type().is_socket()) {
             let error = io::Error::new(io::ErrorKind::AlreadyExists, "a file that is not a socket has this name");
             return Err(failed(error));
         }
-        std::fs::create_dir_all(directory_of(path)).map_err(failed)?;
+        fs::create_dir_all(directory_of(path)).map_err(failed)?;
         let lock = own(path)?;
         if UnixStream::connect(path).is_ok() {
             return Err(ControlError::AlreadyRunning { path: path.display().to_string(), pid: None });
@@ -201,14 +202,14 @@ impl ControlSocket {
         // enter, and moved to its place afterwards.
         let private = tempfile::Builder::new()
             .prefix(".crawlgate")
-            .permissions(std::fs::Permissions::from_mode(0o700))
+            .permissions(fs::Permissions::from_mode(0o700))
             .tempdir_in(directory)
             .map_err(failed)?;
         let hidden = private.path().join("s");
         let listener = UnixListener::bind(&hidden).map_err(failed)?;
-        std::fs::set_permissions(&hidden, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
+        fs::set_permissions(&hidden, fs::Permissions::from_mode(0o600)).map_err(failed)?;
         let identity = identity(&hidden);
-        std::fs::rename(&hidden, path).map_err(failed)?;
+        fs::rename(&hidden, path).map_err(failed)?;
         let lock = Mutex::new(lock);
         Ok(ControlSocket { listener, path: path.to_owned(), lock, identity, unanswered: Arc::default() })
     }
@@ -262,14 +263,15 @@ impl ControlSocket {
             thread::sleep(LOOK_AGAIN);
         }
         if self.identity.is_some() && identity(&self.path) == self.identity {
-            let _ = std::fs::remove_file(&self.path);
+            let _ = fs::remove_file(&self.path);
         }
         // The file stays: if it were removed, two processes could lock two files of its name.
         let _ = lock(&self.lock).as_ref().map(ProcessLock::release);
     }
 }
 
-fn directory_of(path: &Path) -> &Path {
+/// The directory of a file.
+pub fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -288,7 +290,7 @@ fn own(path: &Path) -> Result<Option<ProcessLock>, ControlError> {
 }
 
 fn identity(path: &Path) -> Option<(u64, u64)> {
-    let metadata = std::fs::symlink_metadata(path).ok()?;
+    let metadata = fs::symlink_metadata(path).ok()?;
     Some((metadata.dev(), metadata.ino()))
 }
 

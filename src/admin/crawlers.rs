@@ -50,7 +50,7 @@ pub struct Crawlers {
 }
 
 /// What was proven of the requests under a crawler's name since the start, over all sites.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CrawlerIdentity {
     /// The registry's id, or `other`.
     pub crawler: String,
@@ -61,7 +61,7 @@ pub struct CrawlerIdentity {
 }
 
 /// Whether the networks of a policy, or the lists and host names of an operator, verify visits.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProofHealth {
     /// When a request was last verified by it.
     #[serde(serialize_with = "rfc3339")]

@@ -235,7 +235,7 @@ impl Operations {
 }
 
 /// The request to hand over, with its conditions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct UpgradeRequest {
     /// Whether a process that still answers its last requests is ended first.
     #[serde(default)]
@@ -246,7 +246,7 @@ pub struct UpgradeRequest {
 }
 
 /// The answer: another process serves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UpgradeReport {
     /// The process before. It answers its last requests.
     pub before: u32,
@@ -257,7 +257,7 @@ pub struct UpgradeReport {
 }
 
 /// A question about a request, to the running crawlgate.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct LiveQuestion {
     pub host: String,

@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 pub struct Query<'q>(Vec<(Cow<'q, str>, Cow<'q, str>)>);
 
 /// A mistake in a query.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, PartialEq, thiserror::Error)]
 pub enum Mistake {
     #[error("unknown parameter `{}`: this endpoint takes {takes}", shown(.name))]
     UnknownParameter { name: String, takes: String },
@@ -27,7 +27,7 @@ pub enum Mistake {
 }
 
 /// All mistakes in a query, one in each line.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub struct QueryError(pub Vec<Mistake>);
 
 impl fmt::Display for QueryError {

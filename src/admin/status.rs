@@ -47,7 +47,7 @@ pub struct InstanceStatus {
 }
 
 /// Something that needs a person.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Problem {
     /// The kind of the problem.
     pub problem: ProblemKind,
@@ -103,47 +103,49 @@ impl InstanceStatus {
     /// Collects the problems from all parts of the status.
     pub(super) fn find_problems(&mut self, refused_files: &[(String, String)], lists: &PublishedLists, now: Timestamp) {
         let mut problems = Vec::new();
-        let mut add = |problem, subject: Option<&String>, message| {
-            problems.push(Problem { problem, subject: subject.cloned(), message });
+        let mut add = |problem, subject: Option<&String>, message: Option<String>| {
+            problems.extend(message.map(|message| Problem { problem, subject: subject.cloned(), message }));
         };
         for warning in &self.policies.warnings {
-            add(ProblemKind::Warning, None, warning.clone());
+            add(ProblemKind::Warning, None, Some(warning.clone()));
         }
-        for (origin, message) in self.origins.iter().filter_map(|origin| Some((origin, origin.problem()?))) {
-            add(ProblemKind::OriginFailing, Some(&origin.origin), message);
+        for origin in &self.origins {
+            add(ProblemKind::OriginFailing, Some(&origin.origin), origin.problem());
         }
-        for (queue, message) in self.queues.iter().filter_map(|queue| Some((queue, queue.problem()?))) {
-            add(ProblemKind::SearchTurnedAway, Some(&queue.origin), message);
+        for queue in &self.queues {
+            add(ProblemKind::SearchTurnedAway, Some(&queue.origin), queue.problem());
         }
-        if self.without_origin.requests * TOLERATED > self.traffic.requests {
-            add(ProblemKind::NoOrigin, None, no_origin(&self.without_origin));
-        }
+        let has_no_origin = self.without_origin.requests * TOLERATED > self.traffic.requests;
+        add(ProblemKind::NoOrigin, None, has_no_origin.then(|| no_origin(&self.without_origin)));
         for (problem, message) in of_setup(&self.traffic) {
-            add(problem, None, message);
+            add(problem, None, Some(message));
         }
         for site in &self.policies.sites {
             for (problem, message) in of_site(site) {
-                add(problem, Some(&site.site), message);
+                add(problem, Some(&site.site), Some(message));
             }
         }
         let has_failed = |failure: &ListFailure| now.since(failure.since) > LIST_MAY_FAIL;
         let failing: Vec<_> = lists.failures().into_iter().filter(|(_, failure)| has_failed(failure)).collect();
         if let Some((list, failure)) = failing.iter().min_by_key(|(_, failure)| failure.since) {
-            add(ProblemKind::IdentityLists, None, lists_fail(failing.len(), lists.url(*list), failure));
+            add(ProblemKind::IdentityLists, None, Some(lists_fail(failing.len(), lists.url(*list), failure)));
         }
         for CertificateStatus { file, problems, .. } in &self.certificates {
             let file = file.display().to_string();
-            problems.iter().for_each(|message| add(ProblemKind::Certificate, Some(&file), message.clone()));
+            problems.iter().for_each(|message| add(ProblemKind::Certificate, Some(&file), Some(message.clone())));
         }
         for (origin, reason) in refused_files {
-            add(ProblemKind::Certificate, Some(origin), refused_file(origin, reason));
+            add(ProblemKind::Certificate, Some(origin), Some(refused_file(origin, reason)));
         }
-        for (order, message) in self.orders.iter().filter_map(|order| Some((order, order.problem.clone()?))) {
-            add(ProblemKind::Certificate, Some(&order.host), message);
+        for order in &self.orders {
+            add(ProblemKind::Certificate, Some(&order.host), order.problem.clone());
         }
         if let Some(store) = &self.store {
-            store.problem().into_iter().for_each(|message| add(ProblemKind::Store, None, message));
-            store.problems_of_instances().into_iter().for_each(|message| add(ProblemKind::Instances, None, message));
+            add(ProblemKind::Store, None, store.problem());
+            store
+                .problems_of_instances()
+                .into_iter()
+                .for_each(|problem| add(ProblemKind::Instances, None, Some(problem)));
         }
         self.problems = problems;
     }
@@ -193,6 +195,7 @@ fn unclaimed_hosts(traffic: &TrafficStatus) -> String {
 }
 
 fn undeclared_proxy(traffic: &TrafficStatus) -> String {
+    let in_yaml = |peer: &IpAddr| if peer.is_ipv6() { format!("\"{peer}\"") } else { peer.to_string() };
     let proxies: Vec<String> = traffic.undeclared_proxies.iter().map(|(peer, _)| in_yaml(peer)).collect();
     format!(
         "{} of {} requests in the last five minutes come with X-Forwarded-For or the like from a peer that crawlgate does \
@@ -203,11 +206,6 @@ fn undeclared_proxy(traffic: &TrafficStatus) -> String {
         traffic.requests,
         proxies.join(", ")
     )
-}
-
-/// The address as an item of a list in `crawlgate.yaml`.
-fn in_yaml(peer: &IpAddr) -> String {
-    if peer.is_ipv6() { format!("\"{peer}\"") } else { peer.to_string() }
 }
 
 fn counted(hosts: &[(String, u64)]) -> String {

@@ -5,7 +5,7 @@ use super::format::thousands;
 use std::fmt::Write;
 
 /// Requests of one period.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Default, serde::Serialize)]
 pub struct Bar {
     /// When it began, for people.
     pub period: String,

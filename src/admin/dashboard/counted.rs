@@ -35,10 +35,8 @@ impl Dashboard {
 
     /// A sentence that says whose samples a page shows; empty without a store.
     pub(super) fn whose_samples(&self) -> String {
-        match self.operations.instances.get() {
-            Some(_) => "Samples of this instance alone: each instance keeps its own.".to_owned(),
-            None => String::new(),
-        }
+        let says = "Samples of this instance alone: each instance keeps its own.";
+        self.operations.instances.get().map(|_| says.to_owned()).unwrap_or_default()
     }
 }
 

@@ -5,7 +5,7 @@ use super::charts::Bar;
 use super::layout::{self, Layout, Link};
 use super::period::Period;
 use super::rows::{self, Row, claims_nothing};
-use super::{Dashboard, PageError};
+use super::{Dashboard, Page, PageError};
 use crate::admin::query::Query;
 use crate::crawlers::Crawler;
 use crate::state::history::ByIdentity;
@@ -39,7 +39,7 @@ struct CrawlerPage<'a> {
 }
 
 impl Dashboard {
-    pub(super) fn crawler(&self, query: &str) -> Result<String, PageError> {
+    pub(super) fn crawler(&self, query: &str) -> Page {
         let query = Query::read(query, &["id", "days"])?;
         let id = query.get("id").unwrap_or_default();
         let (known, period) = (rows::known(id), Period::of(&query, self.now())?);

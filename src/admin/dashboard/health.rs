@@ -2,7 +2,7 @@
 //! certificates, the proof of crawlers and published lists.
 
 use super::layout::Layout;
-use super::{Dashboard, PageError};
+use super::{Dashboard, Page};
 use crate::admin::query::Query;
 use crate::admin::status::InstanceStatus;
 use crate::exchange::Standing;
@@ -24,7 +24,7 @@ struct HealthPage<'a> {
 }
 
 impl Dashboard {
-    pub(super) fn health(&self, query: &str) -> Result<String, PageError> {
+    pub(super) fn health(&self, query: &str) -> Page {
         Query::read(query, &[])?;
         let mut status = self.operations.status();
         if let Some(store) = &mut status.store {

@@ -10,7 +10,7 @@ const PAGES: [(&str, &str); 5] = [
 ];
 
 /// The frame of a page.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Layout {
     pub title: String,
     pub pages: Vec<Link>,

@@ -37,6 +37,9 @@ pub struct Dashboard {
     history: HistoryReader,
 }
 
+/// A page as HTML, or why there is none.
+type Page = Result<String, PageError>;
+
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {

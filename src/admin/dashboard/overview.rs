@@ -6,7 +6,7 @@ use super::layout::{Layout, Link};
 use super::period::Period;
 use super::rows::{CrawlerRow, Row, UNLISTED};
 use super::summary::{TimeBefore, sentences};
-use super::{Dashboard, PageError, STYLE};
+use super::{Dashboard, Page, STYLE};
 use crate::admin::query::Query;
 use crate::admin::status::Problem;
 use crate::state::history::{ByIdentity, Counts, HistoryError, HistoryReader};
@@ -24,7 +24,7 @@ const NAMES: usize = 20;
 const IDENTITIES: [&str; 3] = ["verified", "unverified", "impostor"];
 
 /// What crawlers did on all sites in a period.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Overview {
     /// The beginning of the period.
     #[serde(serialize_with = "crate::time::rfc3339")]
@@ -56,7 +56,7 @@ pub struct Overview {
 }
 
 /// What crawlers did on a site.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct SiteRow {
     /// Its name.
     pub site: String,
@@ -236,7 +236,7 @@ pub fn report_page(overview: &Overview) -> Result<String, askama::Error> {
 }
 
 impl Dashboard {
-    pub(super) fn overview(&self, query: &str) -> Result<String, PageError> {
+    pub(super) fn overview(&self, query: &str) -> Page {
         let query = Query::read(query, &["days", "all"])?;
         let period = Period::of(&query, self.now())?;
         let (history, counted) = self.counts(&period)?;

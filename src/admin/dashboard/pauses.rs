@@ -3,7 +3,7 @@
 
 use super::format::minute;
 use super::layout::Layout;
-use super::{Dashboard, PageError};
+use super::{Dashboard, Page};
 use crate::admin::query::Query;
 use crate::policy::SiteEntry;
 use crate::policy::site::ActivePause;
@@ -33,7 +33,7 @@ struct PausedSite {
 }
 
 impl Dashboard {
-    pub(super) fn pauses(&self, query: &str) -> Result<String, PageError> {
+    pub(super) fn pauses(&self, query: &str) -> Page {
         Query::read(query, &[])?;
         let now = self.now();
         let snapshot = self.operations.instance.sites.snapshot();

@@ -8,7 +8,7 @@ use crate::time::Timestamp;
 use std::time::Duration;
 
 /// The time that a page is about, up to now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Period {
     /// The beginning of its first hour, day or week.
     pub from: Timestamp,

@@ -4,7 +4,7 @@
 use super::layout::{Layout, Link, site_link};
 use super::period::Period;
 use super::rows::Row;
-use super::{Dashboard, PageError};
+use super::{Dashboard, Page, PageError};
 use crate::admin::query::Query;
 use crate::policy::Site;
 use crate::policy::model::{Conditions, IndexingRule, StatusCondition};
@@ -39,7 +39,7 @@ struct ServedLine {
 }
 
 impl Dashboard {
-    pub(super) fn site(&self, query: &str) -> Result<String, PageError> {
+    pub(super) fn site(&self, query: &str) -> Page {
         let query = Query::read(query, &["name", "days"])?;
         let name = query.get("name").unwrap_or_default();
         let period = Period::of(&query, self.now())?;

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 const NAMED: usize = 3;
 
 /// The counts of the period before, which is as long.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct TimeBefore {
     requests: u64,
     /// Requests that broke rules: of verified crawlers, and of clients of which nothing is proven.
@@ -223,19 +223,17 @@ fn changes(by_identity: &ByIdentity, crawlers: &[CrawlerRow], before: Option<&Ti
     for (when, these, others) in [("New", &now, &before.breakers), ("Not", &before.breakers, &now)] {
         let mut names: Vec<&(String, String)> = these.difference(others).collect();
         names.sort_by_key(|(_, identity)| identity != "verified");
-        let name = |id: &str| crawlers.iter().find(|row| row.id == id).map_or(id.to_owned(), |row| row.name.clone());
-        let names: Vec<String> =
-            names.into_iter().map(|(id, identity)| with_identity(id, &name(id), identity)).collect();
+        // No name that broke rules stands without what is proven of it.
+        let named = |id: &str, identity: &str| {
+            let name = crawlers.iter().find(|row| row.id == id).map_or(id, |row| &row.name);
+            if claims_nothing(id) { name.to_owned() } else { format!("{name} ({identity})") }
+        };
+        let names: Vec<String> = names.into_iter().map(|(id, identity)| named(id, identity)).collect();
         if !names.is_empty() {
             out.push(format!("{when} since then: {}.", list(&names)));
         }
     }
     out
-}
-
-/// A name with what is proven of it: no name that broke rules stands without that.
-fn with_identity(id: &str, name: &str, identity: &str) -> String {
-    if claims_nothing(id) { name.to_owned() } else { format!("{name} ({identity})") }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use super::layout::{Layout, Link, samples_link};
 use super::period::Period;
-use super::{Dashboard, PageError};
+use super::{Dashboard, Page};
 use crate::admin::query::Query;
 use crate::state::history::{Sample, SampleFilter, SampleGroup};
 use askama::Template;
@@ -27,7 +27,7 @@ struct ViolationsPage {
 }
 
 impl Dashboard {
-    pub(super) fn violations(&self, query: &str) -> Result<String, PageError> {
+    pub(super) fn violations(&self, query: &str) -> Page {
         let query = Query::read(query, &["site", "crawler", "kind", "rule", "identity", "days"])?;
         let period = Period::of(&query, self.now())?;
         let [site, crawler, kind, rule, identity] = SELECTED.map(|name| query.get(name));
