@@ -14,7 +14,7 @@ const CHUNK: usize = 1 << 20;
 const MAGIC: usize = 6;
 
 /// A log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum Input {
     /// Standard input.
     Stdin,

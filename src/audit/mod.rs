@@ -5,7 +5,6 @@
 
 mod accused;
 mod input;
-mod networks;
 mod page;
 mod pool;
 mod report;
@@ -16,10 +15,9 @@ mod tally;
 mod worker;
 
 pub use input::{Input, each_line};
-pub use networks::PublishedNetworks;
 pub use page::page;
 pub use pool::{ReadSoFar, audit};
 pub use report::Report;
 pub use rules::{PublishedFile, Rules};
 pub use table::table;
-pub use worker::Options;
+pub use worker::{Options, PublishedNetworks};

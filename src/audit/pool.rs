@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 /// How far a run is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct ReadSoFar {
     /// Octets taken from the logs as they are stored.
     pub taken: u64,

@@ -3,10 +3,10 @@
 #![allow(missing_docs)]
 
 use super::input::Input;
-use super::networks::{ListsUsed, PublishedNetworks};
 use super::rules::Rules;
 use super::sketch::{Counted, Sketch};
 use super::tally::{ClientIdentity, Counts, DayCounts, Row, Rows, RuleKey, Tally};
+use super::worker::{ListsUsed, PublishedNetworks};
 use crate::crawlers::{Purpose, Registry};
 use crate::logs::printable;
 use crate::policy::Site;
@@ -89,14 +89,14 @@ pub struct People {
 }
 
 /// Requests of those that claim a crawler's name.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Identities {
     pub verified: IdentityCounts,
     pub unverified: IdentityCounts,
     pub suspected_impostor: IdentityCounts,
 }
 
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct IdentityCounts {
     pub requests: u64,
     pub disallowed: u64,
@@ -147,7 +147,7 @@ impl Crawler {
     }
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct RuleCount {
     pub pattern: String,
     pub count: u64,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A robots.txt and since when it was in force.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct PublishedFile {
     /// What messages call it.
     pub name: String,
@@ -39,7 +39,7 @@ struct InForce {
 }
 
 /// Why there are no rules.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum RulesError {
     /// Two files begin together.
     #[error("{0} and {1} are in force since the same moment; write `FILE@TIME` for the later one")]
@@ -55,7 +55,7 @@ pub enum RulesError {
 }
 
 /// What was in force for a request.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Found<'a> {
     /// Index of the entry.
     pub index: usize,

@@ -7,7 +7,7 @@ use ahash::{AHashMap, AHashSet};
 const KEPT: usize = 512;
 
 /// Counts of the most frequent keys.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Sketch {
     places: AHashMap<Box<[u8]>, usize>,
     /// Aligned with `keys`: looking for the lowest reads these alone.
@@ -17,7 +17,7 @@ pub struct Sketch {
 }
 
 /// A key with its count.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Counted {
     /// The key.
     pub key: Box<[u8]>,

@@ -74,7 +74,7 @@ pub fn is_only_claimed(identity: Option<ClientIdentity>) -> bool {
 }
 
 /// When the first and the last of some requests were; the lines of a log are in any order.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Span {
     pub first: Option<Timestamp>,
     pub last: Option<Timestamp>,
@@ -92,7 +92,7 @@ impl Span {
 }
 
 /// The requests under one crawler's name by clients of one identity.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Row {
     /// Its requests by kind.
     pub counts: Counts,
@@ -106,7 +106,7 @@ pub struct Row {
 }
 
 /// The requests under one crawler's name. Clients that claim no name that could be proven have a row of their own.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Rows([Row; ClientIdentity::VARIANTS.len() + 1]);
 
 impl Rows {
