@@ -83,13 +83,8 @@ impl Respond for Decisions {
             Ok(question) => question,
             Err(error) => {
                 self.requests.metrics().request_rejected("question");
-                let answer = match error {
-                    QuestionError::Unknown => not_here(&error.to_string(), request.method),
-                    QuestionError::Missing(_) | QuestionError::NoPath(_) | QuestionError::NoHost(_) => {
-                        misasked(&error.to_string(), request.method)
-                    }
-                };
-                return unrecorded(answer);
+                let answer = if error == QuestionError::Unknown { not_here } else { misasked };
+                return unrecorded(answer(&error.to_string(), request.method));
             }
         };
         let is_own = |agent: &HeaderValue| agent.as_bytes() == OWN_AGENT.as_bytes();

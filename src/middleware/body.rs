@@ -5,6 +5,7 @@ use super::call::Call;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
+use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -39,8 +40,8 @@ impl<B: Body<Data = Bytes>> GateBody<B> {
     }
 }
 
-impl<B: Body> std::fmt::Debug for GateBody<B> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl<B: Body> fmt::Debug for GateBody<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GateBody").finish_non_exhaustive()
     }
 }

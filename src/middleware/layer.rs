@@ -19,6 +19,7 @@ use crate::upkeep::{Instance, JudgeParts, Upkeep, UpkeepThreads};
 use http::Extensions;
 use ipnet::IpNet;
 use std::error::Error;
+use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -59,7 +60,16 @@ impl GateLayer {
 
     /// The options of a gate with the policies of a directory. [`GateBuilder::open`] opens it.
     pub fn builder(policies: impl AsRef<Path>) -> GateBuilder {
-        GateBuilder::new(policies.as_ref())
+        GateBuilder {
+            policies: policies.as_ref().to_owned(),
+            state: None,
+            peer: None,
+            trusted_proxies: Vec::new(),
+            robots_txt: Vec::new(),
+            access_log: None,
+            event_log: None,
+            addresses: AddressDetail::Full,
+        }
     }
 
     /// All metrics of the gate in the text format of Prometheus, for a handler of the application. `docs/logs-and-metrics.md`
@@ -71,8 +81,8 @@ impl GateLayer {
     }
 }
 
-impl std::fmt::Debug for GateLayer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for GateLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GateLayer").finish_non_exhaustive()
     }
 }
@@ -167,26 +177,13 @@ pub enum OpenError {
 }
 
 /// The text of the error: `main` prints a returned error by `Debug`, and the text has several lines.
-impl std::fmt::Debug for OpenError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        std::fmt::Display::fmt(self, f)
+impl fmt::Debug for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
 impl GateBuilder {
-    fn new(policies: &Path) -> GateBuilder {
-        GateBuilder {
-            policies: policies.to_owned(),
-            state: None,
-            peer: None,
-            trusted_proxies: Vec::new(),
-            robots_txt: Vec::new(),
-            access_log: None,
-            event_log: None,
-            addresses: AddressDetail::Full,
-        }
-    }
-
     /// The directory for what outlasts a restart. Without it every start looks like the first one, and crawlgate accuses
     /// no crawler that may have an older robots.txt cached.
     pub fn state(self, directory: impl Into<PathBuf>) -> GateBuilder {
