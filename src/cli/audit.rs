@@ -3,7 +3,7 @@
 
 use super::origin_copy::OriginFrom;
 use super::tester::RobotsTxt;
-use super::{Failure, cannot, now, places, policies, say, show, tester};
+use super::{Failure, Result, cannot, now, places, policies, say, show, tester};
 use crate::audit::{self, Input, Options, PublishedFile, PublishedNetworks, ReadSoFar, Report, Rules};
 use crate::crawlers::Registry;
 use crate::identity::refresh::{ListUpdate, UpdateResult, file_name, update_all};
@@ -74,7 +74,7 @@ const NO_RULES: &str = "crawlgate audit needs the rules that the requests are ju
                         `--robots robots.txt` (or its URL), or policies with `--policies DIR`. If the file was changed \
                         meanwhile, give each version with the time it came into force: `--robots FILE@2026-11-01`";
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result {
     let registry = Registry::builtin();
     let format = format(arguments.log_format.as_deref())?;
     let rules = rules(arguments, registry)?;
@@ -96,7 +96,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     result(&report, arguments.fail_on)
 }
 
-fn result(report: &Report, fail_on: Option<FailOn>) -> Result<(), Failure> {
+fn result(report: &Report, fail_on: Option<FailOn>) -> Result {
     if let Some(damaged) = report.damaged.first() {
         let message = damaged.message();
         return Err(Failure::CouldNot(format!("{message} The report lacks what comes after; unpack the log again")));
@@ -123,7 +123,7 @@ fn result(report: &Report, fail_on: Option<FailOn>) -> Result<(), Failure> {
 }
 
 /// No line of the logs could be read.
-pub(super) fn unreadable() -> Result<(), Failure> {
+pub(super) fn unreadable() -> Result {
     let problem = "none of the lines could be read; describe them with --log-format, like nginx's log_format";
     Err(Failure::CouldNot(problem.into()))
 }
@@ -132,24 +132,24 @@ pub(super) fn input(log: &Path) -> Input {
     if log.as_os_str() == "-" { Input::Stdin } else { Input::File(log.to_owned()) }
 }
 
-pub(super) fn format(format: Option<&str>) -> Result<LineFormat, Failure> {
+pub(super) fn format(format: Option<&str>) -> Result<LineFormat> {
     let Some(format) = format else { return Ok(LineFormat::Detect) };
     let pattern = FormatString::parse(format).map_err(|error| Failure::Usage(format!("--log-format: {error}")))?;
     Ok(LineFormat::FormatString(pattern))
 }
 
-fn rules(arguments: &Arguments, registry: &'static Registry) -> Result<Rules, Failure> {
+fn rules(arguments: &Arguments, registry: &'static Registry) -> Result<Rules> {
     if let Some(directory) = &arguments.policies {
         return by_policies(directory, &arguments.origin);
     }
     if arguments.robots.is_empty() {
         return Err(Failure::Usage(NO_RULES.into()));
     }
-    let files = arguments.robots.iter().map(|given| published(given)).collect::<Result<Vec<_>, Failure>>()?;
+    let files = arguments.robots.iter().map(|given| published(given)).collect::<Result<Vec<_>>>()?;
     Rules::published(files, arguments.grace, registry).map_err(|error| Failure::Usage(format!("--robots: {error}")))
 }
 
-fn by_policies(directory: &Path, origin: &OriginFrom) -> Result<Rules, Failure> {
+fn by_policies(directory: &Path, origin: &OriginFrom) -> Result<Rules> {
     let origins = origin.read()?;
     let loaded = policies::load(&[directory.to_owned()], &origins)?;
     policies::report(&loaded, true);
@@ -161,7 +161,7 @@ fn by_policies(directory: &Path, origin: &OriginFrom) -> Result<Rules, Failure> 
 }
 
 /// A file or URL, with the time behind its last `@`.
-fn published(given: &str) -> Result<PublishedFile, Failure> {
+fn published(given: &str) -> Result<PublishedFile> {
     let (source, since) = match given.rsplit_once('@') {
         Some((source, time)) => match Timestamp::parse(time) {
             Some(since) => (source, Some(since)),
@@ -201,7 +201,7 @@ fn networks(
     lists: Option<&ListSettings>,
     state: Option<&Path>,
     registry: &Registry,
-) -> Result<Option<PublishedNetworks>, Failure> {
+) -> Result<Option<PublishedNetworks>> {
     match (lists, state) {
         (Some(ListSettings::Off), _) => Ok(None),
         (Some(from), _) => take(from, registry).map(Some),
@@ -230,7 +230,7 @@ fn lists(registry: &Registry, facts: &StoredFacts) -> (KnownMeans, PublishedList
 }
 
 /// Takes all lists from their operators, a mirror or a directory, and says how many could not be fetched.
-fn take(from: &ListSettings, registry: &Registry) -> Result<PublishedNetworks, Failure> {
+fn take(from: &ListSettings, registry: &Registry) -> Result<PublishedNetworks> {
     let (means, lists) = lists(registry, &StoredFacts::default());
     let wanted: Vec<ListIndex> = lists.all().filter(|(_, url)| !is_directory(url)).map(|(list, _)| list).collect();
     let updates = update_all(&lists, &wanted, from, now());

@@ -3,25 +3,27 @@
 
 mod github;
 mod json;
-mod repository;
 mod sarif;
 mod text;
 
 use super::origin_copy::{self, OriginCopies};
 use super::policies::{self, Loaded};
 use super::tester::{self, RobotsTxt};
-use super::{Failure, fine, now, print_json};
+use super::{Result, fine, now, print_json};
 use crate::crawlers::{Claim, Registry};
 use crate::edge::{CertificateProblem, Certificates};
 use crate::policy::Site;
 use crate::policy::lint::{FileLints, allow_published_proof, lint_file};
-use crate::policy::model::{EnforcementFields, Mode};
+use crate::policy::model::{EnforcementFields, Mode, PausePolicy};
 use crate::robots::File;
 use crate::settings::Settings;
+use crate::sites::RetireStatus;
+use crate::time::{Timestamp, rfc3339};
 use crate::yaml::{Diagnostic, Diagnostics, Severity, Source, Span};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// Check policies, run their tests and show their robots.txt; or lint any robots.txt
@@ -75,7 +77,7 @@ struct Checked {
     counts: Counts,
 }
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result {
     let checked = check(arguments)?;
     let (mut out, notes) = (io::stdout().lock(), arguments.notes);
     match if arguments.json { Format::Json } else { arguments.format } {
@@ -93,10 +95,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     fine(!refused && errors == 0 && (warnings == 0 || !arguments.deny_warnings))
 }
 
-fn check(arguments: &Arguments) -> Result<Checked, Failure> {
+fn check(arguments: &Arguments) -> Result<Checked> {
     let (found, policies): (Vec<PathBuf>, Vec<PathBuf>) =
         arguments.paths.iter().cloned().partition(|path| is_robots_txt(path));
-    let found = found.iter().map(|path| lint(path)).collect::<Result<Vec<_>, Failure>>()?;
+    let found = found.iter().map(|path| lint(path)).collect::<Result<Vec<_>>>()?;
     let origins = arguments.origin.read()?;
     let mut loaded = if policies.is_empty() { Vec::new() } else { policies::load(&policies, &origins)? };
     let (mut settings, mut certificates) = (None, Vec::new());
@@ -133,6 +135,82 @@ impl Checked {
     }
 }
 
+/// A good site: what it is for, what it does, and its robots.txt.
+#[derive(Serialize)]
+struct SiteReport<'a> {
+    site: &'a str,
+    file: &'a str,
+    hosts: Vec<String>,
+    mode: &'static str,
+    /// Whether `mode: enforce` does not refuse unlisted bots.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    unlisted_only_observed: bool,
+    tests: usize,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    retire: Vec<RetireStatus>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pauses: Vec<PlannedPause>,
+    version: String,
+    bytes: usize,
+    /// What is assumed about the origin's own file, where the policy asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin_robots: Option<String>,
+    robots_txt: String,
+}
+
+/// A pause of the policy.
+#[derive(Serialize)]
+struct PlannedPause {
+    audience: &'static str,
+    /// As in `daily 02:00-03:00 Europe/Berlin`.
+    time: String,
+    /// When it is on, or will be next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<NextPause>,
+}
+
+#[derive(Serialize)]
+struct NextPause {
+    #[serde(serialize_with = "rfc3339")]
+    from: Timestamp,
+    #[serde(serialize_with = "rfc3339")]
+    until: Timestamp,
+}
+
+impl<'a> SiteReport<'a> {
+    fn new(site: &'a Site, origins: &OriginCopies) -> SiteReport<'a> {
+        SiteReport {
+            site: &site.name,
+            file: &site.policy.source.name,
+            hosts: site.policy.hosts.iter().map(|host| host.value.to_string()).collect(),
+            mode: mode_name(&site.policy.enforcement.site).unwrap_or("observe"),
+            unlisted_only_observed: lets_unlisted_pass(site),
+            tests: site.policy.tests.len(),
+            retire: RetireStatus::of(&site.policy, site.at),
+            pauses: planned(site),
+            version: site.robots_txt.version.to_string(),
+            bytes: site.robots_txt.body.len(),
+            origin_robots: origins.assumption(site),
+            robots_txt: String::from_utf8_lossy(&site.robots_txt.body).into_owned(),
+        }
+    }
+}
+
+/// The pauses that the policy plans. When one without a beginning begins, `check` does not know.
+fn planned(site: &Site) -> Vec<PlannedPause> {
+    let around = crate::policy::planned_pause::planned_pauses(&site.policy, site.at, |_, from| from);
+    let next = |pause: &PausePolicy| {
+        let mut own = around.iter().filter(|(plan, active)| plan.span == pause.span && active.until > site.at);
+        own.next().map(|(_, active)| NextPause { from: active.from, until: active.until })
+    };
+    let planned = site.policy.pauses.iter().map(|pause| PlannedPause {
+        audience: pause.audience.name(),
+        time: pause.time.to_string(),
+        next: next(pause).filter(|_| pause.time.recurs()),
+    });
+    planned.collect()
+}
+
 /// The problems of the certificates that a settings file names.
 fn certificate_problems(settings: &Settings) -> Vec<CertificateProblem> {
     match Certificates::open(&settings.listen, &Arc::default()) {
@@ -152,7 +230,7 @@ pub(super) fn is_robots_txt(path: &Path) -> bool {
     text == "-" || text.starts_with("http://") || text.starts_with("https://") || is_text && !path.is_dir()
 }
 
-fn lint(path: &Path) -> Result<FileLints, Failure> {
+fn lint(path: &Path) -> Result<FileLints> {
     let given = path.to_string_lossy();
     let RobotsTxt { name, bytes, server } = tester::file(&given, "check")?;
     let host = tester::host_of(&given);
@@ -215,4 +293,40 @@ fn lets_unlisted_pass(site: &Site) -> bool {
 
 fn mode_name(fields: &EnforcementFields) -> Option<&'static str> {
     fields.mode.map(|mode| mode.name())
+}
+
+/// The checkout of the files that are checked.
+struct Repository {
+    /// The current directory.
+    current: PathBuf,
+    /// The directory that names are relative to.
+    root: PathBuf,
+}
+
+impl Repository {
+    /// The checkout of the workflow that runs here, else the current directory.
+    fn here() -> Repository {
+        let current = std::env::current_dir().unwrap_or_default();
+        let workspace = std::env::var_os("GITHUB_WORKSPACE").map(PathBuf::from);
+        let root = workspace.filter(|root| current.starts_with(root)).unwrap_or_else(|| current.clone());
+        Repository { current, root }
+    }
+
+    /// The name of a file. A URL, and a file from elsewhere, keep theirs.
+    fn name(&self, given: &str) -> String {
+        if given.contains("://") {
+            return given.to_owned();
+        }
+        let mut file = PathBuf::new();
+        for component in self.current.join(given).components() {
+            match component {
+                Component::CurDir => {}
+                Component::ParentDir => {
+                    file.pop();
+                }
+                other => file.push(other),
+            }
+        }
+        file.strip_prefix(&self.root).unwrap_or(Path::new(given)).display().to_string()
+    }
 }

@@ -1,6 +1,6 @@
 //! `completions`: prints the script that lets a shell complete commands, flags and their values.
 
-use super::Failure;
+use super::Result;
 use clap::CommandFactory;
 use std::io::{self, Write};
 
@@ -13,7 +13,7 @@ pub struct Arguments {
     shell: clap_complete::Shell,
 }
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result {
     // The generators panic when they cannot write, so they write to memory, which always can.
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut super::Arguments::command(), "crawlgate", &mut script);

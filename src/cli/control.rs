@@ -1,7 +1,7 @@
 //! [`Socket`] asks the running crawlgate through its control socket, for all commands that need it: `pause`, `resume`,
 //! `reload`, `status`, `traps`, `instances`, `upgrade`, and some flags of `crawlers` and `explain`.
 
-use super::{Failure, places};
+use super::{Failure, Result, places};
 use crate::admin::control::{Request, Response, call};
 use std::io::Write;
 use std::path::PathBuf;
@@ -26,13 +26,13 @@ pub struct Output {
 
 impl Socket {
     /// The path of the socket, or where it would be.
-    pub fn path(&self) -> Result<PathBuf, Failure> {
+    pub fn path(&self) -> Result<PathBuf> {
         let path = self.control.clone().or_else(places::control_to_ask);
         path.ok_or_else(|| Failure::Usage("found no place for a control socket; name it with --control".into()))
     }
 
     /// Sends a request. A refusal is a finding: the running crawlgate understood the request and cannot do it.
-    pub fn ask(&self, request: &Request) -> Result<Response, Failure> {
+    pub fn ask(&self, request: &Request) -> Result<Response> {
         match call(&self.path()?, request)? {
             Response::Refused { error } => Err(Failure::Found(error)),
             response => Ok(response),
@@ -48,6 +48,6 @@ pub fn warn(warnings: &[String]) {
 }
 
 /// The answer does not fit the question: another version of crawlgate is running.
-pub fn unexpected<T>() -> Result<T, Failure> {
+pub fn unexpected<T>() -> Result<T> {
     Err(Failure::CouldNot("the running crawlgate gave an unexpected answer; it may be another version".into()))
 }

@@ -3,7 +3,7 @@
 //! (`--live`) shows what it found.
 
 use super::control::Socket;
-use super::{Failure, control, fine, now, server_flags, show};
+use super::{Failure, Result, control, fine, now, server_flags, show};
 use crate::admin::CrawlerIdentity;
 use crate::admin::control::{Request, Response};
 use crate::crawlers::{Claim, Crawler, CrawlerIndex, Registry};
@@ -25,7 +25,7 @@ const LATER: Duration = Duration::from_secs(600);
 
 /// The settings of proof. Without a settings file they name the published lists and DNS: an operator who types the
 /// command allows the requests.
-pub fn settings(file: Option<&Path>) -> Result<IdentitySettings, Failure> {
+pub fn settings(file: Option<&Path>) -> Result<IdentitySettings> {
     match file.map(server_flags::settings_file).transpose()? {
         Some(file) => Ok(file.identity),
         None => Ok(IdentitySettings { outgoing: true, ..IdentitySettings::default() }),
@@ -33,7 +33,7 @@ pub fn settings(file: Option<&Path>) -> Result<IdentitySettings, Failure> {
 }
 
 /// Shows what was proven of the requests under each crawler's name, or under this one's.
-pub fn live(control: &Socket, of: Option<&Crawler>, json: bool) -> Result<(), Failure> {
+pub fn live(control: &Socket, of: Option<&Crawler>, json: bool) -> Result {
     let Response::Identities { mut crawlers } = control.ask(&Request::Identities)? else {
         return control::unexpected();
     };
@@ -70,7 +70,7 @@ fn identities(out: &mut impl Write, crawlers: &[CrawlerIdentity]) -> io::Result<
 }
 
 /// What the lists and reverse DNS say of an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum ProofResult {
     Verified,
@@ -109,7 +109,7 @@ pub fn verify(
     address: IpAddr,
     identity: &IdentitySettings,
     json: bool,
-) -> Result<(), Failure> {
+) -> Result {
     let store = StateStore::in_memory_only().0;
     let proofs = Proofs::new(
         registry,
@@ -203,12 +203,7 @@ fn not_asked(asked: String) -> Step {
     Step { asked, said, milliseconds: 0 }
 }
 
-fn ask_dns(
-    proofs: &Proofs,
-    address: IpAddr,
-    resolvers: &[SocketAddr],
-    steps: &mut Vec<Step>,
-) -> Result<Confirmation, Failure> {
+fn ask_dns(proofs: &Proofs, address: IpAddr, resolvers: &[SocketAddr], steps: &mut Vec<Step>) -> Result<Confirmation> {
     let could_not = |error: &dyn std::fmt::Display| Failure::CouldNot(format!("cannot ask DNS: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| could_not(&error))?;
@@ -221,7 +216,7 @@ fn ask_dns(
 
 /// Has the running crawlgate fetch its lists, and shows what changed. Lists that could not be fetched or are not believed
 /// are a finding.
-pub fn update(socket: &Socket, json: bool) -> Result<(), Failure> {
+pub fn update(socket: &Socket, json: bool) -> Result {
     let Response::ListsUpdated { lists } = socket.ask(&Request::UpdateLists)? else { return control::unexpected() };
     show(json, &lists, |out, lists| {
         let (absent, there): (Vec<_>, Vec<_>) = lists.iter().partition(|list| list.result == UpdateResult::Absent);

@@ -1,7 +1,7 @@
 //! `crawlers`: shows the registry, one of its records, or the crawler that a user agent claims to be. [`identify_lines`] does
 //! so for each line of standard input. `crawler_proof` has the modes that prove who an address is.
 
-use super::{Failure, control, crawler_proof, now, show};
+use super::{Failure, Result, control, crawler_proof, now, show};
 use crate::crawlers::{Binds, Claim, Crawler, CrawlerIndex, Purpose, Registry, calls_itself};
 use crate::time::{Timestamp, rfc3339};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -63,7 +63,7 @@ fn purposes() -> impl TypedValueParser<Value = Purpose> {
         .try_map(|name| Purpose::from_name(&name).ok_or("there is no such purpose"))
 }
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result {
     let registry = Registry::builtin();
     if arguments.update {
         return crawler_proof::update(&arguments.control, arguments.json);
@@ -100,7 +100,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// The crawler with this id, name or token.
-fn named(registry: &Registry, name: &str) -> Result<CrawlerIndex, Failure> {
+fn named(registry: &Registry, name: &str) -> Result<CrawlerIndex> {
     registry.find(name).ok_or_else(|| {
         let known = registry.crawlers().iter().flat_map(|crawler| [crawler.id.as_str(), crawler.name.as_str()]);
         let near = crate::yaml::nearest(name, known);
@@ -120,7 +120,7 @@ struct Stale<'a> {
     documentation: Option<&'a str>,
 }
 
-fn stale(crawlers: &[&Crawler], limit: Duration, now: Timestamp, json: bool) -> Result<(), Failure> {
+fn stale(crawlers: &[&Crawler], limit: Duration, now: Timestamp, json: bool) -> Result {
     let dated = crawlers.iter().map(|crawler| (crawler, date_of(&crawler.source)));
     let mut found: Vec<Stale<'_>> = dated
         .filter(|(_, read)| read.is_none_or(|read| now.since(read) > limit))
@@ -172,7 +172,7 @@ struct Identified<'a> {
     crawler: Option<&'a Crawler>,
 }
 
-fn identify(registry: &Registry, user_agent: &str, json: bool) -> Result<(), Failure> {
+fn identify(registry: &Registry, user_agent: &str, json: bool) -> Result {
     let (claim, reason) = registry.explain(user_agent.as_bytes());
     let crawler = if let Claim::Known(index) = claim { Some(registry.get(index)) } else { None };
     let identified = Identified { claim: word(claim).0, why: reason.text(), crawler };
@@ -256,7 +256,7 @@ struct IdentifiedLine<'a> {
 }
 
 /// Answers each line of standard input: id or word, kind, why and the user agent, with tabs between them.
-fn identify_lines(registry: &Registry, json: bool) -> Result<(), Failure> {
+fn identify_lines(registry: &Registry, json: bool) -> Result {
     let (mut input, mut out) = (io::stdin().lock(), BufWriter::with_capacity(1 << 16, io::stdout().lock()));
     let mut line = Vec::new();
     while read_line(&mut input, &mut line)? {

@@ -1,6 +1,6 @@
 //! `decide`: runs the decision service alone, for a proxy in front that asks whether a request may pass.
 
-use super::Failure;
+use super::Result;
 use super::run::{network, serve, settled};
 use super::server_flags::ServerFlags;
 use crate::settings::{DecisionSettings, ListenAddress, ServerAddress};
@@ -26,7 +26,7 @@ pub struct Arguments {
     server: ServerFlags,
 }
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result {
     let mut settings = arguments.server.settings(&arguments.origin)?;
     // Nothing is forwarded, whatever the file says for `run`.
     settings.listen.clear();

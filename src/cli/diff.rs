@@ -1,7 +1,7 @@
 //! `diff`: shows what changes for crawlers between two policies, directories of policies, or robots.txt files.
 
 use super::origin_copy::{OriginCopies, OriginFrom};
-use super::{Failure, audit, cannot, fine, policies, say, show, tester};
+use super::{Failure, Result, audit, cannot, fine, policies, say, show, tester};
 use crate::audit::{PublishedFile, Rules, each_line};
 use crate::crawlers::Registry;
 use crate::diff::{Basis, Comparison, Difference, Side, markdown, text};
@@ -59,7 +59,7 @@ Examples:
 
 Exit codes: 0 nothing changes, 1 something changes, 2 wrong usage, 3 a file cannot be read or used.";
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result {
     let registry = Registry::builtin();
     let origins = arguments.origin.read()?;
     let (old, new) = (side(&arguments.old, &origins)?, side(&arguments.new, &origins)?);
@@ -76,7 +76,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     fine(!difference.changed)
 }
 
-fn compare(arguments: &Arguments, old: &Side, new: &Side, registry: &'static Registry) -> Result<Difference, Failure> {
+fn compare(arguments: &Arguments, old: &Side, new: &Side, registry: &'static Registry) -> Result<Difference> {
     let basis = match &arguments.urls {
         Some(_) => Basis::Urls,
         None if arguments.log.is_empty() => Basis::Patterns,
@@ -91,7 +91,7 @@ fn compare(arguments: &Arguments, old: &Side, new: &Side, registry: &'static Reg
     Ok(comparison.finish())
 }
 
-fn side(path: &Path, origins: &OriginCopies) -> Result<Side, Failure> {
+fn side(path: &Path, origins: &OriginCopies) -> Result<Side> {
     let (name, is_one_file) = (path.display().to_string(), !path.is_dir());
     if super::check::is_robots_txt(path) {
         let bytes = tester::rules(&name, "compare")?.bytes;
@@ -113,7 +113,7 @@ fn side(path: &Path, origins: &OriginCopies) -> Result<Side, Failure> {
     Ok(Side { name, snapshot: policies::without_pauses(loaded), is_one_file })
 }
 
-fn urls(path: &Path, comparison: &mut Comparison<'_>) -> Result<(), Failure> {
+fn urls(path: &Path, comparison: &mut Comparison<'_>) -> Result {
     let mut wrong = None;
     let mut number = 0_u64;
     let read = each_line(&audit::input(path), |line| {
@@ -142,7 +142,7 @@ fn urls(path: &Path, comparison: &mut Comparison<'_>) -> Result<(), Failure> {
     }
 }
 
-fn log(arguments: &Arguments, comparison: &mut Comparison<'_>) -> Result<(), Failure> {
+fn log(arguments: &Arguments, comparison: &mut Comparison<'_>) -> Result {
     let format = audit::format(arguments.log_format.as_deref())?;
     let (mut read, mut unreadable, mut without_agent) = (0_u64, 0_u64, 0_u64);
     for path in &arguments.log {

@@ -2,13 +2,14 @@
 //! from the log, gives it a new key, and shows its state. The crawlgate of the state directory may be running.
 
 use super::places::StateDirectory;
-use super::{Failure, cannot, fine, places, say, show, write_new};
+use super::{Failure, Result, cannot, fine, places, say, show, write_new};
 use crate::evidence::{
     CaseFindings, CaseSpan, Findings, VerifyKey, cover, forget, open_existing, read_joined, rotate_key, stamp, status,
     verify, verify_stamps, write_case,
 };
 use crate::time::Timestamp;
 use std::error::Error;
+use std::fs;
 use std::io::{self, Write};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -114,7 +115,7 @@ fn system_time(moment: Timestamp) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(moment.0.unsigned_abs())
 }
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result {
     match &arguments.action {
         Action::Export(arguments) => run_export(arguments),
         Action::Verify(arguments) => run_verify(arguments),
@@ -124,7 +125,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-fn run_export(arguments: &Export) -> Result<(), Failure> {
+fn run_export(arguments: &Export) -> Result {
     let now = SystemTime::now();
     let span = CaseSpan {
         site: arguments.site.clone(),
@@ -150,7 +151,7 @@ fn run_export(arguments: &Export) -> Result<(), Failure> {
     }
     let mut joined = Vec::new();
     for file in &arguments.join {
-        let read = || -> Result<_, Box<dyn Error>> { Ok(read_joined(&std::fs::read(file)?)?) };
+        let read = || -> Result<_, Box<dyn Error>> { Ok(read_joined(&fs::read(file)?)?) };
         let read = read().map_err(|error| Failure::CouldNot(format!("--join {}: {error}", file.display())));
         joined.extend(read?);
     }
@@ -171,21 +172,21 @@ fn run_export(arguments: &Export) -> Result<(), Failure> {
     }
 }
 
-fn key_of(given: &str) -> Result<VerifyKey, Failure> {
+fn key_of(given: &str) -> Result<VerifyKey> {
     if let Ok(key) = VerifyKey::parse(given) {
         return Ok(key);
     }
-    let text = std::fs::read_to_string(given)
+    let text = fs::read_to_string(given)
         .map_err(|error| Failure::Usage(format!("--key {given} is no key, and no file with one: {error}")))?;
     VerifyKey::parse(&text).map_err(|error| Failure::Usage(format!("--key {given}: {error}")))
 }
 
-fn run_verify(arguments: &Verify) -> Result<(), Failure> {
+fn run_verify(arguments: &Verify) -> Result {
     let keys = arguments.key.iter().map(|key| key_of(key)).collect::<Result<Vec<_>, _>>()?;
-    let archive = std::fs::read(&arguments.file).map_err(cannot("read", &arguments.file))?;
+    let archive = fs::read(&arguments.file).map_err(cannot("read", &arguments.file))?;
     let mut findings = verify(&archive, &keys);
     if let Some(authorities) = &arguments.tsa_ca {
-        if let Err(error) = std::fs::File::open(authorities) {
+        if let Err(error) = fs::File::open(authorities) {
             return Err(Failure::Usage(format!("--tsa-ca {}: {error}", authorities.display())));
         }
         findings = verify_stamps(&archive, authorities, findings)?;
@@ -245,7 +246,7 @@ fn show_log(out: &mut impl Write, findings: &Findings) -> io::Result<()> {
     Ok(())
 }
 
-fn run_forget(arguments: &Forget) -> Result<(), Failure> {
+fn run_forget(arguments: &Forget) -> Result {
     let mut log = open_existing(&arguments.state.path()?)?;
     let before = arguments.before.map(system_time);
     let forgotten = forget(&mut log, arguments.address, before, SystemTime::now())?;
@@ -255,7 +256,7 @@ fn run_forget(arguments: &Forget) -> Result<(), Failure> {
     Ok(())
 }
 
-fn run_rotate_key(state: &StateDirectory) -> Result<(), Failure> {
+fn run_rotate_key(state: &StateDirectory) -> Result {
     let directory = state.path()?;
     let mut log = open_existing(&directory)?;
     let key = rotate_key(&directory, &mut log, SystemTime::now())?;
@@ -263,7 +264,7 @@ fn run_rotate_key(state: &StateDirectory) -> Result<(), Failure> {
     Ok(writeln!(io::stdout(), "{}", key.line())?)
 }
 
-fn run_status(json: bool, state: &StateDirectory) -> Result<(), Failure> {
+fn run_status(json: bool, state: &StateDirectory) -> Result {
     let log = open_existing(&state.path()?)?;
     show(json, &status(&log)?, |out, status| {
         writeln!(

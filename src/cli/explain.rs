@@ -1,7 +1,7 @@
 //! `explain`: shows how crawlgate would treat a request, and why. It answers by policy files, or asks the running
 //! crawlgate with `--live`.
 
-use super::{Failure, cannot, control, fine, now, origin_copy, policies, print_json, show};
+use super::{Failure, Result, cannot, control, fine, now, origin_copy, policies, print_json, show};
 use crate::admin::LiveQuestion;
 use crate::admin::control::{Request, Response};
 use crate::crawlers::Registry;
@@ -66,7 +66,7 @@ pub struct Arguments {
     target: String,
 }
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result {
     if !arguments.target.starts_with('/') {
         return Err(Failure::Usage(format!(
             "`{}` is not a path; write a path that begins with `/`, and the host in --host",
@@ -112,7 +112,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// Shows the answer, and what only the running crawlgate knows. A host without a site is a finding.
-fn print(arguments: &Arguments, explanation: &Explanation, snapshot: &Snapshot) -> Result<(), Failure> {
+fn print(arguments: &Arguments, explanation: &Explanation, snapshot: &Snapshot) -> Result {
     let claimed = explanation.site.is_some();
     if arguments.json {
         print_json(explanation)?;
@@ -135,7 +135,7 @@ fn print(arguments: &Arguments, explanation: &Explanation, snapshot: &Snapshot) 
 }
 
 /// The earlier robots.txt that `--held` names, if it names a file.
-fn superseded(held: Option<&str>, registry: &Registry, now: Timestamp) -> Result<Option<SupersededVersion>, Failure> {
+fn superseded(held: Option<&str>, registry: &Registry, now: Timestamp) -> Result<Option<SupersededVersion>> {
     let Some(file) = held.filter(|held| !matches!(*held, "none" | "current")) else { return Ok(None) };
     let text = std::fs::read(file).map_err(cannot("read", file.as_ref()))?;
     Ok(Some(SupersededVersion {
@@ -145,7 +145,7 @@ fn superseded(held: Option<&str>, registry: &Registry, now: Timestamp) -> Result
     }))
 }
 
-fn ask_the_running_one(arguments: &Arguments) -> Result<(), Failure> {
+fn ask_the_running_one(arguments: &Arguments) -> Result {
     let question = LiveQuestion {
         host: arguments.host.clone(),
         target: arguments.target.clone(),

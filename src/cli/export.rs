@@ -1,6 +1,6 @@
 //! `export`: writes a policy as native configuration of another server.
 
-use super::{Failure, cannot, origin_copy, policies, say};
+use super::{Failure, Result, cannot, origin_copy, policies, say};
 use crate::crawlers::Registry;
 use crate::export::{Rules, Server, export};
 use std::fs;
@@ -37,7 +37,7 @@ enum For {
     Apache,
 }
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result {
     let loaded = policies::load(std::slice::from_ref(&arguments.policies), &arguments.origin.read()?)?;
     policies::report(&loaded, true);
     let mut sites = policies::sites(&loaded);

@@ -1,7 +1,7 @@
 //! `import`: writes a policy with the rules of an existing robots.txt.
 
 use super::tester::{RobotsTxt, file, host_of};
-use super::{Failure, say, write_new};
+use super::{Failure, Result, say, write_new};
 use crate::crawlers::Registry;
 use crate::policy::decode::parse_host;
 use crate::policy::import::{ImportOptions, import};
@@ -27,7 +27,7 @@ pub struct Arguments {
     purposes: bool,
 }
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result {
     let host = host(arguments)?;
     let RobotsTxt { name, bytes, .. } = file(&arguments.file, "import")?;
     let options = ImportOptions { host: host.as_deref(), purposes: arguments.purposes };
@@ -46,7 +46,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// The host of the policy. The URL of an origin does not say by which name clients ask for the site.
-fn host(arguments: &Arguments) -> Result<Option<String>, Failure> {
+fn host(arguments: &Arguments) -> Result<Option<String>> {
     let Some(host) = &arguments.host else {
         return match host_of(&arguments.file) {
             Some(host) if is_local(&host) => Err(Failure::Usage(format!(

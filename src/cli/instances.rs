@@ -1,6 +1,6 @@
 //! `instances`: lists the instances of crawlgate that share a store, or lets one of them count as gone.
 
-use super::{Failure, control, fine, show};
+use super::{Result, control, fine, show};
 use crate::admin::control::{Request, Response};
 use crate::admin::{StoreStatus, hindrance, reported, stands};
 use crate::exchange::{BegunAnew, MemberStatus, Standing};
@@ -32,7 +32,7 @@ enum Forget {
     },
 }
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result {
     let (request, output) = match &arguments.command {
         None => (Request::Instances, &arguments.output),
         Some(Forget::Forget { instance, output }) => (Request::Forget { instance: instance.clone() }, output),

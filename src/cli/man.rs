@@ -1,7 +1,7 @@
 //! `man`: prints the manual, one page for each command. Usage and options come from clap; exit codes, files, the
 //! environment and examples are in this file.
 
-use super::Failure;
+use super::{Failure, Result};
 use clap::{Command, CommandFactory};
 use clap_mangen::roff::{Roff, bold, roman};
 use std::fs;
@@ -114,7 +114,7 @@ fn examples(command: &str) -> Vec<&'static str> {
     EXAMPLES.iter().copied().filter(|example| example.split(' ').nth(1) == Some(command)).collect()
 }
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result {
     let mut command = super::Arguments::command();
     command.build();
     match &arguments.dir {
@@ -123,7 +123,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-fn write_all(command: &Command, directory: &Path) -> Result<(), Failure> {
+fn write_all(command: &Command, directory: &Path) -> Result {
     let failed = |path: &Path, error: io::Error| Failure::CouldNot(format!("{}: {error}", path.display()));
     fs::create_dir_all(directory).map_err(|error| failed(directory, error))?;
     let mut out = io::stdout().lock();

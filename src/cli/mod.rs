@@ -81,6 +81,9 @@ enum Command {
     Man(man::Arguments),
 }
 
+/// The result of a command, and of its parts.
+type Result<T = (), E = Failure> = std::result::Result<T, E>;
+
 /// Why a command failed.
 #[derive(Debug)]
 enum Failure {
@@ -122,7 +125,7 @@ fn cannot(act: &'static str, path: &Path) -> impl Fn(io::Error) -> Failure {
 }
 
 /// Writes a file that must not be there yet.
-fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+fn write_new(path: &Path, bytes: &[u8]) -> Result {
     let created = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
     let written = created.and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
     written.map_err(cannot("write", path))
@@ -189,7 +192,7 @@ fn colour(stream: &impl IsTerminal) -> bool {
 }
 
 /// Prints JSON and a newline.
-fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+fn print_json(value: &impl Serialize) -> Result {
     show(true, value, |_, _| Ok(()))
 }
 
@@ -198,7 +201,7 @@ fn show<T: Serialize + ?Sized>(
     json: bool,
     value: &T,
     text: impl FnOnce(&mut StdoutLock<'static>, &T) -> io::Result<()>,
-) -> Result<(), Failure> {
+) -> Result {
     let mut out = io::stdout().lock();
     if !json {
         return Ok(text(&mut out, value)?);
@@ -208,7 +211,7 @@ fn show<T: Serialize + ?Sized>(
 }
 
 /// The result of a command that printed what it found.
-fn fine(is_fine: bool) -> Result<(), Failure> {
+fn fine(is_fine: bool) -> Result {
     if is_fine { Ok(()) } else { Err(Failure::Findings) }
 }
 

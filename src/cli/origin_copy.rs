@@ -1,7 +1,7 @@
 //! The origin's own robots.txt, for commands that ask no running crawlgate. The options [`OriginFrom`] name a file, or a state
 //! directory with stored copies; [`OriginCopies`] holds what was read. Without either the commands print what they assume.
 
-use super::{Failure, cannot, now, say};
+use super::{Failure, Result, cannot, now, say};
 use crate::origin::robots::StoredCopies;
 use crate::policy::Site;
 use crate::policy::origin::{Origin, OriginFile};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 const TRY: &str = "`crawlgate check --origin-robots FILE` shows the result";
 
 /// Where the origin's robots.txt comes from.
-#[derive(Clone, Debug, Default, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub struct OriginFrom {
     /// The origin's own robots.txt, for policies that merge it
     #[arg(long, value_name = "FILE", conflicts_with = "state")]
@@ -35,8 +35,8 @@ pub struct OriginCopies {
 
 impl OriginFrom {
     /// Reads the file, or the stored copies.
-    pub fn read(&self) -> Result<OriginCopies, Failure> {
-        let file = |path: &PathBuf| -> Result<_, Failure> {
+    pub fn read(&self) -> Result<OriginCopies> {
+        let file = |path: &PathBuf| -> Result<_> {
             let bytes = std::fs::read(path).map_err(cannot("read", path))?;
             Ok(Arc::new(OriginFile::new(path.display().to_string(), bytes)))
         };

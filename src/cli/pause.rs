@@ -1,6 +1,6 @@
 //! `pause`: answers crawlers with 503 for a while; people still get pages.
 
-use super::{Failure, control};
+use super::{Result, control};
 use crate::admin::control::{Request, Response};
 use crate::policy::model::Audience;
 use crate::sites::PauseRequest;
@@ -37,7 +37,7 @@ fn duration(written: &str) -> Result<Duration, &'static str> {
     if duration.as_secs() > 0 { Ok(duration) } else { Err("a duration is at least one second") }
 }
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result {
     let request = Request::Pause(PauseRequest {
         site: arguments.site.clone(),
         audience: if arguments.everyone { Audience::Everyone } else { Audience::Crawlers },

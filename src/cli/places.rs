@@ -1,7 +1,7 @@
 //! The default places of the control socket and the state directory. `run` and the commands that ask the running
 //! crawlgate look in the same places.
 
-use super::Failure;
+use super::{Failure, Result};
 use std::path::{Path, PathBuf};
 
 /// The state directory: systemd's `STATE_DIRECTORY`, `/var/lib/crawlgate` where it was made, the user's own.
@@ -23,13 +23,13 @@ pub struct StateDirectory {
 
 impl StateDirectory {
     /// The one that was given, else the default one.
-    pub fn path(&self) -> Result<PathBuf, Failure> {
+    pub fn path(&self) -> Result<PathBuf> {
         self.state.clone().map_or_else(state_or_failure, Ok)
     }
 }
 
 /// The default state directory, where there is one.
-pub fn state_or_failure() -> Result<PathBuf, Failure> {
+pub fn state_or_failure() -> Result<PathBuf> {
     state().ok_or_else(|| {
         Failure::Usage("the default state directory is not known here; name one with --state DIR".into())
     })

@@ -2,7 +2,7 @@
 //! share a name or a host.
 
 use super::origin_copy::OriginCopies;
-use super::{Failure, cannot, say};
+use super::{Failure, Result, cannot, say};
 use crate::crawlers::Registry;
 use crate::policy::{IncludedFiles, Site, SiteEntry, Snapshot};
 use crate::sites::policy_directory::{self, Unread, same_site_name};
@@ -31,7 +31,7 @@ impl Loaded {
 
 /// Loads files and the policies directly inside directories, in the order of their names, with what is known of their
 /// origins. Rejects a file that has the name or a host of an earlier one.
-pub fn load(paths: &[PathBuf], origins: &OriginCopies) -> Result<Vec<Loaded>, Failure> {
+pub fn load(paths: &[PathBuf], origins: &OriginCopies) -> Result<Vec<Loaded>> {
     let mut files = Vec::new();
     for path in paths {
         let kind = fs::metadata(path).map_err(cannot("read", path))?;
@@ -44,7 +44,7 @@ pub fn load(paths: &[PathBuf], origins: &OriginCopies) -> Result<Vec<Loaded>, Fa
     let mut included: BTreeMap<PathBuf, IncludedFiles> = BTreeMap::new();
     let mut loaded = Vec::new();
     for path in &files {
-        let beside = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let beside = crate::admin::control::directory_of(path);
         let beside = included.entry(beside.to_owned()).or_insert_with(|| policy_directory::included_files(beside));
         loaded.push(file(path, Surroundings { origin: &origins.of(&site_name(path)), files: beside })?);
     }
@@ -52,12 +52,12 @@ pub fn load(paths: &[PathBuf], origins: &OriginCopies) -> Result<Vec<Loaded>, Fa
     Ok(loaded)
 }
 
-fn directory(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+fn directory(path: &Path) -> Result<Vec<PathBuf>> {
     policy_directory::policy_files(path).map_err(cannot("read", path))
 }
 
 /// A file as text. That it is too large or not UTF-8 is a finding about the file, not a failure to read it.
-pub fn read_source(path: &Path) -> Result<(Source, Diagnostics), Failure> {
+pub fn read_source(path: &Path) -> Result<(Source, Diagnostics)> {
     let unreadable = match policy_directory::read(path) {
         Ok(source) => return Ok((source, Diagnostics::default())),
         Err(unreadable) => unreadable,
@@ -73,7 +73,7 @@ fn site_name(path: &Path) -> String {
     path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-fn file(path: &Path, surroundings: Surroundings<'_>) -> Result<Loaded, Failure> {
+fn file(path: &Path, surroundings: Surroundings<'_>) -> Result<Loaded> {
     let name = site_name(path);
     let (source, diagnostics) = read_source(path)?;
     Ok(match diagnostics.has_errors() {
@@ -139,7 +139,7 @@ pub fn snapshot(loaded: &[Loaded], now: Timestamp) -> Snapshot {
 
 /// The snapshot for a question about a host. When no good site claims it and a file is broken, the broken file may be
 /// the one that does: then there is no answer.
-pub fn for_host(directory: &Path, host: &str, origins: &OriginCopies, now: Timestamp) -> Result<Snapshot, Failure> {
+pub fn for_host(directory: &Path, host: &str, origins: &OriginCopies, now: Timestamp) -> Result<Snapshot> {
     let mut loaded = default_sites(directory, origins);
     if loaded.is_empty() {
         loaded = load(&[directory.to_owned()], origins)?;

@@ -1,6 +1,6 @@
 //! `reload`: makes the running crawlgate read its policies again.
 
-use super::{Failure, control, fine, show};
+use super::{Result, control, fine, show};
 use crate::admin::control::{Request, Response};
 use crate::sites::{ReloadOutcome, ReloadReport};
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ pub struct Arguments {
     output: control::Output,
 }
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result {
     let Response::Reloaded(report) = arguments.output.control.ask(&Request::Reload)? else {
         return control::unexpected();
     };

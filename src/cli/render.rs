@@ -1,6 +1,6 @@
 //! `render`: prints the exact bytes of a site's robots.txt, or of its tdmrep.json.
 
-use super::{Failure, now, origin_copy, policies};
+use super::{Failure, Result, now, origin_copy, policies};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ pub struct Arguments {
     origin: origin_copy::OriginFrom,
 }
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result {
     let snapshot = policies::for_host(&arguments.policies, &arguments.host, &arguments.origin.read()?, now())?;
     let Some(site) = snapshot.site_for_host(arguments.host.as_bytes()) else {
         return Err(Failure::Found(format!("no policy in {} is for {}", arguments.policies.display(), arguments.host)));

@@ -1,10 +1,10 @@
 //! `report`: reports what crawlers did, from the history in a state directory. The crawlgate of that directory may be running.
 
 use super::places::StateDirectory;
-use super::{Failure, cannot, now, show};
+use super::{Failure, Result, cannot, now, show};
 use crate::admin::dashboard::{CrawlerRow, Overview, Period, report_page};
 use crate::state::history::HistoryReader;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ const WIDTH: usize = 100;
 const HOUR: Duration = Duration::from_secs(3_600);
 const MOST: Duration = Duration::from_secs(400 * 86_400);
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result {
     let directory = arguments.state.path()?;
     if arguments.since < HOUR || arguments.since > MOST {
         let days = MOST.as_secs() / 86_400;
@@ -61,7 +61,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     })
 }
 
-fn print(out: &mut impl Write, overview: &Overview) -> std::io::Result<()> {
+fn print(out: &mut impl Write, overview: &Overview) -> io::Result<()> {
     writeln!(out, "{} to {}\n", overview.from, overview.to)?;
     wrapped(out, &overview.summary.join(" "))?;
     if overview.people > 0 {
@@ -83,7 +83,7 @@ fn print(out: &mut impl Write, overview: &Overview) -> std::io::Result<()> {
 }
 
 /// A paragraph of lines that a terminal shows whole.
-fn wrapped(out: &mut impl Write, text: &str) -> std::io::Result<()> {
+fn wrapped(out: &mut impl Write, text: &str) -> io::Result<()> {
     let mut line = String::new();
     for word in text.split(' ') {
         if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > WIDTH {
@@ -95,7 +95,7 @@ fn wrapped(out: &mut impl Write, text: &str) -> std::io::Result<()> {
     writeln!(out, "{line}")
 }
 
-fn crawlers(out: &mut impl Write, overview: &Overview) -> std::io::Result<()> {
+fn crawlers(out: &mut impl Write, overview: &Overview) -> io::Result<()> {
     let percent = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{share:.1} %"));
     let head = ["requests", "robots.txt", "broke", "kept", "unproven", "would refuse", "refused"];
     write!(out, "{:<28}{:<12}", "crawler", "identity")?;
@@ -121,7 +121,7 @@ fn crawlers(out: &mut impl Write, overview: &Overview) -> std::io::Result<()> {
 }
 
 /// A row of a site counts as the paragraph does: without impostors and unlisted bots, which have columns of their own.
-fn sites(out: &mut impl Write, overview: &Overview) -> std::io::Result<()> {
+fn sites(out: &mut impl Write, overview: &Overview) -> io::Result<()> {
     let head = ["requests", "broke", "unverified", "impostors", "would refuse", "unlisted too", "refused"];
     write!(out, "\n{:<28}", "site")?;
     head.iter().try_for_each(|title| write!(out, "{title:>13}"))?;

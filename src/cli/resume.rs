@@ -1,6 +1,6 @@
 //! `resume`: ends the pause of one site, or of all sites.
 
-use super::{Failure, control};
+use super::{Result, control};
 use crate::admin::control::{Request, Response};
 use std::io::Write;
 
@@ -14,7 +14,7 @@ pub struct Arguments {
     control: control::Socket,
 }
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result {
     let request = Request::Resume { site: arguments.site.clone() };
     let Response::Resumed { sites, warnings } = arguments.control.ask(&request)? else { return control::unexpected() };
     if sites.is_empty() {

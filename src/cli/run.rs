@@ -1,7 +1,7 @@
 //! `run`: runs the proxy. The other commands that serve, `decide` and `demo`, use [`settled`] and [`serve`] as well.
 
 use super::server_flags::ServerFlags;
-use super::{Failure, cannot, places};
+use super::{Failure, Result, cannot, places};
 use crate::server::{self, Beginning, Bound, ServerError};
 use crate::settings::{ServerAddress, Settings};
 use ipnet::IpNet;
@@ -34,7 +34,7 @@ pub(super) fn network(written: &str) -> Result<IpNet, &'static str> {
     crate::crawlers::read_network(written).ok_or("write a network, like 10.0.0.0/8, or an address")
 }
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result {
     let mut settings = arguments.server.settings(&arguments.origin)?;
     if !arguments.listen.is_empty() {
         settings.listen = arguments.listen.iter().map(|address| (*address).into()).collect();
@@ -48,7 +48,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// The settings, ready to serve by, with the log and the default directory of the control socket.
-pub(super) fn settled(settings: Settings) -> Result<Settings, Failure> {
+pub(super) fn settled(settings: Settings) -> Result<Settings> {
     let nowhere = "there is no origin to forward requests to; give --origin URL, or --config FILE with `origins`";
     let settings = settings.settle().ok_or(Failure::Usage(nowhere.into()))?;
     let own = settings.control.as_deref().filter(|control| places::control_to_serve().as_deref() == Some(control));
@@ -62,7 +62,7 @@ pub(super) fn settled(settings: Settings) -> Result<Settings, Failure> {
 }
 
 /// Runs the server. Prints where it listens, then calls `more`.
-pub fn serve(settings: Settings, beginning: Beginning, more: impl FnOnce(&Bound)) -> Result<(), Failure> {
+pub fn serve(settings: Settings, beginning: Beginning, more: impl FnOnce(&Bound)) -> Result {
     let outcome = server::run(settings, beginning, |bound| {
         // A closed standard output is no reason not to serve.
         let admin = bound.admin.iter().map(|address| format!("admin on http://{address}\n"));

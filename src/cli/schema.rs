@@ -4,7 +4,7 @@
 //! finds more mistakes. For `off` they offer `false`: an editor puts quotes around `off`, and a quoted one is a path.
 //! `tests/it/proxy/cli/schema.rs` compares them with the decoders.
 
-use super::Failure;
+use super::Result;
 use crate::{policy, settings};
 use std::io::{self, Write};
 
@@ -26,7 +26,7 @@ enum Kind {
     Settings,
 }
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result {
     let schema = match arguments.kind {
         Kind::Policy => policy::SCHEMA,
         Kind::Settings => settings::SCHEMA,

@@ -1,8 +1,8 @@
 //! [`ServerFlags`]: the flags that `run` and `decide` share. A flag outranks its setting in `crawlgate.yaml`.
 
-use super::{Failure, places, policies, say};
+use super::{Failure, Result, places, policies, say};
 use crate::server::Beginning;
-use crate::settings::{self, LogDestination, OriginSettings, ServerAddress, Settings};
+use crate::settings::{self, LogDestination, OriginSettings, ServerAddress, ServerSettings, Settings};
 use crate::yaml::{Diagnostic, Diagnostics, Source};
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -50,7 +50,7 @@ fn two_ports(written: &str) -> Result<(u16, u16), &'static str> {
 
 impl ServerFlags {
     /// Whether the server begins on its own or in place of a running process.
-    pub(super) fn beginning(&self) -> Result<Beginning, Failure> {
+    pub(super) fn beginning(&self) -> Result<Beginning> {
         if !self.successor {
             return Ok(Beginning::Replaceable);
         }
@@ -58,7 +58,7 @@ impl ServerFlags {
     }
 
     /// The settings file, with what the flags say in place of it, and with these servers as the origin where there are any.
-    pub(super) fn settings(&self, servers: &[ServerAddress]) -> Result<Settings, Failure> {
+    pub(super) fn settings(&self, servers: &[ServerAddress]) -> Result<Settings> {
         let mut settings = self.config.as_deref().map_or_else(|| Ok(defaults()), settings_file)?;
         if !servers.is_empty() {
             settings.origins = vec![OriginSettings::of(servers.to_vec())];
@@ -103,7 +103,7 @@ fn or_off<T: FromStr<Err: Display>>(written: &str) -> Result<OrOff<T>, String> {
 }
 
 /// Reads a settings file. There are settings only where it has no mistake.
-pub(super) fn read_settings(path: &Path) -> Result<(Source, Diagnostics, Option<Settings>), Failure> {
+pub(super) fn read_settings(path: &Path) -> Result<(Source, Diagnostics, Option<Settings>)> {
     let (source, mut diagnostics) = policies::read_source(path)?;
     let mut settings = None;
     if !diagnostics.has_errors() {
@@ -112,7 +112,10 @@ pub(super) fn read_settings(path: &Path) -> Result<(Source, Diagnostics, Option<
     let directory = path.parent().unwrap_or(Path::new(""));
     let settings = settings.map(|settings| settings.relative_to(directory));
     let origins = || settings.iter().flat_map(|settings| &settings.origins);
-    for server in origins().flat_map(|origin| &origin.servers).filter(|server| server.has_unusable_socket()) {
+    // No system call can name a socket with a longer path (unix(7)).
+    let is_unusable = |path: &PathBuf| std::os::unix::net::SocketAddr::from_pathname(path).is_err();
+    let is_on_unusable = |server: &&ServerSettings| server.address.socket.as_ref().is_some_and(is_unusable);
+    for server in origins().flat_map(|origin| &origin.servers).filter(is_on_unusable) {
         let message = format!("{} is too long for a socket, which has at most 107 octets", server.address.url());
         let finding = Diagnostic::error("bad-origin", server.span.unwrap_or_default(), message);
         diagnostics.push(finding.help("write a shorter path; one that is not absolute begins at the settings file"));
@@ -128,7 +131,7 @@ pub(super) fn read_settings(path: &Path) -> Result<(Source, Diagnostics, Option<
 }
 
 /// The settings of a file; its mistakes go to standard error.
-pub(super) fn settings_file(path: &Path) -> Result<Settings, Failure> {
+pub(super) fn settings_file(path: &Path) -> Result<Settings> {
     let (source, diagnostics, settings) = read_settings(path)?;
     let colour = super::colour(&std::io::stderr());
     for finding in &diagnostics.items {

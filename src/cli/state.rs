@@ -1,7 +1,7 @@
 //! `state`: writes a backup of the state directory. The crawlgate of that directory may be running.
 
 use super::places::StateDirectory;
-use super::{Failure, say};
+use super::{Result, say};
 use std::path::PathBuf;
 
 /// Back up the state directory into one file, while crawlgate runs or not
@@ -31,7 +31,7 @@ as state.db, give it to the user of crawlgate, and start crawlgate.
 
 Exit codes: 0 fine, 2 wrong usage, 3 the state cannot be read, or the file cannot be written.";
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result {
     let Action::Backup = arguments.action;
     let directory = arguments.state.path()?;
     let octets = crate::state::back_up(&directory, &arguments.file)?;

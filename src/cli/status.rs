@@ -1,6 +1,6 @@
 //! `status`: shows the problems, sites, instances, origins and certificates of the running crawlgate.
 
-use super::{Failure, control, fine, instances, show};
+use super::{Result, control, fine, instances, show};
 use crate::admin::control::{Request, Response};
 use crate::admin::{self, InstanceStatus};
 use crate::policy::origin::OriginCopyState;
@@ -22,7 +22,7 @@ pub struct Arguments {
     output: control::Output,
 }
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result {
     let Response::Status(status) = arguments.output.control.ask(&Request::Status)? else {
         return control::unexpected();
     };

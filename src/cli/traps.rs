@@ -1,6 +1,6 @@
 //! `traps`: lists the clients that are marked because they requested a trap, and releases them.
 
-use super::{Failure, control, show};
+use super::{Failure, Result, control, show};
 use crate::admin::control::{Request, Response};
 use crate::ledger::Mark;
 use ipnet::IpNet;
@@ -23,7 +23,7 @@ fn address_or_network(text: &str) -> Result<IpNet, &'static str> {
     text.parse().or_else(|_| address()).map_err(|_| "neither an address nor a network like 203.0.113.0/24")
 }
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result {
     let request = match arguments.release {
         Some(network) => Request::Release { address: network.addr(), prefix_length: network.prefix_len() },
         None => Request::Traps,

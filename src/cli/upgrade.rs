@@ -1,6 +1,6 @@
 //! `upgrade`: has another process take the place of the running crawlgate. No request fails.
 
-use super::{Failure, control, show};
+use super::{Result, control, show};
 use crate::admin::control::{Request, Response};
 use crate::admin::{UpgradeReport, UpgradeRequest};
 use std::io::Write;
@@ -22,7 +22,7 @@ pub struct Arguments {
     output: control::Output,
 }
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result {
     let request = UpgradeRequest { now: arguments.now, unsupervised: arguments.unsupervised };
     let Response::Upgraded(report) = arguments.output.control.ask(&Request::Upgrade(request))? else {
         return control::unexpected();

@@ -9,7 +9,7 @@ use strum::{EnumString, VariantNames};
 const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
 
 /// Certificates that crawlgate gets by itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct AcmeSettings {
     /// The address that the authority writes to.
     pub email: Option<String>,
@@ -36,7 +36,7 @@ impl Default for AcmeSettings {
 }
 
 /// How the authority may check that a host is the operator's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, VariantNames)]
+#[derive(Clone, Copy, Debug, PartialEq, EnumString, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum ChallengeChoice {
     /// By HTTP where a listener is in clear text; otherwise, and after a failure, by TLS.

@@ -6,16 +6,6 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::unix::net::SocketAddr as UnixAddress;
 use std::path::PathBuf;
 
-/// Why a text is not the URL of a server.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{url}` is not the URL of a server: {mistake}")]
-pub struct ServerAddressError {
-    /// The text.
-    pub url: String,
-    /// The reason.
-    pub mistake: &'static str,
-}
-
 impl ServerAddress {
     /// Reads the URL of a server: `http://127.0.0.1:3000`, `https://origin.example`, `unix:/run/app.sock`.
     ///
@@ -28,8 +18,8 @@ impl ServerAddress {
     ///
     /// # Errors
     /// The first mistake in it.
-    pub fn parse(url: &str) -> Result<ServerAddress, ServerAddressError> {
-        ServerAddress::read(url).map_err(|mistake| ServerAddressError { url: url.to_owned(), mistake })
+    pub fn parse(url: &str) -> Result<ServerAddress, String> {
+        ServerAddress::read(url).map_err(|mistake| format!("`{url}` is not the URL of a server: {mistake}"))
     }
 
     /// `name:port`, or the name alone for the scheme's own port.

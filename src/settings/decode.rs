@@ -73,16 +73,22 @@ fn settings(fields: &mut Fields<'_>, mut said: Settings) -> Settings {
     if names_no_proxies && said.listen.iter().any(|listener| listener.proxy_protocol) {
         decoder.error("missing-field", span, "`proxy_protocol` needs `trusted_proxies`: the proxies to believe");
     }
-    if let (Some(node), Some(_), true) = (evidence_node, &said.evidence, is_state_off) {
-        let help = "name a directory that outlasts the process in `state`";
-        let message = "`evidence` needs a state directory, and `state` is off";
-        decoder.error_with_help("missing-field", node.span, message, help);
-    }
-    // What several instances need, and what they cannot have.
-    if let (Some(node), true) = (store_node, is_state_off) {
-        let message = "`store` needs a state directory, and `state` is off";
-        let help = "name a directory that outlasts the process in `state`: it has the id of this instance";
-        decoder.error_with_help("missing-field", node.span, message, help);
+    let evidence_node = evidence_node.filter(|_| said.evidence.is_some());
+    for (node, message, help) in [
+        (
+            evidence_node,
+            "`evidence` needs a state directory, and `state` is off",
+            "name a directory that outlasts the process in `state`",
+        ),
+        (
+            store_node,
+            "`store` needs a state directory, and `state` is off",
+            "name a directory that outlasts the process in `state`: it has the id of this instance",
+        ),
+    ] {
+        if let Some(node) = node.filter(|_| is_state_off) {
+            decoder.error_with_help("missing-field", node.span, message, help);
+        }
     }
     if let (Some(node), Some(_)) = (store_node, said.acme()) {
         let message = "`acme` and `store` exclude each other: an authority's question may reach another instance";

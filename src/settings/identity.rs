@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Where proof of a claimed crawler comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct IdentitySettings {
     /// Whether crawlgate may ask servers and DNS.
     pub outgoing: bool,

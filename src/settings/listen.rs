@@ -51,7 +51,7 @@ pub struct TlsSettings {
 }
 
 /// A certificate and its key, in PEM.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CertificateFiles {
     /// The certificate, followed by those of the authorities up to a known one.
     pub certificate: PathBuf,
@@ -60,7 +60,7 @@ pub struct CertificateFiles {
 }
 
 /// Strict-Transport-Security (RFC 6797).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hsts {
     /// How long a browser asks over https only.
     pub max_age: Duration,

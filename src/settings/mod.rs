@@ -217,7 +217,7 @@ pub struct Logs {
 }
 
 /// The log of events.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct EventSettings {
     /// Where it goes.
     pub destination: LogDestination,
@@ -232,7 +232,7 @@ impl Default for EventSettings {
 }
 
 /// Where a log goes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum LogDestination {
     /// Nowhere. Events still reach the admin listener.
     #[default]
@@ -244,7 +244,7 @@ pub enum LogDestination {
 }
 
 /// How the access log is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, VariantNames)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, EnumString, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum AccessFormat {
     /// A JSON object for each request.

@@ -5,7 +5,6 @@ use crate::crawlers::CrawlerIndex;
 use crate::yaml::Span;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
-use std::os::unix::net::SocketAddr as UnixAddress;
 use std::path::PathBuf;
 use std::time::Duration;
 use strum::{EnumString, VariantNames};
@@ -54,7 +53,7 @@ impl OriginSettings {
 }
 
 /// TLS to the servers of an origin.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct OriginTls {
     /// The authorities that are trusted, in PEM; those of the system when absent.
     pub ca: Option<TlsFile>,
@@ -93,13 +92,6 @@ pub struct ServerSettings {
     pub span: Option<Span>,
 }
 
-impl ServerSettings {
-    /// Whether it is on a Unix socket that no system call can name: the path is too long (unix(7)).
-    pub fn has_unusable_socket(&self) -> bool {
-        self.address.socket.as_deref().is_some_and(|path| UnixAddress::from_pathname(path).is_err())
-    }
-}
-
 impl From<ServerAddress> for ServerSettings {
     fn from(address: ServerAddress) -> ServerSettings {
         ServerSettings { address, weight: 1, is_backup: false, span: None }
@@ -107,7 +99,7 @@ impl From<ServerAddress> for ServerSettings {
 }
 
 /// Which server gets a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, VariantNames)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, EnumString, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum Balance {
     /// Servers take turns, by their weights.
@@ -120,7 +112,7 @@ pub enum Balance {
 }
 
 /// When a server that fails gets no more requests for a while.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Ejection {
     /// So many failures in a row eject it.
     pub failures: u32,
@@ -140,7 +132,7 @@ impl Default for Ejection {
 }
 
 /// How each server of an origin is asked whether it is up.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct HealthSettings {
     /// Path and query of the request.
     pub path: String,
@@ -174,7 +166,7 @@ impl HealthSettings {
 }
 
 /// How many requests the servers of an origin take at once, and who gets a place.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PlaceSettings {
     /// Requests in flight on each server.
     pub connections: usize,

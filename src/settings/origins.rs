@@ -151,7 +151,7 @@ fn server(decoder: &mut Decoder, node: &Node) -> Option<ServerSettings> {
 
 fn address(decoder: &mut Decoder, node: &Node) -> Option<ServerAddress> {
     let text = decoder.text(node, "the URL of a server, like http://127.0.0.1:3000")?;
-    ServerAddress::parse(text).map_err(|error| decoder.error("bad-origin", node.span, error.to_string())).ok()
+    ServerAddress::parse(text).map_err(|error| decoder.error("bad-origin", node.span, error)).ok()
 }
 
 fn timeouts(fields: &mut Fields<'_>) -> OriginTimeouts {

@@ -4,8 +4,7 @@
 //! GitHub obeys commands in the log of a job, and anybody may propose a policy. So text of a policy is printed only
 //! inside of crawlgate's own commands, and escaped.
 
-use super::repository::Repository;
-use super::{Checked, end_column, explanation};
+use super::{Checked, Repository, end_column, explanation};
 use crate::yaml::{Diagnostic, Severity, Source, Span};
 use std::io::{self, Write};
 

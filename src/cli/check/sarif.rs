@@ -1,8 +1,7 @@
 //! `check --format sarif`: the findings as SARIF 2.1.0, which code hosts and editors read
 //! (<https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html>).
 
-use super::repository::Repository;
-use super::{Checked, end_column, explanation};
+use super::{Checked, Repository, end_column, explanation};
 use crate::yaml::{Diagnostic, Severity, Source, Span};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};

@@ -1,12 +1,10 @@
 //! The findings and sites of `check` as text, for a person.
 
-use super::{Checked, lets_unlisted_pass, mode_name};
+use super::{Checked, PlannedPause, SiteReport, mode_name};
 use crate::cli::import;
-use crate::cli::origin_copy::OriginCopies;
 use crate::edge::CertificateProblem;
 use crate::numbers::plural;
 use crate::policy::Site;
-use crate::sites::RetireStatus;
 use crate::verdict::LINE_FOR_ALL;
 use std::io::{self, IsTerminal, Write};
 
@@ -17,7 +15,7 @@ pub(super) fn print(out: &mut (impl Write + IsTerminal), checked: &Checked, note
         writeln!(out, "{}\n", checked.counts.notes_line())?;
     }
     for site in super::policies::sites(&checked.loaded) {
-        print_site(out, site, &checked.origins)?;
+        print_site(out, site, &SiteReport::new(site, &checked.origins))?;
     }
     writeln!(out, "{}", summary(checked))
 }
@@ -46,9 +44,9 @@ pub(super) fn summary(Checked { found, loaded, counts, .. }: &Checked) -> String
 }
 
 /// A good site: what it is for, what it does, and its robots.txt.
-fn print_site(out: &mut impl Write, site: &Site, origins: &OriginCopies) -> io::Result<()> {
-    writeln!(out, "{} ({})", site.name, site.policy.source.name)?;
-    let hosts: Vec<String> = site.policy.hosts.iter().map(|host| host.value.to_string()).collect();
+fn print_site(out: &mut impl Write, site: &Site, report: &SiteReport<'_>) -> io::Result<()> {
+    let SiteReport { site: name, file, hosts, tests, .. } = report;
+    writeln!(out, "{name} ({file})")?;
     let every = "every host that no other policy claims".to_owned();
     writeln!(out, "  hosts       {}", if hosts.is_empty() { every } else { hosts.join(", ") })?;
     if let Some(first) = hosts.first().filter(|_| hosts.iter().all(|host| import::is_local(host))) {
@@ -59,14 +57,14 @@ fn print_site(out: &mut impl Write, site: &Site, origins: &OriginCopies) -> io::
         writeln!(out, "              the site. Write that name into `hosts`")?;
     }
     writeln!(out, "  mode        {}", mode(site))?;
-    if lets_unlisted_pass(site) {
+    if report.unlisted_only_observed {
         writeln!(
             out,
             "  unlisted    bots that neither the registry nor this policy names are only observed; to refuse"
         )?;
         writeln!(out, "              them as well, write `{LINE_FOR_ALL}`")?;
     }
-    let tests = match site.policy.tests.len() {
+    let tests = match tests {
         0 => "none".to_owned(),
         tests => format!("{tests} passed"),
     };
@@ -75,18 +73,18 @@ fn print_site(out: &mut impl Write, site: &Site, origins: &OriginCopies) -> io::
         writeln!(out, "  html        crawlgate requests the pages that it rewrites without compression: compress in")?;
         writeln!(out, "              front of crawlgate, or limit `html.paths`")?;
     }
-    for retired in RetireStatus::of(&site.policy, site.at) {
+    for retired in &report.retire {
         writeln!(out, "  retire      {retired}")?;
     }
-    for pause in super::json::planned(site) {
-        let next = pause.next.map(|next| format!("; next {} to {}", next.from, next.until)).unwrap_or_default();
-        writeln!(out, "  pause       {}, {}{next}", pause.audience, pause.time)?;
+    for PlannedPause { audience, time, next } in &report.pauses {
+        let next = next.as_ref().map(|next| format!("; next {} to {}", next.from, next.until)).unwrap_or_default();
+        writeln!(out, "  pause       {audience}, {time}{next}")?;
     }
-    if let Some(assumption) = origins.assumption(site) {
+    if let Some(assumption) = &report.origin_robots {
         writeln!(out, "  origin's    robots.txt {assumption}")?;
     }
-    writeln!(out, "  robots.txt  version {}, {} bytes\n", site.robots_txt.version, site.robots_txt.body.len())?;
-    for line in String::from_utf8_lossy(&site.robots_txt.body).lines() {
+    writeln!(out, "  robots.txt  version {}, {} bytes\n", report.version, report.bytes)?;
+    for line in report.robots_txt.lines() {
         writeln!(out, "{}", if line.is_empty() { String::new() } else { format!("    {line}") })?;
     }
     writeln!(out)

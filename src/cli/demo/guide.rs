@@ -1,6 +1,7 @@
 //! The guide that the demo prints: commands to try, with the real ports.
 
 use crate::server::Bound;
+use std::env;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
@@ -15,12 +16,12 @@ pub fn print(bound: &Bound, policies: &Path, control: &Path, access_log: &Path) 
 
 /// How this program was called, so that the commands can be pasted.
 fn program() -> String {
-    let called = std::env::args_os().next().unwrap_or_default();
+    let called = env::args_os().next().unwrap_or_default();
     if !called.to_string_lossy().contains('/') {
         return "crawlgate".into();
     }
-    let path = std::env::current_exe().unwrap_or_else(|_| called.into());
-    let here = std::env::current_dir().unwrap_or_default();
+    let path = env::current_exe().unwrap_or_else(|_| called.into());
+    let here = env::current_dir().unwrap_or_default();
     quoted(path.strip_prefix(&here).unwrap_or(&path))
 }
 

@@ -4,7 +4,7 @@ mod guide;
 mod origin;
 mod site;
 
-use super::{Failure, run};
+use super::{Failure, Result, run};
 use crate::server::Beginning;
 use crate::settings::{
     CertificateFiles, ListenSettings, LogDestination, Logs, OriginSettings, ServerAddress, Settings, TlsSettings,
@@ -33,7 +33,7 @@ pub struct Arguments {
     clock: Option<PathBuf>,
 }
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result {
     let origin = origin::start()?;
     // Removed with everything in it when the demo ends.
     let temporary = tempfile::Builder::new().prefix("crawlgate-demo-").tempdir()?;
@@ -63,22 +63,15 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// Where to listen.
-fn listener(arguments: &Arguments, temporary: &Path) -> Result<ListenSettings, Failure> {
+fn listener(arguments: &Arguments, temporary: &Path) -> Result<ListenSettings> {
     let address = arguments.listen.unwrap_or_else(|| preferred(if arguments.tls { 8443 } else { 8080 }));
-    let tls = match arguments.tls {
-        false => None,
-        true => Some(TlsSettings {
-            certificates: vec![certificate(temporary)?],
-            acme: None,
-            allows_tls12: true,
-            hsts: None,
-        }),
-    };
-    Ok(ListenSettings { tls, ..address.into() })
+    let certificates = arguments.tls.then(|| certificate(temporary)).transpose()?.map(|files| vec![files]);
+    let tls = |certificates| TlsSettings { certificates, acme: None, allows_tls12: true, hsts: None };
+    Ok(ListenSettings { tls: certificates.map(tls), ..address.into() })
 }
 
 /// Makes a self-signed certificate for this machine, and writes it to this directory.
-fn certificate(directory: &Path) -> Result<CertificateFiles, Failure> {
+fn certificate(directory: &Path) -> Result<CertificateFiles> {
     let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
     let made = rcgen::generate_simple_self_signed(names)
         .map_err(|error| Failure::CouldNot(format!("cannot make a certificate: {error}")))?;
@@ -89,7 +82,7 @@ fn certificate(directory: &Path) -> Result<CertificateFiles, Failure> {
 }
 
 /// The directory to serve from: the one that was named, the checkout's, else a copy that can be edited.
-fn policies(arguments: &Arguments, temporary: &Path) -> Result<PathBuf, Failure> {
+fn policies(arguments: &Arguments, temporary: &Path) -> Result<PathBuf> {
     if let Some(directory) = &arguments.policies {
         return Ok(directory.clone());
     }

@@ -80,7 +80,7 @@ impl Head {
         let (method, target) = (request.method?.to_owned(), request.path?.to_owned());
         let mut head = Head { method, target, body: 0, close: request.version == Some(0) };
         for httparse::Header { name, value } in request.headers {
-            let value = std::str::from_utf8(value).ok()?.trim();
+            let value = str::from_utf8(value).ok()?.trim();
             match name.to_ascii_lowercase().as_str() {
                 "content-length" => head.body = value.parse().ok()?,
                 // The sample site takes no uploads: refusing is safer than reading frames half right.

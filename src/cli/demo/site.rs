@@ -1,7 +1,7 @@
 //! The sample site: a small museum, embedded so that the demo needs nothing beside the binary.
 
 /// A file of the site.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Page {
     /// Its path, as clients request it.
     pub path: &'static str,

@@ -1,6 +1,6 @@
 //! [`Asked`]: the crawler that `--agent` names, and the group that it obeys in one reading of a file.
 
-use super::Failure;
+use super::{Failure, Result};
 use crate::crawlers::{Binds, Claim, Crawler, Registry, calls_itself};
 use crate::robots::{Bound, Reading};
 
@@ -24,7 +24,7 @@ impl<'a> Asked<'a> {
     }
 
     /// A token, id or name of the registry, a whole user agent, or any other token.
-    pub fn new(written: &'a str, registry: &'a Registry) -> Result<Asked<'a>, Failure> {
+    pub fn new(written: &'a str, registry: &'a Registry) -> Result<Asked<'a>> {
         if let Some(index) = registry.find(written) {
             return Ok(Asked::known(written, registry.get(index), false));
         }

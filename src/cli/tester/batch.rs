@@ -1,6 +1,6 @@
 //! [`run`]: `tester --batch`. It answers millions of questions: `file TAB token TAB url` in, `allow|deny TAB line` out.
 
-use super::Failure;
+use super::Result;
 use crate::crawlers::Registry;
 use crate::robots::{Dialect, File, Reading};
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ const KEPT: usize = 256 * 1024 * 1024;
 
 /// Answers each line of standard input. A line that is not a question, and a file that cannot be read, get `error` and
 /// the reason in place of the verdict, so that lines in and out stay side by side.
-pub fn run(dialect: Dialect) -> Result<(), Failure> {
+pub fn run(dialect: Dialect) -> Result {
     let (mut questions, mut out) = (io::stdin().lock(), BufWriter::with_capacity(1 << 16, io::stdout().lock()));
     let spaced = Registry::builtin().tokens_with_blanks();
     let mut files = Files::default();

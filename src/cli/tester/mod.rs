@@ -4,7 +4,7 @@ mod asked;
 mod batch;
 mod url_verdict;
 
-use super::{Failure, cannot, fine, show};
+use super::{Failure, Result, cannot, fine, show};
 use crate::crawlers::Registry;
 use crate::origin::{Fetched, fetch};
 use crate::robots::{Dialect, File, Key, Reading, Shape};
@@ -49,7 +49,7 @@ Examples:
 
 Exit codes: 0 all allowed, 1 a URL is denied, 2 wrong usage, 3 the file could not be read.";
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result {
     if arguments.batch {
         return batch::run(arguments.dialect);
     }
@@ -62,7 +62,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let agents = arguments.agents.iter().map(String::as_str);
     let asked: Vec<Asked<'_>> = match arguments.literal {
         true => agents.map(Asked::literal).collect(),
-        false => agents.map(|agent| Asked::new(agent, registry)).collect::<Result<_, Failure>>()?,
+        false => agents.map(|agent| Asked::new(agent, registry)).collect::<Result<_>>()?,
     };
     warn_of_other_hosts(source, &arguments.urls);
     let (name, file) = match read(source)? {
@@ -91,7 +91,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// Rules are about paths: what is neither a path nor a URL would be answered as another path than was meant.
-fn check_url(url: &str) -> Result<(), Failure> {
+fn check_url(url: &str) -> Result {
     if url.starts_with('/') || url.contains("://") {
         return Ok(());
     }
@@ -115,13 +115,7 @@ fn warn_of_other_hosts(source: &str, urls: &[String]) {
 }
 
 /// Where there is no file, the status decides.
-fn answer_by_status(
-    arguments: &Arguments,
-    asked: &[Asked<'_>],
-    source: &str,
-    status: u16,
-    allowed: bool,
-) -> Result<(), Failure> {
+fn answer_by_status(arguments: &Arguments, asked: &[Asked<'_>], source: &str, status: u16, allowed: bool) -> Result {
     let urls =
         |asked| arguments.urls.iter().map(move |url| UrlVerdict::by_status(asked, url, arguments.dialect, allowed));
     let answers: Vec<UrlVerdict> = asked.iter().flat_map(urls).collect();
@@ -156,7 +150,7 @@ enum Source {
 
 impl Source {
     /// The file, where there is one.
-    fn file(self, source: &str, purpose: &str) -> Result<RobotsTxt, Failure> {
+    fn file(self, source: &str, purpose: &str) -> Result<RobotsTxt> {
         match self {
             Source::File(file) => Ok(file),
             Source::Status { status, .. } => {
@@ -167,12 +161,12 @@ impl Source {
 }
 
 /// The file that an argument names.
-pub(super) fn file(source: &str, purpose: &str) -> Result<RobotsTxt, Failure> {
+pub(super) fn file(source: &str, purpose: &str) -> Result<RobotsTxt> {
     read(source)?.file(source, purpose)
 }
 
 /// The rules that an argument names. A site without the file has none (RFC 9309 section 2.3.1.3).
-pub(super) fn rules(source: &str, purpose: &str) -> Result<RobotsTxt, Failure> {
+pub(super) fn rules(source: &str, purpose: &str) -> Result<RobotsTxt> {
     let read = read(source)?;
     if matches!(read, Source::Status { allowed: true, .. }) {
         return Ok(RobotsTxt { name: source.to_owned(), bytes: Vec::new(), server: None });
@@ -195,7 +189,7 @@ fn warn_unless_robots_txt(name: &str, file: &File) {
 }
 
 /// Reads a file, standard input, or an http(s) URL.
-fn read(source: &str) -> Result<Source, Failure> {
+fn read(source: &str) -> Result<Source> {
     let file = |name: &str, bytes| Ok(Source::File(RobotsTxt { name: name.to_owned(), bytes, server: None }));
     if source == "-" {
         let mut bytes = Vec::new();
