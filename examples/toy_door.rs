@@ -48,8 +48,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let proofs = Arc::new(Proofs::none(Registry::builtin()));
     let sites = SiteOptions { policies, strict: false, may_be_missing: false, origins, published_proof: false };
     let (state, clock, logs) = ((&store, &remembered), Clock::default(), Logs::off());
-    let (has_state_directory, new_hosts, passed) = (false, Vec::new(), None);
-    let parts = JudgeParts { clock, state, has_state_directory, sites, new_hosts, proofs, logs, passed };
+    let (new_hosts, passed) = (Vec::new(), None);
+    let parts = JudgeParts { clock, state, sites, new_hosts, proofs, logs, passed };
     let gate = parts.open()?;
     let (judge, recorder) = (gate.judge.clone(), gate.recorder.clone());
     let requests = Requests::new(judge, recorder, gate.clock.clone(), RequestSettings::default());

@@ -84,10 +84,7 @@ impl Acme {
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub fn start(
-        self: &Arc<Acme>,
-        wanted: impl Fn() -> Option<BTreeSet<String>> + Send + 'static,
-    ) -> io::Result<()> {
+    pub fn start(self: &Arc<Acme>, wanted: impl Fn() -> Option<BTreeSet<String>> + Send + 'static) -> io::Result<()> {
         let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(MOST_ATTEMPTS).build()?;
         let (tell, mut told) = unbounded_channel();
         let acme = self.clone();

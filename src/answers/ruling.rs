@@ -33,7 +33,7 @@ impl<'a> Ruling<'a> {
     pub fn new(judged: &'a Judged, registry: &'a Registry, now: Timestamp) -> Ruling<'a> {
         Ruling {
             registry,
-            snapshot: judged.snapshot(),
+            snapshot: &judged.snapshot,
             entry: judged.entry(),
             decision: &judged.decision,
             now,

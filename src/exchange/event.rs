@@ -11,6 +11,7 @@
 //! | `F SITE HOST CRAWLER VERSION ADDRESS` | a client there, or a verified crawler (no address), was served the version |
 
 use super::SharedFact;
+use super::records::json;
 use crate::policy::Version;
 use crate::policy::model::Audience;
 use ipnet::IpNet;
@@ -106,8 +107,7 @@ impl PauseTerms {
 impl PausedSite {
     /// The pause as JSON, or nothing.
     pub(super) fn said(&self) -> String {
-        // Of numbers: this cannot fail.
-        self.pause.as_ref().map(|pause| serde_json::to_string(pause).unwrap_or_default()).unwrap_or_default()
+        self.pause.as_ref().map(json).unwrap_or_default()
     }
 
     /// Reads what [`PausedSite::said`] wrote.

@@ -2,7 +2,6 @@
 //! two with one time the greater value. So merging is commutative, associative and idempotent.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 
 /// A fact under its key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
@@ -25,17 +24,11 @@ impl Merged {
     /// Adds a fact; says whether it changed anything.
     pub fn add(&mut self, fact: SharedFact) -> bool {
         let new = (fact.at, fact.value);
-        match self.0.entry(fact.key) {
-            Entry::Vacant(place) => {
-                place.insert(new);
-                true
-            }
-            Entry::Occupied(mut known) if new > *known.get() => {
-                known.insert(new);
-                true
-            }
-            Entry::Occupied(_) => false,
+        let is_news = self.0.get(&fact.key) < Some(&new);
+        if is_news {
+            self.0.insert(fact.key, new);
         }
+        is_news
     }
 
     /// Adds all of another.
@@ -69,12 +62,8 @@ impl Merged {
 
     /// Takes out at most so many facts.
     pub fn take(&mut self, most: usize) -> Vec<SharedFact> {
-        let keys: Vec<String> = self.0.keys().take(most).cloned().collect();
-        let taken = keys.into_iter().filter_map(|key| {
-            let (at, value) = self.0.remove(&key)?;
-            Some(SharedFact { key, at, value })
-        });
-        taken.collect()
+        let taken = (0..most).map_while(|_| self.0.pop_first());
+        taken.map(|(key, (at, value))| SharedFact { key, at, value }).collect()
     }
 
     /// Forgets the facts for which this does not hold.

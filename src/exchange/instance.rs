@@ -15,7 +15,7 @@ use super::orders::Orders;
 use super::own_log::OwnLog;
 use super::{
     Away, CLOCK_ACCUSES_NOT, CONFIRM_WITHIN, Clocks, Event, ExchangeStatus, GONE_AFTER, Hindrance, Identity, Member,
-    MemberStatus, Merged, Outbox, Position, Standing, Totals, records, seconds,
+    MemberStatus, Merged, Outbox, Position, SCHEMA, Standing, Totals, records, seconds,
 };
 use crate::policy::Version;
 use crate::publications::{OfOthers, PublicationLog, VersionFile};
@@ -58,19 +58,6 @@ impl Now {
     }
 }
 
-/// The identity of this instance.
-#[derive(Clone, Debug, Default)]
-pub struct Me {
-    /// See [`Member::id`].
-    pub id: String,
-    /// See [`Member::run`]: the id, a point, and a number of its own.
-    pub run: String,
-    /// See [`Member::host`].
-    pub host: String,
-    /// See [`Member::crawlers`].
-    pub crawlers: String,
-}
-
 /// What the run before left.
 #[derive(Clone, Debug, Default)]
 pub struct Before {
@@ -98,12 +85,12 @@ pub struct Gauge {
 /// One instance.
 #[derive(Default)]
 pub struct Exchange {
-    me: Me,
+    /// This instance as a member, but for what each entry says anew.
+    me: Member,
     before: Before,
     outbox: Arc<Outbox>,
     gauge: Arc<Gauge>,
     log: OwnLog,
-    policies: String,
     founding: String,
     /// The store that this instance is settled in.
     settled: Option<Identity>,
@@ -112,12 +99,12 @@ pub struct Exchange {
     last_turn: Option<Duration>,
     /// Whether it took no turn for long before it last tried to reach the store.
     has_slept: bool,
-    has_joined: bool,
+    /// Whether this run was ever a member.
+    pub has_joined: bool,
     /// When this run settled in a store that was another one than before, by the store's clock.
     moved: Option<i64>,
     /// A store that is another one than before, and since when this instance waits for others to settle in it.
     undecided: Option<(Identity, Duration)>,
-    joined: i64,
     outgoing: Merged,
     must_write_all: bool,
     /// Publications and tenures of others, and who is gone.
@@ -137,7 +124,6 @@ pub struct Exchange {
     /// What was read when the last turn ended, and of that what was told.
     heard: Position,
     told_heard: Position,
-    reported: i64,
     must_answer: bool,
     asks: bool,
     measured: Option<(i64, Duration)>,
@@ -151,21 +137,34 @@ pub struct Exchange {
     written: VecDeque<(u64, Position)>,
     confirmed: Option<u64>,
     away: Option<Away>,
-    totals: Totals,
+    /// Counters since the start of the process. What became of records counts whoever has them.
+    pub totals: Totals,
 }
 
 impl Exchange {
-    /// An instance that is outside. `log` is what it publishes and published, `files` the bytes of that.
+    /// An instance that is outside. `me` says its id, its run (the id, a point, and a number of its own), its host and its
+    /// crawlers. `log` is what it publishes and published, `files` the bytes of that.
     pub fn new(
-        me: Me,
+        me: Member,
         before: Before,
         (outbox, gauge): (Arc<Outbox>, Arc<Gauge>),
         log: PublicationLog,
         files: Vec<VersionFile>,
     ) -> Exchange {
-        let founding = me.run.clone();
-        let log = OwnLog::new(me.run.clone(), log, files);
-        Exchange { me, before, outbox, gauge, log, founding, ..Exchange::default() }
+        Exchange {
+            log: OwnLog::new(me.run.clone(), log, files),
+            founding: me.run.clone(),
+            me: Member {
+                continues: before.run.clone(),
+                schema: SCHEMA,
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                ..me
+            },
+            before,
+            outbox,
+            gauge,
+            ..Exchange::default()
+        }
     }
 
     fn is_over(&self, member: &Member) -> bool {
@@ -229,13 +228,11 @@ impl Exchange {
             return Some(Hindrance::StartingOver);
         }
         let Some(settled) = self.settled.as_ref().filter(|_| is_fresh) else { return Some(Hindrance::StoreAway) };
-        let most = i64::try_from(CLOCK_ACCUSES_NOT.as_millis()).unwrap_or(i64::MAX);
-        let there = self.members.all().filter(|member| !self.is_over(member));
-        if self.clocks.ahead.abs() > most {
+        if u128::from(self.clocks.ahead.unsigned_abs()) > CLOCK_ACCUSES_NOT.as_millis() {
             return Some(Hindrance::Clock);
         }
         let mut is_silent = false;
-        for member in there {
+        for member in self.members.all().filter(|member| !self.is_over(member)) {
             if member.settled.as_ref() != Some(settled) {
                 return Some(Hindrance::StartingOver);
             }
@@ -258,11 +255,6 @@ impl Exchange {
             logs.iter().flat_map(|log: &PublicationLog| log.versions_since(Timestamp(i64::MIN))).collect();
         let files = versions.into_iter().filter_map(|version| self.log.file(version)).collect();
         Some(OfOthers { logs, files })
-    }
-
-    /// Whether this run was ever a member.
-    pub fn has_joined(&self) -> bool {
-        self.has_joined
     }
 
     /// The store that this instance is settled in.
@@ -295,7 +287,7 @@ impl Exchange {
         members.extend(self.members.all().map(|member| MemberStatus {
             standing: self.standing_at(member, heard_until),
             lag: heard_until.saturating_sub(member.reported).max(0) as f64 + silence,
-            same_policies: member.policies == self.policies,
+            same_policies: member.policies == self.me.policies,
             same_crawlers: member.crawlers == self.me.crawlers,
             member: member.clone(),
         }));

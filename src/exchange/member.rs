@@ -1,10 +1,12 @@
 //! [`Member`]: an instance as it stands in the store. An instance becomes a member before it serves its first robots.txt.
-//! It leaves with a goodbye, by the word of an operator, or by silence.
+//! It leaves with a goodbye, by the word of an operator, or by silence. [`Identity`] tells one store from another, and
+//! [`Position`] is a place in the log of a store.
 
-use super::{Identity, Position};
+use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// An instance, as it writes itself into the store with each batch.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
     /// The id of the instance, from its `state.db`: 16 hexadecimal digits.
     pub id: String,
@@ -38,7 +40,7 @@ pub struct Member {
 }
 
 /// The state of a member.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
     /// It reports.
@@ -49,4 +51,47 @@ pub enum Standing {
     Left,
     /// It was silent for 25 hours, or an operator forgot it.
     Gone,
+}
+
+/// The place of an entry in the log: the id of an entry of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Position {
+    /// Milliseconds, by the store.
+    pub milliseconds: u64,
+    /// The number among the entries of one millisecond.
+    pub sequence: u64,
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.milliseconds, self.sequence)
+    }
+}
+
+impl TryFrom<String> for Position {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Position, String> {
+        let read = |(milliseconds, sequence): (&str, &str)| {
+            Some(Position { milliseconds: milliseconds.parse().ok()?, sequence: sequence.parse().ok()? })
+        };
+        let malformed = || format!("`{text}` is no id of an entry: expected two numbers with `-` between them");
+        text.split_once('-').and_then(read).ok_or_else(malformed)
+    }
+}
+
+impl From<Position> for String {
+    fn from(position: Position) -> String {
+        position.to_string()
+    }
+}
+
+/// The identity of a store. Facts may have been lost where either part differs from before.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Identity {
+    /// `run_id` of `INFO server`: another one after a restart, a restore and a fail-over.
+    pub run_id: String,
+    /// What the first instance wrote when it found the store empty: another one after `FLUSHALL`.
+    pub epoch: String,
 }

@@ -65,8 +65,8 @@ impl Members {
 
     /// Members that were last heard of before a moment.
     pub fn over(&self, before: i64) -> Vec<String> {
-        let over = self.all().filter(|member| member.reported.saturating_add(seconds(GONE_AFTER)) < before);
-        over.map(|member| member.id.clone()).collect()
+        let before = before.saturating_sub(seconds(GONE_AFTER));
+        self.all().filter(|member| member.reported < before).map(|member| member.id.clone()).collect()
     }
 
     /// Forgets members.
@@ -106,24 +106,22 @@ impl Members {
 
     /// How a run ended, if it did.
     fn ended(&self, run: &str, clocks: Clocks, standing: &impl Fn(&Member) -> Standing) -> Option<Ended> {
-        let instance = run.split('.').next().unwrap_or_default();
-        let Some(Heard { member, .. }) = self.0.get(instance) else {
+        let Some(Heard { member, .. }) = run.split('.').next().and_then(|instance| self.0.get(instance)) else {
             // Nothing is known of it but that it may have served until now.
-            let now = clocks.to_own(clocks.now());
-            return Some(Ended { at: now, unreported_since: Some(Timestamp(i64::MIN)) });
+            return Some(Ended { at: clocks.to_own(clocks.now()), unreported_since: Some(Timestamp(i64::MIN)) });
         };
-        let reported = Some(Timestamp(clocks.to_own(member.reported).0.saturating_sub(SLACK)));
+        let reported = clocks.to_own(member.reported);
         if member.run != run {
             let at = clocks.to_own(member.joined);
             return Some(Ended { at, unreported_since: Some(Timestamp(at.0.saturating_sub(seconds(KEPT)))) });
         }
         match standing(member) {
             Standing::Present | Standing::Silent => None,
-            Standing::Left => Some(Ended { at: clocks.to_own(member.reported), unreported_since: None }),
+            Standing::Left => Some(Ended { at: reported, unreported_since: None }),
             Standing::Gone => {
                 let gone = member.reported.saturating_add(seconds(GONE_AFTER));
-                let at = clocks.to_own(gone.min(clocks.now()));
-                Some(Ended { at, unreported_since: reported })
+                let unreported_since = Some(Timestamp(reported.0.saturating_sub(SLACK)));
+                Some(Ended { at: clocks.to_own(gone.min(clocks.now())), unreported_since })
             }
         }
     }

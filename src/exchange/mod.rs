@@ -6,12 +6,11 @@
 pub mod event;
 pub mod fact;
 mod instance;
-pub mod member;
+mod member;
 mod members;
 mod orders;
 mod outbox;
 mod own_log;
-mod position;
 pub mod records;
 pub mod store;
 #[cfg(test)]
@@ -20,14 +19,14 @@ pub(crate) mod tests;
 pub use event::Event;
 use fact::Merged;
 pub use fact::SharedFact;
-pub use instance::{Before, Exchange, Gauge, Me, Memory, Now};
-pub use member::{Member, Standing};
+pub use instance::{Before, Exchange, Gauge, Memory, Now};
+pub use member::{Identity, Member, Position, Standing};
 pub use outbox::Outbox;
-pub use position::{Identity, Position};
 use records::{Clocks, OfLog};
-pub use store::{Batch, Entry, LogRead, Sets, Store, StoreError, StoreTime, Written};
+pub use store::{Batch, Entry, LogRead, Sets, Store, StoreError, Written};
 
 use crate::time::{Timestamp, rfc3339};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// How often an instance writes and reads.
@@ -57,7 +56,7 @@ fn seconds(time: Duration) -> i64 {
 }
 
 /// The status of the exchange: for `crawlgate status`, metrics and the dashboard.
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ExchangeStatus {
     /// The id of this instance.
     pub id: String,
@@ -86,7 +85,7 @@ pub struct ExchangeStatus {
 }
 
 /// Counters since the start of the process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     /// Facts that were written.
     pub facts_written: u64,
@@ -105,7 +104,7 @@ pub struct Totals {
 }
 
 /// The store cannot be reached, or not be used as it is.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Away {
     /// Since when.
     #[serde(serialize_with = "rfc3339")]
@@ -118,7 +117,7 @@ pub struct Away {
 
 /// What crawlers were served before is not known: the store was another one than before, and no instance that was there all
 /// that time shares it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BegunAnew {
     /// Since when observation goes on.
     #[serde(serialize_with = "rfc3339")]
@@ -129,7 +128,7 @@ pub struct BegunAnew {
 }
 
 /// A member as others see it.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MemberStatus {
     /// Its entry.
     pub member: Member,
@@ -144,7 +143,7 @@ pub struct MemberStatus {
 }
 
 /// Why no crawler is accused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hindrance {
     /// The store cannot be reached, was never reached, or cannot be used.

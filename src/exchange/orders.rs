@@ -69,7 +69,7 @@ impl Orders {
 }
 
 fn latest<T: Ord + Clone>(known: &mut BTreeMap<String, (i64, T)>, key: String, new: (i64, T)) -> bool {
-    if known.get(&key).is_some_and(|known| *known >= new) {
+    if known.get(&key) >= Some(&new) {
         return false;
     }
     known.insert(key, new);

@@ -6,7 +6,7 @@
 
 use super::{Clocks, OfLog, SharedFact, records};
 use crate::policy::Version;
-use crate::publications::{Publication, PublicationLog, VersionFile};
+use crate::publications::{Publication, PublicationLog, Tenure, VersionFile};
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +22,8 @@ pub struct OwnLog {
     tried: BTreeMap<String, OfLog>,
     /// Until when which publications may have been served without a word of it.
     unreported: BTreeMap<String, Timestamp>,
-    has_news: bool,
+    /// Whether others are to be told something.
+    pub has_news: bool,
     /// The time of what was told last.
     told_at: i64,
 }
@@ -59,11 +60,6 @@ impl OwnLog {
         self.has_news = true;
     }
 
-    /// Whether others are to be told something.
-    pub fn has_news(&self) -> bool {
-        self.has_news
-    }
-
     /// Takes the log that is in force now.
     pub fn is(&mut self, log: &PublicationLog) {
         self.log = log.clone();
@@ -91,9 +87,10 @@ impl OwnLog {
         let tried = self.tried.values().filter_map(OfLog::version);
         let mut wanted = self.log.versions_since(Timestamp(i64::MIN));
         wanted.extend(self.told.values().filter_map(OfLog::version).chain(tried).chain(others.iter().copied()));
-        let over: Vec<Version> = self.files.keys().filter(|version| !wanted.contains(version)).copied().collect();
-        over.iter().for_each(|version| drop(self.files.remove(version)));
-        over.into_iter().map(records::file_key).collect()
+        let over =
+            self.files.keys().filter(|version| !wanted.contains(version)).copied().map(records::file_key).collect();
+        self.files.retain(|version, _| wanted.contains(version));
+        over
     }
 
     fn known(&self, log: &PublicationLog) -> BTreeMap<String, OfLog> {
@@ -102,9 +99,8 @@ impl OwnLog {
             let unreported_until = self.unreported.get(&key).copied();
             (key, OfLog::Publication(Publication { unreported_until, ..publication.clone() }))
         });
-        let tenures = log.tenures.iter();
-        let tenures = tenures.map(|tenure| (records::tenure_key(&self.run, tenure), OfLog::Tenure(tenure.clone())));
-        publications.chain(tenures).collect()
+        let tenure = |tenure: &Tenure| (records::tenure_key(&self.run, tenure), OfLog::Tenure(tenure.clone()));
+        publications.chain(log.tenures.iter().map(tenure)).collect()
     }
 
     /// Everything, as it is told to a store that knows nothing.
@@ -129,9 +125,8 @@ impl OwnLog {
     /// What is about to come into force: the records of a log that others were not told.
     pub fn openings(&mut self, log: &PublicationLog, clocks: Clocks) -> Vec<SharedFact> {
         let at = self.next_time(clocks);
-        let open = self.known(log).into_iter().filter(|(_, known)| known.is_open());
-        let new = open.filter(|(key, known)| self.told.get(key) != Some(known));
-        new.map(|(key, known)| known.fact(&key, at, clocks)).collect()
+        let is_new = |(key, known): &(String, OfLog)| known.is_open() && self.told.get(key) != Some(known);
+        self.known(log).into_iter().filter(is_new).map(|(key, known)| known.fact(&key, at, clocks)).collect()
     }
 
     /// Notes that others may know these facts from now on.

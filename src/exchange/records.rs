@@ -97,7 +97,7 @@ struct ObservationValue {
     cache: Option<u64>,
 }
 
-fn json(value: &impl Serialize) -> String {
+pub(super) fn json(value: &impl Serialize) -> String {
     // Of numbers and texts: this cannot fail.
     serde_json::to_string(value).unwrap_or_default()
 }
@@ -116,9 +116,27 @@ pub fn tenure_key(run: &str, tenure: &Tenure) -> String {
 impl OfLog {
     /// The fact by which others are told the record.
     pub fn fact(&self, key: &str, at: i64, clocks: Clocks) -> SharedFact {
+        let until = |span: Span| span.until.map(|until| (clocks.to_store(until.at), until.number));
         let value = match self {
-            OfLog::Publication(publication) => publication_value(publication, clocks),
-            OfLog::Tenure(tenure) => tenure_value(tenure, clocks),
+            OfLog::Publication(Publication { published, identities, tells, span, unreported_until, .. }) => {
+                json(&PublicationValue {
+                    answered: match published {
+                        Published::Version(version) => Answered::Version(version.to_string()),
+                        Published::Unavailable => Answered::Unavailable,
+                        Published::Unknown => Answered::Unknown,
+                        Published::UnknownOrUnavailable => Answered::UnknownOrUnavailable,
+                    },
+                    identities: *identities,
+                    tells: *tells,
+                    since: clocks.to_store(span.since.at),
+                    until: until(*span),
+                    unreported: unreported_until.map(|until| clocks.to_store(until)),
+                })
+            }
+            OfLog::Tenure(Tenure { site, span, .. }) => {
+                let since = clocks.to_store(span.since.at);
+                json(&TenureValue { site: site.clone(), since, until: until(*span) })
+            }
         };
         SharedFact { key: key.to_owned(), at, value }
     }
@@ -148,33 +166,6 @@ impl OfLog {
         };
         span.until = Some(Change { number: span.since.number, at });
     }
-}
-
-fn until_of(span: Span, clocks: Clocks) -> Option<(i64, u64)> {
-    span.until.map(|until| (clocks.to_store(until.at), until.number))
-}
-
-/// A publication as others are told it.
-fn publication_value(publication: &Publication, clocks: Clocks) -> String {
-    json(&PublicationValue {
-        answered: match publication.published {
-            Published::Version(version) => Answered::Version(version.to_string()),
-            Published::Unavailable => Answered::Unavailable,
-            Published::Unknown => Answered::Unknown,
-            Published::UnknownOrUnavailable => Answered::UnknownOrUnavailable,
-        },
-        identities: publication.identities,
-        tells: publication.tells,
-        since: clocks.to_store(publication.span.since.at),
-        until: until_of(publication.span, clocks),
-        unreported: publication.unreported_until.map(|until| clocks.to_store(until)),
-    })
-}
-
-/// A tenure as others are told it.
-fn tenure_value(tenure: &Tenure, clocks: Clocks) -> String {
-    let since = clocks.to_store(tenure.span.since.at);
-    json(&TenureValue { site: tenure.site.clone(), since, until: until_of(tenure.span, clocks) })
 }
 
 /// A record of the log of an instance: what it published, or which hosts were a site's.

@@ -21,13 +21,6 @@ use serde::{Deserialize, Serialize};
 /// Facts that clients make, in the store at most. The oldest go: an instance that starts later does not hear of them.
 pub const MOST_OF_CLIENTS: usize = 65_536;
 
-/// The clock of the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct StoreTime {
-    /// Milliseconds since 1970, of `TIME`.
-    pub milliseconds: i64,
-}
-
 /// An entry of the log: what an instance tells, and how far it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
@@ -119,13 +112,13 @@ pub enum StoreError {
 
 /// The place where instances meet. Each call ends within a time-out of about 2 seconds.
 pub trait Store: Send {
-    /// Which store it is, and its time, read in one step. Where there is no epoch, `founding` becomes it (`SET NX`, then
+    /// Which store it is, and its time in milliseconds since 1970 (`TIME`), read in one step. Where there is no epoch, `founding` becomes it (`SET NX`, then
     /// `GET`): of several instances that find an empty store at once one founds it. Called before everything else, after
     /// each error, and every 10 seconds; each time the store is refused if it evicts ([`StoreError::Evicts`]).
     ///
     /// # Errors
     /// See [`StoreError`].
-    fn identity(&mut self, founding: &str) -> Result<(Identity, StoreTime), StoreError>;
+    fn identity(&mut self, founding: &str) -> Result<(Identity, i64), StoreError>;
 
     /// Writes a batch as one pipeline, the log last: a reader of the entry finds the facts in the sets. The identity is read
     /// in the same connection *before* the writes; where it is not `expected`, nothing is written, and the identity that was

@@ -1,6 +1,7 @@
 //! [`served`] and [`request`] make records for the evidence log: of a robots.txt that a crawler was served, and of a request
 //! against the rules. Each has what proves the identity of the crawler.
 
+use super::request::text;
 use super::{Judged, Outcome, RequestFacts};
 use crate::crawlers::{Binds, Claim, Registry};
 use crate::evidence::{Evidence, Hash, Record, time_text};
@@ -9,11 +10,7 @@ use crate::telemetry::Event;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value, json};
-use std::borrow::Cow;
 use std::sync::Arc;
-
-/// Octets of a field that the client chose.
-const FIELD_LIMIT: usize = 2048;
 
 /// The record of a whole copy of robots.txt, or of a 304 for the crawler's own copy.
 pub fn served(
@@ -36,9 +33,13 @@ pub fn served(
     if let Some(validator) = outcome.if_none_match {
         data.insert("if_none_match".into(), text(validator).into());
     }
-    let personal = personal(evidence, request);
-    let proof = proof(evidence, proofs, request, judged);
-    Record { kind: "served", data, personal, documents: vec![file.body.clone()], proof }
+    Record {
+        kind: "served",
+        data,
+        personal: personal(evidence, request),
+        documents: vec![file.body.clone()],
+        proof: proof(evidence, proofs, request, judged),
+    }
 }
 
 /// The record of a request against the rules: what the event log says of it, with all versions that it was judged by.
@@ -68,9 +69,8 @@ pub fn request(
     })));
     documents.push(in_force.clone());
     let mut personal = personal(evidence, request);
-    personal.push(("target", text(request.target).into_owned()));
-    let proof = proof(evidence, proofs, request, judged);
-    Record { kind: "request", data, personal, documents, proof }
+    personal.push(("target", text(request.target)));
+    Record { kind: "request", data, personal, documents, proof: proof(evidence, proofs, request, judged) }
 }
 
 /// The record of what proves that the client is the crawler, or that it is not. A name of DNS often has the address in it, so
@@ -133,10 +133,6 @@ fn followed(registry: &Registry, judged: &Judged) -> (Vec<String>, Binds) {
 fn personal(evidence: &Evidence, request: &RequestFacts<'_>) -> Vec<(&'static str, String)> {
     let client = request.client.and_then(|address| evidence.addresses().apply(address));
     let client = client.map(|address| ("client", address.to_string()));
-    let agent = request.user_agent.map(|agent| ("user_agent", text(agent).into_owned()));
+    let agent = request.user_agent.map(|agent| ("user_agent", text(agent)));
     client.into_iter().chain(agent).collect()
-}
-
-fn text(octets: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(&octets[..octets.len().min(FIELD_LIMIT)])
 }

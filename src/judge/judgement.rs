@@ -12,17 +12,14 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub enum Judgement {
     /// No site claims the host: the request is forwarded untouched.
-    Unclaimed(Unclaimed),
+    Unclaimed {
+        /// The claimed crawler, by the registry alone.
+        claim: Claim,
+        /// The snapshot that the request was judged by.
+        snapshot: Arc<Snapshot>,
+    },
     /// A site claims the host.
     Judged(Judged),
-}
-
-/// A request for a host that no site claims.
-#[derive(Clone, Debug)]
-pub struct Unclaimed {
-    /// The claimed crawler, by the registry alone.
-    pub claim: Claim,
-    pub(super) snapshot: Arc<Snapshot>,
 }
 
 /// A request to a site.
@@ -49,15 +46,11 @@ pub struct Judged {
     pub may_confirm_by_date: bool,
     /// Whether this instance may not answer a request for robots.txt: see [`Others::is_silent`](super::Others::is_silent).
     pub is_silent: bool,
-    pub(super) snapshot: Arc<Snapshot>,
+    /// The snapshot that the request was judged by.
+    pub snapshot: Arc<Snapshot>,
 }
 
 impl Judged {
-    /// The snapshot that the request was judged by.
-    pub fn snapshot(&self) -> &Arc<Snapshot> {
-        &self.snapshot
-    }
-
     /// The history that the request was judged by, given its host.
     fn history(&self, host: &[u8]) -> &HostHistory {
         self.snapshot.history(host)
@@ -89,7 +82,7 @@ impl Judgement {
     /// The judgement about a site; `None` for a host that no site claims.
     pub fn judged(&self) -> Option<&Judged> {
         match self {
-            Judgement::Unclaimed(_) => None,
+            Judgement::Unclaimed { .. } => None,
             Judgement::Judged(judged) => Some(judged),
         }
     }
@@ -97,7 +90,7 @@ impl Judgement {
     /// The crawler that the request claims to come from.
     pub fn claim(&self) -> Claim {
         match self {
-            Judgement::Unclaimed(unclaimed) => unclaimed.claim,
+            Judgement::Unclaimed { claim, .. } => *claim,
             Judgement::Judged(judged) => judged.decision.claim,
         }
     }
@@ -105,7 +98,7 @@ impl Judgement {
     /// Lets go of the snapshot and keeps what a record needs: for a request that may last for days.
     pub fn let_go(&mut self, host: &[u8]) {
         match self {
-            Judgement::Unclaimed(unclaimed) => unclaimed.snapshot = Arc::default(),
+            Judgement::Unclaimed { snapshot, .. } => *snapshot = Arc::default(),
             Judgement::Judged(judged) => {
                 judged.snapshot = Arc::new(judged.snapshot.of_one(judged.decision.site, host));
                 judged.decision.site = 0;
@@ -118,7 +111,7 @@ impl Judgement {
     /// lately, though no site may claim it now.
     pub fn needs_whole_page(&self, host: &[u8], now: Timestamp) -> bool {
         let (snapshot, changed) = match self {
-            Judgement::Unclaimed(unclaimed) => (&unclaimed.snapshot, false),
+            Judgement::Unclaimed { snapshot, .. } => (snapshot, false),
             Judgement::Judged(judged) => {
                 (&judged.snapshot, judged.entry().tags_are_new(&judged.decision.path_rules, now))
             }

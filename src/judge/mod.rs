@@ -6,15 +6,13 @@ mod claims;
 mod evidence;
 mod judgement;
 mod others;
-mod outcome;
 mod recorder;
 mod request;
 
-pub use judgement::{Judged, Judgement, Unclaimed};
+pub use judgement::{Judged, Judgement};
 pub use others::{Others, Settled};
-pub use outcome::Outcome;
 pub use recorder::{Logs, Recorder};
-pub use request::RequestFacts;
+pub use request::{Outcome, RequestFacts};
 
 use crate::crawlers::{Claim, Registry};
 use crate::heads::origin_form;
@@ -34,7 +32,8 @@ use std::sync::{Arc, OnceLock};
 pub struct Judge {
     /// The policies in force.
     sites: Arc<SiteManager>,
-    registry: &'static Registry,
+    /// Known crawlers.
+    pub registry: &'static Registry,
     /// Which robots.txt was served to which crawler.
     ledger: Arc<Ledger>,
     /// What proves crawlers, beside the networks of policies.
@@ -74,11 +73,6 @@ impl Judge {
         let _ = self.others.set(others);
     }
 
-    /// Known crawlers.
-    pub fn registry(&self) -> &'static Registry {
-        self.registry
-    }
-
     /// Judges a request. The request counts: against the crawl rate, as a visit of the host, and where it hits a trap.
     pub fn judge(&self, request: &RequestFacts<'_>) -> Judgement {
         claims::with_workspace(|workspace| self.judgement(request, workspace, RateStep::Counts))
@@ -96,7 +90,7 @@ impl Judge {
         let facts = request.facts(&target);
         let claimant = match self.claimed(&snapshot, &facts, &mut workspace.claims) {
             Ok(claimant) => claimant,
-            Err(claim) => return Judgement::Unclaimed(Unclaimed { claim, snapshot }),
+            Err(claim) => return Judgement::Unclaimed { claim, snapshot },
         };
         let mut look = self.look_at(request, claimant, facts);
         if rate == RateStep::Counts && !self.proofs.is_first_to_show(&look.to_do, facts.now) {
@@ -171,8 +165,13 @@ impl Judge {
             facts.identity = finding.identity;
         }
         let (cached_versions, visit) = self.ledger.look(self.registry, claimant, facts.host, request.moment());
-        let case = Case { registry: self.registry, facts, claimant, cached_versions };
-        Look { case, finding, visit, to_do, by_list }
+        Look {
+            case: Case { registry: self.registry, facts, claimant, cached_versions },
+            finding,
+            visit,
+            to_do,
+            by_list,
+        }
     }
 
     /// What is proven of a claim: by the networks of the policy, by what operators publish, and by how well either has

@@ -2,8 +2,7 @@
 //! of them have told what they served; then the request is judged once more, and the record is written. A record that waits too
 //! long, or for which there is no room, is written as `unproven`.
 
-use super::outcome::KeptOutcome;
-use super::request::KeptRequest;
+use super::request::{KeptOutcome, KeptRequest};
 use super::{Judged, Outcome, RequestFacts};
 use crate::exchange::{CONFIRM_WITHIN, Gauge};
 use crate::locks::lock;
@@ -26,12 +25,6 @@ pub(super) struct Waiting {
     pub request: KeptRequest,
     pub judged: Judged,
     pub outcome: KeptOutcome,
-}
-
-/// A record that waits no more.
-pub(super) struct Over {
-    pub is_confirmed: bool,
-    pub record: Waiting,
 }
 
 /// What became of records that waited.
@@ -65,16 +58,10 @@ impl Others {
         self.gauge.speaks_until.load(Ordering::Relaxed) <= now.0
     }
 
-    /// From now on no record is kept waiting, because no instance confirms it.
-    pub fn close(&self) {
+    /// Whether no instance confirms records from now on: then none is kept waiting.
+    pub fn set_closed(&self, is_closed: bool) {
         let _waiting = lock(&self.waiting);
-        self.is_closed.store(true, Ordering::Relaxed);
-    }
-
-    /// Undoes [`Others::close`].
-    pub fn reopen(&self) {
-        let _waiting = lock(&self.waiting);
-        self.is_closed.store(false, Ordering::Relaxed);
+        self.is_closed.store(is_closed, Ordering::Relaxed);
     }
 
     /// How many records wait.
@@ -99,15 +86,15 @@ impl Others {
     }
 
     /// Takes out the records that all other instances have confirmed, and those that waited for too long. `confirmed` is
-    /// the last entry of the log that all of them have read.
-    pub(super) fn take(&self, confirmed: Option<u64>, lived: Duration) -> Vec<Over> {
+    /// the last entry of the log that all of them have read. Each is returned with whether it is confirmed.
+    pub(super) fn take(&self, confirmed: Option<u64>, lived: Duration) -> Vec<(bool, Waiting)> {
         let is_confirmed = |waits: &Waiting| confirmed.is_some_and(|confirmed| waits.ticket <= confirmed);
         let mut waiting = lock(&self.waiting);
         let all = std::mem::take(&mut *waiting);
         let (over, rest): (VecDeque<_>, VecDeque<_>) =
             all.into_iter().partition(|waits| is_confirmed(waits) || lived >= waits.deadline);
         *waiting = rest;
-        over.into_iter().map(|record| Over { is_confirmed: is_confirmed(&record), record }).collect()
+        over.into_iter().map(|record| (is_confirmed(&record), record)).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 //! violation waits until they have confirmed it ([`Others`]).
 
 use super::evidence;
-use super::others::Over;
+use super::request::{cut, text};
 use super::{Judge, Judged, Judgement, Others, Outcome, RequestFacts, Settled, origin_form};
 use crate::crawlers::{Claim, Registry, calls_itself};
 use crate::evidence::Evidence;
@@ -11,11 +11,10 @@ use crate::indexing::parse_lines;
 use crate::policy::{Site, SiteEntry};
 use crate::robots::seconds;
 use crate::settings::AddressDetail;
-use crate::telemetry::{AccessLog, AccessRecord, Event, Events, Metrics, Octets, Traffic, UNCLAIMED};
+use crate::telemetry::{AccessLog, AccessRecord, Event, Events, Metrics, Traffic, UNCLAIMED};
 use crate::verdict::{
     Action, Decision, Doubt, Identity, Kind, PassReason, claim_label, group_place, rule_line, rule_place,
 };
-use std::borrow::Cow;
 use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -24,8 +23,6 @@ use std::time::{Duration, Instant};
 const NOBODY: &str = "none";
 /// What a bot is called that does not say its name.
 const NO_NAME: &str = "(no name)";
-/// Octets of a log field that come from outside: a log does not grow with its input.
-const FIELD_LIMIT: usize = 2048;
 /// One of so many requests of a thread is timed, beginning with the first.
 const TIMED: u32 = 16;
 
@@ -50,16 +47,21 @@ pub struct Logs {
 impl Logs {
     /// No logs.
     pub fn off() -> Logs {
-        let (addresses, kept_addresses) = (AddressDetail::Full, AddressDetail::Full);
-        let (access, events, evidence) = (AccessLog::off(), Events::off(), Evidence::off());
-        Logs { access, events, evidence, addresses, kept_addresses }
+        Logs {
+            access: AccessLog::off(),
+            events: Events::off(),
+            evidence: Evidence::off(),
+            addresses: AddressDetail::Full,
+            kept_addresses: AddressDetail::Full,
+        }
     }
 }
 
 /// Records requests.
 pub struct Recorder {
     registry: &'static Registry,
-    metrics: Arc<Metrics>,
+    /// Counters.
+    pub metrics: Arc<Metrics>,
     /// What proved crawlers, for the evidence.
     proofs: Arc<Proofs>,
     /// What points at a mistake in the setup. Apart from the rest, which requests only read: each request writes it.
@@ -99,11 +101,6 @@ impl Recorder {
         judged
     }
 
-    /// Counters.
-    pub fn metrics(&self) -> &Arc<Metrics> {
-        &self.metrics
-    }
-
     /// Whether evidence is kept.
     pub fn keeps_evidence(&self) -> bool {
         self.logs.evidence.is_on()
@@ -134,7 +131,7 @@ impl Recorder {
     pub fn settle(&self, confirmed: Option<u64>, lived: Duration, judge: &Judge) -> Settled {
         let mut settled = Settled::default();
         let Some(others) = self.others.get() else { return settled };
-        for Over { is_confirmed, record } in others.take(confirmed, lived) {
+        for (is_confirmed, record) in others.take(confirmed, lived) {
             let request = record.request.map(|octets| &**octets);
             let judged = if is_confirmed { judge.judged_again(&request, &record.judged) } else { None };
             match &judged {
@@ -156,10 +153,10 @@ impl Recorder {
             self.metrics.undeclared_proxy.inc();
         }
         match judgement {
-            Judgement::Unclaimed(unclaimed) => {
+            Judgement::Unclaimed { claim, .. } => {
                 self.traffic.unclaimed(request.host, request.lived);
-                let crawler = claim_label(unclaimed.claim, self.registry, None).unwrap_or(NOBODY);
-                let identity = identity_name(unclaimed.claim, Identity::Unverified);
+                let crawler = claim_label(*claim, self.registry, None).unwrap_or(NOBODY);
+                let identity = identity_name(*claim, Identity::Unverified);
                 self.metrics.request(UNCLAIMED, (crawler, identity), Kind::NotACrawler.name(), Action::Pass.name());
             }
             Judgement::Judged(judged) => self.count(request, judged, outcome),
@@ -174,7 +171,8 @@ impl Recorder {
     }
 
     fn count(&self, request: &RequestFacts<'_>, judged: &Judged, outcome: &Outcome<'_>) {
-        let (metrics, decision, entry) = (&self.metrics, &judged.decision, judged.entry());
+        let (metrics, evidence) = (&self.metrics, &self.logs.evidence);
+        let (decision, entry) = (&judged.decision, judged.entry());
         let site = entry.site.name.as_str();
         let crawler = crawler_label(self.registry, entry, decision.claim);
         let named = (crawler, identity_name(decision.claim, judged.identity));
@@ -192,7 +190,6 @@ impl Recorder {
             // A client that left before the end has not got it.
             let served = outcome.error.is_none().then_some(request.now().0);
             metrics.robots_txt(site, crawler, outcome.status, served);
-            let evidence = &self.logs.evidence;
             if outcome.is_copy && decision.claim != Claim::Nobody && evidence.is_on() {
                 let record = || evidence::served(evidence, &self.proofs, request, judged, outcome);
                 evidence.record(site, crawler, request.arrived, record);
@@ -205,7 +202,6 @@ impl Recorder {
         }
         if is_event(decision) {
             self.logs.events.record(site, crawler, request.arrived, || self.event(request, judged, outcome));
-            let evidence = &self.logs.evidence;
             if evidence.is_on() {
                 evidence.record(site, crawler, request.arrived, || {
                     let event = self.event(request, judged, outcome);
@@ -234,10 +230,10 @@ impl Recorder {
             doubt: judged.doubt.map(Doubt::name),
             client: request.client.and_then(|address| self.logs.addresses.apply(address)),
             kept_address: request.client.and_then(|address| self.logs.kept_addresses.apply(address)),
-            method: bounded(request.method).into_owned(),
-            host: bounded(request.host).into_owned(),
-            target: bounded(request.target).into_owned(),
-            user_agent: request.user_agent.map(|value| bounded(value).into_owned()),
+            method: text(request.method),
+            host: text(request.host),
+            target: text(request.target),
+            user_agent: request.user_agent.map(text),
             verdict: decision.verdict.name(),
             kind: decision.kind.name(),
             never_fetched: decision.never_fetched,
@@ -250,8 +246,8 @@ impl Recorder {
             would: decision.would.map(Action::name),
             status: outcome.status,
             retry_after: decision.slowed_for(),
-            request_id: bounded(outcome.request_id).into_owned(),
-            trace_id: outcome.trace_id.map(|trace| bounded(trace).into_owned()),
+            request_id: text(outcome.request_id),
+            trace_id: outcome.trace_id.map(text),
             left_out: 0,
         }
     }
@@ -362,12 +358,4 @@ fn crawler_label<'a>(registry: &'a Registry, entry: &'a SiteEntry, claim: Claim)
 /// What is proven of the name that a request gives; nothing of people's, who give none.
 fn identity_name(claim: Claim, identity: Identity) -> &'static str {
     if claim == Claim::Nobody { NOBODY } else { identity.name() }
-}
-
-fn bounded(octets: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(cut(octets).0)
-}
-
-fn cut(octets: &[u8]) -> Octets<'_> {
-    Octets(&octets[..octets.len().min(FIELD_LIMIT)])
 }

@@ -101,8 +101,11 @@ impl Behaviours {
         let Some(PassedBehaviours { rates, fetches }) = passed else {
             return Behaviours { traps, ..Behaviours::default() };
         };
-        let (crawl_rates, proven_fetches) = (CrawlRate::passed(rates, lived), ProvenFetches::passed(fetches));
-        Behaviours { crawl_rates, traps, proven_fetches }
+        Behaviours {
+            crawl_rates: CrawlRate::passed(rates, lived),
+            traps,
+            proven_fetches: ProvenFetches::passed(fetches),
+        }
     }
 
     /// The behaviours that the next process cannot read from the state store.

@@ -100,10 +100,16 @@ pub fn cached_versions<'a>(
         }
         may_be_unknown |= served.lost.is_some_and(may_be_cached);
     }
-    let elsewhere = elsewhere(history, cached_since, has_heard_all);
-    cached |= elsewhere.cached;
-    was_served |= elsewhere.was_served;
-    may_be_unknown |= elsewhere.may_be_unknown;
+    let Elsewhere { in_force, unreported, unknown_until } = &history.elsewhere;
+    may_be_unknown |= unknown_until.is_some_and(may_be_cached);
+    // What another instance has in force it may have served a moment ago, and not told yet.
+    if !has_heard_all {
+        cached |= in_force;
+    }
+    for (place, _) in unreported.iter().filter(|(_, until)| may_be_cached(*until)) {
+        was_served = true;
+        cached |= place.map_or(0, |place| 1 << place);
+    }
     // Bots and programs that no list knows share a name, and behind a cache it is the cache that is served.
     let is_alone = cache.name != OTHER && cache.name != TOOL && !is_behind_cache;
     let own = host.and_then(|host| host.crawler(cache.name)).filter(|_| is_alone);
@@ -122,26 +128,4 @@ pub fn cached_versions<'a>(
             false => HistoryBasis::Unknown,
         },
     }
-}
-
-/// What a crawler may have from other instances without a record of it.
-#[derive(Default)]
-struct FromElsewhere {
-    cached: u64,
-    was_served: bool,
-    may_be_unknown: bool,
-}
-
-fn elsewhere(history: &HostHistory, cached_since: Timestamp, has_heard_all: bool) -> FromElsewhere {
-    let Elsewhere { in_force, unreported, unknown_until } = &history.elsewhere;
-    let mut from = FromElsewhere { may_be_unknown: *unknown_until >= Some(cached_since), ..FromElsewhere::default() };
-    // What another instance has in force it may have served a moment ago, and not told yet.
-    if !has_heard_all {
-        from.cached = *in_force;
-    }
-    for (place, _) in unreported.iter().filter(|(_, until)| *until >= cached_since) {
-        from.was_served = true;
-        from.cached |= place.map_or(0, |place| 1 << place);
-    }
-    from
 }

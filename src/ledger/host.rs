@@ -1,10 +1,12 @@
 //! [`Host`]: what the ledger knows of one host: since when it is observed, and which versions each crawler was served there
 //! ([`Served`], [`LastServed`]). Observation begins anew when the host moves to another site, when no crawler came for long,
-//! and after a gap.
+//! and after a gap. [`facts_of`], [`served_facts`] and [`removal_of`] make facts of hosts, and [`hosts_from`] makes hosts of
+//! the facts that the store remembers.
 
 use crate::bounded::Prehashed;
 use crate::policy::{HostHistory, Version};
-use crate::state::Observation;
+use crate::publications::Published;
+use crate::state::{self, AsWritten, Fact, Observation, StoredFacts};
 use crate::time::Timestamp;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -21,6 +23,8 @@ const NO_CACHE: i64 = -1;
 
 /// The name under which stands what was served to all clients together: the name of no crawler.
 pub const ANYONE: &str = "*";
+/// What every crawler may have been served stands under no name in the state store.
+const EVERYONE: &str = "";
 
 /// One version that was served, and when last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,11 +108,12 @@ impl Owner {
 /// One host.
 #[derive(Debug, Default)]
 pub struct Host {
-    owner: Box<str>,
+    /// The sites that the host belongs to: see [`Owner::sites`].
+    pub owner: Box<str>,
     since: AtomicI64,
     seen: AtomicI64,
     /// Whether a policy names the host: such hosts are few, and forgotten last.
-    named: bool,
+    pub named: bool,
     /// For how many seconds a cache in front of crawlgate keeps answers; [`NO_CACHE`] without one.
     cache: AtomicI64,
     /// Whether the state store knows the host.
@@ -135,13 +140,14 @@ impl Host {
 
     /// A host that is observed since a moment.
     pub fn new(owner: &Owner, since: Timestamp, seen: Timestamp, named: bool) -> Host {
-        let (since, seen) = (since.0.into(), seen.0.into());
-        Host { owner: (*owner.sites).into(), since, seen, named, cache: seconds(owner.cache).into(), ..Host::default() }
-    }
-
-    /// The sites that the host belongs to: see [`Owner::sites`].
-    pub fn owner(&self) -> &str {
-        &self.owner
+        Host {
+            owner: (*owner.sites).into(),
+            since: since.0.into(),
+            seen: seen.0.into(),
+            named,
+            cache: seconds(owner.cache).into(),
+            ..Host::default()
+        }
     }
 
     /// Whether the host belongs to a site.
@@ -190,11 +196,6 @@ impl Host {
     /// When a crawler last asked for the host; up to a minute later in truth.
     pub fn seen(&self) -> Timestamp {
         Timestamp(self.seen.load(Ordering::Relaxed))
-    }
-
-    /// Whether a policy names the host.
-    pub fn named(&self) -> bool {
-        self.named
     }
 
     /// Whether the state store knows the host.
@@ -266,4 +267,78 @@ impl Host {
         self.everyone.bound(now);
         self.crawlers.values_mut().for_each(|(_, served)| served.bound(now));
     }
+}
+
+/// The record that a host is observed.
+pub fn observation(name: &str, host: &Host) -> Observation {
+    Observation {
+        host: name.to_owned(),
+        site: host.owner.to_string(),
+        since: AsWritten(host.since()),
+        seen: host.seen(),
+        named: host.named,
+        behind_cache: host.cache().map(|cache| cache.as_secs()),
+    }
+}
+
+fn served(name: &str, crawler: &str, received: Published) -> state::Served {
+    state::Served { host: name.to_owned(), crawler: crawler.to_owned(), received }
+}
+
+/// Everything that is known of a host. `at` is the moment of the facts that have none of their own.
+pub fn facts_of(name: &str, host: &Host, at: Timestamp) -> Vec<Fact> {
+    let records = records(name, host).map(|(at, record)| Fact::set(at, record));
+    [Fact::set(at, observation(name, host))].into_iter().chain(records).collect()
+}
+
+/// The facts that nothing is known of a host any more.
+pub fn removal_of(name: &str, host: &Host, at: Timestamp) -> Vec<Fact> {
+    let records = records(name, host).map(|(_, record)| Fact::removed(at, record));
+    [Fact::removed(at, observation(name, host))].into_iter().chain(records).collect()
+}
+
+fn records(name: &str, host: &Host) -> impl Iterator<Item = (Timestamp, state::Served)> {
+    host.crawlers().chain([(EVERYONE, &host.everyone)]).flat_map(move |(crawler, known)| {
+        let versions = known.versions.iter().map(|visit| (visit.at, Published::Version(visit.version)));
+        let lost = known.lost.map(|lost| (lost, Published::Unknown));
+        versions.chain(lost).map(move |(at, received)| (at, served(name, crawler, received)))
+    })
+}
+
+/// The facts that one more visit of a crawler changed.
+pub fn served_facts(name: &str, crawler: &str, version: Version, added: Added, after: &Served) -> Vec<Fact> {
+    let at = after.versions.iter().find(|visit| visit.version == version).map(|visit| visit.at);
+    let received = |version: Version| served(name, crawler, Published::Version(version));
+    let news = at.filter(|_| added.is_news).map(|at| Fact::set(at, received(version)));
+    let dropped = added.dropped.zip(after.lost).into_iter().flat_map(|(dropped, lost)| {
+        let at = at.unwrap_or(lost);
+        [Fact::removed(at, received(dropped)), Fact::set(lost, served(name, crawler, Published::Unknown))]
+    });
+    news.into_iter().chain(dropped).collect()
+}
+
+/// The hosts that the state store remembers, by name. A host of which only visits are known begins its observation now.
+pub fn hosts_from(facts: &StoredFacts, now: Timestamp) -> HashMap<&str, Host> {
+    let mut hosts: HashMap<&str, Host> = HashMap::new();
+    for (_, known) in &facts.observations {
+        hosts.insert(&known.host, Host::new(&Owner::of(known), known.since.0, known.seen, known.named));
+    }
+    for (at, state::Served { host, crawler, received }) in &facts.served {
+        let unobserved = || Host::new(&Owner::default(), now, *at, false);
+        let host = hosts.entry(host).or_insert_with(unobserved);
+        let served = match crawler.as_str() {
+            EVERYONE => &mut host.everyone,
+            name => host.crawler_mut(name),
+        };
+        match received {
+            Published::Version(version) => drop(served.add(*version, *at)),
+            // No copy. The history of the host knows when robots.txt answered 503.
+            Published::Unavailable => {}
+            Published::Unknown | Published::UnknownOrUnavailable => served.lost = served.lost.max(Some(*at)),
+        }
+    }
+    for host in hosts.values() {
+        host.set_stored();
+    }
+    hosts
 }

@@ -4,10 +4,9 @@
 
 use super::cached_versions::{Known, RobotsCache, cached_versions};
 use super::clock_steps::ClockSteps;
-use super::host::{ANYONE, Host, LastServed, Owner};
+use super::host::{ANYONE, Host, LastServed, Owner, hosts_from, observation};
 use super::network_list_health::{EVERY_SITE, ListHealth, NetworkListHealth};
 use super::observations::{Bounds, Observations, key};
-use super::stored::hosts_from;
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry};
 use crate::locks;
@@ -63,8 +62,12 @@ pub struct ServedCopy {
 
 impl ServedCopy {
     fn new(host: &[u8], crawler: &str, version: Version, at: Timestamp) -> ServedCopy {
-        let host = String::from_utf8_lossy(host).into_owned();
-        ServedCopy { host, crawler: crawler.to_owned(), version: version.0, at: at.0 }
+        ServedCopy {
+            host: String::from_utf8_lossy(host).into_owned(),
+            crawler: crawler.to_owned(),
+            version: version.0,
+            at: at.0,
+        }
     }
 }
 
@@ -188,9 +191,8 @@ impl Ledger {
         };
         let cache = RobotsCache::of(claimant.claim, registry, entry);
         // What the next process has served, this one does not know: it accuses no crawler.
-        let is_in_the_dark = self.is_handed_over() || self.is_in_the_dark.load(Ordering::Relaxed);
-        let set_by = self.clock.set_by(moment).or(is_in_the_dark.then_some(0));
-        let known = Known { set_by, has_heard_all };
+        let is_in_the_dark = locks::read(&self.successor).is_some() || self.is_in_the_dark.load(Ordering::Relaxed);
+        let known = Known { set_by: self.clock.set_by(moment).or(is_in_the_dark.then_some(0)), has_heard_all };
         let since = self.predecessor_since.load(Ordering::Acquire);
         let cached = |host: &Host| {
             let mut cached = cached_versions(claimant, cache, Some(host), moment.now, known);
@@ -280,7 +282,7 @@ impl Ledger {
         self.observations.add(&key, now, || Host::new(&owner, now, now, observed.named));
         let floor = Timestamp(self.floor.load(Ordering::Relaxed));
         self.observations.look(&key, |host| {
-            if let Some(host) = host.filter(|host| host.owner() == owner.sites) {
+            if let Some(host) = host.filter(|host| *host.owner == *owner.sites) {
                 host.observed_elsewhere(observed.since.0.max(floor), observed.seen.min(now));
             }
         });
@@ -294,7 +296,7 @@ impl Ledger {
                 let copy = |visit: &LastServed| ServedCopy::new(key, crawler, visit.version, visit.at);
                 served.extend(known.versions.iter().map(copy));
             }
-            observed.push(super::stored::observation(&String::from_utf8_lossy(key), host));
+            observed.push(observation(&String::from_utf8_lossy(key), host));
         });
         (served, observed)
     }
@@ -304,16 +306,12 @@ impl Ledger {
         self.observations.begin_anew(now, 0);
     }
 
-    fn is_handed_over(&self) -> bool {
-        locks::read(&self.successor).is_some()
-    }
-
     /// Notes what the process before served while it handed over.
     pub fn was_served(&self, snapshot: &Snapshot, copy: &ServedCopy) {
         let (host, at) = (copy.host.as_bytes(), Timestamp(copy.at));
         let (Some(key), Some(entry)) = (key(host), entry_of(snapshot, host)) else { return };
-        let names = [copy.crawler.as_str(), ANYONE];
-        self.observations.serve(&key, names, Version(copy.version), at, || self.new_host(entry, host, at));
+        let new = || self.new_host(entry, host, at);
+        self.observations.serve(&key, [&copy.crawler, ANYONE], Version(copy.version), at, new);
         if let Some(tell) = self.others.get() {
             tell(copy.clone());
         }
@@ -421,8 +419,12 @@ impl Ledger {
             for (crawler, served) in host.crawlers().filter(|(crawler, _)| *crawler != ANYONE && host.is_of(site)) {
                 let mut versions = served.versions.to_vec();
                 versions.sort_by_key(|visit| (visit.at, visit.version.0));
-                let (host_name, observed_since) = (String::from_utf8_lossy(key).into_owned(), host.since());
-                all.push(CrawlerCopies { host: host_name, observed_since, crawler: crawler.to_owned(), versions });
+                all.push(CrawlerCopies {
+                    host: String::from_utf8_lossy(key).into_owned(),
+                    observed_since: host.since(),
+                    crawler: crawler.to_owned(),
+                    versions,
+                });
             }
         });
         all.sort_by(|one, other| (&one.host, &one.crawler).cmp(&(&other.host, &other.crawler)));

@@ -74,8 +74,8 @@ impl NetworkListHealth {
         let mut table = Table::new();
         for (_, proof) in proofs {
             let at = |moment: Option<Timestamp>| moment.map_or(NEVER, |moment| moment.0).into();
-            let (verified, accused) = (at(proof.verified), at(proof.accused));
-            let known = Proof { verified, accused, ..Proof::new(proof.list.clone()) };
+            let new = Proof::new(proof.list.clone());
+            let known = Proof { verified: at(proof.verified), accused: at(proof.accused), ..new };
             table.entry(proof.site.clone()).or_default().insert(proof.crawler.clone(), Arc::new(known));
         }
         NetworkListHealth { table: ArcSwap::from_pointee(table), store: Some(store) }
@@ -126,7 +126,8 @@ impl NetworkListHealth {
     pub fn look(&self, site: &str, crawler: &str, identity: Identity, now: Timestamp) -> (Identity, bool) {
         self.with(site, crawler, |proof| {
             let is_due = proof.and_then(|proof| proof.last(identity)).is_some_and(|last| is_due(last, now));
-            (as_proven(identity, proof, now), is_due)
+            let is_suspended = identity == Identity::Impostor && !proof.is_some_and(|proof| proof.stands(now));
+            (if is_suspended { Identity::Suspended } else { identity }, is_due)
         })
     }
 
@@ -152,8 +153,13 @@ impl NetworkListHealth {
         self.each(|site, crawler, proof| {
             let (verified, accused) = (moment(&proof.verified), moment(&proof.accused));
             if verified.is_some() || accused.is_some() {
-                let (site, crawler, suspended) = (site.to_owned(), crawler.to_owned(), proof.is_suspended(now));
-                all.push(ListHealth { site, crawler, verified, accused, suspended });
+                all.push(ListHealth {
+                    site: site.to_owned(),
+                    crawler: crawler.to_owned(),
+                    verified,
+                    accused,
+                    suspended: proof.is_suspended(now),
+                });
             }
         });
         all.sort_by(|one, other| (&one.site, &one.crawler).cmp(&(&other.site, &other.crawler)));
@@ -210,8 +216,7 @@ impl NetworkListHealth {
 
 impl Proof {
     fn new(list: String) -> Proof {
-        let (verified, accused) = (NEVER.into(), NEVER.into());
-        Proof { list, verified, accused, told: false.into(), is_unstored: false.into() }
+        Proof { list, verified: NEVER.into(), accused: NEVER.into(), told: false.into(), is_unstored: false.into() }
     }
 
     /// Whether the list has proven that it describes the crawler.
@@ -244,14 +249,12 @@ fn published(registry: &Registry, before: Option<&HashMap<String, Arc<Proof>>>) 
 }
 
 fn record(site: &str, crawler: &str, proof: &Proof) -> ListProof {
-    let (site, crawler, list) = (site.to_owned(), crawler.to_owned(), proof.list.clone());
-    ListProof { site, crawler, list, verified: moment(&proof.verified), accused: moment(&proof.accused) }
-}
-
-fn as_proven(identity: Identity, proof: Option<&Proof>, now: Timestamp) -> Identity {
-    match identity {
-        Identity::Impostor if !proof.is_some_and(|proof| proof.stands(now)) => Identity::Suspended,
-        _ => identity,
+    ListProof {
+        site: site.to_owned(),
+        crawler: crawler.to_owned(),
+        list: proof.list.clone(),
+        verified: moment(&proof.verified),
+        accused: moment(&proof.accused),
     }
 }
 

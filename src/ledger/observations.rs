@@ -5,8 +5,7 @@
 //! A host is at first known to the table alone, because clients can make up any number of hosts. The store gets it when a
 //! crawler comes again after a minute, or at the end.
 
-use super::host::{Host, Owner};
-use super::stored::{facts_of, observation, removal_of, served_facts};
+use super::host::{Host, Owner, facts_of, observation, removal_of, served_facts};
 use crate::bounded::{Prehashed, SHARDS};
 use crate::locks::{read, write};
 use crate::policy::Version;
@@ -68,10 +67,15 @@ pub struct Observations {
 impl Observations {
     /// An empty table. Without a store nothing outlasts the process.
     pub fn new(bounds: Bounds, store: Option<StateStore>) -> Observations {
-        let shards = (0..SHARDS).map(|_| RwLock::default()).collect();
-        let bounds = Bounds { hosts: bounds.hosts.div_ceil(SHARDS), crawlers: bounds.crawlers.div_ceil(SHARDS) };
-        let (hasher, has_grown, latest) = (RandomState::new(), AtomicBool::new(false), AtomicI64::new(i64::MIN));
-        Observations { shards, hasher, bounds, has_grown, store, latest, others: OnceLock::new() }
+        Observations {
+            shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
+            hasher: RandomState::new(),
+            bounds: Bounds { hosts: bounds.hosts.div_ceil(SHARDS), crawlers: bounds.crawlers.div_ceil(SHARDS) },
+            has_grown: false.into(),
+            store,
+            latest: i64::MIN.into(),
+            others: OnceLock::new(),
+        }
     }
 
     /// Looks at a host. The lock is held for that long: `look` must not wait for anything.
@@ -126,8 +130,7 @@ impl Observations {
         let Some((_, host)) = shard.hosts.get_mut(&hash) else { return };
         let before = host.count();
         change(host);
-        let more = host.count() - before;
-        shard.crawlers += more;
+        shard.crawlers += host.count() - before;
     }
 
     fn remove(&self, hosts: impl IntoIterator<Item = (Box<[u8]>, Host)>, now: Timestamp) {
@@ -269,7 +272,7 @@ impl Shard {
             return Vec::new();
         }
         let mut order: Vec<(bool, Timestamp, u64)> =
-            self.hosts.iter().map(|(hash, (_, host))| (host.named(), host.seen(), *hash)).collect();
+            self.hosts.iter().map(|(hash, (_, host))| (host.named, host.seen(), *hash)).collect();
         order.sort_unstable();
         let oldest = order.iter().take(self.hosts.len().div_ceil(8));
         let gone: Vec<_> = oldest.filter_map(|(.., hash)| self.hosts.remove(hash)).collect();

@@ -28,9 +28,14 @@ impl ProvenFetch<'_> {
     fn news(&self, address: Option<IpAddr>, at: Timestamp) -> Option<ClientNews> {
         let end = self.key.iter().position(|octet| *octet == 0)?;
         let text = |octets: &[u8]| String::from_utf8(octets.to_vec()).ok();
-        let (site, host) = (text(&self.key[..end])?, text(&self.key[end + 1..])?);
-        let (crawler, version) = (self.crawler.to_owned(), self.version);
-        Some(ClientNews::Fetched(FetchNews { site, host, crawler, version, address, at }))
+        Some(ClientNews::Fetched(FetchNews {
+            site: text(&self.key[..end])?,
+            host: text(&self.key[end + 1..])?,
+            crawler: self.crawler.to_owned(),
+            version: self.version,
+            address,
+            at,
+        }))
     }
 }
 
@@ -43,16 +48,13 @@ pub fn place(site: &str, host: &[u8]) -> Option<Key> {
     Some(place)
 }
 
-/// When a version was served last.
-#[derive(Clone, Copy, Debug)]
-struct ServedAt(Timestamp);
-
-impl Ends for ServedAt {
+/// When a version was served last. A fetch has no end: the claimant decides how far back it counts. The oldest is forgotten
+/// first.
+impl Ends for Timestamp {
     type Moment = Timestamp;
 
-    /// A fetch has no end: the claimant decides how far back it counts. The oldest is forgotten first.
     fn ends(&self) -> Timestamp {
-        self.0
+        *self
     }
 }
 
@@ -67,7 +69,7 @@ pub struct PassedFetches {
 /// The fetches that are remembered. Where there are too many the oldest go: the client that made them is held to less.
 #[derive(Default)]
 pub struct ProvenFetches {
-    table: Bounded<ServedAt>,
+    table: Bounded<Timestamp>,
     others: Teller,
 }
 
@@ -76,14 +78,14 @@ impl ProvenFetches {
     pub fn passed(passed: PassedFetches) -> ProvenFetches {
         let table = Bounded::seeded(passed.seed);
         for (hash, at) in passed.fetches {
-            table.insert(hash, ServedAt(Timestamp(at)), Timestamp(i64::MIN));
+            table.insert(hash, Timestamp(at), Timestamp(i64::MIN));
         }
         ProvenFetches { table, others: Teller::default() }
     }
 
     /// All of them, for the next process.
     pub fn pass(&self) -> PassedFetches {
-        let fetches = self.table.collect_hashed(|hash, served| Some((hash, served.0.0)));
+        let fetches = self.table.collect_hashed(|hash, served| Some((hash, served.0)));
         PassedFetches { seed: self.table.seed(), fetches }
     }
 
@@ -99,9 +101,7 @@ impl ProvenFetches {
     }
 
     fn insert(&self, fetch: ProvenFetch<'_>, proven: Option<IpAddr>, at: Timestamp) {
-        let latest = |known: Option<&ServedAt>| -> Result<ServedAt, ()> {
-            Ok(ServedAt(known.map_or(at, |known| known.0.max(at))))
-        };
+        let latest = |known: Option<&Timestamp>| Ok::<_, ()>(at.max(known.copied().unwrap_or(at)));
         let _ = self.table.change(self.hash(fetch, proven), Timestamp(i64::MIN), latest);
     }
 
@@ -121,8 +121,7 @@ impl ProvenFetches {
     pub fn within(&self, fetch: ProvenFetch<'_>, address: Option<IpAddr>, span: RangeInclusive<Timestamp>) -> bool {
         let proven = [None, address.map(network)];
         proven.into_iter().any(|proven| {
-            let at = self.table.look(self.hash(fetch, proven), |served| Some(served.0));
-            at.is_some_and(|at| span.contains(&at))
+            self.table.look(self.hash(fetch, proven), |served| span.contains(served).then_some(())).is_some()
         })
     }
 

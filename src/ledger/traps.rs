@@ -7,10 +7,9 @@ use super::clock_steps::{ClockSteps, TOLERANCE};
 use crate::bounded::{Bounded, Ends};
 use crate::clock::Moment;
 use crate::locks::lock;
-use crate::state::{AsWritten, Fact, MarkedClient, StateStore};
+use crate::state::{AnyRecord, AsWritten, MarkedClient, StateStore, changes};
 use crate::time::Timestamp;
 use ipnet::IpNet;
-use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,12 +18,8 @@ use std::time::Duration;
 /// One mark as it counts.
 #[derive(Debug)]
 struct Counted {
-    site: String,
-    crawler: String,
-    address: IpAddr,
     /// By the clock as it was then.
-    since: Timestamp,
-    time: Duration,
+    mark: Mark,
     /// When it is over, by what was lived through.
     ends: Duration,
 }
@@ -38,13 +33,11 @@ impl Ends for Counted {
 }
 
 impl Counted {
-    /// A mark that the store or another instance has. Only the wall clock says how long crawlgate was away; whatever it says, a
-    /// mark has no more left than its whole time.
-    fn remembered(mark: Mark, moment: Moment) -> Counted {
-        let Mark { site, crawler, address, since, until } = mark;
-        let time = until.since(since);
-        let ends = moment.lived.saturating_add(until.since(moment.now).min(time));
-        Counted { site, crawler, address, since, time, ends }
+    /// A mark that the store or another instance may have. Only the wall clock says how long crawlgate was away; whatever it
+    /// says, a mark has no more left than its whole time.
+    fn new(mark: Mark, moment: Moment) -> Counted {
+        let left = mark.until.since(moment.now.max(mark.since));
+        Counted { mark, ends: moment.lived.saturating_add(left) }
     }
 
     fn is_in_force(&self, lived: Duration) -> bool {
@@ -53,17 +46,13 @@ impl Counted {
 
     /// The mark by the clock as it is now. If the clock was set since, the moments of then would say nothing.
     fn at(&self, moment: Moment) -> Mark {
+        let Mark { since, until, .. } = self.mark;
+        let time = until.since(since);
         let until = moment.now.plus(self.ends.saturating_sub(moment.lived));
-        let since = Timestamp(until.0.saturating_sub(seconds(self.time)));
-        let was_set = since.0.abs_diff(self.since.0) > TOLERANCE.unsigned_abs();
-        let since = if was_set { since } else { self.since };
-        let (site, crawler, address) = (self.site.clone(), self.crawler.clone(), self.address);
-        Mark { site, crawler, address, since, until: since.plus(self.time) }
+        let now = Timestamp(until.0.saturating_sub_unsigned(time.as_secs()));
+        let since = if now.0.abs_diff(since.0) > TOLERANCE.unsigned_abs() { now } else { since };
+        Mark { since, until: since.plus(time), ..self.mark.clone() }
     }
-}
-
-fn seconds(time: Duration) -> i64 {
-    i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
 }
 
 /// All marks.
@@ -80,18 +69,16 @@ pub struct Traps {
 struct Kept {
     store: StateStore,
     clock: ClockSteps,
-    /// Each mark, by site, crawler and address.
-    marks: Mutex<HashMap<(String, String, IpAddr), Mark>>,
+    marks: Mutex<Vec<AnyRecord>>,
 }
 
 impl Traps {
     /// The marks that the store remembers, and that are kept there with [`Traps::keep`].
     pub fn remembered(clients: &[(Timestamp, MarkedClient)], store: StateStore, moment: Moment) -> Traps {
-        let marks: Vec<Mark> = clients.iter().filter_map(|(_, client)| Mark::of(client)).collect();
-        let known = marks.iter().map(|mark| (mark.key(), mark.clone())).collect();
+        let known = clients.iter().map(|(_, client)| client.clone().into()).collect();
         let kept = Kept { store, clock: ClockSteps::new(moment), marks: Mutex::new(known) };
         let traps = Traps { kept: Some(kept), ..Traps::default() };
-        for mark in marks.into_iter().map(|mark| Counted::remembered(mark, moment)) {
+        for mark in clients.iter().filter_map(|(_, client)| Some(Counted::new(Mark::of(client)?, moment))) {
             if mark.is_in_force(moment.lived) {
                 traps.insert(mark, moment.lived);
             }
@@ -103,11 +90,15 @@ impl Traps {
 
     /// Marks an address under a name. A mark that is there already begins anew.
     pub fn mark(&self, site: &str, crawler: &str, address: IpAddr, moment: Moment, time: Duration) {
-        let (site, crawler, address) = (site.to_owned(), crawler.to_owned(), network(address));
-        let ends = moment.lived.saturating_add(time);
-        let mark = Counted { site, crawler, address, since: moment.now, time, ends };
-        self.others.tell(|| Some(ClientNews::Marked(mark.at(moment))));
-        self.insert(mark, moment.lived);
+        let mark = Mark {
+            site: site.to_owned(),
+            crawler: crawler.to_owned(),
+            address: network(address),
+            since: moment.now,
+            until: moment.now.plus(time),
+        };
+        self.others.tell(|| Some(ClientNews::Marked(mark.clone())));
+        self.insert(Counted::new(mark, moment), moment.lived);
     }
 
     /// Marks, and releases of marks, are told to other instances from now on.
@@ -117,10 +108,9 @@ impl Traps {
 
     /// A client requested a trap at another instance. The mark that ends last stays.
     pub(super) fn marked_elsewhere(&self, mark: Mark, moment: Moment) {
-        let new = Counted::remembered(mark, moment);
-        let hash = self.hash(&new);
+        let new = Counted::new(mark, moment);
         let is_longer = |known: &Counted| (known.ends >= new.ends).then_some(());
-        if new.is_in_force(moment.lived) && self.marks.look(hash, is_longer).is_none() {
+        if new.is_in_force(moment.lived) && self.marks.look(self.hash(&new.mark), is_longer).is_none() {
             self.insert(new, moment.lived);
         }
     }
@@ -128,19 +118,22 @@ impl Traps {
     /// An operator released the marks of a network at another instance. What came later stays.
     pub(super) fn released_elsewhere(&self, network: IpNet, at: Timestamp, moment: Moment) {
         let network = canonical(network);
-        let gone = self.marks.retain(|mark| !network.contains(&mark.address) || mark.at(moment).since > at);
-        if gone > 0 {
-            self.changed.store(true, Ordering::Release);
-        }
+        self.retain(|known| !network.contains(&known.mark.address) || known.at(moment).since > at);
     }
 
-    fn hash(&self, mark: &Counted) -> u64 {
+    fn hash(&self, mark: &Mark) -> u64 {
         self.marks.hash((mark.site.as_str(), mark.crawler.as_str(), mark.address))
     }
 
-    fn insert(&self, mark: Counted, lived: Duration) {
-        self.marks.insert(self.hash(&mark), mark, lived);
+    fn insert(&self, new: Counted, lived: Duration) {
+        self.marks.insert(self.hash(&new.mark), new, lived);
         self.changed.store(true, Ordering::Release);
+    }
+
+    fn retain(&self, keep: impl FnMut(&Counted) -> bool) {
+        if self.marks.retain(keep) > 0 {
+            self.changed.store(true, Ordering::Release);
+        }
     }
 
     /// Whether an address is marked under a name, when so much was lived through.
@@ -151,8 +144,8 @@ impl Traps {
         }
         let address = network(address);
         // Two marks with one hash may be of different clients.
-        let is_it = |mark: &Counted| mark.site == site && mark.crawler == crawler && mark.address == address;
-        let look = |mark: &Counted| (is_it(mark) && mark.is_in_force(lived)).then_some(());
+        let is_it = |mark: &Mark| mark.site == site && mark.crawler == crawler && mark.address == address;
+        let look = |known: &Counted| (is_it(&known.mark) && known.is_in_force(lived)).then_some(());
         marks.look(marks.hash((site, crawler, address)), look).is_some()
     }
 
@@ -174,15 +167,36 @@ impl Traps {
         let whose = canonical(whose);
         self.others.tell(|| Some(ClientNews::Released { network: whose, at: moment.now }));
         let mut released = Vec::new();
-        self.marks.retain(|mark| {
-            let kept = !whose.contains(&mark.address);
-            if !kept && mark.is_in_force(moment.lived) {
-                released.push(mark.at(moment));
+        self.retain(|known| {
+            let kept = !whose.contains(&known.mark.address);
+            if !kept && known.is_in_force(moment.lived) {
+                released.push(known.at(moment));
             }
             kept
         });
-        self.changed.store(true, Ordering::Release);
         released
+    }
+
+    /// The marks in force.
+    fn marks_at(&self, moment: Moment) -> Vec<Mark> {
+        self.marks.collect(|mark| mark.is_in_force(moment.lived).then(|| mark.at(moment)))
+    }
+
+    /// Tells the store what changed. To be called about once a second: what a crash can lose.
+    pub fn keep(&self, moment: Moment) {
+        let Some(kept) = &self.kept else { return };
+        if !self.marks.is_empty() {
+            // On disk as well: by the clock of another start what is over might count again.
+            self.retain(|known| known.is_in_force(moment.lived));
+        }
+        // What the store was told is by the clock as it was.
+        let was_set = kept.clock.settle(moment).is_some();
+        if !self.changed.swap(false, Ordering::Acquire) && !was_set {
+            return;
+        }
+        let marks: Vec<AnyRecord> = self.marks_at(moment).into_iter().map(Mark::record).collect();
+        let told = std::mem::replace(&mut *lock(&kept.marks), marks.clone());
+        kept.store.put(changes(told, marks, moment.now));
     }
 
     /// How many marks are remembered, with those whose time is over but which are not cleared away yet.
@@ -200,18 +214,19 @@ impl Traps {
 
 impl Mark {
     fn of(client: &MarkedClient) -> Option<Mark> {
-        let (site, crawler) = (client.site.clone(), client.crawler.clone());
-        let (since, until) = (client.since.0, client.until.0);
-        Some(Mark { site, crawler, address: client.address.parse().ok()?, since, until })
+        Some(Mark {
+            site: client.site.clone(),
+            crawler: client.crawler.clone(),
+            address: client.address.parse().ok()?,
+            since: client.since.0,
+            until: client.until.0,
+        })
     }
 
-    fn key(&self) -> (String, String, IpAddr) {
-        (self.site.clone(), self.crawler.clone(), self.address)
-    }
-
-    fn record(&self) -> MarkedClient {
-        let (site, crawler, address) = (self.site.clone(), self.crawler.clone(), self.address.to_string());
-        MarkedClient { site, crawler, address, since: AsWritten(self.since), until: AsWritten(self.until) }
+    fn record(self) -> AnyRecord {
+        let Mark { site, crawler, address, since, until } = self;
+        let (address, since, until) = (address.to_string(), AsWritten(since), AsWritten(until));
+        MarkedClient { site, crawler, address, since, until }.into()
     }
 }
 
@@ -230,38 +245,5 @@ fn canonical(whose: IpNet) -> IpNet {
         (IpAddr::V6(_), IpAddr::V4(v4)) if length >= 96 => IpNet::new(v4.into(), length - 96).unwrap_or(whose),
         (IpAddr::V6(v6), _) => IpNet::new(v6.into(), length.min(64)).unwrap_or(whose),
         (IpAddr::V4(_), _) => whose,
-    }
-}
-
-impl Traps {
-    /// The marks in force.
-    fn marks_at(&self, moment: Moment) -> Vec<Mark> {
-        self.marks.collect(|mark| mark.is_in_force(moment.lived).then(|| mark.at(moment)))
-    }
-
-    /// Forgets marks that are over, on disk as well: by the clock of another start they might count again.
-    fn clear_away(&self, lived: Duration) {
-        if !self.marks.is_empty() && self.marks.retain(|mark| mark.is_in_force(lived)) > 0 {
-            self.changed.store(true, Ordering::Release);
-        }
-    }
-
-    /// Tells the store what changed. To be called about once a second: what a crash can lose.
-    pub fn keep(&self, moment: Moment) {
-        let Some(kept) = &self.kept else { return };
-        self.clear_away(moment.lived);
-        // What the store was told is by the clock as it was.
-        let was_set = kept.clock.settle(moment).is_some();
-        if !self.changed.swap(false, Ordering::Acquire) && !was_set {
-            return;
-        }
-        let marks: HashMap<_, _> = self.marks_at(moment).into_iter().map(|mark| (mark.key(), mark)).collect();
-        let mut told = lock(&kept.marks);
-        let new = marks.iter().filter(|(key, mark)| told.get(*key) != Some(mark));
-        let new = new.map(|(_, mark)| Fact::set(moment.now, mark.record()));
-        let gone = told.iter().filter(|(key, _)| !marks.contains_key(*key));
-        let gone = gone.map(|(_, mark)| Fact::removed(moment.now, mark.record()));
-        kept.store.put(new.chain(gone).collect::<Vec<_>>());
-        *told = marks;
     }
 }

@@ -236,7 +236,6 @@ impl GateBuilder {
         let parts = JudgeParts {
             clock,
             state: (&store, &remembered),
-            has_state_directory: self.state.is_some(),
             sites: SiteOptions {
                 policies: self.policies.clone(),
                 strict: false,

@@ -151,6 +151,12 @@ pub struct Gaps {
     pub broken_at: Option<Timestamp>,
 }
 
+impl Gaps {
+    fn each(&mut self) -> [&mut Option<Timestamp>; 3] {
+        [&mut self.cut_at, &mut self.lost_at, &mut self.broken_at]
+    }
+}
+
 /// Everything that was published within the last month.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PublicationLog {
@@ -173,9 +179,9 @@ impl PublicationLog {
     pub fn record(&mut self, current: &[Current<'_>], now: Timestamp) -> bool {
         self.take_no_moment_to_come(now);
         let change = Change { number: self.next, at: now };
-        let mut changed = self.record_publications(current, change);
-        changed |= self.record_tenures(current, change);
-        changed |= self.record_declared(current);
+        let changed = self.record_publications(current, change)
+            | self.record_tenures(current, change)
+            | self.record_declared(current);
         if changed {
             self.next += 1;
         }
@@ -199,8 +205,7 @@ impl PublicationLog {
         jumps.sort_by_key(|jump| std::cmp::Reverse(jump.at));
         tenures.sort_by_key(|tenure| tenure.span.since.number);
         publications.sort_by_key(|publication| publication.span.since.number);
-        let next = next_number(&tenures, &publications);
-        PublicationLog { next, tenures, publications, declared, gaps, jumps }
+        PublicationLog { next: next_number(&tenures, &publications), tenures, publications, declared, gaps, jumps }
     }
 
     /// Notes that other servers may have answered for the hosts until now, or that the clock was set.
@@ -256,7 +261,7 @@ impl PublicationLog {
 
     /// The site that had a host last: of the closest pattern the one whose time began last.
     pub fn last_site(&self, host: Option<&HostPattern>) -> Option<&str> {
-        let rank = |tenure: &&Tenure| {
+        let rank = |tenure: &Tenure| {
             let closeness = match (&tenure.pattern, host) {
                 (None, _) => 0,
                 (Some(wide), Some(host)) if covers(wide, host) => 1 + 2 * wide.name.len() + usize::from(!wide.wildcard),
@@ -265,7 +270,7 @@ impl PublicationLog {
             // A site that has the host now goes before one that had it, however close its pattern was.
             Some((tenure.span.end(), closeness, tenure.span.since.number))
         };
-        let known = self.tenures.iter().filter_map(|tenure| Some((rank(&tenure)?, tenure)));
+        let known = self.tenures.iter().filter_map(|tenure| Some((rank(tenure)?, tenure)));
         known.max_by_key(|(rank, _)| *rank).map(|(_, tenure)| tenure.site.as_str())
     }
 
@@ -294,12 +299,12 @@ impl PublicationLog {
     /// [`HostHistory::cached_since`], as if every 503 had been everywhere.
     pub fn cached_since(&self, longest: Duration, now: Timestamp) -> Timestamp {
         let unavailable = self.publications.iter().rev().filter(|known| known.published.was_unavailable());
-        let span = |known: &Publication| {
-            let Span { since, until } = known.span;
-            Unavailability { since: since.at, until: until.map(|until| until.at) }
-        };
-        let (unavailable, jumps) = (unavailable.map(span).collect(), self.jumps.clone());
-        let mut history = HostHistory { unavailable, jumps, ..HostHistory::new(now) };
+        let unavailable = unavailable.map(|Publication { span: Span { since, until }, .. }| Unavailability {
+            since: since.at,
+            until: until.map(|until| until.at),
+        });
+        let jumps = self.jumps.clone();
+        let mut history = HostHistory { unavailable: unavailable.collect(), jumps, ..HostHistory::new(now) };
         history.unavailable.sort_by_key(|span| std::cmp::Reverse(span.until.unwrap_or(now)));
         history.cached_since(longest, now)
     }
@@ -323,10 +328,14 @@ impl PublicationLog {
             }
         }
         for site in current.iter().filter(|site| !going_on.contains(site.site)) {
-            let Current { published, identities, tells, .. } = *site;
-            let span = Span { since: change, until: None };
-            let (site, unreported_until) = (site.site.to_owned(), None);
-            self.publications.push(Publication { site, published, identities, tells, span, unreported_until });
+            self.publications.push(Publication {
+                site: site.site.to_owned(),
+                published: site.published,
+                identities: site.identities,
+                tells: site.tells,
+                span: Span { since: change, until: None },
+                unreported_until: None,
+            });
             changed = true;
         }
         changed
@@ -348,13 +357,12 @@ impl PublicationLog {
                 _ => (open.span.until, changed) = (Some(change), true),
             }
         }
-        let span = Span { since: change, until: None };
-        let tenure = |(pattern, site): (Option<&HostPattern>, &str)| Tenure {
+        let new = wanted.into_iter().map(|(pattern, site)| Tenure {
             pattern: pattern.cloned(),
             site: site.to_owned(),
-            span,
-        };
-        let mut new: Vec<Tenure> = wanted.into_iter().map(tenure).collect();
+            span: Span { since: change, until: None },
+        });
+        let mut new: Vec<Tenure> = new.collect();
         new.sort_unstable_by(|one, other| one.pattern.cmp(&other.pattern));
         changed |= !new.is_empty();
         self.tenures.append(&mut new);
@@ -380,9 +388,9 @@ impl PublicationLog {
     fn take_no_moment_to_come(&mut self, now: Timestamp) {
         let tenures = self.tenures.iter_mut().flat_map(|tenure| tenure.span.moments());
         let publications = self.publications.iter_mut().flat_map(|publication| publication.span.moments());
-        let others = self.gaps.cut_at.iter_mut().chain(&mut self.gaps.lost_at).chain(&mut self.gaps.broken_at);
+        let gaps = self.gaps.each().into_iter().flatten();
         let jumps = self.jumps.iter_mut().map(|jump| &mut jump.at);
-        tenures.chain(publications).chain(others).chain(jumps).for_each(|moment| *moment = now.min(*moment));
+        tenures.chain(publications).chain(gaps).chain(jumps).for_each(|moment| *moment = now.min(*moment));
     }
 
     fn forget(&mut self, now: Timestamp) {
@@ -390,10 +398,9 @@ impl PublicationLog {
         let now = Timestamp(now.0.saturating_sub_unsigned(self.jumped().as_secs()));
         self.publications.retain(|publication| !publication.span.is_over(now));
         self.tenures.retain(|tenure| !tenure.span.is_over(now));
-        let is_over = |moment: &Timestamp| now.since(*moment) > REMEMBERED;
-        let Gaps { cut_at, lost_at, broken_at } = self.gaps;
-        let [cut_at, lost_at, broken_at] = [cut_at, lost_at, broken_at].map(|at| at.filter(|at| !is_over(at)));
-        self.gaps = Gaps { cut_at, lost_at, broken_at };
+        for gap in self.gaps.each() {
+            gap.take_if(|at| now.since(*at) > REMEMBERED);
+        }
         let ended = self.tenures.iter().filter(|tenure| tenure.span.until.is_some()).count();
         let mut surplus = ended.saturating_sub(MAX_TENURES);
         let cut_at = &mut self.gaps.cut_at;

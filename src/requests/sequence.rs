@@ -57,7 +57,7 @@ pub enum Next {
 impl Requests {
     /// The sequence with this judge and this recorder.
     pub fn new(judge: Arc<Judge>, recorder: Arc<Recorder>, clock: Clock, settings: RequestSettings) -> Arc<Requests> {
-        let space = BufferSpace::new(&settings.limits, recorder.metrics().clone());
+        let space = BufferSpace::new(&settings.limits, recorder.metrics.clone());
         let shared = Arc::new(Shared { judge, recorder, clock, space, limits: settings.limits });
         Arc::new(Requests { shared, answers: Arc::default(), settings })
     }
@@ -69,7 +69,7 @@ impl Requests {
 
     /// The metrics that count requests.
     pub fn metrics(&self) -> &Arc<Metrics> {
-        self.shared.recorder.metrics()
+        &self.shared.recorder.metrics
     }
 
     /// The settings.
@@ -177,7 +177,7 @@ impl Requests {
     }
 
     fn rejection(&self, mistake: Mistake, head: &impl RequestHead, noted: &Noted) -> Answer {
-        self.shared.recorder.metrics().request_rejected(mistake.name());
+        self.shared.recorder.metrics.request_rejected(mistake.name());
         let reason = if self.settings.is_for_proxies { Rejection::Unreadable } else { mistake.rejection() };
         head.asked(|asked| rejection(reason, asked)).named(noted.request_id())
     }
@@ -185,7 +185,7 @@ impl Requests {
     /// The answer that a judgement asks for; `None` if the request passes.
     fn answer(&self, judgement: &Judgement, head: &impl RequestHead, now: Timestamp) -> Option<Answer> {
         let judged = judgement.judged().filter(|judged| judged.decision.action != Action::Pass)?;
-        let ruling = Ruling::new(judged, self.shared.judge.registry(), now);
+        let ruling = Ruling::new(judged, self.shared.judge.registry, now);
         head.asked(|asked| self.answers.answer(&ruling, asked))
     }
 }

@@ -73,7 +73,7 @@ struct TurnedAway {
 
 impl Ticket {
     pub(super) fn new(shared: Arc<Shared>, noted: Noted, found: Found, connection: &Connection<'_>) -> Ticket {
-        shared.recorder.metrics().in_flight.inc();
+        shared.recorder.metrics.in_flight.inc();
         let tls = connection.tls;
         Ticket(Box::new(Open {
             shared,
@@ -171,7 +171,7 @@ impl Ticket {
     /// The body is too large or too slow. The answer is [`Forward::fail`](super::Forward::fail) with its status.
     pub fn count_upload(&mut self, octets: usize) -> Result<(), UploadError> {
         let counted = self.0.upload.count(octets, self.0.noted.arrival.started, &self.0.shared.limits);
-        counted.inspect_err(|error| self.0.shared.recorder.metrics().request_rejected(error.name()))
+        counted.inspect_err(|error| self.0.shared.recorder.metrics.request_rejected(error.name()))
     }
 
     /// Lets go of the policies that the request was judged by: the connection changes its protocol (101) and may last for
@@ -185,7 +185,7 @@ impl Ticket {
     /// Counts how the rewriting of a page ended.
     pub fn count_page(&self, end: &'static str) {
         if let Some((_, entry)) = self.judged() {
-            self.0.shared.recorder.metrics().page(&entry.site.name, end);
+            self.0.shared.recorder.metrics.page(&entry.site.name, end);
         }
     }
 
@@ -209,7 +209,7 @@ impl Open {
             return;
         }
         let Shared { judge, recorder, clock, .. } = &*self.shared;
-        recorder.metrics().in_flight.dec();
+        recorder.metrics.in_flight.dec();
         let facts = self.noted.facts();
         let outcome = Outcome {
             status: sent.status,

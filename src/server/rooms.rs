@@ -67,7 +67,6 @@ impl Rooms {
         let parts = JudgeParts {
             clock,
             state: (&store, &remembered),
-            has_state_directory: settings.state.is_some(),
             sites,
             new_hosts: settings.new_hosts.clone(),
             proofs,

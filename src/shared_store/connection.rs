@@ -1,29 +1,47 @@
-//! [`SharedStore`]: the one connection to the store, made anew after each error.
+//! [`SharedStore`]: the one connection to the store, made anew after each error. [`examine`] refuses a server that crawlgate
+//! cannot use: an old one, a node of a cluster, a replica, one that deletes keys, or one with keys of another program.
 
-use super::commands::run;
-use super::examine::{Server, examine};
 use super::refusal::{Refusal, of_error};
 use crate::exchange::StoreError;
 use crate::settings::{StoreSettings, StoreUrl};
 use redis::{
-    Client, Connection, ConnectionAddr, IntoConnectionInfo, Pipeline, RedisConnectionInfo, RedisResult,
+    Client, Connection, ConnectionAddr, FromRedisValue, IntoConnectionInfo, Pipeline, RedisConnectionInfo, RedisResult,
     TlsCertificates, Value,
 };
+use std::collections::HashMap;
+use std::path::Path;
 use std::time::Duration;
 
 /// How long connecting may take, with TLS and the password; and each answer. The exchange takes a store for away after it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// The oldest Redis with what is needed: `ZADD GT` and exclusive ranges of streams. Valkey says that it is Redis 7.2.
+const OLDEST: (u32, u32) = (6, 2);
+
+/// What the value of the key `epoch` begins with, so that no value of another program is taken for it.
+pub(super) const MARK: &str = "crawlgate ";
+
+/// The keys, and their types.
+pub(super) const KEYS: [(&str, &str); 6] = [
+    ("epoch", "string"),
+    ("served", "zset"),
+    ("clients", "zset"),
+    ("facts", "hash"),
+    ("members", "hash"),
+    ("log", "stream"),
+];
+
 /// A Valkey or Redis.
 pub struct SharedStore {
-    settings: StoreSettings,
+    pub(super) settings: StoreSettings,
     connected: Option<Connected>,
 }
 
 /// A connection to a server that can be used.
 pub(super) struct Connected {
     pub(super) connection: Connection,
-    pub(super) server: Server,
+    /// `run_id` of `INFO server`.
+    pub(super) run_id: String,
 }
 
 impl Connected {
@@ -45,15 +63,12 @@ impl SharedStore {
     }
 
     /// Does something over the connection. An error ends it: what was not read of an answer is not to be taken for the next.
-    pub(super) fn with<T>(
-        &mut self,
-        ask: impl FnOnce(&mut Connected) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+    pub(super) fn ask<T>(&mut self, ask: impl FnOnce(&mut Connected) -> RedisResult<T>) -> Result<T, StoreError> {
         let mut connected = match self.connected.take() {
             Some(connected) => connected,
             None => self.connect()?,
         };
-        let answer = ask(&mut connected)?;
+        let answer = ask(&mut connected).map_err(|error| of_error(&error, &self.settings.url))?;
         self.connected = Some(connected);
         Ok(answer)
     }
@@ -66,19 +81,15 @@ impl SharedStore {
             Ok(connection)
         });
         let mut connection = connection.map_err(|error| of_error(&error, &self.settings.url))?;
-        let server = examine(&mut connection, &self.settings)?;
-        Ok(Connected { connection, server })
-    }
-
-    pub(super) fn url(&self) -> &StoreUrl {
-        &self.settings.url
+        let run_id = examine(&mut connection, &self.settings)?;
+        Ok(Connected { connection, run_id })
     }
 }
 
 /// A client by the settings. The password is read each time: files of passwords are replaced.
 fn client(settings: &StoreSettings) -> Result<Client, StoreError> {
     let StoreSettings { url, password_file, ca, .. } = settings;
-    let read = |path: &std::path::Path| {
+    let read = |path: &Path| {
         std::fs::read(path).map_err(|error| Refusal::File { path: path.to_owned(), reason: error.to_string() })
     };
     let password = match password_file {
@@ -115,4 +126,82 @@ fn open(url: &StoreUrl, info: RedisConnectionInfo, authorities: Option<Vec<u8>>)
         }
         None => Client::open(info),
     }
+}
+
+/// Sends commands and reads the answers. `None` where a transaction was not done, because a key that it watched was written.
+/// Stops at the first answer that does not come: the crate redis itself would wait anew for each answer after that one.
+pub(super) fn run(connection: &mut Connection, pipeline: &Pipeline) -> RedisResult<Option<Vec<Value>>> {
+    connection.send_packed_command(&pipeline.get_packed_pipeline())?;
+    // Before the answer of a transaction there is one for its beginning, and one for each command that waited.
+    let count = pipeline.len() + usize::from(pipeline.is_transaction());
+    let answers = (0..count).map(|_| connection.recv_response()?.extract_error()).collect::<RedisResult<_>>()?;
+    match pipeline.is_transaction() {
+        true => Ok(Option::from_redis_value(connection.recv_response()?.extract_error()?)?),
+        false => Ok(Some(answers)),
+    }
+}
+
+/// Takes the last answer out.
+pub(super) fn last<T: FromRedisValue>(answers: &mut Vec<Value>) -> RedisResult<T> {
+    Ok(T::from_redis_value(answers.pop().unwrap_or(Value::Nil))?)
+}
+
+/// Refuses a server that cannot be used; returns which run of which server it is.
+fn examine(connection: &mut Connection, settings: &StoreSettings) -> Result<String, StoreError> {
+    let url = settings.url.to_string();
+    let failed = |error: redis::RedisError| of_error(&error, &settings.url);
+    let info: String = redis::cmd("INFO").arg("everything").query(connection).map_err(failed)?;
+    let info = fields(&info);
+    let said = |name: &str| info.get(name).copied().unwrap_or_default();
+    let version = said("redis_version");
+    if number(version) < OLDEST {
+        return Err(Refusal::TooOld { url, version: version.to_owned() }.into());
+    }
+    if said("redis_mode") == "cluster" || said("cluster_enabled") == "1" {
+        return Err(Refusal::Cluster { url }.into());
+    }
+    if said("role") == "slave" {
+        return Err(Refusal::Replica { url }.into());
+    }
+    refuse_eviction(&info, &settings.url)?;
+    if let Some(key) = foreign_key(connection, &settings.prefix).map_err(failed)? {
+        return Err(Refusal::Foreign { url, key }.into());
+    }
+    Ok(said("run_id").to_owned())
+}
+
+/// What `INFO` says, by name.
+pub(super) fn fields(info: &str) -> HashMap<&str, &str> {
+    info.lines().filter_map(|line| line.trim_end().split_once(':')).collect()
+}
+
+/// Refuses a server that deletes keys when its memory is full.
+pub(super) fn refuse_eviction(info: &HashMap<&str, &str>, url: &StoreUrl) -> Result<(), Refusal> {
+    match info.get("maxmemory_policy").copied().unwrap_or_default() {
+        "noeviction" => Ok(()),
+        policy => Err(Refusal::Evicts { url: url.to_string(), policy: policy.to_owned() }),
+    }
+}
+
+/// A key that another program made.
+fn foreign_key(connection: &mut Connection, prefix: &str) -> RedisResult<Option<String>> {
+    let mut types = redis::pipe();
+    for (name, _) in KEYS {
+        types.cmd("TYPE").arg(format!("{prefix}{name}"));
+    }
+    let types = run(connection, &types)?.unwrap_or_default().into_iter().map(String::from_redis_value);
+    let types = types.collect::<Result<Vec<String>, _>>()?;
+    let found = types.iter().zip(KEYS).find(|(found, (_, wanted))| *found != "none" && found != wanted);
+    if let Some((_, (name, _))) = found {
+        return Ok(Some(format!("{prefix}{name}")));
+    }
+    let key = format!("{prefix}epoch");
+    let epoch: Option<Vec<u8>> = redis::cmd("GET").arg(&key).query(connection)?;
+    Ok(epoch.filter(|epoch| !epoch.starts_with(MARK.as_bytes())).map(|_| key))
+}
+
+/// `7.0.15` in numbers.
+fn number(version: &str) -> (u32, u32) {
+    let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
 }

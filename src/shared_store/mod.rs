@@ -2,14 +2,11 @@
 //! has it at a time.
 //!
 //! A connection is in one of two states: there is none, or there is one to a server that was examined. Each call without one
-//! makes one and examines the server (`examine`); each error ends it.
+//! makes one and examines the server; each error ends it.
 
-mod commands;
 mod connection;
-mod counts;
-mod examine;
 mod refusal;
 mod store;
 
 pub use connection::SharedStore;
-pub use counts::CountsOfPeriod;
+pub use store::CountsOfPeriod;

@@ -1,13 +1,12 @@
 //! [`SharedStore`] as the [`Store`] of `exchange`: each operation in commands of Redis. `exchange::store` has the table of
-//! keys.
+//! keys. [`CountsOfPeriod`] are the request counts of the instances, for the history: one hash for each period, with a field
+//! for each instance. Nothing is judged by them.
 
-use super::commands::{last, run};
-use super::connection::{Connected, SharedStore};
-use super::examine::{MARK, fields, refuse_eviction};
+use super::connection::{Connected, KEYS, MARK, SharedStore, fields, last, refuse_eviction, run};
 use crate::exchange::event::is_of_clients;
 use crate::exchange::store::MOST_OF_CLIENTS;
 use crate::exchange::{
-    Batch, Entry, Identity, LogRead, Member, Position, Sets, SharedFact, Store, StoreError, StoreTime, Written,
+    Batch, Entry, Identity, LogRead, Member, Position, Sets, SharedFact, Store, StoreError, Written,
 };
 use redis::{Connection, FromRedisValue, Pipeline, RedisResult};
 use std::collections::HashMap;
@@ -25,12 +24,15 @@ const PUT_OFF_AFTER: i64 = 86_400;
 /// How often a transaction is tried that ended because the epoch was touched.
 const TRIES: usize = 4;
 
+/// Instances that have a field in the hash of a period. An instance that finds no room is missing in the sums.
+const MOST_INSTANCES: usize = 256;
+
 /// An entry of a stream: its place, and its fields.
 type RawEntry = (String, HashMap<String, String>);
 
 impl Store for SharedStore {
-    fn identity(&mut self, founding: &str) -> Result<(Identity, StoreTime), StoreError> {
-        let keys = ["epoch", "served", "clients", "facts", "members", "log"].map(|name| self.key(name));
+    fn identity(&mut self, founding: &str) -> Result<(Identity, i64), StoreError> {
+        let keys = KEYS.map(|(name, _)| self.key(name));
         let (identity, time, info) = self.ask(|connected| {
             let mut pipeline = redis::pipe();
             pipeline.cmd("INFO").arg("memory").cmd("SET").arg(&keys[0]).arg(format!("{MARK}{founding}")).arg("NX");
@@ -54,10 +56,10 @@ impl Store for SharedStore {
             }
             answers.truncate(1);
             let info: String = last(&mut answers)?;
-            Ok((connected.identity(epoch), StoreTime { milliseconds: seconds * 1_000 + micros / 1_000 }, info))
+            Ok((connected.identity(epoch), seconds * 1_000 + micros / 1_000, info))
         })?;
         // Operators change it while the store runs (`CONFIG SET`).
-        refuse_eviction(&fields(&info), self.url())?;
+        refuse_eviction(&fields(&info), &self.settings.url)?;
         Ok((identity, time))
     }
 
@@ -77,7 +79,7 @@ impl Store for SharedStore {
                 // Otherwise the epoch was touched in between, and may be the same.
                 if let Some(mut answers) = run(&mut connected.connection, &pipeline)? {
                     let position: Option<String> = if has_entry { last(&mut answers)? } else { None };
-                    return Ok(Written { identity, position: position.and_then(|position| position.parse().ok()) });
+                    return Ok(Written { identity, position: position.and_then(|place| place.try_into().ok()) });
                 }
             }
             // The next turn says what it is.
@@ -96,9 +98,9 @@ impl Store for SharedStore {
             let (entries, newest): (Vec<RawEntry>, Vec<RawEntry>) = (last(&mut answers)?, last(&mut answers)?);
             Ok((connected.identity(last(&mut answers)?), newest, entries))
         })?;
-        let last = newest.first().map(|(place, _)| position(place)).transpose()?.unwrap_or_default();
+        let last = newest.into_iter().next().map(|(place, _)| position(place)).transpose()?.unwrap_or_default();
         let mut raw = raw.into_iter();
-        let is_there = raw.next().map(|(place, _)| position(&place)).transpose()? == Some(after);
+        let is_there = raw.next().map(|(place, _)| position(place)).transpose()? == Some(after);
         let entries = is_there.then(|| raw.map(entry).collect::<Result<Vec<_>, StoreError>>()).transpose()?;
         Ok(LogRead { identity, last, entries })
     }
@@ -115,8 +117,7 @@ impl Store for SharedStore {
         // Scores are whole seconds, far below where a double loses them.
         let events = events.into_iter().map(|(key, at)| Ok(SharedFact { key, at: at as i64, value: String::new() }));
         let facts = events.chain(facts.into_iter().map(|(key, written)| read_fact(key, &written)));
-        let facts = facts.collect::<Result<_, StoreError>>()?;
-        Ok(Sets { facts, members: self.read_members()? })
+        Ok(Sets { facts: facts.collect::<Result<_, StoreError>>()?, members: self.read_members()? })
     }
 
     fn read_members(&mut self) -> Result<Vec<Member>, StoreError> {
@@ -133,17 +134,71 @@ impl Store for SharedStore {
         let facts = self.key("facts");
         let written: Vec<Option<String>> =
             self.ask(|connected| redis::cmd("HMGET").arg(&facts).arg(keys).query(&mut connected.connection))?;
-        let found = keys.iter().zip(written).filter_map(|(key, written)| Some((key, written?)));
-        found.map(|(key, written)| read_fact(key.clone(), &written)).collect()
+        let found = keys.iter().zip(written);
+        found.filter_map(|(key, written)| Some(read_fact(key.clone(), &written?))).collect()
+    }
+}
+
+/// What an instance counted in a period.
+pub struct CountsOfPeriod {
+    /// The name of the period.
+    pub period: String,
+    /// What it counted.
+    pub value: String,
+    /// For how many seconds from now the counts of the period are kept.
+    pub kept: u64,
+}
+
+/// Questions fail as [`StoreError`] says.
+#[allow(clippy::missing_errors_doc)]
+impl SharedStore {
+    /// Whether an instance has told what it counted in a period.
+    pub fn has_counts(&mut self, period: &str, instance: &str) -> Result<bool, StoreError> {
+        let key = self.counts_key(period);
+        self.ask(|connected| redis::cmd("HEXISTS").arg(&key).arg(instance).query(&mut connected.connection))
+    }
+
+    /// Tells what an instance counted, in place of what it told of these periods before.
+    pub fn put_counts(&mut self, instance: &str, counts: &[CountsOfPeriod]) -> Result<(), StoreError> {
+        let keys: Vec<String> = counts.iter().map(|counts| self.counts_key(&counts.period)).collect();
+        self.ask(|connected| {
+            let mut look = redis::pipe();
+            for key in &keys {
+                look.cmd("HEXISTS").arg(key).arg(instance).cmd("HLEN").arg(key);
+            }
+            let found = connected.run(&look)?.into_iter().map(usize::from_redis_value);
+            let found = found.collect::<Result<Vec<usize>, _>>()?;
+            let mut write = redis::pipe();
+            for ((key, counts), found) in keys.iter().zip(counts).zip(found.chunks(2)) {
+                if matches!(found, [0, others] if *others >= MOST_INSTANCES) {
+                    continue;
+                }
+                write.cmd("HSET").arg(key).arg(instance).arg(&counts.value);
+                write.cmd("EXPIRE").arg(key).arg(counts.kept);
+            }
+            connected.run(&write)?;
+            Ok(())
+        })
+    }
+
+    /// What all instances counted in some periods, by their ids.
+    pub fn counts(&mut self, periods: &[String]) -> Result<Vec<HashMap<String, String>>, StoreError> {
+        let keys: Vec<String> = periods.iter().map(|period| self.counts_key(period)).collect();
+        self.ask(|connected| {
+            let mut read = redis::pipe();
+            for key in &keys {
+                read.cmd("HGETALL").arg(key);
+            }
+            Ok(connected.run(&read)?.into_iter().map(HashMap::from_redis_value).collect::<Result<_, _>>()?)
+        })
+    }
+
+    fn counts_key(&self, period: &str) -> String {
+        self.key(&format!("counts:{period}"))
     }
 }
 
 impl SharedStore {
-    pub(super) fn ask<T>(&mut self, ask: impl FnOnce(&mut Connected) -> RedisResult<T>) -> Result<T, StoreError> {
-        let url = self.url().clone();
-        self.with(|connected| ask(connected).map_err(|error| super::refusal::of_error(&error, &url)))
-    }
-
     /// The transaction that writes a batch.
     fn pipeline(&self, batch: &Batch) -> Result<Pipeline, StoreError> {
         let [served, clients, facts, members, log] =
@@ -191,17 +246,16 @@ impl SharedStore {
 impl Connected {
     fn identity(&self, epoch: Option<String>) -> Identity {
         let epoch = epoch.unwrap_or_default();
-        Identity { run_id: self.server.run_id.clone(), epoch: epoch.strip_prefix(MARK).unwrap_or(&epoch).to_owned() }
+        Identity { run_id: self.run_id.clone(), epoch: epoch.strip_prefix(MARK).unwrap_or(&epoch).to_owned() }
     }
 }
 
-fn position(place: &str) -> Result<Position, StoreError> {
-    place.parse().map_err(|error| StoreError::Newer(format!("{error}")))
+fn position(place: String) -> Result<Position, StoreError> {
+    place.try_into().map_err(StoreError::Newer)
 }
 
-fn entry((place, fields): RawEntry) -> Result<(Position, Entry), StoreError> {
-    let written = fields.get("e").map(String::as_str).unwrap_or_default();
-    Ok((position(&place)?, read_json(written)?))
+fn entry((place, mut fields): RawEntry) -> Result<(Position, Entry), StoreError> {
+    Ok((position(place)?, read_json(&fields.remove("e").unwrap_or_default())?))
 }
 
 /// Reads what an instance wrote.

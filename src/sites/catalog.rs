@@ -1,21 +1,18 @@
 //! [`SiteCatalog`]: the sites in force and the policy files, by name. [`SiteCatalog::apply`] applies a planned change of a
 //! policy file ([`SiteChange`]). The other methods apply changes by the clock, by the origin's robots.txt, and by operators.
 
-use super::compiler::{Candidate, SiteCompiler};
 use super::default_sites::{DefaultSite, unclaimed_hosts};
-use super::host_owners::HostConflict;
 use super::memory::SiteMemory;
 use super::origins::OriginFiles;
 use super::pauses::{PauseError, PauseRequest, PauseWord};
 use super::policy_directory::PolicyText;
-use super::policy_file::{InForce, KnownFile, PolicyOrigin};
-use super::report::ReloadOutcome;
+use super::policy_file::{Candidate, InForce, KnownFile, PolicyOrigin, ReloadOutcome, SiteCompiler};
 use super::status::SiteStatus;
 use crate::policy::origin::{Origin, OriginFile};
 use crate::policy::{Site, SiteEntry, Snapshot, compile_with_origin};
 use crate::publications::PublicationLog;
 use crate::time::Timestamp;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A planned change of one site.
@@ -32,18 +29,10 @@ pub struct Claim {
     pub text: PolicyText,
     /// What was compiled from it. It has a site if the file comes into force.
     pub candidate: Candidate,
-    /// The host that another site has, where the file is refused for it.
-    pub conflict: Option<HostConflict>,
+    /// The site that has one of its hosts.
+    pub conflicts_with: Option<String>,
     /// The last good policy of the state store, where nothing else is in force.
     pub copy: Option<Arc<Site>>,
-}
-
-/// A planned change of the sites that are in force without a policy.
-pub enum DefaultSitesChange {
-    /// There is no policy any more, or not yet.
-    Begin(Vec<Arc<Site>>),
-    /// The first policy is in force.
-    End,
 }
 
 /// All sites and policy files, by name.
@@ -64,85 +53,68 @@ pub struct SiteCatalog {
 
 impl SiteCatalog {
     /// Applies a change; says what came of it.
-    pub fn apply(&mut self, change: SiteChange, now: Timestamp) -> ReloadOutcome {
-        match change.file {
-            None => {
-                self.files.remove(&change.site);
-                self.memory.forget(&change.site);
-                ReloadOutcome::Removed
-            }
-            Some(claim) => self.put(change.site, claim, now),
-        }
-    }
-
-    fn put(&mut self, name: String, claim: Claim, now: Timestamp) -> ReloadOutcome {
-        let Claim { text, candidate, conflict, copy } = claim;
+    pub fn apply(&mut self, SiteChange { site: name, file }: SiteChange, now: Timestamp) -> ReloadOutcome {
         let before = self.files.remove(&name).and_then(|known| known.in_force);
-        let report = candidate.report();
-        let (in_force, outcome) = match (candidate.site, copy, before) {
-            (Some(site), _, before) => {
+        let Some(Claim { text, candidate, conflicts_with, copy }) = file else {
+            self.memory.forget(&name);
+            return ReloadOutcome::Removed;
+        };
+        let (is_added, findings, rendered) = (before.is_none(), candidate.findings(), candidate.rendered());
+        let in_force = match (candidate.site, copy, before) {
+            (Some(site), ..) => {
                 if let Ok(source) = &text {
                     self.memory.last_good.insert(name.clone(), source.text.clone());
                 }
-                let outcome = if before.is_some() { ReloadOutcome::Replaced } else { ReloadOutcome::Added };
-                (Some(InForce { entry: self.bring_into_force(site, now), origin: PolicyOrigin::File }), outcome)
+                Some(InForce { entry: self.bring_into_force(site, now), origin: PolicyOrigin::File })
             }
             (None, Some(copy), _) => {
-                let entry = self.bring_into_force(copy, now);
-                (Some(InForce { entry, origin: PolicyOrigin::Store }), ReloadOutcome::Kept)
+                Some(InForce { entry: self.bring_into_force(copy, now), origin: PolicyOrigin::Store })
             }
             (None, None, Some(InForce { entry, origin: PolicyOrigin::File })) => {
-                (Some(InForce { entry, origin: PolicyOrigin::Earlier }), ReloadOutcome::Kept)
+                Some(InForce { entry, origin: PolicyOrigin::Earlier })
             }
-            (None, None, Some(before)) => (Some(before), ReloadOutcome::Kept),
-            (None, None, None) => (None, ReloadOutcome::Refused),
+            (None, None, before) => before,
         };
-        let conflicts_with = conflict.map(|conflict| conflict.owner);
-        self.files.insert(name, KnownFile { text, report, in_force, conflicts_with });
+        let file = KnownFile { text, findings, rendered, in_force, conflicts_with };
+        let outcome = match file.outcome_when_unchanged() {
+            ReloadOutcome::Unchanged if is_added => ReloadOutcome::Added,
+            ReloadOutcome::Unchanged => ReloadOutcome::Replaced,
+            outcome => outcome,
+        };
+        self.files.insert(name, file);
         outcome
     }
 
-    /// Begins or ends the sites that are in force without a policy.
-    pub fn apply_default_sites(&mut self, change: DefaultSitesChange, now: Timestamp) {
-        match change {
-            DefaultSitesChange::Begin(sites) => {
-                for site in sites {
-                    let name = site.name.clone();
-                    let entry = self.bring_into_force(site, now);
-                    self.default_sites.insert(name, entry);
-                }
-            }
-            DefaultSitesChange::End => {
-                let of_files = self.files.values().filter_map(|file| file.entry().cloned());
-                let of_files = Snapshot::new(of_files.collect(), 0);
-                let ended = std::mem::take(&mut self.default_sites).into_values();
-                let unclaimed: Vec<String> =
-                    ended.flat_map(|entry| unclaimed_hosts(&entry.site.policy, &of_files)).collect();
-                if !unclaimed.is_empty() {
-                    tracing::warn!(
-                        hosts = %unclaimed.join(", "),
-                        "a policy is in force now, and none is for these hosts: crawlgate forwards their requests and observes no crawler there"
-                    );
-                }
-            }
+    /// Puts these sites into force without a policy, in place of those that are.
+    pub fn apply_default_sites(&mut self, sites: Vec<Arc<Site>>, now: Timestamp) {
+        let of_files = self.files.values().filter_map(|file| file.entry().cloned());
+        let of_files = Snapshot::new(of_files.collect(), 0);
+        let ended = std::mem::take(&mut self.default_sites).into_values();
+        let unclaimed: Vec<String> = ended.flat_map(|entry| unclaimed_hosts(&entry.site.policy, &of_files)).collect();
+        if !unclaimed.is_empty() {
+            tracing::warn!(
+                hosts = %unclaimed.join(", "),
+                "a policy is in force now, and none is for these hosts: crawlgate forwards their requests and observes no crawler there"
+            );
+        }
+        for site in sites {
+            let entry = self.bring_into_force(site, now);
+            self.default_sites.insert(entry.site.name.clone(), entry);
         }
     }
 
     /// Notes that a site comes into force, and returns its entry with the ages of its tags.
     fn bring_into_force(&mut self, site: Arc<Site>, now: Timestamp) -> SiteEntry {
-        let takes_name = self.default_sites.contains_key(&site.name);
-        self.origins.note(&site, takes_name, now);
+        self.origins.note(&site, self.default_sites.contains_key(&site.name), now);
         self.memory.pauses.note(&site, now);
-        let tag_ages = self.memory.tags.follow(&site, now);
-        SiteEntry { tag_ages, ..SiteEntry::new(site, now) }
+        SiteEntry { tag_ages: self.memory.tags.follow(&site, now), ..SiteEntry::new(site, now) }
     }
 
     fn replace(&mut self, site: Arc<Site>, now: Timestamp) {
-        let name = site.name.clone();
         let entry = self.bring_into_force(site, now);
-        let in_file = self.files.get_mut(&name).and_then(|file| file.in_force.as_mut());
-        let in_file = in_file.map(|in_force| &mut in_force.entry);
-        if let Some(place) = in_file.or_else(|| self.default_sites.get_mut(&name)) {
+        let name = &entry.site.name;
+        let in_file = self.files.get_mut(name).and_then(|file| Some(&mut file.in_force.as_mut()?.entry));
+        if let Some(place) = in_file.or_else(|| self.default_sites.get_mut(name)) {
             *place = entry;
         }
     }
@@ -150,10 +122,8 @@ impl SiteCatalog {
     /// Puts every site that is due on its next stage, and returns their names. The policy in force is compiled, not the file:
     /// the file may have a mistake, or may have changed a moment ago.
     pub fn keep_time(&mut self, now: Timestamp) -> Vec<String> {
-        let is_due = |entry: &&SiteEntry| entry.site.next_switch.is_some_and(|switch| switch <= now);
-        let due: Vec<Arc<Site>> = self.entries().filter(is_due).map(|entry| entry.site.clone()).collect();
         let mut switched = Vec::new();
-        for site in due {
+        for site in self.sites(|site| site.next_switch.is_some_and(|switch| switch <= now)) {
             match compile_with_origin(site.policy.clone(), &site.origin_known(), self.compiler.registry, now) {
                 Ok(next) => {
                     switched.push(site.name.clone());
@@ -176,8 +146,7 @@ impl SiteCatalog {
         let Some(before) = self.site(name).filter(|site| site.policy.reads_origin()).cloned() else {
             return Ok(false);
         };
-        let text = Ok(before.policy.source.clone());
-        let candidate = self.compiler.compile(name, &text, &Origin::Read(file.clone()), now);
+        let candidate = self.recompile(&before, &Origin::Read(file.clone()), now);
         let Some(site) = candidate.site.clone() else { return Err(candidate.refusals()) };
         // With the same octets the rules stay, and so does what is known of the front page.
         if before.origin.as_ref().is_some_and(|known| known.file.bytes() == file.file.bytes()) {
@@ -192,19 +161,19 @@ impl SiteCatalog {
     /// there were any.
     pub fn clock_was_set(&mut self, by: i64, now: Timestamp) -> bool {
         self.origins.clock_was_set(by, now);
-        let waits = |entry: &&SiteEntry| entry.site.robots_txt.awaits_origin_until.is_some();
-        let waiting: Vec<Arc<Site>> = self.entries().filter(waits).map(|entry| entry.site.clone()).collect();
         let mut changed = false;
-        for before in waiting {
-            let origin = self.origins.of(&before.name, now);
-            let candidate = self.compiler.compile(&before.name, &Ok(before.policy.source.clone()), &origin, now);
-            if let Some(site) = candidate.site {
+        for before in self.sites(|site| site.robots_txt.awaits_origin_until.is_some()) {
+            if let Some(site) = self.recompile(&before, &self.origins.of(&before.name, now), now).site {
                 site.front_page.go_on_from(&before.front_page);
                 self.replace(site, now);
                 changed = true;
             }
         }
         changed
+    }
+
+    fn recompile(&self, site: &Site, origin: &Origin, now: Timestamp) -> Candidate {
+        self.compiler.compile(&site.name, &Ok(site.policy.source.clone()), origin, now)
     }
 
     /// Pauses the sites that a request names, and returns the end of the pause.
@@ -222,19 +191,16 @@ impl SiteCatalog {
     /// No such site.
     pub fn resume(&mut self, site: Option<&str>, now: Timestamp) -> Result<Vec<String>, PauseError> {
         let mut resumed = self.named(site)?;
-        resumed.retain(|name| match self.site(name).cloned() {
-            Some(site) => self.memory.pauses.resume(&site, now),
-            None => false,
-        });
+        resumed.retain(|name| self.site(name).cloned().is_some_and(|site| self.memory.pauses.resume(&site, now)));
         Ok(resumed)
     }
 
     /// Applies what an operator did with the pauses of a site at another instance. The site may have no policy here yet.
     pub fn heard_of_pauses(&mut self, word: &PauseWord) {
-        match (&word.pause, self.site(&word.site).cloned()) {
-            (Some(pause), _) => self.memory.pauses.switch_on(&word.site, pause),
-            (None, Some(site)) => drop(self.memory.pauses.resume(&site, word.at)),
-            (None, None) => {}
+        if let Some(pause) = &word.pause {
+            self.memory.pauses.switch_on(&word.site, pause.clone());
+        } else if let Some(site) = self.site(&word.site).cloned() {
+            self.memory.pauses.resume(&site, word.at);
         }
     }
 
@@ -250,15 +216,18 @@ impl SiteCatalog {
 
     /// Drops pauses that are over, and the copies of origins whose sites are long gone.
     pub fn prune(&mut self, log: &PublicationLog, now: Timestamp) {
-        let in_force: Vec<Arc<Site>> = self.entries().map(|entry| entry.site.clone()).collect();
+        let in_force = self.sites(|_| true);
         self.memory.pauses.prune(in_force.iter().map(|site| &**site), now);
-        let names: BTreeSet<String> = in_force.iter().map(|site| site.name.clone()).collect();
-        self.origins.forget(&names, log);
+        self.origins.forget(&in_force.iter().map(|site| site.name.clone()).collect(), log);
     }
 
     /// The sites in force.
     pub fn entries(&self) -> impl Iterator<Item = &SiteEntry> {
         self.files.values().filter_map(KnownFile::entry).chain(self.default_sites.values())
+    }
+
+    fn sites(&self, is_meant: impl Fn(&Site) -> bool) -> Vec<Arc<Site>> {
+        self.entries().map(|entry| entry.site.clone()).filter(|site| is_meant(site)).collect()
     }
 
     /// The site of this name that is in force.
@@ -269,9 +238,17 @@ impl SiteCatalog {
 
     /// The status of each policy file and default site. `is_readable` says whether the directory could be read.
     pub fn files(&self, is_readable: bool) -> Vec<SiteStatus> {
-        let of_file = self.files.iter().map(|(site, file)| SiteStatus::of_file(site, Some(file), is_readable));
+        let of_site =
+            |site: &String| SiteStatus { site: site.clone(), reload_ok: is_readable, ..SiteStatus::default() };
+        let of_file = self.files.iter().map(|(site, file)| SiteStatus {
+            reload_ok: is_readable && file.is_active(),
+            last_good_copy: file.origin() == Some(PolicyOrigin::Store),
+            conflicts_with: file.conflicts_with.clone(),
+            findings: file.findings.clone(),
+            ..of_site(site)
+        });
         // A refused file may have the name of a default site. Then its status is shown, which has the findings.
         let without = self.default_sites.keys().filter(|site| !self.files.contains_key(*site));
-        of_file.chain(without.map(|site| SiteStatus::of_file(site, None, is_readable))).collect()
+        of_file.chain(without.map(of_site)).collect()
     }
 }

@@ -51,11 +51,9 @@ impl DefaultSite {
         let name = match first(hosts) {
             None => DEFAULT_SITE.to_owned(),
             Some(host) => {
-                let fits = |sign: char| sign.is_ascii_alphanumeric() || ".-_".contains(sign);
-                let host = host.replacen("*.", "any.", 1);
-                let host: String =
-                    host.chars().take(MAX_NAMED).map(|sign| if fits(sign) { sign } else { '-' }).collect();
-                format!("{DEFAULT_SITE}-{host}")
+                let host: String = host.replacen("*.", "any.", 1).chars().take(MAX_NAMED).collect();
+                let is_odd = |sign: char| !sign.is_ascii_alphanumeric() && !".-_".contains(sign);
+                format!("{DEFAULT_SITE}-{}", host.replace(is_odd, "-"))
             }
         };
         let numbered = (2..).map(|number| format!("{name}-{number}"));
@@ -119,8 +117,7 @@ pub fn name_of_logged(logged: &str) -> &str {
 /// The hosts of a policy that belong to none of these sites. A policy without hosts stands for every other host.
 pub fn unclaimed_hosts(policy: &Policy, sites: &Snapshot) -> Vec<String> {
     if policy.hosts.is_empty() {
-        let claimed = sites.site_for_host(b"").is_some();
-        return if claimed { Vec::new() } else { vec!["every other host".to_owned()] };
+        return if sites.site_for_host(b"").is_some() { Vec::new() } else { vec!["every other host".to_owned()] };
     }
     let claimed = |host: &HostPattern| {
         let below = if host.wildcard { "www." } else { "" };

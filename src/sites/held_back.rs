@@ -50,9 +50,8 @@ impl HeldBack {
         registry: &Registry,
         now: Timestamp,
     ) -> Option<SiteEntry> {
-        let known = self.0.iter().find(|(waits, _)| Arc::ptr_eq(waits, &new.site)).map(|(_, site)| site.clone());
-        let site = match known {
-            Some(site) => site,
+        let site = match self.0.iter().find(|(waits, _)| Arc::ptr_eq(waits, &new.site)) {
+            Some((_, site)) => site.clone(),
             None => {
                 let policy = Arc::new(meanwhile(&before.site.policy, &new.site.policy));
                 let site =
@@ -73,14 +72,15 @@ impl HeldBack {
 
 /// Whether the new sites are those in force, and have the same hosts.
 fn have_same_hosts(before: &[SiteEntry], new: &[SiteEntry]) -> bool {
-    let hosts = |entry: &SiteEntry| -> Vec<HostPattern> {
-        entry.site.policy.hosts.iter().map(|host| host.value.clone()).collect()
-    };
     let is_known = |new: &SiteEntry| {
         let before = before.iter().find(|before| before.site.name == new.site.name);
-        before.is_some_and(|before| hosts(before) == hosts(new))
+        before.is_some_and(|before| hosts(before).eq(hosts(new)))
     };
     before.len() == new.len() && new.iter().all(is_known)
+}
+
+fn hosts(entry: &SiteEntry) -> impl Iterator<Item = &HostPattern> {
+    entry.site.policy.hosts.iter().map(|host| &host.value)
 }
 
 /// The policy in force, with what does not wait of the new one. Explanations point into the text of the policy in force:

@@ -14,17 +14,14 @@ use std::time::Duration;
 pub fn remembered_log(facts: &StoredFacts, now: Timestamp) -> PublicationLog {
     let tenures: Vec<Tenure> = facts.host_tenures.iter().filter_map(|(_, record)| tenure_of(record)).collect();
     let publications: Vec<Publication> = facts.publications.iter().map(|(_, record)| publication_of(record)).collect();
-    let at = |reason: GapReason| {
-        let known = facts.history_gaps.iter().find(|(_, gap)| gap.reason == reason);
-        known.map(|(_, gap)| gap.at)
-    };
+    let at = |reason| facts.history_gaps.iter().find_map(|(_, gap)| (gap.reason == reason).then_some(gap.at));
     let is_whole = tenures.len() == facts.host_tenures.len();
     let gaps = Gaps { cut_at: at(GapReason::Cut), lost_at: at(GapReason::Lost), broken_at: at(GapReason::Broken) };
     let declared = facts.declared_versions.iter();
     let declared = declared.filter_map(|(_, record)| Some((record.site.clone(), Version::parse(&record.version)?)));
-    let jumps = facts.clock_jumps.iter();
-    let jumps = jumps.map(|(_, jump)| ClockJump { at: jump.at, by: Duration::from_secs(jump.by) });
-    let mut log = PublicationLog::remembered(tenures, publications, declared.collect(), gaps, jumps.collect());
+    let jump = |(_, jump): &(_, state::ClockJump)| ClockJump { at: jump.at, by: Duration::from_secs(jump.by) };
+    let jumps = facts.clock_jumps.iter().map(jump).collect();
+    let mut log = PublicationLog::remembered(tenures, publications, declared.collect(), gaps, jumps);
     if !is_whole {
         log.was_lost(now);
     }
@@ -46,23 +43,21 @@ pub fn remembered_versions(facts: &StoredFacts) -> VersionStore {
 /// The records to store for a log.
 pub fn log_records(log: &PublicationLog) -> impl Iterator<Item = AnyRecord> {
     let Gaps { cut_at, lost_at, broken_at } = log.gaps;
-    let gaps = [(GapReason::Cut, cut_at), (GapReason::Lost, lost_at), (GapReason::Broken, broken_at)].into_iter();
-    let declared = log.declared.iter();
+    let gaps = [(GapReason::Cut, cut_at), (GapReason::Lost, lost_at), (GapReason::Broken, broken_at)];
     let declared =
-        declared.map(|(site, version)| DeclaredVersion { site: site.clone(), version: version.to_string() }.into());
-    let gaps = gaps.filter_map(|(reason, at)| Some(HistoryGap { reason, at: at? }.into()));
+        |(site, version): (&String, &Version)| DeclaredVersion { site: site.clone(), version: version.to_string() };
     let jumps = log.jumps.iter().map(|jump| state::ClockJump { at: jump.at, by: jump.by.as_secs() }.into());
     let publications = log.publications.iter().map(|known| publication_record(known).into());
     publications
         .chain(jumps)
         .chain(log.tenures.iter().map(|known| tenure_record(known).into()))
-        .chain(declared)
-        .chain(gaps)
+        .chain(log.declared.iter().map(declared).map(AnyRecord::from))
+        .chain(gaps.into_iter().filter_map(|(reason, at)| Some(HistoryGap { reason, at: at? }.into())))
 }
 
 fn span_of(number: u64, since: Timestamp, until: Option<Timestamp>, ended_by: Option<u64>) -> Span {
-    let end = until.zip(ended_by).map(|(at, number)| Change { number, at });
-    Span { since: Change { number, at: since }, until: end }
+    let until = until.zip(ended_by).map(|(at, number)| Change { number, at });
+    Span { since: Change { number, at: since }, until }
 }
 
 fn tenure_of(record: &HostTenure) -> Option<Tenure> {
@@ -70,8 +65,11 @@ fn tenure_of(record: &HostTenure) -> Option<Tenure> {
         "" => None,
         written => Some(parse_host(written).ok()?),
     };
-    let span = span_of(record.number, record.since, record.until, record.ended_by);
-    Some(Tenure { pattern, site: record.site.clone(), span })
+    Some(Tenure {
+        pattern,
+        site: record.site.clone(),
+        span: span_of(record.number, record.since, record.until, record.ended_by),
+    })
 }
 
 fn tenure_record(tenure: &Tenure) -> HostTenure {

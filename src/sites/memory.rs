@@ -1,11 +1,18 @@
 //! [`SiteMemory`]: what sites keep through a restart beside the publication log: pauses, tag changes and the last good
-//! policies.
+//! policies. [`TagHistory`] is since when each rule for the tags of a site is in force. While a rule is new, crawlers are sent
+//! its pages whole: a 304 would hide a new noindex.
 
 use super::pauses::Pauses;
-use super::tag_history::TagHistory;
-use crate::state::{AnyRecord, LastGoodPolicy, StoredFacts};
+use crate::policy::Site;
+use crate::policy::site::{HtmlRules, TagAges, TagPlan};
+use crate::state::{AnyRecord, LastGoodPolicy, StoredFacts, TagChange};
+use crate::time::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// The identity of "the origin's tags are taken away". No digest of a rule is 0 but by an accident, which would only
+/// make pages whole.
+const STRIPPED: u64 = 0;
 
 /// The memory of all sites.
 #[derive(Clone, Debug, Default)]
@@ -31,15 +38,77 @@ impl SiteMemory {
 
     /// Forgets a site whose file is gone. Its pauses stay noted, in case the policy comes back.
     pub fn forget(&mut self, site: &str) {
-        self.tags.forget(site);
+        self.tags.0.remove(site);
         self.last_good.remove(site);
     }
 
     /// The records to store.
     pub fn records(&self) -> impl Iterator<Item = AnyRecord> {
         let policy = |(site, text): (&String, &Arc<str>)| LastGoodPolicy { site: site.clone(), text: text.to_string() };
-        let last_good = self.last_good.iter().map(policy).map(AnyRecord::from);
         let pauses = self.pauses.records().map(AnyRecord::from);
-        pauses.chain(self.tags.records().map(AnyRecord::from)).chain(last_good)
+        let tags = self.tags.records().map(AnyRecord::from);
+        pauses.chain(tags).chain(self.last_good.iter().map(policy).map(AnyRecord::from))
+    }
+}
+
+/// Since when each rule for tags is in force, by the name of its site.
+#[derive(Clone, Debug, Default)]
+pub struct TagHistory(BTreeMap<String, OfSite>);
+
+#[derive(Clone, Debug, Default)]
+struct OfSite {
+    /// Since when each rule of the tag plan is in force, by the rule's identity.
+    rules: BTreeMap<u64, Timestamp>,
+    /// When the tags of every page changed last.
+    everywhere: Option<Timestamp>,
+}
+
+impl TagHistory {
+    /// The history that an earlier process stored.
+    pub fn remembered(facts: &StoredFacts) -> TagHistory {
+        let mut history = TagHistory::default();
+        for (_, record) in &facts.tag_changes {
+            let site = history.0.entry(record.site.clone()).or_default();
+            match u64::from_str_radix(&record.rule, 16) {
+                Ok(rule) => drop(site.rules.insert(rule, record.since)),
+                Err(_) => site.everywhere = Some(record.since),
+            }
+        }
+        history
+    }
+
+    /// Notes the rules of a site from now on, and returns since when each is in force.
+    pub fn follow(&mut self, site: &Site, now: Timestamp) -> TagAges {
+        let of_site = self.0.entry(site.name.clone()).or_default();
+        let before = std::mem::take(&mut of_site.rules);
+        let since = |identity: u64| before.get(&identity).copied().unwrap_or(now);
+        let rules: Vec<u64> = site.tags.identities().collect();
+        // A 304 also hides, on every page, what is written into pages and that the origin's tags are taken away.
+        let html = HtmlRules::identity(&site.policy.html);
+        let everywhere = [(html, site.html.is_some()), (STRIPPED, site.tags.strips())];
+        let everywhere: Vec<u64> = everywhere.into_iter().filter(|(_, said)| *said).map(|(part, _)| part).collect();
+        let identities = rules.iter().chain(&everywhere);
+        let known: BTreeMap<u64, Timestamp> = identities.map(|identity| (*identity, since(*identity))).collect();
+        // Where a rule only says something else, the new rule is for the same pages and is new. For which pages a rule
+        // was that is gone, is not known any more.
+        let goes_on = |gone: u64| {
+            let mut new = known.keys().filter(|identity| !before.contains_key(identity));
+            new.any(|identity| TagPlan::are_for_the_same(*identity, gone))
+        };
+        let gone = before.keys().any(|identity| !known.contains_key(identity) && !goes_on(*identity));
+        if gone || everywhere.iter().any(|identity| !before.contains_key(identity)) {
+            of_site.everywhere = Some(now);
+        }
+        of_site.rules = known;
+        TagAges { since: rules.into_iter().map(since).collect(), everywhere: of_site.everywhere }
+    }
+
+    /// The records to store.
+    pub fn records(&self) -> impl Iterator<Item = TagChange> {
+        self.0.iter().flat_map(|(site, known)| {
+            let rules = known.rules.iter().map(|(rule, since)| (format!("{rule:016x}"), *since));
+            let everywhere = known.everywhere.map(|since| (String::new(), since));
+            rules.chain(everywhere).map(|(rule, since)| TagChange { site: site.clone(), rule, since })
+        })
     }
 }

@@ -5,7 +5,6 @@
 //! commits and publishes the result. The states of a file are in `policy_file`, those of a publication in `publisher`.
 
 mod catalog;
-mod compiler;
 mod default_sites;
 mod held_back;
 pub mod host_owners;
@@ -16,19 +15,16 @@ mod pauses;
 mod plan;
 pub mod policy_directory;
 mod policy_file;
-mod publication_evidence;
 mod publisher;
-mod report;
 mod status;
-mod tag_history;
 mod watch;
 
 pub use default_sites::{DefaultSite, asked_by, is_no_policy};
 pub use origins::{KnownOrigins, OriginRobotsStatus, PATIENCE, Served, awaited_since};
 pub use pauses::{PauseError, PauseRequest, PauseWord};
-pub use report::{ReloadOutcome, ReloadReport, SiteReload};
+pub use policy_file::{ReloadOutcome, ReloadReport, SiteReload};
 pub use status::{RetireStatus, SiteStatus, Status};
-pub use watch::WatchGuard;
+pub use watch::{WatchGuard, watch};
 
 use crate::crawlers::Registry;
 use crate::evidence::Evidence;
@@ -41,13 +37,14 @@ use crate::time::Timestamp;
 use crate::verdict;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use catalog::SiteCatalog;
-use compiler::SiteCompiler;
 use memory::SiteMemory;
 use origins::OriginFiles;
 use plan::{plan, plan_default_sites};
 use policy_directory::PolicyText;
+use policy_file::SiteCompiler;
 pub use publisher::Announce;
 use publisher::{Deferral, Publisher, longest_cached};
+use status::OriginReports;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
@@ -109,7 +106,7 @@ pub struct SiteManager {
     /// The same snapshot with the status of the files, so that a status need not wait for a reload.
     overview: ArcSwap<(Status, Arc<Snapshot>)>,
     changes: Mutex<Changes>,
-    origin_reports: Mutex<BTreeMap<String, OriginRobotsStatus>>,
+    origin_reports: Mutex<OriginReports>,
     listeners: Mutex<Vec<Listener>>,
     /// Why new sites are not in force yet, while they are deferred.
     deferral: ArcSwapOption<Deferral>,
@@ -144,9 +141,12 @@ impl SiteManager {
         registry: &'static Registry,
         now: Timestamp,
     ) -> Result<Arc<SiteManager>, StartError> {
-        let published_proof = options.published_proof;
-        let compiler =
-            SiteCompiler { read: verdict::load_with, registry, files: IncludedFiles::default(), published_proof };
+        let compiler = SiteCompiler {
+            read: verdict::load_with,
+            registry,
+            files: IncludedFiles::default(),
+            published_proof: options.published_proof,
+        };
         SiteManager::start_reading(options, state, compiler, now)
     }
 
@@ -160,7 +160,7 @@ impl SiteManager {
         changes.load(now)?;
         changes.refuse_broken(options.strict)?;
         let mut snapshot = changes.publish(now);
-        while changes.publisher.deferred().is_some() {
+        while changes.publisher.deferred.is_some() {
             std::thread::sleep(TRY_AGAIN);
             snapshot = changes.publish(now);
         }
@@ -189,11 +189,10 @@ impl SiteManager {
 
     /// Loads what changed; one site's mistake touches no other.
     pub fn reload(&self, now: Timestamp) -> ReloadReport {
-        let loaded = self.change(now, |changes| match changes.load(now) {
-            Ok((sites, is_new)) => (Ok(sites), is_new),
-            Err(error) => (Err(error.to_string()), false),
+        let (sites, problem) = self.change(now, |changes| match changes.load(now) {
+            Ok((sites, is_new)) => ((sites, None), is_new),
+            Err(error) => ((Vec::new(), Some(error.to_string())), false),
         });
-        let (sites, problem) = loaded.map_or_else(|error| (Vec::new(), Some(error)), |sites| (sites, None));
         ReloadReport { sites, problem, waiting: self.waiting() }
     }
 
@@ -244,17 +243,9 @@ impl SiteManager {
     /// The status. Does not wait for a change that is being made.
     pub fn status(&self, now: Timestamp) -> Status {
         let overview = self.overview.load_full();
-        let mut status = status::status(&overview.0, &overview.1, now);
+        let mut status = status::status(&overview.0, &overview.1, &lock(&self.origin_reports), now);
         status.warnings.extend(self.waiting());
         status.warnings.extend(self.store_problems());
-        let reports = lock(&self.origin_reports);
-        for site in &mut status.sites {
-            let entry = overview.1.entry_named(&site.site);
-            site.origin_robots = reports.get(&site.site).zip(entry).map(|(report, entry)| {
-                let (served, unavailable_until) = Served::of(&entry.site, now);
-                OriginRobotsStatus { served, unavailable_until, ..report.clone() }
-            });
-        }
         status
     }
 
@@ -285,8 +276,8 @@ impl SiteManager {
     fn ignored_declarations(&self) -> Option<String> {
         let snapshot = self.snapshot.load();
         let declares = |entry: &&SiteEntry| entry.site.policy.robots.previous.is_some();
-        let declaring = snapshot.sites().iter().filter(declares).map(|entry| entry.site.name.as_str());
-        let sites: Vec<&str> = declaring.collect();
+        let declaring = snapshot.sites().iter().filter(declares);
+        let sites: Vec<&str> = declaring.map(|entry| entry.site.name.as_str()).collect();
         (!sites.is_empty() && self.store.health().is_in_memory()).then(|| {
             format!(
                 "`robots.previous` has no effect ({}): crawlgate keeps no state, so every start looks like the first one. Set \
@@ -351,13 +342,13 @@ impl SiteManager {
 
     /// From now on other instances are told of each publication before it comes into force.
     pub fn announce_through(&self, announce: Box<dyn Announce>) {
-        lock(&self.changes).publisher.announce_through(announce);
+        lock(&self.changes).publisher.announce = Some(announce);
     }
 
     /// The publications at this moment.
     pub fn published(&self) -> Publications {
         let changes = lock(&self.changes);
-        Publications { log: changes.publisher.log().clone(), files: changes.publisher.versions() }
+        Publications { log: changes.publisher.log.clone(), files: changes.publisher.versions.each().collect() }
     }
 
     /// Takes in what other instances published. Does not wait: gives it back while a change is being made.
@@ -383,7 +374,7 @@ impl SiteManager {
     }
 
     /// Takes the states of the origins' robots.txt files, for the status.
-    pub fn report_origins(&self, reports: BTreeMap<String, OriginRobotsStatus>) {
+    pub fn report_origins(&self, reports: OriginReports) {
         *lock(&self.origin_reports) = reports;
     }
 
@@ -428,7 +419,7 @@ impl SiteManager {
         let snapshot = Arc::new(changes.publish(now));
         changes.retired.push(self.snapshot.swap(snapshot.clone()));
         changes.retired.retain(|snapshot| Arc::strong_count(snapshot) > 1);
-        self.deferral.store(changes.publisher.deferred().cloned().map(Arc::new));
+        self.deferral.store(changes.publisher.deferred.clone().map(Arc::new));
         self.overview.store(Arc::new((changes.files(), snapshot)));
         lock(&self.listeners).iter().for_each(|changed| changed());
     }
@@ -476,7 +467,7 @@ impl Changes {
         let files = policy_directory::included_files(&self.policies);
         let has_other_files = files != self.catalog.compiler.files;
         self.catalog.compiler.files = files;
-        let changes = plan(found, has_other_files, &self.catalog, self.publisher.log(), now);
+        let changes = plan(found, has_other_files, &self.catalog, &self.publisher.log, now);
         let mut outcomes: BTreeMap<String, ReloadOutcome> =
             self.catalog.files.iter().map(|(name, file)| (name.clone(), file.outcome_when_unchanged())).collect();
         let mut is_new = false;
@@ -493,17 +484,16 @@ impl Changes {
             outcomes.insert(name, outcome);
         }
         is_new |= !self.catalog.keep_time(now).is_empty();
-        if let Some(change) = plan_default_sites(&self.catalog, self.publisher.log(), now) {
+        if let Some(change) = plan_default_sites(&self.catalog, &self.publisher.log, now) {
             self.catalog.apply_default_sites(change, now);
             is_new = true;
         }
         is_new |= self.publisher.is_due(now);
-        let findings = |site: &str| {
-            let file = self.catalog.files.get(site);
-            file.map(|file| file.report.findings.clone()).unwrap_or_default()
+        let report = |(site, outcome): (String, ReloadOutcome)| {
+            let file = self.catalog.files.get(&site);
+            SiteReload { findings: file.map(|file| file.findings.clone()).unwrap_or_default(), site, outcome }
         };
-        let sites = outcomes.into_iter().map(|(site, outcome)| SiteReload { findings: findings(&site), site, outcome });
-        Ok((sites.collect(), is_new))
+        Ok((outcomes.into_iter().map(report).collect(), is_new))
     }
 
     fn read_directory(&self) -> Result<BTreeMap<String, PolicyText>, UnreadableDirectory> {
@@ -520,11 +510,10 @@ impl Changes {
         let mut broken = String::new();
         for (name, file) in self.catalog.files.iter().filter(|(_, file)| !file.is_active()) {
             if file.in_force.is_none() || strict {
-                broken.push_str(&file.report.rendered);
+                broken.push_str(&file.rendered);
                 broken.push('\n');
             } else {
-                let findings = &file.report.findings;
-                tracing::error!(site = %name, ?findings, "the policy file was rejected; the last good policy is in force");
+                tracing::error!(site = %name, findings = ?file.findings, "the policy file was rejected; the last good policy is in force");
             }
         }
         if broken.is_empty() { Ok(()) } else { Err(StartError::Policies(broken)) }
@@ -532,7 +521,7 @@ impl Changes {
 
     /// Publishes the sites of the catalog, and stores the changes of its memory.
     fn publish(&mut self, now: Timestamp) -> Snapshot {
-        self.catalog.prune(self.publisher.log(), now);
+        self.catalog.prune(&self.publisher.log, now);
         let pauses = &self.catalog.memory.pauses;
         let paused = |entry: &SiteEntry| {
             let entry = entry.clone().with_pauses(pauses.of(&entry.site, now), now);

@@ -96,8 +96,8 @@ pub struct OriginFiles(pub BTreeMap<String, Origin>, pub Option<Arc<OriginFile>>
 impl OriginFiles {
     /// The copy that a site is to be compiled with, or the state without one.
     pub fn of(&self, name: &str, now: Timestamp) -> Origin {
-        let shared = || self.1.clone().map(Origin::Read);
-        self.0.get(name).cloned().or_else(shared).unwrap_or_else(|| awaited_since(now))
+        let known = self.0.get(name).cloned().or_else(|| self.1.clone().map(Origin::Read));
+        known.unwrap_or_else(|| awaited_since(now))
     }
 
     /// What is known of the origin's robots.txt for the host by which a site asks for it, where another site had that

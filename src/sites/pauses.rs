@@ -78,9 +78,9 @@ type PlanKey = (String, String);
 #[derive(Clone, Debug, Default)]
 pub struct Pauses {
     /// Those that were switched on at run time, by site.
-    switched: BTreeMap<String, Pause>,
+    switched: BTreeMap<String, ActivePause>,
     /// Of each site the pause of run time that ended last, since the start.
-    over: BTreeMap<String, Pause>,
+    over: BTreeMap<String, ActivePause>,
     /// When a policy with this planned pause was first in force; also of one that recurs.
     first_seen: BTreeMap<PlanKey, Timestamp>,
     /// When an operator ended the planned pause.
@@ -92,11 +92,19 @@ impl Pauses {
     pub fn remembered(facts: &StoredFacts) -> Pauses {
         let mut pauses = Pauses::default();
         for (_, record) in &facts.pauses {
-            let (site, plan) = (record.site.clone(), record.plan.clone());
-            match record.event {
-                PauseEvent::Switched => drop(pauses.switched.insert(site, record.clone())),
-                PauseEvent::FirstSeen => drop(pauses.first_seen.insert((site, plan), record.since)),
-                PauseEvent::Ended => drop(pauses.ended.insert((site, plan), record.since)),
+            let Pause { site, event, plan, audience, since, until, retry_after, robots_txt } = record.clone();
+            let pause = ActivePause {
+                audience,
+                from: since,
+                until: until.0,
+                retry_after,
+                robots_txt_until: robots_txt.then(|| since.plus(DEFAULT_PAUSE)),
+                at_run_time: true,
+            };
+            match event {
+                PauseEvent::Switched => drop(pauses.switched.insert(site, pause)),
+                PauseEvent::FirstSeen => drop(pauses.first_seen.insert((site, plan), since)),
+                PauseEvent::Ended => drop(pauses.ended.insert((site, plan), since)),
             }
         }
         pauses
@@ -104,13 +112,17 @@ impl Pauses {
 
     /// The pauses of a site around a moment, the one that counts first.
     pub fn of(&self, site: &Site, now: Timestamp) -> Vec<ActivePause> {
-        let switched = self.switched.get(&site.name).map(switched);
-        switched.into_iter().chain(self.planned(site, now).into_iter().map(|(_, pause)| pause)).collect()
+        self.switched
+            .get(&site.name)
+            .cloned()
+            .into_iter()
+            .chain(self.planned(site, now).into_iter().map(|(_, pause)| pause))
+            .collect()
     }
 
     /// The pause of a site that was switched on at run time and ended last, by itself or by an operator.
     pub fn over(&self, site: &str) -> Option<ActivePause> {
-        self.over.get(site).map(switched)
+        self.over.get(site).cloned()
     }
 
     fn planned<'p>(&self, site: &'p Site, now: Timestamp) -> Vec<(&'p PausePolicy, ActivePause)> {
@@ -158,40 +170,31 @@ impl Pauses {
             from: now,
             until: now.plus(length.min(REMEMBERED)),
             retry_after: request.retry_after.unwrap_or(RETRY_AFTER).max(1),
-            robots_txt_until: request.robots_txt.then_some(now),
+            robots_txt_until: request.robots_txt.then(|| now.plus(DEFAULT_PAUSE)),
             at_run_time: true,
         };
-        sites.iter().for_each(|site| self.switch_on(site, &pause));
+        sites.iter().for_each(|site| self.switch_on(site, pause.clone()));
         Ok(pause.until)
     }
 
     /// Begins a pause that an operator switched on, here or at another instance.
-    pub fn switch_on(&mut self, site: &str, pause: &ActivePause) {
-        let pause = Pause {
-            site: site.to_owned(),
-            event: PauseEvent::Switched,
-            plan: String::new(),
-            audience: pause.audience,
-            since: pause.from,
-            until: AsWritten(pause.until.min(pause.from.plus(REMEMBERED))),
-            retry_after: pause.retry_after,
-            robots_txt: pause.robots_txt_until.is_some(),
-        };
+    pub fn switch_on(&mut self, site: &str, mut pause: ActivePause) {
+        pause.until = pause.until.min(pause.from.plus(REMEMBERED));
         self.switched.insert(site.to_owned(), pause);
     }
 
     /// What an operator last did with a site's pauses, if that was a pause and it is still on.
     pub fn word(&self, site: &str) -> Option<PauseWord> {
         let pause = self.switched.get(site)?;
-        Some(PauseWord { site: site.to_owned(), at: pause.since, pause: Some(switched(pause)) })
+        Some(PauseWord { site: site.to_owned(), at: pause.from, pause: Some(pause.clone()) })
     }
 
     /// Ends the pauses of a site, the planned one too; says whether one was in force.
     pub fn resume(&mut self, site: &Site, now: Timestamp) -> bool {
-        let switched = self.switched.remove(&site.name).filter(|pause| now < pause.until.0);
+        let switched = self.switched.remove(&site.name).filter(|pause| now < pause.until);
         let mut ended = switched.is_some();
         if let Some(pause) = switched {
-            self.over.insert(site.name.clone(), Pause { until: AsWritten(now), ..pause });
+            self.over.insert(site.name.clone(), ActivePause { until: now, ..pause });
         }
         for (plan, pause) in self.planned(site, now) {
             if pause.from <= now && now < pause.until {
@@ -207,9 +210,9 @@ impl Pauses {
         let planned: BTreeSet<PlanKey> =
             in_force.flat_map(|site| site.policy.pauses.iter().map(|pause| key(&site.name, pause))).collect();
         let over = &mut self.over;
-        over.retain(|_, pause| now.since(pause.until.0) < REMEMBERED);
+        over.retain(|_, pause| now.since(pause.until) < REMEMBERED);
         self.switched.retain(|site, pause| {
-            let is_on = now < pause.until.0;
+            let is_on = now < pause.until;
             if !is_on {
                 over.insert(site.clone(), pause.clone());
             }
@@ -234,20 +237,18 @@ impl Pauses {
                 robots_txt: false,
             }
         };
+        let switched = self.switched.iter().map(|(site, pause)| Pause {
+            site: site.clone(),
+            event: PauseEvent::Switched,
+            plan: String::new(),
+            audience: pause.audience,
+            since: pause.from,
+            until: AsWritten(pause.until),
+            retry_after: pause.retry_after,
+            robots_txt: pause.robots_txt_until.is_some(),
+        });
         let first_seen = self.first_seen.iter().map(noted(PauseEvent::FirstSeen));
-        self.switched.values().cloned().chain(first_seen).chain(self.ended.iter().map(noted(PauseEvent::Ended)))
-    }
-}
-
-/// A stored pause of run time, as requests see it.
-fn switched(pause: &Pause) -> ActivePause {
-    ActivePause {
-        audience: pause.audience,
-        from: pause.since,
-        until: pause.until.0,
-        retry_after: pause.retry_after,
-        robots_txt_until: pause.robots_txt.then(|| pause.since.plus(DEFAULT_PAUSE)),
-        at_run_time: true,
+        switched.chain(first_seen).chain(self.ended.iter().map(noted(PauseEvent::Ended)))
     }
 }
 

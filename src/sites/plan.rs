@@ -1,15 +1,17 @@
 //! [`plan`] computes the changes that bring the catalog up to the policy files. It compiles the files that changed, and settles
 //! which site has which host. It changes nothing itself: the catalog applies the resulting [`SiteChange`]s.
 
-use super::catalog::{Claim, DefaultSitesChange, SiteCatalog, SiteChange};
-use super::compiler::Candidate;
+use super::catalog::{Claim, SiteCatalog, SiteChange};
 use super::host_owners::HostOwners;
 use super::origins::awaited_since;
 use super::policy_directory::PolicyText;
+use super::policy_file::Candidate;
+use crate::policy::Site;
 use crate::publications::PublicationLog;
 use crate::time::Timestamp;
 use crate::yaml::Source;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The changes that bring the catalog up to these files. Unchanged files are left out, with two exceptions: files whose hosts
 /// another site had, and, with `has_other_files`, files that name others of the directory.
@@ -20,18 +22,16 @@ pub fn plan(
     log: &PublicationLog,
     now: Timestamp,
 ) -> Vec<SiteChange> {
-    let gone = catalog.files.keys().filter(|name| !found.contains_key(*name));
-    let removed: Vec<String> = gone.cloned().collect();
+    let removed: Vec<String> = catalog.files.keys().filter(|name| !found.contains_key(*name)).cloned().collect();
     let mut claims = BTreeMap::new();
     for (name, text) in found {
         let is_as_it_was = catalog.files.get(&name).is_some_and(|known| {
             let names_files = known.entry().is_some_and(|entry| entry.site.policy.names_files());
-            let is_stale = known.conflicts_with.is_some() || has_other_files && names_files;
-            known.text == text && !is_stale
+            known.text == text && known.conflicts_with.is_none() && !(has_other_files && names_files)
         });
         if !is_as_it_was {
             let candidate = compile_for_hosts(catalog, &name, &text, log, now);
-            claims.insert(name, Claim { text, candidate, conflict: None, copy: None });
+            claims.insert(name, Claim { text, candidate, conflicts_with: None, copy: None });
         }
     }
     Settling { catalog, log, now, removed: &removed }.settle(&mut claims);
@@ -39,10 +39,10 @@ pub fn plan(
     removed.into_iter().map(|site| SiteChange { site, file: None }).chain(claims).collect()
 }
 
-/// Begins or ends the default sites, which are in force while there is no policy. `None` where they stay as they are.
-pub fn plan_default_sites(catalog: &SiteCatalog, log: &PublicationLog, now: Timestamp) -> Option<DefaultSitesChange> {
+/// The default sites that are to be in force: they are while there is no policy. `None` where they stay as they are.
+pub fn plan_default_sites(catalog: &SiteCatalog, log: &PublicationLog, now: Timestamp) -> Option<Vec<Arc<Site>>> {
     if catalog.files.values().any(|file| file.in_force.is_some()) {
-        return (!catalog.default_sites.is_empty()).then_some(DefaultSitesChange::End);
+        return (!catalog.default_sites.is_empty()).then(Vec::new);
     }
     if !catalog.files.is_empty() || !catalog.default_sites.is_empty() {
         return None;
@@ -53,16 +53,15 @@ pub fn plan_default_sites(catalog: &SiteCatalog, log: &PublicationLog, now: Time
         match candidate.site {
             Some(site) => sites.push(site),
             None => {
-                let findings = candidate.report().findings;
                 tracing::error!(
                     site = %default.name,
-                    ?findings,
+                    findings = ?candidate.findings(),
                     "these hosts of the settings cannot be the hosts of a site: crawlgate observes no crawler there"
                 );
             }
         }
     }
-    Some(DefaultSitesChange::Begin(sites))
+    Some(sites)
 }
 
 /// Compiles a file with what is known of its origin's robots.txt: where another site had its host until now, that site's
@@ -81,8 +80,7 @@ fn compile_for_hosts(
     };
     let candidate = catalog.compiler.compile(name, text, &origin, now);
     let before = catalog.site(name).map(|site| &**site);
-    let inherited = candidate.site.as_ref().and_then(|site| catalog.origins.inherited(site, before, log, now));
-    match inherited {
+    match candidate.site.as_ref().and_then(|site| catalog.origins.inherited(site, before, log, now)) {
         Some(origin) => catalog.compiler.compile(name, text, &origin, now),
         None => candidate,
     }
@@ -117,7 +115,7 @@ impl Settling<'_> {
             for (name, conflict) in refused {
                 if let Some(claim) = claims.get_mut(&name) {
                     claim.candidate.refuse(&conflict);
-                    claim.conflict = Some(conflict);
+                    claim.conflicts_with = Some(conflict.owner);
                 }
             }
         }

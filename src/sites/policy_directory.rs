@@ -118,8 +118,7 @@ pub fn included_files(directory: &Path) -> IncludedFiles {
         let ending = path.extension()?.to_str()?;
         // As for policies: what a link leads to counts, and a pipe would wait.
         let can_be_named = included::ENDINGS.contains(&ending) && !name.starts_with('.');
-        let is_read = can_be_named && fs::metadata(&path).is_ok_and(|metadata| metadata.is_file());
-        is_read.then_some((name, path))
+        (can_be_named && path.is_file()).then_some((name, path))
     });
     let read = |(name, path): (String, PathBuf)| Some((name, bytes_of(&path, included::MAX_FILE).ok()??.into()));
     IncludedFiles(named.take(MAX_INCLUDED).filter_map(read).collect())

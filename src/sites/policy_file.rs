@@ -1,4 +1,5 @@
-//! A policy file as crawlgate last read it: [`KnownFile`].
+//! A policy file. [`SiteCompiler`] compiles its text to a [`Candidate`]: the findings about the file, and the site if the file
+//! has no mistake. [`KnownFile`] is the file as crawlgate last read it, and [`ReloadReport`] the outcome of a reload of all files.
 //!
 //! Every reading of a changed file moves it to one of these states:
 //! - active: it has no mistake, its hosts are free, and it is in force;
@@ -6,21 +7,124 @@
 //! - conflicting: another site has one of its hosts; an earlier policy is in force if there is one;
 //! - invalid: it has a mistake, and no policy is in force.
 
+use super::host_owners::HostConflict;
 use super::policy_directory::PolicyText;
-use super::report::ReloadOutcome;
-use crate::policy::SiteEntry;
+use crate::crawlers::Registry;
+use crate::policy::lint::allow_published_proof;
+use crate::policy::origin::Origin;
+use crate::policy::{IncludedFiles, Site, SiteEntry};
+use crate::time::Timestamp;
+use crate::verdict::Surroundings;
 use crate::yaml::{Diagnostic, Diagnostics, Severity, Source};
+use serde::{Deserialize, Serialize};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 /// Findings of one file that are told one by one.
 const MAX_TOLD: usize = 20;
+
+/// The function that decodes, checks and compiles a policy file: `verdict::load_with`.
+pub type Read = fn(&str, &Source, Surroundings<'_>, &'static Registry, Timestamp) -> (Option<Arc<Site>>, Diagnostics);
+
+/// Compiles policies.
+pub struct SiteCompiler {
+    /// Decodes, checks and compiles a file.
+    pub read: Read,
+    /// Known crawlers.
+    pub registry: &'static Registry,
+    /// The files in the policy directory that policies may name.
+    pub files: IncludedFiles,
+    /// Whether the settings allow proof by what the operators of crawlers publish.
+    pub published_proof: bool,
+}
+
+impl SiteCompiler {
+    /// Compiles one file with what is known of its origin's robots.txt. A panic of the compiler becomes a finding about this
+    /// file, so that other sites still load.
+    pub fn compile(&self, name: &str, text: &PolicyText, origin: &Origin, now: Timestamp) -> Candidate {
+        let source = match text {
+            Ok(source) => source,
+            Err(unreadable) => {
+                return Candidate {
+                    source: Source { name: unreadable.path.clone().into(), text: "".into() },
+                    site: None,
+                    findings: Diagnostics { items: vec![unreadable.diagnostic()] },
+                };
+            }
+        };
+        let surroundings = Surroundings { origin, files: &self.files };
+        let read = AssertUnwindSafe(|| (self.read)(name, source, surroundings, self.registry, now));
+        let (site, mut findings) = catch_unwind(read).unwrap_or_else(|_| {
+            let finding = Diagnostic::whole_file("internal-error", "crawlgate itself fails on this file")
+                .help("this is a mistake in crawlgate: please report it, with the file");
+            (None, Diagnostics { items: vec![finding] })
+        });
+        if let Some(site) = site.as_ref().filter(|_| self.published_proof) {
+            allow_published_proof(site, self.registry, &mut findings);
+        }
+        Candidate { source: source.clone(), site, findings }
+    }
+}
+
+/// A file that was compiled.
+pub struct Candidate {
+    source: Source,
+    /// The site, if the file has no mistake.
+    pub site: Option<Arc<Site>>,
+    findings: Diagnostics,
+}
+
+impl Candidate {
+    /// Takes the site away, because another site has one of its hosts.
+    pub fn refuse(&mut self, conflict: &HostConflict) {
+        if let Some(site) = self.site.take() {
+            self.findings.push(conflict.diagnostic(&site));
+            self.findings.sort();
+        }
+    }
+
+    /// One line for each error and warning, the errors first: for the log and the status. Notes, and what is beyond
+    /// [`MAX_TOLD`], are left to `crawlgate check`.
+    pub fn findings(&self) -> Vec<String> {
+        let items = &self.findings.items;
+        let mut worst: Vec<&Diagnostic> = items.iter().filter(|item| item.severity != Severity::Note).collect();
+        worst.sort_by_key(|item| std::cmp::Reverse(item.severity));
+        told(&worst, |item| item.one_line(&self.source), ": `crawlgate check` shows them all")
+    }
+
+    /// The errors with their help, for an operator who has no file to run `crawlgate check` on.
+    pub fn refusals(&self) -> Vec<String> {
+        told(&self.errors(), |item| item.with_help(&self.source), "")
+    }
+
+    /// All errors at length, for a start that fails.
+    pub fn rendered(&self) -> String {
+        self.errors().iter().map(|item| item.render(&self.source, false) + "\n").collect()
+    }
+
+    fn errors(&self) -> Vec<&Diagnostic> {
+        self.findings.items.iter().filter(|item| item.severity == Severity::Error).collect()
+    }
+}
+
+/// The first of some findings as texts, and how many more there are.
+fn told(items: &[&Diagnostic], text: impl Fn(&Diagnostic) -> String, hint: &str) -> Vec<String> {
+    let mut told: Vec<String> = items.iter().take(MAX_TOLD).map(|item| text(item)).collect();
+    if let more @ 1.. = items.len().saturating_sub(MAX_TOLD) {
+        told.push(format!("and {more} more{hint}"));
+    }
+    told
+}
 
 /// A policy file as it was last read, good or not.
 #[derive(Clone, Debug)]
 pub struct KnownFile {
     /// Its text.
     pub text: PolicyText,
-    /// What was found in it.
-    pub report: FileReport,
+    /// See [`Candidate::findings`].
+    pub findings: Vec<String>,
+    /// See [`Candidate::rendered`].
+    pub rendered: String,
     /// The policy in force.
     pub in_force: Option<InForce>,
     /// The site that has one of its hosts.
@@ -73,39 +177,51 @@ impl KnownFile {
     }
 }
 
-/// The findings of a file.
-#[derive(Clone, Debug, Default)]
-pub struct FileReport {
-    /// One line for each error and warning, at most [`MAX_TOLD`]: for the log and the status.
+/// The outcome of a reload, per site.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReloadReport {
+    /// Sites in the order of their names.
+    pub sites: Vec<SiteReload>,
+    /// What is wrong with the directory itself.
+    pub problem: Option<String>,
+    /// Why new policies are not in force yet, though nothing is wrong with them.
+    pub waiting: Option<String>,
+}
+
+impl ReloadReport {
+    /// Whether every file is in force as it stands.
+    pub fn is_whole(&self) -> bool {
+        self.problem.is_none()
+            && self.waiting.is_none()
+            && !self.sites.iter().any(|site| matches!(site.outcome, ReloadOutcome::Kept | ReloadOutcome::Refused))
+    }
+}
+
+/// One site's outcome.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SiteReload {
+    /// The site.
+    pub site: String,
+    /// The outcome.
+    pub outcome: ReloadOutcome,
+    /// `file:line:column: error[id]: message`, in the order of the file.
     pub findings: Vec<String>,
-    /// All errors at length, for a start that fails.
-    pub rendered: String,
 }
 
-impl FileReport {
-    /// Notes, and what is beyond [`MAX_TOLD`], are left to `crawlgate check`.
-    pub fn new(source: &Source, diagnostics: &Diagnostics) -> FileReport {
-        let items = &diagnostics.items;
-        let rendered = errors(diagnostics).map(|item| item.render(source, false) + "\n").collect();
-        let mut worst: Vec<&Diagnostic> = items.iter().filter(|item| item.severity != Severity::Note).collect();
-        worst.sort_by_key(|item| std::cmp::Reverse(item.severity));
-        let mut findings: Vec<String> = worst.iter().take(MAX_TOLD).map(|item| item.one_line(source)).collect();
-        if let more @ 1.. = worst.len().saturating_sub(MAX_TOLD) {
-            findings.push(format!("and {more} more: `crawlgate check` shows them all"));
-        }
-        FileReport { findings, rendered }
-    }
-
-    /// The errors with their help, one text each.
-    pub fn refusals(source: &Source, diagnostics: &Diagnostics) -> Vec<String> {
-        let mut refusals: Vec<String> = errors(diagnostics).take(MAX_TOLD).map(|item| item.with_help(source)).collect();
-        if let more @ 1.. = errors(diagnostics).count().saturating_sub(MAX_TOLD) {
-            refusals.push(format!("and {more} more"));
-        }
-        refusals
-    }
-}
-
-fn errors(diagnostics: &Diagnostics) -> impl Iterator<Item = &Diagnostic> {
-    diagnostics.items.iter().filter(|item| item.severity == Severity::Error)
+/// The outcome for a site's file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReloadOutcome {
+    /// The file is new, and its policy is in force.
+    Added,
+    /// The file is as it was, and its policy is in force.
+    Unchanged,
+    /// The new policy is in force.
+    Replaced,
+    /// The file is refused; the old policy stays in force.
+    Kept,
+    /// The file is refused, and there is no old policy: none is in force.
+    Refused,
+    /// The file is gone, and with it the site.
+    Removed,
 }

@@ -20,19 +20,19 @@ use super::default_sites::name_in_log;
 use super::held_back::HeldBack;
 use super::log_facts::{log_records, remembered_log, remembered_versions};
 use super::pauses::{PauseWord, Pauses};
-use super::publication_evidence::PublicationEvidence;
 use crate::crawlers::Registry;
-use crate::evidence::Evidence;
-use crate::policy::host_history::{HostHistories, HostHistory};
+use crate::evidence::{Evidence, Hash, Record, time_text};
+use crate::policy::host_history::HostHistories;
 use crate::policy::site::DeclaredPrevious;
 use crate::policy::{Site, SiteEntry, Snapshot, Version};
 use crate::publications::{Current, Declared, Horizon, OfOthers, PublicationLog, Published, VersionFile, VersionStore};
 use crate::state::{self, Fact, Remembered, StateError, StateStore};
 use crate::time::Timestamp;
+use serde_json::json;
 use sha2::{Digest, Sha256};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// A copy may be sent slowly while another version takes its place.
 const SLOWEST_ANSWER: Duration = Duration::from_secs(3_600);
@@ -56,13 +56,11 @@ pub trait Announce: Send {
 }
 
 /// Why new sites are not in force yet.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, Debug)]
 pub enum Deferral {
     /// It cannot be committed.
-    #[error("{0}")]
     Uncommitted(StateError),
     /// Other instances cannot be told.
-    #[error("{0}")]
     Unannounced(String),
 }
 
@@ -71,10 +69,11 @@ pub struct Publisher {
     store: StateStore,
     registry: &'static Registry,
     /// The log that the store has.
-    log: PublicationLog,
+    pub log: PublicationLog,
     /// The log with what follows from the end of the previous run, until the store has it too.
     corrected: Option<PublicationLog>,
-    versions: VersionStore,
+    /// The bytes of versions that were published or may be published, by which other instances can judge.
+    pub versions: VersionStore,
     /// Those of them that are known from other instances alone: the store does not have them.
     learned: BTreeSet<Version>,
     /// The sites in force, without the history of their hosts.
@@ -82,9 +81,11 @@ pub struct Publisher {
     generation: u64,
     forget_at: Option<Timestamp>,
     next_switch: Option<Timestamp>,
-    deferred: Option<Deferral>,
+    /// Why new sites are not in force yet.
+    pub deferred: Option<Deferral>,
     held_back: HeldBack,
-    announce: Option<Box<dyn Announce>>,
+    /// Through this other instances are told of each publication before it comes into force.
+    pub announce: Option<Box<dyn Announce>>,
     others: Vec<PublicationLog>,
     evidence: PublicationEvidence,
 }
@@ -123,7 +124,7 @@ impl Publisher {
 
     /// Tells this evidence log what is published, from now on.
     pub fn keep_evidence(&mut self, evidence: Evidence) {
-        self.evidence = PublicationEvidence::new(evidence);
+        self.evidence = PublicationEvidence { evidence, ..PublicationEvidence::default() };
         self.evidence.tell(&self.entries);
     }
 
@@ -133,21 +134,6 @@ impl Publisher {
         log.was_broken(now);
         log.clock_was_set(by, now);
         self.corrected = Some(log);
-    }
-
-    /// What was published on which host.
-    pub fn log(&self) -> &PublicationLog {
-        &self.log
-    }
-
-    /// Why new sites are not in force yet.
-    pub fn deferred(&self) -> Option<&Deferral> {
-        self.deferred.as_ref()
-    }
-
-    /// From now on other instances are told of each publication before it comes into force.
-    pub fn announce_through(&mut self, announce: Box<dyn Announce>) {
-        self.announce = Some(announce);
     }
 
     /// Tells other instances what an operator said of pauses.
@@ -191,8 +177,9 @@ impl Publisher {
         facts.extend(others.iter().cloned());
         let committed = match is_publication {
             true => self.announce(&log, &sites).and_then(|()| self.store.publish(facts).map_err(Deferral::Uncommitted)),
+            // They wait for nothing.
             false => {
-                self.commit(facts);
+                self.store.keep(facts);
                 Ok(())
             }
         };
@@ -264,18 +251,6 @@ impl Publisher {
         self.deferred = Some(why);
     }
 
-    /// The bytes of versions that were published or may be published, by which other instances can judge.
-    pub fn versions(&self) -> Vec<VersionFile> {
-        self.versions.each().collect()
-    }
-
-    /// Facts that wait for nothing: where they cannot be committed now, the store tries again.
-    fn commit(&self, facts: Vec<Fact>) {
-        if !facts.is_empty() && self.store.commit(facts.clone()).is_err() {
-            self.store.put(facts);
-        }
-    }
-
     fn new_versions(&self, sites: &[SiteEntry], now: Timestamp) -> Vec<Fact> {
         let is_stored = |version| self.versions.contains(version) && !self.learned.contains(&version);
         let new = sites.iter().flat_map(known_versions).filter(|(version, _)| !is_stored(*version));
@@ -291,11 +266,10 @@ impl Publisher {
         for entry in &mut entries {
             entry.since = self.log.in_force_since(&name_in_log(&entry.site)).unwrap_or(entry.since);
         }
-        let superseded = |history: &HostHistory| {
-            let known = history.superseded.iter().map(|held| held.superseded_at);
-            known.chain(history.unknown_until).min()
-        };
-        let first = known.iter().filter_map(|(_, history)| superseded(history)).min();
+        let superseded = known.iter().flat_map(|(_, history)| {
+            history.superseded.iter().map(|held| held.superseded_at).chain(history.unknown_until)
+        });
+        let first = superseded.min();
         self.forget_at = first.map(|first| first.plus(horizon.longest.saturating_add(self.log.jumped())));
         let snapshot = Snapshot::new(entries, self.generation).with_histories(HostHistories::new(known), now);
         self.next_switch = snapshot.next_switch_of_robots_txt();
@@ -390,10 +364,63 @@ fn tells(entry: &SiteEntry, now: Timestamp) -> bool {
 
 /// The longest that a crawler may use a copy of any of these sites.
 pub fn longest_cached(entries: &[SiteEntry], registry: &Registry) -> Duration {
-    let of_site = |site: &Arc<Site>| {
-        let cached = site.grace.max(registry.longest_robots_cache());
-        cached + site.behind_cache.unwrap_or_default() + SLOWEST_ANSWER
-    };
-    let each = entries.iter().map(|entry| of_site(&entry.site));
-    each.max().unwrap_or_else(|| registry.longest_robots_cache())
+    let longest = registry.longest_robots_cache();
+    let each = entries
+        .iter()
+        .map(|SiteEntry { site, .. }| site.grace.max(longest) + site.behind_cache.unwrap_or_default() + SLOWEST_ANSWER);
+    each.max().unwrap_or(longest)
+}
+
+/// What a site published.
+#[derive(Clone, PartialEq, Eq)]
+struct Told {
+    version: Version,
+    hosts: Vec<String>,
+    /// Whether robots.txt is answered 503.
+    is_unavailable: bool,
+}
+
+/// Records in the evidence log what each site publishes: once at first, and at each change.
+#[derive(Default)]
+struct PublicationEvidence {
+    evidence: Evidence,
+    told: BTreeMap<String, Told>,
+}
+
+impl PublicationEvidence {
+    /// Records what changed: these sites are in force from now on.
+    fn tell(&mut self, entries: &[SiteEntry]) {
+        if !self.evidence.is_on() {
+            return;
+        }
+        let mut before = std::mem::take(&mut self.told);
+        for entry in entries {
+            let site = &entry.site;
+            let told = Told {
+                version: site.robots_txt.version,
+                hosts: site.policy.hosts.iter().map(|host| host.value.to_string()).collect(),
+                is_unavailable: entry.robots_txt.is_unavailable(),
+            };
+            if before.remove(&site.name).as_ref() != Some(&told) {
+                self.evidence.published(&site.name, published(entry, &told));
+            }
+            self.told.insert(site.name.clone(), told);
+        }
+        for name in before.into_keys() {
+            self.evidence.published(&name, Record { kind: "withdrawn", ..Record::default() });
+        }
+    }
+}
+
+fn published(entry: &SiteEntry, told: &Told) -> Record {
+    let body = &entry.site.robots_txt.body;
+    let since = SystemTime::UNIX_EPOCH + Duration::from_secs(entry.since.0.unsigned_abs());
+    let data = json!({
+        "version": told.version.to_string(),
+        "sha256": Hash::of(&[body]),
+        "hosts": told.hosts,
+        "since": time_text(since),
+        "answer": if told.is_unavailable { 503 } else { 200 },
+    });
+    Record { documents: vec![body.clone()], ..Record::of("published", data) }
 }

@@ -1,8 +1,7 @@
 //! [`Status`] and [`SiteStatus`]: the state of the sites in force and of their policy files, for the command `status`, the read
 //! API and the metrics. [`status`] makes them from the last reload and the snapshot.
 
-use super::origins::OriginRobotsStatus;
-use super::policy_file::{KnownFile, PolicyOrigin};
+use super::origins::{OriginRobotsStatus, Served};
 use crate::crawlers::{Claim, Registry};
 use crate::policy::Policy;
 use crate::policy::model::{Mode, RetirePolicy};
@@ -13,7 +12,7 @@ use crate::robots::TargetScratch;
 use crate::time::{Timestamp, rfc3339};
 use crate::yaml::Located;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// The state of all sites.
@@ -87,20 +86,6 @@ pub struct SiteStatus {
     pub origin_robots: Option<OriginRobotsStatus>,
 }
 
-impl SiteStatus {
-    /// What the site's file says of it, if there is one. `is_readable` says whether the directory could be read.
-    pub fn of_file(site: &str, file: Option<&KnownFile>, is_readable: bool) -> SiteStatus {
-        SiteStatus {
-            site: site.to_owned(),
-            reload_ok: is_readable && file.is_none_or(KnownFile::is_active),
-            last_good_copy: file.and_then(KnownFile::origin) == Some(PolicyOrigin::Store),
-            conflicts_with: file.and_then(|file| file.conflicts_with.clone()),
-            findings: file.map(|file| file.report.findings.clone()).unwrap_or_default(),
-            ..SiteStatus::default()
-        }
-    }
-}
-
 /// The mode of a purpose, of a crawler, or of `other`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModeFor {
@@ -116,14 +101,13 @@ impl ModeFor {
         let enforcement = &site.policy.enforcement;
         let purposes = enforcement.purposes.iter().map(|(purpose, fields)| (purpose.name(), fields.mode));
         let agents = enforcement.agents.iter().map(|(agent, fields)| (agent.value.as_str(), fields.mode));
-        let other = site.crawler_rules(Claim::Other).mode;
-        let other = std::iter::once(("other", Some(other)));
+        let other = ("other", Some(site.crawler_rules(Claim::Other).mode));
         let own = enforcement.site.mode.unwrap_or_default();
         let mode_for = |(name, mode): (&str, Option<Mode>)| {
             let mode = mode.filter(|mode| *mode != own)?;
             Some(ModeFor { name: name.to_owned(), mode: mode.name().to_owned() })
         };
-        purposes.filter(|(name, _)| *name != "other").chain(agents).chain(other).filter_map(mode_for).collect()
+        purposes.filter(|(name, _)| *name != "other").chain(agents).chain([other]).filter_map(mode_for).collect()
     }
 }
 
@@ -145,20 +129,16 @@ pub struct RetireStatus {
 impl RetireStatus {
     /// The paths of a policy, in its order.
     pub fn of(policy: &Policy, at: Timestamp) -> Vec<RetireStatus> {
-        let each = |retired: &RetirePolicy| {
-            let (noindex_from, disallowed_from) = (retired.noindex_from.value, retired.disallowed_from());
-            let staging = policy.retiring().is_empty();
-            let stage = if staging { RetireStage::Planned } else { retired.stage(at) };
-            let status = move |path: Located<String>| RetireStatus {
-                path: path.value,
-                stage,
-                noindex_from,
-                disallowed_from,
-                staging,
-            };
-            retired.paths.clone().into_iter().map(status)
+        let staging = policy.retiring().is_empty();
+        let each = policy.retire.iter().flat_map(|retired| retired.paths.iter().map(move |path| (retired, path)));
+        let status = |(retired, path): (&RetirePolicy, &Located<String>)| RetireStatus {
+            path: path.value.clone(),
+            stage: if staging { RetireStage::Planned } else { retired.stage(at) },
+            noindex_from: retired.noindex_from.value,
+            disallowed_from: retired.disallowed_from(),
+            staging,
         };
-        policy.retire.iter().flat_map(each).collect()
+        each.map(status).collect()
     }
 }
 
@@ -176,8 +156,11 @@ impl std::fmt::Display for RetireStatus {
     }
 }
 
-/// The whole status. `files` is the part of it that the last reload left: see [`SiteStatus::of_file`].
-pub fn status(files: &Status, snapshot: &Snapshot, now: Timestamp) -> Status {
+/// What is said of the origins' own robots.txt files, by site.
+pub type OriginReports = BTreeMap<String, OriginRobotsStatus>;
+
+/// The whole status. `files` is the part of it that the last reload left: see `SiteCatalog::files`.
+pub fn status(files: &Status, snapshot: &Snapshot, reports: &OriginReports, now: Timestamp) -> Status {
     let entries: HashMap<&str, &SiteEntry> =
         snapshot.sites().iter().map(|entry| (entry.site.name.as_str(), entry)).collect();
     let superseded = superseded_versions(snapshot);
@@ -185,12 +168,12 @@ pub fn status(files: &Status, snapshot: &Snapshot, now: Timestamp) -> Status {
         let held_versions = superseded.get(file.site.as_str()).map_or(0, BTreeSet::len);
         let file = SiteStatus { held_versions, ..file.clone() };
         match entries.get(file.site.as_str()) {
-            Some(entry) => with_entry(file, entry, now),
+            Some(entry) => with_entry(file, entry, reports, now),
             None => SiteStatus { mode: "none".to_owned(), indexable: true, ..file },
         }
     });
-    let (last_reload, warnings) = (files.last_reload, files.warnings.clone());
-    Status { generation: snapshot.generation, last_reload, sites: sites.collect(), warnings }
+    let sites = sites.collect();
+    Status { generation: snapshot.generation, last_reload: files.last_reload, sites, warnings: files.warnings.clone() }
 }
 
 /// The superseded versions that crawlers may have cached of the hosts of each site.
@@ -212,7 +195,7 @@ fn superseded_versions(snapshot: &Snapshot) -> HashMap<&str, BTreeSet<Version>> 
     versions
 }
 
-fn with_entry(file: SiteStatus, entry: &SiteEntry, now: Timestamp) -> SiteStatus {
+fn with_entry(file: SiteStatus, entry: &SiteEntry, reports: &OriginReports, now: Timestamp) -> SiteStatus {
     let (site, pause) = (&*entry.site, entry.pause(now));
     let policy = &site.policy;
     SiteStatus {
@@ -232,6 +215,10 @@ fn with_entry(file: SiteStatus, entry: &SiteEntry, now: Timestamp) -> SiteStatus
             && policy.asks_for_license().next().is_some()
             && !site.signals.names_license(),
         retire: RetireStatus::of(policy, site.at),
+        origin_robots: reports.get(&site.name).map(|report| {
+            let (served, unavailable_until) = Served::of(site, now);
+            OriginRobotsStatus { served, unavailable_until, ..report.clone() }
+        }),
         ..file
     }
 }

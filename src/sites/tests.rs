@@ -49,7 +49,7 @@ pub(super) fn start(policies: &Path, state: Option<&Path>, now: i64) -> Arc<Site
     start_with(options(policies), state, now).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn start_reading(policies: &Path, read: compiler::Read) -> Result<Arc<SiteManager>, StartError> {
+fn start_reading(policies: &Path, read: policy_file::Read) -> Result<Arc<SiteManager>, StartError> {
     let (store, remembered) = open_state(None, 0);
     let compiler =
         SiteCompiler { read, registry: Registry::builtin(), files: Default::default(), published_proof: false };
@@ -289,13 +289,11 @@ fn a_change_is_noticed_through_links_and_without_quiet() {
     let root = directory.path().join("policies");
     fs::create_dir(&root).expect("a folder");
     write(&root, "a.yaml", &policy("/one"));
-    let live = start(&root, None, 0);
     let (heard, changes) = std::sync::mpsc::channel();
-    let guard = live
-        .watch(&root, Duration::from_millis(50), move || {
-            let _ = heard.send(());
-        })
-        .expect("watched");
+    let guard = watch(&root, Duration::from_millis(50), move || {
+        let _ = heard.send(());
+    })
+    .expect("watched");
     let noticed = || changes.recv_timeout(Duration::from_secs(20)).is_ok();
     write(&root, "a.yaml", &policy("/two"));
     assert!(noticed());
@@ -645,13 +643,11 @@ fn a_directory_that_is_a_link_is_watched_through_a_swap() {
     fs::create_dir(&site).expect("a folder");
     let link = site.join("policies");
     std::os::unix::fs::symlink(releases.join("1"), &link).expect("a link");
-    let live = start(&link, None, 0);
     let (heard, changes) = std::sync::mpsc::channel();
-    let _guard = live
-        .watch(&link, Duration::from_millis(50), move || {
-            let _ = heard.send(());
-        })
-        .expect("watched");
+    let _guard = watch(&link, Duration::from_millis(50), move || {
+        let _ = heard.send(());
+    })
+    .expect("watched");
     let noticed = || changes.recv_timeout(Duration::from_secs(20)).is_ok();
     std::os::unix::fs::symlink(releases.join("2"), site.join("new")).expect("a link");
     fs::rename(site.join("new"), &link).expect("swapped");
@@ -664,7 +660,7 @@ fn a_directory_that_is_a_link_is_watched_through_a_swap() {
 fn panic_of_the_compiler_touches_no_other_site() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), "a.yaml", &policy("/one"));
-    let read: compiler::Read = |name, source, surroundings, registry, at| match source.text.contains("# fatal") {
+    let read: policy_file::Read = |name, source, surroundings, registry, at| match source.text.contains("# fatal") {
         true => panic!("a mistake in the compiler"),
         false => crate::verdict::load_with(name, source, surroundings, registry, at),
     };
@@ -682,7 +678,7 @@ fn a_status_waits_for_no_reload() {
     static GATE: Mutex<Option<(Sender<()>, Receiver<()>)>> = Mutex::new(None);
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), "a.yaml", &policy("/one"));
-    let read: compiler::Read = |name, source, surroundings, registry, at| {
+    let read: policy_file::Read = |name, source, surroundings, registry, at| {
         if let Some((reading, go_on)) = GATE.lock().expect("no panic").take() {
             reading.send(()).expect("awaited");
             go_on.recv().expect("sent");

@@ -1,8 +1,8 @@
 //! [`SiteManager::watch`] notices changes of the policy directory by notifications of the file system. It also has the
 //! directory read every half minute, for file systems that send none.
 
-use super::SiteManager;
 use crate::locks::lock;
+use crate::threads::spawn;
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -28,56 +28,49 @@ struct Watch {
     above: Option<(PathBuf, (u64, u64))>,
 }
 
-struct Change;
-
-impl SiteManager {
-    /// Watches the directory in a thread of its own, and the nearest directory above it that exists: a deployment may
-    /// replace the directory, or make it after the start. Files themselves are not watched, because the first rename would
-    /// end that.
-    ///
-    /// The thread calls `changed` when nothing more happened for `quiet`, or after ten times that where changes do not
-    /// stop. It also calls `changed` every half minute, for file systems that send no notifications.
-    ///
-    /// # Errors
-    /// The thread cannot be started.
-    pub fn watch(
-        self: &Arc<SiteManager>,
-        directory: &Path,
-        quiet: Duration,
-        changed: impl Fn() + Send + 'static,
-    ) -> Result<WatchGuard, notify::Error> {
-        let directory = std::path::absolute(directory)?;
-        // One change that waits says as much as a thousand.
-        let (sender, changes) = mpsc::sync_channel(1);
-        let of_interest = directory.clone();
-        let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            if event.map_or(true, |event| concerns(&event, &of_interest)) {
-                let _ = sender.try_send(Change);
-            }
-        });
-        let unwatched =
-            |error: notify::Error| tracing::warn!(%error, "policies are not watched: they are read every 30 seconds");
-        let watcher = watcher.map_err(unwatched).ok();
-        let mut watch = Watch { watcher, directory, watched: None, above: None };
-        watch.follow();
-        let watch = Arc::new(Mutex::new(watch));
-        let followed = Arc::downgrade(&watch);
-        std::thread::Builder::new()
-            .name("policy-watch".into())
-            .spawn(move || run(&changes, quiet, &followed, changed))?;
-        Ok(WatchGuard { _watch: watch })
-    }
+/// Watches the directory in a thread of its own, and the nearest directory above it that exists: a deployment may
+/// replace the directory, or make it after the start. Files themselves are not watched, because the first rename would
+/// end that.
+///
+/// The thread calls `changed` when nothing more happened for `quiet`, or after ten times that where changes do not
+/// stop. It also calls `changed` every half minute, for file systems that send no notifications.
+///
+/// # Errors
+/// The thread cannot be started.
+pub fn watch(
+    directory: &Path,
+    quiet: Duration,
+    changed: impl Fn() + Send + 'static,
+) -> Result<WatchGuard, notify::Error> {
+    let directory = std::path::absolute(directory)?;
+    // One change that waits says as much as a thousand.
+    let (sender, changes) = mpsc::sync_channel(1);
+    let of_interest = directory.clone();
+    let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
+        if event.map_or(true, |event| concerns(&event, &of_interest)) {
+            let _ = sender.try_send(());
+        }
+    });
+    let unwatched =
+        |error: notify::Error| tracing::warn!(%error, "policies are not watched: they are read every 30 seconds");
+    let watcher = watcher.map_err(unwatched).ok();
+    let mut watch = Watch { watcher, directory, watched: None, above: None };
+    watch.follow();
+    let watch = Arc::new(Mutex::new(watch));
+    let followed = Arc::downgrade(&watch);
+    spawn("policy-watch", move || run(&changes, quiet, &followed, changed))?;
+    Ok(WatchGuard { _watch: watch })
 }
 
 /// Until the guard is dropped, and with it the sender.
-fn run(changes: &Receiver<Change>, quiet: Duration, watch: &Weak<Mutex<Watch>>, changed: impl Fn()) {
+fn run(changes: &Receiver<()>, quiet: Duration, watch: &Weak<Mutex<Watch>>, changed: impl Fn()) {
     loop {
         match changes.recv_timeout(LOOK_EVERY) {
             // Without a watcher there is no sender either: the guard alone says when to end.
             Err(RecvTimeoutError::Disconnected) if watch.strong_count() == 0 => return,
             Err(RecvTimeoutError::Disconnected) => std::thread::park_timeout(LOOK_EVERY),
             Err(RecvTimeoutError::Timeout) => {}
-            Ok(Change) => {
+            Ok(()) => {
                 let began = Instant::now();
                 while changes.recv_timeout(quiet).is_ok() && began.elapsed() <= quiet * 10 {}
             }
@@ -94,39 +87,35 @@ fn run(changes: &Receiver<Change>, quiet: Duration, watch: &Weak<Mutex<Watch>>, 
 impl Watch {
     /// Watches the directory that has the name now, and what is above it, where these are others than before.
     fn follow(&mut self) {
-        let Some(watcher) = &mut self.watcher else { return };
+        let Watch { watcher: Some(watcher), directory, watched, above } = self else { return };
+        let nearest = directory.ancestors().skip(1).find_map(|above| Some((above.to_owned(), identity(above)?)));
         // First: a directory that is made in between is noticed.
-        follow_above(watcher, &self.directory, &mut self.above);
-        let is = identity(&self.directory);
-        if is == self.watched {
+        if nearest != *above {
+            if let Some((former, _)) = above.take() {
+                // The system forgot a directory that is gone; then there is nothing to end.
+                let _ = watcher.unwatch(&former);
+            }
+            if let Some(nearest) = nearest {
+                match watcher.watch(&nearest.0, RecursiveMode::NonRecursive) {
+                    Ok(()) => *above = Some(nearest),
+                    Err(error) => {
+                        tracing::debug!(%error, "what replaces the policy directory is noticed within 30 seconds")
+                    }
+                }
+            }
+        }
+        let is = identity(directory);
+        if is == *watched {
             return;
         }
-        // The system forgot a directory that is gone; then there is nothing to end.
-        let _ = watcher.unwatch(&self.directory);
-        self.watched = is;
+        let _ = watcher.unwatch(directory);
+        *watched = is;
         // A directory that is not there yet is noticed by what is above it.
         if is.is_some()
-            && let Err(error) = watcher.watch(&self.directory, RecursiveMode::NonRecursive)
+            && let Err(error) = watcher.watch(directory, RecursiveMode::NonRecursive)
         {
             tracing::warn!(%error, "the policy directory is not watched: it is read every 30 seconds");
         }
-    }
-}
-
-/// Watches the nearest directory above that is there.
-fn follow_above(watcher: &mut RecommendedWatcher, directory: &Path, above: &mut Option<(PathBuf, (u64, u64))>) {
-    let nearest = directory.ancestors().skip(1).find_map(|above| Some((above.to_owned(), identity(above)?)));
-    if nearest == *above {
-        return;
-    }
-    if let Some((former, _)) = above.take() {
-        // The system forgot a directory that is gone; then there is nothing to end.
-        let _ = watcher.unwatch(&former);
-    }
-    let Some(nearest) = nearest else { return };
-    match watcher.watch(&nearest.0, RecursiveMode::NonRecursive) {
-        Ok(()) => *above = Some(nearest),
-        Err(error) => tracing::debug!(%error, "what replaces the policy directory is noticed within 30 seconds"),
     }
 }
 

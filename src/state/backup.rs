@@ -63,10 +63,9 @@ pub fn back_up(directory: &Path, to: &Path) -> Result<u64, BackupError> {
     let unread = |error| BackupError::Unread { file: file.clone(), error };
     let source = open(&file).map_err(unread)?;
     source.execute("VACUUM INTO ?1", [copy.path().to_string_lossy()]).map_err(unread)?;
-    match seal(copy.path()) {
-        Ok(checked) if checked == "ok" => {}
-        Ok(problem) => return Err(BackupError::Damaged { file, problem }),
-        Err(error) => return Err(BackupError::Damaged { file, problem: error.to_string() }),
+    let problem = seal(copy.path()).unwrap_or_else(|error| error.to_string());
+    if problem != "ok" {
+        return Err(BackupError::Damaged { file, problem });
     }
     let octets = copy.as_file().sync_all().and_then(|()| copy.as_file().metadata()).map_err(unwritten)?.len();
     match copy.persist_noclobber(to) {

@@ -2,7 +2,8 @@
 //! kind of fact with its table. The macro `records!` makes the struct and the table of each kind.
 
 use crate::time::Timestamp;
-use rusqlite::types::{FromSqlError, Value, ValueRef};
+use rusqlite::types::{FromSql, FromSqlResult, ToSql, ToSqlOutput, Value, ValueRef};
+use rusqlite::{Connection, Result as SqlResult, Row};
 use std::sync::Arc;
 
 /// Clocks of one machine, or of several that exchange facts, may differ by this many seconds.
@@ -18,122 +19,76 @@ pub fn taken_as_past(moment: Timestamp, now: Timestamp) -> Timestamp {
 pub struct AsWritten(pub Timestamp);
 
 /// A type of a column.
-pub trait Column: Sized {
+pub trait Column: FromSql + ToSql {
     /// The type in the table's definition, in the words of SQLite.
-    const TYPE: &'static str;
+    const TYPE: &'static str = "INTEGER NOT NULL";
 
-    /// The value as SQLite takes it.
-    fn to_value(&self) -> Value;
-
-    /// The value as SQLite gives it, read at the moment `now`.
-    fn from_value(value: ValueRef<'_>, now: Timestamp) -> Result<Self, FromSqlError>;
+    /// The value that was read at the moment `now`.
+    fn read_at(self, _now: Timestamp) -> Self {
+        self
+    }
 }
+
+impl Column for bool {}
+
+impl Column for u32 {}
+
+impl Column for u64 {}
 
 impl Column for String {
     const TYPE: &'static str = "TEXT NOT NULL";
-
-    fn to_value(&self) -> Value {
-        Value::Text(self.clone())
-    }
-
-    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<String, FromSqlError> {
-        value.as_str().map(str::to_owned)
-    }
 }
 
 impl Column for Arc<[u8]> {
     const TYPE: &'static str = "BLOB NOT NULL";
-
-    fn to_value(&self) -> Value {
-        Value::Blob(self.to_vec())
-    }
-
-    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<Arc<[u8]>, FromSqlError> {
-        value.as_blob().map(Arc::from)
-    }
 }
 
-/// A type whose column is an integer.
-pub trait Number: Copy {
-    /// The integer.
-    fn to_number(self) -> i64;
-
-    /// The value of an integer that was read at the moment `now`; `None` where the type has no such value.
-    fn from_number(number: i64, now: Timestamp) -> Option<Self>;
-}
-
-impl Number for bool {
-    fn to_number(self) -> i64 {
-        self.into()
-    }
-
-    fn from_number(number: i64, _now: Timestamp) -> Option<bool> {
-        Some(number != 0)
-    }
-}
-
-impl Number for u32 {
-    fn to_number(self) -> i64 {
-        self.into()
-    }
-
-    fn from_number(number: i64, _now: Timestamp) -> Option<u32> {
-        number.try_into().ok()
-    }
-}
-
-impl Number for u64 {
-    fn to_number(self) -> i64 {
-        i64::try_from(self).unwrap_or(i64::MAX)
-    }
-
-    fn from_number(number: i64, _now: Timestamp) -> Option<u64> {
-        number.try_into().ok()
-    }
-}
-
-impl Number for Timestamp {
-    fn to_number(self) -> i64 {
-        self.0
-    }
-
-    fn from_number(number: i64, now: Timestamp) -> Option<Timestamp> {
-        Some(taken_as_past(Timestamp(number), now))
-    }
-}
-
-impl Number for AsWritten {
-    fn to_number(self) -> i64 {
-        self.0.0
-    }
-
-    fn from_number(number: i64, _now: Timestamp) -> Option<AsWritten> {
-        Some(AsWritten(Timestamp(number)))
-    }
-}
-
-impl<N: Number> Column for N {
-    const TYPE: &'static str = "INTEGER NOT NULL";
-
-    fn to_value(&self) -> Value {
-        Value::Integer(self.to_number())
-    }
-
-    fn from_value(value: ValueRef<'_>, now: Timestamp) -> Result<N, FromSqlError> {
-        let number = value.as_i64()?;
-        N::from_number(number, now).ok_or(FromSqlError::OutOfRange(number))
-    }
-}
-
-impl<N: Number> Column for Option<N> {
+impl<C: Column> Column for Option<C> {
     const TYPE: &'static str = "INTEGER";
 
-    fn to_value(&self) -> Value {
-        self.map_or(Value::Null, |number| Value::Integer(number.to_number()))
+    fn read_at(self, now: Timestamp) -> Option<C> {
+        self.map(|value| value.read_at(now))
     }
+}
 
-    fn from_value(value: ValueRef<'_>, now: Timestamp) -> Result<Option<N>, FromSqlError> {
-        if value == ValueRef::Null { Ok(None) } else { N::from_value(value, now).map(Some) }
+impl ToSql for Timestamp {
+    fn to_sql(&self) -> SqlResult<ToSqlOutput<'_>> {
+        self.0.to_sql()
+    }
+}
+
+impl FromSql for Timestamp {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Timestamp> {
+        i64::column_result(value).map(Timestamp)
+    }
+}
+
+impl Column for Timestamp {
+    fn read_at(self, now: Timestamp) -> Timestamp {
+        taken_as_past(self, now)
+    }
+}
+
+impl ToSql for AsWritten {
+    fn to_sql(&self) -> SqlResult<ToSqlOutput<'_>> {
+        self.0.to_sql()
+    }
+}
+
+impl FromSql for AsWritten {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<AsWritten> {
+        Timestamp::column_result(value).map(AsWritten)
+    }
+}
+
+impl Column for AsWritten {}
+
+/// A value as SQLite takes it. A number that is too large for it becomes the largest.
+pub fn value(column: &impl Column) -> Value {
+    match column.to_sql() {
+        Ok(ToSqlOutput::Owned(value)) => value,
+        Ok(ToSqlOutput::Borrowed(value)) => value.try_into().unwrap_or(Value::Null),
+        _ => Value::Integer(i64::MAX),
     }
 }
 
@@ -142,12 +97,16 @@ macro_rules! words {
     ($name:ident { $( $variant:ident = $word:literal ),+ }) => {
         impl Column for $name {
             const TYPE: &'static str = "TEXT NOT NULL";
+        }
 
-            fn to_value(&self) -> Value {
-                Value::Text(match self { $( $name::$variant => $word.into(), )+ })
+        impl ToSql for $name {
+            fn to_sql(&self) -> SqlResult<ToSqlOutput<'_>> {
+                Ok(match self { $( $name::$variant => $word, )+ }.into())
             }
+        }
 
-            fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<$name, FromSqlError> {
+        impl FromSql for $name {
+            fn column_result(value: ValueRef<'_>) -> FromSqlResult<$name> {
                 match value.as_str()? {
                     $( $word => Ok($name::$variant), )+
                     _ => Err(FromSqlError::InvalidType),
@@ -171,14 +130,7 @@ pub trait Record: Sized {
     fn key_and_values(&self) -> (Vec<Value>, Vec<Value>);
 
     /// Reads the columns in the order of the key and then the others.
-    fn read(row: &rusqlite::Row<'_>, now: Timestamp) -> rusqlite::Result<Self>;
-}
-
-/// Reads a column of a row.
-pub fn column<C: Column>(row: &rusqlite::Row<'_>, index: usize, now: Timestamp) -> rusqlite::Result<C> {
-    let value = row.get_ref(index)?;
-    C::from_value(value, now)
-        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(index, value.data_type(), Box::new(error)))
+    fn read(row: &Row<'_>, now: Timestamp) -> SqlResult<Self>;
 }
 
 /// Makes a struct and a table of each kind of fact, the enum `AnyRecord`, and `StoredFacts` for what was read.
@@ -206,15 +158,15 @@ macro_rules! records {
                     &[$( (stringify!($value), <$value_type as Column>::TYPE), )*];
 
                 fn key_and_values(&self) -> (Vec<Value>, Vec<Value>) {
-                    (vec![$( self.$key.to_value(), )+], vec![$( self.$value.to_value(), )*])
+                    (vec![$( value(&self.$key), )+], vec![$( value(&self.$value), )*])
                 }
 
-                fn read(row: &rusqlite::Row<'_>, now: Timestamp) -> rusqlite::Result<$record> {
+                fn read(row: &Row<'_>, now: Timestamp) -> SqlResult<$record> {
                     let mut columns = 0..;
                     let mut next = || columns.next().unwrap_or_default();
                     Ok($record {
-                        $( $key: column(row, next(), now)?, )+
-                        $( $value: column(row, next(), now)?, )*
+                        $( $key: Column::read_at(row.get(next())?, now), )+
+                        $( $value: Column::read_at(row.get(next())?, now), )*
                     })
                 }
             }
@@ -264,7 +216,7 @@ macro_rules! records {
 
         impl StoredFacts {
             /// Reads every table.
-            pub(super) fn read(connection: &rusqlite::Connection, now: Timestamp) -> rusqlite::Result<StoredFacts> {
+            pub(super) fn read(connection: &Connection, now: Timestamp) -> SqlResult<StoredFacts> {
                 Ok(StoredFacts { $( $list: read_table::<$record>(connection, now)?, )+ })
             }
         }
@@ -316,19 +268,14 @@ pub fn upsert_of<R: Record>() -> String {
 }
 
 /// Every record of a table that was not removed.
-pub fn read_table<R: Record>(
-    connection: &rusqlite::Connection,
-    now: Timestamp,
-) -> rusqlite::Result<Vec<(Timestamp, R)>> {
+pub fn read_table<R: Record>(connection: &Connection, now: Timestamp) -> SqlResult<Vec<(Timestamp, R)>> {
     // A file of an older crawlgate that is only read stays as it is.
-    let is_there = "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1";
-    if connection.query_row(is_there, [R::TABLE], |row| row.get::<_, i64>(0))? == 0 {
+    if !connection.table_exists(None, R::TABLE)? {
         return Ok(Vec::new());
     }
     let all = names(R::KEY.iter().chain(R::VALUES));
     let changed = R::KEY.len() + R::VALUES.len();
     let mut statement =
         connection.prepare(&format!("SELECT {all}, changed FROM {} WHERE removed = 0 ORDER BY rowid", R::TABLE))?;
-    let rows = statement.query_map([], |row| Ok((column(row, changed, now)?, R::read(row, now)?)))?;
-    rows.collect()
+    statement.query_map([], |row| Ok((Column::read_at(row.get(changed)?, now), R::read(row, now)?)))?.collect()
 }

@@ -7,7 +7,7 @@ use super::history::{self, HistoryBatch};
 use super::previous_run::PreviousRun;
 use crate::time::Timestamp;
 use rusqlite::types::Value;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params_from_iter};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Result as SqlResult, params_from_iter};
 use std::fs;
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -186,12 +186,11 @@ impl Database {
     /// # Errors
     /// It is damaged, or cannot be read like that.
     pub fn open_read_only(file: &Path) -> Result<Database, DatabaseError> {
-        let connection = open_for_reading(file)?;
-        Ok(Database::of(connection, file))
+        Ok(Database::of(open_for_reading(file)?, file))
     }
 
     /// Sets how SQLite works with the file.
-    fn configure(&self) -> rusqlite::Result<()> {
+    fn configure(&self) -> SqlResult<()> {
         let connection = &self.connection;
         connection.busy_timeout(PATIENCE)?;
         // Where a file system cannot do it, SQLite stays with its rollback journal.
@@ -200,7 +199,7 @@ impl Database {
     }
 
     /// Brings the tables to the version that this program knows.
-    fn define(&self) -> rusqlite::Result<()> {
+    fn define(&self) -> SqlResult<()> {
         let connection = &self.connection;
         for definition in definitions() {
             connection.execute(&definition, [])?;
@@ -211,7 +210,7 @@ impl Database {
     }
 
     /// Says in the file which version the tables have.
-    fn mark(&self) -> rusqlite::Result<()> {
+    fn mark(&self) -> SqlResult<()> {
         self.connection.pragma_update(None, "user_version", SCHEMA)
     }
 
@@ -224,8 +223,8 @@ impl Database {
         let run = self.connection.query_row(run, [], |row| row.try_into()).optional().map_err(judged)?;
         let previous = match run {
             Some((_, _, true)) | None => PreviousRun::Unknown,
-            Some((at, true, false)) => PreviousRun::Clean { at: Timestamp(at) },
-            Some((at, false, false)) => PreviousRun::Crashed { last_commit: Timestamp(at) },
+            Some((at, true, false)) => PreviousRun::Clean { at },
+            Some((at, false, false)) => PreviousRun::Crashed { last_commit: at },
         };
         Ok((StoredFacts::read(&self.connection, now).map_err(judged)?, previous))
     }
@@ -265,7 +264,7 @@ impl Database {
             prune(&transaction, before)?;
         }
         if let Some(RunRow { committed, clean, incomplete }) = batch.run {
-            transaction.execute(SET_RUN, (committed.0, clean, incomplete))?;
+            transaction.execute(SET_RUN, (committed, clean, incomplete))?;
         }
         transaction.commit()?;
         self.history_pruned = pruned;
@@ -279,7 +278,7 @@ impl Database {
     }
 
     /// A commit that is not durable survives the process, and a crash of the machine may undo it as a whole.
-    fn set_durable(&self, is_durable: bool) -> rusqlite::Result<()> {
+    fn set_durable(&self, is_durable: bool) -> SqlResult<()> {
         if self.is_held {
             return Ok(());
         }
@@ -292,14 +291,13 @@ impl Database {
     }
 }
 
-fn write_facts(connection: &Connection, facts: &[Fact], now: Timestamp) -> rusqlite::Result<()> {
+fn write_facts(connection: &Connection, facts: &[Fact], now: Timestamp) -> SqlResult<()> {
     // Facts of one table come one after another, as a rule.
     for of_one_table in facts.chunk_by(|one, next| one.record.table() == next.record.table()) {
         let Some(first) = of_one_table.first() else { continue };
         let mut statement = connection.prepare(&first.record.statement())?;
         for fact in of_one_table {
-            let removed = Value::Integer(i64::from(fact.is_removal));
-            let own = [Value::Integer(fact.at.0), removed, Value::Integer(now.0)];
+            let own = [fact.at.0, fact.is_removal.into(), now.0].map(Value::Integer);
             let (key, values) = fact.record.key_and_values();
             statement.execute(params_from_iter(key.into_iter().chain(values).chain(own)))?;
         }
@@ -308,15 +306,15 @@ fn write_facts(connection: &Connection, facts: &[Fact], now: Timestamp) -> rusql
 }
 
 /// Deletes what ended before a moment, and then the versions that nothing refers to.
-fn prune(connection: &Connection, before: Timestamp) -> rusqlite::Result<()> {
-    connection.execute("DELETE FROM served WHERE changed < ?1", [before.0])?;
+fn prune(connection: &Connection, before: Timestamp) -> SqlResult<()> {
+    connection.execute("DELETE FROM served WHERE changed < ?1", [before])?;
     for table in ["publications", "host_tenures", "marked_clients", "address_proofs"] {
-        connection.execute(&format!("DELETE FROM {table} WHERE until < ?1"), [before.0])?;
+        connection.execute(&format!("DELETE FROM {table} WHERE until < ?1"), [before])?;
     }
     connection.execute(
         "DELETE FROM versions WHERE changed < ?1 AND NOT EXISTS (SELECT 1 FROM publications WHERE answered = versions.id \
          AND removed = 0) AND NOT EXISTS (SELECT 1 FROM served WHERE received = versions.id AND removed = 0)",
-        [before.0],
+        [before],
     )?;
     // A removal is needed as long as a change from before it may still arrive.
     for table in TABLES {
@@ -329,7 +327,7 @@ fn prune(connection: &Connection, before: Timestamp) -> rusqlite::Result<()> {
 }
 
 /// Opens the file where nothing is to be written. Another process may be writing.
-pub(super) fn open_for_reading(file: &Path) -> rusqlite::Result<Connection> {
+pub(super) fn open_for_reading(file: &Path) -> SqlResult<Connection> {
     if fs::metadata(beside(file, "-wal")).is_ok_and(|log| log.len() > 0) {
         return open_following(file);
     }
@@ -341,7 +339,7 @@ pub(super) fn open_for_reading(file: &Path) -> rusqlite::Result<Connection> {
 const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
 
 /// Opens the file for reading where another process writes: its write-ahead log is followed.
-pub(super) fn open_following(file: &Path) -> rusqlite::Result<Connection> {
+pub(super) fn open_following(file: &Path) -> SqlResult<Connection> {
     Connection::open_with_flags(file, READ_ONLY)
 }
 

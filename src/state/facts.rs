@@ -1,36 +1,43 @@
 //! The facts in `state.db`: one struct and one table for each kind. [`Fact`] is a change of one record ([`AnyRecord`]), and
-//! [`StoredFacts`] are the records that the tables have. The records are plain data.
+//! [`StoredFacts`] are the records that the tables have. The records are plain data. [`changes`] is the difference of two sets
+//! of records, as facts.
 
 use super::columns::{
-    AsWritten, Column, Record, column, definition_of, read_table, records, taken_as_past, upsert_of, words,
+    AsWritten, Column, Record, definition_of, read_table, records, taken_as_past, upsert_of, value, words,
 };
 use crate::policy;
 use crate::policy::model::Audience;
 use crate::publications::Published;
 use crate::time::Timestamp;
-use rusqlite::types::{FromSqlError, Value, ValueRef};
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Value, ValueRef};
+use rusqlite::{Connection, Result as SqlResult, Row};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// An id that cannot be read stands for a version that is not known.
-impl Column for Published {
-    const TYPE: &'static str = "TEXT NOT NULL";
-
-    fn to_value(&self) -> Value {
-        Value::Text(match self {
-            Published::Version(version) => version.to_string(),
-            Published::Unavailable => "503".into(),
-            Published::Unknown => "forgotten".into(),
-            Published::UnknownOrUnavailable => "forgotten, 503".into(),
-        })
-    }
-
-    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<Published, FromSqlError> {
+impl FromSql for Published {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Published> {
         Ok(match value.as_str()? {
             "503" => Published::Unavailable,
             "forgotten, 503" => Published::UnknownOrUnavailable,
             id => policy::Version::parse(id).map_or(Published::Unknown, Published::Version),
         })
     }
+}
+
+impl ToSql for Published {
+    fn to_sql(&self) -> SqlResult<ToSqlOutput<'_>> {
+        match self {
+            Published::Version(version) => Ok(version.to_string().into()),
+            Published::Unavailable => "503".to_sql(),
+            Published::Unknown => "forgotten".to_sql(),
+            Published::UnknownOrUnavailable => "forgotten, 503".to_sql(),
+        }
+    }
+}
+
+impl Column for Published {
+    const TYPE: &'static str = "TEXT NOT NULL";
 }
 
 /// What is remembered of a pause.
@@ -382,4 +389,42 @@ impl Fact {
         self.at = taken_as_past(self.at, now);
         self
     }
+}
+
+/// A table and the key of a record in it.
+pub(super) type Key = (&'static str, Vec<KeyPart>);
+
+/// A column of a key.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum KeyPart {
+    Integer(i64),
+    Text(String),
+}
+
+/// The key of a record. Records are the same one where table and key are equal.
+pub(super) fn key_of(record: &AnyRecord) -> Key {
+    let part = |value| match value {
+        Value::Integer(number) => KeyPart::Integer(number),
+        Value::Text(text) => KeyPart::Text(text),
+        // No key has such a column.
+        Value::Null | Value::Real(_) | Value::Blob(_) => KeyPart::Text(String::new()),
+    };
+    (record.table(), record.key_and_values().0.into_iter().map(part).collect())
+}
+
+/// The facts that are new or gone in `after`, compared with `before`.
+pub fn changes(
+    before: impl IntoIterator<Item = AnyRecord>,
+    after: impl IntoIterator<Item = AnyRecord>,
+    now: Timestamp,
+) -> Vec<Fact> {
+    let mut known: BTreeMap<Key, AnyRecord> = before.into_iter().map(|record| (key_of(&record), record)).collect();
+    let mut facts = Vec::new();
+    for record in after {
+        if known.remove(&key_of(&record)).as_ref() != Some(&record) {
+            facts.push(Fact::set(now, record));
+        }
+    }
+    facts.extend(known.into_values().map(|gone| Fact::removed(now, gone)));
+    facts
 }

@@ -73,8 +73,7 @@ impl ProcessLock {
     pub fn write_owner(&mut self) -> io::Result<()> {
         // Written over the former id: a full disk has room for that, as a rule.
         self.file.rewind()?;
-        let pid = std::process::id();
-        self.file.write_all(format!("{pid:<20}\n").as_bytes())?;
+        writeln!(self.file, "{:<20}", std::process::id())?;
         self.file.sync_all()
     }
 

@@ -7,18 +7,16 @@
 //! - `NoDirectory` and `Unusable`: nothing is ever written. A store is so from its start to its end.
 //!
 //! What the next start may believe rests on these rules:
-//! - The time of the commit stands in the same transaction as the facts before it. Facts that cannot be written leave the time
-//!   old, and the next start sees a gap.
-//! - Until [`StateStore::begin`] the time of the previous run stays. The facts that follow from the end of that run are in the
-//!   same transaction as the first time of this run.
+//! - The time of the commit stands in the same transaction as the facts before it. Facts that cannot be written leave the
+//!   time old, and the next start sees a gap.
+//! - Until [`StateStore::begin`] the time of the previous run stays. The facts that follow from the end of that run are
+//!   in the same transaction as the first time of this run.
 //! - [`StateStore::publish`] succeeds when its facts are on the disk, or when the next start will see a gap anyway.
 //! - Facts that were dropped, because too many waited, make the run incomplete. The next start then trusts nothing of this run.
 
 mod backup;
-mod changes;
 mod columns;
 mod database;
-mod error;
 mod facts;
 mod health;
 pub mod history;
@@ -31,15 +29,13 @@ mod tests;
 mod writer;
 
 pub use backup::back_up;
-pub use changes::changes;
 pub use columns::{AsWritten, taken_as_past};
-pub use error::StateError;
 pub use facts::{
     AddressProof, AnyRecord, ClockJump, DeclaredVersion, ExchangeMembership, Fact, GapReason, HistoryGap, HostTenure,
     LastGoodPolicy, ListProof, MarkedClient, NetworkList, Observation, OriginCopy, Pause, PauseEvent, Publication,
-    Served, StoredFacts, TagChange, Version,
+    Served, StoredFacts, TagChange, Version, changes,
 };
-pub use health::StoreHealth;
+pub use health::{StateError, StoreHealth};
 pub use lock::{Locking, ProcessLock};
 pub use previous_run::PreviousRun;
 pub use store::{Remembered, StateStore};

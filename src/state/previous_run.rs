@@ -44,8 +44,8 @@ impl PreviousRun {
     /// noted. It counts as well, because a clock that is set could bring the time back.
     pub fn cannot_mislead(self, moment: Moment, noted: Duration) -> bool {
         let Some(end) = self.end() else { return true };
-        let lived = i64::try_from(moment.lived.saturating_sub(noted).as_secs()).unwrap_or(i64::MAX);
-        moment.now.0 > end.0.saturating_add(self.gap()) && lived > self.gap()
+        let lived = moment.lived.saturating_sub(noted).as_secs();
+        moment.now.0 > end.0.saturating_add(self.gap()) && lived > self.gap().unsigned_abs()
     }
 
     /// When it ended, or was last known to run.

@@ -1,9 +1,8 @@
 //! [`Pending`]: the facts that wait to be written. Of each key only the latest fact counts. The number of facts and their size
 //! are bounded.
 
-use super::changes::{Key, key_of};
 use super::columns::TOLERANCE;
-use super::facts::Fact;
+use super::facts::{Fact, Key, key_of};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 

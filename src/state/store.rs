@@ -2,15 +2,15 @@
 //! to the thread that writes (`writer.rs`). [`Remembered`] is what the previous run left.
 
 use super::database::{Database, DatabaseError, FILE, set_aside};
-use super::error::StateError;
 use super::facts::{Fact, StoredFacts};
-use super::health::StoreHealth;
+use super::health::{StateError, StoreHealth};
 use super::history::HistoryReader;
 use super::lock::{Locking, ProcessLock};
 use super::previous_run::PreviousRun;
 use super::writer::{Now, Purpose, Request, Shared, Writer};
 use crate::clock::Moment;
 use crate::locks::lock;
+use crate::threads::spawn;
 use crate::time::Timestamp;
 use std::fmt;
 use std::fs;
@@ -55,7 +55,6 @@ pub struct StateStore(Arc<Handle>);
 
 struct Handle {
     shared: Arc<Shared>,
-    now: Now,
     /// The thread that writes. A store in memory has none.
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Of a directory that cannot be written: held until the process ends, where it could be had.
@@ -83,17 +82,12 @@ impl StateStore {
     }
 
     fn without_directory(now: Now) -> (StateStore, Remembered) {
-        let shared = Shared::new(String::new(), StoreHealth::NoDirectory, PreviousRun::Unknown, now());
-        (StateStore::new(shared, now, None, None), Remembered::default())
+        let shared = Shared::new(String::new(), StoreHealth::NoDirectory, PreviousRun::Unknown, now);
+        (StateStore::new(shared, None, None), Remembered::default())
     }
 
-    fn new(
-        shared: impl Into<Arc<Shared>>,
-        now: Now,
-        thread: Option<JoinHandle<()>>,
-        lock: Option<ProcessLock>,
-    ) -> StateStore {
-        StateStore(Arc::new(Handle { shared: shared.into(), now, thread: Mutex::new(thread), _lock: lock }))
+    fn new(shared: impl Into<Arc<Shared>>, thread: Option<JoinHandle<()>>, lock: Option<ProcessLock>) -> StateStore {
+        StateStore(Arc::new(Handle { shared: shared.into(), thread: Mutex::new(thread), _lock: lock }))
     }
 
     /// Opens a state directory, making it if need be, and reads what the previous run left. Without a directory, and
@@ -105,26 +99,23 @@ impl StateStore {
     /// # Errors
     /// Another process owns the directory, or no thread can be started.
     pub fn open(directory: Option<&Path>, now: Now) -> Result<(StateStore, Remembered), StateError> {
-        let moment = now();
         let Some(directory) = directory else { return Ok(StateStore::without_directory(now)) };
         let (lock, was_released) = match own(directory) {
             Ok(Locking::Owned { lock, was_released }) => (lock, was_released),
             Ok(Locking::Held { pid }) => {
                 return Err(StateError::Held { directory: directory.display().to_string(), pid });
             }
-            Err(error) => return Ok(StateStore::in_memory(directory, &error, None, now, moment)),
+            Err(error) => return Ok(StateStore::in_memory(directory, &error, None, now)),
         };
-        match open_database(&directory.join(FILE), moment.now) {
+        match open_database(&directory.join(FILE), now().now) {
             Ok((database, mut remembered)) => {
                 if !was_released {
                     // A run after the one that ended in order could not open the file.
                     remembered.previous_run = remembered.previous_run.without_end();
                 }
-                remembered.is_continued = remembered.previous_run.is_continued_at(moment.now);
-                let store = StateStore::on_disk(directory, database, lock, &remembered, now, moment)?;
-                Ok((store, remembered))
+                StateStore::on_disk(directory, database, lock, remembered, now)
             }
-            Err(error) => Ok(StateStore::in_memory(directory, &error, Some(lock), now, moment)),
+            Err(error) => Ok(StateStore::in_memory(directory, &error, Some(lock), now)),
         }
     }
 
@@ -134,14 +125,11 @@ impl StateStore {
     /// # Errors
     /// The directory cannot be used. Nothing was written.
     pub fn take_over(directory: &Path, lock: OwnedFd, now: Now) -> Result<(StateStore, Remembered), StateError> {
-        let (moment, name) = (now(), directory.display().to_string());
+        let name = directory.display().to_string();
         let lock = ProcessLock::passed(lock).map_err(|error| StateError::unwritten(&name, &error))?;
-        let opened = Database::open_held(&directory.join(FILE)).and_then(|database| read(database, moment.now));
-        let (database, mut remembered) = opened.map_err(|error| StateError::unwritten(&name, &error))?;
-        remembered.is_continued = remembered.previous_run.is_continued_at(moment.now);
-        remembered.is_handed_over = true;
-        let store = StateStore::on_disk(directory, database, lock, &remembered, now, moment)?;
-        Ok((store, remembered))
+        let opened = Database::open_held(&directory.join(FILE)).and_then(|database| read(database, now().now));
+        let (database, remembered) = opened.map_err(|error| StateError::unwritten(&name, &error))?;
+        StateStore::on_disk(directory, database, lock, Remembered { is_handed_over: true, ..remembered }, now)
     }
 
     /// Puts everything since [`StateStore::take_over`] on the disk.
@@ -161,7 +149,7 @@ impl StateStore {
         self.ask(Purpose::HandOver, Vec::new())?;
         self.0.join();
         let shared = lock(&self.kept_lock).as_ref().map(ProcessLock::share).transpose();
-        shared.map_err(|error| StateError::unwritten(&self.directory, &error))
+        shared.map_err(|error| self.unwritten(&error))
     }
 
     /// The other process owns the directory from now on.
@@ -177,21 +165,14 @@ impl StateStore {
     /// It cannot be opened. Facts wait in memory.
     pub fn take_back(&self) -> Result<(), StateError> {
         let Some(mut kept) = lock(&self.kept_lock).take() else { return Ok(()) };
-        kept.write_owner().map_err(|error| StateError::unwritten(&self.directory, &error))?;
-        let opened = Database::open(&Path::new(&self.directory).join(FILE)).and_then(|database| {
-            database.take_clean_end()?;
-            Ok(database)
-        });
-        let database = opened.map_err(|error| StateError::unwritten(&self.directory, &error))?;
-        self.0.shared.reopen();
-        let writer = Writer::resumed(database, kept, self.0.shared.clone(), self.0.now.clone());
-        *lock(&self.0.thread) = Some(spawn(writer, &self.directory)?);
+        kept.write_owner().map_err(|error| self.unwritten(&error))?;
+        let database =
+            Database::open(&Path::new(&self.directory).join(FILE)).map_err(|error| self.unwritten(&error))?;
+        database.take_clean_end().map_err(|error| self.unwritten(&error))?;
+        self.reopen();
+        let writer = Writer::resumed(database, kept, self.0.shared.clone());
+        *lock(&self.0.thread) = Some(start(writer, &self.directory)?);
         Ok(())
-    }
-
-    /// Says that facts are missing which the next start would need. It will trust nothing of this run.
-    pub fn distrust(&self) {
-        self.0.shared.distrust();
     }
 
     /// Reads all of a state directory that another crawlgate may be using, and looks for damage.
@@ -225,17 +206,16 @@ impl StateStore {
         directory: &Path,
         database: Database,
         lock: ProcessLock,
-        remembered: &Remembered,
+        mut remembered: Remembered,
         now: Now,
-        moment: Moment,
-    ) -> Result<StateStore, StateError> {
+    ) -> Result<(StateStore, Remembered), StateError> {
+        remembered.is_continued = remembered.previous_run.is_continued_at(now().now);
         // The clean end was taken away when the file was opened.
         let on_disk = remembered.previous_run.without_end();
-        let shared = Shared::new(directory.display().to_string(), StoreHealth::Healthy, on_disk, moment);
-        let shared = Arc::new(shared);
-        let writer = Writer::new(database, lock, shared.clone(), now.clone(), !remembered.is_continued);
-        let thread = spawn(writer, &shared.directory)?;
-        Ok(StateStore::new(shared, now, Some(thread), None))
+        let shared = Arc::new(Shared::new(directory.display().to_string(), StoreHealth::Healthy, on_disk, now));
+        let writer = Writer::new(database, lock, shared.clone(), !remembered.is_continued);
+        let thread = start(writer, &shared.directory)?;
+        Ok((StateStore::new(shared, Some(thread), None), remembered))
     }
 
     fn in_memory(
@@ -243,15 +223,14 @@ impl StateStore {
         error: &dyn fmt::Display,
         lock: Option<ProcessLock>,
         now: Now,
-        moment: Moment,
     ) -> (StateStore, Remembered) {
-        let read = Database::open_read_only(&directory.join(FILE)).and_then(|database| database.read(moment.now));
+        let read = Database::open_read_only(&directory.join(FILE)).and_then(|database| database.read(now().now));
         let (facts, left) = read.unwrap_or_default();
         let directory = directory.display().to_string();
         let why = StoreHealth::Unusable { directory: directory.clone(), error: error.to_string() };
         tracing::error!("{why}");
-        let shared = Shared::new(directory, why, left, moment);
-        (StateStore::new(shared, now, None, lock), Remembered { facts, ..Remembered::default() })
+        let shared = Shared::new(directory, why, left, now);
+        (StateStore::new(shared, None, lock), Remembered { facts, ..Remembered::default() })
     }
 
     /// Commits what follows from the end of the previous run, and begins the commits of this one, about one a second.
@@ -280,12 +259,19 @@ impl StateStore {
     /// They must not take effect yet. To be tried again, about once a second.
     pub fn publish(&self, facts: Vec<Fact>) -> Result<(), StateError> {
         match self.commit(facts.clone()) {
-            Err(error) if !self.may_publish((self.0.now)()) => Err(error),
+            Err(error) if !self.may_publish((self.now)()) => Err(error),
             Err(_) => {
                 self.put(facts);
                 Ok(())
             }
             Ok(()) => Ok(()),
+        }
+    }
+
+    /// Writes facts for which nothing waits: where that fails now, the store tries again.
+    pub fn keep(&self, facts: Vec<Fact>) {
+        if !facts.is_empty() && self.commit(facts.clone()).is_err() {
+            self.put(facts);
         }
     }
 
@@ -308,16 +294,15 @@ impl StateStore {
     }
 
     fn ask(&self, purpose: Purpose, facts: Vec<Fact>) -> Result<(), StateError> {
-        let shared = &self.0.shared;
-        match shared.health() {
+        match self.health() {
             StoreHealth::NoDirectory => return Ok(()),
-            StoreHealth::Unusable { .. } if self.may_publish((self.0.now)()) => return Ok(()),
+            StoreHealth::Unusable { .. } if self.may_publish((self.now)()) => return Ok(()),
             StoreHealth::Unusable { directory, error } => return Err(StateError::Unwritten { directory, error }),
             StoreHealth::Healthy | StoreHealth::Failing { .. } => {}
         }
         let (done, answer) = std::sync::mpsc::sync_channel(1);
-        let closed = || StateError::Closed { directory: shared.directory.clone() };
-        if !shared.ask(Request { purpose, facts, done }) {
+        let closed = || StateError::Closed { directory: self.directory.clone() };
+        if !self.0.shared.ask(Request { purpose, facts, done }) {
             return Err(closed());
         }
         answer.recv().unwrap_or_else(|_| Err(closed()))
@@ -382,7 +367,7 @@ fn read(database: Database, now: Timestamp) -> Result<(Database, Remembered), Da
 }
 
 /// Starts the thread that writes.
-fn spawn(writer: Writer, directory: &str) -> Result<JoinHandle<()>, StateError> {
-    let thread = std::thread::Builder::new().name("state".into()).spawn(move || writer.run());
-    thread.map_err(|error| StateError::Thread { directory: directory.to_owned(), error: error.to_string() })
+fn start(writer: Writer, directory: &str) -> Result<JoinHandle<()>, StateError> {
+    spawn("state", || writer.run())
+        .map_err(|error| StateError::Thread { directory: directory.to_owned(), error: error.to_string() })
 }

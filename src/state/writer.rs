@@ -2,9 +2,8 @@
 //! commit. [`Shared`] is what the handles of the store share with it: the queue of facts and the health of the file.
 
 use super::database::{Batch, Database, DatabaseError, RunRow};
-use super::error::StateError;
 use super::facts::Fact;
-use super::health::StoreHealth;
+use super::health::{StateError, StoreHealth};
 use super::history::{HistoryBatch, Memory};
 use super::lock::ProcessLock;
 use super::previous_run::PreviousRun;
@@ -12,6 +11,7 @@ use super::queue::Pending;
 use crate::clock::Moment;
 use crate::locks::lock;
 use crate::time::Timestamp;
+use std::fmt::Display;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -95,6 +95,7 @@ impl Work {
 /// What the handles and the thread share. [`super::StateStore`] derefs to it.
 pub struct Shared {
     pub(super) directory: String,
+    pub(super) now: Now,
     queue: Mutex<Queue>,
     wake: Condvar,
     known: Mutex<Known>,
@@ -106,15 +107,17 @@ pub struct Shared {
 
 impl Shared {
     /// `on_disk` is what the next start finds in the directory, as long as nothing is written.
-    pub(super) fn new(directory: String, health: StoreHealth, on_disk: PreviousRun, moment: Moment) -> Shared {
+    pub(super) fn new(directory: String, health: StoreHealth, on_disk: PreviousRun, now: Now) -> Shared {
+        let on_disk = (on_disk, now().lived);
         let memory = if health.is_in_memory() { Memory::new().map(Arc::new) } else { None };
         Shared {
             memory,
             directory,
+            now,
             queue: Mutex::default(),
             wake: Condvar::new(),
             kept_lock: Mutex::default(),
-            known: Mutex::new(Known { on_disk: (on_disk, moment.lived), health, commits: 0 }),
+            known: Mutex::new(Known { on_disk, health, commits: 0 }),
         }
     }
 
@@ -172,7 +175,8 @@ impl Shared {
         self.queue().is_closed = false;
     }
 
-    pub(super) fn distrust(&self) {
+    /// Says that facts are missing which the next start would need. It will trust nothing of this run.
+    pub fn distrust(&self) {
         self.queue().is_incomplete = true;
     }
 
@@ -192,6 +196,10 @@ impl Shared {
         let known = self.known();
         let (on_disk, at) = known.on_disk;
         matches!(known.health, StoreHealth::Healthy | StoreHealth::NoDirectory) || on_disk.cannot_mislead(moment, at)
+    }
+
+    pub(super) fn unwritten(&self, error: &dyn Display) -> StateError {
+        StateError::unwritten(&self.directory, error)
     }
 
     /// Whether the lock is kept for another process, or is that one's.
@@ -225,13 +233,16 @@ impl Shared {
                 }
             }
             Err(error) => {
-                let (directory, error) = (self.directory.clone(), error.to_string());
                 let before = match known.health {
                     StoreHealth::Failing { since, .. } => Some(since),
                     _ => None,
                 };
-                let (since, last_commit) = (before.unwrap_or(moment.now), known.on_disk.0.end());
-                known.health = StoreHealth::Failing { directory, since, error, last_commit };
+                known.health = StoreHealth::Failing {
+                    directory: self.directory.clone(),
+                    since: before.unwrap_or(moment.now),
+                    error: error.to_string(),
+                    last_commit: known.on_disk.0.end(),
+                };
                 if before.is_none() {
                     tracing::error!("{}", known.health);
                 }
@@ -253,7 +264,6 @@ pub struct Writer {
     database: Database,
     lock: ProcessLock,
     shared: Arc<Shared>,
-    now: Now,
     /// Whether the run has begun: only then the time of the commit is written.
     has_begun: bool,
     /// Whether what is there about observations is to go with the first commit of the run.
@@ -264,21 +274,14 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub fn new(
-        database: Database,
-        lock: ProcessLock,
-        shared: Arc<Shared>,
-        now: Now,
-        forgets_observation: bool,
-    ) -> Writer {
+    pub fn new(database: Database, lock: ProcessLock, shared: Arc<Shared>, forgets_observation: bool) -> Writer {
         let started = Instant::now();
-        let (has_begun, next, last_commit) = (false, started, started);
-        Writer { database, lock, shared, now, has_begun, forgets_observation, next, last_commit }
+        Writer { database, lock, shared, has_begun: false, forgets_observation, next: started, last_commit: started }
     }
 
     /// Goes on with a run that has begun.
-    pub fn resumed(database: Database, lock: ProcessLock, shared: Arc<Shared>, now: Now) -> Writer {
-        Writer { has_begun: true, ..Writer::new(database, lock, shared, now, false) }
+    pub fn resumed(database: Database, lock: ProcessLock, shared: Arc<Shared>) -> Writer {
+        Writer { has_begun: true, ..Writer::new(database, lock, shared, false) }
     }
 
     /// Writes until the store is closed or abandoned.
@@ -287,8 +290,7 @@ impl Writer {
             let end = work.requests.iter().map(|request| request.purpose).find(|purpose| purpose.ends());
             let began = Instant::now();
             let (result, requests) = self.write(work, moment);
-            let took = began.elapsed();
-            self.next = Instant::now() + (took * (SHARE - 1)).clamp(EVERY, SELDOM);
+            self.next = Instant::now() + (began.elapsed() * (SHARE - 1)).clamp(EVERY, SELDOM);
             match end {
                 // A disk that fails is no reason to end while requests are served.
                 Some(Purpose::HandOver) if result.is_err() => self.shared.reopen(),
@@ -320,7 +322,7 @@ impl Writer {
             let waited = shared.wake.wait_timeout(queue, pause);
             queue = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        Some((std::mem::take(&mut queue.work), (self.now)()))
+        Some((std::mem::take(&mut queue.work), (shared.now)()))
     }
 
     /// One transaction; what could not be written waits again.
@@ -339,10 +341,12 @@ impl Writer {
                 self.database.execute(sql);
             }
         }
-        let is_incomplete = self.shared.queue().is_incomplete || !has_room;
-        let clean = requests.iter().any(|request| request.purpose.ends());
         let settles = requests.iter().any(|request| request.purpose == Purpose::Settle);
-        let run = RunRow { committed: moment.now, clean, incomplete: is_incomplete };
+        let run = RunRow {
+            committed: moment.now,
+            clean: requests.iter().any(|request| request.purpose.ends()),
+            incomplete: self.shared.queue().is_incomplete || !has_room,
+        };
         let asked = requests.iter().flat_map(|request| &request.facts);
         let of_now: Vec<Fact> = pending.iter().chain(asked).map(|fact| fact.clone().taken_at(moment.now)).collect();
         let batch = Batch {
@@ -369,7 +373,7 @@ impl Writer {
             queue.work.history.append(later);
             self.shared.note_room(&mut queue, has_room);
         }
-        (result.map_err(|error| StateError::unwritten(&self.shared.directory, &error)), requests)
+        (result.map_err(|error| self.shared.unwritten(&error)), requests)
     }
 
     /// Gives the directory up, and then answers the caller that closes the store.
@@ -378,7 +382,7 @@ impl Writer {
         database.close();
         // A run that never began wrote no end of its own.
         let result = match result {
-            Ok(()) if has_begun => owned.release().map_err(|error| StateError::unwritten(&shared.directory, &error)),
+            Ok(()) if has_begun => owned.release().map_err(|error| shared.unwritten(&error)),
             result => result,
         };
         match purpose {

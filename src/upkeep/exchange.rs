@@ -6,22 +6,23 @@
 
 mod away_log;
 mod memory;
-mod who;
 
 use super::instance::Instance;
-use super::repeated::Repeated;
+use super::threads::Repeated;
 use crate::clock::Clock;
-use crate::exchange::{BegunAnew, Exchange, ExchangeStatus, Gauge, Identity, Now, Outbox, Store, TURN, Totals};
+use crate::evidence::Hash;
+use crate::exchange::{Before, BegunAnew, Exchange, ExchangeStatus, Gauge, Identity, Member, Now, Outbox, Store, TURN};
 use crate::judge::Others;
 use crate::locks::lock;
-use crate::policy::Snapshot;
+use crate::policy::{Snapshot, Version};
 use crate::publications::{OfOthers, PublicationLog, VersionFile};
 use crate::sites::{Announce, PauseWord, Publications};
-use crate::state::{ExchangeMembership, Fact, Remembered, StateStore};
+use crate::state::{ExchangeMembership, Fact, PreviousRun, Remembered, StateStore, StoredFacts};
 use crate::time::Timestamp;
 use arc_swap::ArcSwap;
 use away_log::AwayLog;
 use memory::OfInstance;
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, UNIX_EPOCH};
@@ -38,11 +39,8 @@ struct Shared {
     state: StateStore,
     others: Arc<Others>,
     announcing: Mutex<Option<Timestamp>>,
-    confirmations: Mutex<Totals>,
     begun_anew: Mutex<Option<BegunAnew>>,
     membership: Mutex<ExchangeMembership>,
-    /// A digest of the policies of a snapshot, by its generation.
-    policies: Mutex<(u64, String)>,
     /// What other instances publish, while a reload is being made here.
     of_others: Mutex<Option<OfOthers>>,
     /// What operators said of pauses at other instances, until the sites have heard it.
@@ -76,12 +74,12 @@ impl ExchangeThread {
         remembered: &Remembered,
         options: ExchangeOptions,
     ) -> io::Result<Arc<ExchangeThread>> {
-        let (before, id) = who::before(remembered);
-        let me = who::me(id, options.host, &instance);
+        let (before, id) = before(remembered);
+        let me = me(id, options.host, &instance);
         let (store_run, store_epoch) =
             before.identity.clone().map(|identity| (identity.run_id, identity.epoch)).unwrap_or_default();
-        let (id, run) = (me.id.clone(), me.run.clone());
-        let membership = ExchangeMembership { id, run, store_run, store_epoch, has_left: false };
+        let membership =
+            ExchangeMembership { id: me.id.clone(), run: me.run.clone(), store_run, store_epoch, has_left: false };
         let (outbox, gauge) = (Arc::new(Outbox::default()), Arc::new(Gauge::default()));
         memory::tell(&instance, &outbox);
         let others = Arc::new(Others::new(gauge.clone()));
@@ -96,10 +94,8 @@ impl ExchangeThread {
             state,
             others,
             announcing: Mutex::default(),
-            confirmations: Mutex::default(),
             begun_anew: Mutex::default(),
             membership: Mutex::new(membership),
-            policies: Mutex::default(),
             of_others: Mutex::default(),
             pauses: Mutex::default(),
             away: AwayLog::default(),
@@ -118,7 +114,7 @@ impl ExchangeThread {
     /// # Errors
     /// The thread cannot be started.
     pub fn resume(&self) -> io::Result<()> {
-        self.shared.others.reopen();
+        self.shared.others.set_closed(false);
         let turning = self.shared.clone();
         let work = move || {
             turning.turn();
@@ -132,8 +128,6 @@ impl ExchangeThread {
     pub fn status(&self) -> ExchangeStatus {
         let shared = &self.shared;
         let mut status = ExchangeStatus::clone(&shared.status.load());
-        let Totals { confirmed, refuted, unconfirmed, .. } = *lock(&shared.confirmations);
-        status.totals = Totals { confirmed, refuted, unconfirmed, ..status.totals };
         let now = shared.instance.clock.moment().now;
         status.begun_anew = lock(&shared.begun_anew).filter(|begun| begun.until > now);
         status.announcement_waits_since = *lock(&shared.announcing);
@@ -168,7 +162,7 @@ impl ExchangeThread {
         let (left, was_member) = {
             let mut core = shared.core();
             let Core { exchange, store } = &mut *core;
-            (exchange.leave(store.as_mut(), now(clock)), exchange.has_joined())
+            (exchange.leave(store.as_mut(), now(clock)), exchange.has_joined)
         };
         match left {
             Ok(()) => lock(&shared.membership).has_left = true,
@@ -195,14 +189,14 @@ impl Shared {
 
     /// Writes the records that wait, as unproven: no other instance confirms them any more.
     fn end_waiting(&self) {
-        self.others.close();
+        self.others.set_closed(true);
         self.instance.recorder.settle(None, Duration::MAX, &self.instance.judge);
     }
 
     fn turn(&self) {
         let Instance { sites, ledger, judge, recorder, clock, .. } = &*self.instance;
         let asks = self.others.waiting() > 0;
-        let digest = self.policies(&sites.snapshot());
+        let digest = policies(&sites.snapshot());
         let (changed, settled, pauses, begins_anew) = {
             let mut core = self.core();
             let Core { exchange, store } = &mut *core;
@@ -220,15 +214,18 @@ impl Shared {
         let moment = now(clock);
         let (hindrance, confirmed) = {
             let core = self.core();
-            self.show(core.exchange.status(moment), moment.lived);
             (core.exchange.hindrance(moment), core.exchange.confirmed(moment))
         };
         ledger.is_in_the_dark(hindrance.is_some());
         let settled = recorder.settle(confirmed.filter(|_| knows_all), moment.lived, judge);
-        let mut totals = lock(&self.confirmations);
+        let mut core = self.core();
+        let totals = &mut core.exchange.totals;
         totals.confirmed += settled.confirmed;
         totals.refuted += settled.refuted;
         totals.unconfirmed += settled.unconfirmed;
+        let status = core.exchange.status(moment);
+        self.away.note(&status, moment.lived);
+        self.status.store(Arc::new(status));
     }
 
     /// Begins anew, because it is not known what crawlers were served before.
@@ -267,24 +264,10 @@ impl Shared {
         let mut waiting = lock(&self.pauses);
         waiting.extend(words);
         if !waiting.is_empty() {
-            let now = self.instance.clock.moment().now;
-            let heard = self.instance.sites.heard_of_pauses(std::mem::take(&mut waiting), now);
+            let Instance { sites, clock, .. } = &*self.instance;
+            let heard = sites.heard_of_pauses(std::mem::take(&mut waiting), clock.moment().now);
             *waiting = heard.err().unwrap_or_default();
         }
-    }
-
-    fn policies(&self, snapshot: &Snapshot) -> String {
-        let mut known = lock(&self.policies);
-        if known.1.is_empty() || known.0 != snapshot.generation {
-            *known = (snapshot.generation, who::policies(snapshot));
-        }
-        known.1.clone()
-    }
-
-    /// Keeps the status for its readers, and logs a store that is away.
-    fn show(&self, status: ExchangeStatus, lived: Duration) {
-        self.away.note(&status, lived);
-        self.status.store(Arc::new(status));
     }
 
     /// Remembers the store that this instance is settled in.
@@ -303,9 +286,7 @@ impl Shared {
 
     fn keep_membership(&self) {
         let fact = Fact::set(self.instance.clock.moment().now, lock(&self.membership).clone());
-        if self.state.commit(vec![fact.clone()]).is_err() {
-            self.state.put([fact]);
-        }
+        self.state.keep(vec![fact]);
     }
 }
 
@@ -336,6 +317,50 @@ impl Announce for Announcing {
     }
 
     fn paused(&self, word: &PauseWord) {
-        memory::tell_of_pause(word, &self.1);
+        memory::put(&self.1, memory::of_word(word));
     }
+}
+
+/// What the run before left, and the id of this instance.
+fn before(remembered: &Remembered) -> (Before, String) {
+    let known = remembered.facts.exchange_memberships.last().map(|(_, membership)| membership.clone());
+    let identity = known.as_ref().filter(|known| !known.store_epoch.is_empty());
+    let identity = identity.map(|known| Identity { run_id: known.store_run.clone(), epoch: known.store_epoch.clone() });
+    let previous = remembered.previous_run;
+    let is_clean = matches!(previous, PreviousRun::Clean { .. });
+    let unreported_since = match previous {
+        // The process before may still serve what it had in force.
+        _ if remembered.is_handed_over => previous.end(),
+        PreviousRun::Unknown => known.as_ref().map(|_| Timestamp(i64::MIN)),
+        previous => previous.unknown_since(),
+    };
+    let before = Before {
+        run: known.as_ref().map(|known| known.run.clone()),
+        identity,
+        has_left: is_clean && known.as_ref().is_some_and(|known| known.has_left),
+        has_observed: remembered.facts != StoredFacts::default(),
+        unreported_since,
+    };
+    let id = known.map_or_else(|| format!("{:016x}", RandomState::new().hash_one(0)), |known| known.id);
+    (before, id)
+}
+
+/// This instance, as other instances know it.
+fn me(id: String, host: String, instance: &Instance) -> Member {
+    let crawlers = instance.judge.registry.crawlers().iter();
+    let names: Vec<&[u8]> = crawlers
+        .flat_map(|crawler| [&crawler.id].into_iter().chain(&crawler.markers))
+        .map(|name| name.as_bytes())
+        .collect();
+    let run = format!("{id}.{:08x}", RandomState::new().hash_one(1) >> 32);
+    Member { id, run, host, crawlers: Hash::of(&names).short(), ..Member::default() }
+}
+
+/// A digest of what the policies in force say in robots.txt.
+fn policies(snapshot: &Snapshot) -> String {
+    let mut sites: Vec<(&str, Version)> =
+        snapshot.sites().iter().map(|entry| (entry.site.name.as_str(), entry.site.robots_txt.version)).collect();
+    sites.sort_unstable_by_key(|(name, _)| *name);
+    let said: Vec<&[u8]> = sites.iter().flat_map(|(name, version)| [name.as_bytes(), &version.0]).collect();
+    Hash::of(&said).short()
 }

@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::exchange::tests::simulated::{OnThread, Simulated};
 use crate::exchange::{
-    Batch, Hindrance, Identity, LogRead, Member, Position, Sets, SharedFact, Store, StoreError, StoreTime, Written,
+    Batch, Hindrance, Identity, LogRead, Member, Position, Sets, SharedFact, Store, StoreError, Written,
 };
 use crate::identity::Proofs;
 use crate::judge::{Judgement, Logs, Outcome, RequestFacts};
@@ -30,7 +30,7 @@ impl Live {
 }
 
 impl Store for Live {
-    fn identity(&mut self, founding: &str) -> Result<(Identity, StoreTime), StoreError> {
+    fn identity(&mut self, founding: &str) -> Result<(Identity, i64), StoreError> {
         self.now().identity(founding)
     }
 
@@ -79,7 +79,6 @@ impl One {
         let parts = JudgeParts {
             clock,
             state: (&state, &remembered),
-            has_state_directory: true,
             sites: SiteOptions {
                 policies: directory.path().join("policies"),
                 strict: true,

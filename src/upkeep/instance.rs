@@ -51,13 +51,13 @@ impl Instance {
         logs: Logs,
     ) -> Arc<Instance> {
         let (registry, metrics, traffic) = (Registry::builtin(), Metrics::new(), Arc::<Traffic>::default());
-        let (access, events, evidence) = (logs.access.clone(), logs.events.clone(), logs.evidence.clone());
-        let recorder = Arc::new(Recorder::new(registry, metrics.clone(), proofs.clone(), traffic.clone(), logs));
         let judge = Judge::new(sites.clone(), ledger.clone(), proofs.clone(), behaviours.clone(), registry);
-        let judge = Arc::new(judge);
         Arc::new(Instance {
-            judge,
-            recorder,
+            judge: Arc::new(judge),
+            access: logs.access.clone(),
+            events: logs.events.clone(),
+            evidence: logs.evidence.clone(),
+            recorder: Arc::new(Recorder::new(registry, metrics.clone(), proofs.clone(), traffic.clone(), logs)),
             sites,
             ledger,
             proofs,
@@ -65,9 +65,6 @@ impl Instance {
             clock,
             metrics,
             traffic,
-            access,
-            events,
-            evidence,
         })
     }
 }
@@ -78,8 +75,6 @@ pub struct JudgeParts<'a> {
     pub clock: Clock,
     /// The state store, and what it remembers.
     pub state: (&'a StateStore, &'a Remembered),
-    /// Whether the state store has a directory.
-    pub has_state_directory: bool,
     /// Where policies come from.
     pub sites: SiteOptions,
     /// Hosts that crawlers never saw without crawlgate.
@@ -103,11 +98,7 @@ impl JudgeParts<'_> {
         let sites = SiteManager::start(self.sites, self.state, registry, moment.now)?;
         sites.keep_evidence(self.logs.evidence.clone());
         let (ledger, facts) = Ledger::open(store.clone(), remembered, self.new_hosts, &sites.snapshot(), moment);
-        // Without a state directory the clients that requested traps are forgotten with the process.
-        let traps = match self.has_state_directory {
-            true => Traps::remembered(&remembered.facts.marked_clients, store.clone(), moment),
-            false => Traps::default(),
-        };
+        let traps = Traps::remembered(&remembered.facts.marked_clients, store.clone(), moment);
         // If the first commit fails, `status` reports it, and the store retries every second.
         let _ = store.begin(facts);
         let behaviours = Arc::new(Behaviours::with(traps, self.passed, moment.lived));

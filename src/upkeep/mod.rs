@@ -5,15 +5,12 @@
 mod exchange;
 #[cfg(test)]
 mod exchange_tests;
-mod gauges;
 mod history;
 mod instance;
 mod reload;
-mod repeated;
 mod threads;
 
 pub use exchange::{ExchangeOptions, ExchangeThread};
 pub use instance::{Instance, JudgeParts};
 pub use reload::Upkeep;
-pub use repeated::Repeated;
-pub use threads::{UpkeepThreads, keep_everything};
+pub use threads::{Repeated, UpkeepThreads, keep_everything};

@@ -1,14 +1,16 @@
 //! [`UpkeepThreads`]: the threads that store the ledger, watch the policy directory, and put planned changes of policies
-//! into force.
+//! into force. Each is a [`Repeated`].
 
 use super::history;
 use super::instance::Instance;
-use super::repeated::Repeated;
-use crate::sites::WatchGuard;
+use crate::sites::{WatchGuard, watch};
 use crate::state::StateStore;
+use crate::threads::spawn;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How long the policy directory must be quiet before it is read again.
@@ -48,7 +50,7 @@ impl UpkeepThreads {
             history::keep(&stored, &history);
             TICK
         })?;
-        let watch = instance.sites.watch(policies, WATCH_DEBOUNCE, reload);
+        let watch = watch(policies, WATCH_DEBOUNCE, reload);
         let watch = watch.map_err(
             |error| tracing::warn!(%error, "cannot watch the policy directory; send SIGHUP to read changed policies"),
         );
@@ -85,5 +87,30 @@ fn store_ledger(instance: &Instance) {
     let now = clock.moment().now;
     if sites.publish_deferred(now) {
         ledger.settle(&sites.snapshot(), now);
+    }
+}
+
+/// A thread that repeats its work. It ends when this is dropped.
+pub struct Repeated {
+    alive: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Repeated {
+    /// `work` says how long to wait until it is done again.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn start(name: &str, mut work: impl FnMut() -> Duration + Send + 'static) -> io::Result<Repeated> {
+        let (alive, ended) = channel();
+        let run = move || while ended.recv_timeout(work()) == Err(RecvTimeoutError::Timeout) {};
+        Ok(Repeated { alive, thread: spawn(name, run)? })
+    }
+
+    /// Waits for the end of the thread.
+    pub fn close(self) {
+        drop(self.alive);
+        // A thread that panicked has said so.
+        let _ = self.thread.join();
     }
 }

@@ -4,7 +4,7 @@
 use super::turn::FACTS_EACH;
 use super::{Exchange, Now};
 use crate::exchange::{
-    Batch, Entry, Event, HEARTBEAT, Identity, KEPT, Member, Merged, Position, SCHEMA, SILENT_AFTER, SharedFact, Store,
+    Batch, Entry, Event, HEARTBEAT, Identity, KEPT, Member, Merged, Position, SILENT_AFTER, SharedFact, Store,
     StoreError, records, seconds,
 };
 use crate::publications::{PublicationLog, VersionFile};
@@ -25,7 +25,7 @@ impl Exchange {
             || self.must_answer
             || !self.outgoing.is_empty()
             || !self.outbox.is_empty()
-            || self.log.has_news()
+            || self.log.has_news
     }
 
     pub(super) fn at(&self, own: Timestamp) -> i64 {
@@ -50,15 +50,14 @@ impl Exchange {
             let mut at = self.at(*at);
             if matches!(event, Event::Served(_)) {
                 // It was served since the last turn that told it, whatever a clock says that was set meanwhile.
-                at = at.max(self.reported.saturating_sub(2));
+                at = at.max(self.me.reported.saturating_sub(2));
             }
             if let Some(fact) = self.told(event, at) {
                 self.outgoing.add(fact);
             }
         }
         for observed in waiting.observed.values() {
-            let (id, clocks) = (&self.me.id, self.clocks);
-            self.outgoing.add(records::observation(id, observed, clocks.now(), clocks));
+            self.outgoing.add(records::observation(&self.me.id, observed, self.clocks.now(), self.clocks));
         }
         if waiting.has_lost {
             let now = self.clocks.to_own(self.clocks.now());
@@ -75,16 +74,16 @@ impl Exchange {
         let Some(identity) = self.settled.clone() else { return Ok(()) };
         let number = self.gather();
         let changes = self.log.changes(self.clocks);
-        changes.facts.into_iter().for_each(|fact| {
+        for fact in changes.facts {
             self.outgoing.add(fact);
-        });
+        }
         let facts = self.outgoing.take(FACTS_EACH);
         let is_all = self.outgoing.is_empty();
         let (heard, reported) = match is_all {
             true => (self.heard, self.clocks.now()),
-            false => (self.told_heard, self.reported),
+            false => (self.told_heard, self.me.reported),
         };
-        let before = std::mem::replace(&mut self.reported, reported);
+        let before = std::mem::replace(&mut self.me.reported, reported);
         let entry = Entry {
             member: self.member(heard, Some(identity.clone())),
             facts: facts.clone(),
@@ -103,10 +102,10 @@ impl Exchange {
                 Ok(())
             }
             Err(error) => {
-                self.reported = before;
-                batch.facts.into_iter().for_each(|fact| {
+                self.me.reported = before;
+                for fact in batch.facts {
                     self.outgoing.add(fact);
-                });
+                }
                 Err(error)
             }
         }
@@ -145,22 +144,7 @@ impl Exchange {
     }
 
     pub(super) fn member(&self, heard: Position, settled: Option<Identity>) -> Member {
-        Member {
-            id: self.me.id.clone(),
-            run: self.me.run.clone(),
-            continues: self.before.run.clone(),
-            schema: SCHEMA,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            host: self.me.host.clone(),
-            joined: self.joined,
-            reported: self.reported,
-            heard,
-            settled,
-            policies: self.policies.clone(),
-            crawlers: self.me.crawlers.clone(),
-            clock_ahead_ms: self.clocks.ahead,
-            has_left: false,
-        }
+        Member { heard, settled, clock_ahead_ms: self.clocks.ahead, ..self.me.clone() }
     }
 
     /// Tells others what is about to come into force. Only when this succeeded may it be served.
@@ -186,8 +170,12 @@ impl Exchange {
             return Ok(());
         }
         self.gauge.next_entry.fetch_add(1, Ordering::SeqCst);
-        let member = self.member(self.told_heard, Some(identity.clone()));
-        let entry = Entry { member, facts: facts.clone(), sets: false, asks: false };
+        let entry = Entry {
+            member: self.member(self.told_heard, Some(identity.clone())),
+            facts: facts.clone(),
+            sets: false,
+            asks: false,
+        };
         let batch = Batch { facts: facts.clone(), if_missing: new_files, entry: Some(entry), ..Batch::default() };
         match self.write_part(store, &identity, batch) {
             Ok(position) if position > self.read => {
@@ -220,7 +208,7 @@ impl Exchange {
 
     /// A digest of the policies in force.
     pub fn set_policies(&mut self, digest: String) {
-        self.policies = digest;
+        self.me.policies = digest;
     }
 
     /// Tells everything and leaves. Nothing may be served any more.

@@ -2,8 +2,7 @@
 
 use super::{Exchange, Memory, Now};
 use crate::exchange::{
-    Away, Batch, CLOCK_EVERY, Clocks, Entry, Event, Identity, Member, Position, Sets, SharedFact, Store, StoreError,
-    records,
+    Away, Batch, CLOCK_EVERY, Clocks, Entry, Event, Identity, Member, Position, SharedFact, Store, StoreError, records,
 };
 use std::time::Duration;
 
@@ -48,9 +47,11 @@ impl Exchange {
                 // The next turn asks which store it is.
                 self.totals.failures += 1;
                 self.must_write_all |= self.has_joined && matches!(error, StoreError::Evicts(_));
-                let since = self.away.as_ref().map_or(now.second(), |away| away.since);
-                let is_refused = !matches!(error, StoreError::Away(_));
-                self.away = Some(Away { since, error: error.to_string(), is_refused });
+                self.away = Some(Away {
+                    since: self.away.as_ref().map_or(now.second(), |away| away.since),
+                    error: error.to_string(),
+                    is_refused: !matches!(error, StoreError::Away(_)),
+                });
             }
         }
     }
@@ -67,7 +68,7 @@ impl Exchange {
             let (identity, time) = store.identity(&self.founding)?;
             let now = clock();
             // The store read its clock about half way: an answer that was late does not make a clock wrong.
-            self.measured = Some((time.milliseconds, asked + now.lived.saturating_sub(asked) / 2));
+            self.measured = Some((time, asked + now.lived.saturating_sub(asked) / 2));
             self.look_at_clocks(now);
             if self.settled.as_ref() != Some(&identity) || self.must_write_all {
                 let continuity = self.continuity(store, &identity, now)?;
@@ -157,7 +158,7 @@ impl Exchange {
             self.log.was_unreported(self.before.unreported_since, now.second());
         }
         if !self.has_joined || continuity == Continuity::Lost {
-            self.joined = self.clocks.now();
+            self.me.joined = self.clocks.now();
         }
         let is_light = !self.has_joined && is_known && self.before.has_left;
         self.totals.started_over += u64::from(self.has_joined);
@@ -177,13 +178,17 @@ impl Exchange {
             let is_same = is_known && !self.has_joined;
             self.write_everything(store, &identity, is_same, memory)?;
         }
-        let others: Vec<Member> = self.members.all().cloned().collect();
-        self.write_part(store, &identity, Batch { members_if_missing: others, ..Batch::default() })?;
+        let members_if_missing = self.members.all().cloned().collect();
+        self.write_part(store, &identity, Batch { members_if_missing, ..Batch::default() })?;
         let mut position = Position::default();
         for (place, facts) in own.chunks(FACTS_EACH).chain([&[][..]]).enumerate() {
             let is_last = place == own.len().div_ceil(FACTS_EACH);
-            let member = self.member(self.told_heard, is_last.then(|| identity.clone()));
-            let entry = Entry { member, facts: facts.to_vec(), sets: is_last && !is_light, asks: is_last };
+            let entry = Entry {
+                member: self.member(self.told_heard, is_last.then(|| identity.clone())),
+                facts: facts.to_vec(),
+                sets: is_last && !is_light,
+                asks: is_last,
+            };
             let batch = Batch { facts: facts.to_vec(), entry: Some(entry), ..Batch::default() };
             position = self.write_part(store, &identity, batch)?;
         }
@@ -192,9 +197,7 @@ impl Exchange {
         (self.undecided, self.has_slept) = (None, false);
         self.read = position;
         self.touch(now);
-        let sets = store.read_sets()?;
-        self.take_sets(sets, memory);
-        Ok(())
+        self.take_sets(store, memory)
     }
 
     /// Writes what is known here of others, of operators and of crawlers. `is_same` says that the store is that of the run
@@ -254,8 +257,7 @@ impl Exchange {
             }
             let Some(entries) = read.entries else {
                 // What is in the sets now is at least as new as what was missed; the log goes on from its end.
-                let sets = store.read_sets()?;
-                self.take_sets(sets, memory);
+                self.take_sets(store, memory)?;
                 self.read = read.last;
                 return Ok(true);
             };
@@ -266,8 +268,7 @@ impl Exchange {
                 self.take_entry(position, entry, memory);
             }
             if reads_sets {
-                let sets = store.read_sets()?;
-                self.take_sets(sets, memory);
+                self.take_sets(store, memory)?;
             }
             // The sets were not read in one step: what was written meanwhile is in the log.
             if is_end && !reads_sets {
@@ -286,17 +287,19 @@ impl Exchange {
         entry.facts.into_iter().for_each(|fact| self.take(fact, memory));
     }
 
-    fn take_sets(&mut self, sets: Sets, memory: &mut dyn Memory) {
-        let (id, run) = (self.me.id.clone(), self.me.run.clone());
-        let others = sets.members.into_iter().filter(|member| member.id != id && member.run != run);
-        for member in others {
-            self.others_changed |= self.members.heard_of(member, Position::default());
+    fn take_sets(&mut self, store: &mut dyn Store, memory: &mut dyn Memory) -> Result<(), StoreError> {
+        let sets = store.read_sets()?;
+        for member in sets.members {
+            if member.id != self.me.id && member.run != self.me.run {
+                self.members.heard_of(member, Position::default());
+            }
         }
         self.others_changed = true;
         // A host is known with its site first, and then by what was served there.
         let (observed, rest): (Vec<SharedFact>, Vec<SharedFact>) =
             sets.facts.into_iter().partition(|fact| fact.key.starts_with("o\n"));
         observed.into_iter().chain(rest).for_each(|fact| self.take(fact, memory));
+        Ok(())
     }
 
     fn take(&mut self, fact: SharedFact, memory: &mut dyn Memory) {
@@ -308,8 +311,7 @@ impl Exchange {
             let is_of = |known: &&Member| fact.key.ends_with(&known.id);
             // An instance that is gone may have missed what came after it, and one that is not in this store what was lost.
             let is_there = |member: &Member| !self.is_over(member) && member.settled == self.settled;
-            let is_there = self.members.all().find(is_of).is_some_and(is_there);
-            if is_there {
+            if self.members.all().find(is_of).is_some_and(is_there) {
                 memory.observed_elsewhere(observed);
             }
             return;

@@ -5,7 +5,7 @@ use super::simulated::{OnThread, Simulated};
 use crate::clock::Moment;
 use crate::crawlers::Registry;
 use crate::exchange::event::{Event, ServedVersion};
-use crate::exchange::{Before, Exchange, Gauge, Identity, Me, Memory, Now, Outbox};
+use crate::exchange::{Before, Exchange, Gauge, Identity, Member, Memory, Now, Outbox};
 use crate::ledger::{Ledger, ServedCopy};
 use crate::policy::{HostHistories, Site, SiteEntry, Snapshot};
 use crate::publications::{Current, Horizon, PublicationLog, Published, VersionStore};
@@ -174,11 +174,12 @@ impl Instance {
             has_observed,
             unreported_since: disk.committed.filter(|_| !disk.ended).map(|at| Timestamp(at.0 - 1)),
         };
-        let me = Me {
+        let me = Member {
             id: disk.id.clone(),
             run: format!("{}.{run:08x}", disk.id),
             host: number.to_string(),
             crawlers: "same".into(),
+            ..Member::default()
         };
         let (outbox, gauge) = (Arc::new(Outbox::default()), Arc::new(Gauge::default()));
         let entry = SiteEntry::new(SITES[version].clone(), now);

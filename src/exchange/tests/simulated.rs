@@ -3,7 +3,7 @@
 use super::Dice;
 use crate::exchange::fact::Merged;
 use crate::exchange::{
-    Batch, Entry, Identity, LogRead, Member, Position, Sets, SharedFact, Store, StoreError, StoreTime, Written,
+    Batch, Entry, Identity, LogRead, Member, Position, Sets, SharedFact, Store, StoreError, Written,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -153,10 +153,10 @@ impl OnThread<'_> {
 }
 
 impl Store for OnThread<'_> {
-    fn identity(&mut self, founding: &str) -> Result<(Identity, StoreTime), StoreError> {
+    fn identity(&mut self, founding: &str) -> Result<(Identity, i64), StoreError> {
         self.reach(|inner| {
             let identity = inner.identity(Some(founding));
-            Ok((identity, StoreTime { milliseconds: inner.milliseconds }))
+            Ok((identity, inner.milliseconds))
         })
     }
 

@@ -42,7 +42,7 @@ impl Ticket {
             Claim::Nobody | Claim::Tool => return wanted,
             _ if reaches_robots_txt(self.target()) => return wanted,
             Claim::Token(_) | Claim::Other => return Wanted { is_crawler: true, ..wanted },
-            Claim::Known(crawler) => (crawler, self.0.shared.judge.registry().get(crawler).purpose),
+            Claim::Known(crawler) => (crawler, self.0.shared.judge.registry.get(crawler).purpose),
         };
         Wanted {
             is_crawler: purpose != Purpose::Tool,

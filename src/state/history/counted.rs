@@ -32,16 +32,16 @@ pub struct Told {
 }
 
 impl Counted {
-    fn of(rows: Vec<(String, String, String, Counts)>, at: Timestamp) -> Counted {
-        let mut rows = rows;
+    fn of(mut rows: Vec<(String, String, String, Counts)>, at: Timestamp) -> Counted {
         rows.sort_by_key(|(.., counts)| std::cmp::Reverse(counts.requests()));
         let rest = rows.split_off(rows.len().min(MOST_ROWS));
         let mut of_several: BTreeMap<(String, String), Counts> = BTreeMap::new();
         for (_, crawler, identity, counts) in rest {
             of_several.entry((crawler, identity)).or_default().add_all(&counts);
         }
-        let of_several = of_several.into_iter();
-        rows.extend(of_several.map(|((crawler, identity), counts)| (String::new(), crawler, identity, counts)));
+        rows.extend(
+            of_several.into_iter().map(|((crawler, identity), counts)| (String::new(), crawler, identity, counts)),
+        );
         Counted { at: at.0, rows }
     }
 
@@ -63,7 +63,7 @@ impl HistoryReader {
                 "SELECT site, crawler, identity, {columns} FROM {table} WHERE start = ?1 AND site <> '' AND crawler IN \
                  (SELECT crawler FROM {table} WHERE site = '' AND start = ?1 AND crawler <> '')"
             );
-            rows(connection, &sql, [start.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, counts(row, 3)?)))
+            rows(connection, &sql, [start], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, counts(row, 3)?)))
         })?;
         Ok(Counted::of(counted, now))
     }
@@ -75,10 +75,10 @@ impl HistoryReader {
     /// See [`HistoryError`].
     pub fn with_others(&self, step: Step, from: Timestamp, others: &[Told]) -> Result<HistoryReader, HistoryError> {
         let Some(sum) = Memory::new() else { return Ok(self.clone()) };
-        let own: Vec<(String, i64, String, String, Counts)> = self.with(|connection| {
+        let own: Vec<(String, Timestamp, String, String, Counts)> = self.with(|connection| {
             let (table, columns) = (source(connection, step)?, COLUMNS.join(", "));
             let sql = format!("SELECT site, start, crawler, identity, {columns} FROM {table} WHERE start >= ?1");
-            rows(connection, &sql, [from.0], |row| {
+            rows(connection, &sql, [from], |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, counts(row, 4)?))
             })
         })?;
@@ -90,7 +90,7 @@ impl HistoryReader {
             }
             for Told { start, counted, .. } in others {
                 for (site, crawler, identity, counts) in &counted.rows {
-                    add_with_sums(&mut statement, start.0, (site, crawler, identity), counts)?;
+                    add_with_sums(&mut statement, *start, (site, crawler, identity), counts)?;
                 }
             }
             connection.execute_batch("COMMIT")

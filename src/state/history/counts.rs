@@ -1,7 +1,7 @@
 //! [`HistoryBatch`]: what waits to be added to the history. It has [`Counts`] of requests by kind and action, [`Sample`]s of
 //! requests against the rules, and the names of bots that no list knows.
 
-use super::{DAY, HOUR};
+use super::Step;
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
 
@@ -222,11 +222,11 @@ pub struct Sample {
 #[derive(Debug, Default)]
 pub struct HistoryBatch {
     /// By the beginning of the hour, site, crawler and identity.
-    pub(super) counts: BTreeMap<(i64, String, String, String), Counts>,
+    pub(super) counts: BTreeMap<(Timestamp, String, String, String), Counts>,
     /// By the beginning of the day, crawler and outcome.
-    pub(super) identity: BTreeMap<(i64, String, String), u64>,
+    pub(super) identity: BTreeMap<(Timestamp, String, String), u64>,
     /// By the beginning of the day and what the bot calls itself.
-    pub(super) unlisted: BTreeMap<(i64, String), u64>,
+    pub(super) unlisted: BTreeMap<(Timestamp, String), u64>,
     pub(super) samples: Vec<Sample>,
 }
 
@@ -238,8 +238,7 @@ fn bounded<K: Ord, C: Default>(map: &mut BTreeMap<K, C>, bound: usize, key: K) -
 impl HistoryBatch {
     /// Requests of a crawler on a site, with an identity.
     pub fn requests(&mut self, now: Timestamp, (site, crawler, identity): (&str, &str, &str), counts: &Counts) {
-        let hour = now.0 - now.0.rem_euclid(HOUR);
-        let key = (hour, site.to_owned(), crawler.to_owned(), identity.to_owned());
+        let key = (Step::Hour.begin(now), site.to_owned(), crawler.to_owned(), identity.to_owned());
         if let Some(known) = bounded(&mut self.counts, MAX_COUNTS, key) {
             known.add_all(counts);
         }
@@ -247,7 +246,7 @@ impl HistoryBatch {
 
     /// Requests of a crawler by what was proven of its name.
     pub fn identity(&mut self, now: Timestamp, crawler: &str, outcome: &str, requests: u64) {
-        let key = (now.0 - now.0.rem_euclid(DAY), crawler.to_owned(), outcome.to_owned());
+        let key = (Step::Day.begin(now), crawler.to_owned(), outcome.to_owned());
         if let Some(known) = bounded(&mut self.identity, MAX_COUNTS, key) {
             *known += requests;
         }
@@ -255,7 +254,7 @@ impl HistoryBatch {
 
     /// Requests of bots that no list knows, by what they call themselves.
     pub fn unlisted(&mut self, now: Timestamp, name: &str, requests: u64) {
-        let key = (now.0 - now.0.rem_euclid(DAY), name.to_owned());
+        let key = (Step::Day.begin(now), name.to_owned());
         if let Some(known) = bounded(&mut self.unlisted, MAX_NAMES, key) {
             *known += requests;
         }
@@ -271,13 +270,13 @@ impl HistoryBatch {
     /// Adds what another batch holds, after what is here.
     pub fn append(&mut self, other: HistoryBatch) {
         for ((hour, site, crawler, identity), counts) in other.counts {
-            self.requests(Timestamp(hour), (&site, &crawler, &identity), &counts);
+            self.requests(hour, (&site, &crawler, &identity), &counts);
         }
         for ((day, crawler, outcome), count) in other.identity {
-            self.identity(Timestamp(day), &crawler, &outcome, count);
+            self.identity(day, &crawler, &outcome, count);
         }
         for ((day, name), count) in other.unlisted {
-            self.unlisted(Timestamp(day), &name, count);
+            self.unlisted(day, &name, count);
         }
         other.samples.into_iter().for_each(|sample| self.sample(sample));
     }

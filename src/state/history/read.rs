@@ -3,7 +3,7 @@
 
 use super::counts::{COLUMNS, UNKNOWN};
 use super::tables::{rows, sums, table, tells_identities};
-use super::{ByIdentity, Counts, DAY, HistoryBatch, Sample, Step, prepare, write};
+use super::{ByIdentity, Counts, HistoryBatch, Sample, Step, prepare, write};
 use crate::locks::lock;
 use crate::state::database::{FILE, has_log, open_following, open_for_reading};
 use crate::time::Timestamp;
@@ -120,8 +120,8 @@ impl HistoryReader {
         if !file.exists() {
             return Err(HistoryError::Missing(directory.display().to_string()));
         }
-        let connection = open(&file)?;
-        Ok(HistoryReader(Arc::new(Source::File(file, Mutex::new(Some(connection))))))
+        let connection = Mutex::new(Some(open(&file)?));
+        Ok(HistoryReader(Arc::new(Source::File(file, connection))))
     }
 
     /// A reader with the counts of a memory, and everything else of this history.
@@ -166,10 +166,10 @@ impl HistoryReader {
                 "SELECT start, crawler, identity, {columns} FROM {} WHERE site = ?1 AND start >= ?2 AND start < ?3",
                 source(connection, step)?
             ))?;
-            let mut rows = statement.query((site, from.0, before.0))?;
+            let mut rows = statement.query((site, from, before))?;
             while let Some(row) = rows.next()? {
                 let named = (row.get_ref(1)?.as_str()?, row.get_ref(2)?.as_str()?);
-                take(Timestamp(row.get(0)?), named, &counts(row, 3)?);
+                take(row.get(0)?, named, &counts(row, 3)?);
             }
             Ok(())
         })
@@ -183,7 +183,7 @@ impl HistoryReader {
                 sums(),
                 source(connection, step)?
             ))?;
-            by_identity(statement.query((crawler, from.0))?)
+            by_identity(statement.query((crawler, from))?)
         })
     }
 
@@ -195,29 +195,28 @@ impl HistoryReader {
         from: Timestamp,
         step: Step,
     ) -> Result<Vec<(Timestamp, ByIdentity)>, HistoryError> {
-        let rows = self.with(|connection| {
+        self.with(|connection| {
             let mut statement = connection.prepare(&format!(
                 "SELECT start, identity, {} FROM {} WHERE site = ?1 AND start >= ?2 AND crawler = ?3 ORDER BY start",
                 COLUMNS.join(", "),
                 source(connection, step)?
             ))?;
-            by_identity(statement.query((site, from.0, crawler))?)
-        })?;
-        Ok(rows.into_iter().map(|(start, counts)| (Timestamp(start), counts)).collect())
+            by_identity(statement.query((site, from, crawler))?)
+        })
     }
 
     /// Crawlers with requests since the beginning of a day that had an outcome of identification, and how many.
     pub fn with_outcome(&self, outcome: &str, from: Timestamp) -> Result<Vec<(String, u64)>, HistoryError> {
         let sql =
             "SELECT crawler, SUM(requests) FROM history_identity WHERE outcome = ?1 AND start >= ?2 GROUP BY crawler";
-        self.rows(sql, (outcome, from.0 - from.0.rem_euclid(DAY)), |row| Ok((row.get(0)?, unsigned(row, 1)?)))
+        self.rows(sql, (outcome, Step::Day.begin(from)), |row| row.try_into())
     }
 
     /// What bots that no list knows call themselves, the most frequent first.
     pub fn unlisted(&self, from: Timestamp, limit: usize) -> Result<Vec<(String, u64)>, HistoryError> {
         let sql = "SELECT name, SUM(requests) AS all_of_it FROM history_unlisted WHERE start >= ?1 GROUP BY name ORDER BY \
                    all_of_it DESC, name LIMIT ?2";
-        self.rows(sql, (from.0, most(limit)), |row| Ok((row.get(0)?, unsigned(row, 1)?)))
+        self.rows(sql, (from, most(limit)), |row| row.try_into())
     }
 
     /// Which requests against the rules there are samples of, the latest first.
@@ -233,17 +232,8 @@ impl HistoryReader {
              history_samples WHERE {conditions} GROUP BY site, crawler, kind, rule, identity ORDER BY last DESC LIMIT ?2"
         );
         self.rows(&sql, params_from_iter(values), |row| {
-            Ok(SampleGroup {
-                site: row.get(0)?,
-                crawler: row.get(1)?,
-                kind: row.get(2)?,
-                rule: row.get(3)?,
-                source: row.get(4)?,
-                first: Timestamp(row.get(5)?),
-                last: Timestamp(row.get(6)?),
-                samples: unsigned(row, 7)?,
-                identity: row.get(8)?,
-            })
+            let (site, crawler, kind, rule, source, first, last, samples, identity) = row.try_into()?;
+            Ok(SampleGroup { site, crawler, identity, kind, rule, source, first, last, samples })
         })
     }
 
@@ -260,22 +250,39 @@ impl HistoryReader {
              status, version FROM history_samples WHERE {conditions} ORDER BY at DESC, rowid DESC LIMIT ?2"
         );
         self.rows(&sql, params_from_iter(values), |row| {
+            let (
+                at,
+                site,
+                crawler,
+                kind,
+                rule,
+                source,
+                client,
+                identity,
+                method,
+                host,
+                target,
+                user_agent,
+                action,
+                status,
+                version,
+            ) = row.try_into()?;
             Ok(Sample {
-                at: Timestamp(row.get(0)?),
-                site: row.get(1)?,
-                crawler: row.get(2)?,
-                kind: row.get(3)?,
-                rule: row.get(4)?,
-                source: row.get(5)?,
-                client: row.get(6)?,
-                identity: row.get(7)?,
-                method: row.get(8)?,
-                host: row.get(9)?,
-                target: row.get(10)?,
-                user_agent: row.get(11)?,
-                action: row.get(12)?,
-                status: row.get(13)?,
-                version: row.get(14)?,
+                at,
+                site,
+                crawler,
+                kind,
+                rule,
+                source,
+                client,
+                identity,
+                method,
+                host,
+                target,
+                user_agent,
+                action,
+                status,
+                version,
             })
         })
     }
@@ -297,7 +304,7 @@ impl SampleFilter<'_> {
     /// The conditions, and the parameters of the query. The second of them is how many rows are wanted.
     fn conditions(&self, from: Timestamp, limit: usize) -> (String, Vec<Value>) {
         let mut conditions = "at >= ?1".to_owned();
-        let mut values = vec![Value::Integer(from.0 - from.0.rem_euclid(DAY)), Value::Integer(most(limit))];
+        let mut values = vec![Value::Integer(Step::Day.begin(from).0), Value::Integer(most(limit))];
         let wanted = [
             ("site", self.site),
             ("crawler", self.crawler),
@@ -359,14 +366,10 @@ fn most(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-fn unsigned(row: &Row<'_>, place: usize) -> SqlResult<u64> {
-    Ok(u64::try_from(row.get::<_, i64>(place)?).unwrap_or(0))
-}
-
 pub(super) fn counts(row: &Row<'_>, first: usize) -> SqlResult<Counts> {
     let mut counts = Counts::default();
     for (place, count) in counts.0.iter_mut().enumerate() {
-        *count = unsigned(row, first + place)?;
+        *count = row.get(first + place)?;
     }
     Ok(counts)
 }

@@ -2,7 +2,7 @@
 //! adds a batch, and deletes rows that are too old or too many.
 
 use super::counts::{COLUMNS, UNKNOWN};
-use super::{Counts, DAY, HOUR, HistoryBatch, SAMPLES_EACH, Sample, Step};
+use super::{Counts, DAY, HistoryBatch, SAMPLES_EACH, Sample, Step};
 use crate::time::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Params, Result as SqlResult, Row, Statement, params_from_iter};
@@ -73,7 +73,7 @@ fn most(step: Step) -> i64 {
 }
 
 /// Makes the tables where they are missing, and brings those of an older crawlgate into the form of today.
-pub fn prepare(connection: &Connection) -> rusqlite::Result<()> {
+pub fn prepare(connection: &Connection) -> SqlResult<()> {
     match tells_identities(connection)? {
         true => make(connection),
         false => with_identities(connection),
@@ -81,14 +81,13 @@ pub fn prepare(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Whether the counts have an identity. Those of the first version of the tables have none.
-pub fn tells_identities(connection: &Connection) -> rusqlite::Result<bool> {
-    let without = "SELECT COUNT(*) FROM sqlite_schema WHERE name = 'history_hours' AND NOT EXISTS (SELECT 1 FROM \
-                   pragma_table_info('history_hours') WHERE name = 'identity')";
-    connection.query_row(without, [], |row| row.get::<_, i64>(0)).map(|tables| tables == 0)
+pub fn tells_identities(connection: &Connection) -> SqlResult<bool> {
+    let table = table(Step::Hour);
+    Ok(!connection.table_exists(None, table)? || connection.column_exists(None, table, "identity")?)
 }
 
 /// Moves what tables without identities have into new ones, in one transaction. What was proven then is not known.
-fn with_identities(connection: &Connection) -> rusqlite::Result<()> {
+fn with_identities(connection: &Connection) -> SqlResult<()> {
     // Within a transaction that is held, or one of its own.
     connection.execute_batch("SAVEPOINT identities")?;
     let moved = move_all(connection);
@@ -97,14 +96,13 @@ fn with_identities(connection: &Connection) -> rusqlite::Result<()> {
     moved
 }
 
-fn move_all(connection: &Connection) -> rusqlite::Result<()> {
+fn move_all(connection: &Connection) -> SqlResult<()> {
     let columns = COLUMNS.join(", ");
     let counts = Step::ALL.map(|step| (table(step), format!("site, start, crawler, '{UNKNOWN}', {columns}")));
     let samples = ("history_samples", SAMPLE_COLUMNS.to_owned());
     let mut older = Vec::new();
     for (table, columns) in counts.into_iter().chain([samples]) {
-        let is_there = format!("SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = '{table}'");
-        if connection.query_row(&is_there, [], |row| row.get::<_, i64>(0))? == 1 {
+        if connection.table_exists(None, table)? {
             connection.execute_batch(&format!("ALTER TABLE {table} RENAME TO older_{table}"))?;
             older.push((table, columns));
         }
@@ -123,7 +121,7 @@ fn move_all(connection: &Connection) -> rusqlite::Result<()> {
     weeks_of_days(connection)
 }
 
-fn make(connection: &Connection) -> rusqlite::Result<()> {
+fn make(connection: &Connection) -> SqlResult<()> {
     let columns: Vec<String> = COLUMNS.iter().map(|column| format!("{column} INTEGER NOT NULL")).collect();
     for table in Step::ALL.map(table) {
         connection.execute_batch(&format!(
@@ -138,7 +136,7 @@ fn make(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Adds up the days of a history that was kept before there were weeks.
-fn weeks_of_days(connection: &Connection) -> rusqlite::Result<()> {
+fn weeks_of_days(connection: &Connection) -> SqlResult<()> {
     let monday = format!("start - (start - {}) % {}", Step::FIRST_MONDAY, Step::Week.seconds());
     connection.execute_batch(&format!(
         "INSERT INTO history_weeks SELECT site, {monday} AS week, crawler, identity, {} FROM history_days \
@@ -148,7 +146,7 @@ fn weeks_of_days(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Adds a batch. `pruned` is the beginning of the hour in which old rows were deleted last.
-pub fn write(connection: &Connection, batch: &HistoryBatch, pruned: &mut i64, now: Timestamp) -> rusqlite::Result<()> {
+pub fn write(connection: &Connection, batch: &HistoryBatch, pruned: &mut i64, now: Timestamp) -> SqlResult<()> {
     if batch.is_empty() {
         return Ok(());
     }
@@ -166,7 +164,7 @@ pub fn write(connection: &Connection, batch: &HistoryBatch, pruned: &mut i64, no
         unlisted.execute((day, name, number(*requests)))?;
     }
     add_samples(connection, &batch.samples)?;
-    let hour = now.0 - now.0.rem_euclid(HOUR);
+    let hour = Step::Hour.begin(now).0;
     if *pruned != hour {
         prune(connection, now)?;
         *pruned = hour;
@@ -179,21 +177,21 @@ fn number(count: u64) -> i64 {
 }
 
 /// Adds each count to its hour, its day and its week, for its site and for all sites.
-fn add_counts(connection: &Connection, batch: &HistoryBatch) -> rusqlite::Result<()> {
+fn add_counts(connection: &Connection, batch: &HistoryBatch) -> SqlResult<()> {
     let mut statements = Vec::new();
     for step in Step::ALL {
         statements.push((step, adding(connection, step)?));
     }
     for ((hour, site, crawler, identity), counts) in &batch.counts {
         for (step, statement) in &mut statements {
-            add_with_sums(statement, step.begin(Timestamp(*hour)).0, (site, crawler, identity), counts)?;
+            add_with_sums(statement, step.begin(*hour), (site, crawler, identity), counts)?;
         }
     }
     Ok(())
 }
 
 /// Adds counts to a row of a table of periods.
-pub fn adding(connection: &Connection, step: Step) -> rusqlite::Result<Statement<'_>> {
+pub fn adding(connection: &Connection, step: Step) -> SqlResult<Statement<'_>> {
     let places: Vec<String> = (1..=COLUMNS.len() + 4).map(|place| format!("?{place}")).collect();
     let sums: Vec<String> = COLUMNS.iter().map(|column| format!("{column} = {column} + excluded.{column}")).collect();
     connection.prepare(&format!(
@@ -208,10 +206,10 @@ pub fn adding(connection: &Connection, step: Step) -> rusqlite::Result<Statement
 /// alone.
 pub fn add_with_sums(
     statement: &mut Statement<'_>,
-    start: i64,
+    start: Timestamp,
     (site, crawler, identity): (&str, &str, &str),
     counts: &Counts,
-) -> rusqlite::Result<()> {
+) -> SqlResult<()> {
     let of_all = [("", crawler), ("", "")];
     let of_site = [(site, crawler), (site, "")];
     let of_site = if site.is_empty() { &[][..] } else { &of_site[..] };
@@ -226,42 +224,33 @@ pub fn add_with_sums(
 
 pub fn add(
     statement: &mut Statement<'_>,
-    start: i64,
+    start: Timestamp,
     (site, crawler, identity): (&str, &str, &str),
     counts: &Counts,
-) -> rusqlite::Result<usize> {
+) -> SqlResult<usize> {
     let text = |text: &str| Value::Text(text.into());
-    let key = [text(site), Value::Integer(start), text(crawler), text(identity)];
+    let key = [text(site), Value::Integer(start.0), text(crawler), text(identity)];
     let counted = counts.0.iter().map(|count| Value::Integer(number(*count)));
     statement.execute(params_from_iter(key.into_iter().chain(counted)))
 }
 
 /// Adds the samples of which fewer than [`SAMPLES_EACH`] are stored.
-fn add_samples(connection: &Connection, samples: &[Sample]) -> rusqlite::Result<()> {
+fn add_samples(connection: &Connection, samples: &[Sample]) -> SqlResult<()> {
     if samples.is_empty() {
         return Ok(());
     }
-    let mut known = connection.prepare(
-        "SELECT COUNT(*) FROM history_samples WHERE day = ?1 AND site = ?2 AND crawler = ?3 AND kind = ?4 AND rule = ?5 \
-         AND identity = ?6",
-    )?;
-    let mut add = connection.prepare(
-        "INSERT INTO history_samples (day, number, at, status, source, target, site, crawler, kind, rule, client, identity, \
-         method, host, user_agent, action, version) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, \
-         ?15, ?16, ?17)",
-    )?;
+    let mut add = connection.prepare(&format!(
+        "INSERT INTO history_samples ({SAMPLE_COLUMNS}) SELECT ?1, ?6, ?7, ?8, ?9, COUNT(*), ?2, ?4, ?10, ?11, ?12, ?13, ?5, \
+         ?14, ?15, ?3, ?16 FROM history_samples WHERE day = ?1 AND site = ?6 AND crawler = ?7 AND kind = ?8 AND rule = ?9 \
+         AND identity = ?11 HAVING COUNT(*) < {SAMPLES_EACH}"
+    ))?;
     for sample in samples {
-        let day = sample.at.0 - sample.at.0.rem_euclid(DAY);
-        let rule = cut(&sample.rule, MAX_TEXT);
-        let key = (day, &sample.site, &sample.crawler, &sample.kind, rule, &sample.identity);
-        let count: i64 = known.query_row(key, |row| row.get(0))?;
-        if usize::try_from(count).is_ok_and(|count| count >= SAMPLES_EACH) {
-            continue;
-        }
-        let Sample { site, crawler, kind, client, identity, method, host, user_agent, action, version, .. } = sample;
-        let numbers = [day, count, sample.at.0, sample.status.into()].map(Value::Integer);
+        let Sample { site, crawler, kind, rule, client, identity, method, host, user_agent, action, version, .. } =
+            sample;
+        let day = Step::Day.begin(sample.at).0;
+        let numbers = [day, sample.at.0, sample.status.into()].map(Value::Integer);
         let long = [&sample.source, &sample.target].map(|text| cut(text, MAX_TARGET));
-        let short = [site, crawler, kind, &sample.rule, client, identity, method, host, user_agent, action, version];
+        let short = [site, crawler, kind, rule, client, identity, method, host, user_agent, action, version];
         let texts = long.into_iter().chain(short.map(|text| cut(text, MAX_TEXT)));
         add.execute(params_from_iter(numbers.into_iter().chain(texts.map(|text| Value::Text(text.to_owned())))))?;
     }
@@ -284,7 +273,7 @@ fn cut(text: &str, bound: usize) -> &str {
 }
 
 /// Deletes rows that are too old, and the oldest where there are too many.
-fn prune(connection: &Connection, now: Timestamp) -> rusqlite::Result<()> {
+fn prune(connection: &Connection, now: Timestamp) -> SqlResult<()> {
     for step in Step::ALL {
         let (table, most) = (table(step), most(step));
         let too_old = now.0 - step.kept() - step.seconds();
@@ -300,7 +289,7 @@ fn prune(connection: &Connection, now: Timestamp) -> rusqlite::Result<()> {
         connection.execute(&format!("DELETE FROM {table} WHERE start < ?1"), [now.0 - KEPT])?;
     }
     connection.execute("DELETE FROM history_samples WHERE day < ?1", [now.0 - KEPT])?;
-    let day = now.0 - now.0.rem_euclid(DAY);
+    let day = Step::Day.begin(now).0;
     for start in [day - DAY, day] {
         connection.execute(
             "DELETE FROM history_unlisted WHERE start = ?1 AND name NOT IN (SELECT name FROM history_unlisted WHERE \

@@ -88,13 +88,9 @@ pub(super) fn tell(instance: &Instance, outbox: &Arc<Outbox>) {
     instance.behaviours.tell_others(move |news| put(&clients, of_news(news)));
 }
 
-fn put(outbox: &Outbox, (event, at): (Event, Timestamp)) {
+/// Tells of an event.
+pub(super) fn put(outbox: &Outbox, (event, at): (Event, Timestamp)) {
     outbox.happened(event, at);
-}
-
-/// Tells what an operator said of pauses.
-pub(super) fn tell_of_pause(word: &PauseWord, outbox: &Outbox) {
-    put(outbox, of_word(word));
 }
 
 fn of_copy(copy: ServedCopy) -> (Event, Timestamp) {
@@ -117,7 +113,8 @@ fn of_news(news: ClientNews) -> (Event, Timestamp) {
     }
 }
 
-fn of_word(word: &PauseWord) -> (Event, Timestamp) {
+/// What an operator said of pauses, as an event.
+pub(super) fn of_word(word: &PauseWord) -> (Event, Timestamp) {
     let terms = |pause: &ActivePause| PauseTerms {
         seconds: pause.until.since(pause.from).as_secs(),
         retry_after: pause.retry_after,

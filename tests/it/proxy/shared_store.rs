@@ -57,7 +57,7 @@ fn facts_are_read_from_the_sets_and_from_the_log() {
     assert_eq!(other.identity("beef").expect("an identity").0, identity);
     assert_eq!(identity.epoch, "f00d");
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock").as_millis();
-    assert!(now.abs_diff(time.milliseconds as u128) < 60_000);
+    assert!(now.abs_diff(time as u128) < 60_000);
 
     assert_eq!(other.read(Position::default()).expect("a log").entries, None);
     let first = write(&mut one, &identity, vec![fact("s\na", 100, ""), fact("p\nb", 7, "of a run")]);
