@@ -109,8 +109,8 @@ fn spelled(value: &Value) -> String {
 #[error("this is no JSON in its canonical spelling")]
 pub struct NotCanonical;
 
-/// Reads what [`canonical`] writes of such a value, and nothing else. So two texts never stand for one value. A text with a field
-/// that this version does not know is refused, too.
+/// Reads what [`canonical`] writes of such a value, and nothing else. So two texts never stand for one value. A text with a
+/// field that this version does not know is refused, too.
 ///
 /// # Errors
 /// The text is no JSON, another spelling of it, or another value.

@@ -85,8 +85,8 @@ pub enum CaseError {
     Other(String),
 }
 
-/// Takes a case from the log: all files but the report and the manifest, and whether the log has an entry of the crawler in this
-/// time. The last checkpoint is made now, unless there is one after the end of the span.
+/// Takes a case from the log: all files but the report and the manifest, and whether the log has an entry of the crawler in
+/// this time. The last checkpoint is made now, unless there is one after the end of the span.
 fn export(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<(Files, bool), CaseError> {
     let names = CaseSpan::chains(&span.site, &span.crawler);
     // Where the log deleted the beginning, it says so later than the span ends.

@@ -68,8 +68,8 @@ impl<'a> Asked<'a> {
         self.binds == Binds::Never
     }
 
-    /// The token whose group the crawler obeys: the first of its tokens that a group names; else the first one, which `*` binds,
-    /// or nothing. `None` where no group names the crawler, and `*` does not bind it.
+    /// The token whose group the crawler obeys: the first of its tokens that a group names; else the first one, which `*`
+    /// binds, or nothing. `None` where no group names the crawler, and `*` does not bind it.
     pub fn followed(&self, reading: &Reading) -> Option<(&'a str, Bound)> {
         let has_group = |token: &&&str| reading.binding(token.as_bytes()).0 == Bound::Named;
         match (self.tokens.iter().find(has_group), self.binds) {

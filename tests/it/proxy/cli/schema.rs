@@ -36,7 +36,7 @@ static SETTINGS: LazyLock<Kind> = LazyLock::new(|| {
         "settings",
         settings::SCHEMA,
         |text| settings::read(&source(text), settings::Settings::default()).1,
-        &["src/settings/decode.rs", "src/settings/decode", "src/settings/identity.rs"],
+        &["src/settings"],
     )
 });
 
