@@ -10,7 +10,7 @@ use super::ruling::Ruling;
 use crate::crawlers::Claim;
 use crate::policy::site;
 use crate::robots::seconds;
-use crate::verdict::{Action, Decision, Kind, crawler_name, rule_line};
+use crate::verdict::{Action, Decision, Kind, crawler_name};
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
 
@@ -72,8 +72,8 @@ pub(super) fn refused(answer: &site::Answer, ruling: &Ruling<'_>, form: Form) ->
         }
         // No rule is the reason.
         Kind::Impostor | Kind::Unverified => None,
-        Kind::Trapped => rule.filter(|rule| !rule.allow).map(rule_line),
-        _ => rule.map(rule_line),
+        Kind::Trapped => rule.filter(|rule| !rule.allow).map(ToString::to_string),
+        _ => rule.map(ToString::to_string),
     };
     let agents = group.filter(|_| rule.is_some()).map(|group| group.agents.join(", "));
     let retry_after = slowed_for(decision).or(answer.retry_after);

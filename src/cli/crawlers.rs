@@ -173,9 +173,9 @@ struct Identified<'a> {
 }
 
 fn identify(registry: &Registry, user_agent: &str, json: bool) -> Result {
-    let (claim, reason) = registry.explain(user_agent.as_bytes());
+    let (claim, why) = registry.explain(user_agent.as_bytes());
     let crawler = if let Claim::Known(index) = claim { Some(registry.get(index)) } else { None };
-    let identified = Identified { claim: word(claim).0, why: reason.text(), crawler };
+    let identified = Identified { claim: word(claim).0, why, crawler };
     show(json, &identified, |out, Identified { why, crawler, .. }| match (claim, crawler) {
         (_, Some(crawler)) => record(out, crawler),
         (Claim::Nobody, None) => writeln!(out, "nobody: a person's browser or app; {why}"),
@@ -265,7 +265,7 @@ fn identify_lines(registry: &Registry, json: bool) -> Result {
         let (claimed, kind) = word(claim);
         let (word, kind) = crawler.map_or((claimed, kind), |crawler| (crawler.id.as_str(), crawler.purpose.name()));
         let named = crawler.and_then(|crawler| marker_in(crawler, &line)).map(|marker| format!("it names `{marker}`"));
-        let why = named.as_deref().unwrap_or(reason.text());
+        let why = named.as_deref().unwrap_or(reason);
         if json {
             let named_by = matches!(claim, Claim::Other | Claim::Tool).then(|| calls_itself(&line)).flatten();
             let identified = IdentifiedLine {

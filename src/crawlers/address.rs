@@ -1,7 +1,7 @@
 //! Addresses inside user agents: pages, hosts and mail addresses. The words of an address are names of other things, so
 //! they say nothing about the client. The entry points are [`is_in_address`] and [`words_outside_addresses`].
 
-use super::octets::{begins_with, is_token_byte};
+use super::octets::{begins_with, words};
 
 /// How many octets are read before and after a place, so that a long field costs no more.
 const MAX_SIDE: usize = 256;
@@ -24,13 +24,7 @@ pub fn is_in_address(text: &[u8], place: usize) -> bool {
 
 /// The words of a text with the places where they begin, without those of addresses.
 pub fn words_outside_addresses(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
-    let mut start = 0;
-    let words = text.split(|&byte| !is_token_byte(byte)).map(move |word| {
-        let begin = start;
-        start += word.len() + 1;
-        (begin, word)
-    });
-    words.filter(|(begin, word)| !word.is_empty() && !is_in_address(text, *begin))
+    words(text).filter(|(begin, word)| !word.is_empty() && !is_in_address(text, *begin))
 }
 
 /// The top-level domain of the host that goes on here, and all that follows it.

@@ -2,7 +2,7 @@
 //! crawler is for, [`Binds`] which rules of a robots.txt it follows.
 
 use std::time::Duration;
-use strum::{EnumString, IntoStaticStr, VariantNames};
+use strum::{EnumString, IntoStaticStr, VariantArray, VariantNames};
 
 /// Place in [`crate::crawlers::Registry::crawlers`]. Stable while the program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,6 +22,7 @@ pub struct CrawlerIndex(pub u16);
     serde::Deserialize,
     EnumString,
     IntoStaticStr,
+    VariantArray,
     VariantNames,
 )]
 #[serde(rename_all = "lowercase")]
@@ -45,20 +46,7 @@ pub enum Purpose {
 
 impl Purpose {
     /// All of them, in the order of the documentation.
-    pub const ALL: [Purpose; 12] = [
-        Purpose::Search,
-        Purpose::Training,
-        Purpose::Assistant,
-        Purpose::Archive,
-        Purpose::Seo,
-        Purpose::Preview,
-        Purpose::Monitoring,
-        Purpose::Feed,
-        Purpose::Advertising,
-        Purpose::Security,
-        Purpose::Tool,
-        Purpose::Other,
-    ];
+    pub const ALL: [Purpose; 12] = *<Purpose as VariantArray>::VARIANTS.first_chunk().expect("twelve purposes");
 
     /// The name in policies, metrics and reports.
     pub fn name(self) -> &'static str {

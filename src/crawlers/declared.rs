@@ -1,11 +1,13 @@
 //! [`declared`] classifies a user agent that is in no list by what it says about itself. A string with the shape of a
 //! browser or an app is a person's unless it says otherwise. The rules for such strings are strict: phones are called
 //! `Spider 8`, `M bot 51` and `POWER BOT`, and a person who is taken for a bot may be refused. Any other string is a
-//! program's: a bot's if it says so, otherwise a tool's. [`reason`] gives the [`ClaimReason`].
+//! program's: a bot's if it says so, otherwise a tool's. [`reason`] says why.
 
 use super::Claim;
 use super::address::{ends_host, host_end, is_mail_host, words_outside_addresses};
-use super::octets::{begins_with, contains, ends_with, is_token_byte};
+use super::octets::{
+    begins_with, begins_with_any, contains, contains_any, ends_with, find, is_token_byte, words, words_of,
+};
 use super::shape::{BOT_ENDINGS, Shape, Words, has_fetcher_word, has_tool_word};
 use std::ops::Range;
 
@@ -54,64 +56,23 @@ pub fn declared(text: &[u8], words: Words) -> Claim {
     }
 }
 
-/// The reason for a [`Claim`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClaimReason {
-    /// A marker of the registry stands in it.
-    Listed,
-    /// One of its words ends in bot, crawler, spider or scraper.
-    BotsName,
-    /// It names a page, a host or a mail address.
-    Contact,
-    /// It says `compatible; Name` as bots do.
-    Introduction,
-    /// It is empty.
-    Empty,
-    /// It names a program that tests, watches or renders pages.
-    ToolsName,
-    /// A program added itself to a browser's string.
-    Addition,
-    /// It names neither a browser nor a system that people use.
-    NoShape,
-    /// A browser's string.
-    Browser,
-    /// The string of an app on a system that people use.
-    App,
-}
-
-impl ClaimReason {
-    /// The reason in a few words.
-    pub fn text(self) -> &'static str {
-        match self {
-            ClaimReason::Listed => "a marker of the registry stands in it",
-            ClaimReason::BotsName => "a word of it is a bot's name",
-            ClaimReason::Contact => "it names a page, a host or a mail address",
-            ClaimReason::Introduction => "it says `compatible; Name` as bots do",
-            ClaimReason::Empty => "it is empty",
-            ClaimReason::ToolsName => "it names a program that tests, watches or renders pages",
-            ClaimReason::Addition => "a program added itself to a browser's string",
-            ClaimReason::NoShape => "it names neither a browser nor a system that people use",
-            ClaimReason::Browser => "it is a browser's string",
-            ClaimReason::App => "it names a system that people use",
-        }
-    }
-}
-
-/// The reason for the claim of a user agent with these words.
-pub fn reason(text: &[u8], words: Words, claim: Claim) -> ClaimReason {
+/// The reason for the claim of a user agent with these words, as people read it.
+pub fn reason(text: &[u8], words: Words, claim: Claim) -> &'static str {
     match claim {
-        Claim::Known(_) | Claim::Token(_) => ClaimReason::Listed,
-        Claim::Other if words_outside_addresses(text).any(|(_, word)| names_bot(word)) => ClaimReason::BotsName,
-        Claim::Other if names_contact(text) || names_host(text, ends_host) || names_host_of_bot(text) => {
-            ClaimReason::Contact
+        Claim::Known(_) | Claim::Token(_) => "a marker of the registry stands in it",
+        Claim::Other if words_outside_addresses(text).any(|(_, word)| names_bot(word)) => {
+            "a word of it is a bot's name"
         }
-        Claim::Other => ClaimReason::Introduction,
-        Claim::Tool if text.trim_ascii().is_empty() => ClaimReason::Empty,
-        Claim::Tool if words.names_tool => ClaimReason::ToolsName,
-        Claim::Tool if words.shape == Shape::None => ClaimReason::NoShape,
-        Claim::Tool => ClaimReason::Addition,
-        Claim::Nobody if words.shape == Shape::Browser => ClaimReason::Browser,
-        Claim::Nobody => ClaimReason::App,
+        Claim::Other if names_contact(text) || names_host(text, ends_host) || names_host_of_bot(text) => {
+            "it names a page, a host or a mail address"
+        }
+        Claim::Other => "it says `compatible; Name` as bots do",
+        Claim::Tool if text.trim_ascii().is_empty() => "it is empty",
+        Claim::Tool if words.names_tool => "it names a program that tests, watches or renders pages",
+        Claim::Tool if words.shape == Shape::None => "it names neither a browser nor a system that people use",
+        Claim::Tool => "a program added itself to a browser's string",
+        Claim::Nobody if words.shape == Shape::Browser => "it is a browser's string",
+        Claim::Nobody => "it names a system that people use",
     }
 }
 
@@ -126,7 +87,7 @@ pub fn may_name_contact(text: &[u8]) -> bool {
 fn is_bot_in_browser(text: &[u8]) -> bool {
     let comment = first_comment(text);
     let is_phone = !device_part(text).is_empty()
-        || [&b"iphone"[..], b"ipad", b"ipod", b"midp"].iter().any(|device| begins_with(&text[comment.start..], device));
+        || begins_with_any(&text[comment.start..], &[b"iphone", b"ipad", b"ipod", b"midp"]);
     let is_explorer = contains(text, b"msie ") || contains(text, b"trident/");
     let names_contact = match is_phone {
         // Apps of phones add the page of their maker, and every comment may name the model:
@@ -153,8 +114,7 @@ fn is_bot_in_browser(text: &[u8]) -> bool {
 fn is_bot_in_app(text: &[u8]) -> bool {
     const PHONES: [&[u8]; 5] = [b"andr", b"iphone", b"ipad", b"mobile", b"midp"];
     let comment = &text[first_comment(text)];
-    begins_with(comment, b"compatible;") && has_page(comment)
-        || has_bots_name(text, PHONES.iter().any(|phone| contains(text, phone)))
+    begins_with(comment, b"compatible;") && has_page(comment) || has_bots_name(text, contains_any(text, &PHONES))
 }
 
 /// Whether a word outside of addresses is a bot's name. The comments of a phone name its model, which may be anything.
@@ -219,7 +179,7 @@ fn is_compatible_program(text: &[u8], first: &Range<usize>) -> bool {
     let is_browsers = |at: usize| {
         let (before, name) = (&text[..at], text[at + 11..].trim_ascii_start());
         !name.first().is_some_and(|&byte| byte.is_ascii_alphanumeric() || byte == b'+')
-            || COMPATIBLE.iter().any(|browser| begins_with(name, browser))
+            || begins_with_any(name, &COMPATIBLE)
             || before.ends_with(b"Mozilla/4.0 (")
             || before.ends_with(b"Mozilla/5.0 (")
     };
@@ -230,7 +190,7 @@ fn is_compatible_program(text: &[u8], first: &Range<usize>) -> bool {
         let end = name.iter().position(|&byte| !is_token_byte(byte)).unwrap_or(name.len());
         (begins_with(behind, b") applewebkit/") || begins_with(behind, b") gecko/"))
             && has_version(&name[end..])
-            && !COMPATIBLE.iter().any(|browser| begins_with(name, browser))
+            && !begins_with_any(name, &COMPATIBLE)
     };
     (first.start + 1..text.len()).any(|at| says(at) && !is_browsers(at)) || says(first.start) && introduces_engine()
 }
@@ -256,12 +216,8 @@ fn is_page_of_host(text: &[u8]) -> bool {
 /// Whether a string without any shape is a bot's: one of its words says so, it says where it can be reached, or it has
 /// the form in which bots say who they are, `Mozilla/5.0 (compatible; Name/1.0)`.
 fn is_bot_alone(text: &[u8]) -> bool {
-    let mut start = 0;
-    let says_so = text.split(|byte| !byte.is_ascii_alphanumeric()).any(|word| {
-        let begin = start;
-        start += word.len() + 1;
-        let begins = STEMS.iter().any(|stem| begins_with(word, stem));
-        let is_bots = begins || BOT_ENDINGS.iter().chain(&STEMS).any(|end| ends_with(word, end));
+    let says_so = words_of(text, |byte| byte.is_ascii_alphanumeric()).any(|(begin, word)| {
+        let is_bots = begins_with_any(word, &STEMS) || BOT_ENDINGS.iter().chain(&STEMS).any(|end| ends_with(word, end));
         is_bots && !names_another_program(&text[..begin])
     });
     says_so || names_contact(text) || names_host_of_bot(text) || contains(text, b"www.") || introduces_something(text)
@@ -270,9 +226,10 @@ fn is_bot_alone(text: &[u8]) -> bool {
 /// Whether something stands behind `compatible;`. Proxies send `Mozilla/4.0 (compatible;)` in place of people's strings.
 fn introduces_something(text: &[u8]) -> bool {
     const INTRODUCTION: &[u8] = b"compatible;";
-    let mut places =
-        text.windows(INTRODUCTION.len()).enumerate().filter(|(_, part)| part.eq_ignore_ascii_case(INTRODUCTION));
-    places.any(|(at, _)| !matches!(text[at + INTRODUCTION.len()..].trim_ascii_start(), [] | [b')', ..]))
+    (0..text.len()).any(|at| {
+        begins_with(&text[at..], INTRODUCTION)
+            && !matches!(text[at + INTRODUCTION.len()..].trim_ascii_start(), [] | [b')', ..])
+    })
 }
 
 /// Whether something stands behind the engine where browsers have `(KHTML, like Gecko)` alone:
@@ -280,9 +237,7 @@ fn introduces_something(text: &[u8]) -> bool {
 /// browser: `googleweblight`. Old browsers name Safari there, and consoles what films they show.
 fn adds_to_engine(text: &[u8]) -> bool {
     const ENGINE: &[u8] = b"(khtml, like gecko";
-    let Some(at) = text.windows(ENGINE.len()).position(|window| window.eq_ignore_ascii_case(ENGINE)) else {
-        return false;
-    };
+    let Some(at) = find(text, ENGINE) else { return false };
     let rest = &text[at + ENGINE.len()..];
     let added = &rest[..rest.iter().position(|&byte| byte == b')').unwrap_or(rest.len())];
     let adds = match added {
@@ -302,7 +257,7 @@ fn adds_to_explorer(text: &[u8]) -> bool {
     }
     let behind = text[first_comment(text).end..].strip_prefix(b")").unwrap_or_default().trim_ascii_start();
     const BROWSERS: [&[u8]; 6] = [b"bmid/", b"opera ", b"like gecko", b"applewebkit/", b"gecko/", b"mozilla/"];
-    behind.first().is_some_and(u8::is_ascii_alphabetic) && !BROWSERS.iter().any(|word| begins_with(behind, word))
+    behind.first().is_some_and(u8::is_ascii_alphabetic) && !begins_with_any(behind, &BROWSERS)
 }
 
 /// Whether a program on a Mac begins as browsers do and names itself in place of an engine:
@@ -327,16 +282,14 @@ fn names_contact(text: &[u8]) -> bool {
 /// Whether the string names the page of a browser's maker: `QtWeb Internet Browser/3.8.5 http://www.QtWeb.net`, or the
 /// component `Embedded Web Browser from: http://bsalsa.com/`.
 fn names_page_of_browser(text: &[u8]) -> bool {
-    const PAGES: [&[u8]; 4] = [b"bsalsa.com", b"embeddedwb", b"qtweb.net", b"avantbrowser.com"];
-    PAGES.iter().any(|page| contains(text, page))
+    contains_any(text, &[b"bsalsa.com", b"embeddedwb", b"qtweb.net", b"avantbrowser.com"])
 }
 
 /// Whether the word that ends here makes the string worth asking [`says_bot`]. A `+` does so, too: `+http` begins with
 /// it.
 pub fn is_hint(until: &[u8]) -> bool {
     // Most words end in other letters than these, the last letters of the four.
-    until.last().is_some_and(|last| matches!(last | 0x20, b't' | b'r'))
-        && BOT_ENDINGS.iter().any(|word| ends_with(until, word))
+    until.last().is_some_and(|last| matches!(last | 0x20, b't' | b'r')) && is_called_bot(until)
 }
 
 /// Whether a part of a word that a capital letter ends, or a plural, is such a hint: `RankBotEU`, `robots`.
@@ -356,22 +309,18 @@ pub fn is_called_bot(token: &[u8]) -> bool {
 /// word that `compatible;` introduces, else the word that it begins with, unless that is every browser's. At most 64 octets
 /// of it.
 pub fn calls_itself(user_agent: &[u8]) -> Option<&str> {
-    let words = || user_agent.split(|&byte| !is_token_byte(byte));
-    let mut start = 0_usize;
-    let mut free = words().filter(|word| {
-        let before = start.checked_sub(1).and_then(|at| user_agent.get(at));
-        start += word.len() + 1;
-        !word.is_empty() && !before.is_some_and(|byte| b"/:@=?&#%.".contains(byte))
-    });
-    let first = words().next().filter(|word| !word.is_empty() && !word.eq_ignore_ascii_case(b"mozilla"));
-    let word = free.find(|word| is_called_bot(word)).or_else(|| introduced(user_agent)).or(first)?;
+    let all = || words(user_agent).filter(|(_, word)| !word.is_empty());
+    let is_free = |begin: usize| !user_agent[..begin].last().is_some_and(|byte| b"/:@=?&#%.".contains(byte));
+    let bots = all().find(|(begin, word)| is_free(*begin) && is_called_bot(word)).map(|(_, word)| word);
+    let first = all().next().filter(|(begin, word)| *begin == 0 && !word.eq_ignore_ascii_case(b"mozilla"));
+    let word = bots.or_else(|| introduced(user_agent)).or(first.map(|(_, word)| word))?;
     std::str::from_utf8(&word[..word.len().min(MAX_NAME)]).ok()
 }
 
 /// The name in `(compatible; Name/1.0`, which is how bots introduce themselves; Internet Explorer does, too.
 fn introduced(text: &[u8]) -> Option<&[u8]> {
     const INTRODUCTION: &[u8] = b"compatible; ";
-    let at = text.windows(INTRODUCTION.len()).position(|part| part.eq_ignore_ascii_case(INTRODUCTION))?;
+    let at = find(text, INTRODUCTION)?;
     let name = text[at + INTRODUCTION.len()..].split(|&byte| !is_token_byte(byte)).next()?;
     (!name.is_empty() && !name.eq_ignore_ascii_case(b"msie")).then_some(name)
 }
@@ -391,17 +340,15 @@ pub fn says_bot(text: &[u8]) -> bool {
 /// `CoolerFM/1.0 iPhone/15 +https://cooler.fm`.
 fn is_apps_page(text: &[u8]) -> bool {
     const PHONES: [&[u8]; 6] = [b"android", b"iphone", b"ipad", b"ios/", b"ios ", b"cfnetwork/"];
-    PHONES.iter().any(|phone| contains(text, phone)) && !STEMS.iter().any(|stem| contains(text, stem))
+    contains_any(text, &PHONES) && !contains_any(text, &STEMS)
 }
 
 /// Whether a product token of the string is a bot's name, as [`says_bot`] says.
 fn says_bots_name(text: &[u8]) -> bool {
     // Found when first asked for: most strings need neither.
     let (mut device, mut contact) = (None, None);
-    let mut start = 0;
-    for token in text.split(|&byte| !is_token_byte(byte)) {
-        let (begin, end) = (start, start + token.len());
-        start = end + 1;
+    for (begin, token) in words(text) {
+        let end = begin + token.len();
         let Some(word) = BOT_ENDINGS.iter().find(|word| ends_with(token, word)) else { continue };
         let (before, after) = (&text[..begin], &text[end..]);
         // Part of an address, or `like FooBot`, which names another program.
@@ -419,9 +366,10 @@ fn says_bots_name(text: &[u8]) -> bool {
         });
         // In the device part a model's name may look like anything, but has no version: `(Linux; Android 6.0; FooBot/1.0)`.
         // Cubot is a maker of phones: what ends so counts only with a page.
-        let counts = match device.contains(&begin) {
-            true => version && (*device_has_page || !ends_with(token, b"cubot")),
-            false => version || contact.get_or_insert_with(|| last_contact(text)).is_some_and(|contact| contact >= end),
+        let counts = if device.contains(&begin) {
+            version && (*device_has_page || !ends_with(token, b"cubot"))
+        } else {
+            version || contact.get_or_insert_with(|| last_contact(text)).is_some_and(|contact| contact >= end)
         };
         if counts {
             return true;
@@ -439,7 +387,7 @@ pub fn names_another_program(before: &[u8]) -> bool {
 pub fn has_shape_of_browser(text: &[u8]) -> bool {
     const ENGINES: [&[u8]; 8] =
         [b"chrome/", b"safari/", b"firefox/", b"gecko", b"applewebkit", b"msie ", b"trident/", b"presto/"];
-    ENGINES.iter().any(|engine| contains(text, engine))
+    contains_any(text, &ENGINES)
 }
 
 /// The first comment, where it describes a device: `(Linux; Android 10; CUBOT J9)`. Empty where it does not.
@@ -447,8 +395,8 @@ fn device_part(text: &[u8]) -> Range<usize> {
     let part = first_comment(text);
     let comment = &text[part.clone()];
     // The last two stand for browsers of simple phones, which name the model and no system.
-    let begins = [&b"linux;"[..], b"linux,", b"mobile;", b"tablet;"];
-    if begins.iter().any(|begin| begins_with(comment, begin)) || contains(comment, b"android") { part } else { 0..0 }
+    let is_device = begins_with_any(comment, &[b"linux;", b"linux,", b"mobile;", b"tablet;"]);
+    if is_device || contains(comment, b"android") { part } else { 0..0 }
 }
 
 /// The text in the first brackets. Empty without brackets.

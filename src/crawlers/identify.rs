@@ -4,7 +4,7 @@
 
 use super::Claim;
 use super::crawler::{Crawler, CrawlerIndex, Purpose};
-use super::declared::{self, ClaimReason, names_another_program};
+use super::declared::{self, names_another_program};
 use super::octets::is_token_byte;
 use super::shape::{
     BROWSERS_BEGINNING, Shapes, device_of_plain_browser, ends_like_tool_or_bot, says_only_browser, tool_names,
@@ -127,7 +127,7 @@ impl Markers {
     }
 
     /// The claim by the markers of the registry alone, and its reason.
-    pub fn explain(&self, user_agent: &[u8]) -> (Claim, ClaimReason) {
+    pub fn explain(&self, user_agent: &[u8]) -> (Claim, &'static str) {
         let text = &user_agent[..user_agent.len().min(MAX_READ)];
         let claim = self.identify(text, None);
         (claim, declared::reason(text, self.shapes.of(text), claim))

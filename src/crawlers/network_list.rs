@@ -50,8 +50,7 @@ pub fn read_list(bytes: &[u8]) -> Result<Vec<IpNet>, ListError> {
     if bytes.len() > MAX_LIST_BYTES {
         return Err(ListError::TooLong);
     }
-    let text = std::str::from_utf8(bytes).map_err(|_| ListError::NotText)?;
-    let text = text.trim_start_matches('\u{feff}').trim();
+    let text = std::str::from_utf8(bytes).map_err(|_| ListError::NotText)?.trim_start_matches('\u{feff}').trim();
     let mut networks = Vec::new();
     if text.starts_with(['{', '[']) {
         let value = serde_json::from_str(text).map_err(|error| ListError::NotJson(error.to_string()))?;

@@ -11,9 +11,39 @@ pub fn ends_with(text: &[u8], lower: &[u8]) -> bool {
     text.len() >= lower.len() && text[text.len() - lower.len()..].eq_ignore_ascii_case(lower)
 }
 
+/// Where these lower-case letters first stand in a text, without regard to case.
+pub fn find(text: &[u8], lower: &[u8]) -> Option<usize> {
+    text.windows(lower.len()).position(|window| window.eq_ignore_ascii_case(lower))
+}
+
 /// Whether these lower-case letters stand in a text, without regard to case.
 pub fn contains(text: &[u8], lower: &[u8]) -> bool {
-    text.windows(lower.len()).any(|window| window.eq_ignore_ascii_case(lower))
+    find(text, lower).is_some()
+}
+
+/// Whether one of these stands in a text.
+pub fn contains_any(text: &[u8], words: &[&[u8]]) -> bool {
+    words.iter().any(|word| contains(text, word))
+}
+
+/// Whether a text begins with one of these.
+pub fn begins_with_any(text: &[u8], words: &[&[u8]]) -> bool {
+    words.iter().any(|word| begins_with(text, word))
+}
+
+/// The words of a text with the places where they begin; some are empty.
+pub fn words(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    words_of(text, is_token_byte)
+}
+
+/// The words that have only such octets, with the places where they begin; some are empty.
+pub fn words_of(text: &[u8], is_part: impl Fn(u8) -> bool) -> impl Iterator<Item = (usize, &[u8])> {
+    let mut next = 0;
+    text.split(move |&byte| !is_part(byte)).map(move |word| {
+        let begin = next;
+        next += word.len() + 1;
+        (begin, word)
+    })
 }
 
 /// Whether a text begins with these lower-case letters, without regard to case.

@@ -1,7 +1,7 @@
 //! [`read`] reads `registry.yaml` into [`Crawler`] records.
 
 use super::crawler::{Binds, Crawler};
-use crate::yaml::{Diagnostics, Fields, Source, Value};
+use crate::yaml::{Diagnostics, Fields, Source, Value, values};
 use std::time::Duration;
 
 /// Reads all records.
@@ -57,17 +57,20 @@ fn text(fields: &mut Fields<'_>, name: &'static str) -> Option<String> {
 
 fn texts(fields: &mut Fields<'_>, name: &'static str) -> Vec<String> {
     let listed = fields.get_or_default(name, |decoder, node| decoder.texts(node, "a list of texts"));
-    listed.into_iter().map(|located| located.value).collect()
+    values(&listed)
 }
 
 /// The markers of a record. One of fewer than three characters is a mistake: it stands in too many strings.
 fn markers(fields: &mut Fields<'_>) -> Vec<String> {
     let listed = fields.get_or_default("marks", |decoder, node| decoder.texts(node, "a list of texts"));
     for marker in listed.iter().filter(|marker| marker.value.trim_start_matches(['=', '^']).len() < 3) {
-        let message = "a mark needs at least three characters, or it stands in too many strings";
-        fields.decoder.error("short-mark", marker.span, message);
+        fields.decoder.error(
+            "short-mark",
+            marker.span,
+            "a mark needs at least three characters, or it stands in too many strings",
+        );
     }
-    listed.into_iter().map(|located| located.value).collect()
+    values(&listed)
 }
 
 /// The time that a note such as `up to 72 h` or `up to a week` names.

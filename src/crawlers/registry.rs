@@ -2,7 +2,6 @@
 //! identifies the crawler that a user agent claims to be.
 
 use super::crawler::{Crawler, CrawlerIndex};
-use super::declared::ClaimReason;
 use super::identify::{Markers, SiteMarkers};
 use super::{Claim, records};
 use crate::yaml::{Diagnostics, Source};
@@ -110,7 +109,7 @@ impl Registry {
     }
 
     /// The claim of a user agent, and its reason.
-    pub(crate) fn explain(&self, user_agent: &[u8]) -> (Claim, ClaimReason) {
+    pub(crate) fn explain(&self, user_agent: &[u8]) -> (Claim, &'static str) {
         self.markers.explain(user_agent)
     }
 

@@ -2,7 +2,7 @@
 //! desktop, or none. A string without a shape is a program's. The words are in `shape_words.rs`.
 
 use super::address::{is_in_address, words_outside_addresses};
-use super::octets::{contains, ends_with, is_token_byte};
+use super::octets::{contains, ends_with, words};
 use super::shape_words::{BROWSER_WORDS, DESKTOPS, ENGINES, FETCHER_ENDINGS, SYSTEMS, TOOL_ENDINGS, TOOLS};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
@@ -31,23 +31,17 @@ pub struct Words {
 /// A word with what may stand around it.
 #[derive(Debug)]
 struct Word {
-    means: Meaning,
+    /// The shape that it means; else it is a tool's name.
+    shape: Option<Shape>,
     at_start: bool,
     begins: bool,
     ends: bool,
 }
 
-/// The meaning of a word.
-#[derive(Clone, Copy, Debug)]
-enum Meaning {
-    Shape(Shape),
-    Tool,
-}
-
 impl Word {
-    fn new(means: Meaning, written: &str) -> Word {
-        let (begins, ends) = (!written.starts_with('*'), !written.ends_with('*'));
-        Word { means, at_start: written.starts_with('^'), begins, ends: ends && !matches!(means, Meaning::Tool) }
+    fn new(shape: Option<Shape>, written: &str) -> Word {
+        let (begins, ends) = (!written.starts_with('*'), !written.ends_with('*') && shape.is_some());
+        Word { shape, at_start: written.starts_with('^'), begins, ends }
     }
 
     /// Whether the word found at `start..end` is a whole word.
@@ -70,18 +64,18 @@ pub struct Shapes {
 impl Shapes {
     pub fn new() -> Shapes {
         let lists = [
-            (Meaning::Shape(Shape::Browser), ENGINES),
-            (Meaning::Shape(Shape::Desktop), DESKTOPS),
-            (Meaning::Shape(Shape::App), SYSTEMS),
-            (Meaning::Tool, TOOLS),
+            (Some(Shape::Browser), ENGINES),
+            (Some(Shape::Desktop), DESKTOPS),
+            (Some(Shape::App), SYSTEMS),
+            (None, TOOLS),
         ];
-        let written = || lists.into_iter().flat_map(|(means, words)| words.iter().map(move |word| (means, *word)));
+        let written = || lists.into_iter().flat_map(|(shape, words)| words.iter().map(move |word| (shape, *word)));
         let automaton = AhoCorasick::builder()
             .ascii_case_insensitive(true)
             .match_kind(MatchKind::Standard)
             .kind(Some(AhoCorasickKind::ContiguousNFA))
             .build(written().map(|(_, word)| word.trim_matches(['*', '^'])));
-        Shapes { automaton: automaton.ok(), words: written().map(|(means, word)| Word::new(means, word)).collect() }
+        Shapes { automaton: automaton.ok(), words: written().map(|(shape, word)| Word::new(shape, word)).collect() }
     }
 
     /// The shape of a user agent, and whether it names a tool. Words of addresses do not count:
@@ -90,16 +84,13 @@ impl Shapes {
         let mut words = Words { shape: Shape::None, names_tool: false };
         for found in self.automaton.iter().flat_map(|automaton| automaton.find_overlapping_iter(text)) {
             let Some(word) = self.words.get(found.pattern().as_usize()) else { continue };
-            let is_known = match word.means {
-                Meaning::Shape(shape) => words.shape >= shape,
-                Meaning::Tool => words.names_tool,
-            };
+            let is_known = word.shape.map_or(words.names_tool, |shape| words.shape >= shape);
             if is_known || !word.stands(text, found.start(), found.end()) || is_in_address(text, found.start()) {
                 continue;
             }
-            match word.means {
-                Meaning::Shape(shape) => words.shape = shape,
-                Meaning::Tool => words.names_tool = true,
+            match word.shape {
+                Some(shape) => words.shape = shape,
+                None => words.names_tool = true,
             }
         }
         words
@@ -207,5 +198,5 @@ pub fn has_tool_word(text: &[u8], device: &std::ops::Range<usize>) -> bool {
 
 /// Whether a word of an app's string ends in downloader or extractor.
 pub fn has_fetcher_word(text: &[u8]) -> bool {
-    text.split(|&byte| !is_token_byte(byte)).any(|word| FETCHER_ENDINGS.iter().any(|ending| ends_with(word, ending)))
+    words(text).any(|(_, word)| FETCHER_ENDINGS.iter().any(|ending| ends_with(word, ending)))
 }

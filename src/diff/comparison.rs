@@ -1,7 +1,7 @@
 //! [`Comparison`] judges URLs and requests by both sides, and collects the differences. Memory is bounded by the number
 //! of different answers, not of URLs.
 
-use super::crawlers::Classes;
+use super::crawlers::{Class, classes};
 use super::pairs::{Pair, pairs};
 use super::response::{Decided, Kinds, differences, differences_of};
 use super::settings::settings;
@@ -16,8 +16,8 @@ use crate::policy::site::name_and_port;
 use crate::policy::{HostHistory, Site, SiteEntry};
 use crate::time::Timestamp;
 use crate::verdict::{
-    Action, Behaviour, CachedVersions, Case, Claimant, Decision, Facts, HistoryBasis, Identity, Scratch, Verdict,
-    claim_label, decide_for, load, rule_line, rule_place,
+    Action, ActionReport, Behaviour, CachedVersions, Case, Claimant, Decision, Facts, HistoryBasis, Identity, Scratch,
+    Verdict, action_report, claim_label, decide_for, load, rule_place,
 };
 use crate::yaml::Source;
 use std::cmp::Reverse;
@@ -30,20 +30,19 @@ const NO_POLICY: &str = "robots: { origin: replace }\n";
 /// Two sides that are being compared, the old one first.
 pub struct Comparison<'a> {
     sides: [&'a Side; 2],
-    registry: &'static Registry,
     sites: Vec<ComparedSite>,
     /// Which of `sites` a host belongs to.
     by_host: BTreeMap<[Option<usize>; 2], usize>,
-    scratch: [Scratch; 2],
     basis: Basis,
     compared: u64,
     other_hosts: u64,
 }
 
 struct ComparedSite {
+    registry: &'static Registry,
     hosts: Vec<String>,
     sides: [Compared; 2],
-    classes: Classes,
+    classes: Vec<Class>,
     kinds: Kinds,
     /// The pairs of rulings that differ, with the crawlers that they are for.
     access: BTreeMap<(Ruling, Ruling), (BTreeSet<String>, Occurrences)>,
@@ -56,6 +55,7 @@ struct ComparedSite {
 struct Compared {
     entry: SiteEntry,
     is_there: bool,
+    scratch: Scratch,
 }
 
 impl<'a> Comparison<'a> {
@@ -67,7 +67,8 @@ impl<'a> Comparison<'a> {
             let entry = place.and_then(|place| side.snapshot.sites().get(place));
             let site = entry.map(|entry| entry.site.clone()).or_else(|| nothing.clone())?;
             // Without pauses: those are about the time to come.
-            Some(Compared { entry: SiteEntry::new(site, Timestamp(0)), is_there: entry.is_some() })
+            let (is_there, scratch) = (entry.is_some(), Scratch::default());
+            Some(Compared { entry: SiteEntry::new(site, Timestamp(0)), is_there, scratch })
         };
         let (mut sites, mut by_host) = (Vec::new(), BTreeMap::new());
         for Pair { hosts, sites: places } in pairs([old, new]) {
@@ -75,8 +76,7 @@ impl<'a> Comparison<'a> {
             let (Some(old), Some(new)) = (compared(old, places[0]), compared(new, places[1])) else { continue };
             sites.push(ComparedSite::new(hosts, [old, new], registry));
         }
-        let scratch = [Scratch::default(), Scratch::default()];
-        Comparison { sides: [old, new], registry, sites, by_host, scratch, basis, compared: 0, other_hosts: 0 }
+        Comparison { sides: [old, new], sites, by_host, basis, compared: 0, other_hosts: 0 }
     }
 
     /// Compares on the URLs that the patterns of both sides match.
@@ -90,7 +90,7 @@ impl<'a> Comparison<'a> {
             }
             for target in found.targets {
                 self.compared += 1;
-                site.target(&target, self.registry, &mut self.scratch);
+                site.target(&target);
             }
         }
     }
@@ -103,9 +103,7 @@ impl<'a> Comparison<'a> {
             Some(host) => self.site_of(host.as_bytes()).map_or(0..0, |place| place..place + 1),
         };
         self.other_hosts += u64::from(places.is_empty());
-        for site in &mut self.sites[places] {
-            site.target(target, self.registry, &mut self.scratch);
-        }
+        self.sites[places].iter_mut().for_each(|site| site.target(target));
     }
 
     /// Compares on one request. A request without a host is for the only site.
@@ -114,12 +112,13 @@ impl<'a> Comparison<'a> {
             None => (self.sites.len() == 1).then_some(0),
             Some(host) => self.site_of(host),
         };
-        let Some(place) = place else {
-            self.other_hosts += 1;
-            return;
-        };
-        self.compared += 1;
-        self.sites[place].request(record, user_agent, self.registry, &mut self.scratch);
+        match place {
+            Some(place) => {
+                self.compared += 1;
+                self.sites[place].request(record, user_agent);
+            }
+            None => self.other_hosts += 1,
+        }
     }
 
     fn site_of(&self, host: &[u8]) -> Option<usize> {
@@ -137,8 +136,12 @@ impl<'a> Comparison<'a> {
 
     /// The differences that were found.
     pub fn finish(self) -> Difference {
-        let sites = self.sites.into_iter().map(ComparedSite::finish);
-        let sites: Vec<SiteDifference> = sites.filter(|site| site.is_changed() || !site.notes.is_empty()).collect();
+        let sites: Vec<SiteDifference> = self
+            .sites
+            .into_iter()
+            .map(ComparedSite::finish)
+            .filter(|site| site.is_changed() || !site.notes.is_empty())
+            .collect();
         let [old, new] = self.sides.map(|side| side.name.clone());
         let changed = sites.iter().any(SiteDifference::is_changed);
         let Comparison { basis, compared, other_hosts, .. } = self;
@@ -161,13 +164,12 @@ impl Compared {
     }
 
     fn name(&self) -> Option<String> {
-        let policy = &self.site().policy;
-        let name =
-            self.site().origin.as_ref().filter(|_| policy.hosts.is_empty()).map(|origin| origin.location.clone());
-        self.is_there.then(|| name.unwrap_or_else(|| policy.source.name.to_string()))
+        let Site { policy, origin, .. } = &**self.site();
+        let location = origin.as_ref().filter(|_| policy.hosts.is_empty()).map(|origin| origin.location.as_str());
+        self.is_there.then(|| location.unwrap_or(&policy.source.name).to_owned())
     }
 
-    fn decide(&self, target: &[u8], claim: Claim, registry: &Registry, scratch: &mut Scratch) -> Decision {
+    fn decide(&mut self, target: &[u8], claim: Claim, registry: &Registry) -> Decision {
         let facts = Facts {
             host: b"",
             target,
@@ -186,7 +188,7 @@ impl Compared {
             ..CachedVersions::default()
         };
         let case = Case { registry, facts, claimant, cached_versions };
-        decide_for(&case, Behaviour::default(), scratch)
+        decide_for(&case, Behaviour::default(), &mut self.scratch)
     }
 
     fn ruling(&self, decision: &Decision) -> Ruling {
@@ -199,7 +201,7 @@ impl Compared {
             verdict: decision.verdict.name(),
             action: action(decision.action, site),
             would: decision.would.map(|would| action(would, site)),
-            rule: rule.map(rule_line),
+            rule: rule.map(ToString::to_string),
             source: rule_place(decision, site),
         }
     }
@@ -207,22 +209,19 @@ impl Compared {
 
 /// An action as text: `block 403`; one without a status of its own is its name alone.
 fn action(action: Action, site: &Site) -> String {
-    let status = match action {
-        Action::Block(index) | Action::Slow { answer: index, .. } => {
-            site.answers.get(usize::from(index)).map(|answer| answer.status)
-        }
-        Action::License { status } => Some(status),
-        Action::Pass | Action::Pause { .. } | Action::RobotsTxt | Action::TdmRep => None,
-    };
-    status.map_or_else(|| action.name().to_owned(), |status| format!("{} {status}", action.name()))
+    let ActionReport { kind, status, .. } = action_report(action, site);
+    match (action, status) {
+        (Action::Block(_) | Action::Slow { .. } | Action::License { .. }, Some(status)) => format!("{kind} {status}"),
+        _ => kind.to_owned(),
+    }
 }
 
 impl ComparedSite {
     fn new(hosts: Vec<String>, sides: [Compared; 2], registry: &'static Registry) -> ComparedSite {
         let sites = sides.each_ref().map(|side| &**side.site());
-        let (classes, kinds) = (Classes::new(sites, registry), Kinds::of(sites));
+        let (classes, kinds) = (classes(sites, registry), Kinds::of(sites));
         let (access, responses) = (BTreeMap::new(), BTreeMap::new());
-        ComparedSite { hosts, sides, classes, kinds, access, responses, notes: Vec::new(), compared: 0 }
+        ComparedSite { registry, hosts, sides, classes, kinds, access, responses, notes: Vec::new(), compared: 0 }
     }
 
     fn sites(&self) -> [&Site; 2] {
@@ -230,10 +229,10 @@ impl ComparedSite {
     }
 
     /// Compares a URL for every class of crawlers.
-    fn target(&mut self, target: &str, registry: &Registry, scratch: &mut [Scratch; 2]) {
+    fn target(&mut self, target: &str) {
         self.compared += 1;
-        for place in 0..self.classes.0.len() {
-            let decisions = self.decide(target.as_bytes(), self.classes.0[place].claims, registry, scratch);
+        for place in 0..self.classes.len() {
+            let decisions = self.decide(target.as_bytes(), self.classes[place].claims);
             if place == 0 {
                 // The header lines of pages are the same for every crawler.
                 let changes = differences(self.decided(&decisions), &self.kinds);
@@ -241,17 +240,17 @@ impl ComparedSite {
             }
             if let Some(rulings) = self.changed(&decisions) {
                 let (crawlers, found) = self.access.entry(rulings).or_default();
-                crawlers.extend(self.classes.0[place].crawlers.iter().cloned());
+                crawlers.extend(self.classes[place].crawlers.iter().cloned());
                 found.add(self.compared, target, true);
             }
         }
     }
 
-    fn request(&mut self, record: &Record<'_>, user_agent: &[u8], registry: &Registry, scratch: &mut [Scratch; 2]) {
+    fn request(&mut self, record: &Record<'_>, user_agent: &[u8]) {
         self.compared += 1;
-        let target = &*record.target;
+        let (registry, target) = (self.registry, &*record.target);
         let claims = self.sites().map(|site| registry.identify_with(user_agent, &site.tokens));
-        let decisions = self.decide(target, claims, registry, scratch);
+        let decisions = self.decide(target, claims);
         // Queries of searches are all different.
         let url = match memchr::memchr(b'?', target) {
             Some(query) => format!("{}?...", String::from_utf8_lossy(&target[..query])),
@@ -264,8 +263,11 @@ impl ComparedSite {
         let changes = differences_of(self.decided(&decisions), (status, media));
         self.responses(changes, &url, is_judged);
         let labels = claims.into_iter().zip(self.sites()).rev();
-        let label = labels.filter_map(|(claim, site)| claim_label(claim, registry, Some(site))).next();
-        let label = label.filter(|_| is_judged).map(str::to_owned);
+        let label = labels
+            .filter_map(|(claim, site)| claim_label(claim, registry, Some(site)))
+            .next()
+            .filter(|_| is_judged)
+            .map(str::to_owned);
         if let Some((label, rulings)) = label.zip(self.changed(&decisions)) {
             let (crawlers, found) = self.access.entry(rulings).or_default();
             crawlers.insert(label);
@@ -273,14 +275,8 @@ impl ComparedSite {
         }
     }
 
-    fn decide(
-        &self,
-        target: &[u8],
-        claims: [Claim; 2],
-        registry: &Registry,
-        scratch: &mut [Scratch; 2],
-    ) -> [Decision; 2] {
-        std::array::from_fn(|side| self.sides[side].decide(target, claims[side], registry, &mut scratch[side]))
+    fn decide(&mut self, target: &[u8], claims: [Claim; 2]) -> [Decision; 2] {
+        std::array::from_fn(|side| self.sides[side].decide(target, claims[side], self.registry))
     }
 
     fn decided<'a>(&'a self, decisions: &'a [Decision; 2]) -> [Decided<'a>; 2] {
@@ -314,7 +310,7 @@ impl ComparedSite {
             hosts: self.hosts,
             old,
             new,
-            crawlers: self.classes.crawlers(),
+            crawlers: self.classes.iter().map(|class| class.crawlers.len()).sum(),
             access,
             responses: self.responses.into_iter().map(|(lines, found)| ResponseChange { lines, found }).collect(),
             settings,

@@ -1,4 +1,4 @@
-//! [`Classes`]: the crawlers that two sites judge, in classes that both sites treat alike. A URL is compared once for
+//! [`classes`]: the crawlers that two sites judge, in classes that both sites treat alike. A URL is compared once for
 //! each class and not once for each crawler.
 
 use crate::crawlers::{Claim, CrawlerIndex, Registry};
@@ -8,7 +8,7 @@ use crate::verdict::{claim_label, claim_of};
 use std::collections::BTreeSet;
 
 /// Crawlers that are treated alike.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Class {
     /// Their rules on the old and the new site.
     pub rules: [CrawlerRules; 2],
@@ -18,44 +18,29 @@ pub struct Class {
     pub crawlers: Vec<String>,
 }
 
-/// All classes that either site judges.
-#[derive(Clone, Debug)]
-pub struct Classes(pub Vec<Class>);
-
-impl Classes {
-    /// The classes of two sites.
-    pub fn new(sites: [&Site; 2], registry: &Registry) -> Classes {
-        let known = (0..).map(CrawlerIndex).zip(registry.crawlers());
-        let mut all: Vec<(String, [Claim; 2])> =
-            known.map(|(index, crawler)| (crawler.id.clone(), [Claim::Known(index); 2])).collect();
-        let tokens = sites.iter().flat_map(|site| site.tokens.tokens());
-        for token in tokens.map(|token| token.to_ascii_lowercase()).collect::<BTreeSet<String>>() {
-            let claims = sites.map(|site| claim_of(&token, registry, Some(site)));
-            let name = claims.into_iter().zip(sites).rev().find_map(|(claim, site)| {
-                matches!(claim, Claim::Token(_)).then(|| claim_label(claim, registry, Some(site)))?
-            });
-            all.push((name.unwrap_or(&token).to_owned(), claims));
-        }
-        all.push(("other".into(), [Claim::Other; 2]));
-        all.push(("tool".into(), [Claim::Tool; 2]));
-        let mut classes = Classes(Vec::new());
-        for (name, claims) in all {
-            let rules = std::array::from_fn(|side| sites[side].crawler_rules(claims[side]));
-            classes.add(name, claims, rules);
-        }
-        classes
+/// All classes that one of two sites judges.
+pub fn classes(sites: [&Site; 2], registry: &Registry) -> Vec<Class> {
+    let known = (0..).map(CrawlerIndex).zip(registry.crawlers());
+    let mut all: Vec<(String, [Claim; 2])> =
+        known.map(|(index, crawler)| (crawler.id.clone(), [Claim::Known(index); 2])).collect();
+    let tokens = sites.iter().flat_map(|site| site.tokens.tokens());
+    for token in tokens.map(|token| token.to_ascii_lowercase()).collect::<BTreeSet<String>>() {
+        let claims = sites.map(|site| claim_of(&token, registry, Some(site)));
+        let name = claims.into_iter().zip(sites).rev().find_map(|(claim, site)| {
+            matches!(claim, Claim::Token(_)).then(|| claim_label(claim, registry, Some(site)))?
+        });
+        all.push((name.unwrap_or(&token).to_owned(), claims));
     }
-
-    fn add(&mut self, name: String, claims: [Claim; 2], rules: [CrawlerRules; 2]) {
-        match self.0.iter_mut().find(|class| class.rules == rules) {
+    all.push(("other".into(), [Claim::Other; 2]));
+    all.push(("tool".into(), [Claim::Tool; 2]));
+    let mut classes: Vec<Class> = Vec::new();
+    for (name, claims) in all {
+        let rules = std::array::from_fn(|side| sites[side].crawler_rules(claims[side]));
+        match classes.iter_mut().find(|class| class.rules == rules) {
             _ if !rules.iter().any(|rules| rules.judged) => {}
             Some(class) => class.crawlers.push(name),
-            None => self.0.push(Class { rules, claims, crawlers: vec![name] }),
+            None => classes.push(Class { rules, claims, crawlers: vec![name] }),
         }
     }
-
-    /// The number of crawlers.
-    pub fn crawlers(&self) -> usize {
-        self.0.iter().map(|class| class.crawlers.len()).sum()
-    }
+    classes
 }

@@ -29,7 +29,7 @@ pub struct Side {
 }
 
 /// The result of a comparison.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Difference {
     /// The name of the old side.
     pub old: String,
@@ -65,7 +65,7 @@ pub enum Basis {
 }
 
 /// The differences on some hosts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct SiteDifference {
     /// The hosts; `every other host` for those that no policy names.
     pub hosts: Vec<String>,
@@ -87,7 +87,7 @@ pub struct SiteDifference {
 }
 
 /// Some crawlers get another verdict or another answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct AccessChange {
     /// Whether they lose or gain access.
     pub effect: Effect,
@@ -103,7 +103,7 @@ pub struct AccessChange {
 }
 
 /// The URLs or requests for which something changes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Occurrences {
     /// The shortest URL.
     pub url: String,
@@ -130,7 +130,7 @@ impl Occurrences {
 }
 
 /// The effect of a change of access on crawlers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Effect {
     /// They may do less than before.
@@ -152,7 +152,7 @@ impl Effect {
 }
 
 /// The verdict for a crawler, and the action on its request.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Ruling {
     /// `allowed`, `disallowed`, `not_bound` or `not_a_crawler`.
     pub verdict: &'static str,
@@ -187,7 +187,7 @@ impl Ruling {
 }
 
 /// Pages get other header lines.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct ResponseChange {
     /// The lines.
     #[serde(flatten)]
@@ -198,7 +198,7 @@ pub struct ResponseChange {
 }
 
 /// Header lines that differ.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct HeaderChange {
     /// `X-Robots-Tag`, or `signals` for the lines about the use of the content.
     pub field: &'static str,
@@ -213,7 +213,7 @@ pub struct HeaderChange {
 }
 
 /// Something that changes whatever the URL is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct SettingChange {
     /// Its name in policies.
     pub setting: &'static str,

@@ -8,7 +8,7 @@ use crate::verdict::Decision;
 use std::collections::BTreeSet;
 
 /// The types and statuses that the conditions of two policies tell apart.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Kinds(BTreeSet<(String, u16)>);
 
 /// The type of a page, unless a condition asks for another.
@@ -19,8 +19,7 @@ impl Kinds {
     pub fn of(sites: [&Site; 2]) -> Kinds {
         let rules = || sites.into_iter().flat_map(|site| &site.policy.indexing);
         let conditions = || rules().flat_map(|rule| std::iter::once(&rule.when).chain(&rule.unless));
-        let types = conditions().flat_map(types).chain([PAGE.to_owned()]);
-        let types: BTreeSet<String> = types.collect();
+        let types: BTreeSet<String> = conditions().flat_map(types).chain([PAGE.to_owned()]).collect();
         let statuses: BTreeSet<u16> = conditions().flat_map(statuses).chain([200]).collect();
         Kinds(types.iter().flat_map(|kind| statuses.iter().map(move |status| (kind.clone(), *status))).collect())
     }

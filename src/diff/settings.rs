@@ -2,17 +2,18 @@
 //! the publication of files.
 
 use super::SettingChange;
-use super::crawlers::Classes;
+use super::crawlers::Class;
 use crate::policy::Site;
-use crate::policy::model::{HtmlPolicy, OriginTags, PausePolicy, Unverified};
-use crate::policy::site::{Binding, CrawlerRules};
+use crate::policy::model::{HtmlPolicy, PausePolicy};
+use crate::policy::site::CrawlerRules;
 use crate::robots::{Extension, seconds};
+use crate::yaml::values;
 use std::time::Duration;
 
 /// All settings that differ, those about crawlers first.
-pub fn settings(sites: [&Site; 2], classes: &Classes) -> Vec<SettingChange> {
+pub fn settings(sites: [&Site; 2], classes: &[Class]) -> Vec<SettingChange> {
     let mut found: Vec<SettingChange> = Vec::new();
-    for class in &classes.0 {
+    for class in classes {
         let said = std::array::from_fn(|side| of_crawler(&class.rules[side], sites[side]));
         for (setting, old, new) in differing(said) {
             let is_same = |known: &&mut SettingChange| (known.setting, &known.old, &known.new) == (setting, &old, &new);
@@ -39,15 +40,10 @@ fn differing<const N: usize>(
 fn of_crawler(rules: &CrawlerRules, site: &Site) -> [(&'static str, String); 10] {
     let status = |index: u16| or_none(site.answers.get(usize::from(index)).map(|answer| answer.status.to_string()));
     let yes = |is_so: bool| if is_so { "yes" } else { "no" }.to_owned();
-    let unverified = match rules.unverified {
-        Unverified::AsClaimed => "as claimed",
-        Unverified::Observe => "observe",
-        Unverified::Refuse => "refuse",
-    };
     [
         ("mode", rules.mode.name().to_owned()),
         ("crawl_delay", or_none(rules.crawl_delay.map(|delay| format!("{} s", seconds(delay))))),
-        ("unverified", unverified.to_owned()),
+        ("unverified", <&str>::from(rules.unverified).replace('_', " ")),
         ("exempt", yes(rules.exempt)),
         ("unlisted bot", yes(rules.unlisted)),
         ("too_fast", status(rules.too_fast)),
@@ -60,18 +56,12 @@ fn of_crawler(rules: &CrawlerRules, site: &Site) -> [(&'static str, String); 10]
 
 fn of_site(site: &Site) -> [(&'static str, String); 8] {
     let policy = &site.policy;
-    let origin_tags = match site.origin_tags {
-        OriginTags::Keep => "keep",
-        OriginTags::Merge => "merge",
-        OriginTags::Replace => "replace",
-        OriginTags::Strip => "strip",
-    };
     [
         ("sitemaps", list(&site.document.sitemaps)),
         ("robots.txt Cache-Control", site.robots_txt.cache_control.clone()),
         ("grace", span(site.grace)),
         ("behind_cache", or_none(site.behind_cache.map(span))),
-        ("origin_tags", origin_tags.to_owned()),
+        ("origin_tags", <&str>::from(site.origin_tags).to_owned()),
         ("pause", list(&policy.pauses.iter().map(pause).collect::<Vec<_>>())),
         ("html", html(&policy.html)),
         ("lines of robots.txt before all groups", list(&written(&site.document.extensions))),
@@ -92,10 +82,7 @@ fn written(lines: &[Extension]) -> Vec<String> {
 
 /// The other lines of the group, such as Content-Signal.
 fn lines_of_group(rules: &CrawlerRules, site: &Site) -> Vec<String> {
-    let group = match rules.binding {
-        Binding::Group(group) => site.document.groups.get(usize::from(group)),
-        Binding::NoRules | Binding::NotBound => None,
-    };
+    let group = rules.binding.group().and_then(|group| site.document.groups.get(usize::from(group)));
     group.map(|group| written(&group.extensions)).unwrap_or_default()
 }
 
@@ -105,20 +92,17 @@ fn pause(pause: &PausePolicy) -> String {
 }
 
 fn html(html: &HtmlPolicy) -> String {
-    let values = |list: &[crate::yaml::Located<String>]| {
-        list.iter().map(|located| located.value.as_str()).collect::<Vec<_>>().join(", ")
-    };
     let mut said: Vec<String> = Vec::new();
     if html.meta {
         said.push("meta".into());
     }
     for link in &html.links {
-        let words: Vec<&str> = link.rel.iter().map(|rel| rel.name()).collect();
-        said.push(format!("{} on {}", words.join(" "), values(&link.select)));
+        let words: Vec<&str> = link.rel.iter().map(Into::into).collect();
+        said.push(format!("{} on {}", words.join(" "), values(&link.select).join(", ")));
     }
     for (name, list) in [("nosnippet on", &html.nosnippet), ("paths", &html.paths), ("not paths", &html.not_paths)] {
         if !list.is_empty() {
-            said.push(format!("{name} {}", values(list)));
+            said.push(format!("{name} {}", values(list).join(", ")));
         }
     }
     or_none((!said.is_empty()).then(|| said.join("; ")))

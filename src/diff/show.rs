@@ -7,7 +7,6 @@ use super::{
 use crate::logs::printable;
 use crate::numbers::plural;
 use std::collections::BTreeSet;
-use std::fmt::{self, Write};
 
 /// Crawlers that are named one by one.
 const NAMED: usize = 6;
@@ -21,106 +20,95 @@ const CELL: usize = 300;
 /// The difference as plain text.
 pub fn text(difference: &Difference) -> String {
     let mut out = String::new();
-    // Writing to a string does not fail.
-    let _ = write_text(&mut out, difference);
-    out
+    for site in &difference.sites {
+        out += &format!("{}: {}\n", site.hosts.join(", "), sides(site));
+        let mut before: Option<&[String]> = None;
+        for change in site.access.iter().take(ROWS) {
+            if before != Some(&change.crawlers) {
+                out += &format!("\n  {}\n", names(&change.crawlers, site.crawlers));
+                before = Some(&change.crawlers);
+            }
+            out += &format!("    {}{}\n", plain(&change.found.url), times(change.found.count, difference.basis));
+            let said = |said| plain(&ruling(said, |rule| format!("  by `{rule}`"), str::to_owned));
+            out += &format!("      before  {}\n      now     {}\n", said(&change.old), said(&change.new));
+        }
+        out += &left_out("\n  ", site.access.len().saturating_sub(ROWS));
+        for change in site.responses.iter().take(ROWS) {
+            let (url, times) = (plain(&change.found.url), times_of(&change.found, difference.basis));
+            let said = |side: &[String]| plain(&lines(side));
+            out += &format!("\n  {}\n    {url}{times}\n", heading(&change.lines));
+            out += &format!("      before  {}\n      now     {}\n", said(&change.lines.old), said(&change.lines.new));
+        }
+        out += &left_out("\n  ", site.responses.len().saturating_sub(ROWS));
+        if !site.settings.is_empty() {
+            out += "\n  settings\n";
+        }
+        for change in &site.settings {
+            let crawlers = of_crawlers(change, site);
+            out += &format!("    {}: {} -> {}{crawlers}\n", change.setting, plain(&change.old), plain(&change.new));
+        }
+        for note in &site.notes {
+            out += &format!("\n  note: {note}\n");
+        }
+        out += "\n";
+    }
+    out + &summary(difference) + "\n"
 }
 
 /// The difference as Markdown.
 pub fn markdown(difference: &Difference) -> String {
     let mut out = String::new();
-    let _ = write_markdown(&mut out, difference);
-    out
-}
-
-fn write_text(out: &mut String, difference: &Difference) -> fmt::Result {
-    for site in &difference.sites {
-        writeln!(out, "{}: {}", site.hosts.join(", "), sides(site))?;
-        let mut before: Option<&[String]> = None;
-        for change in site.access.iter().take(ROWS) {
-            if before != Some(&change.crawlers) {
-                writeln!(out, "\n  {}", names(&change.crawlers, site.crawlers))?;
-                before = Some(&change.crawlers);
-            }
-            writeln!(out, "    {}{}", plain(&change.found.url), times(change.found.count, difference.basis))?;
-            let said = |said| plain(&ruling(said, |rule| format!("  by `{rule}`"), str::to_owned));
-            writeln!(out, "      before  {}\n      now     {}", said(&change.old), said(&change.new))?;
-        }
-        left_out(out, "\n  ", site.access.len().saturating_sub(ROWS))?;
-        for change in site.responses.iter().take(ROWS) {
-            writeln!(out, "\n  {}", heading(&change.lines))?;
-            writeln!(out, "    {}{}", plain(&change.found.url), times_of(&change.found, difference.basis))?;
-            writeln!(out, "      before  {}", plain(&lines(&change.lines.old)))?;
-            writeln!(out, "      now     {}", plain(&lines(&change.lines.new)))?;
-        }
-        left_out(out, "\n  ", site.responses.len().saturating_sub(ROWS))?;
-        if !site.settings.is_empty() {
-            writeln!(out, "\n  settings")?;
-        }
-        for change in &site.settings {
-            let crawlers = of_crawlers(change, site);
-            writeln!(out, "    {}: {} -> {}{crawlers}", change.setting, plain(&change.old), plain(&change.new))?;
-        }
-        for note in &site.notes {
-            writeln!(out, "\n  note: {note}")?;
-        }
-        writeln!(out)?;
-    }
-    writeln!(out, "{}", summary(difference))
-}
-
-fn write_markdown(out: &mut String, difference: &Difference) -> fmt::Result {
     let mut left = difference.sites.len();
-    for site in difference.sites.iter() {
+    for site in &difference.sites {
         if out.len() > COMMENT {
             break;
         }
         left -= 1;
-        writeln!(out, "### {}\n\n{}\n", cell(&site.hosts.join(", ")), cell(&sites_and_effects(site)))?;
+        out += &format!("### {}\n\n{}\n\n", cell(&site.hosts.join(", ")), cell(&sites_and_effects(site)));
         for (effect, title) in [
             (Effect::Loses, "Access that crawlers lose"),
             (Effect::Gains, "Access that crawlers gain"),
             (Effect::Changes, "Other answers to crawlers"),
         ] {
             let changes: Vec<&AccessChange> = site.access.iter().filter(|change| change.effect == effect).collect();
-            let heading = format!("**{title}**\n\n| crawlers | URL | before | now |\n|---|---|---|---|");
-            table(out, &heading, &changes, |change| access_row(change, site, difference.basis))?;
+            let heading = format!("**{title}**\n\n| crawlers | URL | before | now |\n|---|---|---|---|\n");
+            table(&mut out, &heading, &changes, |change| access_row(change, site, difference.basis));
         }
-        table(out, "| header | URL | before | now |\n|---|---|---|---|", &site.responses, |change| {
+        table(&mut out, "| header | URL | before | now |\n|---|---|---|---|\n", &site.responses, |change| {
             let url = format!("{}{}", code(&change.found.url), times_of(&change.found, difference.basis));
             let (old, new) = (code(&lines(&change.lines.old)), code(&lines(&change.lines.new)));
-            format!("| {} | {url} | {old} | {new} |", cell(&heading(&change.lines)))
-        })?;
-        table(out, "| setting | before | now |\n|---|---|---|", &site.settings, |change| {
+            format!("| {} | {url} | {old} | {new} |\n", cell(&heading(&change.lines)))
+        });
+        table(&mut out, "| setting | before | now |\n|---|---|---|\n", &site.settings, |change| {
             let setting = format!("{}{}", change.setting, of_crawlers(change, site));
-            format!("| {} | {} | {} |", cell(&setting), cell(&change.old), cell(&change.new))
-        })?;
+            format!("| {} | {} | {} |\n", cell(&setting), cell(&change.old), cell(&change.new))
+        });
         for note in &site.notes {
-            writeln!(out, "{}\n", cell(note))?;
+            out += &format!("{}\n\n", cell(note));
         }
     }
     if left > 0 {
-        writeln!(out, "{left} more sites change; `crawlgate diff --json` has all of them.\n")?;
+        out += &format!("{left} more sites change; `crawlgate diff --json` has all of them.\n\n");
     }
-    writeln!(out, "{}", cell(&summary(difference)))
+    out + &cell(&summary(difference)) + "\n"
 }
 
 /// A table, as far as it has room.
-fn table<T>(out: &mut String, heading: &str, rows: &[T], row: impl Fn(&T) -> String) -> fmt::Result {
+fn table<T>(out: &mut String, heading: &str, rows: &[T], row: impl Fn(&T) -> String) {
     if rows.is_empty() {
-        return Ok(());
+        return;
     }
-    writeln!(out, "{heading}")?;
+    *out += heading;
     let mut left = rows.len();
     for shown in rows.iter().take(ROWS) {
         if out.len() > COMMENT {
             break;
         }
         left -= 1;
-        writeln!(out, "{}", row(shown))?;
+        *out += &row(shown);
     }
-    left_out(out, "\n", left)?;
-    writeln!(out)
+    *out += &left_out("\n", left);
+    out.push('\n');
 }
 
 /// The two files, and how many crawlers and settings change.
@@ -146,11 +134,11 @@ fn access_row(change: &AccessChange, site: &SiteDifference, basis: Basis) -> Str
     let said = |said| ruling(said, |rule| format!(" by {}", code(rule)), cell);
     let crawlers = cell(&names(&change.crawlers, site.crawlers));
     let url = format!("{}{}", code(&change.found.url), times(change.found.count, basis));
-    format!("| {crawlers} | {url} | {} | {} |", said(&change.old), said(&change.new))
+    format!("| {crawlers} | {url} | {} | {} |\n", said(&change.old), said(&change.new))
 }
 
-fn left_out(out: &mut String, before: &str, left: usize) -> fmt::Result {
-    if left == 0 { Ok(()) } else { writeln!(out, "{before}and {left} more; `--json` has all of them") }
+fn left_out(before: &str, left: usize) -> String {
+    if left == 0 { String::new() } else { format!("{before}and {left} more; `--json` has all of them\n") }
 }
 
 fn sides(site: &SiteDifference) -> String {
@@ -239,9 +227,10 @@ fn summary(difference: &Difference) -> String {
         0 => String::new(),
         count => format!(" {count} were for hosts that neither side has a policy for."),
     };
-    match difference.changed {
-        true => format!("Compared on {on}.{others}"),
-        false => format!("No crawler is told or given anything else. Compared on {on}.{others}"),
+    if difference.changed {
+        format!("Compared on {on}.{others}")
+    } else {
+        format!("No crawler is told or given anything else. Compared on {on}.{others}")
     }
 }
 

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const MAX_PAIRS: usize = 50_000;
 
 /// URLs to compare two sites on.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Witnesses {
     /// Paths with their query.
     pub targets: BTreeSet<String>,

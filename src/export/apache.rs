@@ -7,9 +7,8 @@
 
 use super::regex::{Step, marker, media, regexes, request_line};
 use super::rules::{CrawlerClass, ExportedAnswer, ExportedFile, Rules, SignalRule, TagCondition, TagRule};
-use super::{Files, heading};
+use super::{Files, heading, listed, quoted};
 use std::cmp::Reverse;
-use std::fmt::Write as _;
 
 /// Apache reads lines of up to 8,192 bytes from a `.htaccess`. A test has one regular expression of at most half of that.
 const LINE: usize = 8_000;
@@ -19,7 +18,7 @@ const REQUEST: &str = "%{THE_REQUEST}";
 const CHALLENGE: &str = "%{REQUEST_URI} =~ m#^/\\.well-known/acme-challenge/[A-Za-z0-9_-]+$#";
 
 pub(super) fn write(rules: &Rules, directory: &str, files: &mut Files) {
-    let left_out: String = left_out(rules).iter().map(|left_out| format!("# - {left_out}\n")).collect();
+    let left_out = listed(&left_out(rules));
     let body = tags(rules) + &signals(rules) + &answers(rules);
     let host = heading(rules, "lines for a `<VirtualHost>`, before its `ProxyPass`");
     let host = host + &left_out + &served_files(rules, directory);
@@ -30,14 +29,14 @@ pub(super) fn write(rules: &Rules, directory: &str, files: &mut Files) {
 }
 
 /// The parts of a policy that do not fit into a line of Apache.
-fn left_out(rules: &Rules) -> Vec<&'static str> {
+fn left_out(rules: &Rules) -> Vec<String> {
     let tags = rules.tags.iter().any(|tag| tag.unless.as_ref().is_some_and(is_too_long));
     let answers = rules.named_answers().iter().any(|(_, answer)| document(&answer.body).is_none());
     let listed = [
-        (tags, "a rule of `indexing` with very many paths in `not`: its X-Robots-Tag is missing"),
-        (answers, "a long body: Apache answers with its own text"),
+        tags.then_some("a rule of `indexing` with very many paths in `not`: its X-Robots-Tag is missing"),
+        answers.then_some("a long body: Apache answers with its own text"),
     ];
-    listed.into_iter().filter(|(is_so, _)| *is_so).map(|(_, what)| what).collect()
+    listed.into_iter().flatten().map(str::to_owned).collect()
 }
 
 fn is_too_long(condition: &TagCondition) -> bool {
@@ -48,20 +47,15 @@ fn is_too_long(condition: &TagCondition) -> bool {
 fn served_files(rules: &Rules, directory: &str) -> String {
     let mut text = String::new();
     for file in &rules.files {
-        let target = quoted(&format!("{directory}/{}", file.name()));
-        let path = file.path;
-        let _ = write!(
-            text,
+        let (path, target) = (file.path, quoted(&format!("{directory}/{}", file.name())));
+        text += &format!(
             "<IfModule mod_proxy.c>\n    ProxyPass \"{path}\" \"!\"\n</IfModule>\nAlias \"{path}\" {target}\n\
              <Location \"{path}\">\n    SetHandler none\n    Require all granted\n{}</Location>\n",
             of_file(file)
         );
     }
-    let _ = write!(
-        text,
-        "<Directory {}>\n    AllowOverride None\n    Require all granted\n</Directory>\n",
-        quoted(directory)
-    );
+    text +=
+        &format!("<Directory {}>\n    AllowOverride None\n    Require all granted\n</Directory>\n", quoted(directory));
     text
 }
 
@@ -93,29 +87,28 @@ fn path_tests<T: AsRef<str>>(patterns: &[T]) -> Vec<String> {
 fn tags(rules: &Rules) -> String {
     let mut text = String::new();
     if rules.strips_tags {
-        text.push_str("Header unset X-Robots-Tag\nHeader always unset X-Robots-Tag\n");
+        text += "Header unset X-Robots-Tag\nHeader always unset X-Robots-Tag\n";
     }
     for TagRule { when, unless, lines } in &rules.tags {
         let mut tests = condition(when);
-        match unless {
-            Some(unless) if is_too_long(unless) => continue,
-            Some(unless) => {
-                let paths = (!unless.paths.is_empty()).then(|| path_tests(&unless.paths));
-                let all: Vec<String> = paths.into_iter().flatten().chain(condition(unless)).collect();
-                tests.push(if all.is_empty() { "false".to_owned() } else { format!("!({})", all.join(" && ")) });
+        if let Some(unless) = unless {
+            if is_too_long(unless) {
+                continue;
             }
-            None => {}
+            let paths = (!unless.paths.is_empty()).then(|| path_tests(&unless.paths));
+            let all: Vec<String> = paths.into_iter().flatten().chain(condition(unless)).collect();
+            tests.push(if all.is_empty() { "false".to_owned() } else { format!("!({})", all.join(" && ")) });
         }
         let test = if tests.is_empty() { String::new() } else { format!(" \"expr={}\"", tests.join(" && ")) };
         let line = |line: &String| format!("Header always add X-Robots-Tag {}{test}\n", field_value(line));
         let lines: String = lines.iter().map(line).collect();
         if when.paths.is_empty() {
-            text.push_str(&lines);
-            continue;
+            text += &lines;
+        } else {
+            let mut chain = Chain::default();
+            chain.when_any(&path_tests(&when.paths), &indented(&lines));
+            text += &chain.0;
         }
-        let mut chain = Chain::default();
-        path_tests(&when.paths).iter().for_each(|test| chain.when(test, &indented(&lines)));
-        text.push_str(&chain.text);
     }
     text
 }
@@ -128,9 +121,12 @@ fn condition(condition: &TagCondition) -> Vec<String> {
         tests.push(format!("%{{CONTENT_TYPE}} =~ m#{}#i", each.join("|")));
     }
     if !condition.status.is_empty() {
-        let status = |(first, last): &(u16, u16)| match first == last {
-            true => format!("%{{REQUEST_STATUS}} -eq {first}"),
-            false => format!("%{{REQUEST_STATUS}} -ge {first} && %{{REQUEST_STATUS}} -le {last}"),
+        let status = |(first, last): &(u16, u16)| {
+            if first == last {
+                format!("%{{REQUEST_STATUS}} -eq {first}")
+            } else {
+                format!("%{{REQUEST_STATUS}} -ge {first} && %{{REQUEST_STATUS}} -le {last}")
+            }
         };
         let each: Vec<String> = condition.status.iter().map(status).collect();
         tests.push(each.join(" || "));
@@ -154,12 +150,12 @@ fn signals(rules: &Rules) -> String {
             value => format!("    Header always add {} {}{absent}\n", signal.name, field_value(value)),
         };
         for (pattern, value) in &signal.paths {
-            path_tests(&[pattern]).iter().for_each(|test| chain.when(test, &field(*value)));
+            chain.when_any(&path_tests(&[pattern]), &field(*value));
         }
         if let Some(value) = signal.otherwise {
             chain.otherwise(&field(value));
         }
-        text.push_str(&chain.text);
+        text += &chain.0;
     }
     text
 }
@@ -175,17 +171,15 @@ fn answers(rules: &Rules) -> String {
     chain.when(&format!("{} || {CHALLENGE}", is_file(rules)), "");
     if let Some((answer, true)) = &rules.pause {
         chain.otherwise(&answered(answer, rules));
-        return chain.text;
+        return chain.0;
     }
     // The class that stands first counts: a run of markers of one class becomes one test.
     let markers = rules.markers();
     for run in markers.chunk_by(|(one, _), (other, _)| one == other) {
         let patterns: Vec<_> = run.iter().map(|(_, text)| marker(text)).collect();
-        let class = &rules.classes[run[0].0];
-        let lines = of_class(class, rules);
-        tests(USER_AGENT, &patterns, "i").iter().for_each(|test| chain.when(test, &lines));
+        chain.when_any(&tests(USER_AGENT, &patterns, "i"), &of_class(&rules.classes[run[0].0], rules));
     }
-    chain.text
+    chain.0
 }
 
 fn of_class(class: &CrawlerClass, rules: &Rules) -> String {
@@ -197,15 +191,13 @@ fn of_class(class: &CrawlerClass, rules: &Rules) -> String {
     if class.is_closed(rules) {
         return answer;
     }
-    let list = &rules.lists[list];
     let mut chain = Chain::default();
     // The rule that stands first counts.
-    for run in list.chunk_by(|one, other| one.allow == other.allow) {
+    for run in rules.lists[list].chunk_by(|one, other| one.allow == other.allow) {
         let patterns: Vec<&str> = run.iter().map(|rule| rule.pattern.as_str()).collect();
-        let lines = if run[0].allow { "" } else { &answer };
-        path_tests(&patterns).iter().for_each(|test| chain.when(test, lines));
+        chain.when_any(&path_tests(&patterns), if run[0].allow { "" } else { &answer });
     }
-    indented(&chain.text)
+    indented(&chain.0)
 }
 
 fn indented(lines: &str) -> String {
@@ -217,35 +209,36 @@ fn answered(answer: &ExportedAnswer, rules: &Rules) -> String {
     let status = answer.status;
     let mut text = format!("    Redirect {status}\n");
     if let Some(document) = document(&answer.body) {
-        let _ = write!(
-            text,
+        text += &format!(
             "    ErrorDocument {status} {document}\n    Header always set Content-Type \"text/plain; charset=utf-8\"\n"
         );
     }
-    text.push_str("    Header always set Cache-Control no-store\n");
+    text += "    Header always set Cache-Control no-store\n";
     if let Some(seconds) = answer.retry_after {
-        let _ = writeln!(text, "    Header always set Retry-After {seconds}");
+        text += &format!("    Header always set Retry-After {seconds}\n");
     }
     for signal in &rules.signals {
-        let _ = writeln!(text, "    Header always unset {}", signal.name);
+        text += &format!("    Header always unset {}\n", signal.name);
     }
     text
 }
 
 /// A chain of `<If>`, `<ElseIf>` and `<Else>`: the first that holds counts.
 #[derive(Default)]
-struct Chain {
-    text: String,
-}
+struct Chain(String);
 
 impl Chain {
     fn when(&mut self, test: &str, lines: &str) {
-        let name = if self.text.is_empty() { "If" } else { "ElseIf" };
-        let _ = write!(self.text, "<{name} \"{test}\">\n{lines}</{name}>\n");
+        let name = if self.0.is_empty() { "If" } else { "ElseIf" };
+        self.0 += &format!("<{name} \"{test}\">\n{lines}</{name}>\n");
+    }
+
+    fn when_any(&mut self, tests: &[String], lines: &str) {
+        tests.iter().for_each(|test| self.when(test, lines));
     }
 
     fn otherwise(&mut self, lines: &str) {
-        let _ = write!(self.text, "<Else>\n{lines}</Else>\n");
+        self.0 += &format!("<Else>\n{lines}</Else>\n");
     }
 }
 
@@ -254,12 +247,10 @@ impl Chain {
 fn document(text: &str) -> Option<String> {
     let mut escaped = String::new();
     for byte in text.bytes() {
-        match byte {
-            b'/' | b' ' | b'.' | b',' | b'-' | b':' => escaped.push(byte.into()),
-            byte if byte.is_ascii_alphanumeric() => escaped.push(byte.into()),
-            byte => {
-                let _ = write!(escaped, "%{byte:02x}");
-            }
+        if byte.is_ascii_alphanumeric() || b"/ .,-:".contains(&byte) {
+            escaped.push(byte.into());
+        } else {
+            escaped += &format!("%{byte:02x}");
         }
     }
     (escaped.len() < LINE).then(|| format!("\"%{{unescape:{escaped}}}\""))
@@ -268,9 +259,4 @@ fn document(text: &str) -> Option<String> {
 /// The value of a field, in which `%` begins a variable.
 fn field_value(text: &str) -> String {
     quoted(&text.replace('%', "%%"))
-}
-
-/// A word of a configuration.
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

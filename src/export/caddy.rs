@@ -2,8 +2,7 @@
 
 use super::regex::{marker_regex, path, path_regex, regex};
 use super::rules::{ExportedAnswer, Rules, SignalRule, TagCondition, TagRule};
-use super::{Files, heading};
-use std::fmt::Write as _;
+use super::{Files, heading, listed};
 
 /// Types that policies name, with their extensions: Caddy does not know the type before the response.
 const EXTENSIONS: [(&str, &[&str]); 9] = [
@@ -20,28 +19,23 @@ const EXTENSIONS: [(&str, &[&str]); 9] = [
 
 pub(super) fn write(rules: &Rules, directory: &str, files: &mut Files) {
     let mut text = heading(rules, "a snippet: write `import crawlgate` into the site, within a `route`");
-    for left_out in left_out(rules) {
-        let _ = writeln!(text, "# - {left_out}");
-    }
-    text.push_str("(crawlgate) {\n\tmap {header.User-Agent} {crawlgate_class} {\n");
+    text += &listed(&left_out(rules));
+    text += "(crawlgate) {\n\tmap {header.User-Agent} {crawlgate_class} {\n";
     for (class, agent) in rules.markers() {
-        let _ = writeln!(text, "\t\t{} c{class}", quoted(&format!("~(?i){}", marker_regex(agent))));
+        text += &format!("\t\t{} c{class}\n", quoted(&format!("~(?i){}", marker_regex(agent))));
     }
-    text.push_str("\t\tdefault none\n\t}\n");
+    text += "\t\tdefault none\n\t}\n";
     for (place, list) in rules.lists.iter().enumerate() {
-        let _ = writeln!(text, "\tmap {{uri}} {{crawlgate_list{place}}} {{");
+        text += &format!("\tmap {{uri}} {{crawlgate_list{place}}} {{\n");
         for rule in list {
             let pattern = quoted(&format!("~{}", path_regex(&rule.pattern)));
-            let _ = writeln!(text, "\t\t{pattern} {}", if rule.allow { "open" } else { "closed" });
+            text += &format!("\t\t{pattern} {}\n", if rule.allow { "open" } else { "closed" });
         }
-        text.push_str("\t\tdefault open\n\t}\n");
+        text += "\t\tdefault open\n\t}\n";
     }
-    for (place, tag) in rules.tags.iter().enumerate() {
-        text.push_str(&tags(place, tag));
-    }
+    text.extend(rules.tags.iter().enumerate().map(tags));
     for file in &rules.files {
-        let _ = write!(
-            text,
+        text += &format!(
             "\thandle {} {{\n\t\theader Cache-Control \"{}\"\n\t\theader Content-Type \"{}\"\n\t\troot * {}\n\t\t\
              rewrite * /{}\n\t\tfile_server\n\t}}\n",
             file.path,
@@ -51,38 +45,35 @@ pub(super) fn write(rules: &Rules, directory: &str, files: &mut Files) {
             file.name()
         );
     }
-    pause(rules, &mut text);
+    match &rules.pause {
+        None => {}
+        Some((answer, true)) => text += &responded("paused", answer, ""),
+        Some((answer, false)) => {
+            text.extend(rules.paused().map(|place| responded(&format!("paused{place}"), answer, &is_of(place))));
+        }
+    }
     for (place, list, answer) in rules.refusals() {
         let closed = list.map(|list| format!("\t\tvars_regexp {{crawlgate_list{list}}} ^closed$\n"));
         // Two `vars` would be alternatives.
-        let condition = format!("\t\tvars {{crawlgate_class}} c{place}\n{}", closed.unwrap_or_default());
-        text.push_str(&responded(&format!("crawlgate_c{place}"), &rules.answers[answer], &condition));
+        let condition = is_of(place) + &closed.unwrap_or_default();
+        text += &responded(&format!("c{place}"), &rules.answers[answer], &condition);
     }
     // Below the answers in place of pages, which have none of them.
-    for (place, signal) in rules.signals.iter().enumerate() {
-        text.push_str(&self::signal(place, signal));
-    }
-    text.push_str("}\n");
+    text.extend(rules.signals.iter().enumerate().map(signal));
+    text += "}\n";
     files.insert("crawlgate.caddy".into(), text.into());
 }
 
-fn pause(rules: &Rules, text: &mut String) {
-    let Some((answer, is_for_all)) = &rules.pause else { return };
-    if *is_for_all {
-        text.push_str(&responded("crawlgate_paused", answer, ""));
-        return;
-    }
-    for place in rules.paused() {
-        let condition = format!("\t\tvars {{crawlgate_class}} c{place}\n");
-        text.push_str(&responded(&format!("crawlgate_paused{place}"), answer, &condition));
-    }
+/// The line of a matcher that asks for a class of crawlers.
+fn is_of(class: usize) -> String {
+    format!("\t\tvars {{crawlgate_class}} c{class}\n")
 }
 
 fn responded(name: &str, answer: &ExportedAnswer, condition: &str) -> String {
     let retry_after =
         answer.retry_after.map(|seconds| format!("\t\theader Retry-After {seconds}\n")).unwrap_or_default();
     format!(
-        "\t@{name} {{\n{condition}\t\tnot path_regexp ^/[.]well-known/acme-challenge/[A-Za-z0-9_-]+$\n\t}}\n\thandle @{name} {{\n\t\theader \
+        "\t@crawlgate_{name} {{\n{condition}\t\tnot path_regexp ^/[.]well-known/acme-challenge/[A-Za-z0-9_-]+$\n\t}}\n\thandle @crawlgate_{name} {{\n\t\theader \
          Cache-Control no-store\n{retry_after}\t\trespond {} {}\n\t}}\n",
         quoted(&answer.body),
         answer.status
@@ -105,23 +96,18 @@ fn left_out(rules: &Rules) -> Vec<String> {
     left_out
 }
 
-fn tags(place: usize, tag: &TagRule) -> String {
+fn tags((place, tag): (usize, &TagRule)) -> String {
     let Some(mut conditions) = condition(&tag.when) else { return String::new() };
     if let Some(unless) = &tag.unless {
         let Some(unless) = condition(unless) else { return String::new() };
-        let _ = write!(conditions, "\t\tnot {{\n{unless}\t\t}}\n");
+        conditions += &format!("\t\tnot {{\n{unless}\t\t}}\n");
     }
-    let mut text = String::new();
-    let matcher = match conditions.is_empty() {
-        true => String::new(),
-        false => {
-            let _ = writeln!(text, "\t@crawlgate_tag{place} {{\n{conditions}\t}}");
-            format!("@crawlgate_tag{place} ")
-        }
-    };
-    for line in &tag.lines {
-        let _ = writeln!(text, "\theader {matcher}+X-Robots-Tag {}", quoted(line));
+    let (mut text, mut matcher) = (String::new(), String::new());
+    if !conditions.is_empty() {
+        text = format!("\t@crawlgate_tag{place} {{\n{conditions}\t}}\n");
+        matcher = format!("@crawlgate_tag{place} ");
     }
+    text.extend(tag.lines.iter().map(|line| format!("\theader {matcher}+X-Robots-Tag {}\n", quoted(line))));
     text
 }
 
@@ -133,7 +119,7 @@ fn condition(condition: &TagCondition) -> Option<String> {
     }
     if !condition.paths.is_empty() {
         let patterns: Vec<_> = condition.paths.iter().map(|pattern| path(pattern)).collect();
-        let _ = writeln!(lines, "\t\tvars_regexp {{uri}} {}", quoted(&regex(&patterns)));
+        lines += &format!("\t\tvars_regexp {{uri}} {}\n", quoted(&regex(&patterns)));
     }
     if !condition.types.is_empty() {
         let known: Vec<&str> =
@@ -141,13 +127,13 @@ fn condition(condition: &TagCondition) -> Option<String> {
         if known.is_empty() {
             return None;
         }
-        let _ = writeln!(lines, "\t\tpath_regexp {}", quoted(&format!("(?i)\\.(?:{})$", known.join("|"))));
+        lines += &format!("\t\tpath_regexp {}\n", quoted(&format!("(?i)\\.(?:{})$", known.join("|"))));
     }
     Some(lines)
 }
 
 /// The lines of a field about the use of pages. The application's own field is kept.
-fn signal(place: usize, signal: &SignalRule) -> String {
+fn signal((place, signal): (usize, &SignalRule)) -> String {
     let operation = if signal.unless.is_empty() { '+' } else { '?' };
     let value_of = |value: &String| format!("{operation}{} {}", signal.name, quoted(value));
     if let (true, Some(value)) = (signal.paths.is_empty(), signal.otherwise) {
@@ -155,14 +141,13 @@ fn signal(place: usize, signal: &SignalRule) -> String {
     }
     let mut text = format!("\tmap {{uri}} {{crawlgate_signal{place}}} {{\n");
     for (pattern, value) in &signal.paths {
-        let _ = writeln!(text, "\t\t{} v{value}", quoted(&format!("~{}", path_regex(pattern))));
+        text += &format!("\t\t{} v{value}\n", quoted(&format!("~{}", path_regex(pattern))));
     }
     let otherwise = signal.otherwise.map_or_else(|| "none".to_owned(), |value| format!("v{value}"));
-    let _ = writeln!(text, "\t\tdefault {otherwise}\n\t}}");
+    text += &format!("\t\tdefault {otherwise}\n\t}}\n");
     for (number, value) in signal.values.iter().enumerate().filter(|(_, value)| !value.is_empty()) {
         let name = format!("@crawlgate_signal{place}_v{number}");
-        let _ =
-            writeln!(text, "\t{name} vars {{crawlgate_signal{place}}} v{number}\n\theader {name} {}", value_of(value));
+        text += &format!("\t{name} vars {{crawlgate_signal{place}}} v{number}\n\theader {name} {}\n", value_of(value));
     }
     text
 }
@@ -173,8 +158,5 @@ fn extensions(media: &str) -> Option<&'static [&'static str]> {
 
 /// A word of a Caddyfile. Between backticks every sign is itself.
 fn quoted(text: &str) -> String {
-    match text.contains('`') {
-        false => format!("`{text}`"),
-        true => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
-    }
+    if text.contains('`') { super::quoted(text) } else { format!("`{text}`") }
 }

@@ -3,7 +3,6 @@
 use super::regex::{marker, marker_regex, media, path, path_regex, regexes};
 use super::rules::{ExportedAnswer, ExportedFile, PathRule, Rules, SignalRule, Style, TagCondition, TagRule};
 use super::{Files, heading};
-use std::fmt::Write as _;
 
 /// How much of a buffer is left for the head: HAProxy answers from memory with a file that fits into a buffer beside
 /// its head.
@@ -20,42 +19,46 @@ pub(super) fn write(rules: &Rules, directory: &str, files: &mut Files) {
 pub(super) fn part(rules: &Rules, (style, buffer): (Style, usize), directory: &str, files: &mut Files) -> String {
     let mut text = String::new();
     if rules.strips_tags {
-        text.push_str("http-response del-header X-Robots-Tag\n");
+        text += "http-response del-header X-Robots-Tag\n";
     }
-    for (place, tag) in rules.tags.iter().enumerate() {
-        text.push_str(&tags(place, tag));
-    }
-    for (place, signal) in rules.signals.iter().enumerate() {
-        text.push_str(&self::signal(place, signal));
-    }
+    text.extend(rules.tags.iter().enumerate().map(tags));
+    text.extend(rules.signals.iter().enumerate().map(signal));
     // Conditions with one name are alternatives.
-    text.push_str("acl crawlgate_open path_reg ^/[.]well-known/acme-challenge/[A-Za-z0-9_-]+$\n");
+    text += "acl crawlgate_open path_reg ^/[.]well-known/acme-challenge/[A-Za-z0-9_-]+$\n";
     for file in &rules.files {
         let ExportedFile { path, media, cache_control, body } = file;
         if body.len() + HEAD > buffer {
-            let name = file.name();
-            let _ =
-                writeln!(text, "# {name} does not fit into a buffer: the application has to serve the exported file.");
-            let _ = writeln!(text, "acl crawlgate_open path {path}");
+            text += &format!(
+                "# {} does not fit into a buffer: the application has to serve the exported file.\nacl crawlgate_open path \
+                 {path}\n",
+                file.name()
+            );
             continue;
         }
-        let _ = writeln!(
-            text,
+        text += &format!(
             "http-request return status 200 content-type \"{media}\" file {} hdr cache-control \"{cache_control}\" if \
-             {{ path {path} }}",
+             {{ path {path} }}\n",
             quoted(&format!("{directory}/{}", file.name()))
         );
     }
-    text.push_str(&classes(rules, style, directory, files));
+    text += &classes(rules, style, directory, files);
     for (place, list) in rules.lists.iter().enumerate() {
-        text.push_str(&path_list(place, list, directory, files));
+        text += &path_list(place, list, directory, files);
     }
-    pause(rules, directory, &mut text, files);
+    if let Some((answer, is_for_all)) = &rules.pause {
+        let conditions = if *is_for_all {
+            vec!["!crawlgate_open".to_owned()]
+        } else {
+            rules.paused().map(|place| format!("crawlgate_c{place} !crawlgate_open")).collect()
+        };
+        for condition in conditions {
+            text += &returned("paused", answer, directory, &condition, files);
+        }
+    }
     for (place, list, answer) in rules.refusals() {
         let closed = list.map(|list| format!(" crawlgate_list{list}")).unwrap_or_default();
         let condition = format!("crawlgate_c{place} !crawlgate_open{closed}");
-        let name = format!("refused{answer}");
-        text.push_str(&returned(&name, &rules.answers[answer], directory, &condition, files));
+        text += &returned(&format!("refused{answer}"), &rules.answers[answer], directory, &condition, files);
     }
     text
 }
@@ -66,9 +69,8 @@ fn classes(rules: &Rules, style: Style, directory: &str, files: &mut Files) -> S
     if style == Style::Plain {
         let line = |(class, agent): &(usize, &str)| format!("(?i){} c{class}\n", marker_regex(agent));
         files.insert("crawlers.map".into(), rules.markers().iter().map(line).collect::<String>().into());
-        let _ = writeln!(
-            text,
-            "http-request set-var(txn.crawlgate_class) req.fhdr(user-agent),map_reg({directory}/crawlers.map,none)"
+        text += &format!(
+            "http-request set-var(txn.crawlgate_class) req.fhdr(user-agent),map_reg({directory}/crawlers.map,none)\n"
         );
     }
     for (place, class) in rules.classes.iter().enumerate() {
@@ -80,7 +82,7 @@ fn classes(rules: &Rules, style: Style, directory: &str, files: &mut Files) -> S
                 format!("req.fhdr(user-agent) -m reg -i -f {directory}/class{place}.agents")
             }
         };
-        let _ = writeln!(text, "acl crawlgate_c{place} {test}");
+        text += &format!("acl crawlgate_c{place} {test}\n");
     }
     text
 }
@@ -106,21 +108,10 @@ fn path_list(place: usize, list: &[PathRule], directory: &str, files: &mut Files
     let mut text = String::new();
     let kinds = [("beg", prefixes.join("\n")), ("str", whole.join("\n")), ("reg", wild)];
     for (kind, lines) in kinds.into_iter().filter(|(_, lines)| !lines.is_empty()) {
-        let _ = writeln!(text, "acl crawlgate_list{place} pathq -m {kind} -f {directory}/list{place}.{kind}");
+        text += &format!("acl crawlgate_list{place} pathq -m {kind} -f {directory}/list{place}.{kind}\n");
         files.insert(format!("list{place}.{kind}"), (lines + "\n").into());
     }
     text
-}
-
-fn pause(rules: &Rules, directory: &str, text: &mut String, files: &mut Files) {
-    let Some((answer, is_for_all)) = &rules.pause else { return };
-    let conditions: Vec<String> = match is_for_all {
-        true => vec!["!crawlgate_open".to_owned()],
-        false => rules.paused().map(|place| format!("crawlgate_c{place} !crawlgate_open")).collect(),
-    };
-    for condition in conditions {
-        text.push_str(&returned("paused", answer, directory, &condition, files));
-    }
 }
 
 fn returned(name: &str, answer: &ExportedAnswer, directory: &str, condition: &str, files: &mut Files) -> String {
@@ -136,19 +127,19 @@ fn returned(name: &str, answer: &ExportedAnswer, directory: &str, condition: &st
     line
 }
 
-fn tags(place: usize, tag: &TagRule) -> String {
+fn tags((place, tag): (usize, &TagRule)) -> String {
     let mut text = String::new();
     let mut tests = condition(&format!("tag{place}"), &tag.when, &mut text);
     if let Some(unless) = &tag.unless {
         // A line can ask for all of several conditions, and not for the opposite of that.
         let variable = format!("txn.crawlgate_out{place}");
         let unless = condition(&format!("not{place}"), unless, &mut text);
-        let _ = writeln!(text, "http-after-response set-var({variable}) bool(true) if{unless}");
-        let _ = write!(tests, " !{{ var({variable}) -m bool }}");
+        text += &format!("http-after-response set-var({variable}) bool(true) if{unless}\n");
+        tests += &format!(" !{{ var({variable}) -m bool }}");
     }
+    let test = if tests.is_empty() { "" } else { " if" };
     for line in &tag.lines {
-        let tests = if tests.is_empty() { String::new() } else { format!(" if{tests}") };
-        let _ = writeln!(text, "http-after-response add-header X-Robots-Tag {}{tests}", quoted(line));
+        text += &format!("http-after-response add-header X-Robots-Tag {}{test}{tests}\n", quoted(line));
     }
     text
 }
@@ -159,39 +150,38 @@ fn condition(name: &str, condition: &TagCondition, text: &mut String) -> String 
     if !condition.paths.is_empty() {
         for pattern in &condition.paths {
             let pattern = quoted(&path_regex(pattern));
-            let _ =
-                writeln!(text, "http-request set-var(txn.crawlgate_{name}) bool(true) if {{ pathq -m reg {pattern} }}");
+            *text +=
+                &format!("http-request set-var(txn.crawlgate_{name}) bool(true) if {{ pathq -m reg {pattern} }}\n");
         }
-        let _ = write!(tests, " {{ var(txn.crawlgate_{name}) -m bool }}");
+        tests += &format!(" {{ var(txn.crawlgate_{name}) -m bool }}");
     }
     if !condition.types.is_empty() {
         let each: Vec<String> = condition.types.iter().map(|kind| media(kind)).collect();
-        let _ = write!(tests, " {{ res.fhdr(content-type) -i -m reg {} }}", quoted(&each.join("|")));
+        tests += &format!(" {{ res.fhdr(content-type) -i -m reg {} }}", quoted(&each.join("|")));
     }
     if !condition.status.is_empty() {
         let each: Vec<String> = condition.status.iter().map(|(first, last)| format!("{first}:{last}")).collect();
-        let _ = write!(tests, " {{ status -m int {} }}", each.join(" "));
+        tests += &format!(" {{ status -m int {} }}", each.join(" "));
     }
     tests
 }
 
 /// The lines of a field about the use of pages. A variable has the place of the value; the line that counts sets it
 /// last. The application's own field is kept.
-fn signal(place: usize, signal: &SignalRule) -> String {
+fn signal((place, signal): (usize, &SignalRule)) -> String {
     let variable = format!("txn.crawlgate_signal{place}");
     let mut text = String::new();
     if let Some(value) = signal.otherwise {
-        let _ = writeln!(text, "http-request set-var({variable}) int({value})");
+        text += &format!("http-request set-var({variable}) int({value})\n");
     }
     for (pattern, value) in signal.paths.iter().rev() {
         let pattern = quoted(&path_regex(pattern));
-        let _ = writeln!(text, "http-request set-var({variable}) int({value}) if {{ pathq -m reg {pattern} }}");
+        text += &format!("http-request set-var({variable}) int({value}) if {{ pathq -m reg {pattern} }}\n");
     }
     let theirs: String = signal.unless.iter().map(|name| format!(" !{{ res.hdr({name}) -m found }}")).collect();
     for (value, text_of) in signal.values.iter().enumerate().filter(|(_, value)| !value.is_empty()) {
-        let _ = writeln!(
-            text,
-            "http-response add-header {} {} if {{ var({variable}) -m int {value} }}{theirs}",
+        text += &format!(
+            "http-response add-header {} {} if {{ var({variable}) -m int {value} }}{theirs}\n",
             signal.name,
             quoted(&text_of.replace('%', "%%"))
         );

@@ -57,11 +57,17 @@ pub fn haproxy_part(rules: &Rules, style: Style, buffer: usize, directory: &str)
 fn heading(rules: &Rules, place: &str) -> String {
     let mut text = format!("# The policy `{}` as crawlgate exported it, {place}.\n", rules.site);
     if !rules.left_out.is_empty() {
-        text.push_str("# Not in it, because this server cannot say it:\n");
+        text += "# Not in it, because this server cannot say it:\n";
     }
-    for left_out in &rules.left_out {
-        text.push_str(&format!("# - {left_out}\n"));
-    }
-    text.push('\n');
-    text
+    text + &listed(&rules.left_out) + "\n"
+}
+
+/// Comments, one for each item.
+fn listed(items: &[String]) -> String {
+    items.iter().map(|item| format!("# - {item}\n")).collect()
+}
+
+/// A word in double quotes.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

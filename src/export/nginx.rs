@@ -3,7 +3,6 @@
 use super::regex::{marker, marker_regex, media, path, path_regex, regexes};
 use super::rules::{CrawlerClass, ExportedAnswer, Rules, SignalRule, Style, TagCondition, TagRule};
 use super::{Files, heading};
-use std::fmt::Write as _;
 
 /// So many variables fit into nginx's table beside those of its own modules. For more, the table has to be larger.
 const MANY_VARIABLES: usize = 12;
@@ -21,45 +20,36 @@ pub(super) fn write(rules: &Rules, style: Style, directory: &str, files: &mut Fi
 
 /// The parts of a configuration in a style of choice: for `http`, and for `server`.
 pub fn parts(rules: &Rules, style: Style, directory: &str) -> (String, String) {
-    let mut http = String::new();
-    http.push_str("# The class of the crawler.\nmap $http_user_agent $crawlgate_class {\n    default \"\";\n");
+    let mut http =
+        "# The class of the crawler.\nmap $http_user_agent $crawlgate_class {\n    default \"\";\n".to_owned();
     for (class, regex) in agents(rules, style) {
-        let _ = writeln!(http, "    \"~*{regex}\" c{class};");
+        http += &format!("    \"~*{regex}\" c{class};\n");
     }
-    http.push_str("}\n\n");
+    http += "}\n\n";
     for (place, list) in rules.lists.iter().enumerate() {
-        let _ = writeln!(
-            http,
-            "# Of several rules the first counts: longer patterns stand first.\nmap $request_uri $crawlgate_list{place} {{\n    default 0;"
+        http += &format!(
+            "# Of several rules the first counts: longer patterns stand first.\nmap $request_uri $crawlgate_list{place} {{\n    default 0;\n"
         );
-        let has_allow = list.iter().any(|rule| rule.allow);
-        if style == Style::Compact && !has_allow {
+        if style == Style::Compact && !list.iter().any(|rule| rule.allow) {
             let patterns: Vec<_> = list.iter().map(|rule| path(&rule.pattern)).collect();
-            for regex in regexes(&patterns) {
-                let _ = writeln!(http, "    \"~{regex}\" 1;");
-            }
+            http.extend(regexes(&patterns).iter().map(|regex| format!("    \"~{regex}\" 1;\n")));
         } else {
             for rule in list {
-                let _ = writeln!(http, "    \"~{}\" {};", path_regex(&rule.pattern), u8::from(!rule.allow));
+                http += &format!("    \"~{}\" {};\n", path_regex(&rule.pattern), u8::from(!rule.allow));
             }
         }
-        http.push_str("}\n\n");
+        http += "}\n\n";
     }
-    http.push_str(&answer_map(rules));
-    for (place, tag) in rules.tags.iter().enumerate() {
-        http.push_str(&tag_maps(place, tag));
-    }
-    for (place, signal) in rules.signals.iter().enumerate() {
-        http.push_str(&signal_maps(place, signal));
-    }
+    http += &answer_map(rules);
+    http.extend(rules.tags.iter().enumerate().map(tag_maps));
+    http.extend(rules.signals.iter().enumerate().map(signal_maps));
     let server = server(rules, directory);
     let variables = http.matches("\nmap ").count();
     if variables > MANY_VARIABLES {
         // nginx warns where its table of variables is too small for them.
         let size = (1024 + 64 * variables).next_power_of_two();
-        let _ = writeln!(
-            http,
-            "# Remove this line if `http` sets it elsewhere, to as much or more.\nvariables_hash_max_size {size};"
+        http += &format!(
+            "# Remove this line if `http` sets it elsewhere, to as much or more.\nvariables_hash_max_size {size};\n"
         );
     }
     if http.contains(DOLLAR) || server.contains(DOLLAR) {
@@ -85,17 +75,16 @@ fn agents(rules: &Rules, style: Style) -> Vec<(usize, String)> {
 fn answer_map(rules: &Rules) -> String {
     let mut text = String::new();
     for (place, list, answer) in rules.refusals() {
-        let Some(list) = list else { continue };
-        let _ = writeln!(
-            text,
-            "map $crawlgate_list{list} $crawlgate_of_c{place} {{\n    default \"\";\n    1       refused{answer};\n}}\n"
-        );
+        text.extend(list.map(|list| {
+            format!(
+                "map $crawlgate_list{list} $crawlgate_of_c{place} {{\n    default \"\";\n    1       refused{answer};\n}}\n\n"
+            )
+        }));
     }
     let is_for_all = matches!(rules.pause, Some((_, true)));
     let default = if is_for_all { "paused" } else { "\"\"" };
-    let _ = writeln!(
-        text,
-        "# The answer in place of the page.\nmap $crawlgate_class $crawlgate_of_class {{\n    default {default};"
+    text += &format!(
+        "# The answer in place of the page.\nmap $crawlgate_class $crawlgate_of_class {{\n    default {default};\n"
     );
     for (place, class) in rules.classes.iter().enumerate() {
         let answer = match class {
@@ -104,33 +93,32 @@ fn answer_map(rules: &Rules) -> String {
             CrawlerClass { list: Some(_), .. } => format!("$crawlgate_of_c{place}"),
             _ => "\"\"".to_owned(),
         };
-        let _ = writeln!(text, "    c{place} {answer};");
+        text += &format!("    c{place} {answer};\n");
     }
-    text.push_str("}\n\n# These are never refused.\nmap $uri $crawlgate_answer {\n    default $crawlgate_of_class;\n");
+    text += "}\n\n# These are never refused.\nmap $uri $crawlgate_answer {\n    default $crawlgate_of_class;\n";
     for file in &rules.files {
-        let _ = writeln!(text, "    {} \"\";", file.path);
+        text += &format!("    {} \"\";\n", file.path);
     }
-    text.push_str("    \"~^/\\.well-known/acme-challenge/[A-Za-z0-9_-]+$\" \"\";\n    \"~^/_crawlgate/\" \"\";\n}\n\n");
+    text += "    \"~^/\\.well-known/acme-challenge/[A-Za-z0-9_-]+$\" \"\";\n    \"~^/_crawlgate/\" \"\";\n}\n\n";
     text
 }
 
 /// The maps of a line of X-Robots-Tag, where it has conditions.
-fn tag_maps(place: usize, tag: &TagRule) -> String {
+fn tag_maps((place, tag): (usize, &TagRule)) -> String {
     let mut text = String::new();
     let (mut variables, mut wanted) = condition(&format!("tag{place}"), &tag.when, &mut text);
     if let Some(unless) = &tag.unless {
         let name = format!("$crawlgate_tag{place}_not");
         let (variables_of, wanted_of) = condition(&format!("not{place}"), unless, &mut text);
-        let _ = writeln!(text, "map \"{variables_of}\" {name} {{\n    default 0;\n    \"{wanted_of}\" 1;\n}}");
+        text += &format!("map \"{variables_of}\" {name} {{\n    default 0;\n    \"{wanted_of}\" 1;\n}}\n");
         (variables, wanted) = (variables + &name, wanted + "0");
     }
     if variables.is_empty() {
         return text;
     }
     for (number, line) in tag.lines.iter().enumerate() {
-        let _ = writeln!(
-            text,
-            "map \"{variables}\" $crawlgate_tag{place}_{number} {{\n    default \"\";\n    {wanted} {};\n}}\n",
+        text += &format!(
+            "map \"{variables}\" $crawlgate_tag{place}_{number} {{\n    default \"\";\n    {wanted} {};\n}}\n\n",
             quoted(line)
         );
     }
@@ -140,10 +128,8 @@ fn tag_maps(place: usize, tag: &TagRule) -> String {
 /// Adds the maps of a condition. Returns their variables, and the value that these have together where the condition
 /// holds.
 fn condition(name: &str, condition: &TagCondition, text: &mut String) -> (String, String) {
-    let status = |(first, last): &(u16, u16)| match first == last {
-        true => first.to_string(),
-        false => format!("\"~^{}\"", first / 100),
-    };
+    let status =
+        |(first, last): &(u16, u16)| if first == last { first.to_string() } else { format!("\"~^{}\"", first / 100) };
     let paths = condition.paths.iter().map(|pattern| format!("\"~{}\"", path_regex(pattern))).collect();
     let types = condition.types.iter().map(|kind| format!("\"~*{}\"", media(kind))).collect();
     let status = condition.status.iter().map(status).collect();
@@ -152,63 +138,58 @@ fn condition(name: &str, condition: &TagCondition, text: &mut String) -> (String
     let mut variables = String::new();
     for (kind, source, tests) in asked.iter().filter(|(_, _, tests)| !tests.is_empty()) {
         let variable = format!("$crawlgate_{name}_{kind}");
-        let _ = writeln!(text, "map {source} {variable} {{\n    default 0;");
-        for test in tests {
-            let _ = writeln!(text, "    {test} 1;");
-        }
-        text.push_str("}\n");
-        variables.push_str(&variable);
+        let tests: String = tests.iter().map(|test| format!("    {test} 1;\n")).collect();
+        *text += &format!("map {source} {variable} {{\n    default 0;\n{tests}}}\n");
+        variables += &variable;
     }
     let wanted = "1".repeat(variables.matches('$').count());
     (variables, wanted)
 }
 
 /// The maps of a field about the use of pages: its value by path, and no value where the application sends the field.
-fn signal_maps(place: usize, signal: &SignalRule) -> String {
+fn signal_maps((place, signal): (usize, &SignalRule)) -> String {
     let value = |place: usize| literal_value(&signal.values[place]);
     let otherwise = signal.otherwise.map_or_else(|| "\"\"".to_owned(), value);
     let mut text = format!("map $request_uri $crawlgate_signal{place}_path {{\n    default {otherwise};\n");
     for (pattern, place) in &signal.paths {
-        let _ = writeln!(text, "    \"~{}\" {};", path_regex(pattern), value(*place));
+        text += &format!("    \"~{}\" {};\n", path_regex(pattern), value(*place));
     }
     let theirs: String =
         signal.unless.iter().map(|name| format!("$upstream_http_{}", name.replace('-', "_"))).collect();
-    let _ = writeln!(
-        text,
+    text += &format!(
         "}}\nmap \"{theirs}\" $crawlgate_signal{place} {{\n    default \"\";\n    \"\" \
-         $crawlgate_signal{place}_path;\n}}\n"
+         $crawlgate_signal{place}_path;\n}}\n\n"
     );
     text
 }
 
 fn server(rules: &Rules, directory: &str) -> String {
-    let mut text = String::from("# A location with an `add_header` of its own loses these: repeat them there.\n");
     let mut tags = String::new();
     for (place, tag) in rules.tags.iter().enumerate() {
         for (number, line) in tag.lines.iter().enumerate() {
-            let value = match tag.when.is_empty() && tag.unless.is_none() {
-                true => quoted(line),
-                false => format!("$crawlgate_tag{place}_{number}"),
+            let value = if tag.when.is_empty() && tag.unless.is_none() {
+                quoted(line)
+            } else {
+                format!("$crawlgate_tag{place}_{number}")
             };
-            let _ = writeln!(tags, "add_header X-Robots-Tag {value} always;");
+            tags += &format!("add_header X-Robots-Tag {value} always;\n");
         }
     }
-    text.push_str(&tags);
+    let mut text = format!("# A location with an `add_header` of its own loses these: repeat them there.\n{tags}");
     if rules.strips_tags {
-        text.push_str("# The application's own; a location with a `proxy_hide_header` of its own has to repeat it.\n");
-        text.push_str("proxy_hide_header X-Robots-Tag;\nfastcgi_hide_header X-Robots-Tag;\n");
+        text += "# The application's own; a location with a `proxy_hide_header` of its own has to repeat it.\n\
+                 proxy_hide_header X-Robots-Tag;\nfastcgi_hide_header X-Robots-Tag;\n";
     }
     for (place, signal) in rules.signals.iter().enumerate() {
-        let _ = writeln!(text, "add_header {} $crawlgate_signal{place} always;", signal.name);
+        text += &format!("add_header {} $crawlgate_signal{place} always;\n", signal.name);
     }
     let tags: String = tags.lines().map(|line| format!("    {line}\n")).collect();
-    text.push_str("\nif ($crawlgate_answer) {\n    rewrite ^ /_crawlgate/$crawlgate_answer last;\n}\n\n");
+    text += "\nif ($crawlgate_answer) {\n    rewrite ^ /_crawlgate/$crawlgate_answer last;\n}\n\n";
     for (name, answer) in rules.named_answers() {
-        text.push_str(&location(&name, answer, &tags));
+        text += &location(&name, answer, &tags);
     }
     for file in &rules.files {
-        let _ = write!(
-            text,
+        text += &format!(
             "location = {} {{\n    types {{ }}\n    default_type \"{}\";\n    alias {};\n    add_header Cache-Control \
              \"{}\";\n{tags}}}\n",
             file.path,
@@ -226,11 +207,9 @@ fn location(name: &str, answer: &ExportedAnswer, tags: &str) -> String {
          add_header Cache-Control no-store always;\n{tags}"
     );
     if let Some(seconds) = answer.retry_after {
-        let _ = writeln!(text, "    add_header Retry-After {seconds} always;");
+        text += &format!("    add_header Retry-After {seconds} always;\n");
     }
-    let body = literal_value(&answer.body);
-    let _ = writeln!(text, "    return {} {body};\n}}\n", answer.status);
-    text
+    text + &format!("    return {} {};\n}}\n\n", answer.status, literal_value(&answer.body))
 }
 
 /// A string without variables.
@@ -240,5 +219,5 @@ fn literal_value(text: &str) -> String {
 
 /// A string in an nginx configuration.
 fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+    super::quoted(text).replace('\n', "\\n")
 }

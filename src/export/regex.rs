@@ -2,7 +2,6 @@
 //! that nginx, HAProxy, Caddy and Apache all read.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 /// The longest expression: nginx takes words of up to 4,096 bytes in its configuration, the quotes included.
 const LONGEST: usize = 3_900;
@@ -46,13 +45,13 @@ impl Trie {
 
     fn write(&self, out: &mut String) {
         let several = self.next.len() > 1;
-        out.push_str(if several { "(?:" } else { "" });
+        *out += if several { "(?:" } else { "" };
         for (place, (step, rest)) in self.next.iter().enumerate() {
-            out.push_str(if place > 0 { "|" } else { "" });
+            *out += if place > 0 { "|" } else { "" };
             step.write(out);
             rest.write(out);
         }
-        out.push_str(if several { ")" } else { "" });
+        *out += if several { ")" } else { "" };
     }
 }
 
@@ -61,12 +60,12 @@ impl Step {
         match self {
             Step::Start => out.push('^'),
             Step::NoWord => {
-                let _ = write!(out, "(?:^|{NO_WORD})");
+                *out += &format!("(?:^|{NO_WORD})");
             }
             Step::Any => out.push_str(".*"),
             Step::End => out.push('$'),
             Step::NoWordOrEnd => {
-                let _ = write!(out, "(?:{NO_WORD}|$)");
+                *out += &format!("(?:{NO_WORD}|$)");
             }
             // The method, and the host of a target that names it.
             Step::RequestStart => out.push_str("^[^ ]+ (?:[A-Za-z]+://[^/? ]*)?"),
@@ -76,7 +75,7 @@ impl Step {
             Step::Byte(byte) if b".?+*()|[]^$".contains(&byte) => out.extend(['\\', byte.into()]),
             // No server, reading the regex out of a file of its own, gives these a meaning.
             Step::Byte(byte) => {
-                let _ = write!(out, "\\x{byte:02x}");
+                *out += &format!("\\x{byte:02x}");
             }
         }
     }

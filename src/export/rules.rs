@@ -5,8 +5,8 @@ use crate::policy::Site;
 use crate::policy::model::{
     Audience, Conditions, IndexingRule, Mode, OriginTags, PausePolicy, PauseTime, StatusCondition, Unverified,
 };
-use crate::policy::site::{Binding, CrawlerRules, SignalField};
-use crate::yaml::Located;
+use crate::policy::site::SignalField;
+use crate::yaml::{Located, values};
 use std::collections::BTreeSet;
 
 /// The body of a refusal where the policy has none.
@@ -172,59 +172,50 @@ impl Rules {
         rules.pause = pause(site, &mut rules.left_out);
         let crawlers = (0..).zip(registry.crawlers()).filter(|(_, crawler)| !crawler.markers.is_empty());
         for (index, crawler) in crawlers {
-            let claim = site.crawler_rules(Claim::Known(CrawlerIndex(index)));
-            let is_tool = crawler.purpose == Purpose::Tool;
-            rules.add(site, claim, crawler.markers.iter().map(String::as_str), is_tool);
+            let claim = Claim::Known(CrawlerIndex(index));
+            rules.add(site, claim, &crawler.markers, crawler.purpose == Purpose::Tool);
         }
         for (index, token) in (0..).zip(site.tokens.tokens()).filter(|(_, token)| token.len() >= SHORTEST_TOKEN) {
-            rules.add(site, site.crawler_rules(Claim::Token(index)), std::iter::once(token.as_str()), false);
+            rules.add(site, Claim::Token(index), std::slice::from_ref(token), false);
         }
         rules.drop_idle();
         for rule in &site.policy.indexing {
             match tag_rule(rule) {
                 Some(tag) => rules.tags.push(tag),
-                None => rules
-                    .left_out
-                    .push("a rule of `indexing` with `path_regex`: its X-Robots-Tag is missing".to_owned()),
+                None => {
+                    rules.left_out.push("a rule of `indexing` with `path_regex`: its X-Robots-Tag is missing".into());
+                }
             }
         }
-        rules.left_out.extend(left_out(site).into_iter().map(str::to_owned));
+        rules.left_out.extend(left_out(site).map(str::to_owned));
         rules
     }
 
-    fn add<'a>(&mut self, site: &Site, claim: CrawlerRules, markers: impl Iterator<Item = &'a str>, is_tool: bool) {
+    fn add(&mut self, site: &Site, claim: Claim, markers: &[String], is_tool: bool) {
+        let claim = site.crawler_rules(claim);
         let is_held = claim.judged && claim.mode == Mode::Enforce && !claim.exempt && !claim.unlisted;
-        let list = match claim.binding {
-            Binding::Group(group) if is_held => self.list(site, usize::from(group)),
-            _ => None,
-        };
+        let list = claim.binding.group().filter(|_| is_held).and_then(|group| self.list(site, usize::from(group)));
         let answer = list.map_or(0, |_| self.answer(site, usize::from(claim.disallowed)));
         let is_pausable = claim.pausable && self.pause.is_some();
-        let class = self
-            .classes
-            .iter()
-            .position(|class| (class.list, class.answer, class.is_pausable) == (list, answer, is_pausable));
-        let class = class.unwrap_or_else(|| {
-            self.classes.push(CrawlerClass { markers: Vec::new(), list, answer, is_pausable });
-            self.classes.len() - 1
-        });
+        let is_alike =
+            |class: &&mut CrawlerClass| (class.list, class.answer, class.is_pausable) == (list, answer, is_pausable);
         // A named crawler before a tool, then the longer marker before the shorter.
         let order = |marker: &str| u32::from(is_tool) * 10_000 + 5_000 - marker.len().min(5_000) as u32;
-        self.classes[class].markers.extend(markers.map(|marker| (order(marker), marker.to_owned())));
+        let markers = markers.iter().map(|marker| (order(marker), marker.clone()));
+        match self.classes.iter_mut().find(is_alike) {
+            Some(class) => class.markers.extend(markers),
+            None => self.classes.push(CrawlerClass { markers: markers.collect(), list, answer, is_pausable }),
+        }
     }
 
     /// The place of the rules of a group in `lists`; `None` without a Disallow. The longest pattern stands first, and
     /// of equals Allow.
     fn list(&mut self, site: &Site, group: usize) -> Option<usize> {
-        let group = site.document.groups.get(group)?;
-        let rule =
-            |rule: &crate::robots::Rule| PathRule { allow: rule.allow, pattern: rule.pattern.as_str().to_owned() };
-        let mut list: Vec<PathRule> = group.rules.iter().map(rule).filter(|rule| !rule.pattern.is_empty()).collect();
+        let rules = site.document.groups.get(group)?.rules.iter().filter(|rule| !rule.pattern.is_empty());
+        let mut list: Vec<PathRule> =
+            rules.map(|rule| PathRule { allow: rule.allow, pattern: rule.pattern.as_str().to_owned() }).collect();
         list.sort_by_key(|rule| (std::cmp::Reverse(rule.pattern.len()), !rule.allow));
-        if list.iter().all(|rule| rule.allow) {
-            return None;
-        }
-        Some(place_in(&mut self.lists, list))
+        (!list.iter().all(|rule| rule.allow)).then(|| place_in(&mut self.lists, list))
     }
 
     fn answer(&mut self, site: &Site, place: usize) -> usize {
@@ -245,7 +236,8 @@ impl Rules {
             .classes
             .iter()
             .filter(|class| !is_idle(class))
-            .flat_map(|class| class.markers.iter().map(|(_, marker)| body(marker)))
+            .flat_map(|class| &class.markers)
+            .map(|(_, marker)| body(marker))
             .collect();
         for class in self.classes.iter_mut().filter(|class| is_idle(class)) {
             class.markers.retain(|(_, marker)| held.iter().any(|held| body(marker).contains(held.as_str())));
@@ -269,14 +261,10 @@ impl Rules {
 
     /// Markers with the place of their class, in the order in which they count.
     pub(super) fn markers(&self) -> Vec<(usize, &str)> {
-        let mut all: Vec<(u32, usize, &str)> = self
-            .classes
-            .iter()
-            .enumerate()
-            .flat_map(|(place, class)| {
-                class.markers.iter().map(move |(order, marker)| (*order, place, marker.as_str()))
-            })
-            .collect();
+        let mut all = Vec::new();
+        for (place, class) in self.classes.iter().enumerate() {
+            all.extend(class.markers.iter().map(|(order, marker)| (*order, place, marker.as_str())));
+        }
         all.sort_unstable();
         all.into_iter().map(|(_, place, marker)| (place, marker)).collect()
     }
@@ -297,19 +285,18 @@ fn place_in<T: PartialEq>(list: &mut Vec<T>, item: T) -> usize {
 }
 
 fn files(site: &Site) -> Vec<ExportedFile> {
-    let robots = &site.robots_txt;
-    let robots = ExportedFile {
-        path: "/robots.txt",
-        media: "text/plain; charset=utf-8",
-        cache_control: robots.cache_control.clone(),
-        body: robots.body.to_vec(),
+    let file = |path, media, cache_control: &String, body: &[u8]| ExportedFile {
+        path,
+        media,
+        cache_control: cache_control.clone(),
+        body: body.to_vec(),
     };
-    let tdmrep = site.signals.tdmrep().map(|file| ExportedFile {
-        path: "/.well-known/tdmrep.json",
-        media: "application/json",
-        cache_control: file.cache_control.clone(),
-        body: file.body.to_vec(),
-    });
+    let robots = &site.robots_txt;
+    let robots = file("/robots.txt", "text/plain; charset=utf-8", &robots.cache_control, &robots.body);
+    let tdmrep = site
+        .signals
+        .tdmrep()
+        .map(|tdmrep| file("/.well-known/tdmrep.json", "application/json", &tdmrep.cache_control, &tdmrep.body));
     std::iter::once(robots).chain(tdmrep).collect()
 }
 
@@ -318,11 +305,13 @@ fn signal_rule(field: &SignalField<'_>) -> SignalRule {
     let (mut paths, mut otherwise) = (Vec::new(), None);
     for (pattern, value) in &field.values {
         let place = place_in(&mut values, value.to_string());
-        let Some(pattern) = pattern else {
-            otherwise = Some(place);
-            break;
-        };
-        paths.push((pattern.as_str().to_owned(), place));
+        match pattern {
+            Some(pattern) => paths.push((pattern.as_str().to_owned(), place)),
+            None => {
+                otherwise = Some(place);
+                break;
+            }
+        }
     }
     let unless: &[&str] = match field.name {
         // Links stand beside each other.
@@ -346,13 +335,16 @@ fn pause(site: &Site, left_out: &mut Vec<String>) -> Option<(ExportedAnswer, boo
     }
     let pause = pause?;
     left_out.push("the end of the pause: it lasts until this configuration is replaced".to_owned());
-    let retry_after = Some(pause.retry_after.as_secs());
-    let answer = ExportedAnswer { status: 503, retry_after, body: PAUSED.to_owned() };
+    let answer =
+        ExportedAnswer { status: 503, retry_after: Some(pause.retry_after.as_secs()), body: PAUSED.to_owned() };
     Some((answer, pause.audience == Audience::Everyone))
 }
 
 fn tag_rule(rule: &IndexingRule) -> Option<TagRule> {
-    let unless = rule.unless.as_ref().map(|unless| tag_condition(unless).ok_or(())).transpose().ok()?;
+    let unless = match &rule.unless {
+        Some(unless) => Some(tag_condition(unless)?),
+        None => None,
+    };
     Some(TagRule { when: tag_condition(&rule.when)?, unless, lines: rule.tags.lines() })
 }
 
@@ -365,17 +357,17 @@ fn tag_condition(conditions: &Conditions) -> Option<TagCondition> {
         StatusCondition::Class(class) => vec![(u16::from(class) * 100, u16::from(class) * 100 + 99)],
     };
     conditions.path_regex.is_none().then(|| TagCondition {
-        paths: conditions.paths.iter().map(|path| path.value.clone()).collect(),
-        types: conditions.types.iter().map(|media| media.value.clone()).collect(),
+        paths: values(&conditions.paths),
+        types: values(&conditions.types),
         status: conditions.status.iter().flat_map(status).collect(),
     })
 }
 
 /// The parts of the policy that no configuration can say.
-fn left_out(site: &Site) -> Vec<&'static str> {
+fn left_out(site: &Site) -> impl Iterator<Item = &'static str> {
     let (policy, fields) = (&site.policy, &site.policy.enforcement.site);
     let asks_for_delay = site.document.groups.iter().any(|group| group.crawl_delay.is_some());
-    let refuses = fields.unverified.as_ref().is_some_and(|(said, _)| *said == Unverified::Refuse);
+    let refuses = fields.unverified.is_some_and(|said| said.value == Unverified::Refuse);
     let replaces = site.origin_tags == OriginTags::Replace
         || policy.indexing.iter().any(|rule| rule.origin_tags.is_some_and(|said| said >= OriginTags::Replace));
     let listed = [
@@ -392,5 +384,5 @@ fn left_out(site: &Site) -> Vec<&'static str> {
         (!policy.retire.is_empty(), "`retire`: what it says now stays until the next export"),
         (replaces, "`origin_tags: replace`, and `origin_tags` of a rule: the application's X-Robots-Tag stays"),
     ];
-    listed.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, what)| what).collect()
+    listed.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, what)| what)
 }

@@ -162,7 +162,7 @@ impl PageRewrite {
 
     fn finish(&mut self) -> Option<RewriteEnd> {
         match std::mem::take(self) {
-            PageRewrite::Running(page) => Some(page.outcome().name()),
+            PageRewrite::Running(page) => Some(page.outcome().into()),
             PageRewrite::No | PageRewrite::Asked(_) | PageRewrite::Framed | PageRewrite::Head => None,
         }
     }
@@ -225,7 +225,7 @@ fn cannot_be_rewritten(head: &impl Head) -> Option<&'static str> {
     } else if says(head, header::CACHE_CONTROL, NO_TRANSFORM) {
         Some("no_transform")
     } else if !html::is_readable(charset(content_type(head))) {
-        Some(Outcome::Encoding.name())
+        Some(Outcome::Encoding.into())
     } else {
         None
     }

@@ -2,21 +2,14 @@
 //! are not to be quoted.
 
 use lol_html::Selector;
+use lol_html::errors::SelectorError;
 use lol_html::send::{Element, ElementContentHandlers, Settings};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The error for a selector that cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct SelectorError(String);
-
-/// Selectors with their attributes, ready for any number of pages.
+/// Selectors with their attributes, ready for any number of pages: `rel` with these words, or `data-nosnippet`.
 #[derive(Debug, Default)]
-pub struct Marks {
-    links: Vec<(Selector, Arc<[&'static str]>)>,
-    nosnippet: Vec<Selector>,
-}
+pub struct Marks(Vec<(Selector, Option<Arc<[&'static str]>>)>);
 
 impl Marks {
     /// Adds `rel` to the links that a selector names.
@@ -24,7 +17,7 @@ impl Marks {
     /// # Errors
     /// When the text is no selector that can be decided while the page passes.
     pub fn link(&mut self, selector: &str, rel: &[&'static str]) -> Result<(), SelectorError> {
-        self.links.push((read(selector)?, rel.into()));
+        self.0.push((selector.parse()?, Some(rel.into())));
         Ok(())
     }
 
@@ -33,27 +26,22 @@ impl Marks {
     /// # Errors
     /// When the text is no selector that can be decided while the page passes.
     pub fn nosnippet(&mut self, selector: &str) -> Result<(), SelectorError> {
-        self.nosnippet.push(read(selector)?);
+        self.0.push((selector.parse()?, None));
         Ok(())
     }
 
     /// Whether nothing is marked.
     pub fn is_empty(&self) -> bool {
-        self.links.is_empty() && self.nosnippet.is_empty()
+        self.0.is_empty()
     }
 
     pub(super) fn with_handlers<'s>(&'s self, mut settings: Settings<'static, 's>) -> Settings<'static, 's> {
-        for (selector, rel) in &self.links {
+        for (selector, rel) in &self.0 {
             let rel = rel.clone();
             let handler = ElementContentHandlers::default().element(move |element: &mut Element<'_, '_>| {
-                add_rel(element, &rel);
-                Ok(())
-            });
-            settings = settings.append_element_content_handler((Cow::Borrowed(selector), handler));
-        }
-        for selector in &self.nosnippet {
-            let handler = ElementContentHandlers::default().element(|element: &mut Element<'_, '_>| {
-                if !element.has_attribute("data-nosnippet") {
+                if let Some(rel) = &rel {
+                    add_rel(element, rel);
+                } else if !element.has_attribute("data-nosnippet") {
                     // The name of this attribute is a good one.
                     let _ = element.set_attribute("data-nosnippet", "");
                 }
@@ -63,10 +51,6 @@ impl Marks {
         }
         settings
     }
-}
-
-fn read(selector: &str) -> Result<Selector, SelectorError> {
-    selector.parse().map_err(|error: lol_html::errors::SelectorError| SelectorError(error.to_string()))
 }
 
 /// Adds the words that are missing. The `rel` of a `<link>` tells a browser what to load and is left alone.

@@ -2,7 +2,6 @@
 //! [`read`] reads a meta of the page.
 
 use crate::indexing::{Directive, Directives, Scope, Tags, parse_lines};
-use std::fmt::Write;
 
 /// Names of other kinds of metas (HTML standard, section 4.2.5.1, and some that browsers know besides). A scope with
 /// such a name would change how the page is shown. `robots` is the name for all bots.
@@ -78,10 +77,7 @@ pub(super) fn escaped(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             ' '..='~' => escaped.push(sign),
-            other => {
-                // Writing to a String cannot fail.
-                let _ = write!(escaped, "&#{};", u32::from(other));
-            }
+            other => escaped += &format!("&#{};", u32::from(other)),
         }
     }
     escaped

@@ -13,6 +13,7 @@ use crate::locks::lock;
 use encoding_rs::Encoding;
 use lol_html::send::{HtmlRewriter, Settings};
 use lol_html::{AsciiCompatibleEncoding, MemorySettings, Selector};
+use std::borrow::Cow;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use strum::IntoStaticStr;
 
@@ -36,13 +37,6 @@ pub enum Outcome {
     NotMarkup,
     /// A tag is larger, or elements are nested deeper, than the memory: the rest passed as it is.
     TooLarge,
-}
-
-impl Outcome {
-    /// A word for metrics.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// One page on its way to the client.
@@ -110,15 +104,10 @@ impl Page {
     /// Ends the page: returns what was still held.
     pub fn end(&mut self) -> Vec<u8> {
         let mut out = if matches!(self.state, State::Looking { .. }) { self.begin() } else { Vec::new() };
-        if let State::Reading { head, marks } = std::mem::replace(&mut self.state, State::Passing) {
+        if let State::Reading { head, mut marks } = std::mem::replace(&mut self.state, State::Passing) {
             let last = head.map(|(reading, _)| self.close(reading)).unwrap_or_default();
-            match marks {
-                Some(mut reading) => {
-                    out.extend(self.through(&mut reading, &last));
-                    out.extend(self.close(reading));
-                }
-                None => out.extend(last),
-            }
+            out.extend(self.through(marks.as_mut(), last.into()));
+            out.extend(marks.map(|reading| self.close(reading)).unwrap_or_default());
         }
         out
     }
@@ -168,23 +157,14 @@ impl Page {
         let State::Reading { mut head, mut marks } = std::mem::replace(&mut self.state, State::Passing) else {
             return piece.to_vec();
         };
-        let read = match head.as_mut() {
-            Some((reading, _)) => self.through(reading, piece),
-            None => piece.to_vec(),
-        };
-        let mut out = match marks.as_mut() {
-            Some(reading) => self.through(reading, &read),
-            None => read,
-        };
+        let read = self.through(head.as_mut().map(|(reading, _)| reading), piece.into());
+        let mut out = self.through(marks.as_mut(), read.into());
         // Where the head is over, the rest of its reading is given out, and the rest of the page is not read for it.
         if head.as_ref().is_some_and(|(reading, head)| reading.is_over() || head::is_done(head))
             && let Some((reading, _)) = head.take()
         {
             let last = self.close(reading);
-            match marks.as_mut() {
-                Some(reading) => out.extend(self.through(reading, &last)),
-                None => out.extend(last),
-            }
+            out.extend(self.through(marks.as_mut(), last.into()));
         }
         let marks = marks.filter(|reading| !reading.is_over());
         if head.is_some() || marks.is_some() {
@@ -193,8 +173,10 @@ impl Page {
         out
     }
 
-    fn through(&mut self, reading: &mut Reading, bytes: &[u8]) -> Vec<u8> {
-        let out = reading.write(bytes);
+    /// What a reading makes of octets; without one they pass.
+    fn through(&mut self, reading: Option<&mut Reading>, bytes: Cow<'_, [u8]>) -> Vec<u8> {
+        let Some(reading) = reading else { return bytes.into_owned() };
+        let out = reading.write(&bytes);
         self.note(reading);
         out
     }

@@ -278,9 +278,7 @@ impl Directives {
 
     /// Adds all of `other`.
     pub(crate) fn extend(&mut self, other: &Directives) {
-        for directive in &other.members {
-            self.insert(directive.clone());
-        }
+        other.members.iter().for_each(|directive| self.insert(directive.clone()));
     }
 
     /// The directives without those that soften a stricter one.
@@ -357,31 +355,19 @@ impl fmt::Display for Directives {
 /// A word of a policy that is not a known directive.
 fn custom(word: &str) -> Result<Directive, DirectiveError> {
     if word.is_empty() {
-        return Err(DirectiveError {
-            message: "a directive is missing here".into(),
-            help: Some("write `noindex`, `nofollow`, `noarchive`, ...".into()),
-        });
+        let help = Some("write `noindex`, `nofollow`, `noarchive`, ...".into());
+        return Err(DirectiveError { message: "a directive is missing here".into(), help });
     }
     let known = || Flag::ALL.iter().map(|flag| flag.name()).chain(KEYS).chain(["none", "all"]);
     let lower = word.to_ascii_lowercase();
     let near = known().map(|name| (strsim::damerau_levenshtein(&lower, name), name)).min();
-    if let Some((_, name)) = near.filter(|(distance, name)| *distance <= 2 && distance * 2 < name.len()) {
-        let help = match KEYS.contains(&name) {
-            true => format!("did you mean `{name}`? It takes a value: `{name}: ...`"),
-            false => format!("did you mean `{name}`?"),
-        };
-        return Err(DirectiveError {
-            message: format!("`{word}` is not a directive of X-Robots-Tag"),
-            help: Some(help),
-        });
-    }
-    if !super::member::is_token(word) {
-        return Err(DirectiveError {
-            message: format!("`{word}` is not a directive of X-Robots-Tag"),
-            help: Some(format!("the directives are: {}", known().collect::<Vec<_>>().join(", "))),
-        });
-    }
-    Ok(Directive::Custom(lower.into()))
+    let help = match near.filter(|(distance, name)| *distance <= 2 && distance * 2 < name.len()) {
+        Some((_, name)) if KEYS.contains(&name) => format!("did you mean `{name}`? It takes a value: `{name}: ...`"),
+        Some((_, name)) => format!("did you mean `{name}`?"),
+        None if super::member::is_token(word) => return Ok(Directive::Custom(lower.into())),
+        None => format!("the directives are: {}", known().collect::<Vec<_>>().join(", ")),
+    };
+    Err(DirectiveError { message: format!("`{word}` is not a directive of X-Robots-Tag"), help: Some(help) })
 }
 
 fn unknown_key(key: &str) -> DirectiveError {

@@ -12,7 +12,6 @@
 
 mod date;
 mod directive;
-mod emit;
 pub(crate) mod engines;
 mod field;
 mod member;

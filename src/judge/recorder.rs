@@ -12,9 +12,7 @@ use crate::policy::{Site, SiteEntry};
 use crate::robots::seconds;
 use crate::settings::AddressDetail;
 use crate::telemetry::{AccessLog, AccessRecord, Event, Events, Metrics, Traffic, UNCLAIMED};
-use crate::verdict::{
-    Action, Decision, Doubt, Identity, Kind, PassReason, claim_label, group_place, rule_line, rule_place,
-};
+use crate::verdict::{Action, Decision, Identity, Kind, PassReason, claim_label, group_place, rule_place};
 use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -227,7 +225,7 @@ impl Recorder {
             identity: identity.name(),
             proof: judged.proof.name(),
             signature: judged.signature,
-            doubt: judged.doubt.map(Doubt::name),
+            doubt: judged.doubt.map(Into::into),
             client: request.client.and_then(|address| self.logs.addresses.apply(address)),
             kept_address: request.client.and_then(|address| self.logs.kept_addresses.apply(address)),
             method: text(request.method),
@@ -240,7 +238,7 @@ impl Recorder {
             rule,
             rule_source,
             version: site.robots_txt.version.to_string(),
-            history: judged.basis.name(),
+            history: judged.basis.into(),
             held: judged.cached_versions(request.host).map(|version| version.to_string()).collect(),
             action: decision.action.name(),
             would: decision.would.map(Action::name),
@@ -286,7 +284,7 @@ impl Recorder {
             identity: judged
                 .filter(|judged| judged.decision.claim != Claim::Nobody)
                 .map(|judged| judged.identity.name()),
-            doubt: judged.and_then(|judged| judged.doubt).map(Doubt::name),
+            doubt: judged.and_then(|judged| judged.doubt).map(Into::into),
             verdict: decision.map(|decision| decision.verdict.name()),
             kind: decision.map(Decision::recorded_kind),
             never_fetched: decision.is_some_and(|decision| decision.never_fetched && decision.recorded),
@@ -313,7 +311,7 @@ fn rule(decision: &Decision, site: &Site) -> (Option<String>, Option<String>) {
         return (Some(format!("Crawl-delay: {}", seconds(delay))), group_place(decision, site));
     }
     let rule = decision.rule.and_then(|rule| group?.rules.get(usize::try_from(rule.rule?).ok()?));
-    (rule.map(rule_line), rule_place(decision, site))
+    (rule.map(ToString::to_string), rule_place(decision, site))
 }
 
 /// Remembers the tags that the front page was sent with, for `crawlgate_site_indexable`.

@@ -6,7 +6,6 @@ mod allow_conflicts;
 mod budget;
 mod crawler_rules;
 mod draft;
-mod html;
 mod merge;
 mod origin_rules;
 mod registry_overrides;
@@ -16,46 +15,38 @@ mod tags;
 
 pub(super) use origin_rules::unknown_keys;
 
-use super::model::PreviousRobots;
-use super::model::{BehindCache, Policy};
+use super::model::{BehindCache, Policy, PreviousRobots};
 use super::origin::{Origin, OriginFile};
-use super::site::{CrawlerRulesTable, DeclaredPrevious, FrontPage, RobotsTxt, Site, SitePages, Version};
+use super::site::{CrawlerRulesTable, DeclaredPrevious, FrontPage, HtmlRules, RobotsTxt, Site, SitePages, Version};
 use crate::crawlers::Registry;
 use crate::robots::{MAX_BYTES, Matcher, Pattern, Rule, RuleSet};
 use crate::time::Timestamp;
 use crate::yaml::{Diagnostic, Diagnostics};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The error for a policy that cannot be compiled.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[error("the policy cannot be compiled")]
 pub struct CompileError {
     /// The mistakes.
     pub diagnostics: Diagnostics,
 }
 
-/// Compiles a policy as it is before any of its retirements begins. See [`compile_at`].
+/// Compiles a policy as it is before any pause or retirement begins, without the origin's file.
 ///
-/// # Errors As for [`compile_at`].
+/// # Errors
+/// See [`compile_with_origin`].
 pub fn compile(policy: Arc<Policy>, registry: &Registry) -> Result<Site, CompileError> {
-    compile_at(policy, registry, Timestamp(i64::MIN))
+    compile_with_origin(policy, &Origin::Unknown, registry, Timestamp(i64::MIN))
 }
 
-/// Compiles a policy as it is at a moment; the site holds until [`Site::next_switch`]. Renders its robots.txt, prepares
-/// matching, crawler rules, answers and tag plans. Runs neither the policy's tests nor the interlocks.
+/// Compiles a policy as it is at a moment, with the origin's own robots.txt where the policy asks for it; the site holds
+/// until [`Site::next_switch`]. Renders its robots.txt, prepares matching, crawler rules, answers and tag plans. Runs
+/// neither the policy's tests nor the interlocks.
 ///
 /// # Errors
 /// When the file would pass 500 KiB, which is all that a crawler has to read (RFC 9309 section 2.5), or the origin's
 /// file is more than can be merged.
-pub fn compile_at(policy: Arc<Policy>, registry: &Registry, at: Timestamp) -> Result<Site, CompileError> {
-    compile_with_origin(policy, &Origin::Unknown, registry, at)
-}
-
-/// [`compile_at`], with the origin's own robots.txt where the policy asks for it.
-///
-/// # Errors
-/// See [`compile_at`].
 pub fn compile_with_origin(
     policy: Arc<Policy>,
     origin: &Origin,
@@ -63,14 +54,13 @@ pub fn compile_with_origin(
     at: Timestamp,
 ) -> Result<Site, CompileError> {
     let origin_file = origin.file().filter(|_| policy.reads_origin());
+    let file = origin_file.map(Arc::as_ref);
+    let refused = |diagnostic| CompileError { diagnostics: Diagnostics { items: vec![diagnostic] } };
     let synthesis::Synthesis { document, body, group_sources, rule_sources, origin_tokens, left_out } =
-        match synthesis::synthesise(&policy, origin_file.map(|file| &**file), registry, at) {
-            Ok(synthesis) => synthesis,
-            Err(too_much) => return Err(too_much_to_merge(origin_file.map(|file| &**file), too_much)),
-        };
+        synthesis::synthesise(&policy, file, registry, at)
+            .map_err(|too_much| refused(too_much_to_merge(file, too_much)))?;
     if body.len() > MAX_BYTES {
-        let diagnostic = too_large(&policy, origin_file.map(|file| &**file), body.len());
-        return Err(CompileError { diagnostics: Diagnostics { items: vec![diagnostic] } });
+        return Err(refused(too_large(&policy, file, body.len())));
     }
     let matcher = Matcher::new(&document);
     let mut unlisted = crawler_rules::unlisted_tokens(&policy, registry);
@@ -78,8 +68,8 @@ pub fn compile_with_origin(
     crawler_rules::add_origin_tokens(&mut unlisted, &origin_tokens, registry);
     let tokens = registry_overrides::site_markers(&policy, registry, unlisted).checked_up_to(checked);
     let (crawler_rules, answers) = CrawlerRulesTable::new(&policy, registry, &document, &matcher, &tokens);
-    let traps = policy.enforcement.traps.iter();
-    let traps = traps.map(|trap| Rule { allow: false, pattern: Pattern::new(&trap.value) }).collect();
+    let traps =
+        policy.enforcement.traps.iter().map(|trap| Rule { allow: false, pattern: Pattern::new(&trap.value) }).collect();
     let version = Version::of(body.as_bytes());
     let signals = signals::signal_plan(&policy, &document);
     Ok(Site {
@@ -89,7 +79,10 @@ pub fn compile_with_origin(
             version,
             etag: format!("\"{version}\""),
             cache_control: format!("public, max-age={}", policy.robots.max_age.value.as_secs()),
-            awaits_origin_until: awaits_origin_until(&policy, origin),
+            awaits_origin_until: match origin {
+                Origin::Awaited { until } if policy.reads_origin() => Some(*until),
+                _ => None,
+            },
         },
         origin: origin_file.cloned(),
         left_out,
@@ -99,44 +92,27 @@ pub fn compile_with_origin(
         group_sources,
         answers,
         pages: SitePages::new(&policy.answers),
-        previous: previous(&policy, origin_file),
+        previous: policy.robots.previous.as_ref().and_then(|previous| match previous {
+            PreviousRobots::File(file) => file.bytes.clone().map(DeclaredPrevious::File),
+            PreviousRobots::Origin(_) => Some(DeclaredPrevious::Origin(file.map(|file| file.file.bytes().clone()))),
+        }),
         signals,
         tags: tags::tag_plan(&policy, at),
         at,
         next_switch: policy.next_switch(at),
         front_page: FrontPage::default(),
         origin_tags: policy.origin_tags,
-        html: html::html_rules(&policy.html),
+        html: HtmlRules::new(&policy.html),
         grace: policy.enforcement.grace.value,
-        behind_cache: behind_cache(&policy),
+        behind_cache: policy.enforcement.behind_cache.map(|kept| match kept {
+            BehindCache::AsLongAsMaxAge => policy.robots.max_age.value,
+            BehindCache::For(kept) => kept,
+        }),
         traps: RuleSet::new(traps),
         networks: registry_overrides::networks(&policy, registry, &tokens),
         tokens,
         crawler_rules,
         policy,
-    })
-}
-
-/// The robots.txt from before crawlgate, where it is known.
-fn previous(policy: &Policy, origin: Option<&Arc<OriginFile>>) -> Option<DeclaredPrevious> {
-    match policy.robots.previous.as_ref()? {
-        PreviousRobots::File(file) => file.bytes.clone().map(DeclaredPrevious::File),
-        PreviousRobots::Origin(_) => Some(DeclaredPrevious::Origin(origin.map(|origin| origin.file.bytes().clone()))),
-    }
-}
-
-fn awaits_origin_until(policy: &Policy, origin: &Origin) -> Option<Timestamp> {
-    match origin {
-        Origin::Awaited { until } if policy.reads_origin() => Some(*until),
-        _ => None,
-    }
-}
-
-/// For how long a cache in front may keep robots.txt.
-fn behind_cache(policy: &Policy) -> Option<Duration> {
-    policy.enforcement.behind_cache.map(|kept| match kept {
-        BehindCache::AsLongAsMaxAge => policy.robots.max_age.value,
-        BehindCache::For(kept) => kept,
     })
 }
 
@@ -153,11 +129,12 @@ fn too_large(policy: &Policy, origin: Option<&OriginFile>, size: usize) -> Diagn
             );
             Diagnostic::whole_file("robots-txt-too-large", message).help(FEWER)
         }
-        None => {
-            let message = format!("this robots.txt would have {size} bytes: more than 500 KiB ({MAX_BYTES} bytes)");
-            Diagnostic::error("robots-txt-too-large", policy.robots.span.unwrap_or_default(), message)
-                .help("crawlers read 500 KiB and may ignore the rest; use fewer, wider patterns")
-        }
+        None => Diagnostic::error(
+            "robots-txt-too-large",
+            policy.robots.span.unwrap_or_default(),
+            format!("this robots.txt would have {size} bytes: more than 500 KiB ({MAX_BYTES} bytes)"),
+        )
+        .help("crawlers read 500 KiB and may ignore the rest; use fewer, wider patterns"),
     }
 }
 
@@ -165,13 +142,11 @@ fn too_large(policy: &Policy, origin: Option<&OriginFile>, size: usize) -> Diagn
 const FEWER: &str =
     "have the origin use fewer, wider patterns and fewer groups, or write `robots: { origin: replace }`";
 
-fn too_much_to_merge(
-    origin: Option<&OriginFile>,
-    budget::TooMuch { rules, crawlers }: budget::TooMuch,
-) -> CompileError {
+fn too_much_to_merge(origin: Option<&OriginFile>, budget::TooMuch { rules, crawlers }: budget::TooMuch) -> Diagnostic {
     let place = origin.map_or_else(String::new, |origin| format!(", {},", origin.location));
-    let message =
-        format!("the origin's robots.txt{place} has more rules ({rules}) and tokens ({crawlers}) than can be merged");
-    let diagnostic = Diagnostic::whole_file("robots-txt-too-large", message).help(FEWER);
-    CompileError { diagnostics: Diagnostics { items: vec![diagnostic] } }
+    Diagnostic::whole_file(
+        "robots-txt-too-large",
+        format!("the origin's robots.txt{place} has more rules ({rules}) and tokens ({crawlers}) than can be merged"),
+    )
+    .help(FEWER)
 }

@@ -3,8 +3,7 @@
 //! without allocating.
 
 use super::model::HostPattern;
-use super::site::HostIndex;
-use super::site::{SiteEntry, SupersededVersion};
+use super::site::{HostIndex, SiteEntry, SupersededVersion};
 use crate::time::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +28,7 @@ pub struct ClockJump {
 }
 
 /// The publications of other instances in front of the same hosts. Empty with one instance.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Elsewhere {
     /// The superseded versions that are in force on other instances: a bit each, by their place. A crawler may have been
     /// served one of them a moment ago.
@@ -91,6 +90,11 @@ impl HostHistory {
         }
     }
 
+    /// The history of a host of which nothing is known.
+    pub fn none() -> &'static HostHistory {
+        &NO_HISTORY
+    }
+
     /// The earliest moment at which a crawler can have been served a copy that it may still use, where it may use one
     /// for `window`. A crawler that asks while robots.txt answers 503 may use its copy for another window (RFC 9309
     /// section 2.4), so each such span within the window moves the moment back to a window before the span. A window is
@@ -122,13 +126,6 @@ pub struct HostHistories {
 
 /// The history of a host of which nothing is known.
 static NO_HISTORY: HostHistory = HostHistory::new(Timestamp(0));
-
-impl HostHistory {
-    /// The history of a host of which nothing is known.
-    pub fn none() -> &'static HostHistory {
-        &NO_HISTORY
-    }
-}
 
 impl HostHistories {
     /// From patterns; `None` stands for every other host.

@@ -13,7 +13,7 @@ pub const ENDINGS: [&str; 2] = ["html", "txt"];
 pub const MAX_FILE: u64 = 512 * 1024;
 
 /// The files of a policy directory that policies can name, by name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct IncludedFiles(pub BTreeMap<String, Arc<[u8]>>);
 
 impl Policy {

@@ -5,7 +5,6 @@ pub mod model;
 pub mod site;
 
 mod agent_names;
-mod check;
 mod compile;
 pub(crate) mod decode;
 pub mod host_history;
@@ -19,8 +18,8 @@ mod regular_expression;
 pub mod retire;
 mod signal_lines;
 
-pub use check::read;
 pub use compile::{compile, compile_with_origin};
+pub use decode::read;
 #[cfg(feature = "internals")]
 pub use host_history::HostHistories;
 pub use host_history::HostHistory;

@@ -18,6 +18,7 @@ pub use signals::{
 };
 
 use crate::crawlers::{Binds, Purpose};
+use crate::robots::Pattern;
 use crate::time::Timestamp;
 use crate::yaml::{Located, Source, Span};
 use std::collections::BTreeMap;
@@ -43,6 +44,11 @@ impl<T> Defaulted<T> {
             None => Defaulted { value: default, span: None },
         }
     }
+}
+
+/// The patterns of paths as they are written.
+pub fn patterns(paths: &[Located<String>]) -> Vec<Pattern> {
+    paths.iter().map(|path| Pattern::new(&path.value)).collect()
 }
 
 /// One site's policy.
@@ -207,6 +213,13 @@ pub struct GroupPolicy {
     pub span: Span,
 }
 
+impl GroupPolicy {
+    /// Whether it names a token.
+    pub fn is_for(&self, token: &str) -> bool {
+        self.agents.iter().any(|agent| agent.value.eq_ignore_ascii_case(token))
+    }
+}
+
 /// A crawler of the owner's own, or a correction to the registry. What is absent stays as it is known.
 #[derive(Clone, Debug)]
 pub struct DescribedCrawler {
@@ -225,7 +238,7 @@ pub struct DescribedCrawler {
 }
 
 /// A finding that the owner accepts for a production site.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EnumString, VariantNames)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum Acknowledgement {
     /// Search engines may not crawl the site.
@@ -303,7 +316,7 @@ pub enum IdentityByTest {
 }
 
 /// The copy of robots.txt that the crawler of a test has cached.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum CachedByTest {
     /// Nothing: it never fetched robots.txt, on a host that was observed all the time.
     Nothing,
@@ -314,7 +327,7 @@ pub enum CachedByTest {
 }
 
 /// What a test expects; absent fields are not compared.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Expectation {
     /// `allowed`, `disallowed`, `not_bound`, `not_a_crawler`.
     pub verdict: Option<Located<String>>,

@@ -3,7 +3,7 @@
 
 use super::site::{Binding, Version, binding, names, unlisted};
 use crate::crawlers::{Binds, Claim, Registry, SiteMarkers};
-use crate::robots::{AgentLine, Dialect, Document, File, FileGroup, Group, Key, Matcher, Reading, Rule};
+use crate::robots::{AgentLine, Dialect, Document, File, FileGroup, Group, Key, Matcher, Reading};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,32 +51,27 @@ impl ParsedVersion {
 /// The groups with their rules; an agent that stands in several groups has the rules of all (RFC 9309 section 2.2.1).
 fn groups(file: &File, reading: &Reading) -> Vec<Group> {
     let name = |agent: &AgentLine| if agent.star { "*".to_owned() } else { agent.token.clone() };
-    let rules = |group: &FileGroup| -> Vec<Rule> { group.rules.iter().map(|line| line.rule.clone()).collect() };
+    let of_agents = |agents: Vec<String>, group: &FileGroup| Group {
+        agents,
+        rules: group.rules.iter().map(|line| line.rule.clone()).collect(),
+        crawl_delay: delay(file, group),
+        ..Group::default()
+    };
     let mut seen = HashSet::new();
-    let mut agents = reading.groups().iter().flat_map(|group| &group.agents);
-    if agents.all(|agent| seen.insert(name(agent).to_ascii_lowercase())) {
-        let group = |group: &FileGroup| Group {
-            agents: group.agents.iter().map(name).collect(),
-            rules: rules(group),
-            crawl_delay: delay(file, group),
-            ..Group::default()
-        };
-        return reading.groups().iter().map(group).collect();
+    if reading.agents().all(|agent| seen.insert(name(agent).to_ascii_lowercase())) {
+        let of_all = |group: &FileGroup| of_agents(group.agents.iter().map(name).collect(), group);
+        return reading.groups().iter().map(of_all).collect();
     }
     let mut groups: Vec<Group> = Vec::new();
     for group in reading.groups() {
         for agent in group.agents.iter().map(name) {
-            match groups.iter_mut().find(|known| known.agents[0].eq_ignore_ascii_case(&agent)) {
+            let new = of_agents(vec![agent], group);
+            match groups.iter_mut().find(|known| known.agents[0].eq_ignore_ascii_case(&new.agents[0])) {
                 Some(known) => {
-                    known.rules.extend(rules(group));
-                    known.crawl_delay = known.crawl_delay.into_iter().chain(delay(file, group)).min();
+                    known.rules.extend(new.rules);
+                    known.crawl_delay = known.crawl_delay.into_iter().chain(new.crawl_delay).min();
                 }
-                None => groups.push(Group {
-                    agents: vec![agent],
-                    rules: rules(group),
-                    crawl_delay: delay(file, group),
-                    ..Group::default()
-                }),
+                None => groups.push(new),
             }
         }
     }
@@ -85,7 +80,7 @@ fn groups(file: &File, reading: &Reading) -> Vec<Group> {
 
 /// The shortest crawl delay of a group; `None` where it is zero.
 fn delay(file: &File, group: &FileGroup) -> Option<Duration> {
-    let records = group.others.iter().filter_map(|number| file.line(*number)?.record.as_ref());
+    let records = group.others.iter().filter_map(|number| file.record(*number));
     let delays = records.filter(|record| record.key == Key::CrawlDelay);
     let delays = delays.filter_map(|record| Duration::try_from_secs_f64(file.text(&record.value).parse().ok()?).ok());
     delays.min().filter(|delay| !delay.is_zero())

@@ -11,17 +11,9 @@ pub fn compile_path_regex(text: &str) -> Result<regex::bytes::Regex, regex::Erro
     regex::bytes::RegexBuilder::new(text).size_limit(REGEX_BYTES).dfa_size_limit(REGEX_BYTES).build()
 }
 
-/// A mistake in an expression.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistake {
-    /// One sentence, with the place in the expression where there is one.
-    pub what: String,
-    /// What to write.
-    pub help: String,
-}
-
-/// The mistake in an expression of `path_regex`; `None` where it can be compiled.
-pub fn mistake_in(text: &str) -> Option<Mistake> {
+/// The mistake in an expression of `path_regex`, in one sentence with its place, and what to write. `None` where it can be
+/// compiled.
+pub fn mistake_in(text: &str) -> Option<(String, String)> {
     let error = compile_path_regex(text).err()?;
     if let Err(error) = ast::parse::Parser::new().parse(text) {
         let (start, end) = (error.span().start, error.span().end);
@@ -30,22 +22,18 @@ pub fn mistake_in(text: &str) -> Option<Mistake> {
             Some(marked) if !marked.is_empty() => marked.to_owned(),
             _ => text.get(start.offset..).and_then(|rest| rest.chars().next()).map(String::from).unwrap_or_default(),
         };
-        let (what, help) =
-            of_syntax(error.kind(), &marked).unwrap_or_else(|| (error.kind().to_string(), GENERAL.into()));
-        return Some(Mistake {
-            what: format!("not a regular expression: at character {}, {what}", start.column),
-            help,
-        });
+        let (what, help) = of_syntax(error.kind(), &marked);
+        return Some((format!("not a regular expression: at character {}, {what}", start.column), help));
     }
     if let regex::Error::CompiledTooBig(most) = error {
         let what =
             format!("this regular expression is too large: it needs more than {} KiB when compiled", most / 1024);
         let help = "write smaller numbers in repetitions such as `{1000}`, or use `paths`".into();
-        return Some(Mistake { what, help });
+        return Some((what, help));
     }
     let error = error.to_string();
     let why = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
-    Some(Mistake { what: format!("not a regular expression: {why}"), help: GENERAL.into() })
+    Some((format!("not a regular expression: {why}"), GENERAL.into()))
 }
 
 /// The help for any mistake.
@@ -53,10 +41,10 @@ const GENERAL: &str =
     "write it more plainly, with classes such as `[a-z]` and a `\\` before each sign that is meant itself";
 
 /// The mistake at a place of an expression, and the help.
-fn of_syntax(kind: &ast::ErrorKind, marked: &str) -> Option<(String, String)> {
+fn of_syntax(kind: &ast::ErrorKind, marked: &str) -> (String, String) {
     use ast::ErrorKind as Kind;
     let itself = |sign: &str| format!("write `\\{sign}` for the sign itself");
-    Some(match kind {
+    match kind {
         Kind::RepetitionMissing => (
             format!("`{marked}` has nothing before it to repeat"),
             format!("write `.{marked}` to repeat any character; {}", itself(marked)),
@@ -88,15 +76,6 @@ fn of_syntax(kind: &ast::ErrorKind, marked: &str) -> Option<(String, String)> {
             format!("`{marked}` is no single character, and a class takes only such here"),
             "write `-` last in the class, or `\\-`, for the sign itself".into(),
         ),
-        _ => return of_group_or_escape(kind, marked),
-    })
-}
-
-/// [`of_syntax`] for mistakes behind `(?` and `\`, and for what is not supported.
-fn of_group_or_escape(kind: &ast::ErrorKind, marked: &str) -> Option<(String, String)> {
-    use ast::ErrorKind as Kind;
-    let itself = "write `\\\\` for the sign itself";
-    Some(match kind {
         Kind::UnsupportedLookAround => (
             format!("look-around (`{marked}`) is not supported"),
             "write what the path has to look like; to leave paths out, write them under `not`: \
@@ -106,10 +85,10 @@ fn of_group_or_escape(kind: &ast::ErrorKind, marked: &str) -> Option<(String, St
         Kind::UnsupportedBackreference => {
             (format!("the back-reference `{marked}` is not supported"), "write what it repeats once more".into())
         }
-        Kind::EscapeUnexpectedEof => ("a `\\` is the last sign".into(), format!("remove it; {itself}")),
+        Kind::EscapeUnexpectedEof => ("a `\\` is the last sign".into(), format!("remove it; {}", itself("\\"))),
         Kind::EscapeUnrecognized => (
             format!("there is no escape `{marked}`"),
-            format!("write `{}` alone if the letter is meant; {itself}", marked.trim_start_matches('\\')),
+            format!("write `{}` alone if the letter is meant; {}", marked.trim_start_matches('\\'), itself("\\")),
         ),
         Kind::EscapeHexEmpty | Kind::EscapeHexInvalid | Kind::EscapeHexInvalidDigit => (
             format!("`{marked}` names no character"),
@@ -132,8 +111,8 @@ fn of_group_or_escape(kind: &ast::ErrorKind, marked: &str) -> Option<(String, St
         Kind::NestLimitExceeded(_) | Kind::CaptureLimitExceeded => {
             ("there are too many groups".into(), "use fewer groups, or several rules".into())
         }
-        _ => return None,
-    })
+        _ => (kind.to_string(), GENERAL.into()),
+    }
 }
 
 /// Whether a pattern has what only regular expressions have: `/.*\.php`, `/(en|de)/`. URLs have no backslash and no `|`.
@@ -227,10 +206,10 @@ mod tests {
             let found = mistake_in(text);
             assert_eq!(found.is_some(), column > 0, "{text}: {found:?}");
             let Some(found) = found else { continue };
-            assert!(found.what.contains(&format!("at character {column}, ")), "{text}: {found:?}");
-            assert!(found.what.contains(what) && found.help.contains(help), "{text}: {found:?}");
+            assert!(found.0.contains(&format!("at character {column}, ")), "{text}: {found:?}");
+            assert!(found.0.contains(what) && found.1.contains(help), "{text}: {found:?}");
         }
         let large = mistake_in("/(a{1000}){1000}").expect("too large");
-        assert!(large.what.contains("too large") && large.help.contains("`paths`"), "{large:?}");
+        assert!(large.0.contains("too large") && large.1.contains("`paths`"), "{large:?}");
     }
 }

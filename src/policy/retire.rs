@@ -6,9 +6,7 @@ use crate::time::Timestamp;
 use strum::IntoStaticStr;
 
 /// A stage of paths that are retired.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize, IntoStaticStr,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum RetireStage {
@@ -23,11 +21,6 @@ pub enum RetireStage {
 impl RetireStage {
     /// All stages, in their order.
     pub const ALL: [RetireStage; 3] = [RetireStage::Planned, RetireStage::Noindex, RetireStage::Disallowed];
-
-    /// Its name in reports and metrics.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
 impl RetirePolicy {

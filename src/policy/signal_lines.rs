@@ -41,9 +41,10 @@ fn signal_part(part: &str) -> Option<SignalPart> {
 /// The path of a Content-Usage line, if it has one, and its members. The members are `None` where one of them is not a
 /// member of a dictionary: then the whole line counts for nothing (RFC 9651 section 4.2).
 pub fn usage_line(value: &str) -> (Option<&str>, Option<Vec<&str>>) {
-    let (path, dictionary) = match value.starts_with('/') {
-        true => value.split_once([' ', '\t']).map_or((Some(value), ""), |(path, rest)| (Some(path), rest)),
-        false => (None, value),
+    let (path, dictionary) = if value.starts_with('/') {
+        value.split_once([' ', '\t']).map_or((Some(value), ""), |(path, rest)| (Some(path), rest))
+    } else {
+        (None, value)
     };
     let members: Vec<&str> = dictionary.split(',').map(str::trim).collect();
     let is_member = |member: &&str| {

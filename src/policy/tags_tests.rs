@@ -1,9 +1,9 @@
 //! The plan of tags: which rules a response gets, what becomes of the origin's, what is retired by the clock.
 
-use super::compile::compile_at;
-use super::read;
+use super::origin::Origin;
 use super::retire::RetireStage;
 use super::site::{PathRules, Sent, Site, combine};
+use super::{compile_with_origin, read};
 use crate::crawlers::Registry;
 use crate::robots::{Pattern, TargetScratch};
 use crate::time::Timestamp;
@@ -15,7 +15,13 @@ fn at(text: &str, moment: &str) -> Site {
     let source = Source { name: "shop.yaml".into(), text: text.into() };
     let (policy, found) = read("shop", &source);
     let policy = policy.unwrap_or_else(|| panic!("{found:?}"));
-    compile_at(Arc::new(policy), Registry::builtin(), Timestamp::parse(moment).expect("a moment")).expect("compiles")
+    compile_with_origin(
+        Arc::new(policy),
+        &Origin::Unknown,
+        Registry::builtin(),
+        Timestamp::parse(moment).expect("a moment"),
+    )
+    .expect("compiles")
 }
 
 fn selected(site: &Site, target: &str) -> PathRules {

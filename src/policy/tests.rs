@@ -355,7 +355,7 @@ fn html_is_off_or_a_word_or_a_map() {
     let all = html(
         "{ links: { select: [.comments a, .forum a], rel: ugc }, nosnippet: .price, paths: /a/, not: { paths: /a/b } }",
     );
-    assert_eq!((all.meta, all.links[0].select.len(), all.links[0].rel[0].name()), (false, 2, "ugc"));
+    assert_eq!((all.meta, all.links[0].select.len(), <&str>::from(all.links[0].rel[0])), (false, 2, "ugc"));
     assert_eq!((all.nosnippet.len(), all.paths.len(), all.not_paths.len()), (1, 1, 1));
 }
 

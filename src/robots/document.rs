@@ -2,6 +2,7 @@
 //! by it. So the served bytes and the verdicts cannot differ.
 
 use super::Pattern;
+use std::fmt;
 use std::time::Duration;
 
 /// One `Allow` or `Disallow` line.
@@ -11,6 +12,15 @@ pub struct Rule {
     pub allow: bool,
     /// The URLs that it is for. An empty pattern is written but matches nothing.
     pub pattern: Pattern,
+}
+
+/// As it is written, without a blank where nothing follows it.
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = if self.allow { "Allow:" } else { "Disallow:" };
+        let blank = if self.pattern.is_empty() { "" } else { " " };
+        write!(f, "{key}{blank}{}", self.pattern.as_str())
+    }
 }
 
 /// A line such as `Content-Signal: ai-train=no`, which is not a rule and never closes a list of agents.

@@ -97,6 +97,13 @@ pub struct Record {
     pub value: Range<usize>,
 }
 
+impl Record {
+    /// Where key and value stand together.
+    pub(crate) fn whole(&self) -> Range<usize> {
+        self.name.start..self.value.end.max(self.name.end)
+    }
+}
+
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -153,20 +160,15 @@ impl File {
         let mut start = 0;
         while start < bytes.len() {
             let end = memchr2(b'\n', b'\r', &bytes[start..]).map_or(bytes.len(), |place| start + place);
-            let line_end = match bytes.get(end..) {
-                Some([b'\r', b'\n', ..]) => LineEnd::CrLf,
-                Some([b'\r', ..]) => LineEnd::Cr,
-                Some([b'\n', ..]) => LineEnd::Lf,
-                _ => LineEnd::Nothing,
+            let (line_end, length) = match bytes[end..] {
+                [b'\r', b'\n', ..] => (LineEnd::CrLf, 2),
+                [b'\r', ..] => (LineEnd::Cr, 1),
+                [b'\n', ..] => (LineEnd::Lf, 1),
+                _ => (LineEnd::Nothing, 0),
             };
             let skipped = if start == 0 { bom } else { 0 };
             lines.push(line(&bytes, lines.len() + 1, start..end, skipped, line_end));
-            start = end
-                + match line_end {
-                    LineEnd::Nothing => 0,
-                    LineEnd::Lf | LineEnd::Cr => 1,
-                    LineEnd::CrLf => 2,
-                };
+            start = end + length;
         }
         let mut shape = shape(&bytes, bom);
         // An HTML comment above a robots.txt does not make it a page.
@@ -198,6 +200,11 @@ impl File {
     /// The line of this number, from 1.
     pub fn line(&self, number: usize) -> Option<&Line> {
         self.lines.get(number.checked_sub(1)?)
+    }
+
+    /// What the line of this number says.
+    pub(crate) fn record(&self, number: usize) -> Option<&Record> {
+        self.line(number)?.record.as_ref()
     }
 
     /// A part of the file as text; what is not UTF-8 is replaced.
@@ -340,11 +347,8 @@ fn shape(bytes: &[u8], bom: usize) -> Shape {
     }
     // Without a mark, ASCII letters with a NUL before or after each.
     let start = &bytes[bom..bytes.len().min(64)];
-    let pairs = start.chunks_exact(2);
-    let (count, nul) = (pairs.len(), |place: usize| {
-        start.chunks_exact(2).filter(|pair| pair[place] == 0 && pair[1 - place] != 0).count()
-    });
-    if count >= 4 && (nul(0) == count || nul(1) == count) {
+    let is_wide = |nul: usize| start.chunks_exact(2).all(|pair| pair[nul] == 0 && pair[1 - nul] != 0);
+    if start.len() >= 8 && (is_wide(0) || is_wide(1)) {
         return Shape::Utf16;
     }
     let text = bytes[bom..].trim_ascii_start();

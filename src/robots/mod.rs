@@ -28,7 +28,7 @@ pub(crate) use matcher::Matcher;
 pub(crate) use normal::LITERAL_STAR;
 pub(crate) use render::{render, seconds};
 pub(crate) use rules::RuleSet;
-pub(crate) use target::{Target, TargetScratch, reaches_robots_txt};
+pub(crate) use target::{Target, TargetScratch, path_of, reaches_robots_txt};
 
 #[cfg(test)]
 mod tests;

@@ -41,8 +41,11 @@ impl Pattern {
         if memmem::find(body, b"%2").is_some() {
             // Whatever looks like an escape in a normal form is one.
             let body: String = body.iter().copied().map(char::from).collect();
-            let respelled = body.replace("%24", "$").replace("%2A", &char::from(LITERAL_STAR).to_string());
-            let respelled = respelled.into_bytes().into_boxed_slice();
+            let respelled = body
+                .replace("%24", "$")
+                .replace("%2A", &char::from(LITERAL_STAR).to_string())
+                .into_bytes()
+                .into_boxed_slice();
             pattern.prefix = memchr(b'*', &respelled).unwrap_or(respelled.len());
             pattern.respelled = Some(respelled);
         }

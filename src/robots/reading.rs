@@ -109,9 +109,10 @@ impl Reading {
         let (mut by_token, mut star) = (HashMap::<Vec<u8>, Vec<usize>>::new(), Vec::new());
         for (index, group) in groups.iter().enumerate() {
             for agent in &group.agents {
-                let list = match agent.star {
-                    true => &mut star,
-                    false => by_token.entry(agent.token.to_ascii_lowercase().into_bytes()).or_default(),
+                let list = if agent.star {
+                    &mut star
+                } else {
+                    by_token.entry(agent.token.to_ascii_lowercase().into_bytes()).or_default()
                 };
                 if list.last() != Some(&index) {
                     list.push(index);
@@ -142,6 +143,16 @@ impl Reading {
         &self.groups
     }
 
+    /// The User-agent lines of all groups.
+    pub(crate) fn agents(&self) -> impl Iterator<Item = &AgentLine> {
+        self.groups.iter().flat_map(|group| &group.agents)
+    }
+
+    /// The groups with these indexes.
+    pub(crate) fn united(&self, union: &[usize]) -> impl Iterator<Item = &FileGroup> {
+        union.iter().filter_map(|&group| self.groups.get(group))
+    }
+
     /// The groups whose rules bind a token, and why these.
     pub fn binding(&self, token: &[u8]) -> (Bound, &[usize]) {
         match self.union(token) {
@@ -168,14 +179,11 @@ impl Reading {
         let free = FileVerdict { allowed: true, line: None, bound };
         let Some(union) = union else { return free };
         let path = path_of_url(url);
-        if self.dialect == Dialect::Rfc9309 {
-            let mut scratch = self.scratch.borrow_mut();
-            if scratch.normalise(&path).is_robots_txt() {
-                return free;
-            }
-        }
-        let prepared = union.rules.get_or_init(|| prepare(&self.groups, &union.groups));
         let mut scratch = self.scratch.borrow_mut();
+        if self.dialect == Dialect::Rfc9309 && scratch.normalise(&path).is_robots_txt() {
+            return free;
+        }
+        let prepared = union.rules.get_or_init(|| self.prepare(&union.groups));
         match prepared.rules.find(self.dialect.target(&path, &mut scratch)) {
             Some(rule) => FileVerdict {
                 allowed: prepared.rules.rules().get(rule).is_none_or(|rule| rule.allow),
@@ -185,17 +193,17 @@ impl Reading {
             None => FileVerdict { line: prepared.empty, ..free },
         }
     }
-}
 
-fn prepare(groups: &[FileGroup], union: &[usize]) -> Prepared {
-    let rules = || union.iter().filter_map(|&group| groups.get(group)).flat_map(|group| &group.rules);
-    let empty = |allow: bool| {
-        rules().find(|line| line.rule.allow == allow && line.rule.pattern.is_empty()).map(|line| line.line)
-    };
-    Prepared {
-        lines: rules().map(|line| line.line).collect(),
-        empty: empty(true).or_else(|| empty(false)),
-        rules: RuleSet::new(rules().map(|line| line.rule.clone()).collect()),
+    fn prepare(&self, union: &[usize]) -> Prepared {
+        let rules = || self.united(union).flat_map(|group| &group.rules);
+        let empty = |allow: bool| {
+            rules().find(|line| line.rule.allow == allow && line.rule.pattern.is_empty()).map(|line| line.line)
+        };
+        Prepared {
+            lines: rules().map(|line| line.line).collect(),
+            empty: empty(true).or_else(|| empty(false)),
+            rules: RuleSet::new(rules().map(|line| line.rule.clone()).collect()),
+        }
     }
 }
 
@@ -214,13 +222,13 @@ fn groups(file: &File, dialect: Dialect, spaced: &[&str]) -> Vec<FileGroup> {
         }
         let value = file.octets(&record.value);
         match (record.key, groups.last_mut()) {
-            (Key::UserAgent, _) => {
+            (Key::UserAgent, last) => {
                 let (token, star) = match dialect.agent(value, spaced) {
                     Agent::Star => ("*".to_owned(), true),
                     Agent::Token(token) => (String::from_utf8_lossy(token).into_owned(), false),
                 };
                 let agent = AgentLine { token, star, line: line.number };
-                match groups.last_mut() {
+                match last {
                     Some(group) if open => group.agents.push(agent),
                     _ => groups.push(FileGroup { agents: vec![agent], ..FileGroup::default() }),
                 }

@@ -73,10 +73,7 @@ impl TargetScratch {
     /// Normalises a path with optional query (or an absolute URL, of which scheme and authority are dropped). A
     /// fragment is dropped, a missing slash added. What is normal already is borrowed, not copied.
     pub fn normalise<'a>(&'a mut self, raw: &'a [u8]) -> Target<'a> {
-        match is_plain(raw) {
-            true => Target { sent: raw, resolved: None, stripped: None },
-            false => self.normalise_in_full(raw),
-        }
+        if is_plain(raw) { Target { sent: raw, resolved: None, stripped: None } } else { self.normalise_in_full(raw) }
     }
 
     fn normalise_in_full<'a>(&'a mut self, raw: &'a [u8]) -> Target<'a> {
@@ -118,7 +115,8 @@ fn ends_path(rest: &[u8]) -> bool {
     matches!(rest, [] | [b'?', ..])
 }
 
-fn path_of(target: &[u8]) -> &[u8] {
+/// A target without its query.
+pub fn path_of(target: &[u8]) -> &[u8] {
     split_query(target).0
 }
 

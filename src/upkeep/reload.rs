@@ -155,7 +155,7 @@ fn gauges(site: &SiteStatus) -> SiteGauges {
         version: site.version.clone(),
         indexable: site.indexable,
         front_page_seen: site.front_page_seen.map(|seen| seen.0),
-        retire: RetireStage::ALL.map(|stage| (stage.name(), paths_at(&site.retire, stage))),
+        retire: RetireStage::ALL.map(|stage| (stage.into(), paths_at(&site.retire, stage))),
         reload_success: site.reload_ok,
     }
 }

@@ -1,17 +1,15 @@
 //! [`decide`] and [`decide_for`] judge one request: the verdict of the rules, the enforcement, and the [`Action`].
 //! [`crawl_delay`] is the delay that a crawler is held to. None of them locks or reads a clock.
 
-use super::behaviour::Behaviour;
-use super::claimant::{Case, Claimant};
 use super::decision::{Action, Decision, Kind, RuleRef, Verdict};
 use super::identity::Identity;
-use super::{CachedVersions, Facts, Scratch};
+use super::{Behaviour, CachedVersions, Case, Claimant, Facts, Scratch};
 use crate::crawlers::{Binds, Claim, Registry};
 use crate::policy::model::{Audience, Mode, Unverified};
 use crate::policy::site::{
     ActivePause, Binding, CrawlerRules, ParsedVersion, PathSignals, RobotsTxtAnswer, Site, Snapshot,
 };
-use crate::robots::{Matcher, Target};
+use crate::robots::{Matcher, Target, path_of};
 use crate::time::Timestamp;
 use std::time::Duration;
 
@@ -27,8 +25,7 @@ pub fn acme_token<'t>(method: &[u8], target: &'t [u8]) -> Option<&'t [u8]> {
     if !matches!(method, b"GET" | b"HEAD") {
         return None;
     }
-    let path = target.split(|octet| *octet == b'?').next()?;
-    let token = path.strip_prefix(ACME)?;
+    let token = path_of(target).strip_prefix(ACME)?;
     let is_of_base64url = |octet: &u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_');
     (!token.is_empty() && token.len() <= LONGEST_TOKEN && token.iter().all(is_of_base64url)).then_some(token)
 }

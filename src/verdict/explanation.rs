@@ -27,7 +27,7 @@ impl Default for ResponseFacts<'_> {
 }
 
 /// A decision with its reasons. Serialised as `explain --json` prints it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
 #[allow(missing_docs)]
 #[non_exhaustive]
 pub struct Explanation {
@@ -80,7 +80,7 @@ pub struct Explanation {
 }
 
 #[allow(missing_docs)]
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct CrawlerReport {
     pub id: String,
@@ -91,14 +91,14 @@ pub struct CrawlerReport {
 }
 
 #[allow(missing_docs)]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct GroupReport {
     pub agents: Vec<String>,
 }
 
 #[allow(missing_docs)]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RuleReport {
     pub kind: &'static str,
@@ -111,7 +111,7 @@ pub struct RuleReport {
 
 /// The directives for a bot, as Google computes them: those for all bots and those for this one.
 #[allow(missing_docs)]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct EffectiveReport {
     pub bot: String,

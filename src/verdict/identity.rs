@@ -28,7 +28,7 @@ pub enum Identity {
 }
 
 /// The kind of proof behind a finding.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, IntoStaticStr)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Proof {
     /// Nothing but the user agent.
@@ -54,7 +54,7 @@ impl Proof {
 }
 
 /// The reason why a crawler that can be proven here is neither verified nor an impostor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Doubt {
@@ -84,11 +84,6 @@ pub enum Doubt {
 }
 
 impl Doubt {
-    /// Its name in events and in the access log.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
     /// The doubt in words, for people.
     pub fn in_words(self) -> &'static str {
         match self {

@@ -5,7 +5,6 @@ use super::decision::Decision;
 use crate::crawlers::{Claim, Registry};
 use crate::policy::SiteEntry;
 use crate::policy::site::{RuleSource, Site};
-use crate::robots::Rule;
 use crate::yaml::Span;
 
 /// The crawler that a person means by `agent`, on a site or without one. See [`Site::claim_of`].
@@ -31,10 +30,7 @@ pub fn claim_label<'a>(claim: Claim, registry: &'a Registry, site: Option<&'a Si
 /// `file:line:column` of the policy line behind the rule that decided; `None` where no rule did.
 pub fn rule_place(decision: &Decision, site: &Site) -> Option<String> {
     let rule = decision.rule?;
-    let source = match rule.rule {
-        Some(index) => site.rule_sources.get(usize::from(rule.group))?.get(index as usize)?,
-        None => return None,
-    };
+    let source = site.rule_sources.get(usize::from(rule.group))?.get(rule.rule? as usize)?;
     Some(source_place(source, site).0)
 }
 
@@ -67,9 +63,4 @@ pub fn crawler_name(registry: &Registry, entry: &SiteEntry, claim: Claim) -> Str
         Claim::Token(_) => claim_label(claim, registry, Some(&entry.site)).unwrap_or_default().to_owned(),
         Claim::Other | Claim::Tool | Claim::Nobody => "this crawler".to_owned(),
     }
-}
-
-/// A rule as it stands in robots.txt.
-pub fn rule_line(rule: &Rule) -> String {
-    format!("{}: {}", if rule.allow { "Allow" } else { "Disallow" }, rule.pattern.as_str())
 }

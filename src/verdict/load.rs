@@ -11,21 +11,10 @@ use std::sync::Arc;
 /// Reads, compiles, lints and tests a policy. There is a site only when no error was found; the findings are in the
 /// order of the file.
 ///
-/// The site is the one before any pause or retirement begins; [`load_at`] loads for a moment.
+/// The site is the one before any pause or retirement begins; [`load_with`] loads for a moment.
 pub fn load(name: &str, source: &Source, registry: &'static Registry) -> (Option<Arc<Site>>, Diagnostics) {
-    load_at(name, source, registry, Timestamp(i64::MIN))
-}
-
-/// [`load`] for a moment; the site holds until [`Site::next_switch`]. Errors that appear only once `retire` has come to
-/// its end are found, too: a file that is good now must not be refused by a later restart.
-pub fn load_at(
-    name: &str,
-    source: &Source,
-    registry: &'static Registry,
-    at: Timestamp,
-) -> (Option<Arc<Site>>, Diagnostics) {
     let surroundings = Surroundings { origin: &Origin::Unknown, files: &IncludedFiles::default() };
-    load_with(name, source, surroundings, registry, at)
+    load_with(name, source, surroundings, registry, Timestamp(i64::MIN))
 }
 
 /// The other sources of a policy beside its own text.
@@ -37,7 +26,9 @@ pub struct Surroundings<'a> {
     pub files: &'a IncludedFiles,
 }
 
-/// [`load_at`] with the other sources of the policy.
+/// [`load`] for a moment, with the other sources of the policy; the site holds until [`Site::next_switch`]. Errors that
+/// appear only once `retire` has come to its end are found, too: a file that is good now must not be refused by a later
+/// restart.
 pub fn load_with(
     name: &str,
     source: &Source,
@@ -60,7 +51,7 @@ pub fn load_with(
     if !policy.retire.is_empty() {
         at_the_end(&site, registry, &mut diagnostics);
     }
-    diagnostics.items.extend(run_tests(&site, registry).into_iter().map(|failure| failure.diagnostic));
+    diagnostics.items.extend(run_tests(&site, registry));
     diagnostics.sort();
     let usable = !diagnostics.has_errors();
     (usable.then_some(site), diagnostics)

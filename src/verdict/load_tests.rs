@@ -1,7 +1,9 @@
 //! Loading at a moment: what a policy does by the clock is refused early, and judged when it is asked.
 
-use super::load::load_at;
+use super::load::{Surroundings, load_with};
 use crate::crawlers::Registry;
+use crate::policy::IncludedFiles;
+use crate::policy::origin::Origin;
 use crate::time::Timestamp;
 use crate::yaml::Source;
 
@@ -22,7 +24,8 @@ fn cases_are_judged_at_their_moment_whenever_they_are_run() {
     for moment in ["2026-01-01", "2026-11-25", "2030-01-01"] {
         let source = Source { name: "shop.yaml".into(), text: RETIRED.into() };
         let now = Timestamp::parse(moment).expect("a day");
-        let (site, found) = load_at("shop", &source, Registry::builtin(), now);
+        let alone = Surroundings { origin: &Origin::Unknown, files: &IncludedFiles::default() };
+        let (site, found) = load_with("shop", &source, alone, Registry::builtin(), now);
         assert!(site.is_some(), "{moment}: {found:?}");
     }
 }
@@ -33,7 +36,8 @@ fn a_plan_that_ends_in_a_closed_site_is_refused_from_the_start() {
     let ids = |text: &str| {
         let source = Source { name: "shop.yaml".into(), text: text.into() };
         let now = Timestamp::parse("2026-11-21").expect("a day");
-        let (site, found) = load_at("shop", &source, Registry::builtin(), now);
+        let alone = Surroundings { origin: &Origin::Unknown, files: &IncludedFiles::default() };
+        let (site, found) = load_with("shop", &source, alone, Registry::builtin(), now);
         (site.is_some(), found.items.iter().map(|item| item.id).collect::<Vec<_>>())
     };
     let (usable, found) = ids(text);

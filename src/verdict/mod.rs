@@ -1,8 +1,6 @@
 //! [`decide()`] judges one request: it makes a [`Decision`] of [`Facts`] and [`CachedVersions`]. [`explain`] makes the
 //! same decision and gives its reasons. Neither locks nor reads a clock, and `decide` does not allocate.
 
-mod behaviour;
-mod claimant;
 mod decide;
 mod decision;
 mod explanation;
@@ -14,25 +12,27 @@ mod render;
 mod report;
 mod suite;
 
-pub use behaviour::{Behaviour, behaviour_counts};
-pub use claimant::{Case, Claimant};
 pub use decide::{acme_token, crawl_delay, decide, decide_for};
 pub use decision::{Action, Decision, Kind, Verdict};
 pub use explanation::{
     ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, ResponseFacts, RuleReport,
 };
 pub use identity::{Doubt, Identity, Proof, identity_by_policy, is_public};
-pub use labels::{claim_label, claim_of, crawler_name, group_place, rule_line, rule_place, source_place};
+pub use labels::{claim_label, claim_of, crawler_name, group_place, rule_place, source_place};
 pub use load::{Surroundings, load, load_with};
 pub use pass_reason::{LINE_FOR_ALL, PassReason};
 pub use report::{action_report, explain, explain_for, report, report_unclaimed};
 #[cfg(feature = "internals")]
 pub use suite::{ask, host_of, user_agent_of};
 
-use crate::policy::site::SupersededVersion;
-use crate::robots::TargetScratch;
+use crate::crawlers::{Claim, Registry};
+use crate::policy::HostHistory;
+use crate::policy::model::Mode;
+use crate::policy::site::{CrawlerRules, Site, SiteEntry, Snapshot, SupersededVersion};
+use crate::robots::{TargetScratch, path_of, reaches_robots_txt};
 use crate::time::Timestamp;
 use std::net::IpAddr;
+use std::time::Duration;
 use strum::IntoStaticStr;
 
 /// The facts of a request. Borrowed bytes as they came.
@@ -52,6 +52,86 @@ pub struct Facts<'a> {
     pub identity: Identity,
     /// When it arrived.
     pub now: Timestamp,
+}
+
+/// The site that a request is for, and the crawler that its user agent claims to be.
+#[derive(Clone, Copy, Debug)]
+pub struct Claimant<'a> {
+    /// Index of the site in the snapshot.
+    pub site: usize,
+    /// The site itself.
+    pub entry: &'a SiteEntry,
+    /// The earlier publications of the host.
+    pub history: &'a HostHistory,
+    /// The claimed crawler.
+    pub claim: Claim,
+}
+
+impl<'a> Claimant<'a> {
+    /// The claimant by the host and the user agent of a request. `None` where no site claims the host.
+    pub fn of(snapshot: &'a Snapshot, registry: &Registry, facts: &Facts<'_>) -> Option<Claimant<'a>> {
+        Claimant::identified(snapshot, facts, |_, site| registry.identify_with(facts.user_agent, &site.tokens))
+    }
+
+    /// [`of`](Claimant::of), where the caller identifies the user agent for the site.
+    pub fn identified(
+        snapshot: &'a Snapshot,
+        facts: &Facts<'_>,
+        identify: impl FnOnce(usize, &Site) -> Claim,
+    ) -> Option<Claimant<'a>> {
+        let (site, history) = snapshot.site_and_history(facts.host)?;
+        let entry = snapshot.sites().get(site)?;
+        Some(Claimant { site, entry, history, claim: identify(site, &entry.site) })
+    }
+
+    /// [`of`](Claimant::of), where `user_agent` may also be the bare token, id or name of a crawler, as people write
+    /// it.
+    pub fn named(snapshot: &'a Snapshot, registry: &Registry, facts: &Facts<'_>) -> Option<Claimant<'a>> {
+        let agent = String::from_utf8_lossy(facts.user_agent);
+        Claimant::identified(snapshot, facts, |_, site| site.claim_of(&agent, registry))
+    }
+
+    /// Whether Last-Modified tells the version in force from every other that was published on the host. Where the host
+    /// came to the site later than the version, an earlier version of the host may have had the same date.
+    pub fn is_told_by_its_date(&self) -> bool {
+        self.history.is_told_by_its_date && self.history.since == self.entry.since
+    }
+}
+
+/// One request to a site, with everything that its judgement rests on, but for the claimant's behaviour.
+#[derive(Clone, Copy, Debug)]
+pub struct Case<'a> {
+    /// Known crawlers.
+    pub registry: &'a Registry,
+    /// The request.
+    pub facts: Facts<'a>,
+    /// The site and the claimed crawler.
+    pub claimant: Claimant<'a>,
+    /// The versions of robots.txt that the claimant may have cached.
+    pub cached_versions: CachedVersions<'a>,
+}
+
+/// The recent behaviour of a client on a site, as facts for one decision. The ledger remembers it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Behaviour {
+    /// The request comes sooner after the last one than the crawl delay says, by this much.
+    pub too_fast: Option<Duration>,
+    /// The client requested a trap under the same name, and the mark has not expired.
+    pub trapped: bool,
+    /// The client was served the version in force on this host, as far as that is proven: the fetch was verified, or
+    /// came from the same address. On a host that was not observed for long enough, other cached versions are unknown,
+    /// and every client can use a crawler's name. So a crawl delay holds there only for a client that was served it.
+    pub was_served_current: bool,
+}
+
+/// Whether the client's behaviour counts for a request, so that the ledger is asked. The files that crawlgate hands out
+/// itself are free for every client.
+pub fn behaviour_counts(site: &Site, rules: &CrawlerRules, target: &[u8]) -> bool {
+    // The cheap answer first, without reading the target: people send most requests, and their behaviour never counts.
+    if !rules.judged || rules.exempt || rules.mode == Mode::Off {
+        return false;
+    }
+    !reaches_robots_txt(target) && !site.signals.has_at(path_of(target))
 }
 
 /// The versions of robots.txt that a crawler may have cached, besides the one in force. The default is what is known
@@ -87,13 +167,6 @@ pub enum HistoryBasis {
     Declared,
 }
 
-impl HistoryBasis {
-    /// Its name in events.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
-
 impl<'a> CachedVersions<'a> {
     /// The versions that any crawler may have cached, where it is not known which crawler was served which version:
     /// every version that was in force within the time for which a copy may be used.
@@ -126,16 +199,10 @@ pub fn chosen(versions: &[SupersededVersion], bits: u64) -> impl Iterator<Item =
 /// robots.txt answers 503 the version that the site is judged by is among those of the history; it is left out here.
 pub fn superseded_since(claimant: Claimant<'_>, cached_since: Timestamp) -> u64 {
     let current = claimant.entry.site.robots_txt.version;
-    bits(&claimant.history.superseded, |held| held.superseded_at >= cached_since && held.parsed.version != current)
-}
-
-/// A bit for each of the first 64 versions that a condition holds for.
-fn bits(versions: &[SupersededVersion], mut condition: impl FnMut(&SupersededVersion) -> bool) -> u64 {
-    let mut bits = 0;
-    for (place, held) in versions.iter().take(64).enumerate() {
-        bits |= u64::from(condition(held)) << place;
-    }
-    bits
+    let versions = claimant.history.superseded.iter().take(64).enumerate();
+    versions
+        .filter(|(_, held)| held.superseded_at >= cached_since && held.parsed.version != current)
+        .fold(0, |bits, (place, _)| bits | 1 << place)
 }
 
 /// Memory that `decide` writes into; one per worker or request, reused.

@@ -6,15 +6,15 @@ use super::identity::{Doubt, Identity};
 use super::pass_reason::PassReason;
 use crate::policy::{Site, Snapshot};
 use crate::yaml::Diagnostic;
-use std::fmt::Write as _;
+use std::fmt::Display;
 
 /// Lines of a name and a value, with the values one below the other.
 #[derive(Default)]
 struct Lines(String);
 
 impl Lines {
-    fn add(&mut self, name: &str, value: &str) {
-        let _ = writeln!(self.0, "{name:<10} {value}");
+    fn add(&mut self, name: &str, value: impl Display) {
+        self.0 += &format!("{name:<10} {value}\n");
     }
 }
 
@@ -22,10 +22,10 @@ impl Explanation {
     /// The text. `snapshot` is the one that the request was judged with.
     pub fn to_text(&self, snapshot: &Snapshot, colour: bool) -> String {
         let mut lines = Lines::default();
-        lines.add("request", &format!("{}{}", self.host, self.target));
-        lines.add("crawler", &self.crawler_line());
-        let site = self.site.as_deref().and_then(|name| snapshot.site_named(name));
-        let Some(site) = site.map(|index| &*snapshot.sites()[index].site) else {
+        lines.add("request", format!("{}{}", self.host, self.target));
+        lines.add("crawler", self.crawler_line());
+        let entry = self.site.as_deref().and_then(|name| snapshot.entry_named(name));
+        let Some(site) = entry.map(|entry| &*entry.site) else {
             lines.add("site", "no policy claims this host: forwarded untouched");
             return lines.0;
         };
@@ -41,7 +41,7 @@ impl Explanation {
             // The renderer speaks of warnings; the heading is ours.
             let shown = note.render(&site.policy.source, colour);
             let snippet: Vec<&str> = shown.lines().skip(1).collect();
-            let _ = write!(text, "\n{}\n", snippet.join("\n"));
+            text += &format!("\n{}\n", snippet.join("\n"));
         }
         text
     }
@@ -58,13 +58,13 @@ impl Explanation {
 
     fn add_site(&self, lines: &mut Lines, site: &Site) {
         let (file, version) = (&site.policy.source.name, site.robots_txt.version);
-        lines.add("site", &format!("{} ({file}), robots.txt version {version}", site.name));
+        lines.add("site", format!("{} ({file}), robots.txt version {version}", site.name));
         if let Some(until) = self.robots_txt_unavailable_until {
             let said = format!(
                 "answered 503 until {until}, for there is no copy of the origin's own: a crawler that asks for it now takes all for \
                  disallowed; requests are judged by the policy alone"
             );
-            lines.add("robots.txt", &said);
+            lines.add("robots.txt", said);
         }
         let identity = match (self.identity, self.doubt) {
             (Identity::Verified, _) => "verified: it comes from an address of this crawler".to_owned(),
@@ -75,7 +75,7 @@ impl Explanation {
                 "unverified: the user agent is all that is known".to_owned()
             }
         };
-        lines.add("identity", &identity);
+        lines.add("identity", identity);
         for evidence in &self.evidence {
             lines.add("evidence", evidence);
         }
@@ -83,30 +83,26 @@ impl Explanation {
 
     fn add_ruling(&self, lines: &mut Lines) {
         if let Some(group) = &self.group {
-            lines.add("group", &format!("User-agent: {}", group.agents.join(", ")));
+            lines.add("group", format!("User-agent: {}", group.agents.join(", ")));
         }
         if let Some(RuleReport { kind, pattern, source, .. }) = &self.rule {
             let field = if *kind == "allow" { "Allow" } else { "Disallow" };
-            lines.add("rule", &format!("{field}: {pattern}   ({source})"));
+            lines.add("rule", format!("{field}: {pattern}   ({source})"));
         }
-        lines.add("verdict", &format!("{} — {}", self.verdict.name(), self.why()));
+        lines.add("verdict", format!("{} — {}", self.verdict.name(), self.why()));
         let mark = if self.never_fetched { ", marked never_fetched" } else { "" };
-        lines.add("kind", &format!("{}{mark}", self.kind.name()));
+        lines.add("kind", format!("{}{mark}", self.kind.name()));
         let mut action = self.action.sentence();
         if let (Some(would), Some(observed)) = (&self.action.would, self.observed) {
             let would = would.sentence();
-            let _ = match observed {
-                PassReason::Mode => write!(action, " (observed only; under enforce: {would})"),
-                PassReason::Unverified => {
-                    write!(action, " (observed only, by `unverified: observe`; once the crawler is verified: {would})")
-                }
-                PassReason::Unlisted => write!(
-                    action,
-                    " (observed only, because the policy does not name this bot; named, and under enforce: {would})"
-                ),
+            let when = match observed {
+                PassReason::Mode => "; under enforce",
+                PassReason::Unverified => ", by `unverified: observe`; once the crawler is verified",
+                PassReason::Unlisted => ", because the policy does not name this bot; named, and under enforce",
             };
+            action += &format!(" (observed only{when}: {would})");
         }
-        lines.add("action", &action);
+        lines.add("action", action);
         for (place, line) in self.to_enforce.iter().enumerate() {
             lines.add(if place == 0 { "to enforce" } else { "or for all" }, line);
         }
@@ -114,15 +110,15 @@ impl Explanation {
 
     fn add_tags(&self, lines: &mut Lines) {
         for tag in &self.x_robots_tag {
-            lines.add("tag", &format!("X-Robots-Tag: {tag}"));
+            lines.add("tag", format!("X-Robots-Tag: {tag}"));
         }
         for tag in &self.taken_away {
-            lines.add("taken away", &format!("X-Robots-Tag: {tag} (the origin's, by {})", self.taken_by));
+            lines.add("taken away", format!("X-Robots-Tag: {tag} (the origin's, by {})", self.taken_by));
         }
         for bot in self.effective.iter().filter(|_| !(self.x_robots_tag.is_empty() && self.taken_away.is_empty())) {
             let name = if bot.bot == "*" { "any other" } else { &bot.bot };
             let said = if bot.directives.is_empty() { "nothing".into() } else { bot.directives.join(", ") };
-            lines.add("tells", &format!("{name}: {said}"));
+            lines.add("tells", format!("{name}: {said}"));
         }
     }
 

@@ -1,19 +1,16 @@
 //! [`report`] makes an [`Explanation`] of a [`Decision`]: it looks up what the indexes of the decision point at.
 //! [`explain`] makes the decision, too.
 
-use super::Facts;
-use super::behaviour::Behaviour;
-use super::claimant::{Case, Claimant};
 use super::decide::decide_for;
-use super::decision::{Action, Decision, RuleRef};
+use super::decision::{Action, Decision};
 use super::explanation::{
     ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, ResponseFacts, RuleReport,
 };
 use super::identity::{Identity, Proof, evidence_of_policy};
 use super::labels::{claim_label, claim_of, source_place};
 use super::pass_reason::{LINE_FOR_ALL, PassReason, line_for_one};
-use super::{CachedVersions, Scratch};
-use crate::crawlers::{Claim, Registry, calls_itself};
+use super::{Behaviour, CachedVersions, Case, Claimant, Facts, Scratch};
+use crate::crawlers::{Claim, Purpose, Registry, calls_itself};
 use crate::indexing::{Scope, parse_lines, place_of};
 use crate::policy::Snapshot;
 use crate::policy::model::OriginTags;
@@ -64,8 +61,10 @@ pub fn report(case: &Case<'_>, decision: &Decision, response: &ResponseFacts<'_>
         .name(),
         doubt: None,
         evidence: evidence_of_policy(site, decision.claim, facts.client).into_iter().collect(),
-        group: decision.rule.map(|rule| group_report(rule, site)),
-        rule: decision.rule.and_then(|rule| rule_report(rule, site)),
+        group: decision
+            .rule
+            .map(|rule| GroupReport { agents: site.document.groups[usize::from(rule.group)].agents.clone() }),
+        rule: rule_report(decision, site),
         verdict: decision.verdict,
         kind: decision.kind,
         never_fetched: decision.never_fetched,
@@ -73,7 +72,7 @@ pub fn report(case: &Case<'_>, decision: &Decision, response: &ResponseFacts<'_>
         observed,
         to_enforce: match observed {
             Some(PassReason::Unlisted) => lines_to_enforce(token.as_deref(), facts),
-            Some(PassReason::Mode | PassReason::Unverified) | None => Vec::new(),
+            _ => Vec::new(),
         },
         signals: signal_lines(decision, site),
         effective: effective(&lines, token),
@@ -110,12 +109,9 @@ fn lines_to_enforce(token: Option<&str>, facts: &Facts<'_>) -> Vec<String> {
     name.map(line_for_one).into_iter().chain([LINE_FOR_ALL.to_owned()]).collect()
 }
 
-fn group_report(rule: RuleRef, site: &Site) -> GroupReport {
-    GroupReport { agents: site.document.groups[usize::from(rule.group)].agents.clone() }
-}
-
-fn rule_report(reference: RuleRef, site: &Site) -> Option<RuleReport> {
-    let (group, index) = (usize::from(reference.group), reference.rule? as usize);
+fn rule_report(decision: &Decision, site: &Site) -> Option<RuleReport> {
+    let rule = decision.rule?;
+    let (group, index) = (usize::from(rule.group), rule.rule? as usize);
     let rule = &site.document.groups[group].rules[index];
     let (source, span) = source_place(&site.rule_sources[group][index], site);
     let kind = if rule.allow { "allow" } else { "disallow" };
@@ -130,18 +126,31 @@ fn tag_lines(
 ) -> (Vec<String>, Vec<String>, &'static str) {
     // An answer that crawlgate makes itself is text, whatever the page would have been. The origin has no part in it.
     let theirs = if decision.action == Action::Pass { response.origin_tags } else { &[] };
-    let (status, content_type) = match decision.action {
-        Action::Pass => (response.status, response.content_type),
-        Action::Block(index) | Action::Slow { answer: index, .. } => {
-            (site.answers[usize::from(index)].status, Some("text/html"))
-        }
-        Action::Pause { .. } => (503, Some("text/html")),
-        Action::RobotsTxt => (200, Some("text/plain")),
-        Action::License { status } => (status, Some("text/html")),
-        Action::TdmRep => (200, Some("application/json")),
+    let status = action_report(decision.action, site).status.unwrap_or(response.status);
+    let content_type = match decision.action {
+        Action::Pass => response.content_type,
+        Action::RobotsTxt => Some("text/plain"),
+        Action::TdmRep => Some("application/json"),
+        Action::Block(_) | Action::Slow { .. } | Action::Pause { .. } | Action::License { .. } => Some("text/html"),
     };
-    let (lines, taken_by) = sent_lines(site, decision, status, content_type, theirs);
-    (lines, taken_by.map_or_else(Vec::new, |_| theirs.to_vec()), taken_by.unwrap_or_default())
+    if site.tags.is_hidden(&decision.path_rules, status) {
+        let taken_by = if theirs.is_empty() { "" } else { "a 304 does not say which rules hold" };
+        return (Vec::new(), theirs.to_vec(), taken_by);
+    }
+    let ours = site.tags.tags(&decision.path_rules, status, content_type.map(str::as_bytes));
+    match combine(ours.as_deref(), theirs.iter().map(String::as_bytes), site.origin_tags) {
+        Sent::Added([]) => (theirs.to_vec(), Vec::new(), ""),
+        Sent::Added(lines) => {
+            let mut all: Vec<String> = theirs.iter().chain(lines).cloned().collect();
+            all.sort_by_key(|line| place_of(line.as_bytes()));
+            (all, Vec::new(), "")
+        }
+        Sent::Instead(lines) => match ours.as_ref().and_then(|ours| ours.origin_tags).unwrap_or(site.origin_tags) {
+            OriginTags::Strip => (lines.into_owned(), theirs.to_vec(), "`origin_tags: strip`"),
+            OriginTags::Replace => (lines.into_owned(), theirs.to_vec(), "`origin_tags: replace`"),
+            OriginTags::Keep | OriginTags::Merge => (lines.into_owned(), Vec::new(), ""),
+        },
+    }
 }
 
 /// The header lines about the use of the content. crawlgate's own answers have none, but the one that demands a licence
@@ -155,36 +164,6 @@ fn signal_lines(decision: &Decision, site: &Site) -> Vec<String> {
         }
         Action::Block(_) | Action::Slow { .. } | Action::Pause { .. } | Action::RobotsTxt | Action::TdmRep => {
             Vec::new()
-        }
-    }
-}
-
-/// The lines that the client receives, and the reason why the origin's are taken away, where they are.
-fn sent_lines(
-    site: &Site,
-    decision: &Decision,
-    status: u16,
-    content_type: Option<&str>,
-    theirs: &[String],
-) -> (Vec<String>, Option<&'static str>) {
-    if site.tags.is_hidden(&decision.path_rules, status) {
-        return (Vec::new(), (!theirs.is_empty()).then_some("a 304 does not say which rules hold"));
-    }
-    let ours = site.tags.tags(&decision.path_rules, status, content_type.map(str::as_bytes));
-    match combine(ours.as_deref(), theirs.iter().map(String::as_bytes), site.origin_tags) {
-        Sent::Added([]) => (theirs.to_vec(), None),
-        Sent::Added(lines) => {
-            let mut all: Vec<String> = theirs.iter().chain(lines).cloned().collect();
-            all.sort_by_key(|line| place_of(line.as_bytes()));
-            (all, None)
-        }
-        Sent::Instead(lines) => {
-            let taken_by = match ours.as_ref().and_then(|ours| ours.origin_tags).unwrap_or(site.origin_tags) {
-                OriginTags::Strip => Some("`origin_tags: strip`"),
-                OriginTags::Replace => Some("`origin_tags: replace`"),
-                OriginTags::Keep | OriginTags::Merge => None,
-            };
-            (lines.into_owned(), taken_by)
         }
     }
 }
@@ -209,24 +188,20 @@ fn effective(lines: &[String], asks: Option<String>) -> Vec<EffectiveReport> {
 
 fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Option<CrawlerReport> {
     let id = claim_label(claim, registry, site)?.to_owned();
+    let described = |token: &String| site?.policy.described_crawler(token)?.purpose;
     Some(match claim {
         Claim::Known(index) => {
             let crawler = registry.get(index);
-            let own = site
-                .and_then(|site| site.policy.described_crawler(crawler.tokens.first()?))
-                .and_then(|described| described.purpose);
             CrawlerReport {
                 id,
                 name: crawler.name.clone(),
                 operator: Some(crawler.operator.clone()),
                 token: crawler.tokens.first().cloned(),
-                purpose: own.unwrap_or(crawler.purpose).name(),
+                purpose: crawler.tokens.first().and_then(described).unwrap_or(crawler.purpose).name(),
             }
         }
         Claim::Token(_) => {
-            let purpose =
-                site.and_then(|site| site.policy.described_crawler(&id)).and_then(|described| described.purpose);
-            let purpose = purpose.map_or("other", |purpose| purpose.name());
+            let purpose = described(&id).unwrap_or(Purpose::Other).name();
             CrawlerReport { name: id.clone(), token: Some(id.clone()), id, operator: None, purpose }
         }
         Claim::Tool => CrawlerReport {
@@ -243,18 +218,16 @@ fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Opt
 
 /// An action as the site answers it. Does not allocate.
 pub fn action_report(action: Action, site: &Site) -> ActionReport {
+    let answer = |index: u16| site.answers.get(usize::from(index));
     let (status, retry_after) = match action {
         Action::Pass => (None, None),
         Action::RobotsTxt | Action::TdmRep => (Some(200), None),
         Action::License { status } => (Some(status), None),
         Action::Pause { retry_after } => (Some(503), Some(retry_after)),
         Action::Block(index) => {
-            let answer = site.answers.get(usize::from(index));
-            (answer.map(|answer| answer.status), answer.and_then(|answer| answer.retry_after))
+            (answer(index).map(|answer| answer.status), answer(index).and_then(|answer| answer.retry_after))
         }
-        Action::Slow { answer, retry_after } => {
-            (site.answers.get(usize::from(answer)).map(|answer| answer.status), Some(retry_after))
-        }
+        Action::Slow { answer: index, retry_after } => (answer(index).map(|answer| answer.status), Some(retry_after)),
     };
     ActionReport { kind: action.name(), status, retry_after, would: None }
 }

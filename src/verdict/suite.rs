@@ -1,12 +1,10 @@
 //! [`run_tests`] runs a policy's own `tests:` against its compiled site. Each case that does not hold is a
 //! [`TestFailure`].
 
-use super::behaviour::Behaviour;
-use super::claimant::{Case, Claimant};
 use super::explanation::{Explanation, ResponseFacts};
 use super::identity::{Identity, identity_by_policy};
 use super::report::{explain_for, report_unclaimed};
-use super::{CachedVersions, Facts, HistoryBasis};
+use super::{Behaviour, CachedVersions, Case, Claimant, Facts, HistoryBasis};
 use crate::crawlers::Registry;
 use crate::policy::model::{CachedByTest, IdentityByTest, Policy, PolicyTest};
 use crate::policy::planned_pause::pauses_around;
@@ -17,22 +15,13 @@ use crate::yaml::{Diagnostic, Located};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// One case that did not hold, as a finding at its place in the policy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TestFailure {
-    /// What was expected and what came, at the test's place.
-    pub diagnostic: Diagnostic,
-}
-
-/// Runs every case; an empty list means that all hold. The rules are those at the moment of the case. Without a moment
-/// no pause and no retirement has begun, so a case holds tomorrow as it does today.
-pub fn run_tests(site: &Arc<Site>, registry: &Registry) -> Vec<TestFailure> {
+/// Runs every case: a finding for each that does not hold, at its place in the policy. What goes by the clock is as it
+/// is at the moment of the case; without one, as it is before any of it began, so that a case holds tomorrow as it does
+/// today.
+pub fn run_tests(site: &Arc<Site>, registry: &Registry) -> Vec<Diagnostic> {
     let snapshot = alone(site);
-    site.policy
-        .tests
-        .iter()
-        .flat_map(|test| run(test, &at_its_moment(test, &snapshot, site, registry), registry))
-        .collect()
+    let run = |test| run(test, &at_its_moment(test, &snapshot, site, registry), registry);
+    site.policy.tests.iter().flat_map(run).collect()
 }
 
 fn at_its_moment<'a>(
@@ -128,18 +117,23 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
 struct Comparison<'a> {
     test: &'a PolicyTest,
     got: &'a Explanation,
-    failures: Vec<TestFailure>,
+    failures: Vec<Diagnostic>,
 }
 
 impl Comparison<'_> {
     /// Compares a name or a number.
-    fn value(&mut self, expected: Option<&Located<String>>, what: &str, came: &str) {
-        let Some(expected) = expected.filter(|expected| expected.value != came) else { return };
+    fn value<T: ToString>(&mut self, expected: &Option<Located<T>>, what: &str, came: &str) {
+        let Some(Located { value, span }) = expected else { return };
+        let expected = value.to_string();
+        if expected == came {
+            return;
+        }
         let reason = self.got.rule.as_ref().map_or("no rule decided".to_owned(), |rule| {
             format!("{}: {} decided, from {}", rule.kind, rule.pattern, rule.source)
         });
-        let message = format!("the {what} is `{came}`, not `{}`", expected.value);
-        self.fail(Diagnostic::error("test-failed", expected.span, message).help(reason));
+        self.fail(
+            Diagnostic::error("test-failed", *span, format!("the {what} is `{came}`, not `{expected}`")).help(reason),
+        );
     }
 
     /// Compares header lines. `none` is the text for no line.
@@ -155,29 +149,25 @@ impl Comparison<'_> {
 
     fn fail(&mut self, diagnostic: Diagnostic) {
         let asked = format!("{} asks for {}", self.test.agent.value, self.test.path.value);
-        self.failures.push(TestFailure { diagnostic: diagnostic.related(self.test.span, asked) });
+        self.failures.push(diagnostic.related(self.test.span, asked));
     }
 }
 
-fn run(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Vec<TestFailure> {
+fn run(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Vec<Diagnostic> {
     let got = answer(test, snapshot, registry);
     if got.site.is_none() {
         let span = test.host.as_ref().map_or(test.span, |host| host.span);
-        let diagnostic = Diagnostic::error("test-failed", span, "this host is not one of the site's");
-        return vec![TestFailure { diagnostic }];
+        return vec![Diagnostic::error("test-failed", span, "this host is not one of the site's")];
     }
     // The action depends on the mode; a test of the answer is about the action under `enforce`.
     let action = got.action.would.as_deref().unwrap_or(&got.action);
-    let text = |value: String, span| Located { value, span };
     let expect = &test.expect;
-    let never_fetched = expect.never_fetched.as_ref().map(|mark| text(mark.value.to_string(), mark.span));
-    let status = expect.answer_status.as_ref().map(|status| text(status.value.to_string(), status.span));
     let mut comparison = Comparison { test, got: &got, failures: Vec::new() };
-    comparison.value(expect.verdict.as_ref(), "verdict", got.verdict.name());
-    comparison.value(expect.kind.as_ref(), "kind", got.kind.name());
-    comparison.value(never_fetched.as_ref(), "mark `never_fetched`", &got.never_fetched.to_string());
-    comparison.value(expect.action.as_ref(), "action", action.kind);
-    comparison.value(status.as_ref(), "status", &action.status.unwrap_or(test.status).to_string());
+    comparison.value(&expect.verdict, "verdict", got.verdict.name());
+    comparison.value(&expect.kind, "kind", got.kind.name());
+    comparison.value(&expect.never_fetched, "mark `never_fetched`", &got.never_fetched.to_string());
+    comparison.value(&expect.action, "action", action.kind);
+    comparison.value(&expect.answer_status, "status", &action.status.unwrap_or(test.status).to_string());
     if let Some(lines) = &expect.tag {
         comparison.lines(lines, &got.x_robots_tag, "X-Robots-Tag is", "nothing");
     }

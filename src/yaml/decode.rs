@@ -90,8 +90,12 @@ impl Decoder {
                 continue;
             };
             if let Some((_, first, ..)) = fields.iter().find(|(name, ..)| name == text) {
-                let message = format!("`{text}` is written twice");
-                self.duplicate("duplicate-key", [key.span, first.span], message, "keep one of them; nothing is merged");
+                self.duplicate(
+                    "duplicate-key",
+                    [key.span, first.span],
+                    format!("`{text}` is written twice"),
+                    "keep one of them; nothing is merged",
+                );
                 continue;
             }
             fields.push((text, key, value, false));
@@ -208,8 +212,12 @@ impl Decoder {
 
     /// `10s`, `5m`, `1h`, `14d`, `1h30m`, `250ms`; a bare number is seconds.
     pub fn duration(&mut self, node: &Node) -> Option<Duration> {
-        let help = "write `250ms`, `1.5s`, `30s`, `10m`, `1h`, `1h30m` or `14d`";
-        self.parsed(node, "a duration", parse_duration, ("bad-value", "is not a duration", help))
+        self.parsed(
+            node,
+            "a duration",
+            parse_duration,
+            ("bad-value", "is not a duration", "write `250ms`, `1.5s`, `30s`, `10m`, `1h`, `1h30m` or `14d`"),
+        )
     }
 
     /// A duration within bounds. Otherwise `message` is the error, and `help` says what to do.
@@ -230,8 +238,12 @@ impl Decoder {
 
     /// RFC 3339, or a date.
     pub fn timestamp(&mut self, node: &Node) -> Option<Timestamp> {
-        let help = "write it as RFC 3339: `2026-12-01T01:00:00Z`";
-        self.parsed(node, "a moment", Timestamp::parse, ("bad-value", "is not a moment", help))
+        self.parsed(
+            node,
+            "a moment",
+            Timestamp::parse,
+            ("bad-value", "is not a moment", "write it as RFC 3339: `2026-12-01T01:00:00Z`"),
+        )
     }
 
     /// The place of a word in a fixed set of words.
@@ -257,17 +269,15 @@ impl Decoder {
 
 /// Reads a duration.
 pub fn parse_duration(text: &str) -> Option<Duration> {
-    let mut rest = text.trim();
-    if rest.is_empty() {
+    let text = text.trim();
+    if text.is_empty() {
         return None;
     }
-    let mut total = Duration::ZERO;
-    let mut is_first = true;
+    let (mut rest, mut total) = (text, Duration::ZERO);
     while !rest.is_empty() {
         let (number, after) =
             rest.split_at(rest.find(|sign: char| !sign.is_ascii_digit() && sign != '.').unwrap_or(rest.len()));
-        let (whole, fraction) =
-            number.split_once('.').map_or((number, None), |(whole, fraction)| (whole, Some(fraction)));
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
         rest = after;
         let letters = rest.find(|sign: char| !sign.is_ascii_alphabetic()).unwrap_or(rest.len());
         let unit = &rest[..letters];
@@ -275,7 +285,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
         let milliseconds: u64 = match unit {
             "ms" => 1,
             "s" => 1_000,
-            "" if rest.is_empty() && is_first => 1_000,
+            "" if number == text => 1_000,
             "m" | "min" => 60_000,
             "h" => 3_600_000,
             "d" => 86_400_000,
@@ -285,16 +295,14 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
         let part =
             whole.parse::<u64>().ok()?.checked_mul(milliseconds)?.checked_add(of_unit(fraction, milliseconds)?)?;
         total = total.checked_add(Duration::from_millis(part))?;
-        is_first = false;
     }
     // Moments are i64 seconds; nothing that a person means is longer than a century.
     (total <= Duration::from_secs(100 * 366 * 86_400)).then_some(total)
 }
 
 /// The milliseconds of a fraction of a unit; `None` where they are not whole.
-fn of_unit(fraction: Option<&str>, unit: u64) -> Option<u64> {
-    let Some(digits) = fraction else { return Some(0) };
-    if digits.is_empty() || digits.len() > 9 {
+fn of_unit(digits: &str, unit: u64) -> Option<u64> {
+    if digits.len() > 9 {
         return None;
     }
     let parts = digits.parse::<u64>().ok()?.checked_mul(unit)?;
@@ -440,8 +448,7 @@ impl<'n> Fields<'n> {
                 }
                 None => format!("the fields here are: {}", self.known.join(", ")),
             };
-            let message = format!("there is no field `{name}` here");
-            self.decoder.error_with_help("unknown-field", key.span, message, help);
+            self.decoder.error_with_help("unknown-field", key.span, format!("there is no field `{name}` here"), help);
         }
     }
 }

@@ -16,12 +16,17 @@ pub struct Span {
 }
 
 /// A value and its place.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Located<T> {
     /// The value.
     pub value: T,
     /// Its place in the file.
     pub span: Span,
+}
+
+/// The values of a list, without their places.
+pub fn values<T: Clone>(list: &[Located<T>]) -> Vec<T> {
+    list.iter().map(|located| located.value.clone()).collect()
 }
 
 /// A file as it was read: its name for messages, and its text.

@@ -101,7 +101,8 @@ impl Document {
             Some(rest) => (rest, '\u{feff}'.len_utf8()),
             None => (&*source.text, 0),
         };
-        let mut builder = Builder::new(text, offset);
+        let bytes = (!text.is_ascii()).then(|| text.char_indices().map(|(byte, _)| byte as u32).collect());
+        let mut builder = Builder { text, offset, bytes, ..Builder::default() };
         builder.build().map(|root| Document { root }).map_err(|error| diagnostics.push(*error)).ok()
     }
 }
@@ -114,6 +115,7 @@ struct Open {
     key: Option<Node>,
 }
 
+#[derive(Default)]
 struct Builder<'t> {
     text: &'t str,
     offset: usize,
@@ -128,12 +130,7 @@ struct Builder<'t> {
 
 type Failure = Box<Diagnostic>;
 
-impl<'t> Builder<'t> {
-    fn new(text: &'t str, offset: usize) -> Builder<'t> {
-        let bytes = (!text.is_ascii()).then(|| text.char_indices().map(|(byte, _)| byte as u32).collect());
-        Builder { text, offset, bytes, open: Vec::new(), anchors: HashMap::new(), nodes: 0, root: None, documents: 0 }
-    }
-
+impl Builder<'_> {
     fn build(&mut self) -> Result<Option<Node>, Failure> {
         let mut parser = Parser::new_from_str(self.text);
         while let Some(event) = parser.next_event() {
@@ -227,8 +224,8 @@ impl<'t> Builder<'t> {
         Span {
             start: self.byte(start.index()),
             end: self.byte(end.index()),
-            line: u32::try_from(start.line()).unwrap_or(u32::MAX),
-            column: u32::try_from(start.col() + 1).unwrap_or(u32::MAX),
+            line: count(start.line()),
+            column: count(start.col() + 1),
         }
     }
 
@@ -239,7 +236,6 @@ impl<'t> Builder<'t> {
         let line_start = written[..start].rfind('\n').map_or(0, |newline| newline + 1);
         let line = 1 + written[..start].matches('\n').count();
         let column = 1 + written[line_start..start].chars().count();
-        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         Span { start: start + self.offset, end: written.len() + self.offset, line: count(line), column: count(column) }
     }
 
@@ -273,6 +269,10 @@ impl<'t> Builder<'t> {
         };
         error.help(help)
     }
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 fn too_deep(span: Span) -> Failure {

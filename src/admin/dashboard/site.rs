@@ -12,7 +12,7 @@ use crate::policy::site::RuleSource;
 use crate::sites::SiteStatus;
 use crate::state::history::ByIdentity;
 use crate::time::Timestamp;
-use crate::verdict::{rule_line, source_place};
+use crate::verdict::source_place;
 use crate::yaml::{Located, Span};
 use askama::Template;
 use std::cmp::Reverse;
@@ -97,7 +97,7 @@ fn served(site: &Site) -> Vec<ServedLine> {
         } else if let Some(group) = group {
             is_in_agents = false;
             let expected = site.document.groups.get(group).and_then(|group| group.rules.get(rule));
-            if expected.is_some_and(|expected| rule_line(expected).trim_end() == line.trim_end()) {
+            if expected.is_some_and(|expected| expected.to_string().trim_end() == line.trim_end()) {
                 source = site.rule_sources.get(group).and_then(|sources| sources.get(rule));
                 rule += 1;
             }

@@ -3,7 +3,7 @@
 //! The longest rule decides, and of equals Allow (RFC 9309 section 2.2.2). So an Allow defeats a Disallow that is not
 //! longer than the Allow, for the URLs that both match. Such an Allow is left out of the merged file.
 
-use super::budget::Bounds;
+use super::budget::{Bounds, take};
 use crate::policy::site::RuleSource;
 use crate::robots::{Pattern, Rule};
 
@@ -43,7 +43,7 @@ impl<'a> PolicyRules<'a> {
         // Most Allows of a long file are shorter than every Disallow.
         let shortest = self.shortest.filter(|(ours, _)| ours.pattern.priority() <= allow.priority())?;
         let cost = (self.disallows.len() + self.allows.len()).saturating_mul(4 + allow.priority() / 8);
-        if !bounds.compare(cost) {
+        if !take(&mut bounds.comparisons, cost) {
             return Some(Conflict::NotCompared(shortest));
         }
         // Where the policy itself allows all of it, the policy's shorter Disallow rules decide nothing there.

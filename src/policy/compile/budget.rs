@@ -11,9 +11,9 @@ pub struct Bounds {
     /// Octets compared, and other work in the same unit.
     pub comparisons: usize,
     /// Octets of groups that have a part of the origin's. Groups of the policy alone are not counted.
-    size: usize,
+    pub size: usize,
     /// Rules of the origin that are compared with a group of the policy, whatever the result is.
-    rules: usize,
+    pub rules: usize,
 }
 
 /// The error for a file of the origin that cannot be merged within the bounds.
@@ -31,25 +31,11 @@ impl Bounds {
         // Twice the size that crawlers read: the exact limit is checked when the file is written.
         Bounds { comparisons: 12_000_000, size: (2 * MAX_BYTES).saturating_add(policy), rules: 100_000 }
     }
-
-    /// Takes the cost of comparisons; returns whether enough was left.
-    pub fn compare(&mut self, cost: usize) -> bool {
-        take(&mut self.comparisons, cost)
-    }
-
-    /// Takes the rules of a group of the origin that is put beside one of the policy.
-    pub fn look_at(&mut self, rules: usize) -> bool {
-        take(&mut self.rules, rules)
-    }
-
-    /// Takes the octets of a group, or of what is added to one.
-    pub fn grow(&mut self, octets: usize) -> bool {
-        take(&mut self.size, octets)
-    }
 }
 
-/// Takes a cost. A budget that was not enough once is spent, so that a later, smaller cost does not pass.
-fn take(left: &mut usize, cost: usize) -> bool {
+/// Takes a cost; returns whether enough was left. A budget that was not enough once is spent, so that a later, smaller
+/// cost does not pass.
+pub fn take(left: &mut usize, cost: usize) -> bool {
     let rest = left.checked_sub(cost);
     *left = rest.unwrap_or(0);
     rest.is_some()

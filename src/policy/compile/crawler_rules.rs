@@ -7,6 +7,7 @@ use crate::policy::decode::is_token;
 use crate::policy::model::{AnswerPolicy, EnforcementFields, Mode, Policy, Unlicensed, Unverified};
 use crate::policy::site::{Answer, Binding, CrawlerRules, CrawlerRulesTable, binding, names, unlisted};
 use crate::robots::{Document, Matcher};
+use crate::yaml::Located;
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -18,9 +19,9 @@ const AWAITING_PROOF: u32 = 60;
 /// Tokens that the policy names and the registry does not know. Identification searches for them, too.
 pub fn unlisted_tokens(policy: &Policy, registry: &Registry) -> Vec<String> {
     let groups = policy.robots.groups.iter().flat_map(|group| &group.agents);
-    let agents = policy.enforcement.agents.iter().map(|(agent, _)| agent).chain(&policy.enforcement.exempt);
     let described = policy.crawlers.iter().map(|described| &described.token);
-    unlisted(groups.chain(agents).chain(described).map(|agent| agent.value.as_str()), registry)
+    let agents = groups.chain(policy.enforcement.named()).chain(described);
+    unlisted(agents.map(|agent| agent.value.as_str()), registry)
 }
 
 /// The most tokens that the origin's file may add. The shortest has three letters.
@@ -35,8 +36,7 @@ const LOOKED_AT: usize = 300;
 pub fn add_origin_tokens(tokens: &mut Vec<String>, origin: &[String], registry: &Registry) {
     let mut known: HashSet<String> = tokens.iter().map(|token| token.to_ascii_lowercase()).collect();
     known.extend(registry.crawlers().iter().flat_map(names).map(str::to_ascii_lowercase));
-    let people = browsers().chain(lookalikes()).map(str::to_ascii_lowercase);
-    let people: Vec<String> = people.collect();
+    let people: Vec<String> = browsers().chain(lookalikes()).map(str::to_ascii_lowercase).collect();
     let mut looked_at = 0;
     let mut is_of_people = |token: &String| {
         let letters = token.to_ascii_lowercase();
@@ -68,11 +68,10 @@ impl CrawlerRulesTable {
     ) -> (CrawlerRulesTable, Vec<Answer>) {
         let mut builder = RulesBuilder { policy, document, matcher, answers: Vec::new() };
         let known = registry.crawlers().iter().map(|crawler| builder.known(crawler)).collect();
-        let tokens = tokens.tokens().iter();
-        let tokens = tokens
-            .map(|token| builder.crawler_rules(&mut std::iter::once(token.as_str()), &Nature::of_token(policy, token)));
-        let tokens = tokens.collect();
-        let mut unnamed = |purpose| builder.crawler_rules(&mut std::iter::empty(), &Nature::unknown(purpose));
+        let of_token =
+            |token: &String| builder.crawler_rules(std::iter::once(token.as_str()), &Nature::of_token(policy, token));
+        let tokens = tokens.tokens().iter().map(of_token).collect();
+        let mut unnamed = |purpose| builder.crawler_rules(std::iter::empty(), &Nature::unknown(purpose));
         let (other, tool) = (unnamed(Purpose::Other), unnamed(Purpose::Tool));
         let nobody = CrawlerRules {
             judged: false,
@@ -97,98 +96,79 @@ struct RulesBuilder<'a> {
 impl RulesBuilder<'_> {
     fn known(&mut self, crawler: &Crawler) -> CrawlerRules {
         let nature = Nature::of_known(self.policy, crawler);
-        let rules = self.crawler_rules(&mut names(crawler), &nature);
+        let rules = self.crawler_rules(names(crawler), &nature);
         // A policy token (Google-Extended) is published for others to read: no request carries it, so none is refused.
         let seen =
             !crawler.markers.is_empty() || nature.described.is_some_and(|described| !described.user_agent.is_empty());
         if seen { rules } else { CrawlerRules { mode: Mode::Off, ..rules } }
     }
 
-    fn crawler_rules(&mut self, names: &mut dyn Iterator<Item = &str>, nature: &Nature<'_>) -> CrawlerRules {
+    fn crawler_rules<'n>(&mut self, names: impl Iterator<Item = &'n str>, nature: &Nature<'_>) -> CrawlerRules {
         let &Nature { purpose, binds, honours_crawl_delay, described } = nature;
         let names: Vec<&str> = names.collect();
         let (binding, named) = binding(self.matcher, names.iter().copied(), binds);
         let enforcement = &self.policy.enforcement;
-        let is = |agent: &str| names.iter().any(|name| agent.eq_ignore_ascii_case(name));
         let of_name = |name: &&str| enforcement.agents.iter().find(|(agent, _)| agent.value.eq_ignore_ascii_case(name));
         let agent = names.iter().find_map(of_name).map(|(_, fields)| fields);
         let by_purpose = enforcement.purposes.get(&purpose);
+        // The sections that speak of the crawler, the narrowest first.
+        let said = [agent, by_purpose, Some(&enforcement.site)];
         // Tools and unlisted bots are held to the rules only when the owner means them.
         let meant = named || agent.is_some() || by_purpose.is_some() || described.is_some();
         let judged = purpose != Purpose::Tool || meant;
-        let mode = field(agent, by_purpose, &enforcement.site, |fields| fields.mode).unwrap_or_default();
+        let mode = first(said, |fields| fields.mode).unwrap_or_default();
         let unlisted = purpose == Purpose::Other && !meant;
-        let mode = if unlisted { mode.min(Mode::Observe) } else { mode };
-        let [disallowed, ambiguous, too_fast, impostor, trapped] =
-            self.answers([agent, by_purpose, Some(&enforcement.site)]);
-        let trapped_for = field(agent, by_purpose, &enforcement.site, |fields| fields.trapped_for);
-        let unverified = field(agent, by_purpose, &enforcement.site, |fields| fields.unverified);
-        let unverified = unverified.map(|(said, _)| said).unwrap_or_default();
+        let unverified = first(said, |fields| fields.unverified).map(|said| said.value).unwrap_or_default();
         // A crawler that never said that it honours Crawl-delay is held to it only when the owner means it.
         let is_held = honours_crawl_delay || named || agent.is_some();
         let group = binding.group().and_then(|group| self.document.groups.get(usize::from(group)));
-        let crawl_delay = group.and_then(|group| group.crawl_delay).filter(|delay| is_held && !delay.is_zero());
-        // People and unnamed tools are never asked for a licence.
-        let unlicensed =
-            field(agent, by_purpose, &enforcement.site, |fields| fields.unlicensed.clone()).filter(|_| judged);
+        let disallowed = self.answer(403, said, |fields| &fields.disallowed);
         CrawlerRules {
             binding,
             judged,
             named,
             binds,
-            mode,
+            mode: if unlisted { mode.min(Mode::Observe) } else { mode },
             unlisted,
             disallowed,
-            ambiguous,
-            too_fast,
-            impostor,
-            trapped,
-            trapped_for: trapped_for.unwrap_or(DEFAULT_TRAPPED),
-            awaiting_proof: self.awaiting_proof(unverified, disallowed),
+            ambiguous: self.answer(403, said, |fields| &fields.ambiguous),
+            too_fast: self.answer(429, said, |fields| &fields.too_fast),
+            impostor: self.answer(403, said, |fields| &fields.impostor),
+            trapped: self.answer(403, said, |fields| &fields.trapped),
+            trapped_for: first(said, |fields| fields.trapped_for).unwrap_or(DEFAULT_TRAPPED),
+            // The answer while a proof may still come. A 403 would let a search engine drop the page, a 503 does not.
+            awaiting_proof: match unverified {
+                Unverified::Refuse => self.place(Answer { status: 503, retry_after: Some(AWAITING_PROOF), body: None }),
+                Unverified::AsClaimed | Unverified::Observe => disallowed,
+            },
             unverified,
-            exempt: enforcement.exempt.iter().any(|agent| is(&agent.value)),
-            crawl_delay,
-            unlicensed: match unlicensed.map(|said| said.value) {
-                Some(Unlicensed::Refuse(status)) => Some(status),
-                Some(Unlicensed::Pass) | None => None,
+            exempt: names
+                .iter()
+                .any(|name| enforcement.exempt.iter().any(|agent| agent.value.eq_ignore_ascii_case(name))),
+            crawl_delay: group.and_then(|group| group.crawl_delay).filter(|delay| is_held && !delay.is_zero()),
+            // People and unnamed tools are never asked for a licence.
+            unlicensed: match first(said, |fields| fields.unlicensed) {
+                Some(Located { value: Unlicensed::Refuse(status), .. }) if judged => Some(status),
+                _ => None,
             },
             pausable: !matches!(purpose, Purpose::Monitoring | Purpose::Tool),
         }
     }
 
-    /// The answers to a request that is disallowed, ambiguous, too fast, of an impostor and of a marked client. `said`
-    /// are the sections that speak of them, the narrowest first.
-    fn answers(&mut self, said: [Option<&EnforcementFields>; 3]) -> [u16; 5] {
-        let mut answer = |status: u16, get: fn(&EnforcementFields) -> &Option<AnswerPolicy>| {
-            self.answer(status, said.map(|said| said.and_then(|said| get(said).as_ref())))
-        };
-        [
-            answer(403, |fields| &fields.disallowed),
-            answer(403, |fields| &fields.ambiguous),
-            answer(429, |fields| &fields.too_fast),
-            answer(403, |fields| &fields.impostor),
-            answer(403, |fields| &fields.trapped),
-        ]
-    }
-
-    /// One answer. Each field comes from the narrowest section that has it, and `status` is the default.
-    fn answer(&mut self, status: u16, said: [Option<&AnswerPolicy>; 3]) -> u16 {
-        let said = || said.iter().copied().flatten();
+    /// One answer. Each field comes from the first section of `said` that has it, and `status` is the default.
+    fn answer(
+        &mut self,
+        status: u16,
+        said: [Option<&EnforcementFields>; 3],
+        get: fn(&EnforcementFields) -> &Option<AnswerPolicy>,
+    ) -> u16 {
+        let said = || said.into_iter().flatten().filter_map(|fields| get(fields).as_ref());
         let retry_after = said().find_map(|said| said.retry_after);
-        let answer = Answer {
+        self.place(Answer {
             status: said().find_map(|said| said.status).unwrap_or(status),
             retry_after: retry_after.map(|delay| u32::try_from(delay.as_secs()).unwrap_or(u32::MAX)),
             body: said().find_map(|said| said.body.as_deref()).map(Into::into),
-        };
-        self.place(answer)
-    }
-
-    /// The answer while a proof may still come. A 403 would let a search engine drop the page, a 503 does not.
-    fn awaiting_proof(&mut self, unverified: Unverified, disallowed: u16) -> u16 {
-        match unverified {
-            Unverified::Refuse => self.place(Answer { status: 503, retry_after: Some(AWAITING_PROOF), body: None }),
-            Unverified::AsClaimed | Unverified::Observe => disallowed,
-        }
+        })
     }
 
     fn place(&mut self, answer: Answer) -> u16 {
@@ -200,12 +180,7 @@ impl RulesBuilder<'_> {
     }
 }
 
-/// A field of the agent, else of the purpose, else of the site.
-fn field<T>(
-    agent: Option<&EnforcementFields>,
-    purpose: Option<&EnforcementFields>,
-    site: &EnforcementFields,
-    get: impl Fn(&EnforcementFields) -> Option<T>,
-) -> Option<T> {
-    agent.and_then(&get).or_else(|| purpose.and_then(&get)).or_else(|| get(site))
+/// A field of the first section that has it.
+fn first<T>(said: [Option<&EnforcementFields>; 3], get: fn(&EnforcementFields) -> Option<T>) -> Option<T> {
+    said.into_iter().flatten().find_map(get)
 }

@@ -113,11 +113,8 @@ pub fn first_alike(drafts: &[Draft]) -> Vec<usize> {
 
 /// Octets of a rule's line.
 pub fn octets_of_rule(rule: &Rule) -> usize {
-    if rule.allow {
-        "Allow: \n".len() + rule.pattern.priority()
-    } else {
-        "Disallow: \n".len() + rule.pattern.priority()
-    }
+    let key = if rule.allow { "Allow: \n" } else { "Disallow: \n" };
+    key.len() + rule.pattern.priority()
 }
 
 /// Octets of other lines.

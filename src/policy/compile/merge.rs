@@ -6,7 +6,7 @@
 //! group that closes the whole site one comment stands for all of them.
 
 use super::allow_conflicts::{Conflict, PolicyRules};
-use super::budget::{Bounds, TooMuch};
+use super::budget::{Bounds, TooMuch, take};
 use super::draft::{Draft, Heading, ORIGIN, first_alike, octets_of};
 use super::origin_rules::{OriginGroup, OriginRules};
 use super::signals;
@@ -42,11 +42,11 @@ pub fn merge(
                 let of_policy = pair.policy.map(|index| policy[index].clone());
                 let mut draft = of_policy.unwrap_or_else(|| Draft::new(Heading::Origin, source.clone()));
                 let of_origin = pair.origin.map(|index| &origin.groups[index]);
-                if !bounds.look_at(of_origin.map_or(0, |group| group.rules.len())) {
+                if !take(&mut bounds.rules, of_origin.map_or(0, |group| group.rules.len())) {
                     return Err(origin.too_much());
                 }
                 of_origin.into_iter().for_each(|group| join(&mut draft, group, bounds));
-                if !bounds.grow(octets_of(&draft)) {
+                if !take(&mut bounds.size, octets_of(&draft)) {
                     return Err(origin.too_much());
                 }
                 // A token that the origin names has the signals of `*`, and is not everybody else any more.
@@ -75,11 +75,9 @@ struct Pair {
 struct Sides<'a> {
     policy: &'a [Draft],
     origin: &'a OriginRules,
-    /// Groups by token in lower case; `*` is one.
+    /// Groups by token in lower case; `*` is one. The origin's have the line that names the token.
     of_policy: HashMap<String, usize>,
-    of_origin: HashMap<String, usize>,
-    /// The lines of the origin's file that name a token.
-    lines: HashMap<String, usize>,
+    of_origin: HashMap<String, (usize, usize)>,
     /// The first crawler of which a token is the first token.
     crawlers: HashMap<String, &'a Crawler>,
     registry: &'a Registry,
@@ -93,16 +91,15 @@ impl<'a> Sides<'a> {
                 of_policy.entry(agent.to_ascii_lowercase()).or_insert(index);
             }
         }
-        let tokens = origin.tokens.iter().map(|(token, group, _)| (token.to_ascii_lowercase(), *group));
-        let of_origin = tokens.chain(origin.star.map(|(group, _)| ("*".to_owned(), group))).collect();
-        let lines = origin.tokens.iter().map(|(token, _, line)| (token.to_ascii_lowercase(), *line)).collect();
+        let tokens = origin.tokens.iter().map(|(token, group, line)| (token.to_ascii_lowercase(), (*group, *line)));
+        let of_origin = tokens.chain(origin.star.map(|star| ("*".to_owned(), star))).collect();
         let mut crawlers = HashMap::new();
         for crawler in registry.crawlers() {
             if let Some(token) = crawler.tokens.first() {
                 crawlers.entry(token.to_ascii_lowercase()).or_insert(crawler);
             }
         }
-        Sides { policy, origin, of_policy, of_origin, lines, crawlers, registry }
+        Sides { policy, origin, of_policy, of_origin, crawlers, registry }
     }
 
     /// Each token that needs a group of its own, once: the policy's in their order, then the origin's. After them the
@@ -119,11 +116,8 @@ impl<'a> Sides<'a> {
                 continue;
             };
             let found = crawler.tokens.iter().find(|token| seen.contains(&token.to_ascii_lowercase()));
-            let found = found.map(|found| self.pair(found)).unwrap_or_else(|| match follows_star(Some(crawler)) {
-                true => self.pair("*"),
-                false => Pair::default(),
-            });
-            if found != self.pair(token) {
+            let star = || if follows_star(Some(crawler)) { self.pair("*") } else { Pair::default() };
+            if found.map_or_else(star, |found| self.pair(found)) != self.pair(token) {
                 seen.insert(token.to_ascii_lowercase());
                 all.push(token.clone());
             }
@@ -132,12 +126,13 @@ impl<'a> Sides<'a> {
     }
 
     fn pair(&self, token: &str) -> Pair {
-        Pair { policy: self.find(&self.of_policy, token), origin: self.find(&self.of_origin, token) }
+        let origin = self.find(&self.of_origin, token).map(|(group, _)| group);
+        Pair { policy: self.find(&self.of_policy, token), origin }
     }
 
     /// The group of one side that binds a token. `*` does not bind the crawlers whose operators say so: naming them
     /// would.
-    fn find(&self, side: &HashMap<String, usize>, token: &str) -> Option<usize> {
+    fn find<T: Copy>(&self, side: &HashMap<String, T>, token: &str) -> Option<T> {
         let token = token.to_ascii_lowercase();
         let crawler = self.crawlers.get(&token).copied();
         let chain = crawler.iter().flat_map(|crawler| crawler.tokens.iter().skip(1));
@@ -149,17 +144,16 @@ impl<'a> Sides<'a> {
     /// The source of the group of a token: the place that names the token, else the place of its rules. `None` where
     /// neither side has rules for it.
     fn source(&self, token: &str, pair: Pair) -> Option<RuleSource> {
-        let token_in_lower_case = token.to_ascii_lowercase();
-        let by_policy = self.of_policy.get(&token_in_lower_case).copied();
-        if let Some(index) = by_policy {
-            return Some(self.policy[index].source.clone());
-        }
-        let star = self.origin.star.filter(|_| token == "*").map(|(_, line)| line);
-        if let Some(line) = star.or_else(|| self.lines.get(&token_in_lower_case).copied()) {
-            return Some(RuleSource::Origin(line));
-        }
-        let of_policy = pair.policy.map(|index| self.policy[index].source.clone());
-        of_policy.or_else(|| self.origin.line_of(pair.origin?).map(RuleSource::Origin))
+        let token = token.to_ascii_lowercase();
+        let of_policy = |index: usize| self.policy[index].source.clone();
+        let named = self
+            .of_policy
+            .get(&token)
+            .map(|index| of_policy(*index))
+            .or_else(|| self.of_origin.get(&token).map(|(_, line)| RuleSource::Origin(*line)));
+        let of_rules =
+            || pair.policy.map(of_policy).or_else(|| self.origin.line_of(pair.origin?).map(RuleSource::Origin));
+        named.or_else(of_rules)
     }
 }
 
@@ -230,12 +224,12 @@ fn added(draft: &mut Draft, origin: &OriginGroup, bounds: &mut Bounds) -> Vec<(R
             "for the purpose is allowed".to_owned()
         } else if ours.contains(&opposite) {
             // Of two rules for the same pattern Allow wins: the Disallow would have no effect.
-            format!("which gives way to `{}`", written(&opposite))
+            format!("which gives way to `{opposite}`")
         } else {
             added.push((rule.clone(), source.clone()));
             continue;
         };
-        draft.notes.push(format!("Left out of {ORIGIN}: `{}`, {reason}.", written(rule)));
+        draft.notes.push(format!("Left out of {ORIGIN}: `{rule}`, {reason}."));
     }
     allows.count_the_rest(&mut draft.notes);
     added
@@ -274,20 +268,18 @@ impl<'a> Allows<'a> {
     /// Whether an Allow defeats nothing; otherwise a comment and a lint say that it is left out.
     fn keeps(&mut self, rule: &Rule, source: &RuleSource, bounds: &mut Bounds, draft: &mut Draft) -> bool {
         let Some(conflict) = self.ours.conflict(&rule.pattern, bounds) else { return true };
-        let (by, more) = match conflict {
-            Conflict::Covered(by) | Conflict::Defeats(by) => (by, ""),
-            Conflict::NotCompared(by) => (by, ": there is too much to compare"),
+        let (ours, more, told) = match conflict {
+            Conflict::Covered((ours, _)) => (ours, "", None),
+            Conflict::Defeats((ours, by)) => (ours, "", told(rule, source, by, true)),
+            Conflict::NotCompared((ours, by)) => {
+                (ours, ": there is too much to compare", told(rule, source, by, false))
+            }
         };
         self.left_out += 1;
         if self.left_out <= NOTED {
-            let (theirs, ours) = (written(rule), written(&by.0));
-            draft.notes.push(format!("Left out of {ORIGIN}: `{theirs}`, which could defeat `{ours}`{more}."));
+            draft.notes.push(format!("Left out of {ORIGIN}: `{rule}`, which could defeat `{ours}`{more}."));
         }
-        match conflict {
-            Conflict::Covered(_) => {}
-            Conflict::Defeats(by) => draft.left_out.extend(told(rule, source, &by.1, true)),
-            Conflict::NotCompared(by) => draft.left_out.extend(told(rule, source, &by.1, false)),
-        }
+        draft.left_out.extend(told);
         false
     }
 
@@ -306,10 +298,6 @@ fn told(rule: &Rule, source: &RuleSource, by: &RuleSource, compared: bool) -> Op
         }
         _ => None,
     }
-}
-
-fn written(rule: &Rule) -> String {
-    format!("{}: {}", if rule.allow { "Allow" } else { "Disallow" }, rule.pattern.as_str())
 }
 
 /// Whether a group allows nothing, so that more rules change nothing.

@@ -7,7 +7,9 @@
 
 use super::budget::TooMuch;
 use super::draft::{octets_of_lines, octets_of_rule};
+use super::signals::said_keys;
 use crate::crawlers::Registry;
+use crate::policy::model::Policy;
 use crate::policy::origin::OriginFile;
 use crate::policy::site::RuleSource;
 use crate::robots::{Dialect, Extension, File, Key, Line, MAX_BYTES, Reading, Record, Rule, Spelling};
@@ -16,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 /// All groups that bind one token, united.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct OriginGroup {
     pub rules: Vec<(Rule, RuleSource)>,
     pub crawl_delay: Option<Duration>,
@@ -24,7 +26,7 @@ pub struct OriginGroup {
 }
 
 /// The whole file.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct OriginRules {
     pub groups: Vec<OriginGroup>,
     /// Tokens as they are written, in the order of the file: their groups, and the lines that name them.
@@ -50,9 +52,10 @@ pub struct OriginRules {
 const MAX_UNITED: usize = 4 * MAX_BYTES;
 
 impl OriginRules {
-    pub fn read(origin: &OriginFile, keys: &[Located<String>], registry: &Registry) -> Result<OriginRules, TooMuch> {
+    pub fn read(origin: &OriginFile, policy: &Policy, registry: &Registry) -> Result<OriginRules, TooMuch> {
         let file = &origin.file;
-        let mut left_out: HashSet<usize> = unknown_keys(file, keys).map(|line| line.number).collect();
+        let unknown = unknown_keys(file, &policy.robots.origin_keys);
+        let mut left_out: HashSet<usize> = unknown.map(|line| line.number).collect();
         let unknown = left_out.len();
         left_out.extend(lines_with_control_characters(file));
         let reading = Reading::new(file, Dialect::Rfc9309, &registry.tokens_with_blanks());
@@ -60,7 +63,7 @@ impl OriginRules {
         rules.rules = reading.groups().iter().map(|group| group.rules.len()).sum();
         let mut size = 0;
         let (mut seen, mut known) = (HashSet::new(), HashMap::<Vec<usize>, usize>::new());
-        for agent in reading.groups().iter().flat_map(|group| &group.agents) {
+        for agent in reading.agents() {
             // No token is empty: for an empty one the reading gives the groups that bind every crawler.
             let token = if agent.star { "" } else { agent.token.as_str() };
             if (token.is_empty() && !agent.star) || !seen.insert(token.to_ascii_lowercase()) {
@@ -76,15 +79,17 @@ impl OriginRules {
                 rules.groups.push(group);
                 rules.groups.len() - 1
             });
-            match agent.star {
-                true => rules.star = Some((group, agent.line)),
-                false => rules.tokens.push((agent.token.clone(), group, agent.line)),
+            if agent.star {
+                rules.star = Some((group, agent.line))
+            } else {
+                rules.tokens.push((agent.token.clone(), group, agent.line))
             }
         }
         if size > MAX_UNITED {
             return Err(rules.too_much());
         }
         rules.whole_file(file, &reading, &left_out);
+        rules.left_out = rules.leave_out(&said_keys(policy));
         Ok(rules)
     }
 
@@ -101,7 +106,7 @@ impl OriginRules {
 
     /// Leaves out the lines of these keys wherever they stand: the policy has its own, here or as headers, and two
     /// statements would contradict each other. Returns the keys that were found.
-    pub fn leave_out(&mut self, keys: &[&'static str]) -> Vec<&'static str> {
+    fn leave_out(&mut self, keys: &[&'static str]) -> Vec<&'static str> {
         let mut found = Vec::new();
         let all = self.groups.iter_mut().map(|group| &mut group.extensions).chain([&mut self.extensions]);
         for extensions in all {
@@ -190,20 +195,19 @@ fn lines_with_control_characters(file: &File) -> impl Iterator<Item = usize> {
 fn united(file: &File, reading: &Reading, parts: &[usize], left_out: &HashSet<usize>) -> OriginGroup {
     let mut group = OriginGroup::default();
     let (mut seen, mut lines) = (HashSet::new(), HashSet::new());
-    for part in parts.iter().filter_map(|&part| reading.groups().get(part)) {
+    for part in reading.united(parts) {
         for line in part.rules.iter().filter(|line| !line.rule.pattern.is_empty()) {
             if seen.insert(&line.rule) {
                 group.rules.push((line.rule.clone(), RuleSource::Origin(line.line)));
             }
         }
         let others = part.others.iter().filter(|number| !left_out.contains(number));
-        let records = others.filter_map(|&number| file.line(number)?.record.as_ref());
+        let records = others.filter_map(|&number| file.record(number));
         for record in records.filter(|record| !is_of_the_host(record.key)) {
-            match record.key {
-                Key::CrawlDelay => {
-                    group.crawl_delay = group.crawl_delay.or_else(|| delay(&file.text(&record.value)));
-                }
-                _ => push_new(&mut group.extensions, &mut lines, extension(file, record)),
+            if record.key == Key::CrawlDelay {
+                group.crawl_delay = group.crawl_delay.or_else(|| delay(&file.text(&record.value)));
+            } else {
+                push_new(&mut group.extensions, &mut lines, extension(file, record));
             }
         }
     }

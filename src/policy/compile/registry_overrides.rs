@@ -4,6 +4,7 @@
 use crate::crawlers::{Binds, Claim, Crawler, CrawlerIndex, Purpose, Registry, SiteMarkers};
 use crate::policy::model::{DescribedCrawler, Policy};
 use crate::policy::site::Networks;
+use crate::yaml::values;
 
 /// The facts about a crawler, by the registry or by the owner.
 pub struct Nature<'a> {
@@ -15,34 +16,30 @@ pub struct Nature<'a> {
 }
 
 impl<'a> Nature<'a> {
-    /// A crawler with a known purpose alone.
-    pub fn unknown(purpose: Purpose) -> Nature<'a> {
-        Nature { purpose, binds: Binds::Unknown, honours_crawl_delay: false, described: None }
-    }
-
-    /// A crawler of the registry. The owner's facts come before the registry's.
-    pub fn of_known(policy: &'a Policy, crawler: &Crawler) -> Nature<'a> {
-        let described = record(policy, crawler);
+    /// The owner's facts come before what is known otherwise.
+    fn new(described: Option<&'a DescribedCrawler>, purpose: Purpose, binds: Binds, delay: Option<bool>) -> Nature<'a> {
+        let delay = described.and_then(|described| described.crawl_delay).or(delay);
         Nature {
-            purpose: described.and_then(|described| described.purpose).unwrap_or(crawler.purpose),
-            binds: described.and_then(|described| described.binds).unwrap_or(crawler.binds),
-            honours_crawl_delay: described
-                .and_then(|described| described.crawl_delay)
-                .or(crawler.crawl_delay)
-                .unwrap_or(false),
+            purpose: described.and_then(|described| described.purpose).unwrap_or(purpose),
+            binds: described.and_then(|described| described.binds).unwrap_or(binds),
+            honours_crawl_delay: delay.unwrap_or(false),
             described,
         }
+    }
+
+    /// A crawler with a known purpose alone.
+    pub fn unknown(purpose: Purpose) -> Nature<'a> {
+        Nature::new(None, purpose, Binds::Unknown, None)
+    }
+
+    /// Of a crawler of the registry.
+    pub fn of_known(policy: &'a Policy, crawler: &Crawler) -> Nature<'a> {
+        Nature::new(record(policy, crawler), crawler.purpose, crawler.binds, crawler.crawl_delay)
     }
 
     /// A crawler that only the policy knows, by its token.
     pub fn of_token(policy: &'a Policy, token: &str) -> Nature<'a> {
-        let described = policy.described_crawler(token);
-        Nature {
-            purpose: described.and_then(|described| described.purpose).unwrap_or(Purpose::Other),
-            binds: described.and_then(|described| described.binds).unwrap_or(Binds::Star),
-            honours_crawl_delay: described.and_then(|described| described.crawl_delay).unwrap_or(false),
-            described,
-        }
+        Nature::new(policy.described_crawler(token), Purpose::Other, Binds::Star, None)
     }
 }
 
@@ -60,17 +57,16 @@ pub fn added<'a>(policy: &'a Policy, registry: &'a Registry) -> impl Iterator<It
 pub fn site_markers(policy: &Policy, registry: &Registry, tokens: Vec<String>) -> SiteMarkers {
     let mut markers: Vec<(String, Claim)> = Vec::new();
     for (index, token) in (0_u16..).zip(&tokens) {
-        let said = policy.described_crawler(token).map(|described| &described.user_agent);
-        match said.filter(|said| !said.is_empty()) {
-            Some(said) => markers.extend(said.iter().map(|marker| (marker.value.clone(), Claim::Token(index)))),
-            None => markers.push((token.clone(), Claim::Token(index))),
+        let mut said =
+            policy.described_crawler(token).map(|described| values(&described.user_agent)).unwrap_or_default();
+        if said.is_empty() {
+            said.push(token.clone());
         }
+        markers.extend(said.into_iter().map(|marker| (marker, Claim::Token(index))));
     }
     for (index, crawler) in (0_u16..).zip(registry.crawlers()) {
-        if let Some(described) = record(policy, crawler) {
-            let said = described.user_agent.iter().map(|marker| marker.value.clone());
-            markers.extend(said.map(|marker| (marker, Claim::Known(CrawlerIndex(index)))));
-        }
+        let said = record(policy, crawler).into_iter().flat_map(|described| &described.user_agent);
+        markers.extend(said.map(|marker| (marker.value.clone(), Claim::Known(CrawlerIndex(index)))));
     }
     SiteMarkers::with_markers(tokens, markers)
 }
@@ -79,7 +75,6 @@ pub fn site_markers(policy: &Policy, registry: &Registry, tokens: Vec<String>) -
 pub fn networks(policy: &Policy, registry: &Registry, tokens: &SiteMarkers) -> Networks {
     let claim = |name: &str| registry.find(name).map(Claim::Known).or_else(|| tokens.named(name));
     let listed = policy.crawlers.iter().filter(|described| !described.networks.is_empty());
-    Networks::new(
-        listed.filter_map(|described| Some((claim(&described.token.value)?, described.networks.clone()))).collect(),
-    )
+    let listed = listed.filter_map(|described| Some((claim(&described.token.value)?, described.networks.clone())));
+    Networks(listed.collect())
 }

@@ -6,11 +6,9 @@
 //! Community Group Final Report of 2024-05-10.
 
 use crate::policy::decode::url_mistake;
-use crate::policy::model::{
-    ContentSignal, ContentUsage, Emission, GroupPolicy, GroupSignals, LicensePolicy, Policy, TdmRule,
-};
-use crate::policy::site::{License, ServedFile, SignalPlan, Tdm, Version, path_of};
-use crate::robots::{Document, Extension, Group, Pattern, Rule, RuleSet, TargetScratch};
+use crate::policy::model::{ContentSignal, ContentUsage, Emission, GroupPolicy, GroupSignals, Policy, patterns};
+use crate::policy::site::{License, ServedFile, SignalPlan, Tdm, Version};
+use crate::robots::{Document, Extension, Pattern, Rule, RuleSet, TargetScratch, path_of};
 use crate::yaml::{Located, Span};
 
 /// Keys of lines about the use of the content.
@@ -53,10 +51,11 @@ pub fn site_lines(policy: &Policy) -> Vec<Extension> {
 /// Lines of a group of the policy: its own, then those of the group that it extends, then the site's.
 pub fn group_lines(policy: &Policy, index: usize) -> Vec<Extension> {
     let chain = chain(policy, index);
-    let signal = chain.iter().find_map(|group| group.signals.content_signal.as_ref());
-    let usage: Vec<&[ContentUsage]> = chain.iter().map(|group| group.signals.content_usage.as_slice()).collect();
-    let licenses = chain.iter().map(|group| &group.signals.licenses).find(|licenses| !licenses.is_empty());
-    lines(policy, signal, &usage, licenses.map_or(&[], Vec::as_slice))
+    let signals = || chain.iter().map(|group| &group.signals);
+    let signal = signals().find_map(|signals| signals.content_signal.as_ref());
+    let usage = signals().flat_map(|signals| &signals.content_usage);
+    let licenses = signals().map(|signals| &signals.licenses).find(|licenses| !licenses.is_empty());
+    lines(policy, signal, usage, licenses.map_or(&[], Vec::as_slice))
 }
 
 /// A group, then the one that it extends, and so on. Checking has made sure that there is no circle.
@@ -64,8 +63,7 @@ pub fn chain(policy: &Policy, index: usize) -> Vec<&GroupPolicy> {
     let groups = &policy.robots.groups;
     let mut chain = vec![&groups[index]];
     while let Some(extends) = chain.last().and_then(|group| group.extends.as_ref()) {
-        let named = |group: &&_| is_for(group, &extends.value);
-        match groups.iter().find(named) {
+        match groups.iter().find(|group| group.is_for(&extends.value)) {
             Some(group) if chain.len() <= groups.len() => chain.push(group),
             _ => break,
         }
@@ -73,13 +71,9 @@ pub fn chain(policy: &Policy, index: usize) -> Vec<&GroupPolicy> {
     chain
 }
 
-fn is_for(group: &GroupPolicy, token: &str) -> bool {
-    group.agents.iter().any(|agent| agent.value.eq_ignore_ascii_case(token))
-}
-
 /// Lines of a group that the policy does not write itself.
 pub fn group_lines_of_site(policy: &Policy) -> Vec<Extension> {
-    lines(policy, None, &[], &[])
+    lines(policy, None, std::iter::empty(), &[])
 }
 
 /// The place of a statement for every crawler where no group is for `*`: its lines need a group.
@@ -90,14 +84,14 @@ pub fn star_without_group(policy: &Policy) -> Option<Span> {
         (None, Some(usage)) => usage.span,
         (None, None) => return None,
     };
-    let star = policy.robots.groups.iter().any(|group| is_for(group, "*"));
+    let star = policy.robots.groups.iter().any(|group| group.is_for("*"));
     (!star && signals.emission.value == Emission::All).then_some(span)
 }
 
-fn lines(
-    policy: &Policy,
+fn lines<'p>(
+    policy: &'p Policy,
     signal: Option<&ContentSignal>,
-    usage: &[&[ContentUsage]],
+    usage: impl Iterator<Item = &'p ContentUsage>,
     licenses: &[Located<String>],
 ) -> Vec<Extension> {
     let site = &policy.robots.signals;
@@ -106,17 +100,13 @@ fn lines(
         lines.push(line("Content-Signal", signal_value(signal)));
     }
     let mut said: Vec<Option<Pattern>> = Vec::new();
-    for rule in usage.iter().copied().chain([site.content_usage.as_slice()]).flatten() {
+    for rule in usage.chain(&site.content_usage) {
         for path in patterns_or_whole(&rule.paths) {
-            if said.contains(&path) {
-                continue;
+            if !said.contains(&path) {
+                let place = path.as_ref().map(|path| format!("{} ", path.as_str())).unwrap_or_default();
+                lines.push(line("Content-Usage", place + &usage_value(rule)));
+                said.push(path);
             }
-            let value = usage_value(rule);
-            lines.push(line(
-                "Content-Usage",
-                path.as_ref().map_or(value.clone(), |path| format!("{} {value}", path.as_str())),
-            ));
-            said.push(path);
         }
     }
     lines.extend(licenses.iter().map(|url| line("License", url.value.clone())));
@@ -134,10 +124,8 @@ fn line(key: &str, value: String) -> Extension {
 
 /// `search=yes, ai-train=no`.
 fn signal_value(signal: &ContentSignal) -> String {
-    let said = signal
-        .said
-        .iter()
-        .map(|(category, said)| format!("{}={}", category.name(), if said.value { "yes" } else { "no" }));
+    let said = signal.said.iter();
+    let said = said.map(|(category, said)| format!("{}={}", category.name(), if said.value { "yes" } else { "no" }));
     let extent = signal.extent.iter().map(|word| format!("use={word}"));
     said.chain(extent).collect::<Vec<_>>().join(", ")
 }
@@ -149,10 +137,7 @@ fn usage_value(rule: &ContentUsage) -> String {
 }
 
 fn patterns_or_whole(paths: &[Located<String>]) -> Vec<Option<Pattern>> {
-    if paths.is_empty() {
-        return vec![None];
-    }
-    paths.iter().map(|path| Some(Pattern::new(&path.value))).collect()
+    if paths.is_empty() { vec![None] } else { patterns(paths).into_iter().map(Some).collect() }
 }
 
 /// Compiles the statements of a policy, and the licences that the groups of the served document name.
@@ -165,45 +150,45 @@ pub fn signal_plan(policy: &Policy, document: &Document) -> SignalPlan {
         .map(|(path, rule)| (Rule { allow: true, pattern: Pattern::new(&path.value) }, usage_value(rule)))
         .unzip();
     let mut scratch = TargetScratch::default();
-    let urls = signals.licenses.iter().map(|license| &license.url);
-    let urls = urls.chain(policy.robots.groups.iter().flat_map(|group| &group.signals.licenses));
-    let urls = urls.chain(policy.tdm.iter().filter_map(|rule| rule.policy.as_ref()));
-    let urls = urls.map(|url| url.value.as_str());
-    let group_licenses: Vec<_> = document.groups.iter().map(told_license).collect();
+    let urls = signals
+        .licenses
+        .iter()
+        .map(|license| &license.url)
+        .chain(policy.robots.groups.iter().flat_map(|group| &group.signals.licenses));
+    let urls = urls.chain(policy.tdm.iter().filter_map(|rule| rule.policy.as_ref())).map(|url| url.value.as_str());
+    let for_all = |url| License::new(url, Vec::new());
+    // The first licence that the lines of a group name.
+    let group_licenses: Vec<_> =
+        document.groups.iter().map(|group| told_licenses(&group.extensions).next().map(for_all)).collect();
     let ours = |url: &str| signals.licenses.iter().any(|license| license.url.value == url);
-    let origin_license = told_licenses(&document.extensions).find(|url| !ours(url));
-    let origin_license = origin_license.map(|url| License::at(url, Vec::new()));
+    let origin_license = told_licenses(&document.extensions).find(|url| !ours(url)).map(for_all);
     let told = group_licenses.iter().flatten().chain(&origin_license).map(|license| license.url.as_str());
     let terms = urls.chain(told).map(|url| path_of(scratch.normalise(url.as_bytes()).sent).into()).collect();
+    let licenses = signals.licenses.iter().map(|license| License::new(&license.url.value, patterns(&license.paths)));
+    let tdm = policy.tdm.iter().map(|rule| Tdm {
+        paths: patterns(&rule.paths),
+        reserved: rule.reserved,
+        policy: rule.policy.as_ref().map(|url| url.value.clone()),
+    });
     SignalPlan {
         content_signal: signals.content_signal.as_ref().filter(|_| headers_only).map(signal_value),
         usage,
         usage_paths: RuleSet::new(usage_paths),
         usage_of_all: of_all.map(usage_value),
-        licenses: signals.licenses.iter().map(License::new).collect(),
+        licenses: licenses.collect(),
         group_licenses,
         origin_license,
-        tdm: policy.tdm.iter().map(Tdm::new).collect(),
+        tdm: tdm.collect(),
         tdmrep: (!policy.tdm.is_empty()).then(|| tdmrep(policy)),
         terms,
     }
 }
 
 impl License {
-    fn new(policy: &LicensePolicy) -> License {
-        let paths = policy.paths.iter().map(|path| Pattern::new(&path.value)).collect();
-        License::at(&policy.url.value, paths)
-    }
-
-    fn at(url: &str, paths: Vec<Pattern>) -> License {
+    fn new(url: &str, paths: Vec<Pattern>) -> License {
         let link = format!("<{url}>; rel=\"license\"; type=\"application/rsl+xml\"");
         License { paths, url: url.to_owned(), link }
     }
-}
-
-/// The first licence that the lines of a group name.
-fn told_license(group: &Group) -> Option<License> {
-    told_licenses(&group.extensions).next().map(|url| License::at(url, Vec::new()))
 }
 
 /// The licences that lines name. The lines may be the origin's, which are not checked: a URL that could not stand in a
@@ -211,16 +196,6 @@ fn told_license(group: &Group) -> Option<License> {
 fn told_licenses(lines: &[Extension]) -> impl Iterator<Item = &str> {
     let lines = lines.iter().filter(|line| line.key.eq_ignore_ascii_case("License"));
     lines.map(|line| line.value.trim()).filter(|url| url_mistake(url).is_none())
-}
-
-impl Tdm {
-    fn new(rule: &TdmRule) -> Tdm {
-        Tdm {
-            paths: rule.paths.iter().map(|path| Pattern::new(&path.value)).collect(),
-            reserved: rule.reserved,
-            policy: rule.policy.as_ref().map(|url| url.value.clone()),
-        }
-    }
 }
 
 /// One object per path, in the order of the policy.

@@ -1,12 +1,12 @@
 //! [`synthesise`] makes the robots.txt of a policy: its groups with those that they extend, purposes, traps,
 //! retirements, staging, and the origin's own file.
 
-use super::budget::{Bounds, TooMuch};
+use super::budget::{Bounds, TooMuch, take};
 use super::draft::{Draft, Heading, ORIGIN, first_alike, octets_of, octets_of_rule};
 use super::merge::{self, is_closed};
 use super::origin_rules::OriginRules;
 use super::registry_overrides::{Nature, added};
-use super::signals::{chain, group_keys, group_lines, group_lines_of_site, said_keys, site_lines, star_without_group};
+use super::signals::{chain, group_keys, group_lines, group_lines_of_site, site_lines, star_without_group};
 use crate::crawlers::{Binds, Registry};
 use crate::policy::model::{Environment, OriginRobots, Policy, Stance};
 use crate::policy::origin::OriginFile;
@@ -15,7 +15,7 @@ use crate::policy::site::{LeftOut, RuleSource};
 use crate::robots::{Document, Group, Pattern, Rule, render};
 use crate::time::Timestamp;
 use crate::yaml::Located;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 /// Above this, tokens with identical rules share a group; below, each has its own, which weak parsers read best.
@@ -42,16 +42,8 @@ pub fn synthesise(
     registry: &Registry,
     at: Timestamp,
 ) -> Result<Synthesis, TooMuch> {
-    let origin = match origin.filter(|_| policy.reads_origin()) {
-        None => None,
-        Some(origin) => {
-            let mut origin = OriginRules::read(origin, &policy.robots.origin_keys, registry)?;
-            origin.left_out = origin.leave_out(&said_keys(policy));
-            Some(origin)
-        }
-    };
-    let in_all: Vec<_> = retired(policy, at).into_iter().chain(traps(policy)).collect();
-    let in_all: usize = in_all.iter().map(|(rule, _)| octets_of_rule(rule)).sum();
+    let origin = origin.map(|origin| OriginRules::read(origin, policy, registry)).transpose()?;
+    let in_all = retired(policy, at).iter().chain(&traps(policy)).map(|(rule, _)| octets_of_rule(rule)).sum();
     let mut bounds = Bounds::new(usize::MAX);
     let mut drafts = match (policy.environment, policy.robots.origin, &origin) {
         (Environment::Staging, ..) => vec![staging(policy)],
@@ -70,7 +62,7 @@ pub fn synthesise(
     };
     let origin = origin.unwrap_or_default();
     // Rules for all groups are written once for each group.
-    if !bounds.grow(drafts.len().saturating_mul(in_all)) {
+    if !take(&mut bounds.size, drafts.len().saturating_mul(in_all)) {
         return Err(origin.too_much());
     }
     if policy.environment == Environment::Production {
@@ -94,24 +86,20 @@ fn written(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthes
             return separate;
         }
     }
-    let first = first_alike(&drafts);
-    let (mut shared, mut places): (Vec<Draft>, HashMap<usize, usize>) = Default::default();
-    for (index, draft) in drafts.into_iter().enumerate() {
-        match places.get(&first[index]) {
-            Some(place) => shared[*place].agents.extend(draft.agents),
-            None => {
-                places.insert(index, shared.len());
-                shared.push(draft);
-            }
+    let mut shared: BTreeMap<usize, Draft> = BTreeMap::new();
+    for (first, draft) in first_alike(&drafts).into_iter().zip(drafts) {
+        match shared.get_mut(&first) {
+            Some(alike) => alike.agents.extend(draft.agents),
+            None => drop(shared.insert(first, draft)),
         }
     }
-    assemble(policy, shared, origin)
+    assemble(policy, shared.into_values().collect(), origin)
 }
 
 /// One group for each agent, in the order of the agents.
 fn separate(drafts: &[Draft]) -> Vec<Draft> {
-    let agents = drafts.iter().flat_map(|draft| (0..draft.agents.len()).map(move |agent| (draft, agent)));
-    let mut agents: Vec<_> = agents.collect();
+    let mut agents: Vec<_> =
+        drafts.iter().flat_map(|draft| (0..draft.agents.len()).map(move |agent| (draft, agent))).collect();
     // Groups that were added later have no place, and stay behind.
     agents.sort_by_key(|(draft, agent)| draft.places.get(*agent).map_or(usize::MAX, |(place, _)| *place));
     let alone = |(draft, agent): (&Draft, usize)| Draft {
@@ -161,22 +149,18 @@ fn add_purposes(policy: &Policy, registry: &Registry, drafts: &mut Vec<Draft>) {
     for (purpose, stance) in &policy.purposes {
         let source = RuleSource::Purpose(stance.span);
         let heading = Heading::Purpose { purpose: *purpose, allowed: stance.value == Stance::Allow };
-        let (rules, crawl_delay, extensions, signal_keys) = match stance.value {
-            Stance::Inherit => continue,
-            Stance::Disallow => {
-                // Nothing is said about the use of what may not be fetched (draft-ietf-aipref-attach-05 section 3.1).
+        let draft = match (stance.value, &star) {
+            (Stance::Inherit, _) => continue,
+            // Nothing is said about the use of what may not be fetched (draft-ietf-aipref-attach-05 section 3.1).
+            (Stance::Disallow, _) => {
                 let blanket = Rule { allow: false, pattern: Pattern::new("/") };
-                (vec![(blanket, source.clone())], None, Vec::new(), Vec::new())
+                Draft { rules: vec![(blanket, source.clone())], ..Draft::new(heading, source) }
             }
-            Stance::Allow => {
-                let star = star.as_ref();
-                let rules = star
-                    .map(|star| star.rules.iter().filter(|(rule, _)| !is_closing(rule)).cloned().collect())
-                    .unwrap_or_default();
-                let extensions = star.map_or_else(|| group_lines_of_site(policy), |star| star.extensions.clone());
-                let signal_keys = star.map(|star| star.signal_keys.clone()).unwrap_or_default();
-                (rules, star.and_then(|star| star.crawl_delay), extensions, signal_keys)
+            (Stance::Allow, Some(star)) => {
+                let rules = star.rules.iter().filter(|(rule, _)| !is_closing(rule)).cloned().collect();
+                Draft { heading, source, rules, ..star.clone() }
             }
+            (Stance::Allow, None) => everybody_else(policy, heading, source),
         };
         let known = registry.crawlers().iter().filter_map(|crawler| {
             let nature = Nature::of_known(policy, crawler);
@@ -186,20 +170,10 @@ fn add_purposes(policy: &Policy, registry: &Registry, drafts: &mut Vec<Draft>) {
         let added = added.map(|described| (&described.token.value, described.binds.unwrap_or(Binds::Star)));
         for (token, binds) in known.chain(added) {
             // `allow` would bind crawlers that `*` does not: they are free without it.
-            if stance.value == Stance::Allow && matches!(binds, Binds::Named | Binds::Never) {
-                continue;
+            let is_free = stance.value == Stance::Allow && matches!(binds, Binds::Named | Binds::Never);
+            if !is_free && !drafts.iter().any(|draft| draft.agents[0].eq_ignore_ascii_case(token)) {
+                drafts.push(Draft { agents: vec![token.clone()], ..draft.clone() });
             }
-            if drafts.iter().any(|draft| draft.agents[0].eq_ignore_ascii_case(token)) {
-                continue;
-            }
-            drafts.push(Draft {
-                agents: vec![token.clone()],
-                rules: rules.clone(),
-                crawl_delay,
-                extensions: extensions.clone(),
-                signal_keys: signal_keys.clone(),
-                ..Draft::new(heading, source.clone())
-            });
         }
     }
 }
@@ -246,8 +220,7 @@ fn disallow(path: &Located<String>) -> (Rule, RuleSource) {
 fn add_new(draft: &mut Draft, rules: &[(Rule, RuleSource)]) {
     let present: HashSet<&Rule> = draft.rules.iter().map(|(rule, _)| rule).collect();
     let mut seen = HashSet::new();
-    let new = rules.iter().filter(|(rule, _)| !present.contains(rule) && seen.insert(rule));
-    let new: Vec<_> = new.cloned().collect();
+    let new: Vec<_> = rules.iter().filter(|(rule, _)| !present.contains(rule) && seen.insert(rule)).cloned().collect();
     draft.rules.extend(new);
 }
 

@@ -15,8 +15,11 @@ pub fn included(decoder: &mut Decoder, node: &Node, ending: &str) -> Option<Incl
     if stem.is_some_and(|stem| !stem.is_empty() && !stem.starts_with('.') && !stem.contains(['/', '\\', '\0'])) {
         return Some(Included { name, bytes: None });
     }
-    let message = format!("`{}` is not the name of a .{ending} file beside the policy", name.value);
-    let help = format!("put the file into the policy directory and write its name alone: `page.{ending}`");
-    decoder.error_with_help("bad-file-name", name.span, message, help);
+    decoder.error_with_help(
+        "bad-file-name",
+        name.span,
+        format!("`{}` is not the name of a .{ending} file beside the policy", name.value),
+        format!("put the file into the policy directory and write its name alone: `page.{ending}`"),
+    );
     None
 }

@@ -32,8 +32,7 @@ fn case(fields: &mut Fields<'_>) -> Option<PolicyTest> {
     let path = fields.text("path", "a path").filter(|path| {
         let valid = path.value.starts_with('/') && !path.value.chars().any(char::is_control);
         if !valid {
-            let message = format!("`{}` is not a path: it begins with `/`", path.value);
-            fields.decoder.error("bad-path", path.span, message);
+            fields.decoder.error("bad-path", path.span, format!("`{}` is not a path: it begins with `/`", path.value));
         }
         valid
     });
@@ -78,9 +77,12 @@ fn held(decoder: &mut Decoder, node: &Node) -> Option<CachedByTest> {
         // Every line of a robots.txt that says something has a colon.
         text if text.contains(':') => Some(CachedByTest::Superseded(text.to_owned())),
         text => {
-            let message = format!("`{}` is nothing that a crawler holds", text.lines().next().unwrap_or_default());
-            let help = "write `none`, `current`, or the text of an earlier robots.txt, as a block after `|`";
-            decoder.error_with_help("bad-value", node.span, message, help);
+            decoder.error_with_help(
+                "bad-value",
+                node.span,
+                format!("`{}` is nothing that a crawler holds", text.lines().next().unwrap_or_default()),
+                "write `none`, `current`, or the text of an earlier robots.txt, as a block after `|`",
+            );
             None
         }
     }
@@ -116,9 +118,12 @@ fn tag_lines(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
             .filter(|(name, _)| !name.contains(','))
             .map_or(line.value.as_str(), |(_, said)| said);
         if Directives::parse(said).is_err() && Directives::parse(&line.value).is_err() {
-            let message = format!("`{}` is no line of X-Robots-Tag", line.value);
-            let help = "write it as it is sent: `noindex, noarchive` or `googlebot: nofollow`";
-            decoder.error_with_help("bad-directive", line.span, message, help);
+            decoder.error_with_help(
+                "bad-directive",
+                line.span,
+                format!("`{}` is no line of X-Robots-Tag", line.value),
+                "write it as it is sent: `noindex, noarchive` or `googlebot: nofollow`",
+            );
         }
     }
     lines

@@ -15,9 +15,12 @@ pub fn crawlers(decoder: &mut Decoder, node: &Node) -> Vec<DescribedCrawler> {
         let token = &crawler.token;
         let same = |other: &&DescribedCrawler| other.token.value.eq_ignore_ascii_case(&token.value);
         if let Some(first) = crawlers.iter().find(same) {
-            let message = format!("`{}` is described twice", token.value);
-            let help = "keep one of them; nothing is merged";
-            decoder.duplicate("duplicate-crawler", [token.span, first.token.span], message, help);
+            decoder.duplicate(
+                "duplicate-crawler",
+                [token.span, first.token.span],
+                format!("`{}` is described twice", token.value),
+                "keep one of them; nothing is merged",
+            );
             continue;
         }
         crawlers.push(crawler);
@@ -49,11 +52,14 @@ fn markers(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
         let fits = (MIN_MARKER..=MAX_MARKER).contains(&marker.value.len())
             && marker.value.bytes().all(|octet| octet.is_ascii() && !octet.is_ascii_control());
         if !fits {
-            let message = "this is no part of a user agent that tells a crawler from people";
-            let help = format!(
-                "from {MIN_MARKER} to {MAX_MARKER} characters of ASCII, as the crawler sends them: `IntranetBot`"
+            decoder.error_with_help(
+                "bad-mark",
+                marker.span,
+                "this is no part of a user agent that tells a crawler from people",
+                format!(
+                    "from {MIN_MARKER} to {MAX_MARKER} characters of ASCII, as the crawler sends them: `IntranetBot`"
+                ),
             );
-            decoder.error_with_help("bad-mark", marker.span, message, help);
         }
         fits
     })

@@ -31,8 +31,12 @@ pub fn enforcement(fields: &mut Fields<'_>) -> Enforcement {
 }
 
 fn grace(decoder: &mut Decoder, node: &Node) -> Option<Duration> {
-    let message = "`grace` is longer than 31 days: nothing would ever be enforced";
-    decoder.duration_within(node, Duration::ZERO..=MAX_GRACE, message, None)
+    decoder.duration_within(
+        node,
+        Duration::ZERO..=MAX_GRACE,
+        "`grace` is longer than 31 days: nothing would ever be enforced",
+        None,
+    )
 }
 
 fn purposes(decoder: &mut Decoder, node: &Node) -> BTreeMap<Purpose, EnforcementFields> {
@@ -82,9 +86,11 @@ fn traps(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
         }
         let literal = trap.value.split(['*', '$']).next().unwrap_or_default();
         if literal.chars().count() < 3 {
-            let message =
-                "a trap is a path of its own, like `/no-crawlers-here/`: a wider one marks every reader of the site";
-            decoder.error("bad-trap", trap.span, message);
+            decoder.error(
+                "bad-trap",
+                trap.span,
+                "a trap is a path of its own, like `/no-crawlers-here/`: a wider one marks every reader of the site",
+            );
         } else if "/robots.txt".starts_with(literal) || "/.well-known/".starts_with(literal) {
             decoder.error("bad-trap", trap.span, "crawlers have reasons to ask for this: it is no trap");
         } else if !traps.iter().any(|other| other.value == trap.value) {
@@ -109,8 +115,14 @@ fn behind_cache(decoder: &mut Decoder, node: &Node) -> Option<BehindCache> {
             _ => {}
         }
     }
-    let message = "`behind_cache` is longer than 31 days: nothing would ever be enforced";
-    decoder.duration_within(node, Duration::ZERO..=MAX_GRACE, message, None).map(BehindCache::For)
+    decoder
+        .duration_within(
+            node,
+            Duration::ZERO..=MAX_GRACE,
+            "`behind_cache` is longer than 31 days: nothing would ever be enforced",
+            None,
+        )
+        .map(BehindCache::For)
 }
 
 /// The fields of a purpose or a crawler: a map, or a mode alone.
@@ -131,8 +143,8 @@ fn overrides(fields: &mut Fields<'_>) -> EnforcementFields {
         impostor: fields.get("impostor", answer),
         trapped,
         trapped_for,
-        unverified: fields.get("unverified", |decoder, node| {
-            Some((decoder.variant(node, "what becomes of crawlers that are not verified")?, node.span))
+        unverified: fields.located("unverified", |decoder, node| {
+            decoder.variant(node, "what becomes of crawlers that are not verified")
         }),
         unlicensed: fields.located("unlicensed", unlicensed),
     }

@@ -9,8 +9,12 @@ use std::num::NonZeroU16;
 pub fn hosts(decoder: &mut Decoder, node: &Node) -> Vec<Located<HostPattern>> {
     let mut hosts: Vec<Located<HostPattern>> = Vec::new();
     if node.is_empty() {
-        let help = "leave out `hosts`: a policy without it is for every other host";
-        decoder.error_with_help("bad-host", node.span, "`hosts` names no host", help);
+        decoder.error_with_help(
+            "bad-host",
+            node.span,
+            "`hosts` names no host",
+            "leave out `hosts`: a policy without it is for every other host",
+        );
     }
     for Located { value: written, span } in decoder.texts(node, "a list of host names") {
         match parse_host(&written) {
@@ -29,7 +33,7 @@ pub fn hosts(decoder: &mut Decoder, node: &Node) -> Vec<Located<HostPattern>> {
 }
 
 /// The error for a text that is not a host pattern.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct HostError {
     /// What is wrong.
     pub message: String,
@@ -52,15 +56,18 @@ pub fn parse_host(written: &str) -> Result<HostPattern, HostError> {
         return Err(error(format!("`{written}` is a URL, not a host"), &help));
     }
     if written == "*" {
-        let help = "leave out `hosts`: a policy without hosts is for every other host";
-        return Err(error("`*` is not a host".into(), help));
+        return Err(error(
+            "`*` is not a host".into(),
+            "leave out `hosts`: a policy without hosts is for every other host",
+        ));
     }
     let (wildcard, rest) = written.strip_prefix("*.").map_or((false, written), |rest| (true, rest));
     if let Some(inner) = rest.strip_prefix('[') {
         let (address, port) = in_brackets(inner).map_err(wrong)?;
-        return match wildcard {
-            true => Err(wrong("an address has no subdomains")),
-            false => Ok(HostPattern { wildcard, name: address.to_string(), port }),
+        return if wildcard {
+            Err(wrong("an address has no subdomains"))
+        } else {
+            Ok(HostPattern { wildcard, name: address.to_string(), port })
         };
     }
     if rest.matches(':').count() > 1 {

@@ -20,17 +20,24 @@ pub fn html(decoder: &mut Decoder, node: &Node) -> HtmlPolicy {
     let html = decoder.map(node, MAP, fields).unwrap_or_default();
     let selectors = html.nosnippet.len() + html.links.iter().map(|links| links.select.len()).sum::<usize>();
     if selectors > MAX_SELECTORS {
-        let message = format!("there are {selectors} selectors here");
-        let help = format!("at most {MAX_SELECTORS}: give what is meant a class of its own, and select that");
-        decoder.error_with_help("too-many-selectors", node.span, message, help);
+        decoder.error_with_help(
+            "too-many-selectors",
+            node.span,
+            format!("there are {selectors} selectors here"),
+            format!("at most {MAX_SELECTORS}: give what is meant a class of its own, and select that"),
+        );
     }
     html
 }
 
 fn fields(fields: &mut Fields<'_>) -> HtmlPolicy {
     if !["meta", "links", "nosnippet"].into_iter().any(|name| fields.take(name).is_some()) {
-        let help = "write `html: meta`, or what is to be marked: `html: { nosnippet: [.price] }`";
-        fields.decoder.error_with_help("empty-html", fields.span, "nothing is asked for here", help);
+        fields.decoder.error_with_help(
+            "empty-html",
+            fields.span,
+            "nothing is asked for here",
+            "write `html: meta`, or what is to be marked: `html: { nosnippet: [.price] }`",
+        );
     }
     HtmlPolicy {
         meta: fields.get("meta", Decoder::boolean).unwrap_or(false),
@@ -39,8 +46,12 @@ fn fields(fields: &mut Fields<'_>) -> HtmlPolicy {
         paths: listed(fields, "paths", patterns),
         not_paths: fields.get_or_default("not", |decoder, node| {
             if node.is_empty() {
-                let help = "leave `not` out, or say which pages stay as they are: `not: { paths: /api/ }`";
-                decoder.error_with_help("empty-not", node.span, "an empty `not` would exclude everything", help);
+                decoder.error_with_help(
+                    "empty-not",
+                    node.span,
+                    "an empty `not` would exclude everything",
+                    "leave `not` out, or say which pages stay as they are: `not: { paths: /api/ }`",
+                );
             }
             decoder.map(node, "a map: paths", |fields| listed(fields, "paths", patterns)).unwrap_or_default()
         }),

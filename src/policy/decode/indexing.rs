@@ -4,7 +4,7 @@
 use super::patterns::patterns;
 use crate::indexing::{DirectiveError, Directives, Scope, Tags, is_directive_name};
 use crate::policy::model::{Conditions, IndexingRule, OriginTags, StatusCondition, WrittenDirectives};
-use crate::policy::regular_expression::{Mistake, mistake_in};
+use crate::policy::regular_expression::mistake_in;
 use crate::yaml::{Decoder, Diagnostic, Fields, Located, Node, Severity, Span};
 
 pub fn rules(decoder: &mut Decoder, node: &Node) -> Vec<IndexingRule> {
@@ -35,12 +35,20 @@ fn rule(fields: &mut Fields<'_>) -> IndexingRule {
     if tag.is_none() && scoped.is_none() {
         let (id, span) = ("rule-without-tags", fields.span);
         if origin_tags == Some(OriginTags::Replace) {
-            let message = "this rule has nothing to put in the place of what the origin says";
-            fields.decoder.error_with_help(id, span, message, "write `strip` to take it away, or a `tag`");
+            fields.decoder.error_with_help(
+                id,
+                span,
+                "this rule has nothing to put in the place of what the origin says",
+                "write `strip` to take it away, or a `tag`",
+            );
         }
         if origins.is_none() {
-            let message = "this rule says nothing: it has neither `tag` nor `tags`";
-            fields.decoder.error_with_help(id, span, message, "write `tag: noindex`");
+            fields.decoder.error_with_help(
+                id,
+                span,
+                "this rule says nothing: it has neither `tag` nor `tags`",
+                "write `tag: noindex`",
+            );
         }
     }
     let Said { tags, written } = said;
@@ -58,9 +66,12 @@ fn add_scoped(node: &Node, said: &mut Said, decoder: &mut Decoder) {
         let Some(name) = decoder.located(key, "the name of a crawler, or \"*\"") else { continue };
         let (name, span) = (name.value, name.span);
         if is_directive_name(&name) {
-            let message = format!("`{name}` is a directive, not the name of a crawler");
-            let help = "`tags` says who is told what (`googlebot: noindex`); what everybody is told stands in `tag`";
-            decoder.error_with_help("bad-token", span, message, help);
+            decoder.error_with_help(
+                "bad-token",
+                span,
+                format!("`{name}` is a directive, not the name of a crawler"),
+                "`tags` says who is told what (`googlebot: noindex`); what everybody is told stands in `tag`",
+            );
             continue;
         }
         let mistake = ("bad-token", "is not the name of a crawler", "write a name like `googlebot`, or \"*\" for all");
@@ -74,8 +85,12 @@ fn add_scoped(node: &Node, said: &mut Said, decoder: &mut Decoder) {
         }
         told.push((scope.clone(), span));
         if value.is_null() {
-            let help = "inside `{ }` a comma begins the next crawler: write a list, `googlebot: [noindex, nofollow]`";
-            decoder.error_with_help("wrong-type", span, format!("`{name}` is told nothing"), help);
+            decoder.error_with_help(
+                "wrong-type",
+                span,
+                format!("`{name}` is told nothing"),
+                "inside `{ }` a comma begins the next crawler: write a list, `googlebot: [noindex, nofollow]`",
+            );
             continue;
         }
         said.add(scope, value, decoder);
@@ -139,15 +154,19 @@ pub fn listed<T>(fields: &mut Fields<'_>, name: &'static str, decode: fn(&mut De
     let before = errors(decoder);
     let list = decode(decoder, node);
     if list.is_empty() && errors(decoder) == before {
-        let help = format!("leave out `{name}` to mean all, or say which");
-        decoder.error_with_help("empty-condition", key, format!("`{name}` names nothing"), help);
+        decoder.error_with_help(
+            "empty-condition",
+            key,
+            format!("`{name}` names nothing"),
+            format!("leave out `{name}` to mean all, or say which"),
+        );
     }
     list
 }
 
 fn path_regex(decoder: &mut Decoder, node: &Node) -> Option<Located<String>> {
     let text = decoder.located(node, "a regular expression")?;
-    if let Some(Mistake { what, help }) = mistake_in(&text.value) {
+    if let Some((what, help)) = mistake_in(&text.value) {
         decoder.error_with_help("bad-regex", node.span, what, help);
         return None;
     }
@@ -175,11 +194,9 @@ fn types(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
             let help = format!("leave the parameters out: `{bare}` matches with any charset");
             refuse("a media type with parameters", &help)
         } else if text == "*/*" {
-            let help = "leave `types` out: what has none holds for every type";
-            refuse("any media type, which restricts nothing", help)
+            refuse("any media type, which restricts nothing", "leave `types` out: what has none holds for every type")
         } else if !is_type(text) {
-            let help = "write `application/pdf` or \"image/*\", without parameters such as charset";
-            refuse("not a media type", help)
+            refuse("not a media type", "write `application/pdf` or \"image/*\", without parameters such as charset")
         } else {
             true
         }

@@ -1,5 +1,5 @@
-//! [`policy`] decodes a policy file. Each section has a file here. A decoder that finds a mistake adds an error and
-//! goes on with the part that it could read, so that later checks still run.
+//! [`read`] makes a checked [`Policy`] of the text of a policy file. Each section has a file here. A decoder that finds
+//! a mistake adds an error and goes on with the part that it could read, so that later checks still run.
 
 mod answers;
 mod cases;
@@ -21,11 +21,34 @@ pub use signals::{is_category, url_mistake};
 
 use super::model::{Acknowledgement, Environment, OriginRobots, Policy, Stance};
 use crate::crawlers::Purpose;
-use crate::yaml::{Decoder, Fields, Located, Node, Source};
+use crate::yaml::{Decoder, Diagnostic, Diagnostics, Fields, Located, Node, Source};
 use std::collections::BTreeMap;
 
+/// Reads and checks one policy file. One run reports all of its mistakes. There is a policy only when no error was
+/// found; warnings leave it usable.
+///
+/// ```
+/// use crawlgate::{internals::policy, yaml::Source};
+/// let source = Source { name: "shop.yaml".into(), text: "robots: { origin: replace }\nhots: [shop.example]\n".into() };
+/// let (policy, findings) = policy::read("shop", &source);
+/// assert!(policy.is_none());
+/// assert_eq!(findings.items[0].help.as_deref(), Some("did you mean `hosts`?"));
+/// ```
+pub fn read(name: &str, source: &Source) -> (Option<Policy>, Diagnostics) {
+    crate::yaml::read(source, |decoder, root| match root {
+        Some(root) => policy(name, source, decoder, root),
+        None => {
+            decoder.diagnostics.push(
+                Diagnostic::whole_file("empty-policy", "the policy is empty")
+                    .help("the least there is: `robots: { groups: [{ agents: \"*\", disallow: /private/ }] }`"),
+            );
+            None
+        }
+    })
+}
+
 /// Decodes a whole file.
-pub fn policy(name: &str, source: &Source, decoder: &mut Decoder, root: &Node) -> Option<Policy> {
+fn policy(name: &str, source: &Source, decoder: &mut Decoder, root: &Node) -> Option<Policy> {
     let policy = decoder.map(root, "a map of fields: hosts, robots, indexing, ...", |fields| {
         let environment = fields.variant("environment", "an environment").unwrap_or_default();
         let staging_crawl = staging_crawl(fields, environment);
@@ -59,8 +82,12 @@ fn staging_crawl(fields: &mut Fields<'_>, environment: Environment) -> Stance {
     if let Some((key, _)) = fields.take_with_key("staging_crawl")
         && environment != Environment::Staging
     {
-        let message = "`staging_crawl` is only for `environment: staging`";
-        fields.decoder.error_with_help("without-effect", key, message, "remove it, or write `environment: staging`");
+        fields.decoder.error_with_help(
+            "without-effect",
+            key,
+            "`staging_crawl` is only for `environment: staging`",
+            "remove it, or write `environment: staging`",
+        );
     }
     let words = [("allow", Stance::Allow), ("disallow", Stance::Disallow)];
     fields.word("staging_crawl", &words, "allow or disallow").unwrap_or(Stance::Allow)
@@ -72,15 +99,22 @@ fn whole_file(policy: &Policy, decoder: &mut Decoder) {
     if policy.robots.origin == OriginRobots::Only
         && let Some(stance) = policy.purposes.values().find(|stance| stance.value != Stance::Inherit)
     {
-        let message = "with `origin: only` the origin's file says it all: `purposes` has no effect";
-        decoder.error_with_help("without-effect", stance.span, message, robots::REMOVE);
+        decoder.error_with_help(
+            "without-effect",
+            stance.span,
+            "with `origin: only` the origin's file says it all: `purposes` has no effect",
+            robots::REMOVE,
+        );
     }
     let (grace, max_age) = (policy.enforcement.grace, policy.robots.max_age);
     if grace.value < max_age.value && max_age.value <= robots::MAX_MAX_AGE {
         let span = grace.span.or(max_age.span).unwrap_or_default();
-        let help = "a crawler may rightly hold the file for as long as max_age says; raise grace or lower max_age";
-        let message = "`grace` is shorter than the `max_age` of robots.txt";
-        decoder.error_with_help("grace-below-max-age", span, message, help);
+        decoder.error_with_help(
+            "grace-below-max-age",
+            span,
+            "`grace` is shorter than the `max_age` of robots.txt",
+            "a crawler may rightly hold the file for as long as max_age says; raise grace or lower max_age",
+        );
     }
 }
 
@@ -91,9 +125,12 @@ fn purposes(decoder: &mut Decoder, node: &Node) -> BTreeMap<Purpose, Located<Sta
             let read = |decoder: &mut Decoder, node: &Node| decoder.variant::<Stance>(node, "a stance");
             let Some(stance) = fields.located(purpose.name(), read) else { continue };
             if matches!(purpose, Purpose::Tool | Purpose::Other) && stance.value != Stance::Inherit {
-                let message = format!("crawlers of purpose `{}` have no token to publish", purpose.name());
-                let help = "they follow `*`; to hold them to it, name them under `enforcement`";
-                fields.decoder.error_with_help("purpose-without-tokens", stance.span, message, help);
+                fields.decoder.error_with_help(
+                    "purpose-without-tokens",
+                    stance.span,
+                    format!("crawlers of purpose `{}` have no token to publish", purpose.name()),
+                    "they follow `*`; to hold them to it, name them under `enforcement`",
+                );
                 continue;
             }
             purposes.insert(purpose, stance);

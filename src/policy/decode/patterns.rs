@@ -23,12 +23,13 @@ pub fn check_pattern(decoder: &mut Decoder, pattern: &Located<String>) -> bool {
             Some((_, rest)) => error(&format!("`{text}` is a URL, not a path"))
                 .help(format!("write `{}`", rest.find('/').map_or("/", |slash| &rest[slash..]))),
             None => error(&format!("`{text}` matches nothing: a path begins with `/` or `*`")).help(
-                match text.starts_with('^') || is_regular_expression(text) {
-                    true => format!(
+                if text.starts_with('^') || is_regular_expression(text) {
+                    format!(
                         "paths are no regular expressions, but prefixes with `*` and, at the end, `$`: {}",
                         paths_for(text)
-                    ),
-                    false => format!("write `/{text}` or `*{text}`"),
+                    )
+                } else {
+                    format!("write `/{text}` or `*{text}`")
                 },
             ),
         }

@@ -29,8 +29,12 @@ fn pause(fields: &mut Fields<'_>) -> PausePolicy {
     let pause_robots_txt = fields.word("robots_txt", &words, "serve or pause").unwrap_or(false);
     fields.finish();
     if recurring.is_some() && once != (PauseTime::Once { from: None, until: None }) {
-        let message = "a pause that recurs has no `from` and no `until`";
-        fields.decoder.error_with_help("bad-value", fields.span, message, TWO_PAUSES);
+        fields.decoder.error_with_help(
+            "bad-value",
+            fields.span,
+            "a pause that recurs has no `from` and no `until`",
+            TWO_PAUSES,
+        );
     }
     PausePolicy { audience, time: recurring.unwrap_or(once), retry_after, pause_robots_txt, span: fields.span }
 }
@@ -56,9 +60,12 @@ fn recurring(fields: &mut Fields<'_>) -> Option<PauseTime> {
     let decoder = &mut *fields.decoder;
     let Some(node) = weekly.or(daily) else {
         if let Some(node) = zone_node {
-            let message = "`zone` has no effect without `daily` or `weekly`";
-            let help = "`from` and `until` have their zone in them: `2026-12-01T02:00:00+01:00`";
-            decoder.error_with_help("without-effect", node.span, message, help);
+            decoder.error_with_help(
+                "without-effect",
+                node.span,
+                "`zone` has no effect without `daily` or `weekly`",
+                "`from` and `until` have their zone in them: `2026-12-01T02:00:00+01:00`",
+            );
         }
         return None;
     };
@@ -72,10 +79,12 @@ fn recurring(fields: &mut Fields<'_>) -> Option<PauseTime> {
     let text = decoder.text(node, "a span of time")?;
     let recurrence = Recurrence::parse(text, weekly.is_some(), zone.unwrap_or(Zone::UTC));
     if recurrence.is_none() {
-        let message = format!("`{}` is no span of the {span}", text.escape_debug());
-        let help =
-            format!("write {example}, two different times from 00:00 to 23:59; the second may be on the next day");
-        decoder.error_with_help("bad-value", node.span, message, help);
+        decoder.error_with_help(
+            "bad-value",
+            node.span,
+            format!("`{}` is no span of the {span}", text.escape_debug()),
+            format!("write {example}, two different times from 00:00 to 23:59; the second may be on the next day"),
+        );
     }
     recurrence.map(PauseTime::Recurring)
 }

@@ -26,9 +26,12 @@ fn entry(fields: &mut Fields<'_>) -> Option<RetirePolicy> {
     });
     let noindex_from = fields.located("noindex_from", Decoder::timestamp);
     let disallow_after = fields.located("disallow_after", |decoder, node| {
-        let message = "the paths would be disallowed before a crawler saw their noindex";
-        let help = "write how long crawlers have to come by: `14d`";
-        decoder.duration_within(node, Duration::from_millis(1)..=Duration::MAX, message, Some(help))
+        decoder.duration_within(
+            node,
+            Duration::from_millis(1)..=Duration::MAX,
+            "the paths would be disallowed before a crawler saw their noindex",
+            Some("write how long crawlers have to come by: `14d`"),
+        )
     });
     for name in ["paths", "noindex_from"] {
         let message = format!("this entry does not say `{name}`");

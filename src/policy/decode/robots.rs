@@ -31,8 +31,12 @@ fn section(fields: &mut Fields<'_>) -> RobotsPolicy {
     let signals = signals::site(fields);
     for name in ["groups", "sitemaps"].into_iter().filter(|_| origin == OriginRobots::Only) {
         if let Some((key, _)) = fields.take_with_key(name) {
-            let message = format!("with `origin: only` the origin's file says it all: `{name}` has no effect");
-            fields.decoder.error_with_help("without-effect", key, message, REMOVE);
+            fields.decoder.error_with_help(
+                "without-effect",
+                key,
+                format!("with `origin: only` the origin's file says it all: `{name}` has no effect"),
+                REMOVE,
+            );
         }
     }
     RobotsPolicy {
@@ -50,8 +54,12 @@ fn section(fields: &mut Fields<'_>) -> RobotsPolicy {
 fn max_age(decoder: &mut Decoder, node: &Node) -> Option<Duration> {
     let max_age = decoder.duration(node)?;
     if max_age > MAX_MAX_AGE {
-        let help = "crawlers do not keep a robots.txt longer (RFC 9309 section 2.4)";
-        decoder.error_with_help("bad-value", node.span, "`max_age` is longer than 24 hours", help);
+        decoder.error_with_help(
+            "bad-value",
+            node.span,
+            "`max_age` is longer than 24 hours",
+            "crawlers do not keep a robots.txt longer (RFC 9309 section 2.4)",
+        );
     }
     Some(max_age)
 }
@@ -60,16 +68,24 @@ fn max_age(decoder: &mut Decoder, node: &Node) -> Option<Duration> {
 fn origin_keys(fields: &mut Fields<'_>, origin: OriginRobots) -> Vec<Located<String>> {
     let Some((key, node)) = fields.take_with_key("origin_keys") else { return Vec::new() };
     if origin == OriginRobots::Replace {
-        let message = "with `origin: replace` crawlgate does not read the origin's file: `origin_keys` has no effect";
-        fields.decoder.error_with_help("without-effect", key, message, REMOVE);
+        fields.decoder.error_with_help(
+            "without-effect",
+            key,
+            "with `origin: replace` crawlgate does not read the origin's file: `origin_keys` has no effect",
+            REMOVE,
+        );
     }
     let is_key = |sign: char| sign.is_ascii_alphanumeric() || "-_".contains(sign);
     fields.decoder.checked(node, "a list of keys: `Schemamap`, say", |decoder, key| {
         let text = &key.value;
         let is_valid = (1..=MAX_TOKEN).contains(&text.len()) && text.chars().all(is_key);
         if !is_valid {
-            let help = "write what stands before the colon: letters, digits, `-` and `_`";
-            decoder.error_with_help("bad-value", key.span, format!("`{text}` is no key of a line"), help);
+            decoder.error_with_help(
+                "bad-value",
+                key.span,
+                format!("`{text}` is no key of a line"),
+                "write what stands before the colon: letters, digits, `-` and `_`",
+            );
         }
         is_valid
     })
@@ -81,10 +97,12 @@ fn previous(decoder: &mut Decoder, node: &Node, origin: OriginRobots) -> Option<
         return included(decoder, node, "txt").map(PreviousRobots::File);
     }
     if origin == OriginRobots::Replace {
-        let message =
-            "with `origin: replace` crawlgate does not read the origin's file, so `previous: origin` says nothing";
-        let help = "save the origin's robots.txt beside the policy and name it: `previous: before.txt`";
-        decoder.error_with_help("without-effect", node.span, message, help);
+        decoder.error_with_help(
+            "without-effect",
+            node.span,
+            "with `origin: replace` crawlgate does not read the origin's file, so `previous: origin` says nothing",
+            "save the origin's robots.txt beside the policy and name it: `previous: before.txt`",
+        );
         return None;
     }
     Some(PreviousRobots::Origin(node.span))
@@ -109,14 +127,21 @@ fn group(fields: &mut Fields<'_>) -> GroupPolicy {
     });
     if agents.is_none() {
         let begin = Span { end: fields.span.start + 1, ..fields.span };
-        let help = "write `agents: [\"*\"]` for everyone, or product tokens: `agents: [GPTBot]`";
-        let message = "this group does not say whom it is for";
-        fields.decoder.error_with_help("group-without-agents", begin, message, help);
+        fields.decoder.error_with_help(
+            "group-without-agents",
+            begin,
+            "this group does not say whom it is for",
+            "write `agents: [\"*\"]` for everyone, or product tokens: `agents: [GPTBot]`",
+        );
     }
     if let Some((key, _)) = fields.take_foreign("noindex") {
         // Google ended what little support there was in September 2019.
-        let help = "robots.txt cannot say noindex; write a rule under `indexing`: `{ paths: [...], tag: noindex }`";
-        fields.decoder.error_with_help("unknown-field", key, "there is no field `noindex` here", help);
+        fields.decoder.error_with_help(
+            "unknown-field",
+            key,
+            "there is no field `noindex` here",
+            "robots.txt cannot say noindex; write a rule under `indexing`: `{ paths: [...], tag: noindex }`",
+        );
     }
     GroupPolicy {
         agents: agents.unwrap_or_default(),
@@ -174,9 +199,12 @@ fn one_group_per_token(groups: &[GroupPolicy], decoder: &mut Decoder) {
     for agent in groups.iter().flat_map(|group| &group.agents) {
         match seen.iter().find(|first| first.value.eq_ignore_ascii_case(&agent.value)) {
             Some(first) => {
-                let message = format!("`{}` is named in two places", agent.value);
-                let help = "write one group with all its rules; crawlers differ in how they read two";
-                decoder.duplicate("duplicate-token", [agent.span, first.span], message, help);
+                decoder.duplicate(
+                    "duplicate-token",
+                    [agent.span, first.span],
+                    format!("`{}` is named in two places", agent.value),
+                    "write one group with all its rules; crawlers differ in how they read two",
+                );
             }
             None => seen.push(agent),
         }
@@ -184,9 +212,7 @@ fn one_group_per_token(groups: &[GroupPolicy], decoder: &mut Decoder) {
 }
 
 fn extends(groups: &[GroupPolicy], decoder: &mut Decoder) {
-    let find = |token: &str| {
-        groups.iter().position(|group| group.agents.iter().any(|agent| agent.value.eq_ignore_ascii_case(token)))
-    };
+    let find = |token: &str| groups.iter().position(|group| group.is_for(token));
     for (index, group) in groups.iter().enumerate() {
         let Some(Located { value: extends, span }) = &group.extends else { continue };
         let Some(mut next) = find(extends) else {
@@ -216,8 +242,12 @@ fn sitemaps(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
     decoder.checked(node, "a list of URLs", |decoder, url| {
         let is_valid = is_sitemap(&url.value);
         if !is_valid {
-            let help = "write it whole: `https://shop.example/sitemap.xml`";
-            decoder.error_with_help("bad-sitemap", url.span, format!("`{}` is not an absolute URL", url.value), help);
+            decoder.error_with_help(
+                "bad-sitemap",
+                url.span,
+                format!("`{}` is not an absolute URL", url.value),
+                "write it whole: `https://shop.example/sitemap.xml`",
+            );
         }
         is_valid
     })

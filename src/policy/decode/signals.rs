@@ -53,8 +53,12 @@ fn content_signal(decoder: &mut Decoder, node: &Node) -> Option<ContentSignal> {
         (said.into_iter().flatten().collect::<Vec<_>>(), extent)
     })?;
     if node.is_empty() {
-        let help = "write `{ ai-train: no }`, say; a category that is absent is neither granted nor restricted";
-        decoder.error_with_help("empty-signal", node.span, NOTHING_SAID, help);
+        decoder.error_with_help(
+            "empty-signal",
+            node.span,
+            NOTHING_SAID,
+            "write `{ ai-train: no }`, say; a category that is absent is neither granted nor restricted",
+        );
     }
     (!said.is_empty() || extent.is_some()).then_some(ContentSignal { said, extent, span: node.span })
 }
@@ -82,8 +86,12 @@ fn content_usage(decoder: &mut Decoder, node: &Node) -> Vec<ContentUsage> {
 fn usage_rule(fields: &mut Fields<'_>) -> Option<ContentUsage> {
     let paths = listed(fields, "paths", patterns);
     for path in paths.iter().filter(|path| !path.value.starts_with('/')) {
-        let message = format!("`{}` does not begin with `/`, as the path of a Content-Usage line must", path.value);
-        fields.decoder.error_with_help("bad-path", path.span, message, format!("write `/{}`", path.value));
+        fields.decoder.error_with_help(
+            "bad-path",
+            path.span,
+            format!("`{}` does not begin with `/`, as the path of a Content-Usage line must", path.value),
+            format!("write `/{}`", path.value),
+        );
     }
     let mut said = Vec::new();
     for category in USAGE_CATEGORIES {
@@ -104,8 +112,12 @@ fn usage_rule(fields: &mut Fields<'_>) -> Option<ContentUsage> {
         }
     }
     if fields.has_only("paths") {
-        let help = "write `train-ai: no`, say; a category that is absent is unknown";
-        fields.decoder.error_with_help("empty-signal", fields.span, NOTHING_SAID, help);
+        fields.decoder.error_with_help(
+            "empty-signal",
+            fields.span,
+            NOTHING_SAID,
+            "write `train-ai: no`, say; a category that is absent is unknown",
+        );
     }
     (!said.is_empty()).then_some(ContentUsage { paths, said, span: fields.span })
 }
@@ -115,12 +127,19 @@ fn category_is_valid(name: &Located<String>, said: &[(Located<String>, bool)], d
     let text = name.value.as_str();
     let first = said.iter().find(|(other, _)| other.value == text);
     if !is_category(text) {
-        let message = format!("`{}` is not the name of a category", text.escape_debug());
-        let help = "a name begins with a small letter and holds small letters, digits, `_`, `-`, `.` and `*`";
-        decoder.error_with_help("bad-category", name.span, message, help);
+        decoder.error_with_help(
+            "bad-category",
+            name.span,
+            format!("`{}` is not the name of a category", text.escape_debug()),
+            "a name begins with a small letter and holds small letters, digits, `_`, `-`, `.` and `*`",
+        );
     } else if let Some((first, _)) = first {
-        let help = "keep one of them; of two, readers take the last";
-        decoder.duplicate("duplicate-key", [name.span, first.span], format!("`{text}` is written twice"), help);
+        decoder.duplicate(
+            "duplicate-key",
+            [name.span, first.span],
+            format!("`{text}` is written twice"),
+            "keep one of them; of two, readers take the last",
+        );
     } else {
         return true;
     }
@@ -167,8 +186,11 @@ pub fn tdm(decoder: &mut Decoder, node: &Node) -> Vec<TdmRule> {
     let wanted = ["a list of rules, like `{ reservation: yes }`", "a rule: paths, reservation, policy"];
     let rules = rules(decoder, node, wanted, |fields| {
         let paths = listed(fields, "paths", patterns);
-        let help = "write `reservation: yes` (reserved) or `no` (not reserved)";
-        fields.required("reservation", "this rule does not say `reservation`", help);
+        fields.required(
+            "reservation",
+            "this rule does not say `reservation`",
+            "write `reservation: yes` (reserved) or `no` (not reserved)",
+        );
         let reserved = fields.get("reservation", yes_or_no);
         let policy = fields.get("policy", |decoder, node| url(decoder, node, "the URL of a policy"));
         Some(TdmRule { paths, reserved: reserved?, policy, span: fields.span })
@@ -203,17 +225,20 @@ pub fn whole_file(policy: &Policy, decoder: &mut Decoder) {
         return;
     }
     for said in policy.asks_for_license() {
-        let help = "write where it is: for the site (`robots: { license: https://shop.example/license.xml }`) or in a \
-                    group (`groups: [{ agents: GPTBot, license: https://shop.example/license.xml }]`)";
-        decoder.error_with_help("unlicensed-without-license", said.span, "there is no licence to ask for", help);
+        decoder.error_with_help(
+            "unlicensed-without-license",
+            said.span,
+            "there is no licence to ask for",
+            "write where it is: for the site (`robots: { license: https://shop.example/license.xml }`) or in a \
+                    group (`groups: [{ agents: GPTBot, license: https://shop.example/license.xml }]`)",
+        );
     }
 }
 
 /// Refuses an empty list: it looks like a refusal of everything, but says nothing.
 fn refuse_empty(node: &Node, decoder: &mut Decoder) {
     if matches!(node.value, Value::Sequence(_)) && node.is_empty() {
-        let help = "say something, or leave the field out";
-        decoder.error_with_help("empty-signal", node.span, NOTHING_SAID, help);
+        decoder.error_with_help("empty-signal", node.span, NOTHING_SAID, "say something, or leave the field out");
     }
 }
 
@@ -244,8 +269,12 @@ fn one_rule_per_path<'a>(rules: impl Iterator<Item = (Span, &'a Vec<Located<Stri
         }
         let Some(first) = seen.insert(Pattern::new(path.unwrap_or("/")), span) else { continue };
         let what = path.map_or("the whole site".to_owned(), |path| format!("`{path}`"));
-        let help = "keep one of them; readers differ in which of two they follow";
-        decoder.duplicate("duplicate-path", [span, first], format!("{what} is spoken of in two rules"), help);
+        decoder.duplicate(
+            "duplicate-path",
+            [span, first],
+            format!("{what} is spoken of in two rules"),
+            "keep one of them; readers differ in which of two they follow",
+        );
     }
 }
 
@@ -264,17 +293,16 @@ pub fn url_mistake(text: &str) -> Option<(String, &'static str)> {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let host = |rest: &str| !rest.is_empty() && !rest.starts_with(['/', '?', ':', '@']);
     let shown = text.chars().take(100).collect::<String>().escape_debug().to_string();
-    if !rest.is_some_and(host) {
-        Some((format!("`{shown}` is not an absolute URL"), "write it whole: `https://shop.example/license.xml`"))
+    Some(if !rest.is_some_and(host) {
+        (format!("`{shown}` is not an absolute URL"), "write it whole: `https://shop.example/license.xml`")
     } else if text.contains('#') {
-        let message = format!("`{shown}` has a fragment, which robots.txt takes for a comment");
-        Some((message, "write the URL without `#...`"))
+        (format!("`{shown}` has a fragment, which robots.txt takes for a comment"), "write the URL without `#...`")
     } else if let Some(sign) = text.chars().find(|sign| !sign.is_ascii_graphic() || "<>\"\\^`{|}".contains(*sign)) {
         let message = format!("`{}` cannot stand in a URL", sign.escape_debug());
-        Some((message, "percent-encode it: a blank is `%20`, `é` is `%C3%A9`"))
+        (message, "percent-encode it: a blank is `%20`, `é` is `%C3%A9`")
     } else if text.len() > MAX_URL {
-        Some(("this URL is longer than 2000 characters".to_owned(), "put the file at a shorter address"))
+        ("this URL is longer than 2000 characters".to_owned(), "put the file at a shorter address")
     } else {
-        None
-    }
+        return None;
+    })
 }

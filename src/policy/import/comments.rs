@@ -2,7 +2,7 @@
 
 use super::groups::Draft;
 use super::yaml::one_line;
-use crate::robots::{File, Key, MAX_BYTES};
+use crate::robots::{File, Key};
 use std::collections::{BTreeSet, HashMap};
 
 /// Comments, by their places in the policy.
@@ -24,7 +24,7 @@ impl Carried {
         let agents: BTreeSet<usize> = drafts.iter().flat_map(|draft| draft.agent_lines.iter().copied()).collect();
         let mut waiting: Vec<String> = Vec::new();
         let mut begun = false;
-        for line in file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES) {
+        for line in file.lines_read() {
             let comment = line.comment.as_ref().map(|comment| one_line(file.text(comment).trim()));
             let Some(record) = &line.record else {
                 match comment {
@@ -38,19 +38,17 @@ impl Carried {
             begun = true;
             let comment = comment.filter(|comment| !comment.is_empty());
             let is_rule = rules.contains(&line.number);
-            match is_rule {
-                true => carried.behind_rule.extend(comment.map(|comment| (line.number, comment))),
-                false => waiting.extend(comment),
+            if is_rule {
+                carried.behind_rule.extend(comment.map(|comment| (line.number, comment)))
+            } else {
+                waiting.extend(comment)
             }
             if is_rule || agents.contains(&line.number) || record.key == Key::Sitemap {
                 carried.above.insert(line.number, std::mem::take(&mut waiting));
             }
         }
-        if begun {
-            carried.bottom = waiting
-        } else {
-            carried.top.append(&mut waiting)
-        }
+        let rest = if begun { &mut carried.bottom } else { &mut carried.top };
+        rest.append(&mut waiting);
         carried
     }
 

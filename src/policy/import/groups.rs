@@ -1,9 +1,9 @@
 //! [`Draft`]: a group of the policy, made of the tokens of a robots.txt that have the same rules.
 
+use super::Import;
 use super::left_out::{LeftOut, UnfitToken};
 use super::signals::Signals;
 use super::yaml::one_line;
-use super::{Import, content};
 use crate::crawlers::{Purpose, Registry, stands_in_browsers};
 use crate::policy::agent_names::names_on_one_line;
 use crate::policy::decode::{MAX_PATTERN, is_token};
@@ -70,7 +70,7 @@ impl Import<'_> {
         }
         self.other_agents(registry);
         let mut tokens: Vec<(String, usize)> = Vec::new();
-        for agent in self.reading.groups().iter().flat_map(|group| &group.agents) {
+        for agent in self.reading.agents() {
             if !tokens.iter().any(|(token, _)| token.eq_ignore_ascii_case(&agent.token)) {
                 tokens.push((agent.token.clone(), agent.line));
             }
@@ -96,8 +96,8 @@ impl Import<'_> {
     }
 
     fn other_agents(&mut self, registry: &Registry) {
-        for agent in self.reading.groups().iter().flat_map(|group| &group.agents) {
-            let Some(record) = self.record(agent.line) else { continue };
+        for agent in self.reading.agents() {
+            let Some(record) = self.file.record(agent.line) else { continue };
             let value = self.file.text(&record.value);
             let Some(names) = names_on_one_line(&value, registry) else { continue };
             let names = names.iter().skip(1).map(|name| one_line(name)).collect();
@@ -107,8 +107,7 @@ impl Import<'_> {
 
     fn draft(&mut self, token: &str) -> Draft {
         let (_, groups) = self.reading.binding(token.as_bytes());
-        let groups: Vec<FileGroup> =
-            groups.iter().filter_map(|&group| self.reading.groups().get(group)).cloned().collect();
+        let groups: Vec<FileGroup> = self.reading.united(groups).cloned().collect();
         let mut draft = Draft { agents: vec![token.to_owned()], ..Draft::default() };
         for group in &groups {
             let named = group.agents.iter().filter(|agent| agent.token.eq_ignore_ascii_case(token));
@@ -136,7 +135,8 @@ impl Import<'_> {
         if !pattern.starts_with(['/', '*']) {
             return Err(LeftOut::MatchesNothing(pattern.to_owned()));
         }
-        let written = self.record(line).and_then(|record| std::str::from_utf8(self.file.octets(&record.value)).ok());
+        let written =
+            self.file.record(line).and_then(|record| std::str::from_utf8(self.file.octets(&record.value)).ok());
         let text = written.filter(|text| text.starts_with(['/', '*']) && !text.chars().any(char::is_control));
         let text = text.filter(|text| text.len() <= MAX_PATTERN).unwrap_or(pattern);
         if text.len() > MAX_PATTERN {
@@ -146,9 +146,7 @@ impl Import<'_> {
     }
 
     fn other(&mut self, number: usize, draft: &mut Draft) {
-        let Some((line, record)) = self.file.line(number).and_then(|line| Some((line, line.record.as_ref()?))) else {
-            return;
-        };
+        let Some(record) = self.file.record(number) else { return };
         let value = self.file.text(&record.value);
         if record.key == Key::CrawlDelay {
             match crawl_delay(&value) {
@@ -161,7 +159,7 @@ impl Import<'_> {
         if record.key == Key::License {
             return;
         }
-        let said = one_line(&self.file.text(&content(line)));
+        let said = one_line(&self.file.text(&record.whole()));
         let added = match record.key {
             Key::ContentSignal => draft.signals.add_signal(&value),
             Key::ContentUsage => draft.signals.add_usage(&value),
@@ -178,9 +176,10 @@ impl Import<'_> {
         for (part, why) in added.left_out {
             let (part, line) = (one_line(&part), said.clone());
             parts.push(part.clone());
-            let left_out = match added.is_carried {
-                true => LeftOut::SignalPart { part, line, why },
-                false => LeftOut::SignalLine { line, why },
+            let left_out = if added.is_carried {
+                LeftOut::SignalPart { part, line, why }
+            } else {
+                LeftOut::SignalLine { line, why }
             };
             self.note(number, left_out);
         }

@@ -12,7 +12,7 @@ mod yaml;
 
 use super::{compile, lint, read};
 use crate::crawlers::Registry;
-use crate::robots::{Dialect, File, Key, Line, MAX_BYTES, Reading, Record};
+use crate::robots::{Dialect, File, Key, Reading};
 use crate::yaml::{Diagnostics, Source};
 use comments::Carried;
 use groups::take_purposes;
@@ -30,7 +30,7 @@ pub struct ImportOptions<'a> {
 }
 
 /// The result of an import.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Imported {
     /// The policy.
     pub text: String,
@@ -77,15 +77,12 @@ impl Import<'_> {
 
     /// The values of all lines with a key that crawlers read, with the numbers of the lines.
     fn values(&self, key: Key) -> Vec<(usize, String)> {
-        let lines = self.file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES);
-        let records = lines.filter_map(|line| Some((line.number, line.record.as_ref()?)));
-        let records = records.filter(|(_, record)| record.key == key);
+        let records = self
+            .file
+            .lines_read()
+            .filter_map(|line| Some((line.number, line.record.as_ref()?)))
+            .filter(|(_, record)| record.key == key);
         records.map(|(line, record)| (line, self.file.text(&record.value).into_owned())).collect()
-    }
-
-    /// The record of a line.
-    fn record(&self, line: usize) -> Option<&Record> {
-        self.file.line(line)?.record.as_ref()
     }
 }
 
@@ -98,12 +95,4 @@ fn keeps_search_engines_out(text: &str, registry: &'static Registry) -> bool {
     let mut findings = Diagnostics::default();
     lint::lint(&site, registry, &mut findings);
     findings.items.iter().any(|finding| finding.id == lint::catalogue::SITE_DISALLOWED.id)
-}
-
-/// A line without its comment.
-fn content(line: &Line) -> std::ops::Range<usize> {
-    match &line.record {
-        Some(record) => record.name.start..record.value.end.max(record.name.end),
-        None => line.text.clone(),
-    }
 }

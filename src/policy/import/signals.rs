@@ -3,7 +3,7 @@
 //! that a policy cannot say.
 
 use super::left_out::SignalLimit;
-use super::yaml::{line, scalar};
+use super::yaml::scalar;
 use crate::policy::decode::MAX_PATTERN;
 use crate::policy::model::{SignalCategory, USAGE_CATEGORIES};
 use crate::policy::signal_lines::{SignalPart, UsageMember, signal_parts, usage_line, usage_member};
@@ -23,14 +23,14 @@ pub struct AddedLine {
 }
 
 /// The statements of a group about the use of content.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Signals {
     signal: BTreeMap<SignalCategory, bool>,
     extent: Option<&'static str>,
     usage: Vec<Usage>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 struct Usage {
     /// As it was written; none for the whole site.
     path: Option<String>,
@@ -43,14 +43,11 @@ struct Usage {
 fn categories(members: &[&str], added: &mut AddedLine) -> BTreeMap<String, bool> {
     let mut said = BTreeMap::new();
     for member in members {
-        let UsageMember { said: word, parameters } = usage_member(member);
-        match word {
-            Some((category, word)) => drop(said.insert(category.to_owned(), word)),
-            None => {
-                added.left_out.push(((*member).to_owned(), SignalLimit::UnknownCategory));
-                continue;
-            }
-        }
+        let UsageMember { said: Some((category, word)), parameters } = usage_member(member) else {
+            added.left_out.push(((*member).to_owned(), SignalLimit::UnknownCategory));
+            continue;
+        };
+        said.insert(category.to_owned(), word);
         if !parameters.is_empty() {
             added.left_out.push((format!(";{parameters}"), SignalLimit::Parameters));
         }
@@ -83,9 +80,10 @@ impl Signals {
                     continue;
                 }
             };
-            match has_another {
-                true => added.left_out.push((part.to_owned(), SignalLimit::HasAnother)),
-                false => added.is_carried = true,
+            if has_another {
+                added.left_out.push((part.to_owned(), SignalLimit::HasAnother))
+            } else {
+                added.is_carried = true
             }
         }
         if !added.is_carried && added.left_out.is_empty() {
@@ -136,16 +134,14 @@ impl Signals {
         let signal = self.signal.iter().map(|(category, said)| format!("{}: {}", category.name(), word(*said)));
         let signal: Vec<String> = signal.chain(self.extent.map(|extent| format!("use: {extent}"))).collect();
         if !signal.is_empty() {
-            line(out, format_args!("      content_signal: {{ {} }}", signal.join(", ")));
+            *out += &format!("      content_signal: {{ {} }}\n", signal.join(", "));
         }
         match self.usage.as_slice() {
             [] => {}
-            [usage] => line(out, format_args!("      content_usage: {}", usage.written())),
+            [usage] => *out += &format!("      content_usage: {}\n", usage.written()),
             rules => {
-                line(out, format_args!("      content_usage:"));
-                for usage in rules {
-                    line(out, format_args!("        - {}", usage.written()));
-                }
+                *out += "      content_usage:\n";
+                out.extend(rules.iter().map(|usage| format!("        - {}\n", usage.written())));
             }
         }
     }

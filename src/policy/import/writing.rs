@@ -3,8 +3,8 @@
 use super::comments::Carried;
 use super::groups::{Draft, DraftRule, extends};
 use super::left_out::LeftOut;
-use super::yaml::{line, list, one_line, scalar, write_comments};
-use super::{Import, ImportOptions, content};
+use super::yaml::{list, one_line, scalar, write_comments};
+use super::{Import, ImportOptions};
 use crate::crawlers::Purpose;
 use crate::policy::decode::{is_sitemap, url_mistake};
 use crate::robots::{Key, MAX_BYTES};
@@ -26,23 +26,23 @@ impl Import<'_> {
         }
         let top = out.len();
         if let Some(host) = options.host {
-            line(&mut out, format_args!("hosts: [{}]", scalar(host)));
+            out += &format!("hosts: [{}]\n", scalar(host));
         }
         if !purposes.is_empty() {
-            line(&mut out, format_args!("purposes:"));
+            out += "purposes:\n";
             for (purpose, lines) in purposes {
                 for number in lines {
                     write_comments(&mut out, "  ", carried.above(*number));
                 }
-                line(&mut out, format_args!("  {}: disallow", purpose.name()));
+                out += &format!("  {}: disallow\n", purpose.name());
             }
         }
         if out.len() > top {
             out.push('\n');
         }
-        line(&mut out, format_args!("robots:\n  origin: replace"));
+        out += "robots:\n  origin: replace\n";
         if !drafts.is_empty() {
-            line(&mut out, format_args!("  groups:"));
+            out += "  groups:\n";
         }
         let star = drafts.iter().find(|draft| draft.agents.iter().any(|agent| agent == "*"));
         // A line that stands in two groups of the policy has its comments once.
@@ -56,9 +56,8 @@ impl Import<'_> {
         self.licenses(&mut out);
         self.sitemaps(&mut out, carried);
         write_comments(&mut out, "", &carried.bottom);
-        out.push_str("\n# Change it here: a policy has one `enforcement`, and a second one is an error.\nenforcement:\n  mode: observe   # \
-             nothing is refused; metrics and log say what would be\n",);
-        out
+        out + "\n# Change it here: a policy has one `enforcement`, and a second one is an error.\nenforcement:\n  mode: observe   # \
+             nothing is refused; metrics and log say what would be\n"
     }
 
     fn group(
@@ -69,10 +68,10 @@ impl Import<'_> {
         carried: &Carried,
         said: &mut BTreeSet<usize>,
     ) {
-        line(out, format_args!("    - agents: {}", list(&draft.agents)));
+        *out += &format!("    - agents: {}\n", list(&draft.agents));
         let extended = star.filter(|star| extends(draft, star));
         if extended.is_some() {
-            line(out, format_args!("      extends: \"*\""));
+            *out += "      extends: \"*\"\n";
         }
         let inherited = |rule: &DraftRule| extended.is_some_and(|star| star.has(rule));
         for (key, allow) in [("disallow", false), ("allow", true)] {
@@ -82,28 +81,32 @@ impl Import<'_> {
                 |rule: &DraftRule| !carried.above(rule.line).is_empty() || carried.behind_rule.contains_key(&rule.line);
             match rules.as_slice() {
                 [] => {}
-                [rule] if !commented(rule) => line(out, format_args!("      {key}: {}", scalar(&rule.text))),
+                [rule] if !commented(rule) => *out += &format!("      {key}: {}\n", scalar(&rule.text)),
                 rules => {
-                    line(out, format_args!("      {key}:"));
+                    *out += &format!("      {key}:\n");
                     for rule in rules {
                         let first = said.insert(rule.line);
                         write_comments(out, "        ", if first { carried.above(rule.line) } else { &[] });
-                        let behind = carried.behind_rule.get(&rule.line).filter(|_| first);
-                        let behind = behind.map(|comment| format!("   # {comment}")).unwrap_or_default();
-                        line(out, format_args!("        - {}{behind}", scalar(&rule.text)));
+                        let behind = carried
+                            .behind_rule
+                            .get(&rule.line)
+                            .filter(|_| first)
+                            .map(|comment| format!("   # {comment}"))
+                            .unwrap_or_default();
+                        *out += &format!("        - {}{behind}\n", scalar(&rule.text));
                     }
                 }
             }
         }
         if draft.rules.is_empty() && extended.is_none() {
-            line(out, format_args!("      allow: /"));
+            *out += "      allow: /\n";
         }
         if let Some(delay) = &draft.crawl_delay {
-            line(out, format_args!("      crawl_delay: {delay}"));
+            *out += &format!("      crawl_delay: {delay}\n");
         }
         draft.signals.write(out);
         for (_, text) in &draft.left_out {
-            line(out, format_args!("      # left out: {text}"));
+            *out += &format!("      # left out: {text}\n");
         }
     }
 
@@ -119,35 +122,32 @@ impl Import<'_> {
             }
         }
         if !urls.is_empty() {
-            line(out, format_args!("  license: {}", list(&urls)));
+            *out += &format!("  license: {}\n", list(&urls));
         }
     }
 
     fn sitemaps(&mut self, out: &mut String, carried: &Carried) {
         let mut seen = BTreeSet::new();
-        let mut head = Some("  sitemaps:");
+        let mut head = Some("  sitemaps:\n");
         for (number, url) in self.values(Key::Sitemap) {
             if !is_sitemap(&url) || url.contains('\u{FFFD}') {
                 self.note(number, LeftOut::Sitemap(one_line(&url)));
             } else if seen.insert(url.clone()) {
-                if let Some(head) = head.take() {
-                    line(out, format_args!("{head}"));
-                }
+                *out += head.take().unwrap_or_default();
                 write_comments(out, "    ", carried.above(number));
-                line(out, format_args!("    - {}", scalar(&url)));
+                *out += &format!("    - {}\n", scalar(&url));
             }
         }
         if let Some(left) = self.file.lines().iter().find(|line| line.text.end > MAX_BYTES) {
             self.note(left.number, LeftOut::BeyondLimit);
         }
         // Rules before the first agent bind no crawler, and extend no group either.
-        let first =
-            self.reading.groups().first().and_then(|group| group.agents.first()).map_or(usize::MAX, |agent| agent.line);
+        let first = self.reading.agents().next().map_or(usize::MAX, |agent| agent.line);
         for early in self.file.lines().iter().take_while(|line| line.number < first) {
             if let Some(record) = &early.record
                 && !matches!(record.key, Key::Sitemap | Key::UserAgent | Key::License | Key::Unknown)
             {
-                let text = one_line(&self.file.text(&content(early)));
+                let text = one_line(&self.file.text(&record.whole()));
                 self.notes.push((early.number, LeftOut::BeforeFirstGroup(text)));
             }
         }

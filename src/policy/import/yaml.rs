@@ -1,8 +1,6 @@
 //! [`scalar`], [`list`], [`line()`] and [`write_comments`] write pieces of YAML. A reader of YAML gets back the same
 //! text.
 
-use std::fmt::Write;
-
 /// Text without line breaks and other characters that cannot be seen.
 pub fn one_line(text: &str) -> String {
     text.chars().map(|c| if is_special(c) { '\u{FFFD}' } else { c }).collect()
@@ -13,17 +11,11 @@ fn is_special(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{FEFF}')
 }
 
-/// Adds a line.
-pub fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
-    out.write_fmt(text).expect("writing to a String does not fail");
-    out.push('\n');
-}
-
 /// Adds lines of comments.
 pub fn write_comments(out: &mut String, indent: &str, comments: &[String]) {
     for comment in comments {
         let blank = if comment.is_empty() { "" } else { " " };
-        line(out, format_args!("{indent}#{blank}{comment}"));
+        *out += &format!("{indent}#{blank}{comment}\n");
     }
 }
 
@@ -51,7 +43,7 @@ pub fn scalar(text: &str) -> String {
     for c in text.chars() {
         match c {
             '"' | '\\' => out.extend(['\\', c]),
-            c if is_special(c) => write!(out, "\\u{:04X}", u32::from(c)).expect("writing to a String does not fail"),
+            c if is_special(c) => out += &format!("\\u{:04X}", u32::from(c)),
             c => out.push(c),
         }
     }

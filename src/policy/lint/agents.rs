@@ -4,7 +4,7 @@
 use super::catalogue as lints;
 use super::subject::{Subject, SubjectGroup, SubjectRule};
 use crate::crawlers::{Binds, Crawler, Purpose, Registry, stands_in_browsers};
-use crate::robots::{Pattern, TargetScratch};
+use crate::robots::Pattern;
 use crate::yaml::{Diagnostics, Severity, Span};
 use std::collections::HashSet;
 use strsim::damerau_levenshtein;
@@ -34,16 +34,18 @@ pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostic
             unknown_token(agent, *span, registry, diagnostics);
         } else if stands_in_browsers(agent, registry) {
             // In a policy it is an error, and said there: it would take people for crawlers.
-            let mut finding = lints::TOKEN_OF_BROWSERS
-                .at(*span, format!("`{agent}` stands in people's user agents, and no crawler looks for it"))
-                .help("browsers read no robots.txt; name the crawler that is meant, or remove the group");
-            finding.severity = Severity::Warning;
-            diagnostics.push(finding);
+            lints::TOKEN_OF_BROWSERS.with(Severity::Warning).report(
+                diagnostics,
+                *span,
+                format!("`{agent}` stands in people's user agents, and no crawler looks for it"),
+                "browsers read no robots.txt; name the crawler that is meant, or remove the group",
+            );
         } else if !unknown_token(agent, *span, registry, diagnostics) && !is_tool(agent, registry) {
-            diagnostics.push(
-                lints::UNLISTED_TOKEN
-                    .at(*span, format!("no crawler that crawlgate knows has the token `{agent}`"))
-                    .help("nothing is to be done if it is your own, or a new one"),
+            lints::UNLISTED_TOKEN.report(
+                diagnostics,
+                *span,
+                format!("no crawler that crawlgate knows has the token `{agent}`"),
+                "nothing is to be done if it is your own, or a new one",
             );
         }
     }
@@ -62,8 +64,11 @@ fn not_a_token(agent: &str, span: Span, meant: &[&Crawler], diagnostics: &mut Di
             format!("write the tokens that are meant: {}", named.collect::<Vec<_>>().join(", "))
         }
     };
-    diagnostics.push(
-        lints::NOT_A_TOKEN.at(span, format!("`{agent}` is no product token: no crawler looks for it")).help(help),
+    lints::NOT_A_TOKEN.report(
+        diagnostics,
+        span,
+        format!("`{agent}` is no product token: no crawler looks for it"),
+        help,
     );
 }
 
@@ -103,10 +108,7 @@ fn one_for_each_purpose<'r>(crawlers: &[&'r Crawler]) -> Vec<&'r Crawler> {
         with_purpose.min_by_key(|crawler| crawler.binds == Binds::Never).copied()
     };
     let meant: Vec<_> = MEANT_PURPOSES.into_iter().filter_map(first).collect();
-    match meant.is_empty() {
-        true => Purpose::ALL.into_iter().filter_map(first).take(MAX_MEANT).collect(),
-        false => meant,
-    }
+    if meant.is_empty() { Purpose::ALL.into_iter().filter_map(first).take(MAX_MEANT).collect() } else { meant }
 }
 
 /// Whether the token is the name of a product and a word that tells its crawlers apart: `ChatGPT-User`, `PerplexityBot`.
@@ -122,16 +124,14 @@ fn plain(name: &str) -> String {
 
 /// Reports a short token. In a file that was found it is a note: mostly it is one of a long list.
 fn short_token(agent: &str, span: Span, is_policy: bool, diagnostics: &mut Diagnostics) {
-    let message = match agent.is_empty() {
-        true => "this line names no crawler".to_owned(),
-        false => format!("`{agent}` is too short to be told from other words"),
+    let message = if agent.is_empty() {
+        "this line names no crawler".to_owned()
+    } else {
+        format!("`{agent}` is too short to be told from other words")
     };
-    let mut finding =
-        lints::SHORT_TOKEN.at(span, message).help("write the whole product token of the crawler that is meant");
-    if !is_policy && !agent.is_empty() {
-        finding.severity = Severity::Note;
-    }
-    diagnostics.push(finding);
+    let severity = if is_policy || agent.is_empty() { Severity::Warning } else { Severity::Note };
+    let help = "write the whole product token of the crawler that is meant";
+    lints::SHORT_TOKEN.with(severity).report(diagnostics, span, message, help);
 }
 
 /// Whether a name is that of a known program without a token of its own, like Wget.
@@ -139,18 +139,15 @@ fn is_tool(name: &str, registry: &Registry) -> bool {
     registry.crawlers().iter().any(|known| known.tokens.is_empty() && known.is_called(name))
 }
 
-fn tokens(registry: &Registry) -> impl Iterator<Item = &str> {
-    registry.crawlers().iter().flat_map(|crawler| crawler.tokens.iter().map(String::as_str))
-}
-
 /// Reports a token that is nearly a known one; returns whether it did.
 fn unknown_token(agent: &str, span: Span, registry: &Registry, diagnostics: &mut Diagnostics) -> bool {
     let near = nearly(agent, registry);
     if let Some(near) = near {
-        diagnostics.push(
-            lints::UNKNOWN_TOKEN
-                .at(span, format!("no known crawler looks for `{agent}`"))
-                .help(format!("did you mean `{near}`?")),
+        lints::UNKNOWN_TOKEN.report(
+            diagnostics,
+            span,
+            format!("no known crawler looks for `{agent}`"),
+            format!("did you mean `{near}`?"),
         );
     }
     near.is_some()
@@ -164,9 +161,9 @@ pub(super) fn nearly<'r>(name: &str, registry: &'r Registry) -> Option<&'r str> 
         return None;
     }
     let written = name.to_ascii_lowercase();
-    let near = tokens(registry).filter_map(|token| {
+    let near = registry.crawlers().iter().flat_map(|crawler| &crawler.tokens).filter_map(|token| {
         let known = token.to_ascii_lowercase();
-        is_nearly(&written, &known).then(|| (damerau_levenshtein(&written, &known), token))
+        is_nearly(&written, &known).then(|| (damerau_levenshtein(&written, &known), token.as_str()))
     });
     near.min_by_key(|(distance, _)| *distance).map(|(_, token)| token)
 }
@@ -216,8 +213,12 @@ fn groups_that_drop_star_rules(subject: &Subject, registry: &Registry, diagnosti
         if only_opens || group.closing().is_some() || left == 0 {
             continue;
         }
-        let own = group.rules.iter().filter(|rule| !rule.pattern.is_empty());
-        let own: Vec<(&SubjectRule, Vec<u8>)> = own.map(|rule| (rule, rule.pattern.as_target())).collect();
+        let own: Vec<(&SubjectRule, Vec<u8>)> = group
+            .rules
+            .iter()
+            .filter(|rule| !rule.pattern.is_empty())
+            .map(|rule| (rule, rule.pattern.as_target()))
+            .collect();
         let is_silent = |(rule, target): &&(&SubjectRule, Vec<u8>)| {
             !own.iter().any(|(own, own_target)| own.pattern.matches(target) || rule.pattern.matches(own_target))
         };
@@ -233,9 +234,10 @@ fn groups_that_drop_star_rules(subject: &Subject, registry: &Registry, diagnosti
             lints::GROUP_DROPS_STAR_RULES
                 .at(*span, message)
                 .related(first.span, "a group that names a crawler replaces `*`")
-                .help(match subject.is_policy {
-                    true => "write `extends: \"*\"` in this group to keep those rules; or allow the paths in it, to say that it is meant",
-                    false => "repeat in this group the rules of `*` that are to hold for it as well",
+                .help(if subject.is_policy {
+                    "write `extends: \"*\"` in this group to keep those rules; or allow the paths in it, to say that it is meant"
+                } else {
+                    "repeat in this group the rules of `*` that are to hold for it as well"
                 }),
         );
     }
@@ -259,22 +261,19 @@ fn applebot_follows_googlebot(subject: &Subject, diagnostics: &mut Diagnostics) 
     }
     let googlebot = group.agents.iter().find(|(agent, _)| agent.eq_ignore_ascii_case("Googlebot"));
     if let Some((_, googlebot)) = googlebot {
-        diagnostics.push(
-            lints::APPLEBOT_FOLLOWS_GOOGLEBOT
-                .at(*googlebot, "this group binds Applebot too, which has no group of its own")
-                .help("Apple documents that Applebot follows Googlebot's rules then; name Applebot where that is not meant"),
+        lints::APPLEBOT_FOLLOWS_GOOGLEBOT.report(
+            diagnostics,
+            *googlebot,
+            "this group binds Applebot too, which has no group of its own",
+            "Apple documents that Applebot follows Googlebot's rules then; name Applebot where that is not meant",
         );
     }
 }
 
 /// An owner who closes the whole site under `*` believes that it is closed. Crawlers of ads must be named.
 fn star_ignored(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostics) {
-    let Some(star) = subject.named("*") else { return };
-    let mut scratch = TargetScratch::default();
-    let Some(closed) = star.deciding(scratch.normalise(b"/").sent) else { return };
-    if closed.allow {
-        return;
-    }
+    let closed = subject.named("*").and_then(|star| star.deciding(b"/")).filter(|rule| !rule.allow);
+    let Some(closed) = closed else { return };
     let free = registry.crawlers().iter().filter(|crawler| {
         crawler.binds == Binds::Named
             && crawler.purpose == Purpose::Advertising
@@ -282,10 +281,11 @@ fn star_ignored(subject: &Subject, registry: &Registry, diagnostics: &mut Diagno
     });
     let free: Vec<&str> = free.filter_map(|crawler| crawler.tokens.first()).map(String::as_str).take(4).collect();
     if !free.is_empty() {
-        diagnostics.push(
-            lints::STAR_IGNORED
-                .at(closed.span, format!("{} do not follow `*`, as their operators say", free.join(", ")))
-                .help("name them in a group to close the site for them as well"),
+        lints::STAR_IGNORED.report(
+            diagnostics,
+            closed.span,
+            format!("{} do not follow `*`, as their operators say", free.join(", ")),
+            "name them in a group to close the site for them as well",
         );
     }
 }

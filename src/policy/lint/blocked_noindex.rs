@@ -64,8 +64,11 @@ fn unseen_by(scope: &Scope, rule: &IndexingRule, lookup: &mut GroupLookup<'_>) -
         let of_group = group.and_then(|group| Some((group, lookup.keeping_off(group, path)?)));
         let Some((group, found)) = of_group else {
             let (found, engines) = lookup.engines_kept_off(path).filter(|_| bot.is_none())?;
-            let message = format!("some never see this noindex: robots.txt keeps {engines} off these pages");
-            return Some((*span, found, message));
+            return Some((
+                *span,
+                found,
+                format!("some never see this noindex: robots.txt keeps {engines} off these pages"),
+            ));
         };
         let message = match bot {
             Some(bot) => format!("this noindex is never seen: robots.txt keeps {bot} off these pages"),
@@ -188,10 +191,11 @@ fn retired(site: &Site, lookup: &mut GroupLookup<'_>, diagnostics: &mut Diagnost
     for retired in &site.policy.retire {
         if retired.disallow_after.value < SOON && retired.stage(site.at) != RetireStage::Disallowed {
             let span = retired.disallow_after.span.unwrap_or(retired.span);
-            diagnostics.push(
-                lints::RETIRED_TOO_SOON
-                    .at(span, "most crawlers will not have come by before these paths are closed")
-                    .help("search engines revisit a page within weeks: write `14d` or more"),
+            lints::RETIRED_TOO_SOON.report(
+                diagnostics,
+                span,
+                "most crawlers will not have come by before these paths are closed",
+                "search engines revisit a page within weeks: write `14d` or more",
             );
         }
         for path in &retired.paths {

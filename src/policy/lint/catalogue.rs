@@ -1,6 +1,6 @@
 //! [`LINTS`]: every lint with its stable id, its severity and its subject. `docs/lints.md` has a section for each.
 
-use crate::yaml::{Diagnostic, Severity, Span};
+use crate::yaml::{Diagnostic, Diagnostics, Severity, Span};
 
 /// One lint.
 #[derive(Clone, Copy, Debug)]
@@ -14,14 +14,25 @@ pub struct Lint {
 }
 
 impl Lint {
-    /// A finding of it at a place.
-    pub(in crate::policy) fn at(&self, span: Span, message: impl Into<String>) -> Diagnostic {
-        Diagnostic { severity: self.severity, ..Diagnostic::error(self.id, span, message) }
+    /// A finding of it at a place, or about the whole file.
+    pub(in crate::policy) fn at(&self, span: impl Into<Option<Span>>, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { severity: self.severity, span: span.into(), ..Diagnostic::whole_file(self.id, message) }
     }
 
-    /// A finding of it about the whole file.
-    pub(super) fn of_file(&self, message: impl Into<String>) -> Diagnostic {
-        Diagnostic { span: None, ..self.at(Span::default(), message) }
+    /// The lint with another severity.
+    pub(super) fn with(self, severity: Severity) -> Lint {
+        Lint { severity, ..self }
+    }
+
+    /// Adds a finding, and says what to do.
+    pub(in crate::policy) fn report(
+        &self,
+        diagnostics: &mut Diagnostics,
+        span: impl Into<Option<Span>>,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        diagnostics.push(self.at(span, message).help(help));
     }
 }
 

@@ -54,10 +54,12 @@ fn site_closed(subject: &Subject, rule: &SubjectRule, diagnostics: &mut Diagnost
         && subject.groups.iter().all(|group| group.closing().is_some());
     let to = if to_all { "every crawler: search engines drop it" } else { "Googlebot: Google drops it" };
     // About the file, so that it comes first.
-    let message = format!("line {} closes the whole site to {to}", rule.span.line);
-    diagnostics.push(lints::SITE_CLOSED.of_file(message).help(
+    lints::SITE_CLOSED.report(
+        diagnostics,
+        None,
+        format!("line {} closes the whole site to {to}", rule.span.line),
         "remove the rule if the site is to be found; a test site is kept private by a password, and not by robots.txt",
-    ));
+    );
 }
 
 /// Google renders pages: what it may not fetch is missing from them.

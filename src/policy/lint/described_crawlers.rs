@@ -5,7 +5,7 @@ use super::catalogue as lints;
 use crate::crawlers::{Claim, Crawler, Purpose, Registry};
 use crate::policy::model::DescribedCrawler;
 use crate::policy::site::Site;
-use crate::robots::{Pattern, TargetScratch};
+use crate::robots::Pattern;
 use crate::yaml::{Diagnostics, Located};
 use ipnet::IpNet;
 
@@ -17,7 +17,7 @@ const GIVEN_OUT: std::net::Ipv6Addr = std::net::Ipv6Addr::new(0x2000, 0, 0, 0, 0
 
 /// A path that authorities request to renew certificates; they cannot be told from other clients (RFC 8555 section
 /// 8.3).
-const FOR_MACHINES: &str = "/.well-known/acme-challenge/token";
+const FOR_MACHINES: &[u8] = b"/.well-known/acme-challenge/token";
 
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let policy = &site.policy;
@@ -35,8 +35,7 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
         }
     }
     for trap in &policy.enforcement.traps {
-        let mut scratch = TargetScratch::default();
-        if Pattern::new(&trap.value).matches(scratch.normalise(FOR_MACHINES.as_bytes()).sent) {
+        if Pattern::new(&trap.value).matches(FOR_MACHINES) {
             diagnostics.push(
                 lints::TRAP_IN_THE_WAY
                     .at(trap.span, "certificate authorities ask for this path to renew a certificate")
@@ -60,10 +59,11 @@ fn names(described: &DescribedCrawler, known: Option<&Crawler>, registry: &Regis
     let listed = || registry.tokens_with_blanks().iter().any(|known| known.eq_ignore_ascii_case(&token.value));
     if token.value.contains(' ') && known.is_none() && !listed() {
         let first = token.value.split(' ').next().unwrap_or_default();
-        diagnostics.push(
-            lints::TOKEN_WITH_BLANK
-                .at(token.span, format!("a product token has no blanks; crawlers and testers read `{first}`"))
-                .help("write one word (RFC 9309 section 2.2.1: letters, `-` and `_`); how the user agent reads goes into `user_agent`"),
+        lints::TOKEN_WITH_BLANK.report(
+            diagnostics,
+            token.span,
+            format!("a product token has no blanks; crawlers and testers read `{first}`"),
+            "write one word (RFC 9309 section 2.2.1: letters, `-` and `_`); how the user agent reads goes into `user_agent`",
         );
     }
 }

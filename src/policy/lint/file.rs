@@ -8,9 +8,10 @@ use crate::policy::agent_names::names_on_one_line;
 use crate::policy::decode::parse_host;
 use crate::policy::regular_expression::is_regular_expression;
 use crate::robots::{
-    Dialect, File, Key, LITERAL_STAR, Line, MAX_BYTES, Oddity, Reading, Shape, Spelling, TargetScratch,
+    AgentLine, Dialect, File, Key, LITERAL_STAR, Line, LineEnd, MAX_BYTES, Oddity, Reading, Record, Shape, Spelling,
+    TargetScratch,
 };
-use crate::yaml::{Diagnostic, Diagnostics, Severity, Source, Span};
+use crate::yaml::{Diagnostics, Severity, Source, Span};
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -20,7 +21,7 @@ mod signal_lines;
 const MAX_COMPARED: usize = 5_000;
 
 /// The findings, and the text that they point into.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct FileLints {
     /// The file as text: what is not UTF-8 is `?`, octet by octet, so that places stay right.
     pub source: Source,
@@ -62,21 +63,12 @@ pub fn lint_file(name: &str, file: &File, host: Option<&str>, server: Option<&st
 }
 
 fn text_of(file: &File) -> String {
-    let mut out = String::with_capacity(file.bytes().len());
-    for chunk in file.bytes().utf8_chunks() {
-        out.push_str(chunk.valid());
-        out.extend(chunk.invalid().iter().map(|_| '?'));
-    }
+    let mut octets = file.bytes().to_vec();
     // An old Mac's line ends are lines to crawlers; what shows places knows only the other kinds.
-    if file.lines().iter().any(|line| line.end == crate::robots::LineEnd::Cr) {
-        let mut signs = out.chars().peekable();
-        let mut lines = String::with_capacity(out.len());
-        while let Some(sign) = signs.next() {
-            lines.push(if sign == '\r' && signs.peek() != Some(&'\n') { '\n' } else { sign });
-        }
-        return lines;
+    for line in file.lines().iter().filter(|line| line.end == LineEnd::Cr) {
+        octets[line.text.end] = b'\n';
     }
-    out
+    octets.utf8_chunks().map(|chunk| chunk.valid().to_owned() + &"?".repeat(chunk.invalid().len())).collect()
 }
 
 /// The place of a part of a line.
@@ -92,10 +84,7 @@ fn span(file: &File, line: &Line, range: &Range<usize>) -> Span {
 
 fn span_of_line(file: &File, number: usize) -> Span {
     let Some(line) = file.line(number) else { return Span::default() };
-    match &line.record {
-        Some(record) => span(file, line, &(record.name.start..record.value.end.max(record.name.end))),
-        None => span(file, line, &line.text),
-    }
+    span(file, line, &line.record.as_ref().map_or(line.text.clone(), Record::whole))
 }
 
 fn whole(file: &File, found: &mut Diagnostics) {
@@ -104,16 +93,22 @@ fn whole(file: &File, found: &mut Diagnostics) {
         Shape::Html => Some(("a page of HTML", "answer /robots.txt with text/plain, or with 404 if there is none")),
         Shape::Utf16 => Some(("UTF-16", "save it as UTF-8")),
     };
-    if let Some((what, help)) = unreadable {
-        let message = format!("this is {what}: crawlers find no rules in it and may fetch everything");
-        found.push(lints::NOT_A_ROBOTS_TXT.of_file(message).help(help));
-    }
-    if file.shape() == Shape::Text && file.lines().iter().all(|line| line.record.is_none()) {
-        found.push(
-            lints::EMPTY_FILE
-                .of_file("there is no rule in this file: crawlers may fetch everything")
-                .help("if that is meant, say it: `User-agent: *` and an empty `Disallow:`"),
-        );
+    match unreadable {
+        Some((what, help)) => {
+            lints::NOT_A_ROBOTS_TXT.report(
+                found,
+                None,
+                format!("this is {what}: crawlers find no rules in it and may fetch everything"),
+                help,
+            );
+        }
+        None if file.lines().iter().all(|line| line.record.is_none()) => lints::EMPTY_FILE.report(
+            found,
+            None,
+            "there is no rule in this file: crawlers may fetch everything",
+            "if that is meant, say it: `User-agent: *` and an empty `Disallow:`",
+        ),
+        None => {}
     }
     if file.bytes().len() > MAX_BYTES {
         let first = file.lines().iter().find(|line| line.text.end > MAX_BYTES).map_or(1, |line| line.number);
@@ -134,8 +129,11 @@ fn each_line(file: &File, line: &Line, found: &mut Diagnostics) {
         let (lint, message, help) = match oddity {
             Oddity::TooLong => {
                 let length = line.text.len();
-                let message = format!("this line has {length} octets; what is beyond 16,663 is not read");
-                (lints::LINE_TOO_LONG, message, "write one rule per line")
+                (
+                    lints::LINE_TOO_LONG,
+                    format!("this line has {length} octets; what is beyond 16,663 is not read"),
+                    "write one rule per line",
+                )
             }
             Oddity::Nul => {
                 (lints::UNREADABLE_OCTETS, "a NUL octet: what follows it in the line is not read".into(), "remove it")
@@ -173,16 +171,15 @@ fn hash_in_path(file: &File, line: &Line, found: &mut Diagnostics) {
     let Some((record, comment)) = line.record.as_ref().zip(line.comment.as_ref()) else { return };
     let path = file.text(&record.value);
     let rest = file.octets(comment).first().is_some_and(|octet| octet.is_ascii_graphic() && *octet != b'#');
+    let is_path = matches!(record.key, Key::Allow | Key::Disallow) && path.starts_with(['/', '*']);
     // A comment has a blank on one of its sides.
-    if !matches!(record.key, Key::Allow | Key::Disallow) || !path.starts_with(['/', '*']) || !rest {
-        return;
-    }
-    if record.value.end + 1 == comment.start {
+    if is_path && rest && record.value.end + 1 == comment.start {
         let whole = file.text(&(record.value.start..comment.end));
-        found.push(
-            lints::HASH_IN_PATH
-                .at(span_of_line(file, line.number), format!("`{}` is read as `{path}`", whole.trim_end()))
-                .help("`#` begins a comment, and crawlers send no part of a URL behind it: write the path without it"),
+        lints::HASH_IN_PATH.report(
+            found,
+            span_of_line(file, line.number),
+            format!("`{}` is read as `{path}`", whole.trim_end()),
+            "`#` begins a comment, and crawlers send no part of a URL behind it: write the path without it",
         );
     }
 }
@@ -199,25 +196,26 @@ fn each_record(file: &File, line: &Line, found: &mut Diagnostics) {
     };
     match record.spelling {
         Spelling::Exact => {}
-        Spelling::Typo => found.push(
-            lints::MISSPELT_KEY
-                .at(key, format!("`{name}` is misspelt; some crawlers read it all the same"))
-                .help(format!("write `{proper}`")),
+        Spelling::Typo => lints::MISSPELT_KEY.report(
+            found,
+            key,
+            format!("`{name}` is misspelt; some crawlers read it all the same"),
+            format!("write `{proper}`"),
         ),
         // `sitemap https://...`: the first colon is that of the URL.
-        Spelling::Longer if name.split_once(' ').is_some_and(|(word, _)| word.eq_ignore_ascii_case(proper)) => found
-            .push(
-                lints::MISSING_COLON
-                    .at(key, format!("there is no colon behind `{proper}`; Google supplies it, others may not"))
-                    .help("write `key: value`"),
-            ),
-        Spelling::Longer => found.push(
-            lints::MISSPELT_KEY
-                .at(
-                    key,
-                    format!("`{name}` is no key; Google's library takes it for `{proper}`, others ignore the line"),
-                )
-                .help(format!("write `{proper}`")),
+        Spelling::Longer if name.split_once(' ').is_some_and(|(word, _)| word.eq_ignore_ascii_case(proper)) => {
+            lints::MISSING_COLON.report(
+                found,
+                key,
+                format!("there is no colon behind `{proper}`; Google supplies it, others may not"),
+                "write `key: value`",
+            )
+        }
+        Spelling::Longer => lints::MISSPELT_KEY.report(
+            found,
+            key,
+            format!("`{name}` is no key; Google's library takes it for `{proper}`, others ignore the line"),
+            format!("write `{proper}`"),
         ),
     }
 }
@@ -226,12 +224,14 @@ fn other_key(line: &Line, name: &str, key: Key, span: Span, found: &mut Diagnost
     let (lint, message, help) = match key {
         Key::Noindex => {
             let directive = name.to_ascii_lowercase();
-            let help =
-                format!("send `X-Robots-Tag: {directive}`, and let crawlers fetch the page, or they will not see it");
-            (lints::RETIRED_DIRECTIVE, format!("`{name}` in robots.txt: {}", no_longer_read(name)), help)
+            (
+                lints::RETIRED_DIRECTIVE,
+                format!("`{name}` in robots.txt: {}", no_longer_read(name)),
+                format!("send `X-Robots-Tag: {directive}`, and let crawlers fetch the page, or they will not see it"),
+            )
         }
         Key::Host => {
-            let lint = lints::Lint { severity: Severity::Note, ..lints::RETIRED_DIRECTIVE };
+            let lint = lints::RETIRED_DIRECTIVE.with(Severity::Note);
             (lint, "`Host`: Yandex stopped reading it in 2018".into(), "redirect to the main host".into())
         }
         Key::RequestRate => (
@@ -263,16 +263,16 @@ fn other_key(line: &Line, name: &str, key: Key, span: Span, found: &mut Diagnost
 /// Since when no crawler reads a tag in robots.txt. Google named noindex, nofollow and crawl-delay when it retired them
 /// (Search Central blog, 2019-07-02, "A note on unsupported rules in robots.txt").
 pub(super) fn no_longer_read(directive: &str) -> &'static str {
-    match directive.eq_ignore_ascii_case("noarchive") {
-        true => "no crawler documents that it reads it there",
-        false => "Google stopped reading it in 2019",
+    if directive.eq_ignore_ascii_case("noarchive") {
+        "no crawler documents that it reads it there"
+    } else {
+        "Google stopped reading it in 2019"
     }
 }
 
 /// Rules before the first User-agent: one finding for all of them.
 fn rules_outside(file: &File, reading: &Reading, found: &mut Diagnostics) {
-    let first_agent = reading.groups().first().and_then(|group| group.agents.first());
-    let first_agent = first_agent.map_or(usize::MAX, |agent| agent.line);
+    let first_agent = reading.agents().next().map_or(usize::MAX, |agent| agent.line);
     let is_rule =
         |line: &&Line| line.record.as_ref().is_some_and(|record| matches!(record.key, Key::Allow | Key::Disallow));
     let mut outside = file.lines().iter().take_while(|line| line.number < first_agent).filter(is_rule);
@@ -281,8 +281,11 @@ fn rules_outside(file: &File, reading: &Reading, found: &mut Diagnostics) {
         0 => "this rule is for no crawler: no User-agent stands above it".to_owned(),
         more => format!("this rule and {more} more are for no crawler: no User-agent stands above them"),
     };
-    found.push(
-        lints::RULE_OUTSIDE_GROUP.at(span_of_line(file, first.number), message).help("write `User-agent: *` above it"),
+    lints::RULE_OUTSIDE_GROUP.report(
+        found,
+        span_of_line(file, first.number),
+        message,
+        "write `User-agent: *` above it",
     );
 }
 
@@ -293,45 +296,43 @@ fn delays(file: &File, reading: &Reading, registry: &Registry, found: &mut Diagn
         let is = |crawler: &&Crawler| crawler.tokens.first().is_some_and(|own| own.eq_ignore_ascii_case(token));
         registry.crawlers().iter().find(is).is_some_and(|crawler| crawler.crawl_delay == Some(false))
     };
-    let mut agents = reading.groups().iter().flat_map(|group| &group.agents);
-    let has_googlebot = agents.any(|agent| agent.token.eq_ignore_ascii_case("Googlebot"));
+    let has_googlebot = reading.agents().any(|agent| agent.token.eq_ignore_ascii_case("Googlebot"));
+    let is_delay = |number: &&usize| file.record(**number).is_some_and(|record| record.key == Key::CrawlDelay);
     for group in reading.groups() {
-        let is_delay = |line: &&Line| line.record.as_ref().is_some_and(|record| record.key == Key::CrawlDelay);
-        let Some(delay) = group.others.iter().filter_map(|&number| file.line(number)).find(is_delay) else { continue };
-        let said = |message: String, help: &str| {
-            lints::CRAWL_DELAY_IGNORED.at(span_of_line(file, delay.number), message).help(help)
-        };
+        let Some(&delay) = group.others.iter().find(is_delay) else { continue };
+        let (lint, place) = (lints::CRAWL_DELAY_IGNORED, span_of_line(file, delay));
         if group.agents.iter().all(|agent| !agent.star && ignores(&agent.token)) {
             let agents: Vec<&str> = group.agents.iter().map(|agent| agent.token.as_str()).take(3).collect();
             let ignore = if agents.len() == 1 { "ignores" } else { "ignore" };
-            found.push(said(
+            lint.report(
+                found,
+                place,
                 format!("{} {ignore} Crawl-delay", agents.join(" and ")),
                 "remove it, or slow the crawler down by answering 429 or 503 with Retry-After",
-            ));
+            );
         } else if !has_googlebot && group.agents.iter().any(|agent| agent.star) {
-            let finding = said(
-                "Google ignores Crawl-delay, under `*`, too".to_owned(),
+            lint.with(Severity::Note).report(
+                found,
+                place,
+                "Google ignores Crawl-delay, under `*`, too",
                 "other crawlers go by it; to slow Google down answer 429 or 503 with Retry-After",
             );
-            found.push(Diagnostic { severity: Severity::Note, ..finding });
         }
     }
 }
 
 /// Lines with the names of several crawlers: the rules are for the first only.
 fn several_agents(file: &File, reading: &Reading, registry: &Registry, found: &mut Diagnostics) {
-    for agent in reading.groups().iter().flat_map(|group| &group.agents) {
-        let Some(record) = file.line(agent.line).and_then(|line| line.record.as_ref()) else { continue };
+    for agent in reading.agents() {
+        let Some(record) = file.record(agent.line) else { continue };
         let value = file.text(&record.value);
         let Some(names) = names_on_one_line(&value, registry) else { continue };
         let lines: Vec<String> = names.iter().map(|name| format!("`User-agent: {name}`")).collect();
-        found.push(
-            lints::SEVERAL_AGENTS
-                .at(
-                    span_of_line(file, agent.line),
-                    format!("crawlers read only the first name of this line, `{}`", agent.token),
-                )
-                .help(format!("write each name on a line of its own: {}", lines.join(", "))),
+        lints::SEVERAL_AGENTS.report(
+            found,
+            span_of_line(file, agent.line),
+            format!("crawlers read only the first name of this line, `{}`", agent.token),
+            format!("write each name on a line of its own: {}", lines.join(", ")),
         );
     }
 }
@@ -344,35 +345,33 @@ fn grouping(file: &File, reading: &Reading, found: &mut Diagnostics) {
         for agent in &group.agents {
             let token = agent.token.to_ascii_lowercase();
             if seen.contains(&token) && own.insert(token.clone()) {
-                found.push(
-                    lints::GROUP_IN_PARTS
-                        .at(span_of_line(file, agent.line), format!("`{}` has a group above already", agent.token))
-                        .help("crawlers are to join the two (RFC 9309 section 2.2.1), but some read one only"),
+                lints::GROUP_IN_PARTS.report(
+                    found,
+                    span_of_line(file, agent.line),
+                    format!("`{}` has a group above already", agent.token),
+                    "crawlers are to join the two (RFC 9309 section 2.2.1), but some read one only",
                 );
             }
             own.insert(token);
         }
         seen.extend(own);
         // Agents, then only extensions, then another agent: one group, whatever the owner meant.
-        for pair in group.agents.windows(2).filter(|pair| !pair[0].token.eq_ignore_ascii_case(&pair[1].token)) {
-            let between = group.others.iter().find(|other| (pair[0].line..pair[1].line).contains(other));
-            if let Some(between) = between {
-                let record = file.line(*between).and_then(|line| line.record.as_ref());
-                let name = record.map(|record| file.text(&record.name)).unwrap_or_default();
-                found.push(
-                    lints::GLUED_GROUP
-                        .at(
-                            span_of_line(file, pair[1].line),
-                            format!("`{}` and `{}` are one group", pair[0].token, pair[1].token),
-                        )
-                        .label("no new group begins here")
-                        .related(span_of_line(file, *between), format!("{name} is no rule and closes nothing"))
-                        .help(format!(
-                            "write the rules for `{}` before this line; `Allow: /` if it may fetch everything",
-                            pair[0].token
-                        )),
-                );
-            }
+        for pair in group.agents.windows(2) {
+            let [AgentLine { token: one, line: from, .. }, AgentLine { token: other, line: to, .. }] = pair else {
+                continue;
+            };
+            let between = group.others.iter().find(|number| (from..to).contains(number));
+            let Some(&between) = between.filter(|_| !one.eq_ignore_ascii_case(other)) else { continue };
+            let name = file.record(between).map(|record| file.text(&record.name)).unwrap_or_default();
+            found.push(
+                lints::GLUED_GROUP
+                    .at(span_of_line(file, *to), format!("`{one}` and `{other}` are one group"))
+                    .label("no new group begins here")
+                    .related(span_of_line(file, between), format!("{name} is no rule and closes nothing"))
+                    .help(format!(
+                        "write the rules for `{one}` before this line; `Allow: /` if it may fetch everything"
+                    )),
+            );
         }
     }
 }
@@ -380,7 +379,7 @@ fn grouping(file: &File, reading: &Reading, found: &mut Diagnostics) {
 fn subject(file: &File, reading: &Reading, host: Option<&str>, server: Option<&str>) -> Subject {
     let mut unions: Vec<(&[usize], SubjectGroup)> = Vec::new();
     let mut known: HashSet<String> = HashSet::new();
-    for agent in reading.groups().iter().flat_map(|group| &group.agents) {
+    for agent in reading.agents() {
         if !known.insert(agent.token.to_ascii_lowercase()) {
             continue;
         }
@@ -391,8 +390,7 @@ fn subject(file: &File, reading: &Reading, host: Option<&str>, server: Option<&s
             group.agents.push(line);
             continue;
         }
-        let rules = union.iter().filter_map(|&group| reading.groups().get(group)).flat_map(|group| &group.rules);
-        let rules = rules.map(|rule| SubjectRule {
+        let rules = reading.united(union).flat_map(|group| &group.rules).map(|rule| SubjectRule {
             allow: rule.rule.allow,
             pattern: rule.rule.pattern.clone(),
             span: span_of_line(file, rule.line),
@@ -428,27 +426,21 @@ fn disagreements(file: &File, rfc: &Reading, google: &Reading, found: &mut Diagn
             if holds_several_paths(pattern) || is_regular_expression(pattern) {
                 continue;
             }
-            let Some(record) = file.line(rule.line).and_then(|line| line.record.as_ref()) else { continue };
+            let Some(record) = file.record(rule.line) else { continue };
             let written = file.octets(&record.value);
             for url in urls_of(written) {
-                let (by_rfc, by_google) =
-                    (rfc.verdict(agent.token.as_bytes(), &url), google.verdict(agent.token.as_bytes(), &url));
+                let [by_rfc, by_google] = [rfc, google].map(|reading| reading.verdict(agent.token.as_bytes(), &url));
                 // Whom Google's library does not know by this token, another lint says.
                 let same_group = by_rfc.bound == by_google.bound;
                 if same_group && by_rfc.allowed != by_google.allowed && by_rfc.line != by_google.line {
-                    let word = |allowed: bool| if allowed { "allowed" } else { "disallowed" };
-                    found.push(
-                        lints::DIALECTS_DISAGREE
-                            .at(
-                                span_of_line(file, rule.line),
-                                format!(
-                                    "`{}` is {} by the RFC and {} by Google's library",
-                                    String::from_utf8_lossy(&url),
-                                    word(by_rfc.allowed),
-                                    word(by_google.allowed)
-                                ),
-                            )
-                            .help(spelled_for_both(written, rule.rule.pattern.as_str())),
+                    let url = String::from_utf8_lossy(&url);
+                    let [one, other] =
+                        if by_rfc.allowed { ["allowed", "disallowed"] } else { ["disallowed", "allowed"] };
+                    lints::DIALECTS_DISAGREE.report(
+                        found,
+                        span_of_line(file, rule.line),
+                        format!("`{url}` is {one} by the RFC and {other} by Google's library"),
+                        spelled_for_both(written, pattern),
                     );
                     break;
                 }
@@ -460,12 +452,11 @@ fn disagreements(file: &File, rfc: &Reading, google: &Reading, found: &mut Diagn
 /// The help: a spelling on which both dialects agree.
 fn spelled_for_both(written: &[u8], normal: &str) -> String {
     if memchr::memmem::find(written, b"/index.htm").is_some() {
-        return "Google takes an index page for its directory; write `Allow: /that/directory/$` to say it to all"
-            .into();
-    }
-    match written == normal.as_bytes() {
-        true => "write the path as browsers send it: letters and digits plain, everything else percent-encoded".into(),
-        false => format!("write the path as browsers send it: `{normal}`"),
+        "Google takes an index page for its directory; write `Allow: /that/directory/$` to say it to all".into()
+    } else if written == normal.as_bytes() {
+        "write the path as browsers send it: letters and digits plain, everything else percent-encoded".into()
+    } else {
+        format!("write the path as browsers send it: `{normal}`")
     }
 }
 
@@ -479,8 +470,8 @@ fn urls_of(pattern: &[u8]) -> Vec<Vec<u8>> {
     let mut plain: Vec<u8> = if text.starts_with(b"*") { b"/".to_vec() } else { Vec::new() };
     plain.extend(text.iter().map(|octet| if *octet == b'*' { b'x' } else { *octet }));
     let mut scratch = TargetScratch::default();
-    let sent = scratch.normalise(&plain).sent.iter();
-    let sent: Vec<u8> = sent.map(|octet| if *octet == LITERAL_STAR { b'*' } else { *octet }).collect();
+    let sent: Vec<u8> =
+        scratch.normalise(&plain).sent.iter().map(|octet| if *octet == LITERAL_STAR { b'*' } else { *octet }).collect();
     let directory = sent.iter().rposition(|octet| *octet == b'/').map(|slash| sent[..=slash].to_vec());
     std::iter::once(sent).chain(directory).collect()
 }

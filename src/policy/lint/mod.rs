@@ -10,16 +10,12 @@ pub(super) mod catalogue;
 mod closed;
 mod described_crawlers;
 mod file;
-mod licenses;
 mod passed_on;
-mod previous;
 mod rules;
-mod selectors;
 mod signals;
 mod site;
 mod sitemaps;
 mod subject;
-mod surroundings;
 mod tags;
 mod words;
 
@@ -45,11 +41,11 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     described_crawlers::lint(site, registry, diagnostics);
     signals::lint(site, registry, diagnostics);
     blocked_noindex::lint(site, registry, diagnostics);
-    surroundings::lint(site, diagnostics);
+    site::surroundings(site, diagnostics);
     tags::lint(site, registry, diagnostics);
     passed_on::lint(site, diagnostics);
-    previous::lint(site, diagnostics);
-    selectors::lint(site, diagnostics);
+    site::previous(site, diagnostics);
+    site::selectors(site, diagnostics);
     lint_subject(&Subject::of_site(site), registry, diagnostics);
 }
 

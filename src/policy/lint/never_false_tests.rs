@@ -2,9 +2,9 @@
 
 use super::tests::linted;
 use crate::crawlers::Registry;
-use crate::policy::compile::compile_at;
-use crate::policy::read;
+use crate::policy::origin::Origin;
 use crate::policy::site::Site;
+use crate::policy::{compile_with_origin, read};
 use crate::robots::TargetScratch;
 use crate::time::Timestamp;
 use crate::yaml::{Diagnostics, Source};
@@ -16,7 +16,13 @@ fn site(conditions: &str) -> Site {
     let source = Source { name: "shop.yaml".into(), text: text.as_str().into() };
     let (policy, found) = read("shop", &source);
     let policy = policy.unwrap_or_else(|| panic!("{text}: {found:?}"));
-    compile_at(Arc::new(policy), Registry::builtin(), Timestamp::parse("2026-11-21").expect("a day")).expect("compiles")
+    compile_with_origin(
+        Arc::new(policy),
+        &Origin::Unknown,
+        Registry::builtin(),
+        Timestamp::parse("2026-11-21").expect("a day"),
+    )
+    .expect("compiles")
 }
 
 fn said(site: &Site) -> Vec<String> {

@@ -23,12 +23,15 @@ pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {
             continue;
         }
         let place = origin.place(line.number);
-        let help = format!(
-            "say it in the policy, `indexing: [{{ paths: {path:?}, tag: {directive} }}]`, and let crawlers fetch the pages; \
-             the line is passed on, and means nothing to a reader that follows RFC 9309"
+        lints::RETIRED_DIRECTIVE.report(
+            &mut found,
+            None,
+            format!("`{name}: {path}` in the origin's robots.txt: {} ({place})", no_longer_read(&name)),
+            format!(
+                "say it in the policy, `indexing: [{{ paths: {path:?}, tag: {directive} }}]`, and let crawlers fetch the pages; \
+                 the line is passed on, and means nothing to a reader that follows RFC 9309"
+            ),
         );
-        let message = format!("`{name}: {path}` in the origin's robots.txt: {} ({place})", no_longer_read(&name));
-        found.push(lints::RETIRED_DIRECTIVE.of_file(message).help(help));
     }
     left_out(site, origin, &mut found);
     super::limit(&mut found);
@@ -43,9 +46,12 @@ fn left_out(site: &Site, origin: &OriginFile, found: &mut Diagnostics) {
         let name = origin.file.text(&record.name);
         if seen.insert(name.to_ascii_lowercase()) {
             let place = origin.place(line.number);
-            let message = format!("`{name}` is no key of a robots.txt: its lines are not published ({place})");
-            let help = format!("if crawlers are to read them, name the key in the policy: `origin_keys: [{name}]`");
-            found.push(lints::ORIGIN_KEY_LEFT_OUT.of_file(message).help(help));
+            lints::ORIGIN_KEY_LEFT_OUT.report(
+                found,
+                None,
+                format!("`{name}` is no key of a robots.txt: its lines are not published ({place})"),
+                format!("if crawlers are to read them, name the key in the policy: `origin_keys: [{name}]`"),
+            );
         }
     }
 }

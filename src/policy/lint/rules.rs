@@ -41,20 +41,16 @@ pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
         each_rule(group, diagnostics);
         needless_rules(group, &mut needless);
     }
-    if needless.items.is_empty() {
-        return origin_ignores_case(subject, diagnostics);
-    }
     // A rule that several groups have, by `extends` or by a list of agents, is needless only if it is so in all of
     // them.
-    let count = |of: &mut dyn Iterator<Item = Option<Span>>| {
-        of.fold(HashMap::<Option<Span>, usize>::new(), |mut counts, span| {
-            *counts.entry(span).or_default() += 1;
-            counts
-        })
-    };
-    let rules = count(&mut subject.groups.iter().flat_map(|group| &group.rules).map(|rule| Some(rule.span)));
-    let found = count(&mut needless.items.iter().map(|finding| finding.span));
-    needless.items.retain(|finding| found.get(&finding.span) >= rules.get(&finding.span));
+    let mut needed: HashMap<Option<Span>, isize> = HashMap::new();
+    for rule in subject.groups.iter().flat_map(|group| &group.rules) {
+        *needed.entry(Some(rule.span)).or_default() += 1;
+    }
+    for finding in &needless.items {
+        *needed.entry(finding.span).or_default() -= 1;
+    }
+    needless.items.retain(|finding| needed[&finding.span] <= 0);
     diagnostics.items.append(&mut needless.items);
     origin_ignores_case(subject, diagnostics);
 }
@@ -64,10 +60,11 @@ fn origin_ignores_case(subject: &Subject, diagnostics: &mut Diagnostics) {
         let with_letters = |rule: &&SubjectRule| rule.pattern.as_str().bytes().any(|octet| octet.is_ascii_alphabetic());
         let rules = subject.groups.iter().flat_map(|group| &group.rules);
         if let Some(rule) = rules.filter(|rule| !rule.allow).find(with_letters) {
-            diagnostics.push(
-                lints::ORIGIN_IGNORES_CASE
-                    .at(rule.span, format!("the origin ({server}) serves this path in any case; crawlers compare case"))
-                    .help("have the origin redirect to one spelling, or write the spellings that are linked"),
+            lints::ORIGIN_IGNORES_CASE.report(
+                diagnostics,
+                rule.span,
+                format!("the origin ({server}) serves this path in any case; crawlers compare case"),
+                "have the origin redirect to one spelling, or write the spellings that are linked",
             );
         }
     }
@@ -81,27 +78,30 @@ fn each_rule(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
         let pattern = rule.pattern.as_str();
         misread(rule, &opened, diagnostics);
         if has_dollar_inside(pattern) {
-            diagnostics.push(
-                lints::DOLLAR_INSIDE
-                    .at(rule.span, format!("`{pattern}` matches only URLs with the character `$`"))
-                    .help("`$` is the end of a URL only as the last character of a rule; URLs that have the character match as they are"),
+            lints::DOLLAR_INSIDE.report(
+                diagnostics,
+                rule.span,
+                format!("`{pattern}` matches only URLs with the character `$`"),
+                "`$` is the end of a URL only as the last character of a rule; URLs that have the character match as they are",
             );
         }
         if pattern.bytes().filter(|octet| *octet == b'*').count() > MAX_WILDCARDS {
-            diagnostics.push(
-                lints::MANY_WILDCARDS
-                    .at(rule.span, "crawlers may be slow with a path of so many wildcards, or give up on it")
-                    .help(format!("use at most {MAX_WILDCARDS}; `**` is `*`")),
+            lints::MANY_WILDCARDS.report(
+                diagnostics,
+                rule.span,
+                "crawlers may be slow with a path of so many wildcards, or give up on it",
+                format!("use at most {MAX_WILDCARDS}; `**` is `*`"),
             );
         }
         let secret = pattern
             .split(['/', '*', '$', '?'])
             .find(|part| SECRETS.iter().any(|secret| part.eq_ignore_ascii_case(secret)));
         if let Some(secret) = secret.filter(|_| !rule.allow) {
-            diagnostics.push(
-                lints::PRIVATE_PATH
-                    .at(rule.span, format!("robots.txt is public: it tells everybody that there is `{secret}`"))
-                    .help("what must stay private needs a password; a crawler that knows no link needs no rule"),
+            lints::PRIVATE_PATH.report(
+                diagnostics,
+                rule.span,
+                format!("robots.txt is public: it tells everybody that there is `{secret}`"),
+                "what must stay private needs a password; a crawler that knows no link needs no rule",
             );
         }
     }
@@ -112,29 +112,35 @@ fn each_rule(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
 fn misread(rule: &SubjectRule, opened: &[&str], diagnostics: &mut Diagnostics) {
     let pattern = rule.pattern.as_str();
     if !pattern.is_empty() && !pattern.starts_with(['/', '*']) {
-        diagnostics.push(
-            lints::PATH_WITHOUT_SLASH
-                .at(rule.span, format!("`{pattern}` matches nothing: a path begins with `/` or `*`"))
-                .help(path_for(pattern, rule.allow)),
+        lints::PATH_WITHOUT_SLASH.report(
+            diagnostics,
+            rule.span,
+            format!("`{pattern}` matches nothing: a path begins with `/` or `*`"),
+            path_for(pattern, rule.allow),
         );
     } else if is_regular_expression(pattern) {
-        diagnostics.push(
-            lints::REGULAR_EXPRESSION
-                .at(rule.span, format!("`{pattern}` looks like a regular expression, and robots.txt has none"))
-                .help(paths_for(pattern)),
+        lints::REGULAR_EXPRESSION.report(
+            diagnostics,
+            rule.span,
+            format!("`{pattern}` looks like a regular expression, and robots.txt has none"),
+            paths_for(pattern),
         );
     } else if holds_several_paths(pattern) {
-        diagnostics.push(
-            lints::SEVERAL_PATHS
-                .at(rule.span, format!("`{pattern}` is read as one path"))
-                .help("write a rule for each path, in lines of their own"),
+        lints::SEVERAL_PATHS.report(
+            diagnostics,
+            rule.span,
+            format!("`{pattern}` is read as one path"),
+            "write a rule for each path, in lines of their own",
         );
     } else if is_open_ended(rule, opened) {
-        let message = format!("`{pattern}` closes all that begins with it, such as `{pattern}-2`");
-        let help = format!(
-            "nothing is to be done if that is meant; write `{pattern}/` for the folder alone, `{pattern}$` for the page"
+        lints::OPEN_ENDED_PATH.report(
+            diagnostics,
+            rule.span,
+            format!("`{pattern}` closes all that begins with it, such as `{pattern}-2`"),
+            format!(
+                "nothing is to be done if that is meant; write `{pattern}/` for the folder alone, `{pattern}$` for the page"
+            ),
         );
-        diagnostics.push(lints::OPEN_ENDED_PATH.at(rule.span, message).help(help));
     }
 }
 
@@ -173,9 +179,10 @@ fn path_for(pattern: &str, is_allow: bool) -> String {
     let key = if is_allow { "Allow" } else { "Disallow" };
     let word = unquoted.to_ascii_lowercase();
     if matches!(word.as_str(), "" | "none" | "nothing" | "null" | "false") {
-        return match is_allow {
-            true => "write `Disallow: /` if nothing is to be allowed, and remove the line otherwise".into(),
-            false => "write an empty `Disallow:` if nothing is to be disallowed".into(),
+        return if is_allow {
+            "write `Disallow: /` if nothing is to be allowed, and remove the line otherwise".into()
+        } else {
+            "write an empty `Disallow:` if nothing is to be disallowed".into()
         };
     }
     if matches!(word.as_str(), "all" | "everything" | "true") {

@@ -1,17 +1,17 @@
-//! Lints of signals that contradict the rules of the site or each other, or that no crawler reads.
+//! Lints of signals that contradict the rules of the site or each other, or that no crawler reads; and of licences that
+//! no page names, or that do not exist.
 //!
 //! A signal is about use, a rule about fetching, and most pairs of the two go together: `ai-train: no` for crawlers
 //! that may fetch is the very thing signals are for. Only a pair of which one makes the other pointless is reported.
 
 use super::catalogue as lints;
-use super::licenses;
 use crate::crawlers::{Claim, Purpose, Registry};
 use crate::policy::compile::signals::covers_all;
 use crate::policy::model::{
-    ContentSignal, ContentUsage, Emission, Environment, GroupPolicy, GroupSignals, Mode, SignalCategory, Stance,
-    USAGE_CATEGORIES,
+    ContentSignal, ContentUsage, Emission, Environment, GroupPolicy, GroupSignals, Mode, OriginRobots, SignalCategory,
+    Stance, USAGE_CATEGORIES, Unlicensed,
 };
-use crate::policy::site::Site;
+use crate::policy::site::{PathSignals, Site};
 use crate::robots::TargetScratch;
 use crate::yaml::{Diagnostic, Diagnostics, Located, Span, nearest};
 
@@ -25,8 +25,8 @@ pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
     disagreements(site, diagnostics);
     unknown_categories(site, diagnostics);
     unreachable_reservations(site, diagnostics);
-    licenses::unreachable(site, diagnostics);
-    licenses::of_nobody(site, registry, diagnostics);
+    unreachable_licenses(site, diagnostics);
+    licenses_of_nobody(site, registry, diagnostics);
     search_engines_asked(site, registry, diagnostics);
     validators(site, diagnostics);
     nowhere(site, diagnostics);
@@ -43,11 +43,10 @@ const ONLY_FOR: [(SignalCategory, Purpose); 3] = [
 /// The values of a category for every crawler: for the site, or in the group `*`.
 fn said_to_all(site: &Site, category: SignalCategory) -> Vec<(&'static str, bool, Span)> {
     let robots = &site.policy.robots;
-    let star = robots.groups.iter().find(|group| group.agents.iter().any(|agent| agent.value == "*"));
-    let of_star = star.map(|star| &star.signals);
-    let signals = [of_star.and_then(|signals| signals.content_signal.as_ref()), robots.signals.content_signal.as_ref()];
-    let rules = of_star.into_iter().flat_map(|signals| &signals.content_usage).chain(&robots.signals.content_usage);
-    said_of(category, signals.into_iter().flatten(), rules)
+    let star = || robots.groups.iter().filter(|group| group.is_for("*")).map(|group| &group.signals);
+    let signals = star().flat_map(|star| &star.content_signal).chain(&robots.signals.content_signal);
+    let usage = star().flat_map(|star| &star.content_usage).chain(&robots.signals.content_usage);
+    said_of(category, signals, usage)
 }
 
 /// The values of a category for the whole site in the two vocabularies: of each the first statement that has one.
@@ -56,17 +55,10 @@ pub(super) fn said_of<'a>(
     mut signals: impl Iterator<Item = &'a ContentSignal>,
     usage: impl Iterator<Item = &'a ContentUsage>,
 ) -> Vec<(&'static str, bool, Span)> {
-    let said = signals.find_map(|signal| signal.get(category));
-    let mut all: Vec<_> = said.into_iter().map(|said| (category.name(), said.value, said.span)).collect();
-    all.extend(of_whole_site(usage, category.usage()).map(|(said, span)| (category.usage(), said, span)));
-    all
-}
-
-fn of_whole_site<'a>(mut rules: impl Iterator<Item = &'a ContentUsage>, category: &str) -> Option<(bool, Span)> {
-    rules.find_map(|rule| {
-        let said = rule.said.iter().find(|(name, _)| name.value == category).filter(|_| covers_all(&rule.paths))?;
-        Some((said.1, said.0.span))
-    })
+    let signal = signals.find_map(|signal| signal.get(category)).map(|said| (category.name(), said.value, said.span));
+    let mut usage = usage.filter(|rule| covers_all(&rule.paths)).flat_map(|rule| &rule.said);
+    let usage = usage.find(|(name, _)| name.value == category.usage());
+    signal.into_iter().chain(usage.map(|(name, said)| (category.usage(), *said, name.span))).collect()
 }
 
 /// Reports crawlers that are invited by name for the one use that is refused; or shut out, while their use is granted.
@@ -85,9 +77,8 @@ fn purposes(site: &Site, diagnostics: &mut Diagnostics) {
                 ),
                 _ => continue,
             };
-            let finding =
-                lints::SIGNAL_CONTRADICTS_RULES.at(span, message).related(stance.span, "said here").help(help);
-            diagnostics.push(finding);
+            diagnostics
+                .push(lints::SIGNAL_CONTRADICTS_RULES.at(span, message).related(stance.span, "said here").help(help));
         }
     }
 }
@@ -101,10 +92,18 @@ fn closed_groups(site: &Site, diagnostics: &mut Diagnostics) {
 
 /// Reports grants to crawlers that may fetch nothing.
 pub(super) fn grants_in_closed_group(signals: &GroupSignals, closed: Span, diagnostics: &mut Diagnostics) {
-    let signal = signals.content_signal.iter().flat_map(|signal: &ContentSignal| &signal.said);
-    let signal = signal.filter(|(_, said)| said.value).map(|(category, said)| (category.name(), said.span));
-    let usage = signals.content_usage.iter().flat_map(|rule| &rule.said);
-    let usage = usage.filter(|(_, said)| *said).map(|(name, _)| (name.value.as_str(), name.span));
+    let signal = signals
+        .content_signal
+        .iter()
+        .flat_map(|signal| &signal.said)
+        .filter(|(_, said)| said.value)
+        .map(|(category, said)| (category.name(), said.span));
+    let usage = signals
+        .content_usage
+        .iter()
+        .flat_map(|rule| &rule.said)
+        .filter(|(_, said)| *said)
+        .map(|(name, _)| (name.value.as_str(), name.span));
     for (name, span) in signal.chain(usage) {
         diagnostics.push(
             lints::SIGNAL_CONTRADICTS_RULES
@@ -132,8 +131,8 @@ fn usage_of_groups(site: &Site, diagnostics: &mut Diagnostics) {
         group.signals.content_usage.iter().map(move |rule| (rule, place))
     });
     let of_site = site.policy.robots.signals.content_usage.iter().map(|rule| (rule, star));
-    for (rule, place) in of_groups.chain(of_site) {
-        let Some(place) = place else { continue };
+    let placed = of_groups.chain(of_site).filter_map(|(rule, place)| Some((rule, place?)));
+    for (rule, place) in placed {
         let rules = site.matcher.rules(place);
         let disallowed = |target: &[u8]| {
             let found = rules.find(target).filter(|rule| !rules.rules()[*rule].allow)?;
@@ -200,8 +199,8 @@ pub(super) fn opposed_signals(said: &[(&str, bool, Span)], diagnostics: &mut Dia
 
 fn unknown_categories(site: &Site, diagnostics: &mut Diagnostics) {
     let robots = &site.policy.robots;
-    let rules = robots.groups.iter().flat_map(|group| &group.signals.content_usage);
-    let rules = rules.chain(&robots.signals.content_usage);
+    let rules =
+        robots.groups.iter().flat_map(|group| &group.signals.content_usage).chain(&robots.signals.content_usage);
     diagnostics.items.extend(rules.flat_map(|rule| &rule.said).filter_map(|(name, _)| unknown_category(name)));
 }
 
@@ -220,8 +219,7 @@ pub(super) fn unknown_category(name: &Located<String>) -> Option<Diagnostic> {
         (_, Some(near)) => format!("did you mean `{near}`?"),
         _ => format!("the categories are: {}; readers pass over others", USAGE_CATEGORIES.join(", ")),
     };
-    let message = format!("the vocabulary has no category `{}`", name.value);
-    Some(lints::UNKNOWN_CATEGORY.at(name.span, message).help(help))
+    Some(lints::UNKNOWN_CATEGORY.at(name.span, format!("the vocabulary has no category `{}`", name.value)).help(help))
 }
 
 /// Parts of names that were written for a category.
@@ -254,12 +252,13 @@ pub(super) fn meant_word(word: &str) -> Option<bool> {
 
 /// Reports rules of `tdm` behind one for the whole site: the first rule that matches counts.
 fn unreachable_reservations(site: &Site, diagnostics: &mut Diagnostics) {
-    let Some(first) = site.policy.tdm.iter().position(|rule| covers_all(&rule.paths)) else { return };
-    for rule in &site.policy.tdm[first + 1..] {
+    let mut rules = site.policy.tdm.iter().skip_while(|rule| !covers_all(&rule.paths));
+    let Some(first) = rules.next() else { return };
+    for rule in rules {
         diagnostics.push(
             lints::UNREACHABLE_RESERVATION
                 .at(rule.span, "this rule is never reached: one before it is for the whole site")
-                .related(site.policy.tdm[first].span, "the first rule that matches counts")
+                .related(first.span, "the first rule that matches counts")
                 .help("write the rule for the whole site last"),
         );
     }
@@ -283,30 +282,26 @@ fn search_engines_asked(site: &Site, registry: &Registry, diagnostics: &mut Diag
 
 /// A site that asks for a licence wants the crawler to come back with one. A Disallow tells the crawler not to come.
 fn licences_for_the_shut_out(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
+    let mut shut_out = |said: &Option<Located<Unlicensed>>, whom: &str, closed: Span| {
+        diagnostics.items.extend(said.map(|said| {
+            lints::SIGNAL_CONTRADICTS_RULES
+                .at(said.span, format!("`{whom}` is asked for a licence, and robots.txt closes the site to it"))
+                .related(closed, "a licence opens nothing that is disallowed")
+                .help("let robots.txt allow what the licence is for; without a token it is refused all the same")
+        }));
+    };
     for (purpose, fields) in &site.policy.enforcement.purposes {
-        let Some(said) = &fields.unlicensed else { continue };
-        let Some(stance) = site.policy.purposes.get(purpose).filter(|stance| stance.value == Stance::Disallow) else {
-            continue;
-        };
-        shut_out(said.span, purpose.name(), stance.span, diagnostics);
+        if let Some(Located { value: Stance::Disallow, span }) = site.policy.purposes.get(purpose) {
+            shut_out(&fields.unlicensed, purpose.name(), *span);
+        }
     }
     for (agent, fields) in &site.policy.enforcement.agents {
-        let Some(said) = &fields.unlicensed else { continue };
         let claim = site.claim_of(&agent.value, registry);
         let Some(group) = site.crawler_rules(claim).binding.group().map(usize::from) else { continue };
         if is_closed_as_served(site, group) {
-            shut_out(said.span, &agent.value, site.group_sources[group].span(), diagnostics);
+            shut_out(&fields.unlicensed, &agent.value, site.group_sources[group].span());
         }
     }
-}
-
-fn shut_out(span: Span, whom: &str, closed: Span, diagnostics: &mut Diagnostics) {
-    diagnostics.push(
-        lints::SIGNAL_CONTRADICTS_RULES
-            .at(span, format!("`{whom}` is asked for a licence, and robots.txt closes the site to it"))
-            .related(closed, "a licence opens nothing that is disallowed")
-            .help("let robots.txt allow what the licence is for; without a token it is refused all the same"),
-    );
 }
 
 /// Google Search Console shows "syntax not understood" for every line it does not know; Lighthouse fails its audit
@@ -329,24 +324,23 @@ fn validators(site: &Site, diagnostics: &mut Diagnostics) {
     ];
     let of_groups = robots.groups.iter().flat_map(|group| place(&group.signals));
     let Some(span) = places.into_iter().flatten().chain(of_groups).next() else { return };
-    let fails = ["License", "Content-Usage"].into_iter().filter(is_written).map(|key| format!("`{key}`"));
-    let fails: Vec<_> = fails.collect();
-    let known = is_written(&"Content-Signal");
-    let stumbles = match fails.join(" and ") {
-        fails if fails.is_empty() => {
-            "Search Console shows a warning on `Content-Signal`, and so do older versions of Lighthouse".to_owned()
-        }
-        fails => {
-            let more = if known { " and on `Content-Signal`" } else { "" };
-            format!(
-                "Lighthouse fails its audit of robots.txt on {fails}, and Search Console shows a warning on them{more}"
-            )
-        }
+    let fails = ["License", "Content-Usage"]
+        .into_iter()
+        .filter(is_written)
+        .map(|key| format!("`{key}`"))
+        .collect::<Vec<_>>()
+        .join(" and ");
+    let stumbles = if fails.is_empty() {
+        "Search Console shows a warning on `Content-Signal`, and so do older versions of Lighthouse".to_owned()
+    } else {
+        let more = if is_written(&"Content-Signal") { " and on `Content-Signal`" } else { "" };
+        format!("Lighthouse fails its audit of robots.txt on {fails}, and Search Console shows a warning on them{more}")
     };
-    diagnostics.push(
-        lints::VALIDATORS_STUMBLE.at(span, stumbles).help(
-            "crawlers pass over what they do not know: write `signals: all` to say so, or `signals: headers_only`",
-        ),
+    lints::VALIDATORS_STUMBLE.report(
+        diagnostics,
+        span,
+        stumbles,
+        "crawlers pass over what they do not know: write `signals: all` to say so, or `signals: headers_only`",
     );
 }
 
@@ -357,10 +351,11 @@ fn nowhere(site: &Site, diagnostics: &mut Diagnostics) {
         return;
     }
     for span in site.policy.robots.groups.iter().filter_map(|group| place(&group.signals)) {
-        diagnostics.push(
-            lints::SIGNAL_NOWHERE
-                .at(span, "under `signals: headers_only` what a group says is written nowhere")
-                .help("say it for the site, directly under `robots`; or write `signals: all`"),
+        lints::SIGNAL_NOWHERE.report(
+            diagnostics,
+            span,
+            "under `signals: headers_only` what a group says is written nowhere",
+            "say it for the site, directly under `robots`; or write `signals: all`",
         );
     }
 }
@@ -375,13 +370,63 @@ fn place(signals: &GroupSignals) -> Option<Span> {
 /// RSL 1.0 section 8: licences are fetched over HTTPS only.
 fn plain_http(site: &Site, diagnostics: &mut Diagnostics) {
     let robots = &site.policy.robots;
-    let urls = robots.signals.licenses.iter().map(|license| &license.url);
-    let urls = urls.chain(robots.groups.iter().flat_map(|group| &group.signals.licenses));
+    let urls = robots
+        .signals
+        .licenses
+        .iter()
+        .map(|license| &license.url)
+        .chain(robots.groups.iter().flat_map(|group| &group.signals.licenses));
     for url in urls.filter(|url| url.value.starts_with("http://")) {
-        diagnostics.push(
-            lints::LICENSE_NOT_HTTPS
-                .at(url.span, "a licence that is not fetched over HTTPS can be exchanged on its way")
-                .help(format!("write `{}`", url.value.replacen("http://", "https://", 1))),
+        lints::LICENSE_NOT_HTTPS.report(
+            diagnostics,
+            url.span,
+            "a licence that is not fetched over HTTPS can be exchanged on its way",
+            format!("write `{}`", url.value.replacen("http://", "https://", 1)),
         );
+    }
+}
+
+/// Reports licences behind one for the whole site. robots.txt names all licences; pages and refusals name the first
+/// that covers the path.
+fn unreachable_licenses(site: &Site, diagnostics: &mut Diagnostics) {
+    let licenses = &site.policy.robots.signals.licenses;
+    let mut licenses = licenses.iter().skip_while(|license| !covers_all(&license.paths));
+    let Some(first) = licenses.next() else { return };
+    for license in licenses {
+        diagnostics.push(
+            lints::UNREACHABLE_LICENSE
+                .at(license.url.span, "no page ever names this licence: one before it is for the whole site")
+                .related(first.url.span, "the first that covers a path counts")
+                .help("say what it covers (`url` and `paths`), and write the licence for the whole site last"),
+        );
+    }
+}
+
+/// Reports demands for a licence where none covers the crawler: it passes as if nothing was demanded.
+fn licenses_of_nobody(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
+    // The licences of the origin's file are not known here.
+    let is_unknown = site.policy.robots.origin != OriginRobots::Replace && site.origin.is_none();
+    if is_unknown || !site.policy.robots.signals.licenses.is_empty() {
+        return;
+    }
+    let mut of_nobody = |said: &Located<Unlicensed>, message: &str| {
+        lints::LICENSE_OF_NOBODY.report(
+            diagnostics,
+            said.span,
+            message,
+            "write one for the site (`robots: { license: ... }`) or in its group (`groups: [{ agents: ..., \
+                    license: ... }]`)",
+        );
+    };
+    if site.origin.is_some() && !site.signals.names_license() {
+        let message = "neither the policy nor the origin's robots.txt names a licence: no crawler is asked for one";
+        return site.policy.asks_for_license().for_each(|said| of_nobody(said, message));
+    }
+    for (agent, fields) in &site.policy.enforcement.agents {
+        let Some(said) = fields.unlicensed.as_ref().filter(|said| said.value != Unlicensed::Pass) else { continue };
+        let group = site.crawler_rules(site.claim_of(&agent.value, registry)).binding.group();
+        if site.signals.license(PathSignals::default(), group).is_none() {
+            of_nobody(said, &format!("`{}` is told of no licence, so it is not asked for one", agent.value));
+        }
     }
 }

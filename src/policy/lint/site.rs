@@ -1,10 +1,10 @@
 //! Lints that only a policy can have. Interlocks are errors, against mistakes that cost a site its place in search.
-//! Others check answers, names of crawlers, proof of identity and the merge with the origin's file.
+//! Others check answers, names of crawlers, proof of identity, the origin's file, selectors and the environment.
 
 use super::catalogue as lints;
 use crate::crawlers::{Claim, Purpose, Registry, stands_in_browsers};
 use crate::indexing::Tags;
-use crate::policy::model::{Acknowledgement, Conditions, Environment, Mode, PauseTime, Unverified};
+use crate::policy::model::{Acknowledgement, Environment, HostPattern, IndexingRule, Mode, PauseTime, Unverified};
 use crate::policy::site::{RuleSource, Site};
 use crate::robots::{Pattern, TargetScratch};
 use crate::yaml::{Diagnostic, Diagnostics, Located, Span};
@@ -36,9 +36,10 @@ fn allows_left_out(site: &Site, diagnostics: &mut Diagnostics) {
         let finding = lints::ORIGIN_ALLOW_LEFT_OUT.at(left_out.disallow, message);
         found.push(
             finding
-                .label(match left_out.compared {
-                    true => "it could defeat this rule",
-                    false => "it could defeat this rule: that file has too many rules to compare them all",
+                .label(if left_out.compared {
+                    "it could defeat this rule"
+                } else {
+                    "it could defeat this rule: that file has too many rules to compare them all"
                 })
                 .help(format!("what is to stay open belongs into the policy: `allow: [{allow:?}]`")),
         );
@@ -51,13 +52,12 @@ fn acknowledged(site: &Site, what: Acknowledgement) -> bool {
     site.policy.acknowledge.iter().any(|item| item.value == what)
 }
 
-/// The rule of the document that decides about a path for a claim: its place and whether it allows.
-fn decides(site: &Site, claim: Claim, path: &str) -> Option<(RuleSource, bool)> {
-    let group = site.crawler_rules(claim).binding.group()?;
-    let mut scratch = TargetScratch::default();
-    let rules = site.matcher.rules(usize::from(group));
-    let rule = rules.find(scratch.normalise(path.as_bytes()).sent)?;
-    Some((site.rule_sources[usize::from(group)][rule].clone(), rules.rules()[rule].allow))
+/// The place of the rule of the document that keeps a claim off the start page.
+fn disallows_start(site: &Site, claim: Claim) -> Option<&RuleSource> {
+    let group = usize::from(site.crawler_rules(claim).binding.group()?);
+    let rules = site.matcher.rules(group);
+    let rule = rules.find(b"/")?;
+    (!rules.rules()[rule].allow).then(|| &site.rule_sources[group][rule])
 }
 
 fn site_disallowed(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
@@ -67,28 +67,31 @@ fn site_disallowed(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
     let mut shown: Vec<Span> = Vec::new();
     for engine in SEARCH_ENGINES {
         let Some(index) = registry.find(engine) else { continue };
-        if let Some((source, false)) = decides(site, Claim::Known(index), "/") {
-            let span = source.span();
-            if shown.contains(&span) {
-                continue;
-            }
-            shown.push(span);
-            let name = &registry.get(index).name;
-            if let (RuleSource::Origin(line), Some(origin)) = (&source, &site.origin) {
-                let place = origin.place(*line);
-                diagnostics.push(
-                    lints::SITE_DISALLOWED
-                        .of_file(format!("the origin's own file keeps {name} off the whole production site: {place}"))
-                        .help("if that is meant, write `acknowledge: [site_disallowed]`; or `robots: { origin: replace }`"),
-                );
-                continue;
-            }
-            diagnostics.push(
-                lints::SITE_DISALLOWED.at(span, format!("this keeps {name} off the whole production site"))
-                    .label("the site will drop out of search")
-                    .help("if that is meant, write `acknowledge: [site_disallowed]`; for a test site, `environment: staging`"),
-            );
+        let Some(source) = disallows_start(site, Claim::Known(index)) else { continue };
+        let span = source.span();
+        if shown.contains(&span) {
+            continue;
         }
+        shown.push(span);
+        let name = &registry.get(index).name;
+        if let (RuleSource::Origin(line), Some(origin)) = (source, &site.origin) {
+            let place = origin.place(*line);
+            lints::SITE_DISALLOWED.report(
+                diagnostics,
+                None,
+                format!("the origin's own file keeps {name} off the whole production site: {place}"),
+                "if that is meant, write `acknowledge: [site_disallowed]`; or `robots: { origin: replace }`",
+            );
+            continue;
+        }
+        diagnostics.push(
+            lints::SITE_DISALLOWED
+                .at(span, format!("this keeps {name} off the whole production site"))
+                .label("the site will drop out of search")
+                .help(
+                    "if that is meant, write `acknowledge: [site_disallowed]`; for a test site, `environment: staging`",
+                ),
+        );
     }
 }
 
@@ -103,23 +106,20 @@ fn site_noindex(site: &Site, diagnostics: &mut Diagnostics) {
     let forbids = |tags: &Tags, engine: &str| tags.effective(engine).forbids_indexing_at(site.at);
     let Some(engine) = SEARCH_ENGINES.into_iter().find(|engine| forbids(&lines.tags, engine)) else { return };
     // The place is known of a rule without conditions on the response, or with conditions that a page meets.
-    let written = site.policy.indexing.iter().map(|rule| (rule.span, &rule.tags, &rule.when));
-    let says = |tags: &Tags| forbids(tags, engine);
-    let page =
-        |when: &Conditions| when.types.iter().all(|media| ["text/html", "text/*"].contains(&media.value.as_str()));
-    let retired = site.policy.retire.iter().flat_map(|retired| &retired.paths);
-    let retired = retired.filter(|path| Pattern::new(&path.value).matches(b"/")).map(|path| path.span);
-    let rule = written.filter(|(_, tags, when)| says(tags) && page(when)).map(|(span, ..)| span).next();
-    let span = rule.or(retired.into_iter().next()).unwrap_or_default();
+    let is_met = |media: &Located<String>| ["text/html", "text/*"].contains(&media.value.as_str());
+    let says = |rule: &&IndexingRule| forbids(&rule.tags, engine) && rule.when.types.iter().all(is_met);
+    let rule = site.policy.indexing.iter().find(says).map(|rule| rule.span);
+    let mut retired = site.policy.retire.iter().flat_map(|retired| &retired.paths);
+    let retired = || retired.find(|path| Pattern::new(&path.value).matches(b"/")).map(|path| path.span);
+    let span = rule.or_else(retired).unwrap_or_default();
     diagnostics.push(
         lints::SITE_NOINDEX
             .at(
                 span,
-                match lines.tags.effective(engine).forbids_indexing() {
-                    true => "this says noindex on the front page of a production site",
-                    false => {
-                        "this date has passed, and the front page of a production site is not to be found after it"
-                    }
+                if lines.tags.effective(engine).forbids_indexing() {
+                    "this says noindex on the front page of a production site"
+                } else {
+                    "this date has passed, and the front page of a production site is not to be found after it"
                 },
             )
             .label("the site will drop out of search")
@@ -133,20 +133,22 @@ fn long_pauses(site: &Site, diagnostics: &mut Diagnostics) {
         let PauseTime::Once { from, until } = pause.time else { continue };
         // Without an end it begins when it is first seen: that it is over the policy cannot tell.
         if let Some(end) = until.filter(|end| *end <= site.at) {
-            diagnostics.push(
-                lints::PAST_PAUSE
-                    .at(pause.span, format!("this pause ended {end}: it pauses nothing"))
-                    .help("remove it, or write the time that is meant"),
+            lints::PAST_PAUSE.report(
+                diagnostics,
+                pause.span,
+                format!("this pause ended {end}: it pauses nothing"),
+                "remove it, or write the time that is meant",
             );
         }
         if acknowledged(site, Acknowledgement::LongPause) {
             continue;
         }
         if from.is_none() && until.is_some() {
-            diagnostics.push(
-                lints::PAUSE_WITHOUT_FROM
-                    .at(pause.span, "without `from` this pause ends 36 hours after it came into force, if not before")
-                    .help("write `from`, so that its length can be checked; or `acknowledge: [long_pause]`"),
+            lints::PAUSE_WITHOUT_FROM.report(
+                diagnostics,
+                pause.span,
+                "without `from` this pause ends 36 hours after it came into force, if not before",
+                "write `from`, so that its length can be checked; or `acknowledge: [long_pause]`",
             );
         }
         if from.zip(until).is_some_and(|(from, until)| until.since(from) > LONG_PAUSE) {
@@ -170,15 +172,11 @@ fn permanent_errors(site: &Site, registry: &Registry, diagnostics: &mut Diagnost
         let enforcement = &site.policy.enforcement;
         let by_purpose = enforcement.purposes.get(&Purpose::Search).is_some_and(|fields| fields.disallowed.is_some());
         let span = if by_purpose { site.policy.purposes.get(&Purpose::Search).map(|stance| stance.span) } else { None };
-        let message = format!("search crawlers get {status} for good on disallowed paths");
-        let finding = match span {
-            Some(span) => lints::PERMANENT_ERROR.at(span, message),
-            None => lints::PERMANENT_ERROR.of_file(message),
-        };
-        diagnostics.push(
-            finding.help(
-                "they slow down for the whole host and drop its URLs after two days; 403 or 404 is meant for good",
-            ),
+        lints::PERMANENT_ERROR.report(
+            diagnostics,
+            span,
+            format!("search crawlers get {status} for good on disallowed paths"),
+            "they slow down for the whole host and drop its URLs after two days; 403 or 404 is meant for good",
         );
     }
 }
@@ -201,8 +199,7 @@ fn tokens_of_browsers(site: &Site, registry: &Registry, diagnostics: &mut Diagno
     }
     let described = policy.crawlers.iter().filter(|described| described.user_agent.is_empty());
     let described = described.map(|described| &described.token);
-    let enforced = policy.enforcement.agents.iter().map(|(agent, _)| agent).chain(&policy.enforcement.exempt);
-    for agent in groups.chain(enforced).chain(described) {
+    for agent in groups.chain(policy.enforcement.named()).chain(described) {
         if site.tokens.named(&agent.value).is_some() && stands_in_browsers(&agent.value, registry) {
             found(agent, "write the product token that the crawler's operator documents");
         }
@@ -210,15 +207,16 @@ fn tokens_of_browsers(site: &Site, registry: &Registry, diagnostics: &mut Diagno
 }
 
 fn unknown_agents(site: &Site, diagnostics: &mut Diagnostics) {
-    let enforcement = &site.policy.enforcement;
-    for agent in enforcement.agents.iter().map(|(agent, _)| agent).chain(&enforcement.exempt) {
-        let listed = site.tokens.named(&agent.value).is_none();
-        let grouped = site.matcher.named(&agent.value).is_some();
-        if !listed && !grouped && site.policy.described_crawler(&agent.value).is_none() {
-            diagnostics.push(
-                lints::UNKNOWN_CRAWLER.at(agent.span, format!("no known crawler is called `{}`", agent.value)).help(
-                    "it is looked for in user agents as it is written; `crawlgate crawlers` lists those that are known",
-                ),
+    for agent in site.policy.enforcement.named() {
+        let is_of_policy_only = site.tokens.named(&agent.value).is_some();
+        let is_said =
+            site.matcher.named(&agent.value).is_some() || site.policy.described_crawler(&agent.value).is_some();
+        if is_of_policy_only && !is_said {
+            lints::UNKNOWN_CRAWLER.report(
+                diagnostics,
+                agent.span,
+                format!("no known crawler is called `{}`", agent.value),
+                "it is looked for in user agents as it is written; `crawlgate crawlers` lists those that are known",
             );
         }
     }
@@ -233,7 +231,7 @@ fn refusing_the_unverified(site: &Site, diagnostics: &mut Diagnostics) {
         |agent: &str| policy.described_crawler(agent).is_some_and(|described| !described.networks.is_empty());
     let agents = enforcement.agents.iter().filter(|(agent, _)| !provable(&agent.value)).map(|(_, fields)| fields);
     for fields in agents.chain(enforcement.purposes.values()).chain([&enforcement.site]) {
-        if let Some((Unverified::Refuse, span)) = fields.unverified {
+        if let Some(Located { value: Unverified::Refuse, span }) = fields.unverified {
             diagnostics.push(
                 lints::UNVERIFIED_REFUSED
                     .at(span, "without `identity` in the settings only those of `crawlers` that have `networks` can be verified")
@@ -252,7 +250,112 @@ pub fn allow_published_proof(site: &Site, registry: &Registry, diagnostics: &mut
         crawler.is_some_and(|crawler| !crawler.ips.is_empty() || !crawler.rdns.is_empty() || crawler.signs.is_some())
     };
     let agents = site.policy.enforcement.agents.iter().filter(|(agent, _)| !is_provable(&agent.value));
-    let refused: Vec<Span> = agents.filter_map(|(_, fields)| Some(fields.unverified.as_ref()?.1)).collect();
+    let refused: Vec<Span> = agents.filter_map(|(_, fields)| Some(fields.unverified?.span)).collect();
     let is_of_refused = |found: &Diagnostic| found.span.is_some_and(|span| refused.contains(&span));
     diagnostics.items.retain(|found| found.id != lints::UNVERIFIED_REFUSED.id || is_of_refused(found));
+}
+
+/// How long crawlers use a copy (RFC 9309 section 2.4).
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// Suggests `previous: origin` where the origin says that its robots.txt has not changed for a day.
+pub(super) fn previous(site: &Site, diagnostics: &mut Diagnostics) {
+    let Some(modified) = site.origin.as_ref().and_then(|origin| origin.last_modified) else { return };
+    if site.policy.robots.previous.is_some() || !site.policy.reads_origin() || site.at.since(modified) < DAY {
+        return;
+    }
+    lints::PREVIOUS_UNDECLARED.report(
+        diagnostics,
+        None,
+        format!("the origin says that its robots.txt has not changed since {modified}"),
+        "if every host of the site served this file all that time, through every cache, write `robots: { previous: origin }`; \
+         violations are then certain from the first minute. The date alone does not prove it",
+    );
+}
+
+/// Parts of a selector that ask for the place of an element among others.
+const OF_THE_TREE: [&str; 3] = [">", ":nth-", ":first-"];
+
+/// Selectors of `html` that ask for the place of an element among others. crawlgate compares a selector with the tags as
+/// they are written, not with the tree of a browser.
+pub(super) fn selectors(site: &Site, diagnostics: &mut Diagnostics) {
+    let html = &site.policy.html;
+    for selector in html.links.iter().flat_map(|links| &links.select).chain(&html.nosnippet) {
+        let written = selector.value.to_ascii_lowercase();
+        let Some(part) = OF_THE_TREE.into_iter().find(|part| written.contains(part)) else { continue };
+        lints::SELECTOR_OF_THE_TREE.report(
+            diagnostics,
+            selector.span,
+            format!("`{part}` is held against the tags as they are written, not against the tree of a browser"),
+            "where pages leave tags out (`</li>`, `</p>`, `<tbody>`, `<body>`) it selects others than a browser would; a class on the elements themselves does not",
+        );
+    }
+}
+
+/// Parts of host names by which people tell a test site from the site itself.
+const OF_TEST_SITES: [&str; 14] = [
+    "staging",
+    "stage",
+    "stg",
+    "test",
+    "testing",
+    "dev",
+    "develop",
+    "development",
+    "preview",
+    "preprod",
+    "qa",
+    "uat",
+    "sandbox",
+    "beta",
+];
+/// Top-level domains that are not in public DNS (RFC 6761, RFC 8375): visitors cannot find such a site.
+const NOT_PUBLIC: [&str; 4] = ["test", "localhost", "invalid", "local"];
+
+/// Whether a policy's environment fits its hosts: a copy of the wrong file closes a site, or opens a test site to search.
+pub(super) fn surroundings(site: &Site, diagnostics: &mut Diagnostics) {
+    let staging = site.policy.environment == Environment::Staging;
+    for host in &site.policy.hosts {
+        let name = host.value.to_string();
+        if staging && looks_like_production(&host.value) {
+            diagnostics.push(
+                lints::STAGING_LOOKS_LIKE_PRODUCTION
+                    .at(host.span, format!("`{name}` looks like the site itself, and every page of it says noindex"))
+                    .label("a site like this drops out of search")
+                    .help("is this the policy of the test site? For the site itself remove `environment: staging`"),
+            );
+        }
+        if !staging && is_public(&host.value) && names_a_test_site(&host.value) {
+            lints::PRODUCTION_LOOKS_LIKE_STAGING.report(
+                diagnostics,
+                host.span,
+                format!("`{name}` looks like a test site, and search engines may index it"),
+                "write `environment: staging` in a policy of its own for it",
+            );
+        }
+    }
+}
+
+fn is_public(host: &HostPattern) -> bool {
+    let last = host.name.rsplit('.').next().unwrap_or_default();
+    host.name.contains('.') && !NOT_PUBLIC.contains(&last) && !last.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn names_a_test_site(host: &HostPattern) -> bool {
+    // The last label is a domain of the world, the one before it the name of its owner.
+    let labels = host.name.rsplit('.').skip(2);
+    labels.flat_map(|label| label.split(['-', '_'])).any(|part| {
+        let word = part.trim_end_matches(|sign: char| sign.is_ascii_digit());
+        OF_TEST_SITES.contains(&word)
+    })
+}
+
+/// `shop.example` and `www.shop.example`; a name in between may be anything.
+fn looks_like_production(host: &HostPattern) -> bool {
+    let labels: Vec<&str> = host.name.split('.').collect();
+    is_public(host)
+        && !host.wildcard
+        && !names_a_test_site(host)
+        && !labels[0].split('-').any(|part| OF_TEST_SITES.contains(&part))
+        && (labels.len() == 2 || labels[0] == "www")
 }

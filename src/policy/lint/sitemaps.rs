@@ -22,11 +22,13 @@ pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
         };
         let host = rest.split(['/', '?', '#']).next().unwrap_or("");
         if !subject.hosts.is_empty() && !subject.hosts.iter().any(|known| is_for(known, host)) {
-            let message = format!("`{host}` is none of the site's hosts");
-            diagnostics.push(lints::SITEMAP_OTHER_HOST.at(*span, message).help(
+            lints::SITEMAP_OTHER_HOST.report(
+                diagnostics,
+                *span,
+                format!("`{host}` is none of the site's hosts"),
                 "serve it from this host, or check that it lists pages of this host: search engines ignore those of other hosts, \
                  unless their robots.txt names the sitemap, too",
-            ));
+            );
             continue;
         }
         let mut scratch = TargetScratch::default();
@@ -40,9 +42,10 @@ pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
                 lints::SITEMAP_DISALLOWED
                     .at(*span, "crawlers may not fetch this sitemap")
                     .related(rule.span, "disallowed here")
-                    .help(match subject.hosts.is_empty() {
-                        true => "allow its path, if it is on the host of this file",
-                        false => "allow its path",
+                    .help(if subject.hosts.is_empty() {
+                        "allow its path, if it is on the host of this file"
+                    } else {
+                        "allow its path"
                     }),
             );
         }

@@ -18,10 +18,11 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
             each_scope(rule, scope, said, site.at, diagnostics);
         }
         if engines::is_softened_at_bing(&rule.tags) {
-            diagnostics.push(
-                lints::CONTRADICTORY_TAG
-                    .at(rule.span, "Bing goes by nocache alone where it is told noarchive, too")
-                    .help("nocache is the milder of the two: write the one that is meant (blogs.bing.com, September 2023)"),
+            lints::CONTRADICTORY_TAG.report(
+                diagnostics,
+                rule.span,
+                "Bing goes by nocache alone where it is told noarchive, too",
+                "nocache is the milder of the two: write the one that is meant (blogs.bing.com, September 2023)",
             );
         }
     }
@@ -37,28 +38,22 @@ fn unknown_names(rule: &IndexingRule, registry: &Registry, diagnostics: &mut Dia
         }
         let written = rule.written.iter().find(|written| written.scope == *scope);
         let place = written.map_or(rule.span, |written| written.text.span);
-        let directives = || Flag::ALL.iter().map(|flag| flag.name());
         if name.eq_ignore_ascii_case("robots") {
-            diagnostics.push(
-                lints::UNKNOWN_TOKEN
-                    .at(place, "no crawler is called `robots`, so none follows this")
-                    .help("in a meta tag that means every crawler: write `\"*\"` here, or `tag` for `tags`"),
+            lints::UNKNOWN_TOKEN.report(
+                diagnostics,
+                place,
+                "no crawler is called `robots`, so none follows this",
+                "in a meta tag that means every crawler: write `\"*\"` here, or `tag` for `tags`",
             );
-        } else if !is_bots_name(name)
-            && let Some(near) = nearest(name, directives())
-        {
-            diagnostics.push(
-                lints::UNKNOWN_TOKEN
-                    .at(place, format!("no known crawler is called `{name}`"))
-                    .help(format!("did you mean the directive `{near}`? What everybody is told stands in `tag`")),
-            );
-        } else if let Some(near) = agents::nearly(name, registry) {
-            diagnostics.push(
-                lints::UNKNOWN_TOKEN
-                    .at(place, format!("no known crawler is called `{name}`"))
-                    .help(format!("did you mean `{near}`?")),
-            );
+            continue;
         }
+        let directives = Flag::ALL.iter().map(|flag| flag.name()).filter(|_| !is_bots_name(name));
+        let help = match (nearest(name, directives), agents::nearly(name, registry)) {
+            (Some(near), _) => format!("did you mean the directive `{near}`? What everybody is told stands in `tag`"),
+            (None, Some(near)) => format!("did you mean `{near}`?"),
+            (None, None) => continue,
+        };
+        lints::UNKNOWN_TOKEN.report(diagnostics, place, format!("no known crawler is called `{name}`"), help);
     }
 }
 
@@ -74,11 +69,12 @@ fn each_scope(rule: &IndexingRule, scope: &Scope, said: &Directives, now: Timest
         Scope::Bot(name) => rule.tags.effective(name),
     };
     if said.says(Flag::IndexIfEmbedded) && !whole.forbids_indexing() {
-        diagnostics.push(
-            lints::INDEXIFEMBEDDED_ALONE
-                .at(place(&Directive::Flag(Flag::IndexIfEmbedded)), "indexifembedded does nothing without noindex")
-                .help("it lets a page that says noindex be found where others embed it: write `[noindex, indexifembedded]`, \
-                       or, where another rule says noindex of these pages, write it there"),
+        lints::INDEXIFEMBEDDED_ALONE.report(
+            diagnostics,
+            place(&Directive::Flag(Flag::IndexIfEmbedded)),
+            "indexifembedded does nothing without noindex",
+            "it lets a page that says noindex be found where others embed it: write `[noindex, indexifembedded]`, \
+                       or, where another rule says noindex of these pages, write it there",
         );
     }
     for directive in said.iter() {
@@ -93,10 +89,11 @@ fn each_scope(rule: &IndexingRule, scope: &Scope, said: &Directives, now: Timest
             Reads::Meta => ("meta tags in HTML", "the page itself has to say it"),
             _ => ("robots.txt", "write a group for it under `robots`"),
         };
-        diagnostics.push(
-            lints::HEADER_UNREAD
-                .at(text.span, format!("of `{name}` {} documents {only} only, not this header", bot.operator))
-                .help(format!("{help} ({}, {})", bot.source, bot.as_of)),
+        lints::HEADER_UNREAD.report(
+            diagnostics,
+            text.span,
+            format!("of `{name}` {} documents {only} only, not this header", bot.operator),
+            format!("{help} ({}, {})", bot.source, bot.as_of),
         );
     }
 }
@@ -110,18 +107,20 @@ fn each_directive(
 ) {
     match directive {
         Directive::Custom(word) => {
-            diagnostics.push(
-                lints::CUSTOM_DIRECTIVE
-                    .at(place, format!("`{word}` is sent as it is; no search engine documents it"))
-                    .help("a crawler that does not know it passes over it"),
+            lints::CUSTOM_DIRECTIVE.report(
+                diagnostics,
+                place,
+                format!("`{word}` is sent as it is; no search engine documents it"),
+                "a crawler that does not know it passes over it",
             );
             return;
         }
         Directive::UnavailableAfter(moment) if *moment <= now => {
-            diagnostics.push(
-                lints::UNAVAILABLE_AFTER_PAST
-                    .at(place, format!("{moment} has passed: these pages are not to be found any more"))
-                    .help("write noindex, which every search engine knows, or a later date"),
+            lints::UNAVAILABLE_AFTER_PAST.report(
+                diagnostics,
+                place,
+                format!("{moment} has passed: these pages are not to be found any more"),
+                "write noindex, which every search engine knows, or a later date",
             );
         }
         _ => {}
@@ -143,22 +142,23 @@ fn each_directive(
         Scope::All => None,
     };
     if let Some((message, help)) = finding {
-        diagnostics.push(lints::UNUSED_DIRECTIVE.at(place, message).help(help));
+        lints::UNUSED_DIRECTIVE.report(diagnostics, place, message, help);
     }
 }
 
 fn never_matches(rule: &IndexingRule, diagnostics: &mut Diagnostics) {
     if let Some(path) = rule.when.paths.iter().find(|path| path.value.contains('#')) {
-        diagnostics.push(
-            lints::RULE_NEVER_MATCHES
-                .at(path.span, "what follows `#` in a URL never reaches a server: only paths with `%23` match this")
-                .help("write `%23` if it is a part of the path, or leave out what begins with `#`"),
+        lints::RULE_NEVER_MATCHES.report(
+            diagnostics,
+            path.span,
+            "what follows `#` in a URL never reaches a server: only paths with `%23` match this",
+            "write `%23` if it is a part of the path, or leave out what begins with `#`",
         );
     }
     if let Some(regex) = &rule.when.path_regex
         && let Some((message, help)) = mistake_in(&regex.value)
     {
-        diagnostics.push(lints::RULE_NEVER_MATCHES.at(regex.span, message).help(help));
+        lints::RULE_NEVER_MATCHES.report(diagnostics, regex.span, message, help);
     }
 }
 

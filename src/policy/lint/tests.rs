@@ -2,9 +2,9 @@
 
 use super::{LINTS, lint_file};
 use crate::crawlers::Registry;
-use crate::policy::compile::compile_at;
-use crate::policy::read;
+use crate::policy::origin::Origin;
 use crate::policy::site::Site;
+use crate::policy::{compile_with_origin, read};
 use crate::robots::File;
 use crate::time::Timestamp;
 use crate::yaml::{Diagnostics, Source};
@@ -32,7 +32,7 @@ pub(super) fn linted(text: &str) -> (Site, Diagnostics) {
     let (policy, found) = read("shop", &source);
     let policy = policy.unwrap_or_else(|| panic!("{text}: {found:?}"));
     let now = Timestamp::parse("2026-11-21").expect("a day");
-    let site = compile_at(Arc::new(policy), Registry::builtin(), now).expect("compiles");
+    let site = compile_with_origin(Arc::new(policy), &Origin::Unknown, Registry::builtin(), now).expect("compiles");
     let mut found = Diagnostics::default();
     super::lint(&site, Registry::builtin(), &mut found);
     (site, found)

@@ -3,8 +3,7 @@
 
 use super::catalogue as lints;
 use crate::indexing::{Directive, Directives, Flag, ImagePreview, Scope};
-use crate::policy::model::{Conditions, IndexingRule};
-use crate::robots::Pattern;
+use crate::policy::model::{Conditions, IndexingRule, patterns};
 use crate::yaml::{Diagnostics, Located, Span};
 
 /// Comparisons of patterns in all rules of a policy: the time this takes does not grow with the square of their number.
@@ -96,10 +95,11 @@ fn beside_each_other(words: &[Word], diagnostics: &mut Diagnostics) {
     for word in words {
         let Some(other) = words.iter().find(|other| word.undone_by(&other.said).is_some()) else { continue };
         let (text, other) = (&word.text, &other.text);
-        diagnostics.push(
-            lints::CONTRADICTORY_TAG
-                .at(word.span, format!("`{text}` has no effect beside `{other}`"))
-                .help(format!("remove `{text}`, and what crawlers go by stays the same; without `{other}` these pages would be less restricted")),
+        lints::CONTRADICTORY_TAG.report(
+            diagnostics,
+            word.span,
+            format!("`{text}` has no effect beside `{other}`"),
+            format!("remove `{text}`, and what crawlers go by stays the same; without `{other}` these pages would be less restricted"),
         );
     }
 }
@@ -108,12 +108,15 @@ fn beside_each_other(words: &[Word], diagnostics: &mut Diagnostics) {
 fn beside_all(bot: &str, words: &[Word], to_all: &Directives, diagnostics: &mut Diagnostics) {
     let Some((word, by)) = words.iter().find_map(|word| Some((word, word.undone_by(to_all)?))) else { return };
     let text = &word.text;
-    let message =
-        format!("`{text}` has no effect on a crawler that, like Google's, goes by what everybody is told, too: `{by}`");
-    diagnostics.push(lints::CONTRADICTORY_TAG.at(word.span, message).help(format!(
-        "to restrict these pages less for `{bot}` tell the others by their names, not `\"*\"`; if that is not meant, \
-         remove `{text}`"
-    )));
+    lints::CONTRADICTORY_TAG.report(
+        diagnostics,
+        word.span,
+        format!("`{text}` has no effect on a crawler that, like Google's, goes by what everybody is told, too: `{by}`"),
+        format!(
+            "to restrict these pages less for `{bot}` tell the others by their names, not `\"*\"`; if that is not meant, \
+             remove `{text}`"
+        ),
+    );
 }
 
 /// Reports the first word for a scope that another rule leaves without effect.
@@ -140,10 +143,12 @@ fn beside_other_rules(
         }
         _ => "change the other rule, or take them out of it with `not` and say the rest of it again for them".into(),
     };
-    let message = format!("`{}` has no effect: another rule holds wherever this one does, and says more", word.text);
     diagnostics.push(
         lints::CONTRADICTORY_TAG
-            .at(word.span, message)
+            .at(
+                word.span,
+                format!("`{}` has no effect: another rule holds wherever this one does, and says more", word.text),
+            )
             .related(wider.span, "every rule that matches contributes, and the strictest wins")
             .help(format!("remove it, and what crawlers go by stays the same; to restrict these pages less {less}")),
     );
@@ -153,8 +158,6 @@ fn beside_other_rules(
 /// from `left`; the answer is no when that is used up.
 fn covers(wider: &Conditions, narrower: &Conditions, left: &mut usize) -> bool {
     *left = left.saturating_sub((1 + wider.paths.len()) * (1 + narrower.paths.len()));
-    let patterns =
-        |paths: &[Located<String>]| paths.iter().map(|path| Pattern::new(&path.value)).collect::<Vec<Pattern>>();
     let has_path = || {
         let (ours, theirs) = (patterns(&wider.paths), patterns(&narrower.paths));
         !theirs.is_empty() && theirs.iter().all(|their| ours.iter().any(|our| our.covers(their)))

@@ -28,6 +28,13 @@ pub struct Enforcement {
     pub behind_cache: Option<BehindCache>,
 }
 
+impl Enforcement {
+    /// The crawlers that are named.
+    pub fn named(&self) -> impl Iterator<Item = &Located<String>> {
+        self.agents.iter().map(|(agent, _)| agent).chain(&self.exempt)
+    }
+}
+
 /// How long a cache before crawlgate may go on answering with a robots.txt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BehindCache {
@@ -55,13 +62,13 @@ pub struct EnforcementFields {
     /// For how long the client stays marked.
     pub trapped_for: Option<Duration>,
     /// The treatment of crawlers whose claim is not proven.
-    pub unverified: Option<(Unverified, Span)>,
+    pub unverified: Option<Located<Unverified>>,
     /// The answer to a request without a licence token.
     pub unlicensed: Option<Located<Unlicensed>>,
 }
 
 /// The treatment of crawlers whose claim is neither proven nor disproven.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, VariantNames)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum Unverified {
     /// They are treated as what they say they are.
@@ -74,7 +81,7 @@ pub enum Unverified {
 }
 
 /// How far enforcement goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, IntoStaticStr)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -106,7 +113,7 @@ pub struct AnswerPolicy {
 }
 
 /// A planned pause.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct PausePolicy {
     /// The clients that it stops.
     pub audience: Audience,

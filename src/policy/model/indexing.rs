@@ -70,7 +70,7 @@ pub enum StatusCondition {
 }
 
 /// The treatment of the origin's own X-Robots-Tag. The variants stand in order: the first passes most of it on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, EnumString, VariantNames)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum OriginTags {
     /// Its lines stay as they are, ours are added.
@@ -118,11 +118,4 @@ pub enum LinkRel {
     Ugc,
     /// Paid for.
     Sponsored,
-}
-
-impl LinkRel {
-    /// The word.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }

@@ -72,7 +72,7 @@ impl SignalCategory {
 }
 
 /// `content_signal`: what is absent is neither granted nor restricted.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct ContentSignal {
     /// In the order of [`SignalCategory::ALL`].
     pub said: Vec<(SignalCategory, Located<bool>)>,
@@ -88,7 +88,7 @@ pub const USES: [&str; 3] = ["immediate", "reference", "full"];
 impl ContentSignal {
     /// The value for a category.
     pub fn get(&self, category: SignalCategory) -> Option<Located<bool>> {
-        self.said.iter().find(|(other, _)| *other == category).map(|(_, said)| said.clone())
+        self.said.iter().find(|(other, _)| *other == category).map(|(_, said)| *said)
     }
 }
 
@@ -96,7 +96,7 @@ impl ContentSignal {
 pub const USAGE_CATEGORIES: [&str; 3] = ["train-ai", "ai-use", "search"];
 
 /// One rule of `content_usage`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct ContentUsage {
     /// Patterns that begin with `/`; none is the whole site.
     pub paths: Vec<Located<String>>,
@@ -107,7 +107,7 @@ pub struct ContentUsage {
 }
 
 /// An RSL licence.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct LicensePolicy {
     /// Where the licence is: an absolute URL.
     pub url: Located<String>,
@@ -125,7 +125,7 @@ pub enum Unlicensed {
 }
 
 /// One rule of `tdm`. The first whose path matches is the one that counts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct TdmRule {
     /// Patterns; none is the whole site.
     pub paths: Vec<Located<String>>,

@@ -82,7 +82,7 @@ pub struct Answer {
 }
 
 /// The rules of every claim.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct CrawlerRulesTable {
     pub(in crate::policy) known: Vec<CrawlerRules>,
     pub(in crate::policy) tokens: Vec<CrawlerRules>,

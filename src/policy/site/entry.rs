@@ -73,7 +73,7 @@ pub struct SiteEntry {
 }
 
 /// Since when the tags of pages are as they are. A 304 hides a new noindex from a crawler that has the page already.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct TagAges {
     /// By the index of the rule in the plan.
     pub since: Vec<Timestamp>,
@@ -102,8 +102,10 @@ impl SiteEntry {
     /// The site with these pauses, and robots.txt answered as they say at this moment.
     pub fn with_pauses(mut self, pauses: Vec<ActivePause>, now: Timestamp) -> SiteEntry {
         let is_in_force = |pause: &ActivePause| pause.from <= now && now < pause.until;
-        let paused = pauses.iter().position(is_in_force);
-        let paused = paused.filter(|place| pauses[*place].robots_txt_until.is_some_and(|until| now < until));
+        let paused = pauses
+            .iter()
+            .position(is_in_force)
+            .filter(|place| pauses[*place].robots_txt_until.is_some_and(|until| now < until));
         self.robots_txt = match paused {
             Some(place) => RobotsTxtAnswer::Paused(place),
             None if self.site.robots_txt.awaits_origin(now).is_some() => RobotsTxtAnswer::AwaitsOrigin,

@@ -1,9 +1,9 @@
 //! [`HtmlRules`]: the compiled `html` section of a site, with paths as patterns and selectors read.
 
 use super::Version;
-use crate::policy::model::HtmlPolicy;
+use crate::policy::model::{HtmlPolicy, patterns};
 use crate::robots::{Pattern, Target};
-use crate::yaml::Located;
+use crate::yaml::values;
 
 /// The compiled `html` section of a site.
 #[derive(Debug)]
@@ -13,16 +13,42 @@ pub struct HtmlRules {
     /// The marks for elements of pages.
     #[cfg(feature = "html")]
     pub marks: std::sync::Arc<crate::html::Marks>,
-    pub(in crate::policy) paths: Vec<Pattern>,
-    pub(in crate::policy) not_paths: Vec<Pattern>,
+    paths: Vec<Pattern>,
+    not_paths: Vec<Pattern>,
+}
+
+#[cfg(feature = "html")]
+fn marks(policy: &HtmlPolicy) -> crate::html::Marks {
+    let mut marks = crate::html::Marks::default();
+    // Checking has read every selector once already.
+    for links in &policy.links {
+        let rel: Vec<&'static str> = links.rel.iter().map(Into::into).collect();
+        for selector in &links.select {
+            let _ = marks.link(&selector.value, &rel);
+        }
+    }
+    for selector in &policy.nosnippet {
+        let _ = marks.nosnippet(&selector.value);
+    }
+    marks
 }
 
 impl HtmlRules {
+    /// The compiled section; `None` where nothing is written into pages.
+    pub(in crate::policy) fn new(policy: &HtmlPolicy) -> Option<HtmlRules> {
+        (policy.meta || !policy.links.is_empty() || !policy.nosnippet.is_empty()).then(|| HtmlRules {
+            meta: policy.meta,
+            #[cfg(feature = "html")]
+            marks: std::sync::Arc::new(marks(policy)),
+            paths: patterns(&policy.paths),
+            not_paths: patterns(&policy.not_paths),
+        })
+    }
+
     /// A number that is the same for equal `html` sections, to find out whether a reload changed one.
     pub fn identity(policy: &HtmlPolicy) -> u64 {
-        let texts = |list: &[Located<String>]| list.iter().map(|item| item.value.clone()).collect::<Vec<_>>();
-        let links: Vec<_> = policy.links.iter().map(|links| (texts(&links.select), &links.rel)).collect();
-        let lists = [&policy.nosnippet, &policy.paths, &policy.not_paths].map(|list| texts(list));
+        let links: Vec<_> = policy.links.iter().map(|links| (values(&links.select), &links.rel)).collect();
+        let lists = [&policy.nosnippet, &policy.paths, &policy.not_paths].map(|list| values(list));
         Version::of(format!("html {:?}", (policy.meta, links, lists)).as_bytes()).number()
     }
 

@@ -9,7 +9,6 @@ use crate::time::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
 
-mod combine;
 mod crawler_rules;
 mod entry;
 mod front_page;
@@ -24,7 +23,6 @@ mod tags;
 mod version;
 
 pub use super::parsed_version::ParsedVersion;
-pub use combine::{Sent, combine};
 pub use crawler_rules::{Answer, Binding, CrawlerRules, CrawlerRulesTable};
 pub use entry::{ActivePause, RobotsTxtAnswer, SiteEntry, SupersededVersion, TagAges};
 pub use front_page::FrontPage;
@@ -35,11 +33,11 @@ pub use pages::{PagePart, PageTemplate, SitePages};
 pub use robots_txt::{DeclaredPrevious, LeftOut, RobotsTxt, RuleSource};
 pub use signals::{License, PathSignals, ServedFile, SignalField, SignalPlan};
 pub use snapshot::Snapshot;
-pub use tags::{PathRules, TagLines, TagPlan};
+pub use tags::{PathRules, Sent, TagLines, TagPlan, combine};
 pub use version::Version;
 
 pub(in crate::policy) use crawler_rules::{binding, names, unlisted};
-pub(in crate::policy) use signals::{Tdm, path_of};
+pub(in crate::policy) use signals::Tdm;
 pub(in crate::policy) use tags::{TagConditions, TagRule};
 
 /// One site, compiled.

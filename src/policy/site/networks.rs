@@ -5,15 +5,10 @@ use ipnet::IpNet;
 use std::net::IpAddr;
 
 /// The addresses that the owner vouches for, by crawler.
-#[derive(Clone, Debug, Default)]
-pub struct Networks(Vec<(Claim, Vec<IpNet>)>);
+#[derive(Debug, Default)]
+pub struct Networks(pub(in crate::policy) Vec<(Claim, Vec<IpNet>)>);
 
 impl Networks {
-    /// From lists of addresses, each with the crawler that it belongs to.
-    pub fn new(listed: Vec<(Claim, Vec<IpNet>)>) -> Networks {
-        Networks(listed)
-    }
-
     /// Whether the policy lists no address.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

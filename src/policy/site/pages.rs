@@ -5,7 +5,7 @@ use crate::policy::model::{AnswerPages, Included};
 use std::sync::Arc;
 
 /// The pages of a site.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct SitePages {
     /// During a pause.
     pub pause: Option<Arc<PageTemplate>>,
@@ -16,7 +16,7 @@ pub struct SitePages {
 }
 
 /// One page.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct PageTemplate {
     /// Its parts, in the order of the file.
     pub parts: Vec<PagePart>,

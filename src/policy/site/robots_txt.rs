@@ -30,7 +30,7 @@ impl RobotsTxt {
 }
 
 /// The robots.txt from before crawlgate, where the operator says what it was.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum DeclaredPrevious {
     /// These bytes.
     File(Arc<[u8]>),

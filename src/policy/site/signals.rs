@@ -5,7 +5,7 @@
 //! and draft-ietf-aipref-vocab-08 (`Content-Usage`), RSL 1.0 (`License`, `Link`, `WWW-Authenticate`), TDMRep, W3C
 //! Community Group Final Report of 2024-05-10.
 
-use crate::robots::{Pattern, RuleSet, Target};
+use crate::robots::{Pattern, RuleSet, Target, path_of};
 use std::sync::Arc;
 
 /// The path of the file with a site's rules of TDMRep.
@@ -136,11 +136,10 @@ impl SignalPlan {
         let signal = self.content_signal.iter().map(|value| (None, value.as_str())).collect();
         let license = self.licenses.iter().flat_map(|license| each(&license.paths, &license.link)).collect();
         let tdm = self.tdm.iter().flat_map(|rule| each(&rule.paths, rule.reservation())).collect();
-        let tdm_policy = match self.tdm.iter().any(|rule| rule.policy.is_some()) {
-            true => {
-                self.tdm.iter().flat_map(|rule| each(&rule.paths, rule.policy.as_deref().unwrap_or_default())).collect()
-            }
-            false => Vec::new(),
+        let tdm_policy = if self.tdm.iter().any(|rule| rule.policy.is_some()) {
+            self.tdm.iter().flat_map(|rule| each(&rule.paths, rule.policy.as_deref().unwrap_or_default())).collect()
+        } else {
+            Vec::new()
         };
         let fields = [
             SignalField { name: "Content-Signal", values: signal },
@@ -193,9 +192,4 @@ fn each<'a>(paths: &'a [Pattern], value: &'a str) -> Vec<(Option<&'a Pattern>, &
         [] => vec![(None, value)],
         paths => paths.iter().map(|path| (Some(path), value)).collect(),
     }
-}
-
-/// A normalised target without its query.
-pub(in crate::policy) fn path_of(target: &[u8]) -> &[u8] {
-    target.split(|octet| *octet == b'?').next().unwrap_or(target)
 }

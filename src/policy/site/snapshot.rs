@@ -25,8 +25,7 @@ impl Snapshot {
     /// Indexes sites by host. Of two sites that claim one host the first wins; loading refuses such policies earlier.
     pub fn new(sites: Vec<SiteEntry>, generation: u64) -> Snapshot {
         let hosts = HostIndex::new(sites.iter().map(|entry| entry.site.policy.hosts.iter().map(|host| &host.value)));
-        let (histories, site_of_pattern, made_at) = (HostHistories::default(), Vec::new(), Timestamp::default());
-        Snapshot { sites, hosts, histories, site_of_pattern, made_at, generation }
+        Snapshot { sites, hosts, generation, ..Snapshot::default() }
     }
 
     /// The snapshot with the histories of hosts up to a moment.
@@ -44,8 +43,12 @@ impl Snapshot {
     /// answered 503, or a pause ends. At the end of a pause that recurs its next spans are computed.
     pub fn next_switch(&self) -> Option<Timestamp> {
         let of_sites = self.sites.iter().filter_map(|entry| entry.site.next_switch);
-        let ends = self.sites.iter().flat_map(|entry| &entry.pauses).map(|pause| pause.until);
-        let ends = ends.filter(|end| *end > self.made_at);
+        let ends = self
+            .sites
+            .iter()
+            .flat_map(|entry| &entry.pauses)
+            .map(|pause| pause.until)
+            .filter(|end| *end > self.made_at);
         of_sites.chain(self.next_switch_of_robots_txt()).chain(ends).min()
     }
 

@@ -1,10 +1,11 @@
 //! [`TagPlan`]: the X-Robots-Tag lines of responses. The path of a request selects the rules that can match
 //! ([`PathRules`]). Status and type of the response then decide which of them do ([`TagLines`]).
 
-use crate::indexing::Tags;
+use crate::indexing::{Tags, parse_whole};
 use crate::policy::model::{OriginTags, StatusCondition};
-use crate::robots::{self, LITERAL_STAR, Pattern, RuleSet, Target};
+use crate::robots::{self, LITERAL_STAR, Pattern, RuleSet, Target, path_of};
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
 
@@ -43,7 +44,7 @@ pub struct PathRule {
 pub type PathRules = SmallVec<[PathRule; 8]>;
 
 /// The tags of a response.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct TagLines {
     /// As data, to be merged with the origin's.
     pub tags: Tags,
@@ -219,10 +220,7 @@ impl TagPlan {
     ///
     /// `content_type` may hold several types, joined with commas as lines of one field are (RFC 9110 section 5.3).
     pub fn tags(&self, rules: &PathRules, status: u16, content_type: Option<&[u8]>) -> Option<Arc<TagLines>> {
-        if rules.is_empty() || status < 200 {
-            return None;
-        }
-        if self.is_hidden(rules, status) {
+        if rules.is_empty() || status < 200 || self.is_hidden(rules, status) {
             return None;
         }
         // A 304 speaks of the stored 200.
@@ -290,8 +288,7 @@ impl TagPlan {
 /// Writes the path without the query, its escapes decoded: regular expressions are written for this form.
 fn decode_path(target: &[u8], path: &mut Vec<u8>) {
     path.clear();
-    let end = target.iter().position(|byte| *byte == b'?').unwrap_or(target.len());
-    let mut rest = &target[..end];
+    let mut rest = path_of(target);
     while let Some((first, after)) = rest.split_first() {
         let hex = |index: usize| after.get(index).and_then(|digit| char::from(*digit).to_digit(16));
         match (first, hex(0), hex(1)) {
@@ -304,5 +301,40 @@ fn decode_path(target: &[u8], path: &mut Vec<u8>) {
                 rest = after;
             }
         }
+    }
+}
+
+/// The X-Robots-Tag lines of a response.
+#[derive(Debug)]
+pub enum Sent<'a> {
+    /// The origin's lines stay as they are, and these are added, before them the lines for every crawler.
+    Added(&'a [String]),
+    /// The origin's lines are taken away, and these stand in their place.
+    Instead(Cow<'a, [String]>),
+}
+
+/// Combines the lines of a policy with those of an origin (none, most of the time). Where the origin sends more lines
+/// than are read, they stay as they are: a crawler that reads all of them must not miss a part.
+pub fn combine<'a, 'b>(
+    ours: Option<&'a TagLines>,
+    theirs: impl Iterator<Item = &'b [u8]>,
+    site: OriginTags,
+) -> Sent<'a> {
+    let lines = ours.map_or([].as_slice(), |ours| ours.lines.as_slice());
+    let mut theirs = theirs.peekable();
+    if theirs.peek().is_none() {
+        return Sent::Added(lines);
+    }
+    match ours.and_then(|ours| ours.origin_tags).unwrap_or(site) {
+        OriginTags::Strip => Sent::Instead(lines.into()),
+        OriginTags::Replace if !lines.is_empty() => Sent::Instead(lines.into()),
+        OriginTags::Merge if !lines.is_empty() => match (ours, parse_whole(theirs)) {
+            (Some(ours), Some(mut tags)) => {
+                tags.merge(&ours.tags);
+                Sent::Instead(tags.lines().into())
+            }
+            _ => Sent::Added(lines),
+        },
+        OriginTags::Keep | OriginTags::Merge | OriginTags::Replace => Sent::Added(lines),
     }
 }

@@ -9,7 +9,7 @@ pub struct Version(pub [u8; 8]);
 
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        write!(f, "{:016x}", self.number())
     }
 }
 
@@ -34,13 +34,7 @@ impl Version {
 
     /// Reads what `Display` writes.
     pub fn parse(written: &str) -> Option<Version> {
-        let mut version = [0; 8];
-        if written.len() != 16 || !written.is_ascii() {
-            return None;
-        }
-        for (place, byte) in version.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&written[2 * place..2 * place + 2], 16).ok()?;
-        }
-        Some(Version(version))
+        let number = u64::from_str_radix(written, 16).ok()?;
+        (written.len() == 16).then(|| Version(number.to_be_bytes()))
     }
 }

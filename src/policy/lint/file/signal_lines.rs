@@ -6,9 +6,9 @@ use crate::policy::lint::catalogue as lints;
 use crate::policy::lint::signals::{
     disallowed_usage, grants_in_closed_group, meant_category, meant_word, opposed_signals, said_of, unknown_category,
 };
-use crate::policy::lint::subject::{Subject, SubjectRule};
+use crate::policy::lint::subject::Subject;
 use crate::policy::model::{ContentSignal, ContentUsage, GroupSignals, SignalCategory, USAGE_CATEGORIES};
-use crate::policy::signal_lines::{SignalPart, UsageMember, signal_parts, usage_line, usage_member};
+use crate::policy::signal_lines::{SignalPart, signal_parts, usage_line, usage_member};
 use crate::robots::{File, Key, Line, Reading};
 use crate::yaml::{Diagnostic, Diagnostics, Located, Span};
 
@@ -19,13 +19,13 @@ pub(super) fn lint(file: &File, reading: &Reading, subject: &Subject, found: &mu
     for group in &subject.groups {
         let Some((token, _)) = group.agents.first() else { continue };
         let (_, union) = reading.binding(token.as_bytes());
-        let others = union.iter().filter_map(|&group| reading.groups().get(group)).flat_map(|group| &group.others);
+        let others = reading.united(union).flat_map(|group| &group.others);
         let signals = said(file, others.filter_map(|&number| file.line(number)));
         if let Some(rule) = group.closing() {
             grants_in_closed_group(&signals, rule.span, found);
         }
         for rule in &signals.content_usage {
-            let disallowed = |target: &[u8]| group.deciding(target).filter(|rule| !rule.allow).map(place);
+            let disallowed = |target: &[u8]| group.deciding(target).filter(|rule| !rule.allow).map(|rule| rule.span);
             disallowed_usage(rule, disallowed, found);
         }
         for category in SignalCategory::ALL {
@@ -33,10 +33,6 @@ pub(super) fn lint(file: &File, reading: &Reading, subject: &Subject, found: &mu
             opposed_signals(&said_of(category, signals.content_signal.iter(), usage), found);
         }
     }
-}
-
-fn place(rule: &SubjectRule) -> Span {
-    rule.span
 }
 
 /// The value of a line of this kind; `None` also where its octets are no text, of which another lint tells.
@@ -67,16 +63,16 @@ fn said<'f>(file: &'f File, lines: impl Iterator<Item = &'f Line>) -> GroupSigna
             }
         }
         if let Some(value) = value(file, line, Key::ContentUsage) {
-            let at = |part: &str| span_of_part(file, line, value, part);
+            // A text with the place of the part that it stands in.
+            let located =
+                |text: &str, part| Located { value: text.to_owned(), span: span_of_part(file, line, value, part) };
             let (path, members) = usage_line(value);
-            let members = members.into_iter().flatten();
-            let said = members.filter_map(|member| {
+            let said = members.into_iter().flatten().filter_map(|member| {
                 let (category, said) = usage_member(member).said?;
-                Some((Located { value: category.to_owned(), span: at(member) }, said))
+                Some((located(category, member), said))
             });
-            let paths = path.map(|path| Located { value: path.to_owned(), span: at(path) });
             signals.content_usage.push(ContentUsage {
-                paths: paths.into_iter().collect(),
+                paths: path.map(|path| located(path, path)).into_iter().collect(),
                 said: said.collect(),
                 span: span_of_line(file, line.number),
             });
@@ -89,7 +85,7 @@ fn said<'f>(file: &'f File, lines: impl Iterator<Item = &'f Line>) -> GroupSigna
 fn passed_over(file: &File, line: &Line, found: &mut Diagnostics) {
     if let Some(value) = value(file, line, Key::ContentSignal) {
         if value.is_empty() {
-            found.push(nothing_said(file, line, "write `ai-train=no`, say; a category that is absent is left open"));
+            nothing_said(file, line, "write `ai-train=no`, say; a category that is absent is left open", found);
         }
         for (part, _) in signal_parts(value).filter(|(_, said)| said.is_none()) {
             part_of_signal(part, span_of_part(file, line, value, part), found);
@@ -98,29 +94,30 @@ fn passed_over(file: &File, line: &Line, found: &mut Diagnostics) {
     let Some(value) = value(file, line, Key::ContentUsage) else { return };
     let (_, members) = usage_line(value);
     let Some(members) = members else {
-        found.push(nothing_said(
+        return nothing_said(
             file,
             line,
             "write `Content-Usage: train-ai=n`, or `Content-Usage: /path/ train-ai=n`",
-        ));
-        return;
+            found,
+        );
     };
     for member in members {
         let at = span_of_part(file, line, value, member);
-        let UsageMember { said, .. } = usage_member(member);
-        match said {
+        match usage_member(member).said {
             Some((category, _)) => {
                 let unknown = unknown_category(&Located { value: category.to_owned(), span: at });
-                found.items.extend(unknown.map(|finding| match help_for_usage(member) {
-                    Some(help) => finding.help(help),
-                    None => finding,
-                }));
+                found.items.extend(
+                    unknown.map(|finding| Diagnostic { help: help_for_usage(member).or(finding.help), ..finding }),
+                );
             }
             None => {
                 let names = || format!("write one of {} with `=n` or `=y`", USAGE_CATEGORIES.join(", "));
-                let message = format!("`{member}` says nothing to readers of Content-Usage");
-                let help = help_for_usage(member).unwrap_or_else(names);
-                found.push(lints::UNREADABLE_SIGNAL.at(at, message).help(help));
+                lints::UNREADABLE_SIGNAL.report(
+                    found,
+                    at,
+                    format!("`{member}` says nothing to readers of Content-Usage"),
+                    help_for_usage(member).unwrap_or_else(names),
+                );
             }
         }
     }
@@ -143,9 +140,13 @@ fn assignment(part: &str) -> (&str, &str) {
     (name.trim(), word.trim())
 }
 
-fn nothing_said(file: &File, line: &Line, help: &str) -> Diagnostic {
-    let message = "this line says nothing: readers find no category in it";
-    lints::UNREADABLE_SIGNAL.at(span_of_line(file, line.number), message).help(help)
+fn nothing_said(file: &File, line: &Line, help: &str, found: &mut Diagnostics) {
+    lints::UNREADABLE_SIGNAL.report(
+        found,
+        span_of_line(file, line.number),
+        "this line says nothing: readers find no category in it",
+        help,
+    );
 }
 
 /// A part of Content-Signal that readers pass over: an unknown category, or one without a word that is known.
@@ -154,8 +155,12 @@ fn part_of_signal(part: &str, span: Span, found: &mut Diagnostics) {
     let name = name.to_ascii_lowercase();
     let names = SignalCategory::ALL.map(SignalCategory::name);
     if name == "use" {
-        let help = "write `use=immediate`, `use=reference` or `use=full`";
-        found.push(lints::UNREADABLE_SIGNAL.at(span, format!("`{part}` says nothing to readers")).help(help));
+        lints::UNREADABLE_SIGNAL.report(
+            found,
+            span,
+            format!("`{part}` says nothing to readers"),
+            "write `use=immediate`, `use=reference` or `use=full`",
+        );
         return;
     }
     let help = match (meant_category(&name).map(SignalCategory::name), meant_word(word)) {
@@ -163,11 +168,14 @@ fn part_of_signal(part: &str, span: Span, found: &mut Diagnostics) {
         (Some(category), None) => format!("write `{category}=yes` or `{category}=no`"),
         (None, _) => format!("the categories are: {}; readers pass over others", names.join(", ")),
     };
-    found.push(match names.contains(&name.as_str()) {
-        true => {
-            let message = format!("`{part}` says nothing to readers: the category stays open");
-            lints::UNREADABLE_SIGNAL.at(span, message).help(help)
-        }
-        false => lints::UNKNOWN_CATEGORY.at(span, format!("Content-Signal has no category `{name}`")).help(help),
-    });
+    if names.contains(&name.as_str()) {
+        lints::UNREADABLE_SIGNAL.report(
+            found,
+            span,
+            format!("`{part}` says nothing to readers: the category stays open"),
+            help,
+        );
+    } else {
+        lints::UNKNOWN_CATEGORY.report(found, span, format!("Content-Signal has no category `{name}`"), help);
+    }
 }
