@@ -27,8 +27,7 @@ fn operations(directory: &std::path::Path) -> Arc<Operations> {
         origins: Default::default(),
         published_proof: false,
     };
-    let live =
-        SiteManager::start(options, (&store, &remembered), Registry::builtin(), Timestamp(1_000)).expect("loaded");
+    let live = SiteManager::start(options, (&store, &remembered), Timestamp(1_000)).expect("loaded");
     let clock = crate::clock::Clock::default();
     let ledger = Arc::new(Ledger::in_memory(Vec::new(), &live.snapshot(), clock.moment()));
     let proofs = Arc::new(crate::identity::Proofs::none(Registry::builtin()));

@@ -171,7 +171,6 @@ fn default_sites(directory: &Path, origins: &OriginCopies) -> Vec<Loaded> {
 mod tests {
     use super::{load, snapshot};
     use crate::cli::origin_copy::OriginCopies;
-    use crate::crawlers::Registry;
     use crate::sites::{KnownOrigins, SiteManager, SiteOptions};
     use crate::state::StateStore;
     use crate::time::Timestamp;
@@ -188,8 +187,7 @@ mod tests {
         let origins = KnownOrigins::default();
         let options = SiteOptions { policies, strict: false, may_be_missing: false, origins, published_proof: false };
         let (store, remembered) = StateStore::in_memory_only();
-        let server = SiteManager::start(options, (&store, &remembered), Registry::builtin(), now)
-            .unwrap_or_else(|error| panic!("{error}"));
+        let server = SiteManager::start(options, (&store, &remembered), now).unwrap_or_else(|error| panic!("{error}"));
         [&*server.snapshot(), &offline].map(|snapshot| Some(snapshot.sites()[0].pauses.first()?.until))
     }
 

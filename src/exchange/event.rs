@@ -146,21 +146,21 @@ impl Event {
         let version = |id: &str| Some(Version::parse(id)?.0);
         Some(match (kind, parts.as_slice()) {
             ("s", [host, crawler, id]) => {
-                let (host, crawler) = ((*host).to_owned(), (*crawler).to_owned());
+                let (host, crawler) = (host.to_string(), crawler.to_string());
                 Event::Served(ServedVersion { host, crawler, version: version(id)? })
             }
             ("w", [site, said]) => Event::Paused(PausedSite::of(site, said)?),
             ("u", [network]) => Event::Released(network.parse().ok()?),
             ("M", [site, crawler, address, seconds]) => Event::Marked(MarkedClient {
-                site: (*site).to_owned(),
-                crawler: (*crawler).to_owned(),
+                site: site.to_string(),
+                crawler: crawler.to_string(),
                 address: address.parse().ok()?,
                 seconds: seconds.parse().ok()?,
             }),
             ("F", [site, host, crawler, id, address]) => Event::Fetched(ProvenFetch {
-                site: (*site).to_owned(),
-                host: (*host).to_owned(),
-                crawler: (*crawler).to_owned(),
+                site: site.to_string(),
+                host: host.to_string(),
+                crawler: crawler.to_string(),
                 version: version(id)?,
                 address: if address.is_empty() { None } else { Some(address.parse().ok()?) },
             }),

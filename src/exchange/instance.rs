@@ -37,14 +37,12 @@ pub trait Memory {
     fn heard(&mut self, event: Event, at: Timestamp);
     /// Another instance observes a host.
     fn observed_elsewhere(&mut self, observed: Observation);
-    /// Nothing was known before: what others served until now is not known either.
-    fn begin(&mut self);
-    /// What others served lately is not known any more.
-    fn begin_anew(&mut self);
+    /// What others served until now is not known: not any more, if it was known before (`is_anew`).
+    fn begin(&mut self, is_anew: bool);
 }
 
 /// A moment by the own clock.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Now {
     /// Milliseconds since 1970.
     pub milliseconds: i64,
@@ -86,7 +84,7 @@ pub struct Gauge {
 #[derive(Default)]
 pub struct Exchange {
     /// This instance as a member, but for what each entry says anew.
-    me: Member,
+    pub me: Member,
     before: Before,
     outbox: Arc<Outbox>,
     gauge: Arc<Gauge>,

@@ -6,7 +6,7 @@ use crate::locks::lock;
 use crate::state::Observation;
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 /// Facts that wait at most.
 const MOST: usize = 65_536;
@@ -40,7 +40,7 @@ impl Waiting {
 impl Outbox {
     /// Adds something that happened. Never waits for the store.
     pub fn happened(&self, event: Event, at: Timestamp) {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.0);
         if !waiting.events.contains_key(&event) {
             let is_of_clients = matches!(event, Event::Marked(_) | Event::Fetched(_));
             if waiting.len() >= MOST || is_of_clients && waiting.of_clients >= MOST_OF_CLIENTS {
@@ -55,7 +55,7 @@ impl Outbox {
 
     /// Adds that a host is observed. Where there is no room, others observe it from later on.
     pub fn observed(&self, observed: &Observation) {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.0);
         if waiting.len() < MOST || waiting.observed.contains_key(&observed.host) {
             waiting.observed.insert(observed.host.clone(), observed.clone());
         }
@@ -63,21 +63,17 @@ impl Outbox {
 
     /// Takes everything out.
     pub fn take(&self) -> Waiting {
-        std::mem::take(&mut *self.lock())
+        std::mem::take(&mut *lock(&self.0))
     }
 
     /// How many facts wait.
     pub fn len(&self) -> usize {
-        self.lock().len()
+        lock(&self.0).len()
     }
 
     /// Whether none waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        lock(&self.0)
     }
 }
 

@@ -38,7 +38,7 @@ pub struct Entry {
 }
 
 /// What one pipeline writes, in this order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// Facts that replace what stands there. Without a value: `ZADD GT` into `served` or `clients`. With one: `HSET` into
     /// `facts`.
@@ -60,7 +60,7 @@ pub struct Batch {
 }
 
 /// The result of writing a [`Batch`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Written {
     /// The store that took it.
     pub identity: Identity,
@@ -69,7 +69,7 @@ pub struct Written {
 }
 
 /// What stands in the log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct LogRead {
     /// The store that was read.
     pub identity: Identity,
@@ -82,7 +82,7 @@ pub struct LogRead {
 }
 
 /// Everything that stands in the sets.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Sets {
     /// All facts, of both kinds, except for files of robots.txt (keys that begin with `v`).
     pub facts: Vec<SharedFact>,

@@ -17,7 +17,7 @@ pub use request::{Outcome, RequestFacts};
 use crate::crawlers::{Claim, Registry};
 use crate::heads::origin_form;
 use crate::identity::{Claimed, Finding, Proofs, Signed, ToDo};
-use crate::ledger::{Behaviours, HostNews, Ledger, RateStep};
+use crate::ledger::{Behaviours, HostNews, Ledger, RateStep, list_of};
 use crate::policy::{SiteEntry, Snapshot};
 use crate::sites::SiteManager;
 use crate::time::Timestamp;
@@ -200,7 +200,8 @@ impl Judge {
             Proof::Networks => Some(entry),
             _ => None,
         };
-        let (identity, is_due) = self.ledger.proven(self.registry, list, claim, found.identity, facts.now);
+        let (identity, is_due) =
+            self.ledger.list_health.look(list_of(self.registry, list, claim), found.identity, facts.now);
         let by_list = is_due.then_some((list, found.identity));
         let finding = match identity {
             Identity::Suspended => Finding { identity, proof: Proof::None, doubt: Some(Doubt::Suspended), ..found },
@@ -216,7 +217,7 @@ impl Judge {
         self.ledger.note_request(entry, case.facts.host, visit, now);
         self.proofs.take_up(to_do, now);
         if let Some((list, identity)) = by_list {
-            self.ledger.note_proof(self.registry, list, claim, identity, now);
+            self.ledger.list_health.note(list_of(self.registry, list, claim), identity, now);
         }
         // With other instances the mark waits until they have told what they served.
         if decision.trap_hit && self.others.get().is_none() {

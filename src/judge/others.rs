@@ -9,7 +9,10 @@ use crate::locks::lock;
 use crate::time::Timestamp;
 use crate::verdict::{Decision, HistoryBasis, Kind};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{
+    AtomicBool,
+    Ordering::{Relaxed, SeqCst},
+};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -55,13 +58,13 @@ impl Others {
     /// Whether this instance may not answer requests for robots.txt: the others may have published something else since they
     /// last heard of it, and would not know what it served.
     pub fn is_silent(&self, now: Timestamp) -> bool {
-        self.gauge.speaks_until.load(Ordering::Relaxed) <= now.0
+        self.gauge.speaks_until.load(Relaxed) <= now.0
     }
 
     /// Whether no instance confirms records from now on: then none is kept waiting.
     pub fn set_closed(&self, is_closed: bool) {
         let _waiting = lock(&self.waiting);
-        self.is_closed.store(is_closed, Ordering::Relaxed);
+        self.is_closed.store(is_closed, Relaxed);
     }
 
     /// How many records wait.
@@ -72,11 +75,11 @@ impl Others {
     /// Keeps a record until it is confirmed; says whether there was room.
     pub(super) fn wait(&self, request: &RequestFacts<'_>, judged: &Judged, outcome: &Outcome<'_>) -> bool {
         let mut waiting = lock(&self.waiting);
-        if waiting.len() >= MOST || self.is_closed.load(Ordering::Relaxed) {
+        if waiting.len() >= MOST || self.is_closed.load(Relaxed) {
             return false;
         }
         waiting.push_back(Waiting {
-            ticket: self.gauge.next_entry.load(Ordering::SeqCst),
+            ticket: self.gauge.next_entry.load(SeqCst),
             deadline: request.lived + CONFIRM_WITHIN,
             request: request.map(|octets| Box::from(*octets)),
             judged: judged.clone(),

@@ -50,7 +50,7 @@ fn judge(directory: &Path, policy: &str) -> World {
         published_proof: false,
     };
     let registry = Registry::builtin();
-    let sites = SiteManager::start(options, (&store, &remembered), registry, clock.moment().now).expect("loaded");
+    let sites = SiteManager::start(options, (&store, &remembered), clock.moment().now).expect("loaded");
     let ledger = Arc::new(Ledger::in_memory(vec!["shop.example".into()], &sites.snapshot(), clock.moment()));
     let proofs = Arc::new(Proofs::none(registry));
     let recorder = Recorder::new(registry, Metrics::new(), proofs.clone(), Arc::default(), Logs::off());

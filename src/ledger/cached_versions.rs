@@ -3,8 +3,8 @@
 
 use super::host::{ANYONE, Host, LastServed};
 use crate::crawlers::{Claim, Registry};
+use crate::policy::SiteEntry;
 use crate::policy::host_history::Elsewhere;
-use crate::policy::{HostHistory, SiteEntry};
 use crate::time::Timestamp;
 use crate::verdict::{CachedVersions, Claimant, HistoryBasis, superseded_since};
 use std::time::Duration;
@@ -26,30 +26,17 @@ pub struct RobotsCache<'a> {
 impl<'a> RobotsCache<'a> {
     /// The cache of a claimed crawler.
     pub fn of(claim: Claim, registry: &'a Registry, entry: &'a SiteEntry) -> RobotsCache<'a> {
-        let (name, kept) = match claim {
-            Claim::Known(index) => registry.robots_cache(index),
-            Claim::Token(index) => {
-                let token = entry.site.tokens.tokens().get(usize::from(index));
-                (token.map_or(OTHER, String::as_str), Duration::ZERO)
+        let name = match claim {
+            Claim::Known(index) => {
+                let (name, kept) = registry.robots_cache(index);
+                return RobotsCache { name, kept };
             }
-            Claim::Other => (OTHER, Duration::ZERO),
-            Claim::Tool => (TOOL, Duration::ZERO),
-            Claim::Nobody => (ANYONE, Duration::ZERO),
+            Claim::Token(index) => entry.site.tokens.tokens().get(usize::from(index)).map_or(OTHER, String::as_str),
+            Claim::Other => OTHER,
+            Claim::Tool => TOOL,
+            Claim::Nobody => ANYONE,
         };
-        RobotsCache { name, kept }
-    }
-
-    /// The earliest moment at which a copy can have been served that a crawler with this cache may still use. A cache
-    /// in front of crawlgate may have handed out the copy later.
-    fn cached_since(
-        &self,
-        entry: &SiteEntry,
-        history: &HostHistory,
-        now: Timestamp,
-        set_forward: Duration,
-    ) -> Timestamp {
-        let window = entry.site.grace.max(self.kept) + entry.site.behind_cache.unwrap_or_default();
-        history.cached_since(window.saturating_add(set_forward), now)
+        RobotsCache { name, kept: Duration::ZERO }
     }
 }
 
@@ -66,18 +53,19 @@ pub struct Known {
 pub fn cached_versions<'a>(
     claimant: Claimant<'a>,
     cache: RobotsCache<'_>,
-    host: Option<&Host>,
+    host: &Host,
     now: Timestamp,
     Known { set_by, has_heard_all }: Known,
 ) -> CachedVersions<'a> {
     let Claimant { entry, history, .. } = claimant;
     let set_forward = Duration::from_secs(set_by.and_then(|by| u64::try_from(by).ok()).unwrap_or_default());
-    let cached_since = cache.cached_since(entry, history, now, set_forward);
+    // A cache in front of crawlgate may have handed out a copy later.
+    let window = entry.site.grace.max(cache.kept) + entry.site.behind_cache.unwrap_or_default();
+    let cached_since = history.cached_since(window.saturating_add(set_forward), now);
     let may_be_cached = |moment: Timestamp| moment >= cached_since;
     // A copy from the second before the observation began may be used for as long as any.
-    let is_unbroken = set_by.is_none()
-        && host.is_some_and(|host| !host.is_forsaken(entry.site.grace, now) && host.is_of(&entry.site.name));
-    let is_observed = is_unbroken && host.is_some_and(|host| !may_be_cached(host.observed_since(history)));
+    let is_unbroken = set_by.is_none() && !host.is_forsaken(entry.site.grace, now) && host.is_of(&entry.site.name);
+    let is_observed = is_unbroken && !may_be_cached(host.observed_since(history));
     let is_behind_cache = entry.site.behind_cache.is_some();
     let (mut cached, mut may_be_unknown, mut was_served) = (0, false, is_behind_cache);
     // Where a cache answers crawlers, crawlgate cannot know what it served to which of them.
@@ -87,11 +75,10 @@ pub fn cached_versions<'a>(
     }
     // A crawler that was told apart otherwise may have been served in the name of another.
     let name = if may_be_cached(history.identity_epoch) { ANYONE } else { cache.name };
-    let current = entry.site.robots_txt.version;
-    for served in host.into_iter().flat_map(|host| [host.crawler(name), Some(&host.everyone)]).flatten() {
+    for served in [host.crawler(name), Some(&host.everyone)].into_iter().flatten() {
         for visit in served.versions.iter().filter(|visit| may_be_cached(visit.at)) {
             was_served = true;
-            if visit.version != current {
+            if visit.version != entry.site.robots_txt.version {
                 match history.superseded.iter().take(64).position(|held| held.parsed.version == visit.version) {
                     Some(place) => cached |= 1 << place,
                     None => may_be_unknown = true,
@@ -103,24 +90,17 @@ pub fn cached_versions<'a>(
     let Elsewhere { in_force, unreported, unknown_until } = &history.elsewhere;
     may_be_unknown |= unknown_until.is_some_and(may_be_cached);
     // What another instance has in force it may have served a moment ago, and not told yet.
-    if !has_heard_all {
-        cached |= in_force;
-    }
+    cached |= if has_heard_all { 0 } else { *in_force };
     for (place, _) in unreported.iter().filter(|(_, until)| may_be_cached(*until)) {
         was_served = true;
         cached |= place.map_or(0, |place| 1 << place);
     }
-    // Bots and programs that no list knows share a name, and behind a cache it is the cache that is served.
-    let is_alone = cache.name != OTHER && cache.name != TOOL && !is_behind_cache;
-    let own = host.and_then(|host| host.crawler(cache.name)).filter(|_| is_alone);
-    let is_current = |visit: &LastServed| visit.version == current && visit.at >= history.identity_epoch;
-    let has_version_in_force = own.is_some_and(|served| served.versions.iter().any(is_current));
     CachedVersions {
         versions: &history.superseded,
         cached,
         may_be_unknown,
         was_served,
-        has_version_in_force,
+        has_version_in_force: has_version_in_force(claimant, cache, host),
         // Where the operator says what was served before crawlgate, all versions are known that the crawler may have.
         basis: match is_unbroken && history.is_declared {
             _ if is_observed => HistoryBasis::Observed,
@@ -128,4 +108,15 @@ pub fn cached_versions<'a>(
             false => HistoryBasis::Unknown,
         },
     }
+}
+
+/// Whether the crawler itself was served the version in force, as crawlers are told apart now.
+fn has_version_in_force(claimant: Claimant<'_>, cache: RobotsCache<'_>, host: &Host) -> bool {
+    let Claimant { entry, history, .. } = claimant;
+    // Bots and programs that no list knows share a name, and behind a cache it is the cache that is served.
+    let is_alone = cache.name != OTHER && cache.name != TOOL && entry.site.behind_cache.is_none();
+    let current = entry.site.robots_txt.version;
+    let is_current = |visit: &LastServed| visit.version == current && visit.at >= history.identity_epoch;
+    let own = host.crawler(cache.name).filter(|_| is_alone);
+    own.is_some_and(|served| served.versions.iter().any(is_current))
 }

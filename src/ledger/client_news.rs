@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
 /// One piece of news about clients.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum ClientNews {
     /// A client requested a trap.
     Marked(Mark),
@@ -42,7 +42,7 @@ pub struct Mark {
 }
 
 /// A proven fetch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct FetchNews {
     /// The site.
     pub site: String,

@@ -4,7 +4,7 @@
 //! A request that sees a step makes the clock unsettled; [`ClockSteps::note_settled`] makes it settled again.
 
 use crate::clock::Moment;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 
 /// How far the clock may be from the time that was lived through: corrections over the network are smaller, and slow.
 pub const TOLERANCE: i64 = 5;
@@ -25,29 +25,29 @@ impl ClockSteps {
 
     /// By how many seconds the clock was set since it was last settled, if it was.
     pub fn set_by(&self, moment: Moment) -> Option<i64> {
-        let set_by = apart(moment).saturating_sub(self.apart.load(Ordering::Relaxed));
+        let set_by = apart(moment).saturating_sub(self.apart.load(Relaxed));
         let is_set = set_by.abs() > TOLERANCE;
         if is_set {
-            self.is_unsettled.store(true, Ordering::Relaxed);
+            self.is_unsettled.store(true, Relaxed);
         }
         is_set.then_some(set_by)
     }
 
     /// Whether the clock goes as it went when a request last looked at it.
     pub fn is_settled(&self) -> bool {
-        !self.is_unsettled.load(Ordering::Relaxed)
+        !self.is_unsettled.load(Relaxed)
     }
 
     /// Goes by the clock as it is now; says by how many seconds it was set, if it did not go as before.
     pub fn settle(&self, moment: Moment) -> Option<i64> {
         let now = apart(moment);
-        let set_by = now.saturating_sub(self.apart.swap(now, Ordering::Relaxed));
+        let set_by = now.saturating_sub(self.apart.swap(now, Relaxed));
         (set_by.abs() > TOLERANCE).then_some(set_by)
     }
 
     /// Notes that everything goes by the clock as it is now.
     pub fn note_settled(&self) {
-        self.is_unsettled.store(false, Ordering::Relaxed);
+        self.is_unsettled.store(false, Relaxed);
     }
 }
 

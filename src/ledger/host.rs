@@ -10,7 +10,7 @@ use crate::state::{self, AsWritten, Fact, Observation, StoredFacts};
 use crate::time::Timestamp;
 use smallvec::SmallVec;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Versions remembered for one crawler on one host. A host's history has no more.
@@ -161,29 +161,29 @@ impl Host {
         let is_other = *self.owner != *owner.sites;
         if is_other {
             self.owner = (*owner.sites).into();
-            self.since.fetch_max(now.0, Ordering::Relaxed);
+            self.since.fetch_max(now.0, Relaxed);
         }
-        let cache = if owner.is_none() { self.cache.load(Ordering::Relaxed) } else { seconds(owner.cache) };
-        let before = self.cache.swap(cache, Ordering::Relaxed);
+        let cache = if owner.is_none() { self.cache.load(Relaxed) } else { seconds(owner.cache) };
+        let before = self.cache.swap(cache, Relaxed);
         if before > cache {
-            self.since.fetch_max(now.0.saturating_add(before), Ordering::Relaxed);
+            self.since.fetch_max(now.0.saturating_add(before), Relaxed);
         }
         is_other || before != cache
     }
 
     /// Whether [`Host::settle`] would change nothing.
     pub fn is_settled(&self, owner: &Owner) -> bool {
-        *self.owner == *owner.sites && (owner.is_none() || self.cache.load(Ordering::Relaxed) == seconds(owner.cache))
+        *self.owner == *owner.sites && (owner.is_none() || self.cache.load(Relaxed) == seconds(owner.cache))
     }
 
     /// For how long a cache in front of crawlgate keeps answers.
     pub fn cache(&self) -> Option<Duration> {
-        u64::try_from(self.cache.load(Ordering::Relaxed)).ok().map(Duration::from_secs)
+        u64::try_from(self.cache.load(Relaxed)).ok().map(Duration::from_secs)
     }
 
     /// Since when the host is observed.
     pub fn since(&self) -> Timestamp {
-        Timestamp(self.since.load(Ordering::Relaxed))
+        Timestamp(self.since.load(Relaxed))
     }
 
     /// Since when the host is observed at the site that it is at. The history knows of a move that a crash kept from the
@@ -195,17 +195,17 @@ impl Host {
 
     /// When a crawler last asked for the host; up to a minute later in truth.
     pub fn seen(&self) -> Timestamp {
-        Timestamp(self.seen.load(Ordering::Relaxed))
+        Timestamp(self.seen.load(Relaxed))
     }
 
     /// Whether the state store knows the host.
     pub fn is_stored(&self) -> bool {
-        self.is_stored.load(Ordering::Relaxed)
+        self.is_stored.load(Relaxed)
     }
 
     /// Notes that the state store knows the host; says whether it did before.
     pub fn set_stored(&self) -> bool {
-        self.is_stored.swap(true, Ordering::Relaxed)
+        self.is_stored.swap(true, Relaxed)
     }
 
     /// What was served to a crawler.
@@ -245,25 +245,25 @@ impl Host {
             return false;
         }
         if self.is_forsaken(silence, now) {
-            self.since.fetch_max(now.0, Ordering::Relaxed);
+            self.since.fetch_max(now.0, Relaxed);
         }
-        self.seen.store(now.0, Ordering::Relaxed);
+        self.seen.store(now.0, Relaxed);
         true
     }
 
     /// Notes that another instance observes the host since a moment, and saw a crawler there. Where no crawler came here for
     /// long, the observation here is that of the other.
     pub fn observed_elsewhere(&self, since: Timestamp, seen: Timestamp) {
-        self.since.fetch_min(since.0, Ordering::Relaxed);
-        self.seen.fetch_max(seen.0, Ordering::Relaxed);
+        self.since.fetch_min(since.0, Relaxed);
+        self.seen.fetch_max(seen.0, Relaxed);
     }
 
     /// Begins the observation anew. One that is yet to begin, when the time of a cache is over, begins as much later as
     /// the clock was set by.
     pub fn begin_anew(&mut self, now: Timestamp, set_by: i64) {
         let since = self.since().0.saturating_add(set_by).max(now.0);
-        self.since.store(since, Ordering::Relaxed);
-        self.seen.fetch_min(now.0, Ordering::Relaxed);
+        self.since.store(since, Relaxed);
+        self.seen.fetch_min(now.0, Relaxed);
         self.everyone.bound(now);
         self.crawlers.values_mut().for_each(|(_, served)| served.bound(now));
     }

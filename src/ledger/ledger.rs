@@ -5,7 +5,7 @@
 use super::cached_versions::{Known, RobotsCache, cached_versions};
 use super::clock_steps::ClockSteps;
 use super::host::{ANYONE, Host, LastServed, Owner, hosts_from, observation};
-use super::network_list_health::{EVERY_SITE, ListHealth, NetworkListHealth};
+use super::network_list_health::NetworkListHealth;
 use super::observations::{Bounds, Observations, key};
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry};
@@ -14,19 +14,24 @@ use crate::policy::site::name_and_port;
 use crate::policy::{SiteEntry, Snapshot, Version};
 use crate::state::{Fact, Observation, Remembered, StateStore};
 use crate::time::Timestamp;
-use crate::verdict::{CachedVersions, Claimant, Identity, claim_label, superseded_since};
+use crate::verdict::{CachedVersions, Claimant, superseded_since};
 use serde::{Deserialize, Serialize};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
 use std::sync::{OnceLock, RwLock};
 
 /// What was served to which crawler, and since when which host is observed.
 pub struct Ledger {
     observations: Observations,
-    clock: ClockSteps,
+    /// Whether the clock was set since the last tick: until the next one the ledger accuses no crawler.
+    pub clock: ClockSteps,
     /// Hosts that no crawler can have asked for before crawlgate was there, like those of the demo: observed from the
     /// beginning.
     new_hosts: Vec<String>,
-    list_health: NetworkListHealth,
+    /// What the lists of networks are worth.
+    pub list_health: NetworkListHealth,
     /// The generation of the snapshot whose hosts were last looked at.
     generation: AtomicU64,
     /// Tells the next process what is served, once that one has the state directory.
@@ -83,7 +88,7 @@ pub enum HostNews {
 }
 
 /// What one crawler was served on one host: for reports.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct CrawlerCopies {
     /// The host, with its port where that is not a usual one.
     pub host: String,
@@ -132,7 +137,7 @@ impl Ledger {
         }
         let ledger = Ledger::with(observations, list_health, new_hosts, snapshot, moment);
         if let Some(end) = previous.end().filter(|_| remembered.is_handed_over) {
-            ledger.predecessor_since.store(end.0, Ordering::Release);
+            ledger.predecessor_since.store(end.0, Release);
         }
         let facts = ledger.observations.facts(now);
         (ledger, facts)
@@ -191,11 +196,11 @@ impl Ledger {
         };
         let cache = RobotsCache::of(claimant.claim, registry, entry);
         // What the next process has served, this one does not know: it accuses no crawler.
-        let is_in_the_dark = locks::read(&self.successor).is_some() || self.is_in_the_dark.load(Ordering::Relaxed);
+        let is_in_the_dark = locks::read(&self.successor).is_some() || self.is_in_the_dark.load(Relaxed);
         let known = Known { set_by: self.clock.set_by(moment).or(is_in_the_dark.then_some(0)), has_heard_all };
-        let since = self.predecessor_since.load(Ordering::Acquire);
+        let since = self.predecessor_since.load(Acquire);
         let cached = |host: &Host| {
-            let mut cached = cached_versions(claimant, cache, Some(host), moment.now, known);
+            let mut cached = cached_versions(claimant, cache, host, moment.now, known);
             // What the process before serves at this moment is told a moment later.
             if since != NOBODY {
                 cached.cached |= superseded_since(claimant, Timestamp(since));
@@ -264,7 +269,7 @@ impl Ledger {
 
     /// Whether other instances may have served what is not known here. Then no crawler is accused.
     pub fn is_in_the_dark(&self, is_in_the_dark: bool) {
-        self.is_in_the_dark.store(is_in_the_dark, Ordering::Relaxed);
+        self.is_in_the_dark.store(is_in_the_dark, Relaxed);
     }
 
     /// Notes what another instance served. That does not make a new host an observed one.
@@ -280,7 +285,7 @@ impl Ledger {
         let Some(key) = key(observed.host.as_bytes()) else { return };
         let owner = Owner::of(observed);
         self.observations.add(&key, now, || Host::new(&owner, now, now, observed.named));
-        let floor = Timestamp(self.floor.load(Ordering::Relaxed));
+        let floor = Timestamp(self.floor.load(Relaxed));
         self.observations.look(&key, |host| {
             if let Some(host) = host.filter(|host| *host.owner == *owner.sites) {
                 host.observed_elsewhere(observed.since.0.max(floor), observed.seen.min(now));
@@ -320,22 +325,17 @@ impl Ledger {
     /// Notes the end of the process before. Unless it told everything that it served, all that was published since it handed
     /// over counts as served to every crawler.
     pub fn predecessor_ended(&self, snapshot: &Snapshot, has_told_all: bool, now: Timestamp) {
-        let since = Timestamp(self.predecessor_since.load(Ordering::Acquire));
+        let since = Timestamp(self.predecessor_since.load(Acquire));
         if !has_told_all && since.0 != NOBODY {
             self.observations.serve_everyone(|host| published_since(snapshot, host, since), now);
         }
-        self.predecessor_since.store(NOBODY, Ordering::Release);
+        self.predecessor_since.store(NOBODY, Release);
     }
 
     /// All of what was published since a moment counts as served to every crawler.
     #[cfg(test)]
     pub fn may_have_been_served(&self, snapshot: &Snapshot, since: Timestamp, now: Timestamp) {
         self.observations.serve_everyone(|host| published_since(snapshot, host, since), now);
-    }
-
-    /// By how many seconds the clock was set, until the next tick. Until then the ledger accuses no crawler.
-    pub fn clock_set_by(&self, moment: Moment) -> Option<i64> {
-        self.clock.set_by(moment)
     }
 
     /// Once a second: notices a clock that was set, hosts that are new, and what lists of networks proved.
@@ -345,11 +345,11 @@ impl Ledger {
                 "the clock was set, or the machine slept; crawlgate calls no crawler a violator until it has observed \
                  each host for a while"
             );
-            self.floor.store(moment.now.0, Ordering::Relaxed);
+            self.floor.store(moment.now.0, Relaxed);
             self.observations.begin_anew(moment.now, set_by);
         }
         self.clock.note_settled();
-        let other = self.generation.load(Ordering::Relaxed) != snapshot.generation;
+        let other = self.generation.load(Relaxed) != snapshot.generation;
         // A request that began under the previous policies may have added a host that moved meanwhile.
         if self.observations.take_grown() || other {
             self.settle(snapshot, moment.now);
@@ -361,7 +361,7 @@ impl Ledger {
     /// a host that moved to another site, or to none, begins anew.
     pub fn settle(&self, snapshot: &Snapshot, now: Timestamp) {
         // Two threads come here, and the one with the older policies may be the later.
-        if self.generation.fetch_max(snapshot.generation, Ordering::Relaxed) > snapshot.generation {
+        if self.generation.fetch_max(snapshot.generation, Relaxed) > snapshot.generation {
             return;
         }
         self.list_health.settle(snapshot, Registry::builtin(), now);
@@ -372,39 +372,6 @@ impl Ledger {
     pub fn close(&self, now: Timestamp) {
         self.observations.close(now);
         self.list_health.tell(now);
-    }
-
-    /// What is proven of a request, given what a list of networks says of its address: that of the site's policy, or what
-    /// the crawler's operator publishes where no site is given. Says as well whether [`Ledger::note_proof`] is due. Changes
-    /// nothing, and neither locks nor waits.
-    pub fn proven(
-        &self,
-        registry: &Registry,
-        entry: Option<&SiteEntry>,
-        claim: Claim,
-        identity: Identity,
-        now: Timestamp,
-    ) -> (Identity, bool) {
-        let (site, crawler) = list_of(registry, entry, claim);
-        self.list_health.look(site, crawler, identity, now)
-    }
-
-    /// Notes that a list proved or accused a claimant.
-    pub fn note_proof(
-        &self,
-        registry: &Registry,
-        entry: Option<&SiteEntry>,
-        claim: Claim,
-        identity: Identity,
-        now: Timestamp,
-    ) {
-        let (site, crawler) = list_of(registry, entry, claim);
-        self.list_health.note(site, crawler, identity, now);
-    }
-
-    /// The lists of networks that proved or accused anything.
-    pub fn list_health(&self, now: Timestamp) -> Vec<ListHealth> {
-        self.list_health.report(now)
     }
 
     /// The name under which a crawler stands in [`Ledger::copies`].
@@ -458,12 +425,6 @@ fn owner_of(snapshot: &Snapshot, host: &[u8]) -> Owner {
     let names = all.map(|entry| entry.map_or("", |entry| entry.site.name.as_str()));
     let sites = if names.iter().all(|name| *name == names[0]) { names[0].to_owned() } else { names.join("/") };
     Owner { sites, cache }
-}
-
-/// The site and the crawler that a list of networks is for.
-fn list_of<'a>(registry: &'a Registry, entry: Option<&'a SiteEntry>, claim: Claim) -> (&'a str, &'a str) {
-    let site = entry.map(|entry| &*entry.site);
-    (site.map_or(EVERY_SITE, |site| site.name.as_str()), claim_label(claim, registry, site).unwrap_or_default())
 }
 
 /// The versions that were published on a host at a moment or later.

@@ -28,7 +28,7 @@ pub use client_news::{ClientNews, FetchNews, Mark};
 pub use crawl_rate::gcra;
 pub use crawl_rate::{CrawlRate, RateKey};
 pub use ledger::{CrawlerCopies, HostNews, Ledger, ServedCopy};
-pub use network_list_health::{EVERY_SITE, ListHealth};
+pub use network_list_health::{EVERY_SITE, ListHealth, list_of};
 pub use traps::Traps;
 
 #[cfg(test)]

@@ -7,9 +7,9 @@
 //!
 //! A request takes no lock: it reads and writes numbers in a table that is replaced whole when policies change.
 
-use crate::crawlers::Registry;
+use crate::crawlers::{Claim, Registry};
 use crate::evidence::Hash;
-use crate::policy::Snapshot;
+use crate::policy::{SiteEntry, Snapshot};
 use crate::state::{Fact, ListProof, StateStore};
 use crate::time::Timestamp;
 use crate::verdict::{Identity, claim_label};
@@ -17,7 +17,10 @@ use arc_swap::ArcSwap;
 use ipnet::IpNet;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{
+    AtomicBool, AtomicI64,
+    Ordering::{AcqRel, Relaxed, Release},
+};
 use std::time::Duration;
 
 /// How long a verified visit speaks for its list.
@@ -95,7 +98,7 @@ impl NetworkListHealth {
                     Some(known) if known.list == list => known.clone(),
                     known => {
                         let proof = Proof::new(list);
-                        proof.is_unstored.store(known.is_some(), Ordering::Relaxed);
+                        proof.is_unstored.store(known.is_some(), Relaxed);
                         Arc::new(proof)
                     }
                 };
@@ -122,9 +125,9 @@ impl NetworkListHealth {
     }
 
     /// What is proven of a request, given what the networks say of its address, and whether that is worth a note. Changes
-    /// nothing. `site` may be [`EVERY_SITE`].
-    pub fn look(&self, site: &str, crawler: &str, identity: Identity, now: Timestamp) -> (Identity, bool) {
-        self.with(site, crawler, |proof| {
+    /// nothing, and neither locks nor waits. The site and the crawler are those of [`list_of`].
+    pub fn look(&self, list: (&str, &str), identity: Identity, now: Timestamp) -> (Identity, bool) {
+        self.with(list, |proof| {
             let is_due = proof.and_then(|proof| proof.last(identity)).is_some_and(|last| is_due(last, now));
             let is_suspended = identity == Identity::Impostor && !proof.is_some_and(|proof| proof.stands(now));
             (if is_suspended { Identity::Suspended } else { identity }, is_due)
@@ -132,17 +135,17 @@ impl NetworkListHealth {
     }
 
     /// Notes that the networks proved or accused a claimant.
-    pub fn note(&self, site: &str, crawler: &str, identity: Identity, now: Timestamp) {
-        self.with(site, crawler, |proof| {
+    pub fn note(&self, list: (&str, &str), identity: Identity, now: Timestamp) {
+        self.with(list, |proof| {
             let Some(proof) = proof else { return };
             if let Some(last) = proof.last(identity).filter(|last| is_due(last, now)) {
-                last.store(now.0, Ordering::Relaxed);
-                proof.is_unstored.store(true, Ordering::Release);
+                last.store(now.0, Relaxed);
+                proof.is_unstored.store(true, Release);
             }
         });
     }
 
-    fn with<T>(&self, site: &str, crawler: &str, look: impl FnOnce(Option<&Proof>) -> T) -> T {
+    fn with<T>(&self, (site, crawler): (&str, &str), look: impl FnOnce(Option<&Proof>) -> T) -> T {
         let table = self.table.load();
         look(table.get(site).and_then(|proofs| proofs.get(crawler)).map(Arc::as_ref))
     }
@@ -172,13 +175,13 @@ impl NetworkListHealth {
         self.each(|site, crawler, proof| {
             // A moment that lies ahead is one of a clock that was set back. It must not count for longer than others.
             for last in [&proof.verified, &proof.accused] {
-                last.fetch_min(now.0, Ordering::Relaxed);
+                last.fetch_min(now.0, Relaxed);
             }
-            if proof.is_unstored.swap(false, Ordering::AcqRel) {
+            if proof.is_unstored.swap(false, AcqRel) {
                 facts.push(Fact::set(now, record(site, crawler, proof)));
             }
             let suspended = proof.is_suspended(now);
-            match (suspended, proof.told.swap(suspended, Ordering::Relaxed)) {
+            match (suspended, proof.told.swap(suspended, Relaxed)) {
                 (true, false) if site == EVERY_SITE => tracing::warn!(
                     crawler,
                     "no visit of this crawler was verified by its operator's networks or host names within seven days, and \
@@ -238,6 +241,13 @@ impl Proof {
     }
 }
 
+/// The site and the crawler that a list of networks is for: that of the site's policy, or what the crawler's operator
+/// publishes where no site is given.
+pub fn list_of<'a>(registry: &'a Registry, entry: Option<&'a SiteEntry>, claim: Claim) -> (&'a str, &'a str) {
+    let site = entry.map(|entry| &*entry.site);
+    (site.map_or(EVERY_SITE, |site| site.name.as_str()), claim_label(claim, registry, site).unwrap_or_default())
+}
+
 /// The crawlers that their operators say how to prove.
 fn published(registry: &Registry, before: Option<&HashMap<String, Arc<Proof>>>) -> HashMap<String, Arc<Proof>> {
     let provable = registry.crawlers().iter().filter(|crawler| !(crawler.ips.is_empty() && crawler.rdns.is_empty()));
@@ -263,12 +273,12 @@ fn within(last: &AtomicI64, now: Timestamp) -> bool {
 }
 
 fn moment(last: &AtomicI64) -> Option<Timestamp> {
-    Some(last.load(Ordering::Relaxed)).filter(|last| *last != NEVER).map(Timestamp)
+    Some(last.load(Relaxed)).filter(|last| *last != NEVER).map(Timestamp)
 }
 
 /// Whether a moment is old enough to be replaced.
 fn is_due(last: &AtomicI64, now: Timestamp) -> bool {
-    now.0.saturating_sub(last.load(Ordering::Relaxed)).saturating_abs() >= COARSE
+    now.0.saturating_sub(last.load(Relaxed)).saturating_abs() >= COARSE
 }
 
 /// A digest of the addresses, whatever their order.

@@ -14,7 +14,10 @@ use crate::time::Timestamp;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{
+    AtomicBool, AtomicI64,
+    Ordering::{AcqRel, Relaxed, Release},
+};
 use std::sync::{OnceLock, RwLock};
 use std::time::Duration;
 
@@ -125,7 +128,7 @@ impl Observations {
             let other = shard.hosts.insert(hash, (key.into(), host));
             shard.crawlers -= other.as_ref().map_or(0, |(_, other)| other.count());
             self.remove(gone.into_iter().chain(other), now);
-            self.has_grown.store(true, Ordering::Release);
+            self.has_grown.store(true, Release);
         }
         let Some((_, host)) = shard.hosts.get_mut(&hash) else { return };
         let before = host.count();
@@ -218,7 +221,7 @@ impl Observations {
 
     /// Whether there are more hosts than when this was last asked.
     pub fn take_grown(&self) -> bool {
-        self.has_grown.swap(false, Ordering::AcqRel)
+        self.has_grown.swap(false, AcqRel)
     }
 
     /// From now on other instances are told which hosts are observed.
@@ -255,7 +258,7 @@ impl Observations {
     /// The moment of a fact that replaces what is known, whatever the clock says: the store would not replace it by one
     /// that seems older. It takes moments that lie ahead for the moment of writing.
     fn fact_time(&self, now: Timestamp) -> Timestamp {
-        Timestamp(self.latest.fetch_max(now.0, Ordering::Relaxed).max(now.0))
+        Timestamp(self.latest.fetch_max(now.0, Relaxed).max(now.0))
     }
 
     /// The shard of a hash, by bits that the table in the shard does not begin with.

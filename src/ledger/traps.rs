@@ -12,7 +12,10 @@ use crate::time::Timestamp;
 use ipnet::IpNet;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{
+    AtomicBool,
+    Ordering::{Acquire, Release},
+};
 use std::time::Duration;
 
 /// One mark as it counts.
@@ -84,7 +87,7 @@ impl Traps {
             }
         }
         // What is over has to go from the store: by the clock of another start it might count again.
-        traps.changed.store(!clients.is_empty(), Ordering::Release);
+        traps.changed.store(!clients.is_empty(), Release);
         traps
     }
 
@@ -127,12 +130,12 @@ impl Traps {
 
     fn insert(&self, new: Counted, lived: Duration) {
         self.marks.insert(self.hash(&new.mark), new, lived);
-        self.changed.store(true, Ordering::Release);
+        self.changed.store(true, Release);
     }
 
     fn retain(&self, keep: impl FnMut(&Counted) -> bool) {
         if self.marks.retain(keep) > 0 {
-            self.changed.store(true, Ordering::Release);
+            self.changed.store(true, Release);
         }
     }
 
@@ -191,7 +194,7 @@ impl Traps {
         }
         // What the store was told is by the clock as it was.
         let was_set = kept.clock.settle(moment).is_some();
-        if !self.changed.swap(false, Ordering::Acquire) && !was_set {
+        if !self.changed.swap(false, Acquire) && !was_set {
             return;
         }
         let marks: Vec<AnyRecord> = self.marks_at(moment).into_iter().map(Mark::record).collect();

@@ -115,7 +115,7 @@ pub struct Publication {
 }
 
 /// A site as it is to be in force, for [`PublicationLog::record`].
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Current<'a> {
     /// Its name.
     pub site: &'a str,
@@ -132,7 +132,7 @@ pub struct Current<'a> {
 }
 
 /// What hosts served before crawlgate, by the word of the operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Declared {
     /// This version.
     Version(Version),

@@ -37,7 +37,7 @@ fn world() -> World {
         published_proof: false,
     };
     let (clock, registry) = (Clock::default(), Registry::builtin());
-    let sites = SiteManager::start(options, (&store, &remembered), registry, clock.moment().now).expect("loaded");
+    let sites = SiteManager::start(options, (&store, &remembered), clock.moment().now).expect("loaded");
     let ledger = Arc::new(Ledger::in_memory(vec!["shop.example".into()], &sites.snapshot(), clock.moment()));
     let proofs = Arc::new(Proofs::none(registry));
     let instance = Instance::new(sites, ledger, proofs, Arc::default(), clock, Logs::off());

@@ -5,7 +5,6 @@ use super::ServerError;
 use super::rooms::{policies, stored_copies};
 use super::sockets::{bind, names};
 use crate::admin::control::ControlSocket;
-use crate::crawlers::Registry;
 use crate::settings::{ListenAddress, Settings};
 use crate::sites::SiteManager;
 use crate::state::{StateError, StateStore};
@@ -65,7 +64,7 @@ fn check(successor: &Successor, settings: &Settings) -> Result<(), ServerError> 
         })?;
     }
     let copies = stored_copies(&remembered, now);
-    SiteManager::start(policies(settings, &copies), (&store, &remembered), Registry::builtin(), now)?;
+    SiteManager::start(policies(settings, &copies), (&store, &remembered), now)?;
     Ok(())
 }
 

@@ -1,15 +1,14 @@
 //! [`SharedStore`]: the one connection to the store, made anew after each error. [`examine`] refuses a server that crawlgate
 //! cannot use: an old one, a node of a cluster, a replica, one that deletes keys, or one with keys of another program.
 
-use super::refusal::{Refusal, of_error};
 use crate::exchange::StoreError;
 use crate::settings::{StoreSettings, StoreUrl};
 use redis::{
-    Client, Connection, ConnectionAddr, FromRedisValue, IntoConnectionInfo, Pipeline, RedisConnectionInfo, RedisResult,
-    TlsCertificates, Value,
+    Client, Connection, ConnectionAddr, ErrorKind, FromRedisValue, IntoConnectionInfo, Pipeline, RedisConnectionInfo,
+    RedisError, RedisResult, ServerErrorKind, TlsCertificates, Value,
 };
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long connecting may take, with TLS and the password; and each answer. The exchange takes a store for away after it.
@@ -110,22 +109,17 @@ fn client(settings: &StoreSettings) -> Result<Client, StoreError> {
         info = info.set_password(password);
     }
     let authorities = ca.as_deref().map(read).transpose()?;
-    open(url, info, authorities).map_err(|error| of_error(&error, url))
-}
-
-fn open(url: &StoreUrl, info: RedisConnectionInfo, authorities: Option<Vec<u8>>) -> RedisResult<Client> {
-    let StoreUrl { host, port, .. } = url;
+    let (host, port) = (url.host.clone(), url.port);
     let address = match url.tls {
-        true => ConnectionAddr::TcpTls { host: host.clone(), port: *port, insecure: false, tls_params: None },
-        false => ConnectionAddr::Tcp(host.clone(), *port),
+        true => ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None },
+        false => ConnectionAddr::Tcp(host, port),
     };
-    let info = address.into_connection_info()?.set_redis_settings(info);
-    match authorities {
-        Some(root_cert) => {
-            Client::build_with_tls(info, TlsCertificates { client_tls: None, root_cert: Some(root_cert) })
-        }
+    let info = address.into_connection_info().map(|address| address.set_redis_settings(info));
+    let opened = info.and_then(|info| match authorities {
+        Some(_) => Client::build_with_tls(info, TlsCertificates { client_tls: None, root_cert: authorities }),
         None => Client::open(info),
-    }
+    });
+    opened.map_err(|error| of_error(&error, url))
 }
 
 /// Sends commands and reads the answers. `None` where a transaction was not done, because a key that it watched was written.
@@ -149,7 +143,7 @@ pub(super) fn last<T: FromRedisValue>(answers: &mut Vec<Value>) -> RedisResult<T
 /// Refuses a server that cannot be used; returns which run of which server it is.
 fn examine(connection: &mut Connection, settings: &StoreSettings) -> Result<String, StoreError> {
     let url = settings.url.to_string();
-    let failed = |error: redis::RedisError| of_error(&error, &settings.url);
+    let failed = |error: RedisError| of_error(&error, &settings.url);
     let info: String = redis::cmd("INFO").arg("everything").query(connection).map_err(failed)?;
     let info = fields(&info);
     let said = |name: &str| info.get(name).copied().unwrap_or_default();
@@ -176,10 +170,10 @@ pub(super) fn fields(info: &str) -> HashMap<&str, &str> {
 }
 
 /// Refuses a server that deletes keys when its memory is full.
-pub(super) fn refuse_eviction(info: &HashMap<&str, &str>, url: &StoreUrl) -> Result<(), Refusal> {
+pub(super) fn refuse_eviction(info: &HashMap<&str, &str>, url: &StoreUrl) -> Result<(), StoreError> {
     match info.get("maxmemory_policy").copied().unwrap_or_default() {
         "noeviction" => Ok(()),
-        policy => Err(Refusal::Evicts { url: url.to_string(), policy: policy.to_owned() }),
+        policy => Err(Refusal::Evicts { url: url.to_string(), policy: policy.to_owned() }.into()),
     }
 }
 
@@ -204,4 +198,82 @@ fn foreign_key(connection: &mut Connection, prefix: &str) -> RedisResult<Option<
 fn number(version: &str) -> (u32, u32) {
     let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+}
+
+/// Why a store cannot be used as it is. It needs a person.
+#[derive(Debug, thiserror::Error)]
+enum Refusal {
+    /// It deletes keys when its memory is full.
+    #[error(
+        "the store at {url} deletes keys when its memory is full (`maxmemory-policy {policy}`), and crawlgate would accuse \
+         crawlers of what it then does not know; crawlgate does not use it. Set `maxmemory-policy noeviction`"
+    )]
+    Evicts { url: String, policy: String },
+    /// It is older than crawlgate needs.
+    #[error("the store at {url} is Redis {version}; crawlgate does not use it. Install Redis 6.2 or later, or Valkey")]
+    TooOld { url: String, version: String },
+    /// It is one of several servers that share keys.
+    #[error(
+        "the store at {url} is a node of a cluster; crawlgate does not use it. Name one server, or the address of one with a \
+         replica that takes its place"
+    )]
+    Cluster { url: String },
+    /// It is a replica of another server.
+    #[error(
+        "the store at {url} is a replica and takes nothing; crawlgate does not use it. Name the primary server in `store`"
+    )]
+    Replica { url: String },
+    /// It refuses the user or the password.
+    #[error(
+        "the store at {url} refuses the user or the password ({reason}); crawlgate does not use it. Mend `store` of \
+         crawlgate.yaml, or the user in the store"
+    )]
+    Password { url: String, reason: String },
+    /// The user may not do what is needed.
+    #[error(
+        "the store at {url} does not let this user do what crawlgate needs ({reason}); crawlgate does not use it. \
+         docs/instances.md has the line for its access list"
+    )]
+    Rights { url: String, reason: String },
+    /// Other keys have the names of crawlgate's.
+    #[error(
+        "the key `{key}` in the store at {url} is not crawlgate's; crawlgate does not use the store. Choose another `prefix` \
+         or another database for `store` in crawlgate.yaml"
+    )]
+    Foreign { url: String, key: String },
+    /// Its memory or its disk is full.
+    #[error(
+        "the store at {url} takes nothing ({reason}); crawlgate goes on without it. Give it more memory (`maxmemory`) or \
+         space on its disk"
+    )]
+    Full { url: String, reason: String },
+    /// A file of the settings cannot be read.
+    #[error("cannot read {} of `store`: {reason}; crawlgate goes on without the store. Mend the file", path.display())]
+    File { path: PathBuf, reason: String },
+}
+
+impl From<Refusal> for StoreError {
+    fn from(refusal: Refusal) -> StoreError {
+        match refusal {
+            Refusal::Evicts { .. } => StoreError::Evicts(refusal.to_string()),
+            _ => StoreError::Unusable(refusal.to_string()),
+        }
+    }
+}
+
+/// What an error of the client means: a store that cannot be used as it is, or one that is away.
+fn of_error(error: &RedisError, url: &StoreUrl) -> StoreError {
+    let reason =
+        || error.detail().map_or_else(|| error.to_string(), |detail| format!("{}: {detail}", error.category()));
+    let url = url.to_string();
+    let refusal = match (error.kind(), error.code()) {
+        (ErrorKind::AuthenticationFailed, _) | (_, Some("WRONGPASS" | "NOAUTH")) => {
+            Refusal::Password { url, reason: reason() }
+        }
+        (ErrorKind::Server(ServerErrorKind::NoPerm), _) => Refusal::Rights { url, reason: reason() },
+        (ErrorKind::Server(ServerErrorKind::ReadOnly), _) => Refusal::Replica { url },
+        (_, Some("OOM" | "MISCONF")) => Refusal::Full { url, reason: reason() },
+        _ => return StoreError::Away(format!("the store at {url} does not answer: {}", reason())),
+    };
+    refusal.into()
 }

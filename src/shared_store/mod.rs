@@ -5,7 +5,6 @@
 //! makes one and examines the server; each error ends it.
 
 mod connection;
-mod refusal;
 mod store;
 
 pub use connection::SharedStore;

@@ -49,7 +49,7 @@ fn started(policies: &Path, (store, remembered): (&StateStore, &Remembered)) -> 
         origins: KnownOrigins::default(),
         published_proof: false,
     };
-    let live = SiteManager::start(options, (store, remembered), Registry::builtin(), START);
+    let live = SiteManager::start(options, (store, remembered), START);
     live.unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -157,7 +157,7 @@ fn a_version_first_heard_of_elsewhere_is_stored_once_it_is_published() {
     elsewhere.write("one", "/b", "observe");
     elsewhere.live.reload(START);
     let (version, _) = elsewhere.of("one");
-    let published = elsewhere.live.published();
+    let (log, files) = elsewhere.live.published();
 
     let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
     write(directory.path(), "one", "/a", "observe");
@@ -169,7 +169,7 @@ fn a_version_first_heard_of_elsewhere_is_stored_once_it_is_published() {
         let facts = StateStore::read(state.path(), START).expect("readable");
         facts.versions.iter().any(|(_, stored)| stored.id == version.to_string())
     };
-    let others = OfOthers { logs: vec![published.log], files: published.files };
+    let others = OfOthers { logs: vec![log], files };
     assert!(live.others_published(others, START).is_ok());
     store.commit(Vec::new()).expect("committed");
     assert!(!is_stored(), "it is another instance's");

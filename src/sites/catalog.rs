@@ -8,6 +8,7 @@ use super::pauses::{PauseError, PauseRequest, PauseWord};
 use super::policy_directory::PolicyText;
 use super::policy_file::{Candidate, InForce, KnownFile, PolicyOrigin, ReloadOutcome, SiteCompiler};
 use super::status::SiteStatus;
+use crate::crawlers::Registry;
 use crate::policy::origin::{Origin, OriginFile};
 use crate::policy::{Site, SiteEntry, Snapshot, compile_with_origin};
 use crate::publications::PublicationLog;
@@ -124,7 +125,7 @@ impl SiteCatalog {
     pub fn keep_time(&mut self, now: Timestamp) -> Vec<String> {
         let mut switched = Vec::new();
         for site in self.sites(|site| site.next_switch.is_some_and(|switch| switch <= now)) {
-            match compile_with_origin(site.policy.clone(), &site.origin_known(), self.compiler.registry, now) {
+            match compile_with_origin(site.policy.clone(), &site.origin_known(), Registry::builtin(), now) {
                 Ok(next) => {
                     switched.push(site.name.clone());
                     self.replace(Arc::new(next), now);

@@ -39,7 +39,7 @@ impl World {
             origins: KnownOrigins::default(),
             published_proof: false,
         };
-        let live = SiteManager::start(options, (&store, &remembered), Registry::builtin(), Timestamp(START));
+        let live = SiteManager::start(options, (&store, &remembered), Timestamp(START));
         store.begin(Vec::new()).expect("begun");
         store.execute("PRAGMA max_page_count = 1");
         let large = LastGoodPolicy { site: "b".into(), text: "x".repeat(8_000) };

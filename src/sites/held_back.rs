@@ -27,7 +27,7 @@ impl HeldBack {
         (before, new): (&[SiteEntry], &[SiteEntry]),
         is_same: impl Fn(&SiteEntry, &SiteEntry) -> bool,
         pauses: &Pauses,
-        (registry, now): (&Registry, Timestamp),
+        now: Timestamp,
     ) -> Vec<SiteEntry> {
         let new = if have_same_hosts(before, new) { new } else { &[] };
         let mut of_site = |before: &SiteEntry| {
@@ -35,7 +35,7 @@ impl HeldBack {
             if is_same(before, new) {
                 return Some(new.clone());
             }
-            let entry = self.of_site(before, new, registry, now).filter(|entry| is_same(before, entry))?;
+            let entry = self.of_site(before, new, now).filter(|entry| is_same(before, entry))?;
             Some(entry.with_page_pauses(pauses.of(&new.site, now)))
         };
         let unchanged = |before: &SiteEntry| before.clone().with_page_pauses(pauses.of(&before.site, now));
@@ -43,19 +43,14 @@ impl HeldBack {
     }
 
     /// A site in force, with the parts of its new policy that do not wait. `None` where these cannot be compiled.
-    fn of_site(
-        &mut self,
-        before: &SiteEntry,
-        new: &SiteEntry,
-        registry: &Registry,
-        now: Timestamp,
-    ) -> Option<SiteEntry> {
+    fn of_site(&mut self, before: &SiteEntry, new: &SiteEntry, now: Timestamp) -> Option<SiteEntry> {
         let site = match self.0.iter().find(|(waits, _)| Arc::ptr_eq(waits, &new.site)) {
             Some((_, site)) => site.clone(),
             None => {
                 let policy = Arc::new(meanwhile(&before.site.policy, &new.site.policy));
-                let site =
-                    compile_with_origin(policy, &before.site.origin_known(), registry, now).ok().map(Arc::new)?;
+                let site = compile_with_origin(policy, &before.site.origin_known(), Registry::builtin(), now)
+                    .ok()
+                    .map(Arc::new)?;
                 self.0.retain(|(waits, _)| waits.name != site.name);
                 self.0.push((new.site.clone(), site.clone()));
                 site

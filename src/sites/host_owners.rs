@@ -11,7 +11,7 @@ use std::collections::HashMap;
 pub struct HostOwners(HashMap<Option<HostPattern>, String>);
 
 /// A host that a site claims and that another site has.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct HostConflict {
     /// The host; `None` for every other host.
     pub host: Option<HostPattern>,

@@ -26,7 +26,6 @@ pub use policy_file::{ReloadOutcome, ReloadReport, SiteReload};
 pub use status::{RetireStatus, SiteStatus, Status};
 pub use watch::{WatchGuard, watch};
 
-use crate::crawlers::Registry;
 use crate::evidence::Evidence;
 use crate::locks::lock;
 use crate::policy::origin::OriginFile;
@@ -68,14 +67,6 @@ pub struct SiteOptions {
     pub published_proof: bool,
 }
 
-/// The robots.txt files that crawlgate publishes and published.
-pub struct Publications {
-    /// The versions by host and time span.
-    pub log: PublicationLog,
-    /// The bytes of the versions that crawlers may still use.
-    pub files: Vec<VersionFile>,
-}
-
 /// Called after each change of the snapshot.
 type Listener = Box<dyn Fn() + Send>;
 
@@ -85,19 +76,14 @@ pub enum StartError {
     /// Policies have mistakes and there is no last good policy (or `--strict`): the whole text, for a person.
     #[error("{0}")]
     Policies(String),
-    /// The directory cannot be read.
-    #[error(transparent)]
-    Directory(#[from] UnreadableDirectory),
-}
-
-/// The policy directory cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error("the policy directory {} cannot be read: {source}", .directory.display())]
-pub struct UnreadableDirectory {
-    /// The directory.
-    pub directory: PathBuf,
-    /// What the operating system says.
-    pub source: std::io::Error,
+    /// The policy directory cannot be read.
+    #[error("the policy directory {} cannot be read: {source}", .directory.display())]
+    Directory {
+        /// The directory.
+        directory: PathBuf,
+        /// What the operating system says.
+        source: std::io::Error,
+    },
 }
 
 /// The sites: readers take the snapshot without a lock, changes are made one after the other.
@@ -138,12 +124,10 @@ impl SiteManager {
     pub fn start(
         options: SiteOptions,
         state: (&StateStore, &Remembered),
-        registry: &'static Registry,
         now: Timestamp,
     ) -> Result<Arc<SiteManager>, StartError> {
         let compiler = SiteCompiler {
             read: verdict::load_with,
-            registry,
             files: IncludedFiles::default(),
             published_proof: options.published_proof,
         };
@@ -309,9 +293,10 @@ impl SiteManager {
     /// The site could not be used with it (it would trip an interlock, be too large, fail one of the policy's tests):
     /// the findings. Everything stays as it was.
     pub fn origin_says(&self, site: &str, file: Arc<OriginFile>, now: Timestamp) -> Result<(), Vec<String>> {
-        self.change(now, |changes| match changes.catalog.origin_says(site, file, now) {
-            Ok(is_new) => (Ok(()), is_new),
-            Err(findings) => (Err(findings), false),
+        self.change(now, |changes| {
+            let said = changes.catalog.origin_says(site, file, now);
+            let is_new = said == Ok(true);
+            (said.map(drop), is_new)
         })
     }
 
@@ -337,7 +322,7 @@ impl SiteManager {
 
     /// For how long after a site is gone a crawler may use what it published.
     pub fn longest_cached(&self) -> Duration {
-        longest_cached(self.snapshot().sites(), Registry::builtin())
+        longest_cached(self.snapshot().sites())
     }
 
     /// From now on other instances are told of each publication before it comes into force.
@@ -345,10 +330,10 @@ impl SiteManager {
         lock(&self.changes).publisher.announce = Some(announce);
     }
 
-    /// The publications at this moment.
-    pub fn published(&self) -> Publications {
+    /// The publications at this moment, and the bytes of the versions that crawlers may still use.
+    pub fn published(&self) -> (PublicationLog, Vec<VersionFile>) {
         let changes = lock(&self.changes);
-        Publications { log: changes.publisher.log.clone(), files: changes.publisher.versions.each().collect() }
+        (changes.publisher.log.clone(), changes.publisher.versions.each().collect())
     }
 
     /// Takes in what other instances published. Does not wait: gives it back while a change is being made.
@@ -438,7 +423,7 @@ impl Changes {
         Changes {
             policies: options.policies.clone(),
             may_be_missing: options.may_be_missing,
-            publisher: Publisher::new(store.clone(), remembered, compiler.registry, now),
+            publisher: Publisher::new(store.clone(), remembered, now),
             stored: memory.clone(),
             catalog: SiteCatalog {
                 compiler,
@@ -459,7 +444,7 @@ impl Changes {
 
     /// Reads the policy directory and applies what changed; says what came of each file, and whether requests are to
     /// see a new snapshot.
-    fn load(&mut self, now: Timestamp) -> Result<(Vec<SiteReload>, bool), UnreadableDirectory> {
+    fn load(&mut self, now: Timestamp) -> Result<(Vec<SiteReload>, bool), StartError> {
         self.last_reload = now;
         let found = self.read_directory();
         self.problem = found.as_ref().err().map(ToString::to_string);
@@ -496,11 +481,11 @@ impl Changes {
         Ok((outcomes.into_iter().map(report).collect(), is_new))
     }
 
-    fn read_directory(&self) -> Result<BTreeMap<String, PolicyText>, UnreadableDirectory> {
+    fn read_directory(&self) -> Result<BTreeMap<String, PolicyText>, StartError> {
         match policy_directory::policies(&self.policies) {
             Err(error) if self.may_be_missing && error.kind() == std::io::ErrorKind::NotFound => Ok(BTreeMap::new()),
             // A directory that cannot be read is no reason to forget the sites.
-            Err(source) => Err(UnreadableDirectory { directory: self.policies.clone(), source }),
+            Err(source) => Err(StartError::Directory { directory: self.policies.clone(), source }),
             Ok(found) => Ok(found),
         }
     }

@@ -30,8 +30,6 @@ pub type Read = fn(&str, &Source, Surroundings<'_>, &'static Registry, Timestamp
 pub struct SiteCompiler {
     /// Decodes, checks and compiles a file.
     pub read: Read,
-    /// Known crawlers.
-    pub registry: &'static Registry,
     /// The files in the policy directory that policies may name.
     pub files: IncludedFiles,
     /// Whether the settings allow proof by what the operators of crawlers publish.
@@ -53,14 +51,14 @@ impl SiteCompiler {
             }
         };
         let surroundings = Surroundings { origin, files: &self.files };
-        let read = AssertUnwindSafe(|| (self.read)(name, source, surroundings, self.registry, now));
+        let read = AssertUnwindSafe(|| (self.read)(name, source, surroundings, Registry::builtin(), now));
         let (site, mut findings) = catch_unwind(read).unwrap_or_else(|_| {
             let finding = Diagnostic::whole_file("internal-error", "crawlgate itself fails on this file")
                 .help("this is a mistake in crawlgate: please report it, with the file");
             (None, Diagnostics { items: vec![finding] })
         });
         if let Some(site) = site.as_ref().filter(|_| self.published_proof) {
-            allow_published_proof(site, self.registry, &mut findings);
+            allow_published_proof(site, Registry::builtin(), &mut findings);
         }
         Candidate { source: source.clone(), site, findings }
     }
@@ -117,7 +115,7 @@ fn told(items: &[&Diagnostic], text: impl Fn(&Diagnostic) -> String, hint: &str)
 }
 
 /// A policy file as it was last read, good or not.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct KnownFile {
     /// Its text.
     pub text: PolicyText,
@@ -132,7 +130,7 @@ pub struct KnownFile {
 }
 
 /// The policy in force of a file.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct InForce {
     /// Its site.
     pub entry: SiteEntry,

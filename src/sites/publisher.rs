@@ -67,7 +67,6 @@ pub enum Deferral {
 /// The publications, and the store that is told of them first.
 pub struct Publisher {
     store: StateStore,
-    registry: &'static Registry,
     /// The log that the store has.
     pub log: PublicationLog,
     /// The log with what follows from the end of the previous run, until the store has it too.
@@ -92,7 +91,7 @@ pub struct Publisher {
 
 impl Publisher {
     /// A publisher with the publications of an earlier process.
-    pub fn new(store: StateStore, remembered: &Remembered, registry: &'static Registry, now: Timestamp) -> Publisher {
+    pub fn new(store: StateStore, remembered: &Remembered, now: Timestamp) -> Publisher {
         let log = remembered_log(&remembered.facts, now);
         let mut corrected = log.clone();
         // After a gap other tables of crawlers may have been in force.
@@ -105,7 +104,6 @@ impl Publisher {
         }
         Publisher {
             store,
-            registry,
             log,
             corrected: Some(corrected),
             versions: remembered_versions(&remembered.facts),
@@ -165,10 +163,10 @@ impl Publisher {
     pub fn publish(&mut self, sites: Vec<SiteEntry>, pauses: &Pauses, others: Vec<Fact>, now: Timestamp) -> Snapshot {
         let mut log = self.log.clone();
         let keeps = !self.store.health().is_in_memory();
-        let is_publication = record(&mut log, self.registry, &sites, keeps, now);
+        let is_publication = record(&mut log, &sites, keeps, now);
         if let Some(corrected) = &self.corrected {
             log = corrected.clone();
-            record(&mut log, self.registry, &sites, keeps, now);
+            record(&mut log, &sites, keeps, now);
         }
         let remembered = REMEMBERED.saturating_add(log.jumped());
         self.store.prune(Timestamp(now.0.saturating_sub_unsigned(remembered.as_secs())));
@@ -215,9 +213,7 @@ impl Publisher {
         let new = if matches!(why, Deferral::Unannounced(_)) { sites } else { Vec::new() };
         let has_waited = self.deferred.is_some();
         self.defer(why);
-        let registry = self.registry;
-        let says_the_same = |before: &SiteEntry, new: &SiteEntry| says_the_same(registry, before, new);
-        let sites = self.held_back.meanwhile((&self.entries, &new), says_the_same, pauses, (registry, now));
+        let sites = self.held_back.meanwhile((&self.entries, &new), says_the_same, pauses, now);
         let is_in_force = |(site, before): (&SiteEntry, &SiteEntry)| {
             Arc::ptr_eq(&site.site, &before.site) && site.pauses == before.pauses
         };
@@ -260,9 +256,9 @@ impl Publisher {
     /// The sites with what their hosts published before.
     fn snapshot(&mut self, mut entries: Vec<SiteEntry>, now: Timestamp) -> Snapshot {
         self.entries = entries.clone();
-        let horizon = Horizon { longest: longest_cached(&entries, self.registry), now };
+        let horizon = Horizon { longest: longest_cached(&entries), now };
         self.forget_versions(&entries, horizon);
-        let known = self.log.histories_beside(&self.others, &mut self.versions, self.registry, horizon);
+        let known = self.log.histories_beside(&self.others, &mut self.versions, Registry::builtin(), horizon);
         for entry in &mut entries {
             entry.since = self.log.in_force_since(&name_in_log(&entry.site)).unwrap_or(entry.since);
         }
@@ -288,10 +284,10 @@ impl Publisher {
 }
 
 /// Whether two versions of a site publish the same robots.txt, 503 and names of crawlers.
-fn says_the_same(registry: &Registry, before: &SiteEntry, new: &SiteEntry) -> bool {
+fn says_the_same(before: &SiteEntry, new: &SiteEntry) -> bool {
     let said = |entry: &SiteEntry| {
         let site = &entry.site;
-        (site.robots_txt.version, entry.robots_txt.is_unavailable(), identities(registry, site))
+        (site.robots_txt.version, entry.robots_txt.is_unavailable(), identities(site))
     };
     said(before) == said(new)
 }
@@ -313,7 +309,7 @@ fn declared(site: &Site) -> Option<Declared> {
 
 /// Notes in the log what is to be published; says whether that is a change. Where nothing outlasts the process
 /// (`keeps` is false), each start looks like the first one, and what was served before crawlgate is not known.
-fn record(log: &mut PublicationLog, registry: &Registry, entries: &[SiteEntry], keeps: bool, now: Timestamp) -> bool {
+fn record(log: &mut PublicationLog, entries: &[SiteEntry], keeps: bool, now: Timestamp) -> bool {
     let names: Vec<String> = entries.iter().map(|entry| name_in_log(&entry.site)).collect();
     let current = entries.iter().zip(&names).map(|(entry, name)| Current {
         site: name,
@@ -322,7 +318,7 @@ fn record(log: &mut PublicationLog, registry: &Registry, entries: &[SiteEntry], 
             true => Published::Unavailable,
             false => Published::Version(entry.site.robots_txt.version),
         },
-        identities: identities(registry, &entry.site),
+        identities: identities(&entry.site),
         tells: tells(entry, now),
         declared: declared(&entry.site).filter(|_| keeps),
     });
@@ -331,9 +327,9 @@ fn record(log: &mut PublicationLog, registry: &Registry, entries: &[SiteEntry], 
 
 /// A digest of the names by which crawlers are told apart on a site. What a crawler was served under another name
 /// belongs to another.
-fn identities(registry: &Registry, site: &Site) -> u64 {
+fn identities(site: &Site) -> u64 {
     let mut digest = Sha256::new();
-    for crawler in registry.crawlers() {
+    for crawler in Registry::builtin().crawlers() {
         for text in crawler.markers.iter().chain([&crawler.id]).chain(&crawler.shares_cache) {
             digest.update(text.as_bytes());
             digest.update([0]);
@@ -363,8 +359,8 @@ fn tells(entry: &SiteEntry, now: Timestamp) -> bool {
 }
 
 /// The longest that a crawler may use a copy of any of these sites.
-pub fn longest_cached(entries: &[SiteEntry], registry: &Registry) -> Duration {
-    let longest = registry.longest_robots_cache();
+pub fn longest_cached(entries: &[SiteEntry]) -> Duration {
+    let longest = Registry::builtin().longest_robots_cache();
     let each = entries
         .iter()
         .map(|SiteEntry { site, .. }| site.grace.max(longest) + site.behind_cache.unwrap_or_default() + SLOWEST_ANSWER);

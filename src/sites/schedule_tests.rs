@@ -1,6 +1,7 @@
 //! Retired paths go on by the clock: bytes, verdicts and tags together, through refused files and restarts.
 
 use super::*;
+use crate::crawlers::Registry;
 use crate::indexing::Directives;
 use crate::policy::retire::RetireStage;
 use crate::policy::site::FrontPage;

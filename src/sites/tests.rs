@@ -1,7 +1,6 @@
 use super::default_sites::DEFAULT_SITE;
 use super::*;
 use crate::clock::Moment;
-use crate::crawlers::Registry;
 use crate::policy::origin::OriginFile;
 use crate::policy::{HostHistory, SiteEntry, SupersededVersion};
 use std::fs;
@@ -40,7 +39,7 @@ fn open_state(directory: Option<&Path>, now: i64) -> (StateStore, Remembered) {
 /// Starts with a state directory, if there is one. The run before must have been dropped.
 pub(super) fn start_with(options: SiteOptions, state: Option<&Path>, now: i64) -> Result<Arc<SiteManager>, StartError> {
     let (store, remembered) = open_state(state, now);
-    let live = SiteManager::start(options, (&store, &remembered), Registry::builtin(), Timestamp(now))?;
+    let live = SiteManager::start(options, (&store, &remembered), Timestamp(now))?;
     store.begin(Vec::new()).expect("begun");
     Ok(live)
 }
@@ -51,8 +50,7 @@ pub(super) fn start(policies: &Path, state: Option<&Path>, now: i64) -> Arc<Site
 
 fn start_reading(policies: &Path, read: policy_file::Read) -> Result<Arc<SiteManager>, StartError> {
     let (store, remembered) = open_state(None, 0);
-    let compiler =
-        SiteCompiler { read, registry: Registry::builtin(), files: Default::default(), published_proof: false };
+    let compiler = SiteCompiler { read, files: Default::default(), published_proof: false };
     SiteManager::start_reading(options(policies), (&store, &remembered), compiler, Timestamp(0))
 }
 

@@ -1,4 +1,4 @@
-//! [`SiteManager::watch`] notices changes of the policy directory by notifications of the file system. It also has the
+//! [`watch()`] notices changes of the policy directory by notifications of the file system. It also has the
 //! directory read every half minute, for file systems that send none.
 
 use crate::locks::lock;

@@ -15,7 +15,7 @@ pub fn taken_as_past(moment: Timestamp, now: Timestamp) -> Timestamp {
 }
 
 /// A moment that stays as it was written, such as the end of a pause, which lies ahead.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AsWritten(pub Timestamp);
 
 /// A type of a column.

@@ -73,7 +73,7 @@ pub enum DatabaseError {
 }
 
 /// What a transaction says about this run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct RunRow {
     /// When the facts before it were complete.
     pub committed: Timestamp,

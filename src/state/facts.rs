@@ -41,7 +41,7 @@ impl Column for Published {
 }
 
 /// What is remembered of a pause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PauseEvent {
     /// An operator switched it on at run time.
     Switched,
@@ -54,7 +54,7 @@ pub enum PauseEvent {
 words! { PauseEvent { Switched = "switched", FirstSeen = "first seen", Ended = "ended" } }
 
 /// Why a part of the history of hosts is not known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GapReason {
     /// The state of an earlier run was lost.
     Lost,
@@ -395,7 +395,7 @@ impl Fact {
 pub(super) type Key = (&'static str, Vec<KeyPart>);
 
 /// A column of a key.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum KeyPart {
     Integer(i64),
     Text(String),

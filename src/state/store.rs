@@ -42,13 +42,6 @@ pub struct Remembered {
 /// The file of a state directory that its owner locks.
 const LOCK: &str = "lock";
 
-/// Makes a state directory if need be, and locks it.
-fn own(directory: &Path) -> io::Result<Locking> {
-    // For this user alone: the store holds addresses of clients.
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    ProcessLock::acquire(&directory.join(LOCK))
-}
-
 /// The store; cheap to clone.
 #[derive(Clone)]
 pub struct StateStore(Arc<Handle>);
@@ -100,7 +93,9 @@ impl StateStore {
     /// Another process owns the directory, or no thread can be started.
     pub fn open(directory: Option<&Path>, now: Now) -> Result<(StateStore, Remembered), StateError> {
         let Some(directory) = directory else { return Ok(StateStore::without_directory(now)) };
-        let (lock, was_released) = match own(directory) {
+        // For this user alone: the store holds addresses of clients.
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
+        let (lock, was_released) = match made.and_then(|()| ProcessLock::acquire(&directory.join(LOCK))) {
             Ok(Locking::Owned { lock, was_released }) => (lock, was_released),
             Ok(Locking::Held { pid }) => {
                 return Err(StateError::Held { directory: directory.display().to_string(), pid });

@@ -193,7 +193,7 @@ impl Shared {
         if self.is_handed_over() {
             return false;
         }
-        let known = self.known();
+        let known = lock(&self.known);
         let (on_disk, at) = known.on_disk;
         matches!(known.health, StoreHealth::Healthy | StoreHealth::NoDirectory) || on_disk.cannot_mislead(moment, at)
     }
@@ -209,18 +209,18 @@ impl Shared {
 
     /// Whether the state directory can be written.
     pub fn health(&self) -> StoreHealth {
-        self.known().health.clone()
+        lock(&self.known).health.clone()
     }
 
     /// How many transactions this process committed.
     #[cfg(test)]
     pub fn commits(&self) -> u64 {
-        self.known().commits
+        lock(&self.known).commits
     }
 
     /// Notes what came of a transaction that wrote this time of the commit, if it wrote one.
     fn note(&self, result: Result<Option<RunRow>, &DatabaseError>, moment: Moment) {
-        let mut known = self.known();
+        let mut known = lock(&self.known);
         match result {
             Ok(run) => {
                 known.commits += 1;
@@ -252,10 +252,6 @@ impl Shared {
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
         lock(&self.queue)
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        lock(&self.known)
     }
 }
 

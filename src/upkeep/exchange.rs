@@ -16,7 +16,7 @@ use crate::judge::Others;
 use crate::locks::lock;
 use crate::policy::{Snapshot, Version};
 use crate::publications::{OfOthers, PublicationLog, VersionFile};
-use crate::sites::{Announce, PauseWord, Publications};
+use crate::sites::{Announce, PauseWord};
 use crate::state::{ExchangeMembership, Fact, PreviousRun, Remembered, StateStore, StoredFacts};
 use crate::time::Timestamp;
 use arc_swap::ArcSwap;
@@ -24,7 +24,7 @@ use away_log::AwayLog;
 use memory::OfInstance;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, UNIX_EPOCH};
 
 /// The exchange of this instance.
@@ -86,7 +86,7 @@ impl ExchangeThread {
         instance.judge.go_by(others.clone());
         instance.recorder.go_by(others.clone());
         // Nothing changes what is published before the threads of upkeep begin.
-        let Publications { log, files } = instance.sites.published();
+        let (log, files) = instance.sites.published();
         let exchange = Exchange::new(me, before, (outbox.clone(), gauge), log, files);
         let shared = Arc::new(Shared {
             core: Mutex::new(Core { exchange, store: options.store }),
@@ -140,7 +140,7 @@ impl ExchangeThread {
     /// # Errors
     /// No other instance has this id.
     pub fn forget(&self, id: &str) -> Result<(), String> {
-        self.shared.core().exchange.forget(id)
+        lock(&self.shared.core).exchange.forget(id)
     }
 
     /// Stops without a goodbye: another process goes on in the place of this one.
@@ -160,7 +160,7 @@ impl ExchangeThread {
         shared.end_waiting();
         let clock = &shared.instance.clock;
         let (left, was_member) = {
-            let mut core = shared.core();
+            let mut core = lock(&shared.core);
             let Core { exchange, store } = &mut *core;
             (exchange.leave(store.as_mut(), now(clock)), exchange.has_joined)
         };
@@ -183,10 +183,6 @@ fn now(clock: &Clock) -> Now {
 }
 
 impl Shared {
-    fn core(&self) -> MutexGuard<'_, Core> {
-        lock(&self.core)
-    }
-
     /// Writes the records that wait, as unproven: no other instance confirms them any more.
     fn end_waiting(&self) {
         self.others.set_closed(true);
@@ -198,9 +194,9 @@ impl Shared {
         let asks = self.others.waiting() > 0;
         let digest = policies(&sites.snapshot());
         let (changed, settled, pauses, begins_anew) = {
-            let mut core = self.core();
+            let mut core = lock(&self.core);
             let Core { exchange, store } = &mut *core;
-            exchange.set_policies(digest);
+            exchange.me.policies = digest;
             let mut memory = OfInstance::new(&self.instance);
             exchange.turn(store.as_mut(), &|| now(clock), &mut memory, asks);
             (exchange.others(now(clock)), exchange.settled().cloned(), memory.pauses, memory.begins_anew)
@@ -213,12 +209,12 @@ impl Shared {
         self.note_store(settled);
         let moment = now(clock);
         let (hindrance, confirmed) = {
-            let core = self.core();
+            let core = lock(&self.core);
             (core.exchange.hindrance(moment), core.exchange.confirmed(moment))
         };
         ledger.is_in_the_dark(hindrance.is_some());
         let settled = recorder.settle(confirmed.filter(|_| knows_all), moment.lived, judge);
-        let mut core = self.core();
+        let mut core = lock(&self.core);
         let totals = &mut core.exchange.totals;
         totals.confirmed += settled.confirmed;
         totals.refuted += settled.refuted;
@@ -298,7 +294,7 @@ impl Announce for Announcing {
         let Some(shared) = self.0.upgrade() else { return Err("this instance has left the exchange".to_owned()) };
         let clock = &shared.instance.clock;
         let told = {
-            let mut core = shared.core();
+            let mut core = lock(&shared.core);
             let Core { exchange, store } = &mut *core;
             exchange.announce(store.as_mut(), now(clock), log, files)
         };
@@ -312,7 +308,7 @@ impl Announce for Announcing {
 
     fn published(&self, log: &PublicationLog) {
         if let Some(shared) = self.0.upgrade() {
-            shared.core().exchange.published(log);
+            lock(&shared.core).exchange.published(log);
         }
     }
 

@@ -94,8 +94,8 @@ impl JudgeParts<'_> {
     /// # Errors
     /// The policies cannot be loaded.
     pub fn open(self) -> Result<Arc<Instance>, StartError> {
-        let (registry, moment, (store, remembered)) = (Registry::builtin(), self.clock.moment(), self.state);
-        let sites = SiteManager::start(self.sites, self.state, registry, moment.now)?;
+        let (moment, (store, remembered)) = (self.clock.moment(), self.state);
+        let sites = SiteManager::start(self.sites, self.state, moment.now)?;
         sites.keep_evidence(self.logs.evidence.clone());
         let (ledger, facts) = Ledger::open(store.clone(), remembered, self.new_hosts, &sites.snapshot(), moment);
         let traps = Traps::remembered(&remembered.facts.marked_clients, store.clone(), moment);

@@ -5,7 +5,6 @@
 mod exchange;
 #[cfg(test)]
 mod exchange_tests;
-mod history;
 mod instance;
 mod reload;
 mod threads;

@@ -121,7 +121,7 @@ impl Upkeep {
 
     /// The state of the lists of networks that verified or accused a visit.
     pub fn list_health(&self) -> Vec<ListHealth> {
-        self.instance.ledger.list_health(self.now())
+        self.instance.ledger.list_health.report(self.now())
     }
 
     /// Brings the gauges up to date; pauses begin and end by the clock, so a scrape asks for it too.

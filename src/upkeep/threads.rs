@@ -1,11 +1,14 @@
 //! [`UpkeepThreads`]: the threads that store the ledger, watch the policy directory, and put planned changes of policies
 //! into force. Each is a [`Repeated`].
 
-use super::history;
 use super::instance::Instance;
 use crate::sites::{WatchGuard, watch};
 use crate::state::StateStore;
+use crate::state::history::{Counts, HistoryBatch, Sample};
+use crate::telemetry::Event;
 use crate::threads::spawn;
+use crate::time::Timestamp;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -47,7 +50,7 @@ impl UpkeepThreads {
         // At once, so that the next start knows of this run even if it is killed within the first second.
         let ledger = Repeated::start("ledger", move || {
             store_ledger(&stored);
-            history::keep(&stored, &history);
+            keep_history(&stored, &history);
             TICK
         })?;
         let watch = watch(policies, WATCH_DEBOUNCE, reload);
@@ -71,14 +74,14 @@ pub fn keep_everything(instance: &Instance, store: &StateStore) {
     let now = instance.clock.moment();
     instance.behaviours.traps.keep(now);
     instance.ledger.close(now.now);
-    history::keep(instance, store);
+    keep_history(instance, store);
 }
 
 /// Stores the ledger and the marks of traps. Retries what could not be written to the state directory before.
 fn store_ledger(instance: &Instance) {
     let Instance { ledger, sites, clock, .. } = instance;
     let moment = clock.moment();
-    if let Some(by) = ledger.clock_set_by(moment) {
+    if let Some(by) = ledger.clock.set_by(moment) {
         // Before the ledger takes the clock for right again.
         sites.history_was_shifted(by, moment.now);
     }
@@ -87,6 +90,51 @@ fn store_ledger(instance: &Instance) {
     let now = clock.moment().now;
     if sites.publish_deferred(now) {
         ledger.settle(&sites.snapshot(), now);
+    }
+}
+
+/// Feeds the history: hands the counts and samples since the last call to the state store. It reads the counters of the
+/// metrics, so that requests do nothing for the history.
+fn keep_history(instance: &Instance, store: &StateStore) {
+    let now = Timestamp::from(instance.clock.now());
+    let mut batch = HistoryBatch::default();
+    let mut counts: BTreeMap<(String, String, String), Counts> = BTreeMap::new();
+    instance.metrics.requests.each_new(|[site, crawler, identity, kind, action], requests| {
+        let key = (site.to_string(), crawler.to_string(), identity.to_string());
+        counts.entry(key).or_default().add(kind, action, requests);
+    });
+    instance.metrics.identity.each_new(|[crawler, outcome], requests| batch.identity(now, crawler, outcome, requests));
+    for ((site, crawler, identity), counts) in &counts {
+        batch.requests(now, (site, crawler, identity), counts);
+    }
+    for (name, requests) in instance.traffic.take_unlisted() {
+        batch.unlisted(now, &name, requests);
+    }
+    for event in instance.events.take_samples() {
+        batch.sample(sample(&event));
+    }
+    if !batch.is_empty() {
+        store.put_history(batch, now);
+    }
+}
+
+fn sample(event: &Event) -> Sample {
+    Sample {
+        at: Timestamp::from(event.time),
+        site: event.site.clone(),
+        crawler: event.crawler.clone(),
+        kind: event.kind.into(),
+        rule: event.rule.clone().unwrap_or_default(),
+        source: event.rule_source.clone().unwrap_or_default(),
+        client: event.kept_address.map(|address| address.to_string()).unwrap_or_default(),
+        identity: event.identity.into(),
+        method: event.method.clone(),
+        host: event.host.clone(),
+        target: event.target.clone(),
+        user_agent: event.user_agent.clone().unwrap_or_default(),
+        action: event.would.map_or_else(|| event.action.to_owned(), |would| format!("would_{would}")),
+        status: event.status,
+        version: event.version.clone(),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::exchange::{
 use crate::publications::{PublicationLog, VersionFile};
 use crate::time::Timestamp;
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 /// Facts that wait while the store is away. With more, everything is written again once it is back.
@@ -44,7 +44,7 @@ impl Exchange {
 
     /// Takes what waits in the outbox. Returns the number of the entry that will say so.
     pub(super) fn gather(&mut self) -> u64 {
-        let number = self.gauge.next_entry.fetch_add(1, Ordering::SeqCst);
+        let number = self.gauge.next_entry.fetch_add(1, SeqCst);
         let waiting = self.outbox.take();
         for (event, at) in &waiting.events {
             let mut at = self.at(*at);
@@ -114,7 +114,7 @@ impl Exchange {
     pub(super) fn touch(&mut self, now: Now) {
         (self.last_contact, self.last_write) = (Some(now.lived), Some(now.lived));
         self.last_contact_at = self.clocks.now();
-        self.gauge.speaks_until.store(now.second().plus(SILENT_AFTER).0, Ordering::SeqCst);
+        self.gauge.speaks_until.store(now.second().plus(SILENT_AFTER).0, SeqCst);
     }
 
     /// Deletes what is over, once an hour.
@@ -169,7 +169,7 @@ impl Exchange {
         if facts.is_empty() && new_files.is_empty() {
             return Ok(());
         }
-        self.gauge.next_entry.fetch_add(1, Ordering::SeqCst);
+        self.gauge.next_entry.fetch_add(1, SeqCst);
         let entry = Entry {
             member: self.member(self.told_heard, Some(identity.clone())),
             facts: facts.clone(),
@@ -206,11 +206,6 @@ impl Exchange {
         self.log.is(log);
     }
 
-    /// A digest of the policies in force.
-    pub fn set_policies(&mut self, digest: String) {
-        self.me.policies = digest;
-    }
-
     /// Tells everything and leaves. Nothing may be served any more.
     ///
     /// # Errors
@@ -227,7 +222,7 @@ impl Exchange {
         let member = Member { has_left: true, ..self.member(self.heard, Some(identity.clone())) };
         let entry = Entry { member, facts: Vec::new(), sets: false, asks: false };
         self.write_part(store, &identity, Batch { entry: Some(entry), ..Batch::default() })?;
-        self.gauge.speaks_until.store(i64::MIN, Ordering::SeqCst);
+        self.gauge.speaks_until.store(i64::MIN, SeqCst);
         self.settled = None;
         Ok(())
     }

@@ -129,14 +129,13 @@ impl Exchange {
         if members.iter().any(was_there) {
             return Ok(Continuity::Kept);
         }
-        let (asked, since) = self.undecided.get_or_insert_with(|| (identity.clone(), now.lived));
-        if asked != identity {
-            (*asked, *since) = (identity.clone(), now.lived);
-        }
-        match now.lived.saturating_sub(*since) < SETTLE_WITHIN {
-            true => Ok(Continuity::Undecided),
-            false => Ok(Continuity::Lost),
-        }
+        let since = match &self.undecided {
+            Some((asked, since)) if asked == identity => *since,
+            _ => now.lived,
+        };
+        self.undecided = Some((identity.clone(), since));
+        let is_over = now.lived.saturating_sub(since) >= SETTLE_WITHIN;
+        Ok(if is_over { Continuity::Lost } else { Continuity::Undecided })
     }
 
     /// Writes everything that is known into a store, and reads what is there. From then on this instance is a member.
@@ -149,10 +148,7 @@ impl Exchange {
     ) -> Result<(), StoreError> {
         let is_known = self.before.identity.as_ref() == Some(&identity);
         if continuity == Continuity::Lost {
-            match self.has_joined || self.before.has_observed {
-                true => memory.begin_anew(),
-                false => memory.begin(),
-            }
+            memory.begin(self.has_joined || self.before.has_observed);
         }
         if !self.has_joined {
             self.log.was_unreported(self.before.unreported_since, now.second());

@@ -141,12 +141,8 @@ impl Memory for OfLedger<'_> {
         self.ledger.observed_elsewhere(&observed, self.now);
     }
 
-    fn begin(&mut self) {
+    fn begin(&mut self, _is_anew: bool) {
         self.ledger.begin_anew(self.now);
-    }
-
-    fn begin_anew(&mut self) {
-        self.begin();
     }
 }
 

@@ -1,6 +1,6 @@
 //! A list of networks accuses only where it verified a visit lately.
 
-use super::super::network_list_health::NetworkListHealth;
+use super::super::network_list_health::{NetworkListHealth, list_of};
 use super::*;
 
 fn entry(networks: &str) -> SiteEntry {
@@ -37,11 +37,12 @@ impl Lists {
         let entry = &self.snapshot.sites()[0];
         let claim = Registry::builtin().identify_with(user_agent.as_bytes(), &entry.site.tokens);
         let now = Timestamp(self.now);
-        let prove = || self.ledger.proven(Registry::builtin(), Some(entry), claim, identity, now);
+        let list = list_of(Registry::builtin(), Some(entry), claim);
+        let prove = || self.ledger.list_health.look(list, identity, now);
         let (looked, is_due) = prove();
         assert_eq!(prove(), (looked, is_due), "a look changes nothing");
         if is_due {
-            self.ledger.note_proof(Registry::builtin(), Some(entry), claim, identity, now);
+            self.ledger.list_health.note(list, identity, now);
         }
         assert_eq!(prove(), (looked, false), "it is noted once, and changes nothing about the request");
         looked
@@ -71,7 +72,7 @@ impl Lists {
 fn list_without_verified_visits_is_suspended() {
     let mut lists = Lists::new(None);
     assert_eq!(lists.impostor(), Identity::Suspended);
-    let [list] = &lists.ledger.list_health(Timestamp(lists.now))[..] else { panic!("one of them") };
+    let [list] = &lists.ledger.list_health.report(Timestamp(lists.now))[..] else { panic!("one of them") };
     assert!(list.suspended && list.verified.is_none() && list.crawler == "PartnerBot");
     assert_eq!(lists.check("bingbot/2.0", Identity::Verified), Identity::Verified);
     assert_eq!(lists.impostor(), Identity::Suspended, "each list speaks for itself");
@@ -79,7 +80,7 @@ fn list_without_verified_visits_is_suspended() {
     assert_eq!(lists.impostor(), Identity::Impostor);
     lists.now += WEEK;
     assert_eq!(lists.impostor(), Identity::Impostor, "within seven days");
-    assert!(lists.ledger.list_health(Timestamp(lists.now)).iter().all(|list| !list.suspended));
+    assert!(lists.ledger.list_health.report(Timestamp(lists.now)).iter().all(|list| !list.suspended));
     lists.now += 1;
     assert_eq!(lists.impostor(), Identity::Suspended, "by now the operator may have other addresses");
     assert_eq!(lists.check("PartnerBot/1", Identity::Unverified), Identity::Unverified);
@@ -129,13 +130,13 @@ fn list_table_grows_with_policies_only() {
     let site = entry(LIST).site;
     for number in 0..10_000 {
         let crawler = format!("Bot{number}");
-        let (said, _) = lists.look(&site.name, &crawler, Identity::Impostor, Timestamp(number));
+        let (said, _) = lists.look((&site.name, &crawler), Identity::Impostor, Timestamp(number));
         assert_eq!(said, Identity::Suspended, "it is not known yet");
-        lists.note(&site.name, &crawler, Identity::Impostor, Timestamp(number));
+        lists.note((&site.name, &crawler), Identity::Impostor, Timestamp(number));
     }
     assert!(lists.report(Timestamp(10_000)).is_empty());
     lists.settle(&Snapshot::new(vec![entry(LIST)], 0), Registry::builtin(), Timestamp(10_000));
-    lists.note(&site.name, "PartnerBot", Identity::Impostor, Timestamp(10_000));
+    lists.note((&site.name, "PartnerBot"), Identity::Impostor, Timestamp(10_000));
     assert_eq!(lists.report(Timestamp(10_000)).len(), 1);
     lists.settle(&Snapshot::default(), Registry::builtin(), Timestamp(10_000));
     assert!(lists.report(Timestamp(10_000)).is_empty());

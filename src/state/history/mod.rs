@@ -6,15 +6,13 @@
 //! so that an overview need not add them up. Hours are kept for 7 days, days for 130 days and weeks for 400 days, within bounds
 //! of rows: a page reads tens of periods, however far back it goes.
 
-mod counted;
 mod counts;
 mod read;
 mod tables;
 
-pub use counted::Told;
 pub use counts::{ByIdentity, Counts, HistoryBatch, Sample};
 pub(super) use read::Memory;
-pub use read::{HistoryError, HistoryReader, SampleFilter, SampleGroup};
+pub use read::{HistoryError, HistoryReader, SampleFilter, SampleGroup, Told};
 pub(super) use tables::{prepare, write};
 
 use crate::time::Timestamp;

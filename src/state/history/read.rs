@@ -1,14 +1,17 @@
 //! [`HistoryReader`] reads the history for people. It opens a connection of its own to a state directory, also while another
 //! process writes there. Without a state directory it reads the memory of the running crawlgate. It writes nothing.
+//! [`Counted`] are the requests that one instance counted in one hour, day or week. Instances in front of one site exchange
+//! these counts, and [`HistoryReader::with_others`] adds them up.
 
 use super::counts::{COLUMNS, UNKNOWN};
-use super::tables::{rows, sums, table, tells_identities};
+use super::tables::{add, add_with_sums, adding, rows, sums, table, tells_identities};
 use super::{ByIdentity, Counts, HistoryBatch, Sample, Step, prepare, write};
 use crate::locks::lock;
 use crate::state::database::{FILE, has_log, open_following, open_for_reading};
 use crate::time::Timestamp;
 use rusqlite::types::{FromSql, Value};
 use rusqlite::{Connection, Params, Result as SqlResult, Row, Rows, params_from_iter};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -54,7 +57,7 @@ impl Memory {
         let _ = connection.execute_batch("COMMIT");
     }
 
-    pub(super) fn read<T>(&self, read: impl FnOnce(&Connection) -> SqlResult<T>) -> Result<T, HistoryError> {
+    fn read<T>(&self, read: impl FnOnce(&Connection) -> SqlResult<T>) -> Result<T, HistoryError> {
         Ok(read(&lock(&self.0).0)?)
     }
 }
@@ -73,7 +76,7 @@ enum Source {
 }
 
 /// The samples that are wanted; `None` selects all.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 #[allow(missing_docs)]
 pub struct SampleFilter<'a> {
     pub site: Option<&'a str>,
@@ -124,12 +127,7 @@ impl HistoryReader {
         Ok(HistoryReader(Arc::new(Source::File(file, connection))))
     }
 
-    /// A reader with the counts of a memory, and everything else of this history.
-    pub(super) fn with_counts(&self, counts: Memory) -> HistoryReader {
-        HistoryReader(Arc::new(Source::Sum(counts, self.clone())))
-    }
-
-    pub(super) fn with<T: Default>(&self, read: impl FnOnce(&Connection) -> SqlResult<T>) -> Result<T, HistoryError> {
+    fn with<T: Default>(&self, read: impl FnOnce(&Connection) -> SqlResult<T>) -> Result<T, HistoryError> {
         match &*self.0 {
             Source::Nothing => Ok(T::default()),
             Source::Memory(memory) => memory.read(read),
@@ -339,7 +337,7 @@ fn open(file: &Path) -> Result<Connection, HistoryError> {
 
 /// The table of periods as it is today, also of a file that a crawlgate before identities wrote and that none has opened
 /// since.
-pub(super) fn source(connection: &Connection, step: Step) -> SqlResult<String> {
+fn source(connection: &Connection, step: Step) -> SqlResult<String> {
     let table = table(step);
     Ok(match tells_identities(connection)? {
         true => table.to_owned(),
@@ -366,12 +364,103 @@ fn most(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-pub(super) fn counts(row: &Row<'_>, first: usize) -> SqlResult<Counts> {
+fn counts(row: &Row<'_>, first: usize) -> SqlResult<Counts> {
     let mut counts = Counts::default();
     for (place, count) in counts.0.iter_mut().enumerate() {
         *count = row.get(first + place)?;
     }
     Ok(counts)
+}
+
+/// Rows that are told of a period. Those with fewer requests are added up over all sites.
+const MOST_ROWS: usize = 1_000;
+
+/// What one instance counted in one period.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Counted {
+    /// Until when it counted, in seconds since 1970.
+    pub at: i64,
+    /// Site, crawler and identity, and the counts. An empty site stands for several.
+    rows: Vec<(String, String, String, Counts)>,
+}
+
+/// What an instance told.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// Its id.
+    pub instance: String,
+    /// The beginning of the period.
+    pub start: Timestamp,
+    /// What it counted.
+    pub counted: Counted,
+}
+
+impl Counted {
+    fn of(mut rows: Vec<(String, String, String, Counts)>, at: Timestamp) -> Counted {
+        rows.sort_by_key(|(.., counts)| std::cmp::Reverse(counts.requests()));
+        let rest = rows.split_off(rows.len().min(MOST_ROWS));
+        let mut of_several: BTreeMap<(String, String), Counts> = BTreeMap::new();
+        for (_, crawler, identity, counts) in rest {
+            of_several.entry((crawler, identity)).or_default().add_all(&counts);
+        }
+        rows.extend(
+            of_several.into_iter().map(|((crawler, identity), counts)| (String::new(), crawler, identity, counts)),
+        );
+        Counted { at: at.0, rows }
+    }
+
+    /// Whether nothing was counted.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+}
+
+impl HistoryReader {
+    /// What was counted in the period that begins at a moment.
+    ///
+    /// # Errors
+    /// See [`HistoryError`].
+    pub fn counted(&self, step: Step, start: Timestamp, now: Timestamp) -> Result<Counted, HistoryError> {
+        let counted = self.with(|connection| {
+            let (table, columns) = (source(connection, step)?, COLUMNS.join(", "));
+            let sql = format!(
+                "SELECT site, crawler, identity, {columns} FROM {table} WHERE start = ?1 AND site <> '' AND crawler IN \
+                 (SELECT crawler FROM {table} WHERE site = '' AND start = ?1 AND crawler <> '')"
+            );
+            rows(connection, &sql, [start], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, counts(row, 3)?)))
+        })?;
+        Ok(Counted::of(counted, now))
+    }
+
+    /// A history whose counts, since a moment and in periods of one length, are those of this one and of other instances
+    /// together. Everything else in it is this one's.
+    ///
+    /// # Errors
+    /// See [`HistoryError`].
+    pub fn with_others(&self, step: Step, from: Timestamp, others: &[Told]) -> Result<HistoryReader, HistoryError> {
+        let Some(sum) = Memory::new() else { return Ok(self.clone()) };
+        let own: Vec<(String, Timestamp, String, String, Counts)> = self.with(|connection| {
+            let (table, columns) = (source(connection, step)?, COLUMNS.join(", "));
+            let sql = format!("SELECT site, start, crawler, identity, {columns} FROM {table} WHERE start >= ?1");
+            rows(connection, &sql, [from], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, counts(row, 4)?))
+            })
+        })?;
+        sum.read(|connection| {
+            connection.execute_batch("BEGIN")?;
+            let mut statement = adding(connection, step)?;
+            for (site, start, crawler, identity, counts) in &own {
+                add(&mut statement, *start, (site, crawler, identity), counts)?;
+            }
+            for Told { start, counted, .. } in others {
+                for (site, crawler, identity, counts) in &counted.rows {
+                    add_with_sums(&mut statement, *start, (site, crawler, identity), counts)?;
+                }
+            }
+            connection.execute_batch("COMMIT")
+        })?;
+        Ok(HistoryReader(Arc::new(Source::Sum(sum, self.clone()))))
+    }
 }
 
 #[cfg(test)]
@@ -398,5 +487,73 @@ mod tests {
         assert_eq!(counts.own(), counts.all());
         let series = history.series("shop", "googlebot", Timestamp(0), Step::Hour).expect("read");
         assert_eq!(series, [(Timestamp(3600), *counts)]);
+    }
+}
+
+#[cfg(test)]
+mod counted_tests {
+    use super::{Counted, MOST_ROWS, Told};
+    use crate::state::history::read::Memory;
+    use crate::state::history::{Counts, HOUR, HistoryBatch, HistoryReader, Step};
+    use crate::time::Timestamp;
+    use std::sync::Arc;
+
+    const NOW: Timestamp = Timestamp(1_795_305_600);
+
+    fn counts(requests: u64) -> Counts {
+        let mut counts = Counts::default();
+        counts.add("violation", "would_block", requests);
+        counts
+    }
+
+    /// A history with requests on sites, by crawlers, some hours ago.
+    fn history(requests: &[(&str, &str, i64, u64)]) -> HistoryReader {
+        let memory = Memory::new().expect("memory");
+        for (site, crawler, hours, count) in requests {
+            let mut batch = HistoryBatch::default();
+            batch.requests(Timestamp(NOW.0 - hours * HOUR), (site, crawler, "unverified"), &counts(*count));
+            memory.add(&batch, NOW);
+        }
+        HistoryReader::of_memory(Some(Arc::new(memory)))
+    }
+
+    fn told(history: &HistoryReader, instance: &str, hours: i64) -> Told {
+        let start = Step::Hour.begin(Timestamp(NOW.0 - hours * HOUR));
+        let counted = history.counted(Step::Hour, start, NOW).expect("read");
+        let written = serde_json::to_string(&counted).expect("written");
+        assert_eq!(serde_json::from_str::<Counted>(&written).expect("read"), counted);
+        Told { instance: instance.into(), start, counted }
+    }
+
+    /// The requests of each hour.
+    fn requests(history: &HistoryReader, site: &str, crawler: &str) -> Vec<u64> {
+        let series = history.series(site, crawler, Timestamp(0), Step::Hour).expect("read");
+        series.iter().map(|(_, counts)| counts.all().requests()).collect()
+    }
+
+    #[test]
+    fn sum_of_histories_has_the_counts_of_each() {
+        let own = history(&[("shop", "gptbot", 0, 2), ("shop", "gptbot", 1, 3), ("shop", "none", 0, 9)]);
+        let other = history(&[("shop", "gptbot", 0, 5), ("blog", "bingbot", 0, 7), ("shop", "none", 0, 1)]);
+        let sum = own.with_others(Step::Hour, Timestamp(0), &[told(&other, "b", 0)]).expect("a sum");
+        assert_eq!(requests(&sum, "shop", "gptbot"), [3, 7]);
+        assert_eq!((requests(&sum, "", "gptbot"), requests(&sum, "blog", "bingbot")), (vec![3, 7], vec![7]));
+        assert_eq!((requests(&sum, "", ""), requests(&sum, "shop", "")), (vec![3, 14], vec![3, 7]));
+        assert_eq!((requests(&sum, "", "none"), requests(&sum, "shop", "none")), (vec![10], vec![10]));
+        let sites = sum.sites("", Timestamp(0), Step::Hour).expect("read");
+        assert_eq!(sites.len(), 2);
+        assert_eq!(requests(&own, "", ""), [3, 2], "it is unchanged");
+    }
+
+    #[test]
+    fn counts_of_very_many_sites_are_told_in_the_sums_alone() {
+        let many: Vec<String> = (0..MOST_ROWS + 50).map(|number| format!("site{number}")).collect();
+        let visits: Vec<(&str, &str, i64, u64)> = many.iter().map(|site| (site.as_str(), "gptbot", 0, 2)).collect();
+        let told = told(&history(&visits), "b", 0);
+        assert_eq!(told.counted.rows.len(), MOST_ROWS + 1);
+        let sum = history(&[]).with_others(Step::Hour, Timestamp(0), &[told]).expect("a sum");
+        let all = 2 * many.len() as u64;
+        assert_eq!((requests(&sum, "", "gptbot"), requests(&sum, "", "")), (vec![all], vec![all]));
+        assert_eq!(sum.sites("gptbot", Timestamp(0), Step::Hour).expect("read").len(), MOST_ROWS);
     }
 }

@@ -70,13 +70,9 @@ impl Memory for OfInstance<'_> {
         self.instance.ledger.observed_elsewhere(&observed, self.moment.now);
     }
 
-    fn begin(&mut self) {
+    fn begin(&mut self, is_anew: bool) {
         self.instance.ledger.begin_anew(self.moment.now);
-    }
-
-    fn begin_anew(&mut self) {
-        self.begin();
-        self.begins_anew = true;
+        self.begins_anew |= is_anew;
     }
 }
 

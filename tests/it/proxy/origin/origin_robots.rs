@@ -2,7 +2,6 @@
 //! the binary.
 
 use crate::proxy::support::{Gate, Origin, Received, Setup, eventually, run};
-use crawlgate::crawlers::Registry;
 use crawlgate::internals::clock::Moment;
 use crawlgate::internals::origin::robots::StoredCopies;
 use crawlgate::internals::policy::SupersededVersion;
@@ -113,7 +112,7 @@ impl World {
             origins: known_origins(&copies),
             published_proof: false,
         };
-        let live = SiteManager::start(options, (&store, &remembered), Registry::builtin(), Timestamp(now))
+        let live = SiteManager::start(options, (&store, &remembered), Timestamp(now))
             .unwrap_or_else(|error| panic!("{error}"));
         let server = ServerAddress::parse(&format!("http://{}", origin.address)).expect("an address");
         // Short, so that a silent origin costs the test little.
