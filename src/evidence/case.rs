@@ -5,49 +5,21 @@
 //! exported there is taken whole ([`read_joined`]): a copied log would sign other checkpoints than the log itself.
 
 use super::canonical::canonical_line;
+use super::database::Part;
 use super::parts::{REPORT, join};
 use super::{
-    CHAINS, CaseFindings, Chain, ChainName, DatabaseError, Document, Entry, EvidenceDatabase, Files, Hash, Head,
-    HeadProof, Keys, NotACase, OpenLog, VerifyKey, examine, manifest, merkle, named_proof, named_twice, proofs,
+    CHAINS, CaseFindings, CaseSpan, Chain, ChainName, DatabaseError, Document, Entry, EvidenceDatabase, Files, Hash,
+    Head, HeadProof, Keys, NotACase, OpenLog, VerifyKey, examine, manifest, merkle, named_proof, named_twice, proofs,
     read_logs, report, tar, text_of, time_text,
 };
 use serde_json::json;
 use std::collections::BTreeSet;
-use std::ops::Range;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 /// Entries that a case may have.
 const MOST_ENTRIES: u64 = 500_000;
 /// So many entries before the span are taken to reach the robots.txt that the crawler was served before it.
 const MOST_BEFORE: u64 = 10_000;
-/// No crawler uses a copy for longer: publications from so long before are part of a case.
-const LONGEST_COPY: Duration = Duration::from_secs(32 * 86_400);
-
-/// What a case is about.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CaseSpan {
-    /// The site.
-    pub site: String,
-    /// The crawler's label.
-    pub crawler: String,
-    /// From this moment.
-    pub from: SystemTime,
-    /// Until this moment.
-    pub to: SystemTime,
-}
-
-impl CaseSpan {
-    /// The three chains, in the order of [`CHAINS`].
-    pub fn chains(site: &str, crawler: &str) -> [ChainName; 3] {
-        [ChainName::of_crawler(site, crawler), ChainName::of_site(site), ChainName::of_log()]
-    }
-
-    /// Since when a case has each of the three chains.
-    pub fn beginnings(from: SystemTime) -> [String; 3] {
-        let published_since = from.checked_sub(LONGEST_COPY).unwrap_or(SystemTime::UNIX_EPOCH);
-        [from, published_since, published_since].map(time_text)
-    }
-}
 
 /// Why there is no case.
 #[derive(Debug, thiserror::Error)]
@@ -180,9 +152,6 @@ fn lacks_beginning(
     }
     Ok(false)
 }
-
-/// The part of a chain that a case has: row and numbers. A chain that is not there yet has none.
-pub type Part = (i64, Range<u64>);
 
 /// The parts, and whether the crawler did anything in this time. Each part begins with an entry from before its time, if the
 /// log has one: so it shows that its beginning was not cut off.

@@ -3,13 +3,13 @@
 
 mod writing;
 
-use super::case::Part;
 use super::{ChainName, Hash, Head, NoteError, PersonalLine};
 use rusqlite::{
     Connection, OpenFlags, OptionalExtension, Params, Result as SqlResult, Row, Transaction, TransactionBehavior,
     params,
 };
 use std::fs;
+use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
@@ -20,6 +20,8 @@ pub use writing::{Appended, EntryPlace, Record, Writing};
 
 /// The name of the file.
 pub const FILE: &str = "evidence.db";
+/// The part of a chain that a case has: row and numbers. A chain that is not there yet has none.
+pub type Part = (i64, Range<u64>);
 /// The version of the tables.
 const SCHEMA: i64 = 2;
 /// For so long a transaction waits for the other process.

@@ -1,7 +1,7 @@
 //! [`Call`]: one request in the middleware. It is dropped with the response, and the request is recorded then.
 
-use super::layer::Shared;
 use super::pages::PageRewrite;
+use super::shared::Shared;
 use crate::answers::Answer;
 use crate::forwarding::{Peer, is_trusted};
 use crate::heads::{X_ROBOTS_TAG, http_version};

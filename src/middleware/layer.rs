@@ -1,10 +1,8 @@
 //! [`GateLayer`]: the gate as a tower layer, which wraps the services of an application. [`GateBuilder`]: its options.
 //! [`GateBuilder::open`] loads the policies and starts the threads.
-//!
-//! [`Shared`]: the parts that all requests of a gate share. When the last clone of the gate is dropped, the threads stop, the
-//! logs are flushed, and the state is written.
 
 use super::service::Gate;
+use super::shared::{PeerAddress, Shared};
 use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::identity::Proofs;
@@ -23,13 +21,10 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 use tower_layer::Layer;
 
 /// What messages call the application's own robots.txt.
 const OWN_ROBOTS_TXT: &str = "(robots.txt of the application)";
-/// The longest time that the end of a gate waits for its logs to be written.
-const FLUSH: Duration = Duration::from_secs(2);
 
 /// The gate as a tower layer. Cloning is cheap, and clones share everything.
 ///
@@ -92,32 +87,6 @@ impl<S> Layer<S> for GateLayer {
 
     fn layer(&self, inner: S) -> Gate<S> {
         Gate { inner, shared: self.0.clone() }
-    }
-}
-
-/// Finds the address of a connection's other end in the extensions of a request.
-pub type PeerAddress = fn(&Extensions) -> Option<IpAddr>;
-
-/// What all requests of a gate share.
-pub struct Shared {
-    pub requests: Arc<Requests>,
-    pub upkeep: Arc<Upkeep>,
-    pub peer: Option<PeerAddress>,
-    pub store: StateStore,
-    /// `None` once the gate ends.
-    pub threads: Option<UpkeepThreads>,
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        if let Some(threads) = self.threads.take() {
-            threads.close();
-        }
-        self.upkeep.instance.access.flush(FLUSH);
-        self.upkeep.instance.events.flush(FLUSH);
-        if let Err(error) = self.store.close() {
-            tracing::warn!("{error}; the next start will treat this run as crashed");
-        }
     }
 }
 

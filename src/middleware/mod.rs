@@ -20,6 +20,7 @@ mod call;
 mod layer;
 mod pages;
 mod service;
+mod shared;
 
 pub use body::GateBody;
 pub use layer::{GateBuilder, GateLayer, OpenError};

@@ -2,7 +2,7 @@
 
 use super::body::{BodySource, GateBody};
 use super::call::{Call, is_grpc};
-use super::layer::Shared;
+use super::shared::Shared;
 use crate::answers::Answer;
 use bytes::Bytes;
 use http::{Request, Response};

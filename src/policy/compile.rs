@@ -70,20 +70,10 @@ pub fn compile_with_origin(
     let (crawler_rules, answers) = CrawlerRulesTable::new(&policy, registry, &document, &matcher, &tokens);
     let traps =
         policy.enforcement.traps.iter().map(|trap| Rule { allow: false, pattern: Pattern::new(&trap.value) }).collect();
-    let version = Version::of(body.as_bytes());
     let signals = signals::signal_plan(&policy, &document);
     Ok(Site {
         name: policy.name.clone(),
-        robots_txt: RobotsTxt {
-            body: body.into_bytes().into(),
-            version,
-            etag: format!("\"{version}\""),
-            cache_control: format!("public, max-age={}", policy.robots.max_age.value.as_secs()),
-            awaits_origin_until: match origin {
-                Origin::Awaited { until } if policy.reads_origin() => Some(*until),
-                _ => None,
-            },
-        },
+        robots_txt: robots_txt(&policy, origin, body),
         origin: origin_file.cloned(),
         left_out,
         document,
@@ -114,6 +104,20 @@ pub fn compile_with_origin(
         crawler_rules,
         policy,
     })
+}
+
+fn robots_txt(policy: &Policy, origin: &Origin, body: String) -> RobotsTxt {
+    let version = Version::of(body.as_bytes());
+    RobotsTxt {
+        body: body.into_bytes().into(),
+        version,
+        etag: format!("\"{version}\""),
+        cache_control: format!("public, max-age={}", policy.robots.max_age.value.as_secs()),
+        awaits_origin_until: match origin {
+            Origin::Awaited { until } if policy.reads_origin() => Some(*until),
+            _ => None,
+        },
+    }
 }
 
 /// The error for a file that is too large. Its help depends on the cause: the policy adds little to a large file of the

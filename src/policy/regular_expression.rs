@@ -40,14 +40,17 @@ pub fn mistake_in(text: &str) -> Option<(String, String)> {
 const GENERAL: &str =
     "write it more plainly, with classes such as `[a-z]` and a `\\` before each sign that is meant itself";
 
+fn literally(sign: &str) -> String {
+    format!("write `\\{sign}` for the sign itself")
+}
+
 /// The mistake at a place of an expression, and the help.
 fn of_syntax(kind: &ast::ErrorKind, marked: &str) -> (String, String) {
     use ast::ErrorKind as Kind;
-    let itself = |sign: &str| format!("write `\\{sign}` for the sign itself");
     match kind {
         Kind::RepetitionMissing => (
             format!("`{marked}` has nothing before it to repeat"),
-            format!("write `.{marked}` to repeat any character; {}", itself(marked)),
+            format!("write `.{marked}` to repeat any character; {}", literally(marked)),
         ),
         Kind::RepetitionCountInvalid => {
             (format!("`{marked}` ends before it begins"), "write the smaller number first: `{2,5}`".into())
@@ -57,16 +60,16 @@ fn of_syntax(kind: &ast::ErrorKind, marked: &str) -> (String, String) {
         | Kind::DecimalEmpty
         | Kind::DecimalInvalid => (
             "`{` is followed by no numbers and `}`".into(),
-            format!("write how often the sign before it comes, as `{{2}}` or `{{2,5}}`; {}", itself("{")),
+            format!("write how often the sign before it comes, as `{{2}}` or `{{2,5}}`; {}", literally("{")),
         ),
         Kind::GroupUnclosed => {
-            ("`(` is never closed".into(), format!("write `)` where the group ends; {}", itself("(")))
+            ("`(` is never closed".into(), format!("write `)` where the group ends; {}", literally("(")))
         }
         Kind::GroupUnopened => {
-            ("`)` closes no group".into(), format!("remove it, or write `(` before; {}", itself(")")))
+            ("`)` closes no group".into(), format!("remove it, or write `(` before; {}", literally(")")))
         }
         Kind::ClassUnclosed => {
-            ("`[` is never closed".into(), format!("write `]` where the class ends; {}", itself("[")))
+            ("`[` is never closed".into(), format!("write `]` where the class ends; {}", literally("[")))
         }
         Kind::ClassRangeInvalid => (
             format!("the range `{marked}` ends before it begins"),
@@ -85,10 +88,18 @@ fn of_syntax(kind: &ast::ErrorKind, marked: &str) -> (String, String) {
         Kind::UnsupportedBackreference => {
             (format!("the back-reference `{marked}` is not supported"), "write what it repeats once more".into())
         }
-        Kind::EscapeUnexpectedEof => ("a `\\` is the last sign".into(), format!("remove it; {}", itself("\\"))),
+        _ => of_escape_or_name(kind, marked),
+    }
+}
+
+/// As [`of_syntax`], for escapes and what stands behind `(?`.
+fn of_escape_or_name(kind: &ast::ErrorKind, marked: &str) -> (String, String) {
+    use ast::ErrorKind as Kind;
+    match kind {
+        Kind::EscapeUnexpectedEof => ("a `\\` is the last sign".into(), format!("remove it; {}", literally("\\"))),
         Kind::EscapeUnrecognized => (
             format!("there is no escape `{marked}`"),
-            format!("write `{}` alone if the letter is meant; {}", marked.trim_start_matches('\\'), itself("\\")),
+            format!("write `{}` alone if the letter is meant; {}", marked.trim_start_matches('\\'), literally("\\")),
         ),
         Kind::EscapeHexEmpty | Kind::EscapeHexInvalid | Kind::EscapeHexInvalidDigit => (
             format!("`{marked}` names no character"),

@@ -58,7 +58,7 @@ impl DecisionSettings {
 /// `off`, an address, a list of them, or a map with `listen` and `trusted`.
 pub(super) fn decisions(decoder: &mut Decoder, node: &Node) -> Option<DecisionSettings> {
     if !node.is_map() {
-        return super::decode::or_off(|decoder, node| Some(DecisionSettings::local(addresses(decoder, node))))(
+        return super::values::or_off(|decoder, node| Some(DecisionSettings::local(addresses(decoder, node))))(
             decoder, node,
         )?;
     }

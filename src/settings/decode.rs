@@ -7,18 +7,9 @@ use super::limits::limits;
 use super::listen::listen;
 use super::origins::origins;
 use super::store::store;
+use super::values::{DAY, SECOND, address, number, or_off, path, within};
 use super::{LogDestination, Logs, Settings};
-use crate::yaml::{self, Decoder, Diagnostics, Fields, Node, Source, Value};
-use std::net::SocketAddr;
-use std::ops::RangeInclusive;
-use std::path::PathBuf;
-use std::time::Duration;
-
-pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
-pub(super) const SECOND: Duration = Duration::from_secs(1);
-pub(super) const MINUTE: Duration = Duration::from_secs(60);
-pub(super) const HOUR: Duration = Duration::from_secs(3_600);
-const DAY: Duration = Duration::from_secs(86_400);
+use crate::yaml::{self, Decoder, Diagnostics, Fields, Node, Source};
 
 /// Puts what the file says in the place of the defaults. There are settings only when nothing is wrong; an empty file says
 /// nothing and is fine.
@@ -67,6 +58,12 @@ fn settings(fields: &mut Fields<'_>, mut said: Settings) -> Settings {
     said.store = fields.get("store", store);
     fields.set("strict", &mut said.strict, Decoder::boolean);
     fields.finish();
+    check_together(fields, &said, evidence_node, store_node);
+    said
+}
+
+/// Reports settings that need or exclude each other.
+fn check_together(fields: &mut Fields<'_>, said: &Settings, evidence_node: Option<&Node>, store_node: Option<&Node>) {
     let (is_state_off, span) = (fields.take("state").is_some() && said.state.is_none(), fields.span);
     let names_no_proxies = fields.take("trusted_proxies").is_none();
     let decoder = &mut *fields.decoder;
@@ -95,45 +92,6 @@ fn settings(fields: &mut Fields<'_>, mut said: Settings) -> Settings {
         let help = "get certificates with another program, and name their files in `certificates`";
         decoder.error_with_help("bad-value", node.span, message, help);
     }
-    said
-}
-
-/// Reads `off`, or a value.
-pub(super) fn or_off<T>(
-    value: impl FnOnce(&mut Decoder, &Node) -> Option<T>,
-) -> impl FnOnce(&mut Decoder, &Node) -> Option<Option<T>> {
-    |decoder, node| match &node.value {
-        Value::Scalar { text, plain: true } if ["off", "no", "false"].contains(&text.to_ascii_lowercase().as_str()) => {
-            Some(None)
-        }
-        _ => value(decoder, node).map(Some),
-    }
-}
-
-pub(super) fn address(decoder: &mut Decoder, node: &Node) -> Option<SocketAddr> {
-    let text = decoder.text(node, "an address and port, like 127.0.0.1:9090")?;
-    super::address::listen_address(text).map_err(|error| decoder.error("bad-address", node.span, error)).ok()
-}
-
-/// A list; a single value or map is a list of one.
-pub(super) fn list<'n>(decoder: &mut Decoder, node: &'n Node, wanted: &str) -> &'n [Node] {
-    if node.is_map() { std::slice::from_ref(node) } else { decoder.one_or_many(node, wanted) }
-}
-
-/// Reads a duration within bounds.
-pub(super) fn within(bounds: RangeInclusive<Duration>) -> impl FnOnce(&mut Decoder, &Node) -> Option<Duration> {
-    move |decoder, node| {
-        let help = format!("from {:?} to {:?}", bounds.start(), bounds.end());
-        decoder.duration_within(node, bounds, "this duration is out of bounds", Some(&help))
-    }
-}
-
-/// Reads a whole number within bounds.
-pub(super) fn number<T: TryFrom<u64>>(
-    bounds: RangeInclusive<u64>,
-    wanted: &str,
-) -> impl FnOnce(&mut Decoder, &Node) -> Option<T> {
-    move |decoder, node| decoder.integer(node, bounds, wanted)
 }
 
 /// The access log with its format, and the log of events.
@@ -178,14 +136,4 @@ fn destination(decoder: &mut Decoder, node: &Node) -> Option<LogDestination> {
         Some(path) if path.as_os_str() == "-" || path.as_os_str() == "stdout" => LogDestination::Stdout,
         Some(path) => LogDestination::File(path),
     })
-}
-
-/// A file or directory; relative ones are relative to the settings.
-pub(super) fn path(decoder: &mut Decoder, node: &Node) -> Option<PathBuf> {
-    let text = decoder.text(node, "a path")?;
-    let is_path = !text.is_empty() && !text.contains('\0');
-    if !is_path {
-        decoder.error("bad-path", node.span, "this is not a path");
-    }
-    is_path.then(|| text.into())
 }

@@ -1,7 +1,7 @@
 //! [`Limits`]: bounds on the size, number and duration of requests and connections. The defaults are right for a public site.
 //! [`limits`] decodes them: sizes in octets, rates, durations and counts.
 
-use super::decode::{HOUR, MILLISECOND, SECOND, number, within};
+use super::values::{HOUR, MILLISECOND, SECOND, number, within};
 use crate::yaml::{Decoder, Fields, Node};
 use std::ops::RangeInclusive;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! [`ListenSettings`]: a listener, which is an address with the protocols that it speaks. [`listen`] decodes all of them.
 
 use super::acme::{AcmeSettings, acme};
-use super::decode::{address, list, path, within};
+use super::values::{address, list, path, within};
 use crate::yaml::{Decoder, Fields, Node};
 use std::net::SocketAddr;
 use std::num::NonZeroU16;

@@ -14,6 +14,7 @@ mod origin;
 mod origin_index;
 mod origins;
 mod store;
+mod values;
 
 pub use acme::{AcmeSettings, ChallengeChoice};
 pub use decisions::{DecisionSettings, ListenAddress};

@@ -1,8 +1,8 @@
 //! [`origins`] decodes `origins`: servers by host and path, and how crawlgate checks whether they are up.
 
 use super::address::{host_name, host_pattern};
-use super::decode::{HOUR, MILLISECOND, MINUTE, SECOND, list, number, or_off, path, within};
 use super::identity::resolvers;
+use super::values::{HOUR, MILLISECOND, MINUTE, SECOND, list, number, or_off, path, within};
 use super::{
     Ejection, HealthSettings, OriginSettings, OriginTimeouts, OriginTls, PlaceSettings, ServerAddress, ServerSettings,
     TlsFile,

@@ -1,7 +1,7 @@
 //! [`StoreSettings`]: `store` of `crawlgate.yaml`, the Valkey or Redis where several instances meet.
 
 use super::address::{host_and_port, host_name};
-use super::decode::path;
+use super::values::path;
 use crate::yaml::{Decoder, Node};
 use std::fmt;
 use std::path::PathBuf;

@@ -1,0 +1,61 @@
+//! Values that several sections of the settings have: durations and numbers within bounds, paths, addresses, lists, `off`.
+
+use crate::yaml::{Decoder, Node, Value};
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub const MILLISECOND: Duration = Duration::from_millis(1);
+pub const SECOND: Duration = Duration::from_secs(1);
+pub const MINUTE: Duration = Duration::from_secs(60);
+pub const HOUR: Duration = Duration::from_secs(3_600);
+pub const DAY: Duration = Duration::from_secs(86_400);
+
+/// Reads `off`, or a value.
+pub fn or_off<T>(
+    value: impl FnOnce(&mut Decoder, &Node) -> Option<T>,
+) -> impl FnOnce(&mut Decoder, &Node) -> Option<Option<T>> {
+    |decoder, node| match &node.value {
+        Value::Scalar { text, plain: true } if ["off", "no", "false"].contains(&text.to_ascii_lowercase().as_str()) => {
+            Some(None)
+        }
+        _ => value(decoder, node).map(Some),
+    }
+}
+
+pub fn address(decoder: &mut Decoder, node: &Node) -> Option<SocketAddr> {
+    let text = decoder.text(node, "an address and port, like 127.0.0.1:9090")?;
+    super::address::listen_address(text).map_err(|error| decoder.error("bad-address", node.span, error)).ok()
+}
+
+/// A list; a single value or map is a list of one.
+pub fn list<'n>(decoder: &mut Decoder, node: &'n Node, wanted: &str) -> &'n [Node] {
+    if node.is_map() { std::slice::from_ref(node) } else { decoder.one_or_many(node, wanted) }
+}
+
+/// Reads a duration within bounds.
+pub fn within(bounds: RangeInclusive<Duration>) -> impl FnOnce(&mut Decoder, &Node) -> Option<Duration> {
+    move |decoder, node| {
+        let help = format!("from {:?} to {:?}", bounds.start(), bounds.end());
+        decoder.duration_within(node, bounds, "this duration is out of bounds", Some(&help))
+    }
+}
+
+/// Reads a whole number within bounds.
+pub fn number<T: TryFrom<u64>>(
+    bounds: RangeInclusive<u64>,
+    wanted: &str,
+) -> impl FnOnce(&mut Decoder, &Node) -> Option<T> {
+    move |decoder, node| decoder.integer(node, bounds, wanted)
+}
+
+/// A file or directory; relative ones are relative to the settings.
+pub fn path(decoder: &mut Decoder, node: &Node) -> Option<PathBuf> {
+    let text = decoder.text(node, "a path")?;
+    let is_path = !text.is_empty() && !text.contains('\0');
+    if !is_path {
+        decoder.error("bad-path", node.span, "this is not a path");
+    }
+    is_path.then(|| text.into())
+}
