@@ -26,13 +26,13 @@ pub trait Ends {
 pub type Seed = [u64; 4];
 
 /// For keys that are hashes already.
-pub type Prehashed = BuildHasherDefault<TheHash>;
+pub type Prehashed = BuildHasherDefault<IdentityHasher>;
 
 /// A hasher whose hash is the number that it is given.
 #[derive(Debug, Default)]
-pub struct TheHash(u64);
+pub struct IdentityHasher(u64);
 
-impl Hasher for TheHash {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }

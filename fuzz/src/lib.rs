@@ -404,7 +404,7 @@ const PAGE: usize = 2_000;
 /// the same in whatever pieces, and but for metas of its own, what is written into it can be taken out again.
 #[cfg(feature = "html")]
 pub fn html(data: &[u8]) {
-    use crawlgate::internals::html::{Marks, Outcome, Page};
+    use crawlgate::internals::html::{Marks, Page, RewriteResult};
     use std::sync::Arc;
     const METAS: [&str; 2] =
         ["<meta name=\"robots\" content=\"noindex\">", "<meta name=\"examplebot\" content=\"nofollow\">"];
@@ -436,7 +436,7 @@ pub fn html(data: &[u8]) {
         assert_eq!(together, at_once, "it matters where pieces end");
         assert_eq!(pieces.outcome(), whole.outcome());
 
-        if whole.outcome() != Outcome::Read {
+        if whole.outcome() != RewriteResult::Read {
             assert_eq!(at_once, html, "what cannot be read is changed");
         }
         let lower = html.to_ascii_lowercase();

@@ -20,7 +20,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,6 @@ const MAX_ANSWER: u64 = 64 * 1024 * 1024;
 const CLIENT_TIME: Duration = Duration::from_secs(5);
 /// How long the server may take to write its last answers when it ends.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// How long the server may take to answer: a reload of thousands of sites takes seconds.
 const SERVER_TIME: Duration = Duration::from_secs(120);
 
@@ -160,8 +159,31 @@ pub struct ControlSocket {
     lock: Mutex<Option<ProcessLock>>,
     /// The device and the inode of the socket: another process may have taken the name since.
     identity: Option<(u64, u64)>,
-    /// Has one more owner for each client whose request was read and whose answer is not written yet.
-    unanswered: Arc<()>,
+    unanswered: Unanswered,
+}
+
+/// How many clients there are whose request was read and whose answer is not written yet.
+#[derive(Default)]
+struct Unanswered {
+    count: Mutex<usize>,
+    changed: Condvar,
+}
+
+impl Unanswered {
+    fn add(&self) -> Answering<'_> {
+        *lock(&self.count) += 1;
+        Answering(self)
+    }
+}
+
+/// One of these clients.
+struct Answering<'u>(&'u Unanswered);
+
+impl Drop for Answering<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.count) -= 1;
+        self.0.changed.notify_all();
+    }
 }
 
 impl ControlSocket {
@@ -211,7 +233,7 @@ impl ControlSocket {
         let identity = identity(&hidden);
         fs::rename(&hidden, path).map_err(failed)?;
         let lock = Mutex::new(lock);
-        Ok(ControlSocket { listener, path: path.to_owned(), lock, identity, unanswered: Arc::default() })
+        Ok(ControlSocket { listener, path: path.to_owned(), lock, identity, unanswered: Unanswered::default() })
     }
 
     /// Answers until the process ends, in threads of its own: neither a slow client nor a reload makes a request
@@ -258,10 +280,8 @@ impl ControlSocket {
     /// Removes the socket's name, so that no client finds it any more. A socket of another process under this name stays.
     pub fn remove(&self) {
         // An upgrade ends this process, and its client is still to be told.
-        let end = Instant::now() + LAST_ANSWERS;
-        while Arc::strong_count(&self.unanswered) > 1 && Instant::now() < end {
-            thread::sleep(LOOK_AGAIN);
-        }
+        let count = lock(&self.unanswered.count);
+        drop(self.unanswered.changed.wait_timeout_while(count, LAST_ANSWERS, |count| *count > 0));
         if self.identity.is_some() && identity(&self.path) == self.identity {
             let _ = fs::remove_file(&self.path);
         }
@@ -300,9 +320,9 @@ impl Drop for ControlSocket {
     }
 }
 
-fn answer(mut stream: &UnixStream, operations: &Operations, unanswered: &Arc<()>) -> io::Result<()> {
+fn answer(mut stream: &UnixStream, operations: &Operations, unanswered: &Unanswered) -> io::Result<()> {
     let line = read_line(stream)?;
-    let _answering = unanswered.clone();
+    let _answering = unanswered.add();
     let request = line.ok_or_else(|| format!("the request is longer than {MAX_REQUEST} bytes").into());
     let response = request.and_then(|line| perform(&line, operations));
     let response = response.unwrap_or_else(|error| Response::Refused { error: error.to_string() });

@@ -1,6 +1,6 @@
 //! Answers of the decision service to a proxy. [`passed`] lets a request pass, with the fields for its response.
-//! [`referred`] refuses it for nginx, [`retry_later`] for Envoy. [`misasked`] answers a malformed question, and [`led_to`],
-//! [`not_here`] and [`led_back`] requests for files.
+//! [`refused_for_nginx`] refuses it for nginx, and [`retry_later`] for Envoy. [`malformed_question`] answers a malformed
+//! question; [`moved_to`], [`not_served`] and [`asked_in_a_loop`] answer requests for files.
 
 use super::answer::Answer;
 use super::field::Field;
@@ -67,7 +67,7 @@ fn in_one_line(tags: &TagLines) -> Option<HeaderValue> {
 
 /// A refusal for nginx, whose `auth_request` passes on no other one than 401 and 403, and no body. `Crawlgate-Status` has
 /// the status of the complete answer.
-pub fn referred(answer: &Answer) -> Answer {
+pub fn refused_for_nginx(answer: &Answer) -> Answer {
     let status = HeaderValue::from(answer.status().as_u16());
     Answer::new(StatusCode::FORBIDDEN, [(Field::ContentLength, 0.into()), (Field::Status, status)], Bytes::new())
 }
@@ -83,28 +83,28 @@ pub fn retry_later(answer: Answer) -> Answer {
 }
 
 /// The answer to a malformed question. Every proxy takes it for a refusal, because the proxy's client may be the reason.
-pub fn misasked(message: &str, method: &Method) -> Answer {
-    said(StatusCode::FORBIDDEN, message, method).with(Field::Status, 403.into())
+pub fn malformed_question(message: &str, method: &Method) -> Answer {
+    in_words(StatusCode::FORBIDDEN, message, method).with(Field::Status, 403.into())
 }
 
 /// A redirect to the usual spelling of a file that crawlgate serves. If the request passed, the origin would show its own
 /// file.
-pub fn led_to(location: HeaderValue, method: &Method) -> Answer {
-    said(StatusCode::MOVED_PERMANENTLY, "This file has one spelling.", method).with(Field::Location, location)
+pub fn moved_to(location: HeaderValue, method: &Method) -> Answer {
+    in_words(StatusCode::MOVED_PERMANENTLY, "This file has one spelling.", method).with(Field::Location, location)
 }
 
 /// 404: crawlgate has no answer of its own. For a file, the proxy takes that of its origin.
-pub fn not_here(message: &str, method: &Method) -> Answer {
-    said(StatusCode::NOT_FOUND, message, method)
+pub fn not_served(message: &str, method: &Method) -> Answer {
+    in_words(StatusCode::NOT_FOUND, message, method)
 }
 
 /// 508: crawlgate asked the origin for its robots.txt, and the proxy in front of the origin asks crawlgate.
-pub fn led_back(method: &Method) -> Answer {
+pub fn asked_in_a_loop(method: &Method) -> Answer {
     let message = "crawlgate asked for this file of the origin, and the proxy asks crawlgate for it";
-    said(StatusCode::LOOP_DETECTED, message, method)
+    in_words(StatusCode::LOOP_DETECTED, message, method)
 }
 
-fn said(status: StatusCode, message: &str, method: &Method) -> Answer {
+fn in_words(status: StatusCode, message: &str, method: &Method) -> Answer {
     let body = Bytes::from(format!("{message}\n"));
     Answer::uncached(status, "text/plain; charset=utf-8", None, body).in_reply_to(method)
 }

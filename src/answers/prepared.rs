@@ -105,7 +105,7 @@ impl Answers {
         prepared.sites[ruling.decision.site].tdmrep.get_or_init(|| tdmrep(file)).answer(is_fresh)
     }
 
-    fn refused(&self, place: u16, answer: &site::Answer, ruling: &Ruling<'_>, form: Form) -> Answer {
+    fn refused(&self, place: u16, answer: &site::RefusalAnswer, ruling: &Ruling<'_>, form: Form) -> Answer {
         let rule = ruling.decision.rule;
         let what = Refused::Crawler {
             answer: place,

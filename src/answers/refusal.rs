@@ -61,7 +61,7 @@ pub(super) fn slowed_for(decision: &Decision) -> Option<u32> {
 }
 
 /// The answer to a request against the rules, or to one that is too fast.
-pub(super) fn refused(answer: &site::Answer, ruling: &Ruling<'_>, form: Form) -> Answer {
+pub(super) fn refused(answer: &site::RefusalAnswer, ruling: &Ruling<'_>, form: Form) -> Answer {
     let Ruling { registry, entry, decision, .. } = *ruling;
     let (crawler, kind) = (crawler_name(registry, entry, decision.claim), kind(decision));
     let group = decision.rule.and_then(|rule| entry.site.document.groups.get(usize::from(rule.group)));

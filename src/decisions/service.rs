@@ -4,7 +4,8 @@
 
 use super::question::{Protocol, Question, QuestionError, ROBOTS_TXT, TDMREP};
 use crate::answers::{
-    Answer, Asked, Field, Rejection, led_back, led_to, misasked, not_here, passed, referred, rejection, retry_later,
+    Answer, Asked, Field, Rejection, asked_in_a_loop, malformed_question, moved_to, not_served, passed,
+    refused_for_nginx, rejection, retry_later,
 };
 use crate::heads::{OWN_AGENT, likely_type};
 use crate::policy::SiteEntry;
@@ -43,7 +44,7 @@ impl Decisions {
         let file = action.and_then(file_of);
         let own = match file.filter(|_| question.protocol != Protocol::File) {
             // A proxy routes the one spelling. To a request in another one that passes, the origin would show its file.
-            Some(file) if !question.is_for(file) => Some(led_to(question.location(request, file), request.method)),
+            Some(file) if !question.is_for(file) => Some(moved_to(question.location(request, file), request.method)),
             Some(_) => {
                 self.warn_of_file(question);
                 return passed(None, "");
@@ -52,13 +53,13 @@ impl Decisions {
         };
         match (question.protocol, own) {
             (Protocol::File, None) => {
-                not_here("crawlgate has no policy for this host: serve the file of the origin", request.method)
+                not_served("crawlgate has no policy for this host: serve the file of the origin", request.method)
             }
             // The request was refused a moment ago, and would pass now.
             (Protocol::Answer, None) => {
                 rejection(Rejection::Busy, &Asked { method: request.method, headers: request.headers })
             }
-            (Protocol::Nginx, Some(own)) => referred(&own),
+            (Protocol::Nginx, Some(own)) => refused_for_nginx(&own),
             (Protocol::Envoy, Some(own)) => retry_later(own),
             (Protocol::File | Protocol::Answer | Protocol::ForwardAuth, Some(own)) => own,
             (_, None) => passed(judged, likely_type(question.target)),
@@ -83,13 +84,13 @@ impl Respond for Decisions {
             Ok(question) => question,
             Err(error) => {
                 self.requests.metrics().request_rejected("question");
-                let answer = if error == QuestionError::Unknown { not_here } else { misasked };
+                let answer = if error == QuestionError::Unknown { not_served } else { malformed_question };
                 return unrecorded(answer(&error.to_string(), request.method));
             }
         };
         let is_own = |agent: &HeaderValue| agent.as_bytes() == OWN_AGENT.as_bytes();
         if question.protocol == Protocol::File && request.headers.get(header::USER_AGENT).is_some_and(is_own) {
-            return unrecorded(led_back(request.method));
+            return unrecorded(asked_in_a_loop(request.method));
         }
         let (head, connection) = (question.head(request), question.connection());
         if question.protocol == Protocol::Answer {

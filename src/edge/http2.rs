@@ -8,7 +8,6 @@
 //! without a request, moves it from open to ending. Its last GOAWAY always names the last request that crawlgate has taken,
 //! so that the client can send later ones again elsewhere. If a client floods, its connection ends with all its requests.
 
-mod calls;
 mod client;
 mod head;
 mod memory;
@@ -16,7 +15,8 @@ mod names;
 mod output;
 mod session;
 mod stream;
-mod watch;
+mod timeouts;
+mod wakes;
 
 use super::close_log::CloseReason;
 use super::connection::{Connection, LINGERING};
@@ -26,8 +26,8 @@ use h2::server;
 use output::Output;
 use pingora_core::server::ShutdownWatch;
 use session::Session;
+use timeouts::RESETS;
 use tokio::time::timeout;
-use watch::RESETS;
 
 /// The first octets of a client (RFC 9113 section 3.4).
 pub(super) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

@@ -6,7 +6,7 @@
 
 use super::head::Head;
 use crate::heads::{X_ROBOTS_TAG, joined, origin_form};
-use crate::html::{self, Outcome, Page};
+use crate::html::{self, Page, RewriteResult};
 use crate::indexing::{Tags, parse_lines};
 use crate::policy::Site;
 use crate::policy::model::OriginTags;
@@ -225,7 +225,7 @@ fn cannot_be_rewritten(head: &impl Head) -> Option<&'static str> {
     } else if says(head, header::CACHE_CONTROL, NO_TRANSFORM) {
         Some("no_transform")
     } else if !html::is_readable(charset(content_type(head))) {
-        Some(Outcome::Encoding.into())
+        Some(RewriteResult::Encoding.into())
     } else {
         None
     }

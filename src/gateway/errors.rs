@@ -2,7 +2,7 @@
 //! status. Pingora does not run the response phase for it.
 
 use super::early::shared;
-use super::peer::may_go_on;
+use super::peer::note_failure;
 use super::{Gateway, RequestContext};
 use crate::answers::{Answer, Asked};
 use crate::upstreams::{Reached, failure_status};
@@ -17,7 +17,7 @@ pub(super) async fn answer(
     ctx: &mut RequestContext,
 ) -> FailToProxy {
     // A failure before the body was counted when it happened.
-    may_go_on(gateway, ctx, Reached::Body, error);
+    note_failure(gateway, ctx, Reached::Body, error);
     let begun = session.response_written().is_some_and(|written| !written.status.is_informational());
     if begun && *error.esource() == ErrorSource::Upstream {
         let (held, end) = ctx.body.break_off();

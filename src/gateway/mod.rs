@@ -94,7 +94,7 @@ impl ProxyHttp for Gateway {
         mut error: Box<Error>,
     ) -> Box<Error> {
         // Nothing of the request was sent, so that another try is safe whatever its method.
-        let goes_on = peer::may_go_on(self, ctx, Reached::Nothing, &error);
+        let goes_on = peer::note_failure(self, ctx, Reached::Nothing, &error);
         error.set_retry(goes_on);
         error
     }

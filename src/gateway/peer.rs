@@ -1,4 +1,4 @@
-//! [`choose`] gives Pingora a server for a request: a prepared address, never a name. [`failed`] and [`may_go_on`] report a
+//! [`choose`] gives Pingora a server for a request: a prepared address, never a name. [`failed`] and [`note_failure`] report a
 //! failed server, after which another one may be tried.
 
 use super::{Gateway, RequestContext};
@@ -35,7 +35,7 @@ pub(super) async fn choose(
         }
     };
     if let Err(none) = chosen {
-        ctx.ticket.iter_mut().for_each(|ticket| ticket.has_no_server(none));
+        ctx.ticket.iter_mut().for_each(|ticket| ticket.note_no_server(none));
         return Err(none.error());
     }
     ctx.attempts.peer().map(Box::new).ok_or_else(|| NoServer::NoAddress.error())
@@ -54,13 +54,13 @@ pub(super) fn failed(
         false if ctx.has_octets => Reached::Body,
         false => Reached::Octets,
     };
-    let goes_on = may_go_on(gateway, ctx, reached, &error);
+    let goes_on = note_failure(gateway, ctx, reached, &error);
     error.set_retry(goes_on);
     error
 }
 
 /// Reports that the server did not answer. Returns whether the request may be sent once more.
-pub(super) fn may_go_on(gateway: &Gateway, ctx: &mut RequestContext, reached: Reached, error: &Error) -> bool {
+pub(super) fn note_failure(gateway: &Gateway, ctx: &mut RequestContext, reached: Reached, error: &Error) -> bool {
     let Some(ticket) = &ctx.ticket else { return false };
     ctx.attempts.failed(&gateway.upstreams, &ticket.wanted(ctx.may_repeat), reached, error)
 }

@@ -13,7 +13,7 @@ mod page;
 
 pub use charset::is_readable;
 pub use marks::Marks;
-pub use page::{Outcome, Page};
+pub use page::{Page, RewriteResult};
 
 #[cfg(test)]
 mod tests;

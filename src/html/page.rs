@@ -27,7 +27,7 @@ static EVERY_ELEMENT: LazyLock<Option<Selector>> = LazyLock::new(|| "*".parse().
 /// The result of rewriting a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-pub enum Outcome {
+pub enum RewriteResult {
     /// It was read as far as needed.
     #[strum(serialize = "rewritten")]
     Read,
@@ -45,7 +45,7 @@ pub struct Page {
     /// The encoding by the Content-Type field.
     label: Option<Box<[u8]>>,
     state: State,
-    outcome: Outcome,
+    outcome: RewriteResult,
 }
 
 enum State {
@@ -78,7 +78,7 @@ impl Page {
             marks,
             label: label.map(Box::from),
             state: State::Looking { held: Vec::new(), metas },
-            outcome: Outcome::Read,
+            outcome: RewriteResult::Read,
         })
     }
 
@@ -118,7 +118,7 @@ impl Page {
     }
 
     /// The result so far.
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> RewriteResult {
         self.outcome
     }
 
@@ -129,11 +129,11 @@ impl Page {
         };
         let label = self.label.as_deref();
         let Some(encoding) = charset::of_page(label, &held) else {
-            self.outcome = Outcome::Encoding;
+            self.outcome = RewriteResult::Encoding;
             return held;
         };
         if begins(&held).is_some_and(|first| first != b'<') {
-            self.outcome = Outcome::NotMarkup;
+            self.outcome = RewriteResult::NotMarkup;
             return held;
         }
         let every = EVERY_ELEMENT.as_ref().filter(|_| !metas.is_empty());
@@ -189,7 +189,7 @@ impl Page {
 
     fn note(&mut self, reading: &Reading) {
         if reading.too_large {
-            self.outcome = Outcome::TooLarge;
+            self.outcome = RewriteResult::TooLarge;
         }
     }
 }

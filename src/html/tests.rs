@@ -10,7 +10,7 @@ fn tags(lines: &[&str]) -> Tags {
 }
 
 /// The page in pieces of these sizes, over and over.
-fn in_pieces(mut page: Page, html: &[u8], sizes: &[usize]) -> (Vec<u8>, Outcome) {
+fn in_pieces(mut page: Page, html: &[u8], sizes: &[usize]) -> (Vec<u8>, RewriteResult) {
     let (mut out, mut rest, mut sizes) = (Vec::new(), html, sizes.iter().cycle());
     while !rest.is_empty() {
         let size = sizes.next().copied().unwrap_or(1).clamp(1, rest.len());
@@ -21,7 +21,7 @@ fn in_pieces(mut page: Page, html: &[u8], sizes: &[usize]) -> (Vec<u8>, Outcome)
     (out, page.outcome())
 }
 
-fn whole(page: Page, html: &[u8]) -> (Vec<u8>, Outcome) {
+fn whole(page: Page, html: &[u8]) -> (Vec<u8>, RewriteResult) {
     in_pieces(page, html, &[usize::MAX])
 }
 
@@ -388,7 +388,7 @@ fn pages_in_encodings_that_cannot_be_read_pass_byte_for_byte() {
         b"<!doctype html><meta http-equiv=Content-Type content='text/html; charset=\"ISO-2022-JP\"'><p>x".to_vec();
     for html in [utf_16, bare, iso_2022, by_pragma] {
         let page = Page::new(&tags(&["noindex"]), Some(&marks()), None).expect("something to do");
-        assert_eq!(whole(page, &html), (html.clone(), Outcome::Encoding));
+        assert_eq!(whole(page, &html), (html.clone(), RewriteResult::Encoding));
     }
     assert!(is_readable(None) && is_readable(Some(b"Shift_JIS")) && is_readable(Some(b"no-such-thing")));
     assert!(!is_readable(Some(b"utf-16")) && !is_readable(Some(b"iso-2022-jp")) && !is_readable(Some(b"hz-gb-2312")));
@@ -414,7 +414,7 @@ fn octets_outside_of_ascii_are_given_back_as_they_were() {
         assert!(expected[place - marked..place].starts_with(b"<p class=price"));
         expected.splice(place..place, b" data-nosnippet=\"\"".iter().copied());
         let page = Page::new(&tags(&["noindex"]), Some(&marks()), label).expect("something to do");
-        assert_eq!(whole(page, &html), (expected, Outcome::Read), "{label:?}");
+        assert_eq!(whole(page, &html), (expected, RewriteResult::Read), "{label:?}");
     }
 }
 
@@ -471,13 +471,13 @@ fn what_is_larger_than_the_memory_passes_from_there_on() {
     let html = format!("<!doctype html><title>a</title>{huge}<p>x<b class=price>y</b>");
     for sizes in [usize::MAX, 4_096] {
         let page = Page::new(&tags(&["noindex"]), Some(&marks()), None).expect("something to do");
-        assert_eq!(in_pieces(page, html.as_bytes(), &[sizes]), (html.clone().into_bytes(), Outcome::TooLarge));
+        assert_eq!(in_pieces(page, html.as_bytes(), &[sizes]), (html.clone().into_bytes(), RewriteResult::TooLarge));
     }
     // Elements that are never closed are held too.
     let deep = format!("<!doctype html><p>{}", "<div><i>".repeat(200_000));
     let page = Page::new(&Tags::default(), Some(&marks()), None).expect("something to do");
     let (out, outcome) = whole(page, deep.as_bytes());
-    assert!(out == deep.as_bytes() && outcome == Outcome::TooLarge);
+    assert!(out == deep.as_bytes() && outcome == RewriteResult::TooLarge);
 }
 
 #[test]

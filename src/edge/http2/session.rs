@@ -2,10 +2,10 @@
 
 mod requests;
 
-use super::calls::Calls;
 use super::output::Output;
 use super::stream::{Sending, Stream};
-use super::watch::{Due, Resets, Watch};
+use super::timeouts::{Due, Resets, Timeouts};
+use super::wakes::Wakes;
 use crate::edge::answered::{Extent, record};
 use crate::edge::close_log::CloseReason;
 use crate::edge::connection::Connection;
@@ -35,7 +35,7 @@ type Accepted = Result<(http::Request<RecvStream>, SendResponse<Bytes>), h2::Err
 #[expect(clippy::large_enum_variant, reason = "it is taken apart at once, and a box would be an allocation")]
 enum Finished {
     /// An answer or a response was sent whole. It is recorded later, unless it came through Pingora, which has recorded it.
-    Sent(Stream, Option<Given>),
+    Sent(Stream, Option<Unrecorded>),
     /// Its stream was reset before. It is recorded.
     Reset,
     /// Nothing is left to do.
@@ -44,16 +44,16 @@ enum Finished {
 
 /// An answer or a response, to be recorded when its octets have left.
 #[expect(clippy::large_enum_variant, reason = "few of them wait, and not for long")]
-enum Given {
+enum Unrecorded {
     Answer(Responded),
     Response(Record),
 }
 
-impl Given {
+impl Unrecorded {
     fn record(self, has_left: bool) {
         match self {
-            Given::Answer(responded) => record(responded, if has_left { Extent::Whole } else { Extent::Begun(0) }),
-            Given::Response(record) => record.finish(has_left),
+            Unrecorded::Answer(responded) => record(responded, if has_left { Extent::Whole } else { Extent::Begun(0) }),
+            Unrecorded::Response(record) => record.finish(has_left),
         }
     }
 }
@@ -79,11 +79,11 @@ pub(super) struct Session<'e> {
     output: Output,
     exchanges: FuturesUnordered<InFlight<'e>>,
     /// What h2 still has to write, with the streams that the client may still reset.
-    given: Vec<(Option<Sending>, Given)>,
+    in_h2: Vec<(Option<Sending>, Unrecorded)>,
     /// What h2 has written into the output.
-    leaving: Vec<Given>,
-    calls: Arc<Calls>,
-    watch: Watch,
+    in_output: Vec<Unrecorded>,
+    wakes: Arc<Wakes>,
+    timeouts: Timeouts,
     resets: Resets,
     malformed: usize,
     /// Why the connection is closed before its time.
@@ -102,13 +102,13 @@ impl<'e> Session<'e> {
             stop,
             client,
             counted,
-            watch: Watch::new(edge.limits(), connection.ping_pong()),
+            timeouts: Timeouts::new(edge.limits(), connection.ping_pong()),
             connection,
             output,
             exchanges: FuturesUnordered::new(),
-            given: Vec::new(),
-            leaving: Vec::new(),
-            calls: Arc::default(),
+            in_h2: Vec::new(),
+            in_output: Vec::new(),
+            wakes: Arc::default(),
             resets: Resets::new(),
             malformed: 0,
             closed_for: None,
@@ -120,7 +120,7 @@ impl<'e> Session<'e> {
         let mut stopped = pin!(stop.wait_for(|stop| *stop));
         poll_fn(|context| {
             // An error means that the sender is gone, and no later stop could arrive.
-            if !self.watch.is_ending() && stopped.as_mut().poll(context).is_ready() {
+            if !self.timeouts.is_ending() && stopped.as_mut().poll(context).is_ready() {
                 self.announce_end();
             }
             self.poll(context)
@@ -137,10 +137,10 @@ impl<'e> Session<'e> {
             if let Some(counted) = &self.counted {
                 counted.set_active(is_active);
             }
-            match ready!(self.watch.poll(is_active, context)) {
-                Due::Goodbye => self.announce_end(),
-                Due::LastWord => self.name_last_request(),
-                Due::End => return Poll::Ready(Ok(())),
+            match ready!(self.timeouts.poll(is_active, context)) {
+                Due::FirstGoaway => self.announce_end(),
+                Due::LastGoaway => self.name_last_request(),
+                Due::Close => return Poll::Ready(Ok(())),
                 Due::Lost => return Poll::Ready(Err((CloseReason::NoPong, "no pong".to_owned()))),
             }
         }
@@ -149,14 +149,14 @@ impl<'e> Session<'e> {
     /// Sends a GOAWAY and goes on with the requests that the client sends until it has read that. A second GOAWAY then says
     /// which was the last one (RFC 9113 section 6.8).
     fn announce_end(&mut self) {
-        self.watch.begin_to_end();
+        self.timeouts.begin_to_end();
         self.connection.graceful_shutdown();
     }
 
     /// Sends the second GOAWAY at once, because the client has not read the first one in time. A request that is under way
     /// is not taken, and the client can tell (RFC 9113 section 6.8).
     fn name_last_request(&mut self) {
-        self.watch.begin_to_end();
+        self.timeouts.begin_to_end();
         self.connection.abrupt_shutdown(Reason::NO_ERROR);
     }
 
@@ -186,7 +186,7 @@ impl<'e> Session<'e> {
                 tracing::debug!(%error, "an HTTP/2 connection broke");
                 return Poll::Ready(Ok(()));
             }
-            self.leaving.drain(..).for_each(|given| given.record(true));
+            self.in_output.drain(..).for_each(|unrecorded| unrecorded.record(true));
             // Otherwise h2 has more to write.
             if !was_full {
                 return Poll::Pending;
@@ -196,15 +196,15 @@ impl<'e> Session<'e> {
 
     /// Advances all requests, and takes new ones. The output then has everything that there is room for.
     fn poll_requests(&mut self, context: &mut Context<'_>) -> Poll<End> {
-        let connection = Waker::from(self.calls.clone());
+        let connection = Waker::from(self.wakes.clone());
         let mut is_due = true;
         self.output.look_again();
-        self.calls.note(context.waker());
+        self.wakes.note(context.waker());
         loop {
             while let Poll::Ready(Some(finished)) = self.exchanges.poll_next_unpin(context) {
                 self.settle(finished);
             }
-            if self.calls.pass_on() {
+            if self.wakes.pass_on() {
                 is_due = true;
                 self.output.look_again();
             }
@@ -213,7 +213,7 @@ impl<'e> Session<'e> {
             }
             // This also has h2 write into the output what the requests have sent.
             let accepted = self.connection.poll_accept(&mut Context::from_waker(&connection));
-            self.calls.note(context.waker());
+            self.wakes.note(context.waker());
             is_due = accepted.is_ready();
             if let Poll::Ready(accepted) = accepted
                 && let ControlFlow::Break(end) = self.accept(accepted)
@@ -242,8 +242,8 @@ impl<'e> Session<'e> {
     }
 
     fn settle(&mut self, finished: Finished) {
-        let (stream, given) = match finished {
-            Finished::Sent(stream, given) => (stream, given),
+        let (stream, unrecorded) = match finished {
+            Finished::Sent(stream, unrecorded) => (stream, unrecorded),
             Finished::Reset => {
                 if self.resets.count() {
                     self.close_for("too many resets");
@@ -259,15 +259,15 @@ impl<'e> Session<'e> {
                 None
             }
         };
-        self.given.extend(given.map(|given| (sending, given)));
+        self.in_h2.extend(unrecorded.map(|unrecorded| (sending, unrecorded)));
     }
 
     /// Notes that h2 has written what it was given into the output, except on streams that the client has reset.
     fn let_leave(&mut self) {
-        for (sending, given) in self.given.drain(..) {
+        for (sending, unrecorded) in self.in_h2.drain(..) {
             match sending.is_some_and(|mut sending| sending.is_gone()) {
-                true => given.record(false),
-                false => self.leaving.push(given),
+                true => unrecorded.record(false),
+                false => self.in_output.push(unrecorded),
             }
         }
     }
@@ -275,12 +275,16 @@ impl<'e> Session<'e> {
     /// Ends all requests, and returns the connection. Requests notice that the client is gone, and are counted and logged
     /// before a stop is complete.
     pub(super) async fn finish(self) -> Option<Box<Connection>> {
-        let Session { connection, mut exchanges, output, given, leaving, counted, .. } = self;
+        let Session { connection, mut exchanges, output, in_h2, in_output, counted, .. } = self;
         drop(connection);
-        given.into_iter().map(|(_, given)| given).chain(leaving).for_each(|given| given.record(false));
+        in_h2
+            .into_iter()
+            .map(|(_, unrecorded)| unrecorded)
+            .chain(in_output)
+            .for_each(|unrecorded| unrecorded.record(false));
         while let Some(finished) = exchanges.next().await {
-            if let Finished::Sent(_, Some(given)) = finished {
-                given.record(false);
+            if let Finished::Sent(_, Some(unrecorded)) = finished {
+                unrecorded.record(false);
             }
         }
         drop(exchanges);

@@ -125,7 +125,7 @@ impl<'e, C: Client> Exchange<'e, C> {
     }
 
     /// Reports that the server did not answer. Returns whether the request may be sent once more.
-    fn may_go_on(&mut self, reached: Reached, error: &Error) -> bool {
+    fn note_failure(&mut self, reached: Reached, error: &Error) -> bool {
         let wanted = self.ticket.wanted(self.may_repeat || !self.request.is_begun);
         self.attempts.failed(&self.lane.upstreams, &wanted, reached, error)
     }
@@ -133,7 +133,7 @@ impl<'e, C: Client> Exchange<'e, C> {
     /// Answers for an origin that did not, if nothing of a response was sent yet.
     async fn fail(&mut self, error: &Error) -> After {
         // A failure before the body was reported when it happened.
-        self.may_go_on(Reached::Body, error);
+        self.note_failure(Reached::Body, error);
         let status = failure_status(error);
         if status == 0 {
             tracing::debug!(%error, "the client left before its response was passed on");

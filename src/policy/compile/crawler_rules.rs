@@ -5,7 +5,7 @@ use super::registry_overrides::Nature;
 use crate::crawlers::{Claim, Crawler, Purpose, Registry, SiteMarkers, browsers, lookalikes, stands_in_browsers};
 use crate::policy::decode::is_token;
 use crate::policy::model::{AnswerPolicy, EnforcementFields, Mode, Policy, Unlicensed, Unverified};
-use crate::policy::site::{Answer, Binding, CrawlerRules, CrawlerRulesTable, binding, names, unlisted};
+use crate::policy::site::{Binding, CrawlerRules, CrawlerRulesTable, RefusalAnswer, binding, names, unlisted};
 use crate::robots::{Document, Matcher};
 use crate::yaml::Located;
 use std::collections::HashSet;
@@ -65,7 +65,7 @@ impl CrawlerRulesTable {
         document: &Document,
         matcher: &Matcher,
         tokens: &SiteMarkers,
-    ) -> (CrawlerRulesTable, Vec<Answer>) {
+    ) -> (CrawlerRulesTable, Vec<RefusalAnswer>) {
         let mut builder = RulesBuilder { policy, document, matcher, answers: Vec::new() };
         let known = registry.crawlers().iter().map(|crawler| builder.known(crawler)).collect();
         let of_token =
@@ -90,7 +90,7 @@ struct RulesBuilder<'a> {
     policy: &'a Policy,
     document: &'a Document,
     matcher: &'a Matcher,
-    answers: Vec<Answer>,
+    answers: Vec<RefusalAnswer>,
 }
 
 impl RulesBuilder<'_> {
@@ -138,7 +138,9 @@ impl RulesBuilder<'_> {
             trapped_for: first(said, |fields| fields.trapped_for).unwrap_or(DEFAULT_TRAPPED),
             // The answer while a proof may still come. A 403 would let a search engine drop the page, a 503 does not.
             awaiting_proof: match unverified {
-                Unverified::Refuse => self.place(Answer { status: 503, retry_after: Some(AWAITING_PROOF), body: None }),
+                Unverified::Refuse => {
+                    self.place(RefusalAnswer { status: 503, retry_after: Some(AWAITING_PROOF), body: None })
+                }
                 Unverified::AsClaimed | Unverified::Observe => disallowed,
             },
             unverified,
@@ -164,14 +166,14 @@ impl RulesBuilder<'_> {
     ) -> u16 {
         let said = || said.into_iter().flatten().filter_map(|fields| get(fields).as_ref());
         let retry_after = said().find_map(|said| said.retry_after);
-        self.place(Answer {
+        self.place(RefusalAnswer {
             status: said().find_map(|said| said.status).unwrap_or(status),
             retry_after: retry_after.map(|delay| u32::try_from(delay.as_secs()).unwrap_or(u32::MAX)),
             body: said().find_map(|said| said.body.as_deref()).map(Into::into),
         })
     }
 
-    fn place(&mut self, answer: Answer) -> u16 {
+    fn place(&mut self, answer: RefusalAnswer) -> u16 {
         let index = self.answers.iter().position(|present| *present == answer).unwrap_or_else(|| {
             self.answers.push(answer);
             self.answers.len() - 1

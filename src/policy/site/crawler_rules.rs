@@ -72,7 +72,7 @@ impl Binding {
 
 /// An answer in place of the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct RefusalAnswer {
     /// The status.
     pub status: u16,
     /// Retry-After in seconds.

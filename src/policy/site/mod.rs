@@ -23,7 +23,7 @@ mod tags;
 mod version;
 
 pub use super::parsed_version::ParsedVersion;
-pub use crawler_rules::{Answer, Binding, CrawlerRules, CrawlerRulesTable};
+pub use crawler_rules::{Binding, CrawlerRules, CrawlerRulesTable, RefusalAnswer};
 pub use entry::{ActivePause, RobotsTxtAnswer, SiteEntry, SupersededVersion, TagAges};
 pub use front_page::FrontPage;
 pub use hosts::{HostIndex, name_and_port};
@@ -64,7 +64,7 @@ pub struct Site {
     /// Tokens that the policy names and the registry does not know.
     pub tokens: SiteMarkers,
     /// The answers that a decision may point at.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<RefusalAnswer>,
     /// Pages of the site's own, in place of crawlgate's.
     pub pages: SitePages,
     /// The robots.txt from before crawlgate, where the operator says what it was.

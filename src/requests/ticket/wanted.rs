@@ -1,5 +1,5 @@
 //! [`Ticket::wanted`] describes a request to [`upstreams`](crate::upstreams), which chooses a server for it.
-//! [`Ticket::has_no_server`] notes that there is no server. [`Forward::unanswered`] makes the answer if no server answers.
+//! [`Ticket::note_no_server`] notes that there is no server. [`Forward::unanswered`] makes the answer if no server answers.
 
 use super::{Ticket, TurnedAway};
 use crate::answers::{Answer, Asked, failure, full, no_origin};
@@ -54,7 +54,7 @@ impl Ticket {
 
     /// Notes that there is no server. A crawler that is turned away for want of a place has done nothing wrong: the request
     /// does not count against its crawl rate.
-    pub fn has_no_server(&mut self, none: NoServer) {
+    pub fn note_no_server(&mut self, none: NoServer) {
         let NoServer::Full(full) = none else { return };
         let judged = self.judgement().and_then(Judgement::judged).filter(|_| self.wanted(false).is_crawler);
         let delay = judged.map_or(0, |judged| self.0.shared.judge.take_back(&self.0.noted.facts(), judged));

@@ -1,6 +1,6 @@
 //! The part of [`Session`] that takes requests. crawlgate answers a request, or forwards it through the lane or Pingora.
 
-use super::{Finished, Given, Session};
+use super::{Finished, Session, Unrecorded};
 use crate::answers::Asked;
 use crate::edge::answered::{Extent, hold, record};
 use crate::edge::door::Edge;
@@ -40,7 +40,7 @@ const WAITING_ANSWER: usize = 8 * 1024;
 impl<'e> Session<'e> {
     /// Has a request judged, and answers it or begins to forward it.
     pub(super) fn take(&mut self, request: http::Request<RecvStream>, respond: SendResponse<Bytes>) {
-        self.watch.note_request();
+        self.timeouts.note_request();
         let (edge, limits) = (self.edge, self.edge.limits());
         self.output.note_request(limits.headers + limits.target);
         let arrival = edge.requests.arrival();
@@ -78,7 +78,7 @@ impl<'e> Session<'e> {
             _ => sending.send(body, true).is_ok(),
         };
         if is_sent {
-            self.settle(Finished::Sent(stream, Some(Given::Answer(responded))));
+            self.settle(Finished::Sent(stream, Some(Unrecorded::Answer(responded))));
         } else if hold(&mut responded, WAITING_ANSWER) {
             self.begin(answer_slowly(stream, responded, self.output.clone()));
         } else {
@@ -172,7 +172,7 @@ async fn answer_slowly(mut stream: Stream, responded: Responded, output: Output)
         record(responded, Extent::Begun(octets as u64));
         return Finished::Over;
     }
-    Finished::Sent(stream, Some(Given::Answer(responded)))
+    Finished::Sent(stream, Some(Unrecorded::Answer(responded)))
 }
 
 #[expect(clippy::manual_async_fn, reason = "the future of an `async fn` has room for the client twice")]
@@ -186,7 +186,7 @@ fn through_lane(
         let (after, record) = Exchange::new(lane, &mut client, ticket, request).run_unrecorded().await;
         let mut stream = client.into_stream();
         if after != After::BrokenOff {
-            return Finished::Sent(stream, Some(Given::Response(record)));
+            return Finished::Sent(stream, Some(Unrecorded::Response(record)));
         }
         record.finish(true);
         if stream.sending.is_gone() {

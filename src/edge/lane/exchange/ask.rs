@@ -28,7 +28,7 @@ impl<C: Client> Exchange<'_, C> {
                 false if self.response.is_before_body() => Reached::Octets,
                 false => Reached::Body,
             };
-            if !self.may_go_on(reached, &error) {
+            if !self.note_failure(reached, &error) {
                 return Err(error);
             }
             self.request.rewind();
@@ -41,7 +41,8 @@ impl<C: Client> Exchange<'_, C> {
     fn let_go(&mut self, origin: Origin) {
         self.attempts.leave();
         // After octets that belong to no response, nothing is known about the next ones.
-        if self.keeps_origin && self.request.is_sent() && self.transfer.is_heard() && !self.response.has_surplus() {
+        if self.keeps_origin && self.request.is_sent() && self.transfer.takes_request() && !self.response.has_surplus()
+        {
             let Origin { stream, route, .. } = origin;
             self.lane.pool.keep(route.key, stream, route.timeouts.idle);
         }
@@ -61,7 +62,7 @@ impl<C: Client> Exchange<'_, C> {
                 Err(mut error) => {
                     error.as_up();
                     // Nothing was sent, so that another server may get the request.
-                    if !self.may_go_on(Reached::Nothing, &error) {
+                    if !self.note_failure(Reached::Nothing, &error) {
                         return Err(error);
                     }
                 }
@@ -72,7 +73,7 @@ impl<C: Client> Exchange<'_, C> {
     /// The server to send the request to.
     async fn choose(&mut self) -> Result<Route> {
         self.chosen().await?.map_err(|none| {
-            self.ticket.has_no_server(none);
+            self.ticket.note_no_server(none);
             none.error()
         })
     }

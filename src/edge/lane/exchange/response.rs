@@ -1,6 +1,6 @@
 //! Passes the response of an origin on to its client: [`Exchange::take_heads`] the heads, [`Exchange::pass_body`] the body.
 
-use super::transfer::Side;
+use super::transfer::WaitsFor;
 use super::{Exchange, Expectation};
 use crate::edge::chunks::BadChunk;
 use crate::edge::lane::client::{Client, ClientHead};
@@ -23,7 +23,7 @@ const AHEAD: usize = 160 * 1024;
 
 impl<C: Client> Exchange<'_, C> {
     /// Passes on the heads that have come, and the octets of the body behind them.
-    pub(super) fn take_heads(&mut self, context: &mut Context<'_>) -> Result<Side> {
+    pub(super) fn take_heads(&mut self, context: &mut Context<'_>) -> Result<WaitsFor> {
         while let Some(head) = self.take_head()? {
             if !head.status.is_informational() {
                 self.check_space()?;
@@ -35,7 +35,7 @@ impl<C: Client> Exchange<'_, C> {
                 return Err(of_origin(ErrorType::InvalidHTTPHeader, "too many informational responses"));
             }
         }
-        Ok(Side::Origin)
+        Ok(WaitsFor::Origin)
     }
 
     fn take_head(&mut self) -> Result<Option<ResponseHead>> {
@@ -99,14 +99,14 @@ impl<C: Client> Exchange<'_, C> {
         self.client.begin(&ClientHead { status: head.status, reason, lines: &lines }, &head);
     }
 
-    pub(super) fn pass_body(&mut self, context: &mut Context<'_>) -> Result<Side> {
+    pub(super) fn pass_body(&mut self, context: &mut Context<'_>) -> Result<WaitsFor> {
         loop {
             let (piece, ends) = self.response.piece();
             if !piece.is_empty() {
                 match self.client.poll_send(piece, ends, context) {
                     Poll::Pending => {
                         self.response.settle();
-                        return Ok(Side::Client);
+                        return Ok(WaitsFor::Client);
                     }
                     Poll::Ready(Ok(count)) => {
                         self.response.passed_on(count);
@@ -121,13 +121,13 @@ impl<C: Client> Exchange<'_, C> {
                         of_origin(ErrorType::InvalidHTTPHeader, "the response has malformed trailers")
                     })?;
                 }
-                return Ok(Side::Done);
+                return Ok(WaitsFor::Done);
             } else {
                 let found = self.response.next_piece().map_err(|BadChunk| {
                     of_origin(ErrorType::InvalidHTTPHeader, "the response has a malformed chunk")
                 })?;
                 if !found {
-                    return Ok(Side::Origin);
+                    return Ok(WaitsFor::Origin);
                 }
             }
         }

@@ -21,7 +21,7 @@ const CONTINUE: Duration = Duration::from_secs(1);
 
 /// The end that a direction waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum WaitsFor {
     /// None: there is nothing more in this direction.
     Done,
     Origin,
@@ -48,13 +48,13 @@ pub(super) struct Transfer {
     wait: Option<(Awaited, Instant)>,
     is_unflushed: bool,
     /// Why the origin takes no more of the request. It may have answered all the same.
-    deaf: Option<io::Error>,
+    write_error: Option<io::Error>,
 }
 
 impl Transfer {
     /// Whether the origin takes the request.
-    pub(super) fn is_heard(&self) -> bool {
-        self.deaf.is_none() && !self.is_unflushed
+    pub(super) fn takes_request(&self) -> bool {
+        self.write_error.is_none() && !self.is_unflushed
     }
 }
 
@@ -63,16 +63,16 @@ impl<C: Client> Exchange<'_, C> {
     pub(super) fn poll_transfer(&mut self, origin: &mut Origin, context: &mut Context<'_>) -> Poll<Result<()>> {
         let request = self.poll_request(&mut origin.stream, context)?;
         let response = self.poll_response(&mut origin.stream, context)?;
-        if response == Side::Done {
+        if response == WaitsFor::Done {
             return Poll::Ready(Ok(()));
         }
         // A client that takes nothing is being waited for already.
-        if response == Side::Origin
+        if response == WaitsFor::Origin
             && let Poll::Ready(Err(error)) = self.client.poll_flush(context)
         {
             return Poll::Ready(Err(of_client(ErrorType::WriteError, error)));
         }
-        if (request == Side::Done || self.request.is_whole)
+        if (request == WaitsFor::Done || self.request.is_whole)
             && let Poll::Ready(gone) = self.client.poll_gone(context)
         {
             return Poll::Ready(Err(of_client(ErrorType::WriteError, gone)));
@@ -81,20 +81,25 @@ impl<C: Client> Exchange<'_, C> {
     }
 
     /// Fails if the exchange has waited for too long. A wait begins when nothing can move.
-    fn poll_wait(&mut self, origin: &Origin, sides: (Side, Side), context: &mut Context<'_>) -> Poll<Result<()>> {
+    fn poll_wait(
+        &mut self,
+        origin: &Origin,
+        sides: (WaitsFor, WaitsFor),
+        context: &mut Context<'_>,
+    ) -> Poll<Result<()>> {
         let timeouts = origin.route.timeouts;
         let (awaited, limit) = match sides {
             // The client's side gives up one that takes nothing.
-            (_, Side::Client) => {
+            (_, WaitsFor::Client) => {
                 self.transfer.wait = None;
                 return Poll::Pending;
             }
             // The origin has answered, so the rest of the body has no timeout of its own.
-            (Side::Client, _) if self.has_begun => (Awaited::Reading, timeouts.read),
-            (Side::Client, _) if self.expectation == Expectation::Asked => (Awaited::Continue, CONTINUE),
-            (Side::Client, _) => (Awaited::Body, self.lane.stall),
-            (Side::Origin, _) => (Awaited::Writing, timeouts.write),
-            (Side::Done, _) => (Awaited::Reading, timeouts.read),
+            (WaitsFor::Client, _) if self.has_begun => (Awaited::Reading, timeouts.read),
+            (WaitsFor::Client, _) if self.expectation == Expectation::Asked => (Awaited::Continue, CONTINUE),
+            (WaitsFor::Client, _) => (Awaited::Body, self.lane.stall),
+            (WaitsFor::Origin, _) => (Awaited::Writing, timeouts.write),
+            (WaitsFor::Done, _) => (Awaited::Reading, timeouts.read),
         };
         let until = match self.transfer.wait {
             Some((before, until)) if before == awaited => until,
@@ -117,28 +122,28 @@ impl<C: Client> Exchange<'_, C> {
         }))
     }
 
-    fn poll_request(&mut self, stream: &mut Stream, context: &mut Context<'_>) -> Result<Side> {
+    fn poll_request(&mut self, stream: &mut Stream, context: &mut Context<'_>) -> Result<WaitsFor> {
         loop {
             let has_come = self.take_body(context)?.is_ready();
-            if self.transfer.deaf.is_some() {
-                return Ok(Side::Done);
+            if self.transfer.write_error.is_some() {
+                return Ok(WaitsFor::Done);
             }
             match self.poll_write(stream, context) {
-                Poll::Pending => return Ok(Side::Origin),
-                Poll::Ready(Ok(())) if self.request.is_whole => return Ok(Side::Done),
-                Poll::Ready(Ok(())) if !has_come => return Ok(Side::Client),
+                Poll::Pending => return Ok(WaitsFor::Origin),
+                Poll::Ready(Ok(())) if self.request.is_whole => return Ok(WaitsFor::Done),
+                Poll::Ready(Ok(())) if !has_come => return Ok(WaitsFor::Client),
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) if !self.request.is_begun => {
                     return Err(because(ErrorType::WriteError, "while sending the request", error));
                 }
-                Poll::Ready(Err(error)) => self.transfer.deaf = Some(error),
+                Poll::Ready(Err(error)) => self.transfer.write_error = Some(error),
             }
         }
     }
 
     /// Takes the octets of the body that have come, as far as there is room. Pending if there is room for more.
     fn take_body(&mut self, context: &mut Context<'_>) -> Result<Poll<()>> {
-        while !self.request.is_whole && self.request.has_room() && self.transfer.deaf.is_none() {
+        while !self.request.is_whole && self.request.has_room() && self.transfer.write_error.is_none() {
             match self.client.poll_body(&mut self.request, context) {
                 Poll::Pending => return Ok(Poll::Pending),
                 Poll::Ready(Ok(is_over)) => {
@@ -191,18 +196,18 @@ impl<C: Client> Exchange<'_, C> {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_response(&mut self, stream: &mut Stream, context: &mut Context<'_>) -> Result<Side> {
+    fn poll_response(&mut self, stream: &mut Stream, context: &mut Context<'_>) -> Result<WaitsFor> {
         loop {
             let is_before_body = self.response.is_before_body();
             let side = if is_before_body { self.take_heads(context)? } else { self.pass_body(context)? };
-            if side != Side::Origin {
+            if side != WaitsFor::Origin {
                 return Ok(side);
             }
             if !self.response.is_before_body() {
                 match self.client.poll_room(context) {
                     Poll::Pending => {
                         self.response.settle();
-                        return Ok(Side::Client);
+                        return Ok(WaitsFor::Client);
                     }
                     Poll::Ready(room) => room.map_err(|error| of_client(ErrorType::WriteError, error))?,
                 }
@@ -210,7 +215,7 @@ impl<C: Client> Exchange<'_, C> {
             let read = wire::poll_read(stream, self.response.room(), context);
             self.response.received();
             match read {
-                Poll::Pending => return Ok(Side::Origin),
+                Poll::Pending => return Ok(WaitsFor::Origin),
                 Poll::Ready(Ok(1..)) => self.transfer.wait = None,
                 Poll::Ready(Ok(0)) => return self.end_of_connection(),
                 Poll::Ready(Err(error)) => {
@@ -220,12 +225,12 @@ impl<C: Client> Exchange<'_, C> {
         }
     }
 
-    fn end_of_connection(&mut self) -> Result<Side> {
+    fn end_of_connection(&mut self) -> Result<WaitsFor> {
         if self.response.ends_by_close() {
             self.client.end(&[]);
-            return Ok(Side::Done);
+            return Ok(WaitsFor::Done);
         }
-        if let Some(error) = self.transfer.deaf.take() {
+        if let Some(error) = self.transfer.write_error.take() {
             return Err(because(ErrorType::WriteError, "while sending the request", error));
         }
         Err(of_origin(

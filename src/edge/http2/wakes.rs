@@ -1,8 +1,8 @@
-//! [`Calls`]: a waker for h2 that can hold back the wakes of a connection's task. The task writes the output of its
+//! [`Wakes`]: a waker for h2 that can hold back the wakes of a connection's task. The task writes the output of its
 //! requests in the same turn in which it advances them. h2 wakes the task for that output all the same, and each such wake
 //! would be a turn with nothing to do.
 //!
-//! A wake is passed on to the task, or noted. [`Calls::pass_on`] ends the noting, and returns whether there was a wake.
+//! A wake is passed on to the task, or noted. [`Wakes::pass_on`] ends the noting, and returns whether there was a wake.
 
 use futures_util::task::AtomicWaker;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ const PASS_ON: u8 = 0;
 /// Wakes are noted, and there was none.
 const NOTE: u8 = 1;
 /// There was a wake.
-const CALLED: u8 = 2;
+const WOKEN: u8 = 2;
 
 #[derive(Default)]
-pub(super) struct Calls {
+pub(super) struct Wakes {
     task: AtomicWaker,
     state: AtomicU8,
 }
 
-impl Calls {
+impl Wakes {
     /// Notes wakes of this task from now on.
     pub(super) fn note(&self, task: &Waker) {
         self.task.register(task);
@@ -30,17 +30,17 @@ impl Calls {
     }
 
     pub(super) fn pass_on(&self) -> bool {
-        self.state.swap(PASS_ON, Ordering::AcqRel) == CALLED
+        self.state.swap(PASS_ON, Ordering::AcqRel) == WOKEN
     }
 }
 
-impl Wake for Calls {
+impl Wake for Wakes {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if self.state.swap(CALLED, Ordering::AcqRel) == PASS_ON {
+        if self.state.swap(WOKEN, Ordering::AcqRel) == PASS_ON {
             self.task.wake();
         }
     }
@@ -61,19 +61,19 @@ mod tests {
     }
 
     #[test]
-    fn calls_wake_the_task_unless_they_are_noted() {
+    fn wakes_reach_the_task_unless_they_are_noted() {
         let task = Arc::new(Task::default());
         let (waker, woken) = (Waker::from(task.clone()), || task.0.load(Ordering::SeqCst));
-        let calls = Arc::new(Calls::default());
-        let connection = Waker::from(calls.clone());
-        calls.note(&waker);
-        assert!(!calls.pass_on());
+        let wakes = Arc::new(Wakes::default());
+        let connection = Waker::from(wakes.clone());
+        wakes.note(&waker);
+        assert!(!wakes.pass_on());
         connection.wake_by_ref();
         connection.wake_by_ref();
         assert_eq!(woken(), 1, "one turn is enough for both");
-        calls.note(&waker);
+        wakes.note(&waker);
         connection.wake_by_ref();
-        assert!(calls.pass_on() && !calls.pass_on());
+        assert!(wakes.pass_on() && !wakes.pass_on());
         assert_eq!(woken(), 1);
         connection.wake_by_ref();
         assert_eq!(woken(), 2);

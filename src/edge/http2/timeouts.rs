@@ -1,4 +1,4 @@
-//! [`Watch`]: the timeouts of a connection over HTTP/2, with one timer. [`Resets`] limits how many requests of a connection
+//! [`Timeouts`]: the timeouts of a connection over HTTP/2, with one timer. [`Resets`] limits how many requests of a connection
 //! end by a reset of their stream.
 //!
 //! Without a request, the client gets a GOAWAY after `limits.idle`. If the connection does not end, a second GOAWAY names
@@ -29,16 +29,16 @@ const RESET_WINDOW: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     /// The first GOAWAY: the client is told that the connection ends.
-    Goodbye,
+    FirstGoaway,
     /// The second GOAWAY: the client is told which request was the last one.
-    LastWord,
+    LastGoaway,
     /// The connection ends.
-    End,
+    Close,
     /// The client did not answer a ping: the connection is lost.
     Lost,
 }
 
-pub(super) struct Watch {
+pub(super) struct Timeouts {
     idle: Duration,
     stall: Duration,
     pings: Option<PingPong>,
@@ -53,9 +53,9 @@ pub(super) struct Watch {
     timer: Timer,
 }
 
-impl Watch {
-    pub(super) fn new(limits: &Limits, pings: Option<PingPong>) -> Watch {
-        Watch {
+impl Timeouts {
+    pub(super) fn new(limits: &Limits, pings: Option<PingPong>) -> Timeouts {
+        Timeouts {
             idle: limits.idle,
             stall: limits.stall,
             pings,
@@ -104,9 +104,9 @@ impl Watch {
                 return Poll::Pending;
             }
             match (has_requests, self.told) {
-                (false, 0) => return Poll::Ready(Due::Goodbye),
-                (false, 1) => return Poll::Ready(Due::LastWord),
-                (false, _) => return Poll::Ready(Due::End),
+                (false, 0) => return Poll::Ready(Due::FirstGoaway),
+                (false, 1) => return Poll::Ready(Due::LastGoaway),
+                (false, _) => return Poll::Ready(Due::Close),
                 (true, _) if self.is_asked => return Poll::Ready(Due::Lost),
                 (true, _) => {
                     self.is_asked = self.pings.as_mut().is_some_and(|pings| pings.send_ping(Ping::opaque()).is_ok());
@@ -161,25 +161,25 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn resting_connection_is_told_and_then_ended() {
         let limits = Limits { idle: Duration::from_secs(60), ..Limits::DEFAULT };
-        let mut watch = Watch::new(&limits, None);
+        let mut timeouts = Timeouts::new(&limits, None);
         let began = tokio::time::Instant::now();
-        watch.note_request();
-        assert_eq!(poll_fn(|context| watch.poll(false, context)).await, Due::Goodbye);
+        timeouts.note_request();
+        assert_eq!(poll_fn(|context| timeouts.poll(false, context)).await, Due::FirstGoaway);
         assert_eq!(began.elapsed().as_secs(), 60);
-        watch.begin_to_end();
-        assert!(watch.is_ending());
-        assert_eq!(poll_fn(|context| watch.poll(false, context)).await, Due::LastWord);
+        timeouts.begin_to_end();
+        assert!(timeouts.is_ending());
+        assert_eq!(poll_fn(|context| timeouts.poll(false, context)).await, Due::LastGoaway);
         assert_eq!(began.elapsed().as_secs(), 62);
-        watch.begin_to_end();
-        assert_eq!(poll_fn(|context| watch.poll(false, context)).await, Due::End);
+        timeouts.begin_to_end();
+        assert_eq!(poll_fn(|context| timeouts.poll(false, context)).await, Due::Close);
         assert_eq!(began.elapsed().as_secs(), 64);
     }
 
     #[tokio::test(start_paused = true)]
     async fn client_that_cannot_be_asked_is_not_given_up() {
         let limits = Limits { idle: Duration::from_secs(5), stall: Duration::from_secs(60), ..Limits::DEFAULT };
-        let mut watch = Watch::new(&limits, None);
-        let due = tokio::time::timeout(Duration::from_secs(600), poll_fn(|context| watch.poll(true, context))).await;
+        let mut timeouts = Timeouts::new(&limits, None);
+        let due = tokio::time::timeout(Duration::from_secs(600), poll_fn(|context| timeouts.poll(true, context))).await;
         assert!(due.is_err());
     }
 }
