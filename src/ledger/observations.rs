@@ -11,9 +11,9 @@ use crate::locks::{read, write};
 use crate::policy::Version;
 use crate::state::{AnyRecord, Fact, Observation, StateStore};
 use crate::time::Timestamp;
+use ahash::RandomState;
 use smallvec::SmallVec;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{
     AtomicBool, AtomicI64,
     Ordering::{AcqRel, Relaxed, Release},

@@ -6,12 +6,13 @@
 
 use super::access::moment;
 use super::log_writer::LogWriter;
+use crate::bounded::Prehashed;
 use crate::locks::lock;
 use crate::settings::EventSettings;
 use crate::threads::spawn;
+use ahash::RandomState;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -97,7 +98,7 @@ struct Sampling {
     second: u64,
     taken: u64,
     /// Which pairs of site and crawler had one, by their hash: 64 bits under a random key do not collide in practice.
-    served: HashSet<u64>,
+    served: HashSet<u64, Prehashed>,
     /// Events left out since the last one that was recorded.
     left_out: u64,
 }
@@ -158,7 +159,12 @@ impl Events {
             log,
             rate: rate.into(),
             hasher: RandomState::new(),
-            sampling: Mutex::new(Sampling { second: 0, taken: 0, served: HashSet::with_capacity(FAIR), left_out: 0 }),
+            sampling: Mutex::new(Sampling {
+                second: 0,
+                taken: 0,
+                served: HashSet::with_capacity_and_hasher(FAIR, Prehashed::default()),
+                left_out: 0,
+            }),
             recent: Mutex::default(),
             samples: Mutex::default(),
             left_out: AtomicU64::new(0),
@@ -274,7 +280,7 @@ struct Samples {
     /// Days since 1970.
     day: u64,
     /// How many there were today of each site, crawler, identity, kind and rule, by their hash.
-    of_today: HashMap<u64, u8>,
+    of_today: HashMap<u64, u8, Prehashed>,
     taken: Vec<Arc<Event>>,
 }
 
