@@ -1,7 +1,6 @@
 //! A log that is written, exported and checked, and everything that somebody could change in a case.
 
 use super::canonical::Hash;
-use super::case::{CaseSpan, write_case};
 use super::commands::rotate_key;
 use super::database::{Appended, Record, Writing};
 use super::entry::{ChainName, time_text};
@@ -11,6 +10,7 @@ use super::opening::{OpenLog, open};
 use super::proofs::WrittenProofs;
 use super::tar::{self, Files};
 use super::verify::verify;
+use super::{CaseSpan, write_case};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
