@@ -218,6 +218,9 @@ fn a_broken_file_is_logged_once_not_at_every_look() {
     let lines = Lines::default();
     let writer = lines.clone();
     let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+    // With one subscriber alone, tracing-core 0.1 asks that of the thread which comes to a line first, and a thread that has
+    // none turns the line off for all.
+    let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry());
     tracing::subscriber::with_default(subscriber, || {
         let write = |text: &str| std::fs::write(directory.path().join("shop.yaml"), text).expect("a policy");
         write("robots: { origin: both }\n");

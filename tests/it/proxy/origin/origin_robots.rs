@@ -508,6 +508,9 @@ fn logged<T>(happens: impl FnOnce() -> T) -> (T, String) {
     let written = Written::default();
     let writer = written.clone();
     let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    // With one subscriber alone, tracing-core 0.1 asks that of the thread which comes to a line first, and a thread that has
+    // none turns the line off for all.
+    let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry());
     let result = tracing::subscriber::with_default(subscriber, happens);
     let text = String::from_utf8_lossy(&written.0.lock().expect("no panic")).into_owned();
     (result, text)
