@@ -37,6 +37,9 @@ const MEMBERS: usize = 32;
 /// The form with the highest quality in `Accept`; text if `Accept` allows none of them. The most specific range that
 /// matches a form gives its quality. Of forms with the same quality, the one with the more specific range wins.
 pub(super) fn form(headers: &HeaderMap) -> Form {
+    if !headers.contains_key(header::ACCEPT) {
+        return Form::Text;
+    }
     let mut best = (Form::Text, 0, 0);
     for form in Form::ALL {
         let (quality, specificity) = preference(headers, form);

@@ -23,6 +23,7 @@ use pingora_core::protocols::http::ServerSession;
 use pingora_core::server::ShutdownWatch;
 use std::io;
 use std::ops::Range;
+use std::pin::{Pin, pin};
 use tokio::io::AsyncWriteExt;
 
 /// Octets of a proxy's question that are still read after its answer: more than any proxy allows a head (Go: 1 MiB). A
@@ -30,10 +31,13 @@ use tokio::io::AsyncWriteExt;
 const LINGERING_FOR_PROXIES: usize = 2 * 1024 * 1024;
 
 /// Serves a connection to its end.
-pub(super) async fn serve(door: &Door, mut connection: Box<Connection>, mut stops: Stops) {
+pub(super) async fn serve(door: &Door, mut connection: Box<Connection>, stops: Stops) {
+    let Stops { leaving, mut closing } = stops;
+    // An error means that the sender is gone, and no later stop could arrive.
+    let mut closed = pin!(closing.wait_for(|closing| *closing));
     loop {
-        let next = match next_head(&mut connection, door.edge.limits(), &mut stops.closing).await {
-            Ok(Some(head)) => one(door, connection, head, &stops.leaving).await,
+        let next = match next_head(&mut connection, door.edge.limits(), closed.as_mut()).await {
+            Ok(Some(head)) => one(door, connection, head, &leaving).await,
             Ok(None) => {
                 let _ = connection.shutdown().await;
                 None
@@ -56,7 +60,7 @@ pub(super) async fn serve(door: &Door, mut connection: Box<Connection>, mut stop
 async fn next_head(
     connection: &mut Connection,
     limits: &Limits,
-    closing: &mut ShutdownWatch,
+    mut closed: Pin<&mut impl Future>,
 ) -> Result<Option<Range<usize>>, Mistake> {
     let mut scanner = Scanner::new(limits);
     let mut has_begun = false;
@@ -77,8 +81,7 @@ async fn next_head(
         let read = tokio::select! {
             biased;
             read = connection.see() => read,
-            // An error means that the sender is gone, and no later stop could arrive.
-            _ = closing.wait_for(|closing| *closing), if !has_begun => return Ok(None),
+            _ = &mut closed, if !has_begun => return Ok(None),
         };
         match read {
             Ok(1..) => {}

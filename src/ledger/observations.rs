@@ -292,9 +292,13 @@ pub fn key(host: &[u8]) -> Option<Key> {
     }
     let mut key = Key::new();
     // An IPv6 address keeps its brackets, or its end would be read as a port when it comes back from the store.
-    let [open, close] = if name.contains(&b':') { ["[", "]"] } else { [""; 2] };
-    for part in [open.as_bytes(), name, close.as_bytes()] {
-        key.extend_from_slice(part);
+    let is_address = name.contains(&b':');
+    if is_address {
+        key.push(b'[');
+    }
+    key.extend_from_slice(name);
+    if is_address {
+        key.push(b']');
     }
     key.make_ascii_lowercase();
     // robots.txt is for a scheme, a host and a port (RFC 9309 section 2.3); the usual ports are one host.
