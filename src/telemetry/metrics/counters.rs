@@ -2,6 +2,7 @@
 //! use. All such counters share one cap: beyond [`MAX_SERIES`] crawlgate counts under the crawler `overflow`.
 
 use super::register::Register;
+use crate::bounded::Prehashed;
 use crate::locks::{read, write};
 use ahash::RandomState;
 use prometheus::{IntCounter, IntCounterVec};
@@ -20,7 +21,8 @@ const OVERFLOW: &str = "overflow";
 /// One counter by the values of its `N` labels.
 pub struct Counters<const N: usize> {
     vector: IntCounterVec,
-    known: RwLock<HashMap<u64, Series<N>, RandomState>>,
+    /// By the hash of the labels.
+    known: RwLock<HashMap<u64, Series<N>, Prehashed>>,
     hasher: RandomState,
     /// The position of the `crawler` label.
     crawler: usize,
