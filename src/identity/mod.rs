@@ -1,5 +1,5 @@
 //! [`Proofs`]: proof that a crawler is the one that its user agent claims. It looks an address up in published lists and
-//! in the answers of reverse DNS, and verifies signatures. The result is a [`Finding`]. Threads of their own ask servers
+//! in the answers of reverse DNS, and verifies signatures. The result is a [`IdentityFinding`]. Threads of their own ask servers
 //! and DNS (feature `proxy`), never while a request waits.
 
 mod keys;
@@ -39,7 +39,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What is proven of a claim, and by what.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Finding {
+pub struct IdentityFinding {
     /// What is proven.
     pub identity: Identity,
     /// What the identity rests on.
@@ -50,9 +50,9 @@ pub struct Finding {
     pub doubt: Option<Doubt>,
 }
 
-impl Finding {
-    fn new(identity: Identity, proof: Proof) -> Finding {
-        Finding { identity, proof, signature: None, doubt: None }
+impl IdentityFinding {
+    fn new(identity: Identity, proof: Proof) -> IdentityFinding {
+        IdentityFinding { identity, proof, signature: None, doubt: None }
     }
 }
 
@@ -185,7 +185,7 @@ impl Proofs {
     }
 
     /// The finding about a claim by what is known now, and what is left to do. Changes nothing: [`Proofs::take_up`] does it.
-    pub fn look(&self, claimed: &Claimed<'_>, now: Timestamp) -> (Finding, ToDo) {
+    pub fn look(&self, claimed: &Claimed<'_>, now: Timestamp) -> (IdentityFinding, ToDo) {
         let mut to_do = ToDo::default();
         let finding = self.find(claimed, now, &mut to_do);
         let Some(means) = self.usable(claimed.claim) else { return (finding, to_do) };
@@ -215,16 +215,16 @@ impl Proofs {
         to_do.shown.as_ref().is_none_or(first)
     }
 
-    fn find(&self, claimed: &Claimed<'_>, now: Timestamp, to_do: &mut ToDo) -> Finding {
+    fn find(&self, claimed: &Claimed<'_>, now: Timestamp, to_do: &mut ToDo) -> IdentityFinding {
         let by_policy = match claimed.by_policy {
-            identity @ (Identity::Verified | Identity::Impostor) => Finding::new(identity, Proof::Networks),
-            identity => Finding::new(identity, Proof::None),
+            identity @ (Identity::Verified | Identity::Impostor) => IdentityFinding::new(identity, Proof::Networks),
+            identity => IdentityFinding::new(identity, Proof::None),
         };
         let (Some(means), Some(address)) = (self.usable(claimed.claim), claimed.address) else { return by_policy };
         if by_policy.identity == Identity::Verified {
             return by_policy;
         }
-        let verified = |proof| Finding::new(Identity::Verified, proof);
+        let verified = |proof| IdentityFinding::new(Identity::Verified, proof);
         let lists =
             if self.uses.lists { self.lists.say(means, address, now) } else { ListsSay::Nothing(Doubt::NoEvidence) };
         let asked = self.asks_dns(means) && is_public(address);
@@ -240,15 +240,15 @@ impl Proofs {
         };
         let accused = self.accusation(means, by_policy.identity == Identity::Impostor, &lists, &names);
         let found = match accused {
-            Some(proof) if claimed.may_accuse && is_public(address) => Finding::new(Identity::Impostor, proof),
+            Some(proof) if claimed.may_accuse && is_public(address) => IdentityFinding::new(Identity::Impostor, proof),
             _ => {
                 let is_suspected = lists == ListsSay::Outside && !self.asks_dns(means);
                 let would_accuse = accused.is_some() || is_suspected && !claimed.may_accuse;
                 let doubt = self.doubt(means, address, would_accuse, (&lists, &names));
-                Finding { doubt: Some(doubt), ..Finding::new(Identity::Pending, Proof::None) }
+                IdentityFinding { doubt: Some(doubt), ..IdentityFinding::new(Identity::Pending, Proof::None) }
             }
         };
-        Finding { signature, ..found }
+        IdentityFinding { signature, ..found }
     }
 
     /// Why nothing is proven.

@@ -16,7 +16,7 @@ pub use request::{Outcome, RequestFacts};
 
 use crate::crawlers::{Claim, Registry};
 use crate::heads::origin_form;
-use crate::identity::{Claimed, Finding, Proofs, Signed, ToDo};
+use crate::identity::{Claimed, IdentityFinding, Proofs, Signed, ToDo};
 use crate::ledger::{Behaviours, HostNews, Ledger, RateStep, list_of};
 use crate::policy::{SiteEntry, Snapshot};
 use crate::sites::SiteManager;
@@ -47,7 +47,7 @@ pub struct Judge {
 /// What a look at a request found, and what the judge does about it once the request counts.
 struct Look<'a> {
     case: Case<'a>,
-    finding: Finding,
+    finding: IdentityFinding,
     /// What the request says of its host.
     visit: HostNews,
     /// What is to be noted or asked about its claim.
@@ -98,7 +98,7 @@ impl Judge {
             look = self.look_at(request, claimant, facts);
         }
         let decision = self.decision(request, &look.case, rate, &mut workspace.scratch);
-        let Finding { proof, signature, doubt, .. } = look.finding;
+        let IdentityFinding { proof, signature, doubt, .. } = look.finding;
         let good_signature = look.to_do.take_signature().filter(|_| proof == Proof::Signature).map(Arc::new);
         let (identity, CachedVersions { cached, has_version_in_force, basis, .. }) =
             (look.case.facts.identity, look.case.cached_versions);
@@ -146,7 +146,7 @@ impl Judge {
         let Some(claimant) = Claimant::named(&snapshot, self.registry, &facts) else {
             return report_unclaimed(self.registry, &facts, response);
         };
-        let Look { case, finding: Finding { proof, doubt, .. }, .. } = self.look_at(request, claimant, facts);
+        let Look { case, finding: IdentityFinding { proof, doubt, .. }, .. } = self.look_at(request, claimant, facts);
         let decision = self.decision(request, &case, RateStep::Looks, &mut Scratch::default());
         let mut explanation = report(&case, &decision, response);
         (explanation.proof, explanation.doubt) = (proof.name(), doubt);
@@ -159,7 +159,7 @@ impl Judge {
     /// The first half of judging: identity, with what it rests on, and cached versions of a claimant.
     fn look_at<'a>(&self, request: &RequestFacts<'_>, claimant: Claimant<'a>, mut facts: Facts<'a>) -> Look<'a> {
         let Claimant { entry, claim, .. } = claimant;
-        let (mut finding, mut to_do, mut by_list) = (Finding::default(), ToDo::default(), None);
+        let (mut finding, mut to_do, mut by_list) = (IdentityFinding::default(), ToDo::default(), None);
         if claim != Claim::Nobody && (!entry.site.networks.is_empty() || self.proofs.can_prove(claim)) {
             (finding, to_do, by_list) = self.identity(request, claimant, &facts);
             facts.identity = finding.identity;
@@ -181,7 +181,7 @@ impl Judge {
         request: &RequestFacts<'_>,
         claimant: Claimant<'a>,
         facts: &Facts<'_>,
-    ) -> (Finding, ToDo, Option<(Option<&'a SiteEntry>, Identity)>) {
+    ) -> (IdentityFinding, ToDo, Option<(Option<&'a SiteEntry>, Identity)>) {
         let Claimant { entry, claim, .. } = claimant;
         let may_accuse = request.address_may_accuse;
         let by_policy = identity_by_policy(&entry.site, facts, claim, may_accuse);
@@ -204,8 +204,10 @@ impl Judge {
             self.ledger.list_health.look(list_of(self.registry, list, claim), found.identity, facts.now);
         let by_list = is_due.then_some((list, found.identity));
         let finding = match identity {
-            Identity::Suspended => Finding { identity, proof: Proof::None, doubt: Some(Doubt::Suspended), ..found },
-            _ => Finding { identity, ..found },
+            Identity::Suspended => {
+                IdentityFinding { identity, proof: Proof::None, doubt: Some(Doubt::Suspended), ..found }
+            }
+            _ => IdentityFinding { identity, ..found },
         };
         (finding, to_do, by_list)
     }

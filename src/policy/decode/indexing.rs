@@ -57,7 +57,11 @@ fn rule(fields: &mut Fields<'_>) -> IndexingRule {
 
 /// Adds the directives of `tags` for each crawler.
 fn add_scoped(node: &Node, said: &mut Said, decoder: &mut Decoder) {
-    let Some(entries) = decoder.entries(node, "a map of crawlers, like `googlebot: noindex`") else { return };
+    let Some(entries) =
+        decoder.entries(node, "a map of crawlers, like `googlebot: noindex` (`tag: noindex` is for all)")
+    else {
+        return;
+    };
     if entries.is_empty() {
         decoder.error("rule-without-tags", node.span, "nothing is said here");
     }
