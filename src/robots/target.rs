@@ -39,10 +39,12 @@ impl<'a> Target<'a> {
     /// Whether this is `/robots.txt` or origins answer it with that file: `//robots.txt`, `/robots.txt;x`, and
     /// `/robots.txt/.`, which some origins read as `/robots.txt/`, and that as `/robots.txt`.
     pub fn reaches_robots_txt(&self) -> bool {
-        self.readings().any(|reading| {
+        let reaches = |reading: &[u8]| {
             let rest = reading.strip_prefix(ROBOTS_TXT);
             rest.is_some_and(|rest| ends_path(rest.strip_prefix(b"/").unwrap_or(rest)))
-        })
+        };
+        let resolves = |resolved: Option<Resolved<'_>>| resolved.is_some_and(|resolved| reaches(resolved.target));
+        reaches(self.sent) || resolves(self.resolved) || resolves(self.stripped)
     }
 
     /// The other paths that origins may read the target as.
