@@ -1,5 +1,5 @@
-//! [`Issued`]: the certificates in use, by host, and the answers to the open challenges of the authority. Attempts write
-//! it. Handshakes and requests read it. Finding the certificate of a host takes no lock.
+//! [`Issued`]: the certificates in use, by host, and the answers to the open challenges of the authority. Attempts to get
+//! certificates write it; TLS handshakes and the authority's requests read it. Finding a certificate takes no lock.
 
 use super::certificate::IssuedCertificate;
 use super::progress::ChallengeKind;

@@ -1,5 +1,5 @@
-//! [`RequestFacts`]: what a door knows of a request before it is judged; and [`Outcome`]: what became of it, in plain values
-//! that every door can tell.
+//! [`RequestFacts`]: what a door knows of a request before it is judged; and [`Outcome`]: how it was answered, in
+//! values that every door (HTTP/1, HTTP/2, Pingora, the tower layer, the decision service) can give.
 
 use crate::clock::Moment;
 use crate::heads::SignatureFields;

@@ -1,5 +1,5 @@
-//! [`Channel`]: messages with descriptors between two processes of crawlgate. A message is JSON after its length; its
-//! descriptors come with its first octet.
+//! [`Channel`]: messages between two processes of crawlgate, which may carry file descriptors. A message is its length and
+//! then JSON; its descriptors come with its first octet.
 
 use crate::locks::lock;
 use rustix::io::{FdFlags, fcntl_setfd, retry_on_intr};
