@@ -151,6 +151,7 @@ pub const BROWSERS_BEGINNING: &[u8] = b"Mozilla/5.0 (";
 
 /// Where the description of the device ends, if the string is that of a browser and of nothing else. Only its beginning
 /// and its last octet are examined: a system that people use, an engine right behind it, and a version at the end.
+#[inline]
 pub fn device_of_plain_browser(text: &[u8]) -> Option<usize> {
     if !text.last().is_some_and(u8::is_ascii_digit) {
         return None;
@@ -177,6 +178,7 @@ pub fn device_of_plain_browser(text: &[u8]) -> Option<usize> {
 
 /// Whether a text has only the words of engines and browsers and their versions. It then holds no marker, no tool and
 /// no bot.
+#[inline]
 pub fn says_only_browser(mut text: &[u8]) -> bool {
     while !text.is_empty() {
         let Some(rest) = BROWSER_WORDS.iter().find_map(|word| text.strip_prefix(*word)) else { return false };

@@ -7,9 +7,10 @@ use std::net::IpAddr;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkTable {
     networks: Vec<IpNet>,
-    /// The same addresses in networks that do not overlap, sorted.
-    v4: Vec<Ipv4Net>,
-    v6: Vec<Ipv6Net>,
+    /// The same addresses as ranges that do not overlap: the first and the last address of each, sorted. As numbers,
+    /// which compare faster than networks.
+    v4: Vec<(u32, u32)>,
+    v6: Vec<(u128, u128)>,
 }
 
 impl NetworkTable {
@@ -25,20 +26,19 @@ impl NetworkTable {
                 IpNet::V6(network) => v6.push(*network),
             }
         }
-        NetworkTable { v4: Ipv4Net::aggregate(&v4), v6: Ipv6Net::aggregate(&v6), networks }
+        let (v4, v6) = (Ipv4Net::aggregate(&v4), Ipv6Net::aggregate(&v6));
+        NetworkTable {
+            networks,
+            v4: v4.iter().map(|network| (network.network().into(), network.broadcast().into())).collect(),
+            v6: v6.iter().map(|network| (network.network().into(), network.broadcast().into())).collect(),
+        }
     }
 
     /// Whether an address is in one of the networks.
     pub fn contains(&self, address: IpAddr) -> bool {
         match address {
-            IpAddr::V4(address) => {
-                let after = self.v4.partition_point(|network| network.addr() <= address);
-                after > 0 && self.v4[after - 1].contains(&address)
-            }
-            IpAddr::V6(address) => {
-                let after = self.v6.partition_point(|network| network.addr() <= address);
-                after > 0 && self.v6[after - 1].contains(&address)
-            }
+            IpAddr::V4(address) => is_in(&self.v4, address.to_bits()),
+            IpAddr::V6(address) => is_in(&self.v6, address.to_bits()),
         }
     }
 
@@ -57,6 +57,12 @@ impl NetworkTable {
     pub fn networks(&self) -> &[IpNet] {
         &self.networks
     }
+}
+
+/// Whether a number is in one of these ranges.
+fn is_in<N: Copy + Ord>(ranges: &[(N, N)], number: N) -> bool {
+    let after = ranges.partition_point(|(first, _)| *first <= number);
+    after > 0 && ranges[after - 1].1 >= number
 }
 
 #[cfg(test)]

@@ -58,6 +58,7 @@ pub enum Agent<'a> {
 }
 
 /// Blanks as C's `isspace` has them: both dialects strip these.
+#[inline]
 pub(super) const fn is_blank(octet: u8) -> bool {
     matches!(octet, b' ' | b'\t' | b'\n' | 0x0B | 0x0C | b'\r')
 }
@@ -103,6 +104,7 @@ impl Dialect {
     }
 
     /// The pattern of an Allow or Disallow line.
+    #[inline]
     pub fn pattern(self, value: &[u8]) -> Pattern {
         match self {
             Dialect::Rfc9309 => Pattern::from_bytes(value),

@@ -228,6 +228,7 @@ impl File {
     }
 }
 
+#[inline]
 fn line(bytes: &[u8], number: usize, text: Range<usize>, skipped: usize, end: LineEnd) -> Line {
     took(text.len() + 1);
     let mut oddities = Vec::new();
@@ -257,6 +258,7 @@ fn line(bytes: &[u8], number: usize, text: Range<usize>, skipped: usize, end: Li
 }
 
 /// Without blanks at both ends.
+#[inline]
 fn strip(bytes: &[u8], range: Range<usize>) -> Range<usize> {
     let text = &bytes[range.clone()];
     let before = text.iter().take_while(|octet| is_blank(**octet)).count();
@@ -264,6 +266,7 @@ fn strip(bytes: &[u8], range: Range<usize>) -> Range<usize> {
     range.start + before..range.end - after
 }
 
+#[inline]
 fn record(bytes: &[u8], content: Range<usize>, oddities: &mut Vec<Oddity>) -> Option<Record> {
     let text = &bytes[content.clone()];
     let (separator, missing) = match memchr(b':', text) {
@@ -324,6 +327,7 @@ pub(super) fn has_its_own_place(name: &str) -> bool {
     matches!(key(name.as_bytes()).0, Key::UserAgent | Key::Allow | Key::Disallow | Key::Sitemap | Key::CrawlDelay)
 }
 
+#[inline]
 fn key(name: &[u8]) -> (Key, Spelling) {
     for (key, spellings) in KEYS {
         for (place, spelling) in spellings.iter().enumerate() {

@@ -249,10 +249,13 @@ impl Decoder {
     /// The place of a word in a fixed set of words.
     pub fn one_of(&mut self, node: &Node, words: &[&str], wanted: &str) -> Option<usize> {
         let text = self.text(node, wanted)?;
-        let near = nearest(text, words.iter().copied()).map(|near| format!("did you mean `{near}`? It"));
-        let help = format!("{} is one of: {}", near.as_deref().unwrap_or("it"), words.join(", "));
-        let find = |text: &str| words.iter().position(|word| *word == text);
-        self.parsed(node, wanted, find, ("bad-value", &format!("is not {wanted}"), &help))
+        let place = words.iter().position(|word| *word == text);
+        if place.is_none() {
+            let near = nearest(text, words.iter().copied()).map(|near| format!("did you mean `{near}`? It"));
+            let help = format!("{} is one of: {}", near.as_deref().unwrap_or("it"), words.join(", "));
+            self.error_with_help("bad-value", node.span, format!("`{text}` is not {wanted}"), help);
+        }
+        place
     }
 
     /// The value of one of these words.
