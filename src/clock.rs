@@ -1,8 +1,9 @@
-//! [`Clock`]: the clock of the running server. A [`Moment`] has two measures: the wall clock, and the time that crawlgate lived
-//! through. They differ when the clock is set or the machine sleeps.
+//! [`Clock`]: the clock of the running server. A [`Moment`] has two measures: the time of the wall clock, and the
+//! elapsed time, which a change of the system time does not affect. The two differ when the system time is set or the
+//! machine sleeps.
 //!
-//! A clock file may shift both (`crawlgate run --clock`), so that tests see a day pass. `server` refuses it unless every
-//! listener is on loopback.
+//! A clock file may shift both (`crawlgate run --clock`), so that tests see a day pass. `server` refuses such a file
+//! unless every listener is on loopback.
 
 use crate::locks::lock;
 use crate::threads::spawn;

@@ -1,4 +1,4 @@
-//! The rooms of crawlgate for its own tests, benches and examples, with the feature `internals`. Nothing here is an
+//! The modules of crawlgate for its own tests, benches and examples, with the feature `internals`. Nothing here is an
 //! interface: it changes without notice.
 
 #![allow(missing_docs)]

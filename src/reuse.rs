@@ -1,5 +1,5 @@
-//! [`Reuse`]: a few values that a thread keeps when one request is done with them, for the next request. To make and free
-//! them for each request would cost more than the rest of their use.
+//! [`Reuse`]: a few values (buffers) that a thread keeps after one request for the next one. To allocate and free them
+//! for each request would cost more than using them.
 
 use std::cell::RefCell;
 use std::thread::LocalKey;

@@ -1,6 +1,6 @@
-//! [`Attempt`]: one attempt to get or to renew the certificate of a host. [`Attempt::run`] asks the authority when it
-//! suggests to renew, and orders a certificate if one is due. Orders, certificates and failures are stored before
-//! crawlgate acts on them, so that the next start goes on from there.
+//! [`Attempt`]: one attempt to get or to renew the certificate of a host. [`Attempt::run`] asks the certificate
+//! authority when it suggests to renew, and orders a certificate if one is due. Orders, certificates and failures are
+//! stored before crawlgate acts on them, so that crawlgate continues from there after a restart.
 
 use super::authority::BoundedHttp;
 use super::certificate::IssuedCertificate;

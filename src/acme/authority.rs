@@ -1,6 +1,6 @@
-//! [`BoundedHttp`]: the HTTP client by which the crate instant-acme asks an authority. Answers are bounded in size and
-//! time, every URL must be https, and no redirect is followed. The client keeps the `Retry-After` of a failure, which the
-//! crate drops.
+//! [`BoundedHttp`]: the HTTP client by which the crate instant-acme asks a certificate authority. Answers are bounded
+//! in size and time, every URL must be https, and no redirect is followed. The client keeps the `Retry-After` of a
+//! failed request, because the crate does not pass it on.
 
 use super::failure::cut;
 use crate::download::{client, octets};

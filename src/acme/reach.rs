@@ -1,6 +1,9 @@
 //! [`Reach`] checks, before an order, that a host leads to this crawlgate. At each address of the host it asks as the
-//! authority will: for the file of a random token, or for the certificate of a handshake. An address of another server rules
-//! the challenge out, and so costs no failed order. Silence does not: a network in between may let the authority through.
+//! authority will: for the file of a random token, or for the certificate of a handshake.
+//!
+//! If an address leads to another server, the challenge would fail, so crawlgate makes no order: authorities limit
+//! failed orders. An address that does not respond prevents no order: a network in between may refuse crawlgate and
+//! still let the authority through.
 
 use super::failure::cut;
 use super::issued::{ALPN, Issued};

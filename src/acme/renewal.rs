@@ -1,5 +1,6 @@
-//! [`due`]: when a certificate is to be renewed. That is in the window that the authority suggests (RFC 9773), or else
-//! after two thirds of its life, but before its last tenth. [`is_to_be_asked`]: whether to ask for a suggestion now.
+//! [`due`]: the time at which a certificate is to be renewed. It lies in the window that the authority suggests (RFC
+//! 9773), or without a suggestion after two thirds of the certificate's lifetime. It is never later than nine tenths
+//! of that lifetime. [`is_to_be_asked`]: whether crawlgate is to ask the authority for a suggestion now.
 
 use super::certificate::IssuedCertificate;
 use super::progress::Suggestion;

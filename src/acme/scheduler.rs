@@ -1,7 +1,9 @@
-//! [`Acme`] starts the attempts to get and to renew certificates. Its thread checks once a second which hosts need one. At
-//! most [`MOST_ATTEMPTS`] attempts run at once; hosts without a failure come first. During a hand-over no attempt runs.
-//! For operators [`Acme::orders`] returns the status of each host that is to have a certificate, [`Acme::certificates`] that
-//! of each certificate in use.
+//! [`Acme`] starts the attempts to get and to renew certificates. Its thread checks once a second which hosts need
+//! one. At most [`MOST_ATTEMPTS`] attempts run at once; hosts without a failure come first. No attempt runs while
+//! another process takes over in an upgrade.
+//!
+//! For operators, [`Acme::orders`] returns the status of each host that is to have a certificate, and
+//! [`Acme::certificates`] returns the status of each certificate in use.
 
 use super::attempt::{Attempt, Attempted, EndedAttempt, Shared};
 use super::certificate::IssuedCertificate;

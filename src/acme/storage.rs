@@ -1,5 +1,6 @@
-//! [`Storage`]: the files of one authority in the state directory. Only their owner may read them, and each is replaced
-//! whole, so that a crash leaves the old or the new one.
+//! [`Storage`]: the files about one certificate authority in the state directory: the account, and the certificate and
+//! progress of each host. Only their owner may read them, and each file is replaced as a whole, so that a crash leaves
+//! the old file or the new one.
 
 use super::certificate::IssuedCertificate;
 use super::failure::StorageError;

@@ -1,5 +1,6 @@
-//! What operators see of the store and of the other instances. [`StoreStatus`] is that state, with its problems in words.
-//! [`Instances`] is how [`Operations`](super::Operations) asks the exchange.
+//! What operators see of the shared store (Redis or Valkey) and of the other instances of crawlgate. [`StoreStatus`]:
+//! the state of the store, with its problems in words. [`Instances`]: the functions by which
+//! [`Operations`](super::Operations) asks about other instances.
 
 use crate::exchange::{
     Away, CLOCK_ACCUSES_NOT, CLOCK_WARNS, ExchangeStatus, GONE_AFTER, Hindrance, MemberStatus, SILENT_AFTER, Standing,

@@ -1,3 +1,5 @@
+//! The admin listener and the control socket: who may use them, and what they answer.
+
 use super::control::{ControlError, ControlSocket, Request, Response, call};
 use super::*;
 use crate::crawlers::Registry;

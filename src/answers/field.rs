@@ -1,5 +1,5 @@
-//! [`Field`]: the header fields of crawlgate's answers, each with its spelling in HTTP/1.1 and its `http` name. Date and
-//! Connection are none of them: they are written when the answer is sent.
+//! [`Field`]: the header fields of crawlgate's answers, each with its spelling in HTTP/1.1 and its `http` name. Date
+//! and Connection are not among them, because they are written when the answer is sent.
 
 use crate::heads::X_ROBOTS_TAG;
 use http::{HeaderName, header};

@@ -1,6 +1,7 @@
-//! Answers of the decision service to a proxy. [`passed`] lets a request pass, with the fields for its response.
-//! [`refused_for_nginx`] refuses it for nginx, and [`retry_later`] for Envoy. [`malformed_question`] answers a malformed
-//! question; [`moved_to`], [`not_served`] and [`asked_in_a_loop`] answer requests for files.
+//! The responses of the decision service, which a proxy asks whether a request may pass. [`passed`] lets the request
+//! pass, with the fields for its response. [`refused_for_nginx`] and [`retry_later`] change a refusal to what nginx
+//! and Envoy understand. [`malformed_question`] answers a malformed question. [`moved_to`], [`not_served`] and
+//! [`asked_in_a_loop`] answer a proxy that asks for a file, such as robots.txt, and does not get it.
 
 use super::answer::Answer;
 use super::field::Field;

@@ -1,5 +1,6 @@
-//! `audit`: reports from the access logs of any server which crawlers fetched what robots.txt disallows. [`networks`] takes the
-//! published networks of crawlers from where `--lists` says, or from the state directory of a crawlgate.
+//! `audit`: reads the access logs of any web server, and reports which crawlers fetched URLs that robots.txt
+//! disallows. [`networks`] reads the published networks of crawlers from the place that `--lists` names, or from the
+//! state directory of a crawlgate.
 
 use super::origin_copy::OriginFrom;
 use super::tester::RobotsTxt;

@@ -1,5 +1,5 @@
-//! `check`: validates and lints policies, runs their tests, and shows the robots.txt that each site would serve. A
-//! robots.txt itself is linted.
+//! `check`: validates and lints policies, runs their tests, and shows the robots.txt that each site would serve. Given
+//! a robots.txt in place of a policy, it lints that file.
 
 mod github;
 mod json;

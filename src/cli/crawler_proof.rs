@@ -1,6 +1,7 @@
-//! Proof of crawlers for the command `crawlers`. [`verify`] (`--verify`) looks an address up where the server would look,
-//! and shows each step. [`update`] (`--update`) has the running crawlgate fetch its published lists, and [`live`]
-//! (`--live`) shows what it found.
+//! Proof of crawlers for the command `crawlers`. [`verify`] (`--verify`) checks whether an address belongs to a
+//! crawler, by the same lists and DNS queries as the server, and shows each step. [`update`] (`--update`) makes the
+//! running crawlgate fetch the lists that operators publish, and [`live`] (`--live`) shows the identities that it
+//! found.
 
 use super::control::Socket;
 use super::{Failure, Result, control, fine, now, server_flags, show};

@@ -1,5 +1,5 @@
-//! `explain`: shows how crawlgate would treat a request, and why. It answers by policy files, or asks the running
-//! crawlgate with `--live`.
+//! `explain`: shows how crawlgate would treat a request, and why. It computes the answer from the policy files, or
+//! asks the running crawlgate with `--live`.
 
 use super::{Failure, Result, cannot, control, fine, now, origin_copy, policies, print_json, show};
 use crate::admin::LiveQuestion;

@@ -1,4 +1,4 @@
-//! `instances`: lists the instances of crawlgate that share a store, or lets one of them count as gone.
+//! `instances`: lists the instances of crawlgate that share a store, or declares that one of them is gone.
 
 use super::{Result, control, fine, show};
 use crate::admin::control::{Request, Response};

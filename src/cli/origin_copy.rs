@@ -1,5 +1,6 @@
-//! The origin's own robots.txt, for commands that ask no running crawlgate. The options [`OriginFrom`] name a file, or a state
-//! directory with stored copies; [`OriginCopies`] holds what was read. Without either the commands print what they assume.
+//! The origin's own robots.txt, for commands that work without a running crawlgate. The options [`OriginFrom`] name a
+//! file, or a state directory with stored copies; [`OriginCopies`] holds the files that were read. Without these
+//! options the commands print what they assume about the file.
 
 use super::{Failure, Result, cannot, now, say};
 use crate::origin::robots::StoredCopies;

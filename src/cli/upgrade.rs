@@ -1,4 +1,5 @@
-//! `upgrade`: has another process take the place of the running crawlgate. No request fails.
+//! `upgrade`: replaces the running crawlgate by another process (a new version, or new settings) without a failed
+//! request.
 
 use super::{Result, control, show};
 use crate::admin::control::{Request, Response};

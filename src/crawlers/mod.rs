@@ -1,5 +1,5 @@
 //! The registry of known crawlers, and the identity that a user agent claims. [`Registry`] holds the records and
-//! identifies user agents; [`Claim`] is the result. The room `identity` proves claims.
+//! identifies user agents; [`Claim`] is the result. The module `identity` proves claims.
 
 mod address;
 mod browsers;

@@ -1,5 +1,5 @@
-//! Octets of user agents: [`is_token_byte`] tells the characters of product tokens, and three functions compare text
-//! without regard to case.
+//! Functions on the octets of user agents. [`is_token_byte`] tells the characters of product tokens, and [`words`]
+//! splits a text into words. The others search and compare text without regard to case.
 
 /// Whether an octet is a character of product tokens. Next to a marker it makes the marker part of another word.
 pub fn is_token_byte(byte: u8) -> bool {

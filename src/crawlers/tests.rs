@@ -1,3 +1,6 @@
+//! The registry and the user agents that it identifies: each crawler is found by its own examples, and no person is
+//! taken for a crawler.
+
 use super::*;
 use proptest::prelude::*;
 use std::collections::HashSet;

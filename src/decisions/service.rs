@@ -1,6 +1,6 @@
-//! [`Decisions`] answers the question of a proxy about a request. The request goes through the sequence of `requests`, and
-//! is recorded when the proxy has the answer. A request that may pass is recorded without a status, because crawlgate
-//! cannot know what the proxy's client gets.
+//! [`Decisions`] answers the question of a proxy about a request. The request goes through the sequence of `requests`,
+//! and is recorded once the answer is sent to the proxy. A request that may pass is recorded without a status, because
+//! crawlgate cannot know what the proxy's client gets.
 
 use super::question::{Protocol, Question, QuestionError, ROBOTS_TXT, TDMREP};
 use crate::answers::{

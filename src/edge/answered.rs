@@ -1,5 +1,5 @@
-//! crawlgate's own answers on their way to a client, over HTTP/1 and HTTP/2. [`hold`] reserves buffer space for an answer
-//! that waits, and [`record`] records how much of it was sent.
+//! Sending the answers that crawlgate makes itself (robots.txt, refusals) to a client, over HTTP/1 and HTTP/2.
+//! [`hold`] reserves buffer space for an answer that waits, and [`record`] records how much of it was sent.
 
 use crate::answers::Field;
 use crate::requests::{EndedBy, Responded, Sent};

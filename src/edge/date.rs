@@ -1,4 +1,5 @@
-//! [`with_date`] and [`date_value`]: the value of the Date field. Each thread writes it once a second.
+//! The value of the Date field, which each thread formats once a second. [`with_date`] gives it as octets, for heads
+//! that crawlgate writes itself. [`date_value`] gives it as a [`HeaderValue`], for heads that are maps of fields.
 
 use http::HeaderValue;
 use std::cell::RefCell;

@@ -1,4 +1,5 @@
-//! [`Edge`]: the parts that listeners share, for the proxy or for the decision service. [`Door`]: one listener.
+//! [`Edge`]: the parts that all listeners of the proxy share, or all listeners of the decision service. [`Door`]: one
+//! listener.
 
 use super::close_log::CloseLog;
 use super::lane::Lane;

@@ -1,8 +1,9 @@
 //! [`serve`]: HTTP/1 on a connection. It reads one head after the other, answers the requests that need no origin, and
-//! hands the others to the lane or to Pingora, which gives the connection back.
+//! hands the others to the lane (`lane` forwards most requests itself) or to Pingora's proxy. Both give the connection
+//! back.
 //!
-//! A connection is idle, receives a head, or has a request; then it is idle again, or over. A stop ends an idle connection
-//! at once, and every other one after its request.
+//! A connection is idle, receives a head, or has a request. After the request it is idle again, or it ends. When
+//! crawlgate stops, an idle connection ends at once, and every other one after its request.
 
 mod client;
 mod decide;

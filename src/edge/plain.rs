@@ -1,4 +1,5 @@
-//! [`Plain`]: a listener without limits, for an application of Pingora's that is not public: the one for administration.
+//! [`Plain`]: a listener without limits, for the admin interface. The interface is an application of Pingora's and not
+//! public.
 
 use super::connection::Connection;
 use super::listening::{ClientSocket, Serve};

@@ -1,5 +1,6 @@
-//! [`Pulse`] tells the watchdog whether every worker still moves its connections on. [`Pulse::ask`] sends a question. The
-//! runtime of each worker answers it, unless its thread is stuck. Nothing happens between questions.
+//! [`Pulse`] finds worker threads that are stuck, for the watchdog of the service manager. [`Pulse::ask`] sends a
+//! question to all workers. The runtime of each worker answers it, unless its thread is stuck. Between questions
+//! nothing runs.
 
 use crate::locks::lock;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,5 @@
-//! [`Stops`]: the signals by which listeners and their connections end. [`Stopper`] sends them.
+//! [`Stops`]: the signals that tell listeners and their connections to end, when crawlgate stops or another process
+//! takes over. [`Stopper`] sends them.
 
 use pingora_core::server::ShutdownWatch;
 use tokio::sync::watch;

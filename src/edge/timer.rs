@@ -1,5 +1,5 @@
-//! [`Timer`] waits for moments, and costs nothing until something has to wait. [`Stall`] notices a client that takes
-//! nothing of what is written to it for too long.
+//! [`Timer`]: a timer that can be set again and again, and costs nothing until a task really waits for it. [`Stall`]
+//! notices a client that takes nothing of what is written to it for too long.
 
 use crate::reuse::Reuse;
 use std::pin::Pin;

@@ -1,4 +1,5 @@
-//! [`stamp`] asks authorities for the timestamps that checkpoints lack. It blocks its thread, and follows no redirects.
+//! [`stamp`] asks timestamp authorities (RFC 3161) for the timestamps that checkpoints lack. A checkpoint is a signed
+//! summary of the evidence log at a moment. It blocks its thread, and follows no redirects.
 
 use super::{DatabaseError, Hash, OpenLog, time_text, timestamp};
 use std::error::Error;

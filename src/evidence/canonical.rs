@@ -1,5 +1,5 @@
-//! [`canonical`] writes JSON in the one spelling that is hashed: sorted keys, no blanks, whole numbers, as in RFC 8785.
-//! [`read_canonical`] refuses every other spelling. [`Hash`] is a SHA-256 sum.
+//! [`canonical`] writes JSON in the one form that the evidence log hashes: sorted keys, no blanks, whole numbers, as
+//! in RFC 8785. [`read_canonical`] refuses every other form. [`Hash`] is a SHA-256 sum.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

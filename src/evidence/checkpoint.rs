@@ -1,5 +1,6 @@
-//! [`Checkpoint`]: the heads of all chains at a moment, as C2SP `tlog-checkpoint` writes it: origin, number of leaves, root.
-//! Three lines follow: its number, the hash of the checkpoint before it, and its time. Each leaf is the [`Head`] of a chain.
+//! [`Checkpoint`]: a summary of the last entries (heads) of all hash chains of the evidence log. Its format is that of
+//! C2SP `tlog-checkpoint`: origin, number of leaves, root. Three lines follow: its number, the hash of the checkpoint
+//! before it, and its time. Each leaf is the [`Head`] of a chain.
 
 use super::{ChainName, Hash, canonical, merkle};
 use base64::Engine;

@@ -1,5 +1,5 @@
-//! [`Entry`]: one line of a chain. [`read_chain`] reads a span of a chain and finds what was changed. A line is canonical JSON;
-//! its SHA-256 stands in the next line as `previous`.
+//! [`Entry`]: one line of a hash chain of the evidence log. [`read_chain`] reads a span of a chain and finds entries
+//! that were changed. A line is canonical JSON; its SHA-256 stands in the next line as `previous`.
 //!
 //! A [`Document`] is a robots.txt or a list that entries name by its SHA-256. [`Personal`] values stand beside their entries,
 //! which have a [`commitment`] to each.

@@ -1,5 +1,6 @@
-//! [`examine`] checks the logs of a case by their files and public keys alone. Each fault is a sentence. The checks rest on
-//! signed checkpoints, and none of them on the manifest.
+//! [`examine`] checks the logs of a case by their files and public keys alone. A case is a part of the evidence log as
+//! one file. Each fault is a sentence. The checks rely on signed checkpoints, and not on the manifest of the case,
+//! which its author could sign anew.
 
 use super::canonical::{parse_hex, read_canonical};
 use super::entry::{parse_time, read_chain};

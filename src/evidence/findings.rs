@@ -1,4 +1,5 @@
-//! [`CaseFindings`]: what the check of a case found, with the [`Findings`] about each log. For a report and for a program.
+//! [`CaseFindings`]: what the check of a case found, with the [`Findings`] about each log. A report shows them, and
+//! programs read them as JSON.
 
 use serde::Serialize;
 

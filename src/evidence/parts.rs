@@ -1,5 +1,6 @@
-//! The logs of a case in one set of files: [`join`] and [`split`]. A case of one log has its files at the top. A case of
-//! several logs has those of each below `logs/1/`, `logs/2/` and so on, each complete by itself, and one report beside them.
+//! A case may contain several logs. [`join`] puts their files into one set, and [`split`] takes such a set apart. A
+//! case of one log has its files at the top. A case of several logs has those of each below `logs/1/`, `logs/2/` and
+//! so on, each complete by itself, and one report beside them.
 
 use super::{Files, tar};
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! `proof` entries: what proves that a client is the crawler, or that it is not. [`WrittenProofs`] writes each once a day, and
-//! [`tell`] checks those of a case.
+//! Entries of the kind `proof`: the evidence that a client is the crawler that it claims to be, or that it is not.
+//! [`WrittenProofs`] writes each once a day, and [`tell`] checks those of a case.
 
 use super::database::Appended;
 use super::{

@@ -1,5 +1,5 @@
-//! [`tell`] makes findings of the entries of a case: publications, copies of robots.txt that were served, gaps, and requests.
-//! [`RobotsFiles`] judges each request again, by the robots.txt files in the case alone.
+//! [`tell`] turns the entries of a case into findings: publications, copies of robots.txt that were served, gaps, and
+//! requests. [`RobotsFiles`] judges each request again, by the robots.txt files in the case alone.
 
 use super::{
     CHAINS, Entry, Findings, Hash, Link, Personal, PublishedVersion, RequestFinding, ServedFile, named_proof, value_of,

@@ -1,4 +1,5 @@
-//! [`CaseSpan`]: one crawler on one site in a span of time, which a case is about. Its chains, and since when a case has each.
+//! [`CaseSpan`]: the subject of a case (a part of the evidence log as one file), which is one crawler on one site in a
+//! span of time. It also says which hash chains belong to the case, and from what time on.
 
 use super::{ChainName, time_text};
 use std::time::{Duration, SystemTime};
@@ -20,7 +21,7 @@ pub struct CaseSpan {
 }
 
 impl CaseSpan {
-    /// The three chains, in the order of [`CHAINS`].
+    /// The three chains, in the order of [`super::CHAINS`].
     pub fn chains(site: &str, crawler: &str) -> [ChainName; 3] {
         [ChainName::of_crawler(site, crawler), ChainName::of_site(site), ChainName::of_log()]
     }

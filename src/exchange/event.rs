@@ -1,6 +1,6 @@
-//! [`Event`]: something that happened at one instance and that the others must know. Only the last time of an event counts, so
-//! as a fact it is a key without a value. Any number of instances may write it: the store keeps the latest time (`ZADD GT`),
-//! and instances merge by union.
+//! [`Event`]: something that happened at one instance and that the others must know. Only the last time of an event
+//! counts, so in the shared store it is a key without a value. Any number of instances may write it, and the store
+//! keeps the latest time (`ZADD GT`).
 //!
 //! | key | what happened |
 //! |---|---|

@@ -1,5 +1,6 @@
-//! [`SharedFact`]: something that one instance tells the others, under a key. Of facts with one key the latest counts, and of
-//! two with one time the greater value. So merging is commutative, associative and idempotent.
+//! [`SharedFact`]: a piece of knowledge that one instance writes to the shared store for the others: a key, a time,
+//! and mostly a value. Of facts with the same key the latest counts, and of two with the same time the greater value.
+//! So merging is commutative, associative and idempotent.
 
 use std::collections::BTreeMap;
 

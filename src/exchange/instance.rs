@@ -1,11 +1,13 @@
-//! [`Exchange`]: this instance among several, and what it knows of the others. Each [`Exchange::turn`] (`turn`) reads what
-//! others told and tells what is new (`tell`). [`Memory`] is what the instance knows of crawlers.
+//! [`Exchange`]: the part of this instance that exchanges facts with other instances through a shared store. Each
+//! [`Exchange::turn`] reads the facts that others wrote, and writes the new facts of this instance (`tell.rs`).
+//! [`Memory`] is the interface to what the instance itself knows of crawlers.
 //!
 //! States:
 //! - *outside*: the store may lack something that this instance knows. A turn writes everything and moves the instance to
 //!   *settled*. An instance that finds another store than the previous run, or than before it slept, first waits some seconds
 //!   for others to settle there.
-//! - *settled*: each turn tells only what is new. Another store, or one that lost facts, moves the instance back to *outside*.
+//! - *settled*: each turn writes only new facts. Another store, or one that lost facts, moves the instance back to
+//!   *outside*.
 
 mod tell;
 mod turn;

@@ -1,5 +1,5 @@
-//! [`Members`]: the other instances that this one has heard of, by id. [`Members::logs`] computes what each of their runs
-//! published.
+//! [`Members`]: the other instances of crawlgate that this one knows, by id. A run of an instance is the time from its
+//! start to its stop. [`Members::logs`] computes which robots.txt files each run published, and when.
 
 use super::{Clocks, GONE_AFTER, Identity, KEPT, Member, Merged, OfLog, Position, Standing, records, seconds};
 use crate::publications::{Change, Gaps, Publication, PublicationLog, Span, Tenure, next_number};

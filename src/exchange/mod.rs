@@ -1,7 +1,7 @@
-//! The exchange of facts between several instances in front of one site. With it, a crawler that fetched robots.txt from one
-//! instance is judged rightly by another. [`Store`] is the place where instances meet; `shared_store` implements it with Redis
-//! or Valkey, and tests have one in memory. Of [`SharedFact`]s with one key the latest counts, so order and repetition do not
-//! matter.
+//! The exchange of facts between several instances in front of one site. With it, a crawler that fetched robots.txt
+//! from one instance is judged rightly by another. The instances write facts to a shared store and read those of the
+//! others. [`Store`] is the trait for that store; `shared_store` implements it with Redis or Valkey, and tests have
+//! one in memory. Of [`SharedFact`]s with one key the latest counts, so order and repetition do not matter.
 
 pub mod event;
 pub mod fact;

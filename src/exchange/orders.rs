@@ -1,5 +1,6 @@
-//! [`Orders`]: what operators did at any instance. The latest change of a site's pauses counts (of two in one second the
-//! greater one), and the latest release of a network's marks. So merging is commutative, associative and idempotent.
+//! [`Orders`]: what operators did at any instance: pauses of sites, and releases of clients that were marked for
+//! requesting a trap. The latest change of a site's pauses counts (of two in one second the greater one), and the
+//! latest release of a network's marks. So merging is commutative, associative and idempotent.
 
 use super::event::PausedSite;
 use super::{Event, SharedFact};

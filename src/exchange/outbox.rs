@@ -1,5 +1,6 @@
-//! [`Outbox`]: the facts that wait to be told to other instances, by key. Requests and operators put into it, and the thread of
-//! the exchange takes out. It is bounded, and notes when it had no room for a version that was served.
+//! [`Outbox`]: the facts that wait to be written to the shared store for other instances, by key. Requests and
+//! commands of operators add to it, and the thread of the exchange empties it. It is bounded, and notes when it had no
+//! room for a version that was served.
 
 use super::Event;
 use crate::locks::lock;

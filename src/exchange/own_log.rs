@@ -1,8 +1,11 @@
-//! [`OwnLog`]: the publications of this run, and those that other instances were told of. They are told of a publication before
-//! it comes into force, and of its end afterwards.
+//! [`OwnLog`]: what this process has published (which robots.txt on which host, and when), and which of it other
+//! instances know. They are told of a publication before it takes effect, and of its end afterwards.
 //!
-//! A record is new, tried or told. A write makes it told; until the write succeeds it is tried: others may know of it, and it
-//! may never come into force.
+//! Each record of a publication is in one of these states:
+//! - new: it was not written to the shared store yet.
+//! - tried: a write was begun and did not succeed yet. Others may know of the publication although it may never take
+//!   effect.
+//! - told: a write succeeded.
 
 use super::{Clocks, OfLog, SharedFact, records};
 use crate::policy::Version;

@@ -1,5 +1,6 @@
-//! Conversion between publications, tenures, observations and files of this instance and [`SharedFact`]s. Times are in seconds
-//! of the store's clock, and keys are unique across instances and runs.
+//! Conversion between the records of this instance (what it published and when, which hosts a site had and when, since
+//! when it observes a host, files) and the [`SharedFact`]s of the shared store. Times are in seconds of the store's
+//! clock, and keys are unique across instances and runs.
 //!
 //! | key | value |
 //! |---|---|

@@ -1,6 +1,7 @@
-//! [`Store`]: the place where instances meet, as the exchange sees it. Calls block, and come one at a time.
+//! [`Store`]: the trait for the shared store (Redis or Valkey) through which instances exchange facts. Calls block,
+//! and come one at a time.
 //!
-//! In Redis or Valkey, each below one prefix:
+//! The keys in Redis or Valkey, all below one prefix:
 //!
 //! | key | type | holds |
 //! |---|---|---|
@@ -12,8 +13,8 @@
 //! | `log` | stream | [`Entry`] as JSON in the field `e`, by `XADD` with `MAXLEN ~ 20000` |
 //! | `counts:STEP:START` | hash | the id of an instance, and its counts of an hour, day or week: for dashboards |
 //!
-//! Facts that are over are deleted by [`Batch::forget`] and [`Batch::served_before`]. A whole key ends when no instance has put
-//! its end off for 40 days.
+//! Facts that no longer apply are deleted by [`Batch::forget`] and [`Batch::served_before`]. Each of these keys
+//! expires after 40 days unless an instance renews it.
 
 use super::{Identity, Member, Position, SharedFact};
 use serde::{Deserialize, Serialize};

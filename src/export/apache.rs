@@ -1,5 +1,5 @@
-//! [`write()`] makes the configuration of Apache httpd: lines for a virtual host, and lines for the `.htaccess` of a site's
-//! directory.
+//! [`write()`] makes the configuration by which Apache httpd itself enforces a policy, without crawlgate: lines for a
+//! virtual host, and lines for the `.htaccess` of a site's directory.
 //!
 //! Both consist of sections (`<If>`) on the request as it came. They use no variables of the environment: in a
 //! `.htaccess` none is set before Apache chooses the sections. `req_novary` reads a field without naming it in `Vary`,

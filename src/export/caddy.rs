@@ -1,4 +1,5 @@
-//! [`write()`] makes the configuration of Caddy: a snippet to import into a site.
+//! [`write()`] makes the configuration by which Caddy itself enforces a policy, without crawlgate: a snippet to import
+//! into the site's Caddyfile. Parts of the policy that Caddy cannot express are listed at its top.
 
 use super::regex::{marker_regex, path, path_regex, regex};
 use super::rules::{ExportedAnswer, Rules, SignalRule, TagCondition, TagRule};

@@ -1,4 +1,5 @@
-//! [`write()`] makes the configuration of HAProxy: lines for a frontend, and the files that they read.
+//! [`write()`] makes the configuration by which HAProxy itself enforces a policy, without crawlgate: lines for a
+//! frontend, and the files that these lines read.
 
 use super::regex::{marker, marker_regex, media, path, path_regex, regexes};
 use super::rules::{ExportedAnswer, ExportedFile, PathRule, Rules, SignalRule, Style, TagCondition, TagRule};

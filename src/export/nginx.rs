@@ -1,4 +1,5 @@
-//! [`write()`] makes the configuration of nginx: maps for `http`, conditions and locations for `server`.
+//! [`write()`] makes the configuration by which nginx itself enforces a policy, without crawlgate: maps for `http`,
+//! conditions and locations for `server`.
 
 use super::regex::{marker, marker_regex, media, path, path_regex, regexes};
 use super::rules::{CrawlerClass, ExportedAnswer, Rules, SignalRule, Style, TagCondition, TagRule};

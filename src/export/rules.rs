@@ -1,4 +1,5 @@
-//! [`Rules`]: the part of a compiled policy that the configuration of a server can say. The rest is listed in words.
+//! [`Rules`]: the part of a compiled policy that the configuration of a server can say. [`Rules::left_out`] lists the
+//! rest in words.
 
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry};
 use crate::policy::Site;

@@ -1,5 +1,6 @@
-//! [`Head`]: the fields of a request or response that is passed on. Maps of fields, Pingora's heads and the lane's `Lines`
-//! implement it, so that all of them are changed by the same code.
+//! [`Head`]: the fields of the head of a request or response that crawlgate passes on. `HeaderMap`, the heads of
+//! Pingora, and `Lines` implement it, so that the same code changes all of them. (`Lines` are the fields in the lane,
+//! `edge/lane`, which forwards most requests without Pingora's proxy.)
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 

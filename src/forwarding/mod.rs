@@ -1,7 +1,7 @@
-//! Changes to heads that pass through crawlgate. [`write_request`] writes the head of a request for the origin: forwarding
-//! fields, ids, and no condition (If-None-Match) by which a 304 would hide a new tag. [`write_response`] adds the policy's
-//! tags and signals to a response. `PageRewrite` rewrites pages. All of them work on any [`Head`]: that of the lane, of
-//! Pingora, or of the middleware.
+//! Changes to heads that pass through crawlgate. [`write_request`] writes the head of a request for the origin:
+//! forwarding fields, ids, and no condition (If-None-Match) by which a 304 would hide a new tag. [`write_response`]
+//! adds the policy's tags and signals to a response. `PageRewrite` rewrites pages. All of them work on any [`Head`]:
+//! that of the lane (`edge/lane`, which forwards most requests), of Pingora's proxy, or of the middleware.
 
 mod client;
 mod head;

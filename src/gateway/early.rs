@@ -1,5 +1,6 @@
 //! [`take_over`] takes the ticket of a request that the edge has received, and sets the timeouts of its connection.
-//! [`shared`] has the facts that all requests of the connection share.
+//! The ticket is the record of one request, with what was decided about it. [`shared`] has the facts that all requests
+//! of the connection share.
 
 use super::{Gateway, RequestContext};
 use crate::forwarding::Peer;

@@ -1,8 +1,9 @@
-//! The Pingora proxy: [`Gateway`] translates between Pingora's phases and the rooms below, and decides nothing itself.
+//! The proxy of Pingora, for requests that the lane (`edge/lane`) does not forward, such as WebSocket. [`Gateway`]
+//! implements Pingora's phases with the functions of other modules, and decides nothing itself.
 //!
-//! The edge has received every request, and hands on those that pass and do not fit the lane, as HTTP/1. `early` takes the
-//! ticket of a request, `peer` chooses a server, `response` adapts the response, and `errors` answers if the origin does
-//! not. `heads` helps all of them. The other phases are in this file.
+//! Every request was received and judged by the edge, which hands it on as HTTP/1. `early` takes the ticket of a
+//! request, `peer` chooses a server, `response` adapts the response, and `errors` answers if the origin does not. The
+//! other phases are in this file.
 
 mod early;
 mod errors;

@@ -1,6 +1,6 @@
-//! [`Proofs`]: proof that a crawler is the one that its user agent claims. It looks an address up in published lists and
-//! in the answers of reverse DNS, and verifies signatures. The result is a [`IdentityFinding`]. Threads of their own ask servers
-//! and DNS (feature `proxy`), never while a request waits.
+//! [`Proofs`]: proof that a crawler is the one that its user agent claims. It looks an address up in published lists
+//! and in the answers of reverse DNS, and verifies signatures. The result is an [`IdentityFinding`]. No request waits
+//! for a server or for DNS: background threads ask them (feature `proxy`).
 
 mod keys;
 mod means;

@@ -3,10 +3,10 @@
 //!
 //! A list is in one of these states:
 //! - unknown: it was never fetched, or crawlgate could not read it. An answer that is believed makes it known.
-//! - fresh: its server confirmed it within seven days. It verifies, and it accuses. An answer with less than half of its
-//!   networks is not believed.
-//! - old: its server has not confirmed it for seven days. It still verifies, and accuses no client. Any list is believed
-//!   in its place.
+//! - fresh: its server confirmed it within seven days. It verifies crawlers and proves impostors. An answer with less
+//!   than half of its networks is not believed.
+//! - old: its server has not confirmed it for seven days. It still verifies crawlers, and proves no impostor. Any list
+//!   is believed in its place.
 
 use super::keys::{KeyError, PublicKey, read_keys};
 use super::means::{KnownMeans, ListIndex, Means, is_directory};

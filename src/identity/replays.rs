@@ -1,5 +1,5 @@
-//! [`Replays`]: a bounded table of signatures that clients showed. A signature counts for the address that showed it
-//! first, until it expires, because another client may have copied it.
+//! [`Replays`]: a bounded table of the signatures that came with requests. A signature counts only for the address
+//! that used it first, until it expires, because another client may have copied it.
 
 use crate::bounded::{Bounded, Ends};
 use crate::time::Timestamp;

@@ -1,4 +1,4 @@
-//! What follows from lists and answers of DNS, over time.
+//! Which identities follow from published lists and answers of DNS, as time passes.
 
 use super::published::{Disbelief, FetchedList};
 use super::*;

@@ -1,6 +1,6 @@
 //! [`moment`] reads the dates of `unavailable_after`, in the forms that Google's page names (RFC 822, RFC 850, ISO
-//! 8601) and as people write them. A text that can mean two moments is refused: `06/07/2030`, `2030176`, a zone that
-//! two countries call so.
+//! 8601) and as people write them. A text that can mean two moments is refused: `06/07/2030`, `2030176`, an
+//! abbreviation of a time zone that several countries use.
 
 use crate::time::Timestamp;
 use chrono::{Month, NaiveDate, NaiveTime};

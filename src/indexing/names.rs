@@ -1,5 +1,5 @@
-//! [`is_bots_name`] tells whether a name in a line is a crawler's. This room does not import the registry; a test
-//! compares the list with it.
+//! [`is_bots_name`] tells whether a name in a line is a crawler's. The module `indexing` does not import the registry
+//! of crawlers, so the list is repeated here; a test compares the two.
 
 /// Product tokens that do not say by themselves that they are a crawler's, in lower case and in order.
 const KNOWN: [&str; 106] = [

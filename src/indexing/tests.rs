@@ -1,3 +1,5 @@
+//! How lines of X-Robots-Tag are read, combined and written again.
+
 use super::*;
 use crate::time::Timestamp;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! The table of values as they are found (`wild_tags.txt`): read, sent on, read again.
+//! Lines of X-Robots-Tag as real servers send them (`wild_tags.txt`): each is read, written and read again.
 
 use super::*;
 

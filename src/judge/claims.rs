@@ -1,6 +1,7 @@
-//! [`Workspace`]: what one thread keeps from request to request, so that judging neither locks nor allocates for it. Its
-//! [`Claims`] are a small table from user agent to claim. Few user agents send nearly all requests, and a look-up costs a
-//! fraction of identifying one. The table is bounded, and holds for one snapshot: another policy may have other tokens.
+//! [`Workspace`]: memory that one thread keeps between requests, so that judging a request needs no lock and no
+//! allocation. Its [`Claims`] are a small table that caches which crawler each user agent claims to be: few user
+//! agents send nearly all requests, and a look-up costs a fraction of identifying one. The table is bounded, and is
+//! emptied when the policies change, because another policy may have other tokens.
 
 use crate::crawlers::Claim;
 use crate::policy::Snapshot;

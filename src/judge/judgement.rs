@@ -1,5 +1,5 @@
-//! [`Judgement`]: the result of judging a request. It owns the snapshot that it was made with, so that every later phase of the
-//! request goes by the same policies.
+//! [`Judgement`]: the result of judging a request. It owns the snapshot that it was made with, so that all later steps
+//! of the request use the same policies, even if a reload replaces them meanwhile.
 
 use crate::crawlers::Claim;
 use crate::identity::GoodSignature;

@@ -1,6 +1,7 @@
-//! [`Judge`] finds claim, identity, cached versions, behaviour and decision of a request. A request is judged once, because
-//! judging counts: crawl rate and traps. [`Judge::explain`] takes the same steps and changes nothing. [`Recorder`] records the
-//! outcome.
+//! [`Judge`] judges a request: which crawler the client claims to be, whether that is proven, which versions of
+//! robots.txt it may have cached, how it behaved lately, and what crawlgate does. A request is judged only once,
+//! because judging counts it towards the crawl rate and notes requests for traps. [`Judge::explain`] takes the same
+//! steps and changes nothing. [`Recorder`] records the outcome.
 
 mod claims;
 mod evidence;

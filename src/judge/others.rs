@@ -1,6 +1,6 @@
-//! [`Others`]: the records that wait for other instances in front of the same sites. The record of a violation waits until all
-//! of them have told what they served; then the request is judged once more, and the record is written. A record that waits too
-//! long, or for which there is no room, is written as `unproven`.
+//! [`Others`]: records of violations that wait for other instances of crawlgate in front of the same sites. A record
+//! waits until all instances have told which versions of robots.txt they served; then the request is judged once more,
+//! and the record is written. A record that waits too long, or for which there is no room, is written as `unproven`.
 
 use super::request::{KeptOutcome, KeptRequest};
 use super::{Judged, Outcome, RequestFacts};

@@ -1,5 +1,6 @@
-//! [`RequestFacts`]: what a door knows of a request before it is judged; and [`Outcome`]: how it was answered, in
-//! values that every door (HTTP/1, HTTP/2, Pingora, the tower layer, the decision service) can give.
+//! [`RequestFacts`]: what is known of a request before it is judged. [`Outcome`]: how the request was answered. Both
+//! hold values that every door can give; a door is a way by which requests come in (HTTP/1, HTTP/2, Pingora, the
+//! middleware, the decision service).
 
 use crate::clock::Moment;
 use crate::heads::SignatureFields;

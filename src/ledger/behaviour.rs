@@ -1,5 +1,6 @@
-//! [`Behaviours`]: what clients did recently. One table each has their crawl rates, the clients that requested a trap, and the
-//! clients that were certainly served the version in force. [`Behaviours::look`] asks the tables for one request.
+//! [`Behaviours`]: what clients did recently. Three tables hold their crawl rates, the clients that requested a trap,
+//! and the clients that were certainly served the version in force. [`Behaviours::look`] asks the tables for one
+//! request.
 
 use super::cached_versions::RobotsCache;
 use super::client_news::{ClientNews, Tell};

@@ -1,3 +1,5 @@
+//! The crawl rates, the marks of clients that requested a trap, and the proven fetches, over time.
+
 use super::proven_fetches::{ProvenFetch, ProvenFetches};
 use super::*;
 use crate::clock::Moment;

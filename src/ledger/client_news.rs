@@ -1,5 +1,6 @@
-//! [`ClientNews`]: what instances in front of the same sites tell each other of clients: a mark, a release of marks, or a
-//! proven fetch. The tables of this room tell it through [`Teller`].
+//! [`ClientNews`]: news about clients for the other instances of crawlgate in front of the same sites: a client was
+//! marked for requesting a trap, an operator released marks, or a client was certainly served a version of robots.txt.
+//! The tables of `ledger` report such news through [`Teller`].
 
 use crate::policy::Version;
 use crate::time::{Timestamp, rfc3339};

@@ -1,5 +1,5 @@
-//! [`ClockSteps`] notices that the clock was set, or that the machine slept: it compares the wall clock with the time lived
-//! through. The times of what was served are then unreliable, and observation begins anew.
+//! [`ClockSteps`] notices that the clock was set, or that the machine slept: it compares the wall clock with the
+//! elapsed time. The times of what was served are then unreliable, and observation begins anew.
 //!
 //! A request that sees a step makes the clock unsettled; [`ClockSteps::note_settled`] makes it settled again.
 

@@ -1,6 +1,6 @@
-//! [`CrawlRate`] finds crawlers that come sooner than their crawl delay, by the generic cell rate algorithm (ITU-T I.371). For
-//! each crawler, host and address it keeps when the last request was due, and when its delay is over. [`gcra`] computes from
-//! that whether the next request is in time.
+//! [`CrawlRate`] finds crawlers that request faster than their crawl delay allows, by the generic cell rate algorithm
+//! (ITU-T I.371). For each crawler, host and address it keeps when the last request was due, and when its delay is
+//! over. [`gcra`] computes from that whether the next request is in time.
 
 use super::observations::Key;
 use super::traps::network;

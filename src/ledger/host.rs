@@ -1,7 +1,7 @@
-//! [`Host`]: what the ledger knows of one host: since when it is observed, and which versions each crawler was served there
-//! ([`Served`], [`LastServed`]). Observation begins anew when the host moves to another site, when no crawler came for long,
-//! and after a gap. [`facts_of`], [`served_facts`] and [`removal_of`] make facts of hosts, and [`hosts_from`] makes hosts of
-//! the facts that the store remembers.
+//! [`Host`]: what the ledger knows of one host: since when it is observed, and which versions each crawler was served
+//! there ([`Served`], [`LastServed`]). Observation begins anew when the host moves to another site, when no crawler
+//! came for long, and after a gap. [`facts_of`], [`served_facts`] and [`removal_of`] convert hosts into records for
+//! the state store, and [`hosts_from`] converts them back.
 
 use crate::bounded::Prehashed;
 use crate::policy::{HostHistory, Version};

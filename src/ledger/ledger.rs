@@ -1,6 +1,6 @@
-//! [`Ledger`]: the interface of the room. A request asks which versions its crawler may have cached, and an answer notes which
-//! version was served. Once a second the ledger looks for a clock that was set and for new policies. It hands changes to the
-//! state store, which writes them about once a second.
+//! [`Ledger`]: the interface of this module for others. A request asks which versions its crawler may have cached, and
+//! an answer notes which version was served. Once a second the ledger looks for a clock that was set and for new
+//! policies. It hands changes to the state store, which writes them about once a second.
 
 use super::cached_versions::{Known, RobotsCache, cached_versions};
 use super::clock_steps::ClockSteps;

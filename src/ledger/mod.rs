@@ -1,11 +1,12 @@
 //! The ledger: the versions of robots.txt that each crawler was served on each host, and the recent behaviour of clients (crawl
 //! rate and traps).
 //!
-//! - [`Ledger`] is what other rooms call. `observations` is its table of hosts, `host` is one host and its facts in the state
-//!   store. `cached_versions` computes what a crawler may have cached, and `clock_steps` notices a clock that was set.
+//! - [`Ledger`] is what other modules call. `observations` is its table of hosts, `host` is one host and its facts in
+//!   the state store. `cached_versions` computes what a crawler may have cached, and `clock_steps` notices a clock
+//!   that was set.
 //! - `network_list_health` decides which lists of networks may prove an impostor.
-//! - [`Behaviours`] asks `crawl_rate`, `traps` and `proven_fetches` for one request; their tables are `bounded`. `client_news`
-//!   is what other instances are told of clients.
+//! - [`Behaviours`] asks `crawl_rate`, `traps` and `proven_fetches` for one request; their tables are `bounded`.
+//!   `client_news` is what other instances of crawlgate are told of clients.
 //!
 //! The request path reads tables under locks that are held briefly, and never waits for a file. Every table is bounded.
 

@@ -1,9 +1,10 @@
-//! [`NetworkListHealth`] decides which lists of networks may prove an impostor. For each site and crawler with networks it has
-//! the time of the last visit that the list verified, and of the last one that came from elsewhere. What operators publish
-//! (networks and host names) counts across sites: [`EVERY_SITE`].
+//! [`NetworkListHealth`] decides which lists of networks may prove that a client is an impostor. A list that is out of
+//! date would accuse real crawlers. So for each site and each crawler with a list, it keeps two times: that of the
+//! last request that the list verified, and that of the last request by the crawler's name from outside of the list.
+//! The networks and host names that operators publish count across sites ([`EVERY_SITE`]).
 //!
-//! A list stands for a week after a visit that it verified. Otherwise it proves no impostor, and it is suspended while a visit
-//! within a week came from elsewhere.
+//! A list may prove impostors for a week after a request that it verified. Otherwise it proves none, and as long as
+//! requests came from outside of it within a week, it is reported as suspended.
 //!
 //! A request takes no lock: it reads and writes numbers in a table that is replaced whole when policies change.
 

@@ -1,9 +1,9 @@
-//! [`Observations`]: the table of hosts. It is bounded: hosts that no crawler asked for longest are forgotten first, and a
-//! forgotten host counts as never observed. A change is handed to the state store under the lock of the host, so that a commit
-//! has every change from before its time.
+//! [`Observations`]: the table of the hosts that crawlgate observes. It is bounded: the hosts that crawlers have not
+//! requested for the longest time are removed first, and a removed host counts as never observed. A change is handed
+//! to the state store under the lock of the host, so that a commit has every change from before its time.
 //!
-//! A host is at first known to the table alone, because clients can make up any number of hosts. The store gets it when a
-//! crawler comes again after a minute, or at the end.
+//! A new host is at first kept in the table alone, because clients can make up any number of hosts. It is stored when
+//! a crawler requests it again after a minute, or when crawlgate stops.
 
 use super::host::{Host, Owner, facts_of, observation, removal_of, served_facts};
 use crate::bounded::{Prehashed, SHARDS};

@@ -1,6 +1,7 @@
-//! [`ProvenFetches`]: the clients that were certainly served the version in force. A fetch by a verified crawler counts for it
-//! at every address, any other for its address alone: another client may have fetched under the name. An upgrade passes the
-//! fetches to the next process, and a restart forgets them: a client without a proven fetch is held to less.
+//! [`ProvenFetches`]: the clients that were certainly served the robots.txt that is now in force. A fetch by a
+//! verified crawler counts for that crawler at every address. Any other fetch counts for its own address only, because
+//! another client may have used the crawler's name. In an upgrade the next process takes the fetches over; a restart
+//! forgets them. crawlgate judges a client without a proven fetch more mildly.
 
 use super::client_news::{ClientNews, FetchNews, Tell, Teller};
 use super::observations::{Key, key};

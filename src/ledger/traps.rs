@@ -1,6 +1,7 @@
-//! [`Traps`]: the marked clients. A client that requests a trap is marked by site, claimed identity and address, until the time
-//! of the mark is over or an operator releases it. That is time lived through, so a clock that is set ends no mark sooner and
-//! brings none back.
+//! [`Traps`]: the marked clients. A trap is a disallowed path that no obedient crawler requests. A client that
+//! requests a trap is marked, by site, claimed identity and address, until the mark expires or an operator releases
+//! it. The duration of a mark is elapsed time, so a change of the system time neither ends a mark early nor revives
+//! one that has ended. (Only the time for which crawlgate did not run is taken from the wall clock.)
 
 use super::client_news::{ClientNews, Mark, Tell, Teller};
 use super::clock_steps::{ClockSteps, TOLERANCE};

@@ -1,3 +1,5 @@
+//! The formats of access logs: lines that are read, and damaged lines that are not.
+
 use super::format::FormatError;
 use super::{FormatString, Line, LineFormat, Record, moment};
 use crate::time::Timestamp;

@@ -1,4 +1,5 @@
-//! [`Call`]: one request in the middleware. It is dropped with the response, and the request is recorded then.
+//! [`Call`]: one request in the middleware, from its arrival until its response is dropped. The request is recorded
+//! then.
 
 use super::pages::PageRewrite;
 use super::shared::Shared;

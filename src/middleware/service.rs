@@ -1,4 +1,5 @@
-//! [`Gate`]: a service behind the gate. [`GateFuture`]: the future of its response.
+//! [`Gate`]: a service of the application with the gate in front of it: crawlgate judges each request before the
+//! service gets it. [`GateFuture`]: the future of its response.
 
 use super::body::{BodySource, GateBody};
 use super::call::{Call, is_grpc};

@@ -1,6 +1,7 @@
 //! [`compile`] makes a [`Site`] of a checked [`Policy`].
 //!
-//! One document is both rendered as robots.txt and matched. So the served bytes and the verdicts cannot differ.
+//! The same document is rendered as robots.txt and used for verdicts. So the served bytes and the verdicts cannot
+//! differ.
 
 mod allow_conflicts;
 mod budget;

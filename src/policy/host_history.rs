@@ -1,6 +1,6 @@
-//! [`HostHistory`]: the publications of a host before now, for judging requests. It is plain data, which the room
-//! `publications` computes for each new snapshot. [`HostHistories`] finds the history of a host with one look-up and
-//! without allocating.
+//! [`HostHistory`]: the robots.txt files that a host published before now, and when. Requests are judged by it,
+//! because a crawler may still use an earlier file. It is plain data, which the module `publications` computes for
+//! each new snapshot. [`HostHistories`] finds the history of a host with one look-up and without allocating.
 
 use super::model::HostPattern;
 use super::site::{HostIndex, SiteEntry, SupersededVersion};

@@ -1,4 +1,5 @@
-//! The plan of tags: which rules a response gets, what becomes of the origin's, what is retired by the clock.
+//! Which X-Robots-Tag lines a response gets: the rules of the policy, lines of the origin, and retired paths as time
+//! passes.
 
 use super::origin::Origin;
 use super::retire::RetireStage;

@@ -1,3 +1,5 @@
+//! Policies as their owners write them: what is read, which defaults apply, and how mistakes are reported.
+
 use super::model::*;
 use super::read;
 use crate::crawlers::Purpose;

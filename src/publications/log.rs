@@ -1,6 +1,7 @@
-//! [`PublicationLog`]: which site had which hosts, and what each site published. These are two lists, because a site may have
-//! thousands of hosts and publish many versions. A [`Tenure`] is the time for which a pattern was a site's, and a
-//! [`Publication`] the time for which a site published the same. `timeline` computes from both what a host published.
+//! [`PublicationLog`]: which site had which hosts, and what each site published. These are two lists, because a site
+//! may have thousands of hosts and publish many versions. A [`Tenure`] is the time for which a host pattern belonged
+//! to a site. A [`Publication`] is the time for which a site published the same robots.txt. `timeline` computes from
+//! both what a host published.
 //!
 //! A site publishes nothing, a version, or 503. [`PublicationLog::record`] alone moves it between these states.
 

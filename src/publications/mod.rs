@@ -3,7 +3,7 @@
 //! both the [`HostHistory`](crate::policy::HostHistory) of every pattern. [`VersionStore`] keeps the bytes of versions and
 //! parses them when they are needed.
 //!
-//! The room reads no clock: `now` is an argument.
+//! This module reads no clock: `now` is an argument.
 
 mod log;
 mod timeline;

@@ -1,3 +1,5 @@
+//! What a host published when: sites that are renamed, hosts that move, and clocks that are set.
+
 use super::*;
 use crate::crawlers::Registry;
 use crate::policy::Version;

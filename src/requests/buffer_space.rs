@@ -1,6 +1,6 @@
-//! [`BufferSpace`] limits the octets of requests and responses in buffers, for each client and in total. A request over
-//! HTTP/2, and the body of a larger response, reserve the most that they may need as [`Held`] until the request ends. So a
-//! client that reads nothing takes no more than its share.
+//! [`BufferSpace`] limits the octets of requests and responses in buffers, for each client and in total. A request
+//! over HTTP/2, and the body of a larger response, reserve the most that they may need, as a [`Held`], until the
+//! request ends. So a client that reads nothing takes no more than its share.
 
 use super::admission::{Admission, Admitted, Full};
 use crate::forwarding::Head;

@@ -1,5 +1,5 @@
-//! [`ClientConnection`]: the facts about a client's connection that the edge and Pingora's gateway share. Through it the
-//! edge hands the [`Ticket`] of a request on to the gateway.
+//! [`ClientConnection`]: the facts about a client's connection that the edge and Pingora's gateway share. Through it
+//! the edge hands the [`Ticket`] of a request (what was decided about it) on to the gateway.
 
 use super::connection::Connection;
 use super::redirect::Redirect;

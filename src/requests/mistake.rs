@@ -1,5 +1,5 @@
-//! [`Mistake`]: the reason for which a head is refused. Each has a word for metrics and a [`Rejection`], which has its
-//! answer.
+//! [`Mistake`]: why crawlgate refuses the head of a request (malformed, too large, too late). [`Mistake::name`] is its
+//! name in metrics and logs. [`Mistake::rejection`] is the [`Rejection`] that determines the response.
 
 use crate::answers::Rejection;
 use strum::IntoStaticStr;

@@ -1,5 +1,5 @@
-//! [`Noted`]: a copy of the parts of a request that its record needs, made when the request arrives. The head is gone when
-//! the record is written. A thread uses the memory of the copies again.
+//! [`Noted`]: a copy of the parts of a request that its record needs, made when the request arrives. The head is gone
+//! when the record is written. Each thread reuses the memory of its copies.
 
 use super::connection::{Arrival, Connection};
 use super::head::{HeadFields, RequestHead};

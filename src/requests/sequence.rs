@@ -1,5 +1,7 @@
-//! [`Requests`]: the sequence before the origin, the same for HTTP/1, HTTP/2, the middleware and the decision service. A
-//! request is refused, answered with the file of a challenge, redirected to https, or judged.
+//! [`Requests`]: the steps that every request goes through before it is sent to the origin, the same for HTTP/1,
+//! HTTP/2, the middleware and the decision service. In this order: a malformed head is refused, a certificate
+//! authority gets the file of its challenge (ACME), a request that should use https is redirected, and every other
+//! request is judged by the policy. It is then answered or forwarded.
 
 use super::buffer_space::BufferSpace;
 use super::challenges::Challenges;

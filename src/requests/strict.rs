@@ -1,7 +1,7 @@
 //! [`check`] refuses a request head that two servers could understand differently, because the origin behind crawlgate
-//! reads it too. It also applies the limits on sizes, and refuses TRACE and CONNECT. [`Seen`] collects what `check` needs.
-//! The reader of HTTP/1.1 and `MappedRequest` (for HTTP/2) fill it. A head that another server has checked before skips
-//! `check`.
+//! reads it too. It also applies the limits on sizes, and refuses TRACE and CONNECT. [`Seen`] collects what `check`
+//! needs. The reader of HTTP/1.1 and `MappedRequest` (for HTTP/2) fill it. A head that another server has read before
+//! (in the middleware and the decision service) skips `check`.
 
 use super::mistake::Mistake;
 use crate::heads::is_host;

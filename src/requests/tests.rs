@@ -1,4 +1,4 @@
-//! Tickets: made once, finished once, and recorded whatever becomes of them.
+//! Each ticket of a request is made once, finished once, and recorded whatever happens to the request.
 
 use super::unread::UnreadHead;
 use super::{Connection, EndedBy, MappedRequest, Mistake, Next, RequestHead, RequestSettings, Requests, Sent};

@@ -1,5 +1,5 @@
-//! [`Ticket`]: one request, from its arrival to the record of what was sent. Its states are open and finished; a ticket that
-//! is dropped open is recorded as a request whose client left.
+//! [`Ticket`]: one request with what was decided about it, from its arrival to the record of what was sent. Its states
+//! are open and finished; a ticket that is dropped open is recorded as a request whose client left.
 
 #[cfg(feature = "proxy")]
 mod wanted;

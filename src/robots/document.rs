@@ -1,5 +1,5 @@
 //! [`Document`]: a robots.txt as data. [`render`](super::render()) writes it, and a [`Matcher`](super::Matcher) judges
-//! by it. So the served bytes and the verdicts cannot differ.
+//! by it. So the verdicts always agree with the robots.txt that is served.
 
 use super::Pattern;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! [`Matcher`]: a [`Document`] ready for verdicts. It finds the group that binds a product token. The [`RuleSet`] of
-//! the group finds the rule that decides.
+//! [`Matcher`]: a [`Document`] ready for verdicts. It finds the group that applies to a product token. The [`RuleSet`]
+//! of that group finds the rule that decides.
 
 use super::{Document, RuleSet};
 use std::cmp::Ordering;

@@ -1,5 +1,5 @@
-//! [`Reading`]: a [`File`] read in one dialect. It has the groups, the rules that bind a token, and the verdict on a
-//! URL.
+//! [`Reading`]: a [`File`] read in one dialect. It has the groups of the file, finds the rules that apply to a token,
+//! and gives the verdict on a URL.
 
 use super::dialect::path_of_url;
 use super::file::{File, Key, Spelling};

@@ -1,4 +1,5 @@
-//! [`RuleSet`]: the rules of one group, with two indexes for the longest match.
+//! [`RuleSet`]: the rules of one group. [`RuleSet::find`] finds the longest rule that matches a target, with two
+//! indexes: one by the beginnings of the patterns, and [`Windows`] by octets in their middle.
 
 use super::Rule;
 use super::windows::Windows;
@@ -118,6 +119,7 @@ impl RuleSet {
     }
 
     /// The beginnings that a target begins with, the longest first.
+    #[inline]
     fn beginnings_of(&self, target: &[u8]) -> impl Iterator<Item = &Beginning> {
         let nearest = self.after(target).checked_sub(1).map(|nearest| &self.beginnings[nearest]);
         // All that follow are beginnings of the nearest: the target begins with those that are no longer than this.

@@ -1,5 +1,5 @@
-//! [`Target`]: a request target normalised for matching, as sent and as origins resolve it (dot segments, doubled
-//! slashes, `%2F`, parameters). [`TargetScratch`] makes it without allocation.
+//! [`Target`]: a request target normalised for matching, both as it was sent and as origins resolve it (dot segments,
+//! doubled slashes, `%2F`, parameters). [`TargetScratch`] makes it without allocation.
 
 use super::normal::{Side, is_normal_target, is_verbatim, normalise_into};
 use memchr::{memchr, memchr2, memchr3_iter};

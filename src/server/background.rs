@@ -1,6 +1,7 @@
-//! [`Background`]: the threads that work beside the requests. They are those of `upkeep`, the one that takes renewed
-//! files of certificates, and the one that gets timestamps for the evidence log. [`catch_signals`] catches signals, and
-//! [`serve_signals`] handles them in a thread of their own. Pingora does not handle SIGHUP, which would end the process.
+//! [`Background`]: the threads that work beside the requests. They are those of `upkeep`, one that loads renewed
+//! certificate files, and one that gets timestamps for the evidence log (the log that third parties can check).
+//! [`catch_signals`] catches signals, and [`serve_signals`] handles them in a thread of their own. Pingora does not
+//! handle SIGHUP, which would end the process.
 
 use super::ServerError;
 use super::rooms::{Rooms, renew_files};

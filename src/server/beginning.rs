@@ -1,5 +1,5 @@
-//! [`Beginning`]: whether a server begins on its own or in place of a running one. [`begin`] makes or takes over what
-//! every server begins with: listeners, locks and the control socket.
+//! [`Beginning`]: whether a server begins on its own or in place of a running one. [`begin`] opens what every server
+//! needs first (listeners, locks and the control socket), or takes it over from the running process.
 
 use super::ServerError;
 use super::rooms::{policies, stored_copies};

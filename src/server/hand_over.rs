@@ -1,6 +1,7 @@
-//! [`Upgrades`]: the part of the server in an upgrade. It starts an upgrade when `crawlgate upgrade` asks for it, and hands
-//! over to the next process step by step. If the server itself took over from another process, [`Upgrades::follow`] follows
-//! that process to its end. The messages between the processes are in `upgrade`.
+//! [`Upgrades`]: the part of the server in an upgrade, in which another process takes over. It starts an upgrade when
+//! `crawlgate upgrade` asks for it, and passes listeners and state to the next process step by step. If the server
+//! itself took over from another process, [`Upgrades::follow`] follows that process to its end. The messages between
+//! the processes are in `upgrade`.
 
 use super::ServerError;
 use super::rooms::Rooms;

@@ -1,9 +1,9 @@
-//! The exchange with other instances of crawlgate, in the running server. [`start`] joins those that meet in the store of
-//! the settings, and [`report`] shows them to an operator. [`CountsOfInstances`] writes the counts of this instance into
-//! the store, so that the dashboard of each shows the sums of all.
+//! Starts the exchange of facts with other instances of crawlgate. [`start`] connects to the shared store (Redis or
+//! Valkey) that the settings name, and [`report`] shows the other instances to operators. [`CountsOfInstances`] writes
+//! the request counts of this instance into the store, so that the dashboard of each instance shows the sums of all.
 //!
-//! The counts of an hour, a day or a week are written whole, again and again, so that the next write replaces a lost one.
-//! No request is judged by these counts, so they have a connection of their own.
+//! The counts of an hour, a day or a week are always written as a whole, so that the next write makes up for a lost
+//! one. No request is judged by these counts, so they use a connection of their own.
 
 use super::ServerError;
 use crate::admin::{Instances, Operations};

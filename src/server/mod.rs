@@ -1,5 +1,6 @@
-//! [`run`] assembles the running server from the other rooms, serves until it is told to stop, and closes it. Each step
-//! has a file: rooms, proxy server, background threads. Each room gets only what it needs.
+//! [`run`] assembles the running server from the other modules, serves until it is told to stop, and then closes it.
+//! Each step has a file: `rooms` opens what answers requests, `proxy_server` the listeners, and `background` the
+//! threads.
 
 mod authority;
 mod background;

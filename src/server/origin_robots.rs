@@ -3,7 +3,7 @@
 //! own, with a few fetches at a time. No request waits for a fetch.
 //!
 //! A site is followed while its policy reads the origin's file. A copy is in one of these states:
-//! - used by a followed site. If the site is removed, the copy becomes unused;
+//! - used: a followed site uses it. If the site is removed, the copy becomes unused;
 //! - unused: no site has its name. If such a site comes back, it uses the copy again. crawlgate keeps the copy for as long as
 //!   crawlers may have it cached. Too many copies are removed;
 //! - removed: no site can use it again.

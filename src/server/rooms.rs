@@ -1,5 +1,6 @@
-//! [`Rooms`]: everything that answers requests, apart from listeners. [`Rooms::open`] opens the clock, the state store,
-//! the sites with the ledger and the judge, the exchange with other instances, and the upstreams, in this order.
+//! [`Rooms`]: all parts of the server that requests are answered with, apart from listeners. [`Rooms::open`] opens the
+//! clock, the state store, the sites with the ledger and the judge, the exchange with other instances, and the
+//! upstreams, in this order.
 
 use super::ServerError;
 use super::authority::AuthorityParts;

@@ -1,6 +1,7 @@
-//! [`Sockets`]: the bound listeners of the proxy, the decision service and the admin interface. [`Sockets::bind`] takes
-//! over the listeners that are bound already, and binds the others. [`ControlDoor`] is the control socket. It answers commands
-//! from the start; after an upgrade, as soon as the process before accepts no connection any more.
+//! [`Sockets`]: the bound listeners of the proxy, the decision service and the admin interface. [`Sockets::bind`]
+//! takes over the listeners that are bound already, and binds the others. [`ControlDoor`] is the control socket, which
+//! answers commands from the start. In an upgrade it does so as soon as the previous process accepts no connection any
+//! more.
 
 use super::{Bound, ServerError};
 use crate::admin::Operations;

@@ -2,7 +2,8 @@
 //! grace period, even when idle, and does not wait for requests after it (Pingora 0.9.1).
 //!
 //! A stop is in one of these states:
-//! - `None`: the server serves. [`Stop::leave`] moves it to `Leave`, [`Stop::graceful`] to `Graceful`.
+//! - `None`: the server serves. An upgrade ([`Stop::leave`]) moves it to `Leave`, a stop ([`Stop::graceful`]) to
+//!   `Graceful`.
 //! - `Leave`: another process serves, and each connection ends with its next response.
 //! - `Graceful`: the server ends with its last request.
 //! - `Now`: the server ends at once. [`Stop::now`] moves every state to it, [`Stop::graceful`] moves `Leave` and

@@ -1,4 +1,5 @@
-//! [`ListenSettings`]: a listener, which is an address with the protocols that it speaks. [`listen`] decodes all of them.
+//! [`ListenSettings`]: a listener, which is an address with the protocols that it speaks. [`listen`] decodes the
+//! listeners of the settings.
 
 use super::acme::{AcmeSettings, acme};
 use super::values::{address, list, path, within};

@@ -1,4 +1,5 @@
-//! [`StoreSettings`]: `store` of `crawlgate.yaml`, the Valkey or Redis where several instances meet.
+//! [`StoreSettings`]: `store` of `crawlgate.yaml`, the Valkey or Redis server through which several instances of
+//! crawlgate exchange facts.
 
 use super::address::{host_and_port, host_name};
 use super::values::path;

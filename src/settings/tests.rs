@@ -1,4 +1,4 @@
-//! The file as a whole, and its mistakes in their places.
+//! `crawlgate.yaml` as a whole: what is read, and that mistakes are reported in their places.
 
 use super::listen::RedirectSettings;
 use super::store::Secret;

@@ -1,4 +1,5 @@
-//! What changes while other instances cannot be told: robots.txt waits, each site for itself, and everything else does not.
+//! Changes of policies while other instances cannot be told: the robots.txt of the changed site waits, and everything
+//! else takes effect.
 
 use super::*;
 use crate::clock::Moment;

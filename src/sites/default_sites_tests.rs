@@ -1,3 +1,5 @@
+//! The sites that are in force without a policy, and the change to the first policy.
+
 use super::default_sites::DEFAULT_SITE;
 use super::*;
 use crate::policy::origin::OriginFile;

@@ -1,4 +1,5 @@
-//! What changes while the state store cannot be written: publications wait, everything else does not.
+//! Changes of policies while the state store cannot be written: publications of robots.txt wait, and everything else
+//! takes effect.
 
 use super::*;
 use crate::clock::Moment;

@@ -1,6 +1,6 @@
-//! [`HeldBack`]: the sites whose new robots.txt waits until other instances are told of it. Modes, answers, planned pauses,
-//! tags and metas do not wait. Such a site is compiled from these parts of its new policy and from the rest of the policy in
-//! force.
+//! [`HeldBack`]: the sites whose new robots.txt is not published until other instances of crawlgate are told of it.
+//! Modes, answers, planned pauses, tags and metas do not wait. Meanwhile such a site is compiled from these parts of
+//! its new policy and from the rest of the former policy.
 
 use super::pauses::Pauses;
 use crate::crawlers::Registry;

@@ -1,5 +1,6 @@
-//! Conversion between the publication log and the records of the state store. [`log_records`] makes the records of a log.
-//! [`remembered_log`] and [`remembered_versions`] read the log and the versions of an earlier process.
+//! Conversion between the publication log (which site published which robots.txt when) and the records of the state
+//! store. [`log_records`] makes the records of a log. [`remembered_log`] and [`remembered_versions`] read the log and
+//! the versions of an earlier process.
 
 use crate::policy::Version;
 use crate::policy::decode::parse_host;

@@ -1,6 +1,6 @@
 //! [`SiteMemory`]: what sites keep through a restart beside the publication log: pauses, tag changes and the last good
-//! policies. [`TagHistory`] is since when each rule for the tags of a site is in force. While a rule is new, crawlers are sent
-//! its pages whole: a 304 would hide a new noindex.
+//! policies. [`TagHistory`] holds the time since when each rule for the tags of a site is in force. While a rule is
+//! new, crawlers are sent its pages whole: a 304 would hide a new noindex.
 
 use super::pauses::Pauses;
 use crate::policy::Site;

@@ -1,5 +1,6 @@
-//! [`SiteManager`] makes the policy directory into the snapshot in force. Readers take the snapshot without a lock, and changes
-//! are made one after the other. The wall clock is an argument (`now`).
+//! [`SiteManager`] turns the policy files of a directory into the snapshot in force, which is all compiled sites at
+//! one moment. Readers take the snapshot without a lock, and changes are made one after the other. The wall clock is
+//! an argument (`now`).
 //!
 //! `policy_directory` reads the files, `plan` compares them with the catalog, `catalog` applies the changes, and `publisher`
 //! commits and publishes the result. The states of a file are in `policy_file`, those of a publication in `publisher`.

@@ -1,3 +1,5 @@
+//! Hosts that move from one site to another: their tags count as new.
+
 use super::*;
 use std::fs;
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! [`OriginFiles`]: the copies of the origins' own robots.txt files, by site. A site is compiled with its copy.
 //! [`KnownOrigins`] has the copies at the start, and [`OriginRobotsStatus`] shows the state of a copy in the status.
 //!
-//! A copy is awaited or read. While it is awaited, robots.txt is answered 503, for [`PATIENCE`] at most; then the policy stands
-//! alone. A copy that comes moves it to read.
+//! At first a copy is awaited: crawlgate answers robots.txt with 503, for [`PATIENCE`] at most. After that the
+//! robots.txt is made of the policy alone. As soon as a copy comes, it is used.
 
 use super::default_sites::{DefaultSite, asked_host, is_no_policy, name_in_log, name_of_logged};
 use crate::policy::Site;

@@ -1,4 +1,5 @@
-//! Retired paths go on by the clock: bytes, verdicts and tags together, through refused files and restarts.
+//! Retired paths change with the clock: robots.txt, verdicts and tags together, also while a policy file is rejected
+//! and after restarts.
 
 use super::*;
 use crate::crawlers::Registry;

@@ -1,3 +1,5 @@
+//! A site that gets the hosts of another one takes over their history, and the copy of the origin's robots.txt.
+
 use super::*;
 use crate::policy::origin::{Origin, OriginFile};
 use std::fs;

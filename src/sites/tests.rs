@@ -1,3 +1,5 @@
+//! The policy directory over time: mistakes in files, reloads, pauses and restarts.
+
 use super::default_sites::DEFAULT_SITE;
 use super::*;
 use crate::clock::Moment;

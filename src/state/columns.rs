@@ -1,5 +1,6 @@
-//! Conversion between the fields of facts and the columns of `state.db`. [`Column`] is a type of column, and [`Record`] is a
-//! kind of fact with its table. The macro `records!` makes the struct and the table of each kind.
+//! Conversion between the fields of records and the columns of `state.db`. [`Column`] is a type of column, and
+//! [`Record`] is the trait of a kind of record, with its table. The macro `records!` makes the struct and the table of
+//! each kind.
 
 use crate::time::Timestamp;
 use rusqlite::types::{FromSql, FromSqlResult, ToSql, ToSqlOutput, Value, ValueRef};

@@ -92,7 +92,7 @@ pub struct Batch<'a> {
     pub history: &'a HistoryBatch,
     /// Whether observation begins anew: what is there about it goes first.
     pub forgets_observation: bool,
-    /// Deletes what no crawler may have cached any more: see [`super::StateStore::prune`].
+    /// Deletes what no crawler may have cached any more: see [`super::writer::Shared::prune`].
     pub prune: Option<Timestamp>,
     /// The time of the commit, once the run has begun.
     pub run: Option<RunRow>,

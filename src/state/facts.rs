@@ -1,6 +1,6 @@
-//! The facts in `state.db`: one struct and one table for each kind. [`Fact`] is a change of one record ([`AnyRecord`]), and
-//! [`StoredFacts`] are the records that the tables have. The records are plain data. [`changes`] is the difference of two sets
-//! of records, as facts.
+//! The records that `state.db` stores: one struct and one table for each kind of record. [`AnyRecord`] is a record of
+//! any kind. A [`Fact`] is one change: at some time a record was set or removed. [`StoredFacts`] holds all records
+//! that were read. [`changes`] compares two sets of records and returns the difference as facts.
 
 use super::columns::{
     AsWritten, Column, Record, definition_of, read_table, records, taken_as_past, upsert_of, value, words,

@@ -1,6 +1,6 @@
-//! [`StoreHealth`]: whether the state directory can be written, for the command `status` and the log. `mod.rs` says what moves
-//! the store between its states. [`StateError`]: why facts cannot be stored or read. Several callers may wait for one
-//! transaction, so it can be cloned.
+//! [`StoreHealth`]: whether the state directory can be written, for the command `status` and the log. `mod.rs` says
+//! what moves the store between its states. [`StateError`]: why the state cannot be stored or read. The error can be
+//! cloned, because several callers may wait for one transaction.
 
 use crate::time::Timestamp;
 use std::fmt;

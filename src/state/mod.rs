@@ -1,10 +1,11 @@
-//! Everything that outlasts a restart, in one SQLite file (`state.db` in the state directory). [`StateStore`] takes facts to
-//! write, and [`Remembered`] has the facts that the previous run left.
+//! Everything that outlasts a restart, in one SQLite file (`state.db` in the state directory). [`StateStore`] takes
+//! facts to write; a fact is a record that was set or removed. [`Remembered`] has the records that the previous run
+//! (the process before) left.
 //!
 //! A store is in one of these states, which [`StoreHealth`] names:
 //! - `Healthy`: the last commit succeeded. A commit that fails moves it to `Failing`.
 //! - `Failing`: facts wait in memory, and a commit is tried about every second. One that succeeds moves it to `Healthy`.
-//! - `NoDirectory` and `Unusable`: nothing is ever written. A store is so from its start to its end.
+//! - `NoDirectory` and `Unusable`: nothing is ever written. A store in one of these states stays in it.
 //!
 //! What the next start may believe rests on these rules:
 //! - The time of the commit stands in the same transaction as the facts before it. Facts that cannot be written leave the

@@ -1,5 +1,5 @@
-//! [`Pending`]: the facts that wait to be written. Of each key only the latest fact counts. The number of facts and their size
-//! are bounded.
+//! [`Pending`]: the facts (changes of records) that wait to be written to `state.db`. Of several facts about one
+//! record only the latest is kept. The number of facts and their size are bounded.
 
 use super::columns::TOLERANCE;
 use super::facts::{Fact, Key, key_of};

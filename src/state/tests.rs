@@ -1,4 +1,4 @@
-//! The store over real files: what the next start finds after each way to end.
+//! The store with real files: what a start finds after the previous process ended in each possible way.
 
 use super::writer::Now;
 use super::{

@@ -1,6 +1,6 @@
 //! Counts of the last five minutes, for the status. [`Recent`] counts one kind of request. [`RecentByName`] counts by
 //! names from outside, such as hosts, and keeps a bounded number of them. [`Throttle`] admits one log line a second. A
-//! request never waits for any of them. Time is an argument, as elapsed time.
+//! request never waits for any of them. They read no clock: the elapsed time is an argument.
 
 use crate::locks::lock;
 use std::collections::HashMap;

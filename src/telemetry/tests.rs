@@ -1,3 +1,5 @@
+//! Metrics stay within their bounds, and logs lose no line without counting it.
+
 use super::*;
 use crate::settings::{AccessFormat, LogDestination};
 use std::collections::BTreeMap;

@@ -1,3 +1,5 @@
+//! How moments are read, written and computed with.
+
 use super::Timestamp;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -1,5 +1,6 @@
-//! [`Inherited`]: bound listeners that this process did not have to bind again, by their addresses in the settings. A service
-//! manager passes them by the protocol of systemd (`LISTEN_FDS`, sd_listen_fds(3)), the process before by a channel.
+//! [`Inherited`]: listeners that were bound before this process started, by their addresses in the settings. A service
+//! manager passes them by the protocol of systemd (`LISTEN_FDS`, sd_listen_fds(3)), and the previous process of an
+//! upgrade passes them over a [`Channel`](super::channel::Channel).
 
 use super::messages::PassedListener;
 use crate::edge::BoundListener;

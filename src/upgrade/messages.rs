@@ -1,6 +1,7 @@
-//! The messages of the process before ([`FromPredecessor`]) and of the next one ([`FromSuccessor`]). Processes of
-//! different versions exchange them: a message may get optional fields, and none changes its meaning. A process ignores
-//! an unknown message, except where it waits for the other's first message or for a certain answer.
+//! The messages between the two processes of an upgrade: those of the process that ran before ([`FromPredecessor`]),
+//! and those of the next one ([`FromSuccessor`]). Processes of different versions exchange them: a message may get
+//! optional fields, and none changes its meaning. A process ignores an unknown message, except where it waits for the
+//! first message of the other process, or for a certain answer.
 
 use crate::acme::PassedQuestions;
 use crate::ledger::{PassedBehaviours, ServedCopy};

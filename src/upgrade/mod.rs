@@ -1,6 +1,6 @@
-//! An upgrade: the running process hands over to the next one, which may be another binary or have other settings, and no
-//! request fails. [`NextProcess`] is the part of the running process, [`Successor`] that of the next one. [`Inherited`]
-//! holds listeners that are bound already.
+//! An upgrade: the running process passes its listeners and its state to the next process, which may be another binary
+//! or have other settings. No request fails. [`NextProcess`] is the part of the running process, [`Successor`] that of
+//! the next one. [`Inherited`] holds listeners that are bound already.
 //!
 //! An upgrade is in one of these steps (`docs/deploy.md`):
 //! 1. *Starting*: the next process checks settings, policies, certificates and state. It says that it is ready.
@@ -9,7 +9,8 @@
 //!    each robots.txt that it serves.
 //! 3. *Opening*: the next process opens everything in a transaction that is not committed, and is told to go. It commits
 //!    and accepts connections. Both processes accept now.
-//! 4. *Leaving*: the process before accepts no connection any more. Each of its connections ends with its next response.
+//! 4. *Leaving*: the previous process accepts no connection any more. Each of its connections ends with its next
+//!    response.
 //!
 //! A failure before the end of step 3 undoes the upgrade: the running process ends the next one and opens the state again.
 

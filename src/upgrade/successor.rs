@@ -1,5 +1,5 @@
-//! The part of the next process in an upgrade. [`Successor`] talks with the process before until this process may serve,
-//! [`Predecessor`] follows that process afterwards.
+//! The part of the next process in an upgrade. [`Successor`] talks with the previous process until this process may
+//! serve. [`Predecessor`] then follows the previous process until it ends.
 
 use super::channel::{Channel, ChannelError};
 use super::inherited::Inherited;

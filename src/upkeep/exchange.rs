@@ -1,5 +1,6 @@
-//! [`ExchangeThread`] connects the exchange with the sites, the ledger and the judge of this instance. Its thread takes a turn
-//! every 200 ms. The publisher announces each publication through it before the publication comes into force.
+//! [`ExchangeThread`] runs the exchange of facts with other instances of crawlgate. It connects the `Exchange` with
+//! the sites, the ledger and the judge of this instance. Its thread reads and writes the shared store every 200 ms (a
+//! turn). The publisher announces each publication through it before the publication comes into force.
 //!
 //! Locks: the publisher holds its own lock while it announces. So a turn never waits for the sites while it holds the lock of
 //! the exchange.

@@ -1,4 +1,4 @@
-//! Two whole instances with their threads, before a store in memory.
+//! Two whole instances with their threads and a shared store in memory.
 
 use super::{ExchangeOptions, ExchangeThread, Instance, JudgeParts};
 use crate::clock::Clock;

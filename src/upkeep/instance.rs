@@ -1,5 +1,5 @@
-//! [`Instance`]: the parts of one crawlgate that judge and record its requests. The threads beside the requests take from here
-//! what they need. [`JudgeParts::open`] makes an instance with what the last run left in the state store.
+//! [`Instance`]: the parts of one crawlgate that judge and record its requests. Background threads use them too.
+//! [`JudgeParts::open`] makes an instance, with the records that the previous process left in the state store.
 
 use crate::clock::Clock;
 use crate::crawlers::Registry;

@@ -1,8 +1,10 @@
-//! [`Attempts`]: the attempts of one request, each at one server. The lane and Pingora's gateway keep one for each request.
+//! [`Attempts`]: the attempts to send one request to an origin, each to one server of it. Every forwarded request has
+//! one.
 //!
-//! An attempt has a server, and ends with a response or a failure. After a failure the request may be sent once more: if
-//! nothing of it was sent, or if it may be sent twice and the connection ended before the first octet of a response. It
-//! goes to another server; only if a kept connection ended, and there is no other server, to the same one.
+//! An attempt has a server, and ends with a response or a failure. After a failure the request may be sent once more:
+//! if nothing of it was sent, or if it may be sent twice and the connection ended before the first octet of a
+//! response. It then goes to another server. It goes to the same one only if a kept connection ended and there is no
+//! other server.
 
 use super::Upstreams;
 use super::failure::failure_reason;

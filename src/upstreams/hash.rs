@@ -1,5 +1,5 @@
-//! [`hash`], [`mix`] and [`of_client`]: hashes that are the same in each process, so that several crawlgates send a client
-//! to the same server. A collision is of no use to a client, so the hashes have no key.
+//! [`hash`], [`mix`] and [`of_client`]: hashes that are the same in each process, so that several crawlgates send a
+//! client to the same server. The hashes have no secret key, because a client gains nothing by a collision.
 
 use std::net::IpAddr;
 

@@ -1,3 +1,5 @@
+//! Which server a request goes to, and what failures and checks change about it.
+
 use super::server::{Full, Held};
 use super::*;
 use crate::crawlers::Registry;

@@ -1,6 +1,5 @@
-//! [`ServerTls`]: the authorities, the client certificate and the server name for TLS to the servers of an origin. After
-//! each change of the files, their content is in use, or refused because it cannot be used. While it is refused, the former
-//! content stays in use.
+//! [`ServerTls`]: the authorities, the client certificate and the server name for TLS to the servers of an origin.
+//! After a change of the files, crawlgate uses the new content. If it cannot be used, the former content stays in use.
 //!
 //! All connections of an origin share one configuration, so that TLS sessions are resumed. With authorities or a client
 //! certificate of the settings, Pingora's own connector makes a configuration for each connection, and resumes no session.

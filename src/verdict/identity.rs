@@ -1,6 +1,6 @@
 //! [`Identity`]: the finding about a claimed identity. It comes with its [`Proof`], or with the [`Doubt`] about it.
-//! [`identity_by_policy`] compares an address with the networks that a policy lists; the room `identity` has all other
-//! proofs.
+//! [`identity_by_policy`] compares an address with the networks that a policy lists; the module `identity` has all
+//! other proofs.
 
 use super::Facts;
 use crate::crawlers::Claim;

@@ -1,4 +1,5 @@
-//! Loading at a moment: what a policy does by the clock is refused early, and judged when it is asked.
+//! Policies that change with the clock: mistakes are found when the policy is loaded, and its tests run as of a given
+//! moment.
 
 use super::load::{Surroundings, load_with};
 use crate::crawlers::Registry;

@@ -1,5 +1,5 @@
-//! [`run_tests`] runs a policy's own `tests:` against its compiled site. Each case that does not hold is a
-//! [`TestFailure`].
+//! [`run_tests`] runs a policy's own `tests:` against its compiled site. Each case that does not hold becomes a
+//! [`Diagnostic`].
 
 use super::explanation::{Explanation, ResponseFacts};
 use super::identity::{Identity, identity_by_policy};

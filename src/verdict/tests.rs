@@ -1,3 +1,5 @@
+//! Verdicts and actions for single requests: rules, tokens, dot segments, and cached versions.
+
 use super::*;
 use crate::crawlers::Registry;
 use crate::policy::model::Audience;

@@ -1,3 +1,5 @@
+//! How YAML is read: places, aliases, limits, and mistakes in the words of a person.
+
 use super::*;
 use proptest::prelude::*;
 

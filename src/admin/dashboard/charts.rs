@@ -1,5 +1,5 @@
-//! Charts as inline SVG: [`bars`] draws the requests of each period, [`trend`] a small chart for a row of a table. Each
-//! has its content in words as well; the pages have the numbers as tables, too.
+//! Charts as inline SVG: [`bars`] draws the requests of each period, [`trend`] a small chart for a row of a table.
+//! Each chart has a text alternative, and the pages show the same numbers as tables.
 
 use super::format::thousands;
 use std::fmt::Write;

@@ -1,5 +1,5 @@
-//! [`Dashboard::counts`]: the counts that the pages show. Where several instances share a store, they are the sums of
-//! all, with a sentence that says how many instances counted and which are missing.
+//! [`Dashboard::counts`]: the counts that the pages show. Where several instances of crawlgate share a store, the
+//! counts are the sums over these instances. A sentence says how many instances are included and which are missing.
 
 use super::Dashboard;
 use super::period::Period;

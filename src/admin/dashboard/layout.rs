@@ -1,4 +1,5 @@
-//! [`Layout`]: the frame of every page of the dashboard (title, navigation, version). The functions make links to pages.
+//! [`Layout`]: the frame of every page of the dashboard (title, navigation, version). The functions of this file make
+//! links to pages.
 
 /// The pages in the navigation.
 const PAGES: [(&str, &str); 5] = [

@@ -1,4 +1,4 @@
-//! The sample site answers like a small web server.
+//! Tests that the server of the sample site answers as a small web server does.
 
 use super::{origin, site};
 use std::io::{Read, Write};

@@ -1,3 +1,5 @@
+//! What [`Buffered`] gathers and flushes, and what can be looked at before it is read.
+
 use super::*;
 use std::future::poll_fn;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

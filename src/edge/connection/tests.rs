@@ -1,3 +1,5 @@
+//! How Pingora reads and writes a client's connection, one request at a time.
+
 use super::*;
 use crate::forwarding::Peer;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -1,3 +1,5 @@
+//! Which heads of HTTP/1 are read, and which are refused because two servers could read them differently.
+
 use super::*;
 
 /// Reads a head with these lines after the request line.

@@ -1,5 +1,5 @@
-//! [`Http1Client`]: the client's side of an exchange in the lane, over HTTP/1.1. It reads the body of the request, frames
-//! the response, and gathers small writes.
+//! [`Http1Client`]: the client's side of a request that the lane (`lane`) forwards, over HTTP/1.1. It reads the body
+//! of the request, frames the response, and gathers small writes into larger ones.
 
 use crate::answers::Answer;
 use crate::edge::buffered::GATHERED;

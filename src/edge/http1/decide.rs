@@ -1,5 +1,5 @@
-//! [`decide`] chooses the [`Course`] of a request over HTTP/1: an answer of crawlgate's, the lane to the origin, or
-//! Pingora.
+//! [`decide`] chooses the [`Course`] of a request over HTTP/1: an answer of crawlgate's, forwarding by the lane
+//! (`lane`), or forwarding by Pingora's proxy.
 
 use crate::edge::door::Edge;
 use crate::edge::head::{MOST_FIELDS, Request, header_map};

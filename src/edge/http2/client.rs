@@ -1,7 +1,8 @@
-//! [`Http2Client`]: the client's side of an exchange in the lane, over a stream of HTTP/2.
+//! [`Http2Client`]: the client's side of a request that the lane (`lane`) forwards, over a stream of HTTP/2.
 //!
-//! By flow control, the client may send more of its body as the origin takes it. Of a response, as much is read as one
-//! buffer holds; more is read when the client's window and the connection's output have taken that.
+//! The client may send more of its body as the origin takes it (flow control of HTTP/2). Of a response, crawlgate
+//! reads from the origin as much as one buffer holds. It reads more when the client and its connection have taken
+//! that.
 
 use super::head::{head_of, head_of_http2, trailers as trailers_of};
 use super::output::Output;

@@ -1,9 +1,9 @@
 //! [`Timeouts`]: the timeouts of a connection over HTTP/2, with one timer. [`Resets`] limits how many requests of a connection
 //! end by a reset of their stream.
 //!
-//! Without a request, the client gets a GOAWAY after `limits.idle`. If the connection does not end, a second GOAWAY names
-//! the last request, and soon afterwards crawlgate closes the connection. With a request, the client gets a ping every
-//! `limits.stall`, and has as long to answer it.
+//! On a connection without a request, the client gets a GOAWAY after `limits.idle`. If the connection does not end, a
+//! second GOAWAY names the last request, and soon afterwards crawlgate closes the connection. On a connection with a
+//! request, the client gets a PING every `limits.stall`, and has the same time to answer it.
 
 use crate::edge::timer::Timer;
 use crate::settings::Limits;

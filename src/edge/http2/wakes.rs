@@ -1,8 +1,9 @@
-//! [`Wakes`]: a waker for h2 that can hold back the wakes of a connection's task. The task writes the output of its
-//! requests in the same turn in which it advances them. h2 wakes the task for that output all the same, and each such wake
-//! would be a turn with nothing to do.
+//! [`Wakes`]: a waker for the crate h2 that can hold back the wakes of a connection's task. The task advances its
+//! requests and writes their output in one turn. h2 wakes the task for that output all the same, and each such wake
+//! would cause another turn with nothing to do.
 //!
-//! A wake is passed on to the task, or noted. [`Wakes::pass_on`] ends the noting, and returns whether there was a wake.
+//! While wakes are held back, [`Wakes`] only notes that there was one. [`Wakes::pass_on`] ends this, and returns
+//! whether there was a wake meanwhile.
 
 use futures_util::task::AtomicWaker;
 use std::sync::Arc;

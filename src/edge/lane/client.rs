@@ -1,4 +1,4 @@
-//! [`Client`]: the client's side of an exchange in the lane. HTTP/1.1 and HTTP/2 implement it.
+//! [`Client`]: the client's side of a request that the lane forwards (see `mod.rs`). HTTP/1.1 and HTTP/2 implement it.
 
 use super::lines::Lines;
 use super::outgoing::Outgoing;

@@ -1,4 +1,4 @@
-//! [`Exchange`]: one request in the lane, from the choice of a server to the record of what was sent.
+//! [`Exchange`]: one request that the lane forwards, from the choice of a server to the record of what was sent.
 
 mod ask;
 mod response;

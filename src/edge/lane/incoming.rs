@@ -1,4 +1,5 @@
-//! [`Incoming`]: a response on its way from an origin. It holds the octets that were read and not passed on yet.
+//! [`Incoming`]: a response on its way from an origin. It holds the octets that were read from the origin and not
+//! passed on to the client yet.
 
 use super::response::{self, BadResponse, Framing, Parsed, ResponseHead};
 use crate::edge::buffers::Buffer;

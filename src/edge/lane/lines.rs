@@ -1,5 +1,5 @@
-//! [`Lines`]: the fields of a head, as references to the octets that came, with the changes of crawlgate. They are written
-//! all at once.
+//! [`Lines`]: the fields of a head that the lane forwards. They refer to the octets that arrived, together with
+//! crawlgate's changes, and are written all at once.
 
 use crate::forwarding::{Head, field_value};
 use http::HeaderName;

@@ -1,11 +1,13 @@
-//! The lane: the way of most requests to origins, over HTTP/1.1 and without Pingora's proxy. [`Lane`] has the connections
-//! to origins. [`Exchange`] sends a [`LaneRequest`] and passes its response on. [`Client`] is the client's side of it, for
-//! each version of HTTP. [`fits`] decides which requests of HTTP/1 take the lane, `http2::session::requests` which of
-//! HTTP/2.
+//! The lane: crawlgate's own forwarding of requests to origins, over HTTP/1.1 and without Pingora's proxy. Most
+//! requests take it, because it costs less. [`fits`] decides which requests of HTTP/1 take the lane, and
+//! `http2::session::requests` which of HTTP/2.
 //!
-//! An exchange gets a connection to a server, then the head of the response, then its body. Before the first octet of a
-//! response it may begin again, once, as `upstreams` says. If it fails before the client has a head, the client gets an
-//! answer of crawlgate's. Later, a failure ends the client's connection or stream.
+//! [`Lane`] holds the connections to origins. [`Exchange`] sends a [`LaneRequest`] and passes its response on.
+//! [`Client`] is the client's side of an exchange, for each version of HTTP.
+//!
+//! An exchange gets a connection to a server, then the head of the response, then its body. Before the first octet of
+//! a response it may begin again, once, as `upstreams` says. If it fails before the client has a head, the client gets
+//! an error from crawlgate. Later, a failure ends the client's connection or stream.
 
 mod client;
 mod exchange;

@@ -1,4 +1,5 @@
-//! [`Outgoing`]: a request on its way to an origin. It holds the octets that wait to be written.
+//! [`Outgoing`]: a request on its way to an origin. It holds the octets that wait to be written to the origin's
+//! connection.
 
 use super::trailers::may_be_trailer;
 use crate::edge::buffers::Buffer;

@@ -1,8 +1,8 @@
 //! [`Pool`]: connections to origins that wait for their next request. Each worker has a list of its own, so that a connection
 //! stays with the worker that reads it.
 //!
-//! A connection in a list is taken, last kept first, or closed: when its time is over, when the origin closes it or sends
-//! octets that belong to no response, or when the list is full.
+//! A request takes the connection that was kept last. A kept connection is closed when it expires, when the origin
+//! closes it or sends octets that belong to no response, or when the list is full.
 
 use crate::locks::lock;
 use pingora_core::protocols::Stream;

@@ -1,4 +1,4 @@
-//! [`LaneRequest`]: a request in the lane, with its head for the origin.
+//! [`LaneRequest`]: a request that the lane forwards, with its head for the origin.
 
 use super::lines::Lines;
 use crate::edge::buffers::Buffer;

@@ -1,5 +1,6 @@
-//! [`poll_read`] and [`poll_write`] for connections to origins. [`of_origin`], [`because`] and [`of_client`] make the
-//! errors of the two ends.
+//! [`poll_read`] and [`poll_write`]: one read from, or one write to, the connection to an origin. [`of_origin`] and
+//! [`because`] make the Pingora error for a failure on the origin's side ([`because`] adds the cause). [`of_client`]
+//! makes the one for a client that has left.
 
 use pingora_core::protocols::Stream;
 use pingora_core::{Error, ErrorType};

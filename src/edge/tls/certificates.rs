@@ -1,8 +1,8 @@
 //! [`Certificates`]: the certificates of all listeners, chosen by the name that a client asks for. Some are from files,
 //! others from crawlgate's own orders ([`Issued`]).
 //!
-//! After each change of a certificate's files, their content is in use, or refused because it cannot be used. While it is
-//! refused, the former certificate stays in use. Connections go on meanwhile.
+//! After a change of a certificate's files, crawlgate uses the new certificate. If it cannot be used, the former one
+//! stays in use. Open connections are not affected.
 
 use super::certificate::{Certificate, CertificateError, Contents};
 use super::{TlsError, TlsListener};

@@ -1,4 +1,4 @@
-//! The check without crawlgate, as the documentation has it.
+//! Checks a case without crawlgate, with the commands that the documentation gives.
 
 use super::{Case, lines, put};
 use crate::evidence::tar::{self, Files};

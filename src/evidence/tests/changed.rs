@@ -1,4 +1,4 @@
-//! Changes that somebody could make to a case who has the key, and so signs the manifest anew.
+//! Changes to a case by somebody who has the key, and so can sign the manifest anew: each is found.
 
 use super::*;
 use crate::evidence::canonical::canonical;

@@ -1,4 +1,4 @@
-//! What happens to a log in its life: processes, keys, copies, deletion, a full disk.
+//! The evidence log over its lifetime: restarts, new keys, restored copies, deletion, a full disk.
 
 use super::*;
 use crate::evidence::Evidence;

@@ -1,4 +1,4 @@
-//! Changed octets of a case are noticed.
+//! Every changed octet of a case is noticed.
 
 use super::{Case, lines};
 use crate::evidence::examine::{examine, keys};

@@ -1,4 +1,4 @@
-//! Proofs of who a client was, in a case.
+//! The entries of a case that prove the identity of a client.
 
 use super::*;
 

@@ -1,5 +1,6 @@
-//! The part of [`Exchange`] that writes to the store. A turn writes what waits in the outbox. [`Exchange::announce`] writes a
-//! publication before it comes into force, and [`Exchange::leave`] says goodbye.
+//! The part of [`Exchange`] that writes to the shared store. Each turn writes the facts that wait in the outbox.
+//! [`Exchange::announce`] writes a publication before it comes into force, and [`Exchange::leave`] notes that this
+//! instance stops.
 
 use super::turn::FACTS_EACH;
 use super::{Exchange, Now};

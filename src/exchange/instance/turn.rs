@@ -1,4 +1,5 @@
-//! [`Exchange::turn`]: asks which store it is, settles in it if need be, reads what others told, and tells what is new.
+//! [`Exchange::turn`], which runs several times a second: it checks that the shared store is still the same, writes
+//! everything into a new store, reads the facts that other instances wrote, and writes the new facts of this one.
 
 use super::{Exchange, Memory, Now};
 use crate::exchange::{

@@ -1,4 +1,4 @@
-//! Two instances over one store agree on what was served.
+//! Two instances with one shared store agree on which versions crawlers were served.
 
 use super::life::{Disk, Instance, Request, Word};
 use super::simulated::{Inner, Simulated};

@@ -1,4 +1,4 @@
-//! A list of networks accuses only where it verified a visit lately.
+//! A list of networks proves impostors only if it verified a request within the last week.
 
 use super::super::network_list_health::{NetworkListHealth, list_of};
 use super::*;

@@ -1,4 +1,5 @@
-//! Another process takes over while the one before still answers: what each of them knows, and whom it accuses.
+//! Upgrades, in which another process takes over while the previous one still answers: what each process knows, and
+//! that neither accuses an obedient crawler.
 
 use super::*;
 use crate::ledger::ServedCopy;

@@ -1,3 +1,5 @@
+//! How answers of an origin change the state of the copy of its robots.txt, also over failures and restarts.
+
 use super::fetch_state::DamagedCopy;
 use super::*;
 use crate::policy::origin::OriginCopyState;

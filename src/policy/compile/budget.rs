@@ -1,8 +1,8 @@
-//! [`Bounds`]: the cost that the origin's file may have when a site is compiled. That file is not checked, and a reload
-//! of all sites waits for each of them.
+//! [`Bounds`]: the limits on the work that the origin's robots.txt may cause when a site is compiled. Nobody has
+//! checked that file, and a reload of all sites waits for each site.
 //!
-//! There is one budget for the whole compilation. Beyond it compilation fails safe: an Allow is left out, and a file
-//! with too many rules or octets is refused.
+//! There is one budget for the whole compilation. When it is spent, compilation errs on the safe side: an Allow is
+//! left out, and a file with too many rules or octets is refused.
 
 use crate::robots::MAX_BYTES;
 

@@ -1,5 +1,5 @@
-//! [`CrawlerRulesTable::new`] settles the rules of each claim, once per policy: its group, its enforcement, its
-//! answers. Requests look them up.
+//! [`CrawlerRulesTable::new`] computes how a site treats each crawler that a user agent may claim to be: its group of
+//! robots.txt, its enforcement, its answers. It does so once for each policy, and requests look the result up.
 
 use super::registry_overrides::Nature;
 use crate::crawlers::{Claim, Crawler, Purpose, Registry, SiteMarkers, browsers, lookalikes, stands_in_browsers};

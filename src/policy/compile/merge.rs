@@ -1,9 +1,9 @@
-//! [`merge`] makes one file of the policy's groups and the origin's.
+//! [`merge`] makes one robots.txt of the groups of the policy and the groups of the origin's own robots.txt.
 //!
-//! For each token that either side names, the rules that both sides have for it are put together. These are the rules
-//! of the group that names it, else of the group of a token that its crawler also goes by, else of `*`. The policy's
-//! Disallow always holds (`allow_conflicts.rs`). Comments name or count the rules of the origin that are left out. In a
-//! group that closes the whole site one comment stands for all of them.
+//! For each token that either side names, the rules that both sides have for it are put together. On each side these
+//! are the rules of the group that names the token. Without such a group, they are those of another token of the same
+//! crawler, else those of `*`. The policy's Disallow always holds (`allow_conflicts.rs`). Comments name or count the
+//! rules of the origin that are left out. In a group that closes the whole site one comment stands for all of them.
 
 use super::allow_conflicts::{Conflict, PolicyRules};
 use super::budget::{Bounds, TooMuch, take};

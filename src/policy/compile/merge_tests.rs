@@ -1,3 +1,6 @@
+//! How the origin's robots.txt is merged with the policy's: which rules each token gets, and which lines of the origin
+//! are left out.
+
 use crate::crawlers::{Claim, Registry};
 use crate::policy::compile::CompileError;
 use crate::policy::origin::{Origin, OriginFile};

@@ -1,9 +1,10 @@
-//! [`OriginRules`]: the origin's robots.txt as groups of its tokens, bound as RFC 9309 says. `merge.rs` joins them with
-//! the policy's.
+//! [`OriginRules`]: the origin's robots.txt, with one group for each user-agent token in it. Such a group unites all
+//! groups of the file that apply to the token by RFC 9309. `merge.rs` merges them with the groups of the policy.
 //!
-//! A line that is neither a rule, a sitemap nor a Crawl-delay comes along as an extension if crawlgate or the policy
-//! knows its key. Lines with other keys are left out and counted: an origin may answer with anything, and it would be
-//! published. Lines with control characters in their values are left out, too, but not counted.
+//! A line that is neither a rule, a sitemap nor a Crawl-delay is copied as an extension if crawlgate or the policy
+//! knows its key and the policy does not state that key itself. Lines with other keys are left out and counted: an
+//! origin may answer with anything, and it would be published. Lines with control characters in their values are left
+//! out, too, but not counted.
 
 use super::budget::TooMuch;
 use super::draft::{octets_of_lines, octets_of_rule};

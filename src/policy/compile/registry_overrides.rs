@@ -1,5 +1,6 @@
-//! [`Nature`]: the facts about a crawler for one policy. The policy's `crawlers` come before the registry.
-//! [`site_markers`] and [`networks`] collect the markers and networks of `crawlers`.
+//! [`Nature`]: the facts about a crawler that a policy goes by. What the policy says under `crawlers` takes precedence
+//! over the registry. [`site_markers`] and [`networks`] collect the markers (substrings of user agents) and the
+//! networks that the policy lists there.
 
 use crate::crawlers::{Binds, Claim, Crawler, CrawlerIndex, Purpose, Registry, SiteMarkers};
 use crate::policy::model::{DescribedCrawler, Policy};

@@ -1,5 +1,6 @@
-//! The statements of a policy about the use of its content, ready to be sent. [`signal_plan`] makes header lines and
-//! `/.well-known/tdmrep.json`; [`site_lines`] and [`group_lines`] make lines of robots.txt.
+//! Compiles what a policy says about the use of the site's content (for example for AI training) into what crawlgate
+//! sends. [`signal_plan`] makes header lines and `/.well-known/tdmrep.json`; [`site_lines`] and [`group_lines`] make
+//! lines of robots.txt.
 //!
 //! Sources: contentsignals.org and draft-romm-aipref-contentsignals-00 (`Content-Signal`), draft-ietf-aipref-attach-05
 //! and draft-ietf-aipref-vocab-08 (`Content-Usage`), RSL 1.0 (`License`, `Link`, `WWW-Authenticate`), TDMRep, W3C

@@ -1,3 +1,5 @@
+//! Corner cases of the robots.txt that is made from a policy: retired paths, sitemaps, comments.
+
 use crate::crawlers::Registry;
 use crate::policy::origin::{Origin, OriginFile};
 use crate::policy::{Site, compile_with_origin, read};

@@ -1,4 +1,4 @@
-//! [`Carried`]: the comments of a robots.txt, by the lines of the policy that they go to.
+//! [`Carried`]: the comments of a robots.txt, sorted by the line of the policy to which each will be attached.
 
 use super::groups::Draft;
 use super::yaml::one_line;

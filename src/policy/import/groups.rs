@@ -1,4 +1,5 @@
-//! [`Draft`]: a group of the policy, made of the tokens of a robots.txt that have the same rules.
+//! [`Draft`]: one group of the policy that an import writes. It unites the tokens of the robots.txt that have the same
+//! rules.
 
 use super::Import;
 use super::left_out::{LeftOut, UnfitToken};

@@ -1,6 +1,6 @@
-//! [`Signals`]: the statements of a group about the use of content, from its lines `Content-Signal`
-//! (contentsignals.org) and `Content-Usage` (draft-ietf-aipref-attach-05). An [`AddedLine`] lists the parts of a line
-//! that a policy cannot say.
+//! [`Signals`]: what a group of a robots.txt says about the use of content, read from its lines `Content-Signal`
+//! (contentsignals.org) and `Content-Usage` (draft-ietf-aipref-attach-05). An [`AddedLine`] is such a line with the
+//! parts that a policy cannot say.
 
 use super::left_out::SignalLimit;
 use super::yaml::scalar;

@@ -1,5 +1,5 @@
-//! [`scalar`], [`list`], [`line()`] and [`write_comments`] write pieces of YAML. A reader of YAML gets back the same
-//! text.
+//! [`scalar`], [`list`] and [`write_comments`] write pieces of YAML, so that a reader of YAML gets back the same text.
+//! [`one_line`] removes line breaks.
 
 /// Text without line breaks and other characters that cannot be seen.
 pub fn one_line(text: &str) -> String {

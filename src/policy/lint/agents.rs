@@ -1,5 +1,5 @@
-//! Lints of User-agent lines: tokens that are unknown, misspelt or too short, and groups that do not do what their
-//! owners expect.
+//! Lints of User-agent lines: tokens that are unknown, misspelt or too short, and groups that have another effect than
+//! their owners expect.
 
 use super::catalogue as lints;
 use super::subject::{Subject, SubjectGroup, SubjectRule};

@@ -1,5 +1,5 @@
-//! Lints of `crawlers`: names, markers and networks by which one crawler would be taken for another. Also of a trap on
-//! the path that certificate authorities request.
+//! Lints of `crawlers`: names, markers and networks by which one crawler would be taken for another. Also a lint of a
+//! trap (a path that marks each client that requests it) on the path that certificate authorities request.
 
 use super::catalogue as lints;
 use crate::crawlers::{Claim, Crawler, Purpose, Registry};

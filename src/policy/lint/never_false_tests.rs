@@ -1,4 +1,5 @@
-//! What is said of rules that match nothing, and of a noindex that is never seen, held against what these rules do.
+//! Checks that two kinds of lint are always right: those about rules that match nothing, and those about a noindex
+//! that no crawler sees. Each finding is compared with the verdicts of the policy.
 
 use super::tests::linted;
 use crate::crawlers::Registry;

@@ -1,5 +1,5 @@
-//! [`Subject`]: a robots.txt for the lints that a policy and a file share. Each part has its place, in the policy or in
-//! the file.
+//! [`Subject`]: a robots.txt for the lints that a policy and a file share. Each part knows its place in the policy or
+//! in the file.
 
 use crate::policy::model::HostPattern;
 use crate::policy::site::{RuleSource, Site};

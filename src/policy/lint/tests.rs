@@ -1,4 +1,4 @@
-//! Every lint finds what it is about, in its place, and lets its nearest neighbours be.
+//! Each lint reports the mistake that it is about, in its place, and reports no correct policy that looks similar.
 
 use super::{LINTS, lint_file};
 use crate::crawlers::Registry;

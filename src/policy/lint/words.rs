@@ -1,5 +1,6 @@
-//! Lints of words of `indexing` rules that have no effect, because another word restricts more: the strictest directive
-//! for a page wins. The other word stands in the same rule, or in a rule that holds wherever this one does.
+//! Lints of directives in `indexing` rules that have no effect, because another directive restricts more: the
+//! strictest directive for a page wins. The other directive stands in the same rule, or in a rule that applies
+//! wherever this one does.
 
 use super::catalogue as lints;
 use crate::indexing::{Directive, Directives, Flag, ImagePreview, Scope};

@@ -1,5 +1,6 @@
-//! [`CrawlerRules`]: the treatment of a claim on a site: its group, its enforcement, its answers. Compilation settles
-//! the rules of all claims in a [`CrawlerRulesTable`]; a request only looks them up.
+//! [`CrawlerRules`]: how a site treats one crawler: its group of robots.txt, its enforcement, its answers. Compilation
+//! fills a [`CrawlerRulesTable`] with the rules for every crawler that a user agent may claim to be; a request only
+//! looks them up.
 
 use crate::crawlers::{Binds, Claim, Crawler, Registry};
 use crate::policy::model::{Mode, Unverified};

@@ -1,5 +1,5 @@
-//! [`FrontPage`] remembers whether the tags that were last sent with `/` keep it out of the index, the origin's own
-//! included.
+//! [`FrontPage`] remembers whether the last response for `/` told crawlers not to index it, by tags of the policy or
+//! of the origin. A metric shows it, because such a tag removes a site from search.
 
 use crate::indexing::Directives;
 use crate::time::Timestamp;

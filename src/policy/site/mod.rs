@@ -1,5 +1,5 @@
-//! [`Site`]: a compiled policy. [`Snapshot`]: all sites at a moment. The request path reads only these and parses
-//! nothing. The files of `compile` make them.
+//! [`Site`]: a compiled policy. [`Snapshot`]: all sites at a moment. Requests are judged by these alone, so nothing is
+//! parsed while a request waits. The module `compile` makes them.
 
 use super::model::{OriginTags, Policy};
 use super::origin::{Origin, OriginFile};

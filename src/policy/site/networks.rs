@@ -1,4 +1,4 @@
-//! [`Networks`]: the addresses that a policy lists for crawlers.
+//! [`Networks`]: the addresses that a policy lists for its crawlers, to verify a request by its address.
 
 use crate::crawlers::Claim;
 use ipnet::IpNet;

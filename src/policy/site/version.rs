@@ -1,4 +1,4 @@
-//! [`Version`]: the identity of the bytes of a robots.txt.
+//! [`Version`]: the id of a robots.txt, which is a hash of its bytes.
 
 use sha2::{Digest, Sha256};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What holds for any bytes: the lines are the bytes, nothing panics, and time is linear.
+//! What holds for any bytes: the lines put together are the bytes, nothing panics, and time is linear.
 
 use super::oracle::{SPACED, any_file, config};
 use crate::robots::steps;

@@ -1,5 +1,5 @@
-//! Both dialects against implementations written apart from the room's, as naive as can be: Google's library from its
-//! description, octet by octet like the C++ it is, and RFC 9309 from its text.
+//! Both dialects against implementations written apart from those in use, as naive as can be: Google's library from
+//! its description, octet by octet like the C++ it is, and RFC 9309 from its text.
 
 use crate::robots::{Dialect, File, Reading};
 use proptest::collection::vec;

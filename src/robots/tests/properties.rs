@@ -1,4 +1,4 @@
-//! Properties over random patterns, targets and documents, against implementations written apart from the room's.
+//! Properties over random patterns, targets and documents, against implementations written apart from those in use.
 
 use super::{Document, Group, Pattern, Rule, RuleSet, TargetScratch};
 use crate::robots::{Extension, Matcher, render};

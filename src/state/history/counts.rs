@@ -1,5 +1,5 @@
-//! [`HistoryBatch`]: what waits to be added to the history. It has [`Counts`] of requests by kind and action, [`Sample`]s of
-//! requests against the rules, and the names of bots that no list knows.
+//! [`HistoryBatch`]: what waits to be added to the history, which people read on the dashboard. It has [`Counts`] of
+//! requests by kind and action, [`Sample`]s of requests against the rules, and the names of bots that no list knows.
 
 use super::Step;
 use crate::time::Timestamp;

@@ -1,3 +1,5 @@
+//! Log files that are renamed, removed or written in part: which lines are kept, and which count as lost.
+
 use super::*;
 use std::fs;
 use std::os::fd::OwnedFd;

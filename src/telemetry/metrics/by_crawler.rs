@@ -1,5 +1,5 @@
 //! [`CrawlerCounts`]: the counts of one crawler on one site since the start, which the read API shows.
-//! [`Metrics::by_crawler`] sums them up from the counters. [`Metrics::each_new`] gives the history what is new.
+//! [`Metrics::by_crawler`] sums them up from the counters.
 
 use super::sites::label;
 use super::{Metrics, UNCLAIMED};

@@ -1,6 +1,6 @@
-//! [`AwayLog`] logs that the store went away and that it came back. It also logs when the store is away for another reason: an
-//! operator may have mended one thing and broken another. A store may fail in another way at each attempt, so such lines are at
-//! least a minute apart.
+//! [`AwayLog`] logs when the shared store cannot be reached, and when it can be reached again. It also logs when the
+//! reason changes: an operator may have mended one thing and broken another. A store may fail in another way at each
+//! attempt, so such lines are at least a minute apart.
 
 use crate::exchange::{Away, ExchangeStatus};
 use crate::locks::lock;

@@ -1,5 +1,6 @@
-//! [`OfInstance`]: the ledger, the marks and the pauses of this instance, as the exchange reads and changes them. [`tell`]
-//! hands what happens here to the exchange. Nothing here waits for the sites: see the locks in `super`.
+//! [`OfInstance`] gives the exchange access to this instance: to its ledger (what crawlers were served), the marks of
+//! clients that requested a trap, and the pauses of sites. [`tell`] passes what happens at this instance on to the
+//! exchange. Nothing here waits for the sites; `super` explains the locks.
 
 use super::Instance;
 use crate::clock::Moment;
@@ -76,7 +77,7 @@ impl Memory for OfInstance<'_> {
     }
 }
 
-/// From now on other instances are told what happens here. Of pauses the sites tell them: see [`tell_of_pause`].
+/// From now on other instances are told what happens here. The sites themselves tell them of pauses.
 pub(super) fn tell(instance: &Instance, outbox: &Arc<Outbox>) {
     let [served, observed, clients] = [outbox; 3].map(Arc::clone);
     instance.ledger.tell_others(move |copy| put(&served, of_copy(copy)), move |host| observed.observed(host));

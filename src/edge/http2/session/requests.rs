@@ -1,4 +1,5 @@
-//! The part of [`Session`] that takes requests. crawlgate answers a request, or forwards it through the lane or Pingora.
+//! The part of [`Session`] that takes requests. crawlgate answers a request, or forwards it through the lane (`lane`)
+//! or through Pingora's proxy.
 
 use super::{Finished, Session, Unrecorded};
 use crate::answers::Asked;

@@ -1,6 +1,6 @@
-//! [`Exchange::poll_transfer`] moves the request and the response at the same time, because an origin may answer before it
-//! has the whole request. Nothing is read that the other end does not take. Octets that have come are sent before anything
-//! is waited for.
+//! [`Exchange::poll_transfer`] moves the bodies of the request and the response at the same time, because an origin
+//! may answer before it has the whole request. It reads from one side no more than the other side takes. Octets that
+//! have arrived are sent before it waits.
 
 use super::{Exchange, Expectation, Origin};
 use crate::edge::lane::client::{BodyError, Client, ClientHead};

@@ -1,3 +1,5 @@
+//! Which certificate a client gets, and what becomes of changed files.
+
 use super::*;
 use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, date_time_ymd};
 use std::fs;

@@ -1,4 +1,4 @@
-//! What is published about use, where, and that it changes no verdict.
+//! Which statements about the use of content are published, and where. They change no verdict.
 
 use crate::crawlers::Registry;
 use crate::policy::origin::{Origin, OriginFile};

@@ -1,5 +1,5 @@
-//! [`Media`]: the types that a response may have, by its head. Mostly it is one type. Several lines of Content-Type
-//! give several, and the parts of a 206 have types that only the body tells.
+//! [`Media`]: the types that a response may have, by its head. Most responses have one type. Several lines of
+//! Content-Type name several, and the parts of a 206 have types that only the body names.
 
 /// The types that a response may have.
 #[derive(Clone, Copy, Debug)]
