@@ -85,10 +85,14 @@ fn restricts(directive: &Directive) -> bool {
 
 /// Whether `one` is the stricter of two values of one key, and the one that counts.
 fn is_stricter(one: &Directive, other: &Directive) -> bool {
-    let mut both = Directives::default();
-    both.insert(one.clone());
-    both.insert(other.clone());
-    one.name() == other.name() && one != other && both.iter().eq([one])
+    let strictest_is_one = || {
+        let mut both = Directives::default();
+        both.insert(one.clone());
+        both.insert(other.clone());
+        both.iter().eq([one])
+    };
+    // First what costs little: each word is compared with those of all other rules.
+    one.name() == other.name() && one != other && strictest_is_one()
 }
 
 /// Reports words of one scope that have no effect beside another.
