@@ -240,7 +240,9 @@ impl TagPlan {
         let holds = |selected: &&PathRule| {
             self.rules[usize::from(selected.rule)].holds(selected.excludable, status, media, extent)
         };
-        rules.iter().filter(holds).map(|selected| selected.rule).collect()
+        let mut matching = SmallVec::new();
+        rules.iter().filter(holds).for_each(|selected| matching.push(selected.rule));
+        matching
     }
 
     fn together(&self, matching: SmallVec<[u16; 8]>) -> Option<Arc<TagLines>> {

@@ -32,6 +32,7 @@ impl Extent {
 
 impl<'a> Media<'a> {
     /// RFC 9110 section 15.3.7.2: the parts of a 206 have types of their own, which its head does not tell.
+    #[inline]
     pub fn of(status: u16, content_type: Option<&'a [u8]>) -> Media<'a> {
         match content_type {
             Some(said)
@@ -49,6 +50,7 @@ impl<'a> Media<'a> {
         matches!(self, Media::Unknown | Media::One(_))
     }
 
+    #[inline]
     pub fn is(self, wanted: &[String], extent: Extent) -> bool {
         let is_wanted = |sent: &[u8]| wanted.iter().any(|wanted| media_matches(wanted, sent));
         match self {
