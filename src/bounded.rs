@@ -1,5 +1,5 @@
-//! [`Bounded`]: a hash table with a maximum number of entries, for facts about single crawlers and addresses. When a shard
-//! of the table is full, expired entries are removed first, then those that expire soonest.
+//! [`Bounded`]: a hash table with a maximum number of entries, for what crawlgate remembers about single crawlers and
+//! addresses. When a shard of the table is full, expired entries are removed first, then those that expire soonest.
 
 use crate::locks::lock;
 use ahash::RandomState;

@@ -1,4 +1,4 @@
-//! The binary: picks the allocator and hands over to the command line.
+//! The binary: picks the allocator and calls the command line (`cli`).
 
 #![forbid(unsafe_code)]
 

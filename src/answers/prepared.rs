@@ -1,6 +1,6 @@
-//! [`Answers`] turns a decision into an answer. It keeps the files of each site, pauses, and refusals of requests against
-//! the rules. An answer is made when it is first needed. All kept answers belong to one snapshot. A request with another
-//! snapshot replaces them.
+//! [`Answers`] turns a decision into an answer. It keeps the files of each site, pauses, and refusals of requests
+//! against the rules. An answer is made when it is first needed. All kept answers belong to one snapshot (all compiled
+//! sites at a moment). A request that was judged by a newer snapshot replaces them.
 
 use super::answer::Answer;
 use super::conditional::{not_modified, same_entity};

@@ -1,5 +1,5 @@
-//! The input of an answer. [`Ruling`] is the decision about a request, with the site and the snapshot that it was made
-//! with. [`Asked`] has the parts of the request that shape the answer.
+//! The input of an answer. [`Ruling`] is the decision about a request, with the site and the snapshot (all compiled
+//! sites at a moment) that it was made with. [`Asked`] has the parts of the request that shape the answer.
 
 use crate::crawlers::Registry;
 use crate::judge::Judged;

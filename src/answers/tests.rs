@@ -1,4 +1,4 @@
-//! What crawlgate answers, from a policy to octets.
+//! Which responses crawlgate makes from a policy, down to their octets.
 
 use super::*;
 use crate::crawlers::{Claim, Registry};

@@ -1,5 +1,5 @@
-//! [`Rules`] for the requests of a log: robots.txt files with the times of their publication, or the sites of policies.
-//! Policies count as if they had been in force all the time.
+//! [`Rules`]: what the requests of a log are judged by. These are robots.txt files with the times at which each was
+//! published, or policies. An audit judges by policies as if they had been in force all the time.
 
 use crate::crawlers::Registry;
 use crate::policy::origin::{Origin, OriginFile};

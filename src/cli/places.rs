@@ -1,5 +1,5 @@
-//! The default places of the control socket and the state directory. `run` and the commands that ask the running
-//! crawlgate look in the same places.
+//! The default paths of the control socket and the state directory. `run` and the commands that ask the running
+//! crawlgate use the same paths.
 
 use super::{Failure, Result};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! `report`: reports what crawlers did, from the history in a state directory. The crawlgate of that directory may be running.
+//! `report`: reports what crawlers did, from the counts and samples of requests in a state directory. The crawlgate of
+//! that directory may be running.
 
 use super::places::StateDirectory;
 use super::{Failure, Result, cannot, now, show};

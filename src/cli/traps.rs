@@ -1,4 +1,5 @@
-//! `traps`: lists the clients that are marked because they requested a trap, and releases them.
+//! `traps`: lists the clients that are marked because they requested a trap (a path that no obedient crawler
+//! requests), and releases them.
 
 use super::{Failure, Result, control, show};
 use crate::admin::control::{Request, Response};

@@ -1,5 +1,5 @@
 //! [`settings`] lists the settings that differ between two sites, whatever the URL is: the treatment of crawlers, and
-//! the publication of files.
+//! which files are published.
 
 use super::SettingChange;
 use super::crawlers::Class;

@@ -1,8 +1,9 @@
 //! [`write_case`] writes a case: what one log or several say of one crawler on one site in a span of time, as one file. A case
 //! has whole spans of three chains (of the crawler, the site and the log), so a missing entry in the middle is noticed.
 //!
-//! Each instance of crawlgate has a log of its own. Logs on this machine are opened. From another machine, the case that was
-//! exported there is taken whole ([`read_joined`]): a copied log would sign other checkpoints than the log itself.
+//! Each instance of crawlgate has a log of its own. [`write_case`] opens the logs on this machine. Of a log on another
+//! machine it takes the case that was exported there ([`read_joined`]). It takes no copy of that log, because a copy
+//! would sign other checkpoints than the log itself.
 
 use super::canonical::canonical_line;
 use super::database::Part;

@@ -1,6 +1,6 @@
 //! [`Member`]: the entry of an instance in the shared store. An instance becomes a member before it serves its first
 //! robots.txt. It leaves when it stops, when an operator declares it gone, or when it has not written for too long.
-//! [`Identity`] tells one store from another, and [`Position`] is a place in the log of a store.
+//! [`Identity`] tells one store from another, and [`Position`] is a position in the log of a store.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

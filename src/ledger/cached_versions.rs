@@ -1,5 +1,5 @@
-//! [`cached_versions`] computes which superseded versions a crawler may have cached, from the history of the host and from what
-//! the crawler was served there. [`RobotsCache`] names the cache of a crawler.
+//! [`cached_versions`] computes which superseded versions a crawler may have cached, from what the host published
+//! when, and from what the crawler was served there. [`RobotsCache`] names the cache of a crawler.
 
 use super::host::{ANYONE, Host, LastServed};
 use crate::crawlers::{Claim, Registry};

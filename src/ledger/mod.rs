@@ -1,8 +1,8 @@
 //! The ledger: the versions of robots.txt that each crawler was served on each host, and the recent behaviour of clients (crawl
 //! rate and traps).
 //!
-//! - [`Ledger`] is what other modules call. `observations` is its table of hosts, `host` is one host and its facts in
-//!   the state store. `cached_versions` computes what a crawler may have cached, and `clock_steps` notices a clock
+//! - [`Ledger`] is what other modules call. `observations` is its table of hosts, `host` is one host and its records
+//!   in the state store. `cached_versions` computes what a crawler may have cached, and `clock_steps` notices a clock
 //!   that was set.
 //! - `network_list_health` decides which lists of networks may prove an impostor.
 //! - [`Behaviours`] asks `crawl_rate`, `traps` and `proven_fetches` for one request; their tables are `bounded`.

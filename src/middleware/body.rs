@@ -1,5 +1,5 @@
-//! [`GateBody`]: the body of a response behind the gate. It is an answer of crawlgate's, or the body of the application, as
-//! it came or rewritten. The request is recorded when the body is dropped.
+//! [`GateBody`]: the body of a response of the gate (crawlgate inside an application). It is an answer of crawlgate's,
+//! or the body of the application, as it came or rewritten. The request is recorded when the body is dropped.
 
 use super::call::Call;
 use bytes::Bytes;

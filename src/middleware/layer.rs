@@ -1,5 +1,6 @@
-//! [`GateLayer`]: the gate as a tower layer, which wraps the services of an application. [`GateBuilder`]: its options.
-//! [`GateBuilder::open`] loads the policies and starts the threads.
+//! [`GateLayer`]: crawlgate as a tower layer, which puts the gate in front of the services of an application: requests
+//! are judged before a service gets them. [`GateBuilder`]: its options. [`GateBuilder::open`] loads the policies and
+//! starts the threads.
 
 use super::service::Gate;
 use super::shared::{PeerAddress, Shared};

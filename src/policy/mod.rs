@@ -1,5 +1,5 @@
 //! The policy language. [`read`] makes a checked [`Policy`] of YAML, and [`compile()`] makes a [`Site`] of a policy. A
-//! [`Snapshot`] holds all sites. This room reads no file and no clock.
+//! [`Snapshot`] holds all sites. This module reads no file and no clock.
 
 pub mod model;
 pub mod site;

@@ -1,5 +1,5 @@
-//! [`Admission`] limits how much is open at one time, in total and for each client: connections, or octets in buffers. It
-//! counts exactly. [`Admitted`] is an amount that was let in.
+//! [`Admission`] limits how much is open at one time, in total and for each client: connections, or octets in buffers.
+//! It counts exactly. [`Admitted`] is an amount that was let in, until it is dropped.
 
 use crate::locks::lock;
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
-//! [`Upload`] counts the octets of a request's body, for the lane and for Pingora's gateway. A body that is too large or
-//! too slow ends with an [`UploadError`].
+//! [`Upload`] counts the octets of a request's body, for both ways of forwarding (`edge/lane`, and `gateway` with
+//! Pingora's proxy). A body that is too large or too slow ends with an [`UploadError`].
 
 use crate::settings::Limits;
 use std::time::Instant;

@@ -1,6 +1,6 @@
-//! [`Rooms`]: all parts of the server that requests are answered with, apart from listeners. [`Rooms::open`] opens the
-//! clock, the state store, the sites with the ledger and the judge, the exchange with other instances, and the
-//! upstreams, in this order.
+//! [`Rooms`]: the parts of the server that answer requests, apart from its listeners. [`Rooms::open`] opens them in
+//! this order: the clock; the state store; the sites, the ledger of what crawlers were served, and the judge of
+//! requests; the exchange of facts with other instances; and the servers of the origins.
 
 use super::ServerError;
 use super::authority::AuthorityParts;

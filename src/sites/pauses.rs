@@ -1,4 +1,5 @@
-//! [`Pauses`]: the planned pauses of policies, and those that an operator switches on at run time, which outrank them.
+//! [`Pauses`]: the times in which crawlers get 503. These are the planned pauses of policies, and those that an
+//! operator switches on at run time, which outrank them.
 //!
 //! A planned pause is first seen, then in force, then over or ended by an operator. If it names no beginning, it begins when
 //! crawlgate first sees it. The store keeps when it was first seen and ended, so that it does not begin again.

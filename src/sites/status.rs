@@ -1,5 +1,5 @@
-//! [`Status`] and [`SiteStatus`]: the state of the sites in force and of their policy files, for the command `status`, the read
-//! API and the metrics. [`status`] makes them from the last reload and the snapshot.
+//! [`Status`] and [`SiteStatus`]: the state of the sites in force and of their policy files, for the command `status`,
+//! the read API and the metrics. [`status`] makes them from the outcome of the last reload and the compiled sites.
 
 use super::origins::{OriginRobotsStatus, Served};
 use crate::crawlers::{Claim, Registry};

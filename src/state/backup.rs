@@ -1,5 +1,6 @@
-//! [`back_up`] copies the state of a directory into one file, also while crawlgate runs there. The write-ahead log is included.
-//! The copy is marked as incomplete: what is published after it is not known, so a start from the copy begins observation anew.
+//! [`back_up`] copies the state of a directory into one file, also while crawlgate runs there. The write-ahead log is
+//! included. The copy is marked as incomplete: what is published after it is not known, so a crawlgate that starts
+//! from the copy observes every host anew.
 
 use super::database::{FILE, has_log, open_following, open_for_reading};
 use rusqlite::Connection;

@@ -1,5 +1,6 @@
-//! [`ProcessLock`]: the lock by which one process owns a state directory or a control socket. The locked file has the process
-//! id of the owner. A clean end empties the file, so that a crash shows even of a run that could write nothing else.
+//! [`ProcessLock`]: the lock by which one process owns a state directory or a control socket. The locked file has the
+//! process id of the owner. A clean end empties the file, so that the next process notices a crash even if this one
+//! could write nothing else.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};

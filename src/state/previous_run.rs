@@ -1,5 +1,5 @@
-//! [`PreviousRun`]: the end of the previous run, which is clean, a crash or unknown. It decides whether hosts stay observed
-//! after this start, and whether a publication may take effect that cannot be committed.
+//! [`PreviousRun`]: how the process before this one ended: cleanly, in a crash, or in an unknown way. It decides
+//! whether hosts stay observed after this start, and whether a new robots.txt may take effect that cannot be stored.
 
 use super::columns::TOLERANCE;
 use crate::clock::Moment;

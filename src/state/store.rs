@@ -1,5 +1,6 @@
-//! [`StateStore`]: the interface of the store for other rooms. It opens the state directory or takes it over, and hands facts
-//! to the thread that writes (`writer.rs`). [`Remembered`] is what the previous run left.
+//! [`StateStore`]: the interface of the store for other modules. It opens the state directory or takes it over, and
+//! hands facts (changes of records) to the thread that writes (`writer.rs`). [`Remembered`] holds the records that the
+//! previous process left.
 
 use super::database::{Database, DatabaseError, FILE, set_aside};
 use super::facts::{Fact, StoredFacts};

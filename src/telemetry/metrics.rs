@@ -1,6 +1,7 @@
 //! [`Metrics`]: all Prometheus metrics of crawlgate, in a registry of their own. Labels come from the registry of
-//! crawlers, the policies, the settings, certificates and fixed words: never from the path, the user agent or the address
-//! of a request. All counters with a crawler share one cap, and series of a site are removed with it.
+//! crawlers, the policies, the settings, certificates and fixed words: never from the path, the user agent or the
+//! address of a request. The number of series with a label for the crawler is limited. When a site is removed, its
+//! series are removed.
 
 mod by_crawler;
 mod counters;

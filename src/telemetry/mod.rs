@@ -1,5 +1,5 @@
-//! What operators see of a running crawlgate: [`Metrics`], the [`AccessLog`], the log of [`Events`], counts of the last
-//! minutes ([`Traffic`]), and tracing. Other rooms give finished labels and records to it.
+//! What operators see of a running crawlgate: [`Metrics`], the [`AccessLog`], the log of [`Events`], counts of the
+//! last minutes ([`Traffic`]), and tracing. Other modules pass finished labels and records to it.
 
 mod access;
 mod certificates;

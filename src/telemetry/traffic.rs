@@ -1,6 +1,6 @@
 //! [`Traffic`] counts the requests of the last five minutes, and those that point at a mistake in the setup: requests
 //! for hosts that no policy claims, and requests from a proxy that the settings do not trust. [`TrafficStatus`] is its
-//! summary for operators. Unlisted bots are counted by name, for the history.
+//! summary for operators. Bots that no list knows are counted by name, for the dashboard.
 
 use super::recent::{Recent, RecentByName};
 use crate::locks::lock;

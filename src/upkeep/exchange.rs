@@ -2,8 +2,8 @@
 //! the sites, the ledger and the judge of this instance. Its thread reads and writes the shared store every 200 ms (a
 //! turn). The publisher announces each publication through it before the publication comes into force.
 //!
-//! Locks: the publisher holds its own lock while it announces. So a turn never waits for the sites while it holds the lock of
-//! the exchange.
+//! Locks: the publisher holds its own lock while it announces. Therefore a turn never waits for the sites while it
+//! holds the lock of the exchange: each would wait for the other.
 
 mod away_log;
 mod memory;

@@ -1,5 +1,5 @@
-//! [`UpkeepThreads`]: the threads that store the ledger, watch the policy directory, and put planned changes of policies
-//! into force. Each is a [`Repeated`].
+//! [`UpkeepThreads`]: the threads that store which crawler was served what, watch the policy directory, and put
+//! planned changes of policies into force. Each is a [`Repeated`].
 
 use super::instance::Instance;
 use crate::sites::{WatchGuard, watch};

@@ -5,8 +5,8 @@
 //! The two ways of forwarding (`edge/lane`, and `gateway` with Pingora's proxy) keep an [`Attempts`] for each request.
 //! They ask it for a server, send the request there, and report the outcome. It says whether the request may be sent
 //! once more. `server.rs` has a value for each address of a server, and `server_state.rs` its states. `group.rs` has
-//! the servers of an origin, `table.rs` the choice among them, and `server/room.rs` the bound on requests and the
-//! queue of people.
+//! the servers of an origin, `table.rs` the choice among them, and `server/room.rs` the limit on open requests with
+//! its queue.
 //!
 //! Nothing here blocks a request: it gets an address that was resolved before. (`HttpPeer::new` with a name resolves
 //! it and blocks, and panics if that fails: pingora issues 570 and 921.)

@@ -1,5 +1,5 @@
-//! [`Server`]: one address of an origin, with its counters and its state. The value is the same for as long as the address
-//! belongs to the origin. [`Held`] is a request's place at a server.
+//! [`Server`]: one address of an origin, with its counters and its state. The value is the same for as long as the
+//! address belongs to the origin. [`Held`] counts a request that is open at a server, until it is dropped.
 
 mod room;
 mod shares;

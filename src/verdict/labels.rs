@@ -1,5 +1,5 @@
-//! Labels for logs, metrics and reports: the names of crawlers ([`claim_label`], [`crawler_name`]), and the places of
-//! rules in a policy file ([`rule_place`], [`group_place`]).
+//! Labels for logs, metrics and reports: the names of crawlers ([`claim_label`], [`crawler_name`]), and the positions
+//! of rules in a policy file ([`rule_place`], [`group_place`]).
 
 use super::decision::Decision;
 use crate::crawlers::{Claim, Registry};

@@ -1,6 +1,6 @@
-//! [`Dashboard`]: pages for people on the admin listener, read-only and without script. It makes them from [`Operations`]
-//! and the history. [`Overview`] is the content of the first page, which `report` prints as well. The templates escape
-//! texts from outside.
+//! [`Dashboard`]: pages for people on the admin listener, read-only and without script. It makes them from
+//! [`Operations`] (the present state) and from the history (stored counts and samples of requests). [`Overview`] is
+//! the content of the first page, which `report` prints as well. The templates escape texts from outside.
 
 mod charts;
 mod counted;

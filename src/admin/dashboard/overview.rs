@@ -1,5 +1,6 @@
-//! [`Overview`]: the content of the first page: which crawlers kept to the rules, which broke them and since when, and what
-//! enforcement would refuse. It is read from the history alone. [`report_page`] shows it as one file that needs no server.
+//! [`Overview`]: the content of the first page: which crawlers kept to the rules, which broke them and since when, and
+//! what enforcement would refuse. It is made of nothing but the stored counts and samples of requests
+//! (`state/history`). [`report_page`] shows it as one file that needs no server.
 
 use super::charts::Bar;
 use super::layout::{Layout, Link};

@@ -1,8 +1,8 @@
 //! [`InMemory`]: a request over HTTP/2 that Pingora forwards. It gets a connection in memory, over which Pingora sees one
 //! request of HTTP/1.1 and nothing else.
 //!
-//! The body of the request moves on as Pingora takes it, and the response as the client has room for it. A stream that ends
-//! early ends the connection in memory, and with it the request at the origin.
+//! The body of the request is passed on as fast as Pingora takes it, and the response as fast as the client takes it.
+//! A stream that ends early ends the connection in memory, and with it the request at the origin.
 
 use super::head::{fields_of_http1, framing, head_of_http2, joined_cookies, target};
 use super::output::Output;

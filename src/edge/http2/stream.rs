@@ -1,5 +1,5 @@
-//! [`Stream`]: one request over HTTP/2. [`Sending`] is its half for the response: it sends what the client has room for,
-//! and notices when the client is gone.
+//! [`Stream`]: one request over HTTP/2. [`Sending`] is its half for the response: it sends as much as the flow control
+//! of the client allows, and notices when the client is gone.
 
 use super::output::Output;
 use crate::edge::timer::Stall;

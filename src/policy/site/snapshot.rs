@@ -1,4 +1,5 @@
-//! [`Snapshot`]: all sites at a moment, found by host. A request reads one snapshot; a change replaces the whole.
+//! [`Snapshot`]: all compiled sites at a moment, found by host. A request is judged by one snapshot from start to end;
+//! a change of any policy replaces the whole snapshot.
 
 use super::{HostIndex, SiteEntry};
 use crate::policy::host_history::{HostHistories, HostHistory};

@@ -1,5 +1,6 @@
-//! The tables of the history. [`prepare`] makes them, and brings those of an older crawlgate into the form of today. [`write`]
-//! adds a batch, and deletes rows that are too old or too many.
+//! The tables of the history (counts and samples of requests) in `state.db`. [`prepare`] makes them, and brings those
+//! of an older crawlgate into the form of today. [`write`] adds a batch, and deletes rows that are too old or too
+//! many.
 
 use super::counts::{COLUMNS, UNKNOWN};
 use super::{Counts, DAY, HistoryBatch, SAMPLES_EACH, Sample, Step};

@@ -1,5 +1,5 @@
-//! [`Counters`]: one counter with a `crawler` label. It finds a series by the hash of its labels, and makes it on first
-//! use. All such counters share one cap: beyond [`MAX_SERIES`] crawlgate counts under the crawler `overflow`.
+//! [`Counters`]: one counter with a `crawler` label. It finds a series by the hash of its labels, and makes it on
+//! first use. All such counters share one limit: beyond [`MAX_SERIES`] crawlgate counts under the crawler `overflow`.
 
 use super::register::Register;
 use crate::bounded::Prehashed;

@@ -1,5 +1,5 @@
 //! [`UpstreamMetrics`]: metrics of origins, their servers and their queues. The labels are the first host of an origin
-//! with its path, and the place of a server in the settings, so there are few series.
+//! with its path, and the position of a server in the settings, so there are few series.
 
 use super::counters::cut_label;
 use super::register::Register;

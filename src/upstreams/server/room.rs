@@ -1,5 +1,6 @@
-//! [`Room`]: the places of an origin whose servers take a bounded number of requests, and the queue of people for them.
-//! People go before crawlers: a crawler gets a place only while crawlers have few of them and no person waits for it.
+//! [`Room`] limits how many requests are open at the servers of an origin (a request at a server has a place), and
+//! holds the queue of people who wait for a place. People go before crawlers: a crawler gets a place only while
+//! crawlers have few of them and no person waits for it.
 //!
 //! A person has a place, waits in the queue, or is turned away because the queue is full or the wait is over. A crawler has
 //! a place or is turned away. Places are atomic counters at the servers; the lock is taken only while somebody waits.

@@ -1,6 +1,6 @@
-//! [`Shares`] counts the places of each client's address, in a table of fixed size without locks. An address has a counter
-//! in each of two rows, and the smaller number counts as its own. It is never too small, and too large only if the address
-//! shares both counters with others, which is rare.
+//! [`Shares`] counts how many requests each client's address has open at an origin, in a table of fixed size without
+//! locks. An address has a counter in each of two rows, and the smaller number counts as its own. It is never too
+//! small, and too large only if the address shares both counters with others, which is rare.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

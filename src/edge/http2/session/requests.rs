@@ -1,5 +1,5 @@
-//! The part of [`Session`] that takes requests. crawlgate answers a request, or forwards it through the lane (`lane`)
-//! or through Pingora's proxy.
+//! The part of [`Session`] that takes requests. crawlgate answers a request, or forwards it through the lane (`lane`,
+//! the forwarding without Pingora) or through Pingora's proxy.
 
 use super::{Finished, Session, Unrecorded};
 use crate::answers::Asked;
