@@ -1,5 +1,5 @@
-//! The names on a User-agent line. [`names_on_one_line`] finds lines with several names, of which crawlers read only
-//! the first. The lints and the import use it.
+//! [`names_on_one_line`] tells whether a User-agent line of a robots.txt has several names, and returns them. Crawlers
+//! read only the first of them, so the lints and the import report such a line.
 
 use super::decode::is_token;
 use crate::crawlers::Registry;

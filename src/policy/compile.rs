@@ -1,7 +1,8 @@
-//! [`compile`] makes a [`Site`] of a checked [`Policy`].
+//! [`compile`] makes a [`Site`] of a checked [`Policy`]. [`compile_with_origin`] also takes the robots.txt of the
+//! origin (the web server behind crawlgate), because a policy is merged with it unless the policy says otherwise.
 //!
-//! The same document is rendered as robots.txt and used for verdicts. So the served bytes and the verdicts cannot
-//! differ.
+//! The [`Site`] has one document of groups and rules. The served robots.txt is rendered from it, and requests are
+//! judged by it, so the two cannot differ.
 
 mod allow_conflicts;
 mod budget;

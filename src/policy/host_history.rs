@@ -1,6 +1,7 @@
-//! [`HostHistory`]: the robots.txt files that a host published before now, and when. Requests are judged by it,
-//! because a crawler may still use an earlier file. It is plain data, which the module `publications` computes for
-//! each new snapshot. [`HostHistories`] finds the history of a host with one look-up and without allocating.
+//! [`HostHistory`]: which robots.txt files a host published before now, and when. Requests are judged by it, because a
+//! crawler may still use a cached copy of an earlier file. The module `publications` computes it for each new snapshot
+//! (all compiled sites at a moment). [`HostHistories`] finds the history of a host with one look-up and without
+//! allocating.
 
 use super::model::HostPattern;
 use super::site::{HostIndex, SiteEntry, SupersededVersion};

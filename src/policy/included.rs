@@ -1,5 +1,6 @@
-//! [`IncludedFiles`]: the files of a policy directory that policies can name. They are pages for people, and the
-//! robots.txt from before crawlgate. [`Policy::include`] takes over the contents of those that a policy names.
+//! [`IncludedFiles`]: the files of a policy directory that policies can name. These are HTML pages that replace
+//! crawlgate's own, and the robots.txt that a site served before crawlgate. [`Policy::include`] copies the contents of
+//! the named files into a policy.
 
 use super::lint::catalogue as lints;
 use super::model::{AnswerPages, Included, Policy, PreviousRobots};

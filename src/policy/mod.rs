@@ -1,5 +1,9 @@
-//! The policy language. [`read`] makes a checked [`Policy`] of YAML, and [`compile()`] makes a [`Site`] of a policy. A
-//! [`Snapshot`] holds all sites. This module reads no file and no clock.
+//! The policy language. The owner of a site writes one YAML file (the policy) about what crawlers may do there.
+//!
+//! [`read`] checks the text of a policy and makes a [`Policy`] of it. [`compile()`] makes a [`Site`] of a policy: the
+//! robots.txt to be served, the X-Robots-Tag lines, and how each crawler is treated. A [`Snapshot`] holds all sites at
+//! one moment. Beside this path, `import` writes a policy from an existing robots.txt, and `lint` finds mistakes in a
+//! compiled site. No code here reads a file or the clock: callers pass in texts and times.
 
 pub mod model;
 pub mod site;

@@ -1,5 +1,5 @@
-//! [`Policy`]: a checked policy. Every value is validated, every default is filled in, and values keep their place in
-//! the file.
+//! [`Policy`]: one site's policy as data, as `decode` makes it of the file. Every value is validated, and most absent
+//! fields have their default. Values that messages point at keep their place in the file.
 
 mod enforcement;
 mod indexing;

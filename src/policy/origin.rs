@@ -1,4 +1,5 @@
-//! [`OriginFile`]: a copy of the origin's own robots.txt. [`Origin`] is what a compilation knows of it.
+//! [`OriginFile`]: crawlgate's copy of the robots.txt of the origin (the web server behind crawlgate), which a policy
+//! can be merged with. [`Origin`] tells a compilation whether there is a copy, or whether it is awaited.
 //! [`OriginCopyState`] is the state of the copy, for metrics and the status.
 
 use crate::robots::File;

@@ -1,5 +1,5 @@
-//! [`ParsedVersion`]: a robots.txt that was in force and may still be cached, ready for verdicts. It is parsed from
-//! its bytes alone, so the policy that they came from is not needed.
+//! [`ParsedVersion`]: a robots.txt that was published earlier, parsed so that requests can be judged by it. A crawler
+//! may still have it cached. It is parsed from its bytes alone, so the policy that it was made from is not needed.
 
 use super::site::{Binding, Version, binding, names, unlisted};
 use crate::crawlers::{Binds, Claim, Registry, SiteMarkers};

@@ -1,5 +1,5 @@
-//! [`planned_pauses`] computes the pauses that a policy plans, with their begin and end. The server and the commands
-//! that explain without a server share it.
+//! [`planned_pauses`] computes when the pauses that a policy plans begin and end. In a pause crawlgate answers crawlers
+//! with 503. The server uses it, and so do the library and the commands that work without a server.
 
 use super::model::{Acknowledgement, PausePolicy, PauseTime, Policy};
 use super::site::ActivePause;

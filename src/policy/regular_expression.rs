@@ -1,5 +1,6 @@
-//! Regular expressions in a policy. [`compile_path_regex`] compiles those of `path_regex`, and [`mistake_in`] explains
-//! why one cannot be compiled. [`paths_for`] suggests paths in place of an expression that was written as a path.
+//! Regular expressions in a policy. [`compile_path_regex`] compiles the field `path_regex`, and [`mistake_in`] explains
+//! why a text is not a valid expression. [`paths_for`] suggests path patterns where the owner wrote a regular
+//! expression in place of a path.
 
 use regex_syntax::ast;
 

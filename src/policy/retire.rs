@@ -1,5 +1,5 @@
-//! [`RetireStage`]: the stage of paths that are taken out of search engines. Time moves them from planned to noindex to
-//! disallowed. [`RetirePolicy::stage`] gives the stage at a moment.
+//! [`RetireStage`]: how far paths are taken out of search engines. They are first `noindex` and still crawlable, so
+//! that search engines see the `noindex`, and disallowed later. [`RetirePolicy::stage`] gives the stage at a moment.
 
 use super::model::{Environment, Policy, RetirePolicy};
 use crate::time::Timestamp;

@@ -1,6 +1,6 @@
-//! [`signal_parts`] and [`usage_line`] read the lines of a robots.txt about the use of content: `Content-Signal`
-//! (contentsignals.org) and `Content-Usage` (draft-ietf-aipref-attach-05). The import of a file and the lints share
-//! them.
+//! [`signal_parts`] and [`usage_line`] parse the lines of a robots.txt about the use of content: `Content-Signal`
+//! (contentsignals.org) and `Content-Usage` (draft-ietf-aipref-attach-05). The import of a robots.txt and the lints use
+//! both.
 
 use super::decode::is_category;
 use super::model::{SignalCategory, USES};

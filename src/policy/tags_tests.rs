@@ -1,5 +1,5 @@
-//! Which X-Robots-Tag lines a response gets: the rules of the policy, lines of the origin, and retired paths as time
-//! passes.
+//! These tests check which X-Robots-Tag lines a response gets: by the rules of the policy, with the lines of the
+//! origin, and for paths that are being retired from search engines as time passes.
 
 use super::origin::Origin;
 use super::retire::RetireStage;

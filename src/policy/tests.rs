@@ -1,4 +1,5 @@
-//! Policies as their owners write them: what is read, which defaults apply, and how mistakes are reported.
+//! These tests read policies as their owners write them. They check what is read, which defaults apply, and how
+//! mistakes are reported.
 
 use super::model::*;
 use super::read;

@@ -1,7 +1,8 @@
-//! [`PolicyRules::conflict`] tells whether an Allow of the origin could defeat a Disallow of the policy.
+//! [`PolicyRules::conflict`] tells whether an Allow of the origin's robots.txt could defeat a Disallow of the policy.
+//! Such an Allow is left out when the two are merged (`merge.rs`).
 //!
-//! The longest rule decides, and of equals Allow (RFC 9309 section 2.2.2). So an Allow defeats a Disallow that is not
-//! longer than the Allow, for the URLs that both match. Such an Allow is left out of the merged file.
+//! Of all rules that match a URL the longest decides; of two with the same length the Allow does (RFC 9309 section
+//! 2.2.2). So an Allow can defeat a Disallow that is not longer than the Allow, for the URLs that both match.
 
 use super::budget::{Bounds, take};
 use crate::policy::site::RuleSource;

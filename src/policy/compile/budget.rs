@@ -1,8 +1,8 @@
-//! [`Bounds`]: the limits on the work that the origin's robots.txt may cause when a site is compiled. Nobody has
-//! checked that file, and a reload of all sites waits for each site.
+//! [`Bounds`] limits the work of merging the origin's robots.txt with a policy. That file may be huge or hostile, and a
+//! reload of the policies waits until every site is compiled.
 //!
-//! There is one budget for the whole compilation. When it is spent, compilation errs on the safe side: an Allow is
-//! left out, and a file with too many rules or octets is refused.
+//! All steps of one compilation take from the same [`Bounds`]. When the comparisons are spent, an Allow that might
+//! defeat a Disallow is left out unexamined. When the rules or octets are spent, compilation fails ([`TooMuch`]).
 
 use crate::robots::MAX_BYTES;
 

@@ -1,5 +1,7 @@
-//! [`CrawlerRulesTable::new`] computes how a site treats each crawler that a user agent may claim to be: its group of
-//! robots.txt, its enforcement, its answers. It does so once for each policy, and requests look the result up.
+//! [`CrawlerRulesTable::new`] computes how a site treats each crawler: its group of robots.txt, its enforcement, and
+//! the answers to refused requests. It does so once, when a policy is compiled; a request looks the result up.
+//! [`unlisted_tokens`] and [`add_origin_tokens`] collect the crawlers that crawlgate does not know by itself, from the
+//! policy and from the origin's robots.txt.
 
 use super::registry_overrides::Nature;
 use crate::crawlers::{Claim, Crawler, Purpose, Registry, SiteMarkers, browsers, lookalikes, stands_in_browsers};

@@ -1,4 +1,6 @@
-//! [`Draft`]: a group of robots.txt while it is put together, with its rules, their sources, its comments and its size.
+//! [`Draft`]: a group of robots.txt while the file is being made, with its rules, the source of each rule, and its
+//! comments. `synthesis.rs` and `merge.rs` build drafts. [`first_alike`] finds drafts with the same content, and
+//! [`octets_of`] gives the size of a draft.
 
 use crate::crawlers::Purpose;
 use crate::policy::site::{LeftOut, RuleSource};

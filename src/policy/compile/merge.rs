@@ -1,9 +1,11 @@
-//! [`merge`] makes one robots.txt of the groups of the policy and the groups of the origin's own robots.txt.
+//! [`merge`] unites the groups of the policy and the groups of the origin's own robots.txt.
 //!
-//! For each token that either side names, the rules that both sides have for it are put together. On each side these
-//! are the rules of the group that names the token. Without such a group, they are those of another token of the same
-//! crawler, else those of `*`. The policy's Disallow always holds (`allow_conflicts.rs`). Comments name or count the
-//! rules of the origin that are left out. In a group that closes the whole site one comment stands for all of them.
+//! Each user-agent token that either side names gets the rules of both sides. On each side these are the rules of the
+//! group that names the token. Without such a group, they are the rules for another token of the same crawler, else
+//! those for `*` if `*` binds the crawler. A known crawler that the two sides name by different tokens gets a group,
+//! too. No Allow of the origin defeats a Disallow of the policy (`allow_conflicts.rs`). Comments in the merged file
+//! name or count the rules of the origin that are left out. In a group that disallows the whole site one comment stands
+//! for all left-out rules.
 
 use super::allow_conflicts::{Conflict, PolicyRules};
 use super::budget::{Bounds, TooMuch, take};

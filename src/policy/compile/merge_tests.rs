@@ -1,5 +1,5 @@
-//! How the origin's robots.txt is merged with the policy's: which rules each token gets, and which lines of the origin
-//! are left out.
+//! These tests check how the origin's robots.txt is merged with a policy: which rules each user-agent token gets, which
+//! lines of the origin are left out, and that a hostile file causes only limited work.
 
 use crate::crawlers::{Claim, Registry};
 use crate::policy::compile::CompileError;

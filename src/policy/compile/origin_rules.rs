@@ -1,10 +1,10 @@
-//! [`OriginRules`]: the origin's robots.txt, with one group for each user-agent token in it. Such a group unites all
-//! groups of the file that apply to the token by RFC 9309. `merge.rs` merges them with the groups of the policy.
+//! [`OriginRules`]: the origin's robots.txt, with one group for each user-agent token in it. The group unites all
+//! groups of the file that apply to that token by RFC 9309. `merge.rs` merges these groups with those of the policy.
 //!
-//! A line that is neither a rule, a sitemap nor a Crawl-delay is copied as an extension if crawlgate or the policy
-//! knows its key and the policy does not state that key itself. Lines with other keys are left out and counted: an
-//! origin may answer with anything, and it would be published. Lines with control characters in their values are left
-//! out, too, but not counted.
+//! Lines other than rules, sitemaps and Crawl-delay are copied if crawlgate knows their key or the policy lists it
+//! (`robots.origin_keys`). Lines with any other key are left out and counted, because an origin may answer with
+//! anything, and crawlgate would publish it. Also left out are lines whose key the policy states itself for the whole
+//! site (`leave_out`), and lines with control characters in their values.
 
 use super::budget::TooMuch;
 use super::draft::{octets_of_lines, octets_of_rule};

@@ -1,6 +1,7 @@
-//! [`Nature`]: the facts about a crawler that a policy goes by. What the policy says under `crawlers` takes precedence
-//! over the registry. [`site_markers`] and [`networks`] collect the markers (substrings of user agents) and the
-//! networks that the policy lists there.
+//! What the `crawlers` section of a policy adds to the registry (crawlgate's table of known crawlers), for one site.
+//! [`Nature`] holds facts about a crawler, such as its purpose (for example training); the policy takes precedence over
+//! the registry. [`site_markers`] collects the substrings by which user agents are recognised, and [`networks`] the
+//! networks from which the crawlers come.
 
 use crate::crawlers::{Binds, Claim, Crawler, CrawlerIndex, Purpose, Registry, SiteMarkers};
 use crate::policy::model::{DescribedCrawler, Policy};

@@ -1,5 +1,9 @@
-//! [`synthesise`] makes the robots.txt of a policy: its groups with those that they extend, purposes, traps,
-//! retirements, staging, and the origin's own file.
+//! [`synthesise`] makes the robots.txt that a site serves. It writes the groups of the policy, and groups for the
+//! crawlers of each purpose (such as training) that the policy allows or disallows. It adds the origin's own robots.txt
+//! where the policy uses it. A staging site has only one group, for `*`.
+//!
+//! Traps (paths that no obedient crawler requests) and paths that were retired from search engines are disallowed in
+//! every group, because a crawler with a group of its own ignores the group for `*`.
 
 use super::budget::{Bounds, TooMuch, take};
 use super::draft::{Draft, Heading, ORIGIN, first_alike, octets_of, octets_of_rule};

@@ -1,4 +1,5 @@
-//! Corner cases of the robots.txt that is made from a policy: retired paths, sitemaps, comments.
+//! These tests check details of the robots.txt that is made from a policy: no Allow of the origin reopens a retired
+//! path, sitemaps without an absolute URL are left out, and comments above groups are true.
 
 use crate::crawlers::Registry;
 use crate::policy::origin::{Origin, OriginFile};

@@ -1,4 +1,5 @@
-//! [`tag_plan`] compiles the `indexing` rules of a policy into a [`TagPlan`].
+//! [`tag_plan`] compiles the `indexing` rules of a policy into a [`TagPlan`], which gives each response its
+//! X-Robots-Tag lines. It adds `noindex` rules for a staging site and for paths that are being retired.
 
 use crate::indexing::{Directives, Scope, Tags};
 use crate::policy::model::{Conditions, Environment, OriginTags, Policy, patterns};

@@ -1,4 +1,6 @@
-//! [`answers`] decodes `answers`: the site's own HTML pages. [`included`] reads the name of a file beside the policy.
+//! [`answers`] decodes the policy section `answers`: the site's own HTML pages for pauses, failures and refusals.
+//! [`included`] reads the name of a file beside the policy. It refuses a path, which could lead anywhere on the
+//! machine.
 
 use crate::policy::model::{AnswerPages, Included};
 use crate::yaml::{Decoder, Fields, Node};

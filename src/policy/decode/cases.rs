@@ -1,4 +1,5 @@
-//! [`cases`] decodes `tests`: cases that must hold before the policy is used.
+//! [`cases`] decodes the policy section `tests`: requests, and what crawlgate must decide about each. A policy is used
+//! only if all of them hold.
 
 use crate::indexing::Directives;
 use crate::policy::model::{CachedByTest, Expectation, PolicyTest};

@@ -1,4 +1,5 @@
-//! [`crawlers`] decodes `crawlers`: the owner's own crawlers and corrections to the registry, for one site.
+//! [`crawlers`] decodes the policy section `crawlers`, which holds for one site. It describes the owner's own crawlers,
+//! and corrects facts in the registry (crawlgate's table of known crawlers).
 
 use crate::crawlers::{Binds, read_networks};
 use crate::policy::model::DescribedCrawler;

@@ -1,5 +1,7 @@
-//! [`enforcement`] decodes `enforcement`: the mode, the answers to requests against the rules, and both for single
-//! purposes and crawlers.
+//! [`enforcement`] decodes the policy section `enforcement`: whether crawlgate refuses requests against the rules or
+//! only observes them, and the answers to refused requests. Both can differ by crawler and by purpose (such as
+//! training). The section also has traps (paths that no obedient crawler requests), crawlers that are never refused,
+//! and how long a crawler may use a cached robots.txt.
 
 use super::patterns::check_pattern;
 use super::signals::unlicensed;

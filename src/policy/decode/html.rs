@@ -1,4 +1,5 @@
-//! [`html`] decodes `html`: the changes to HTML pages, and the paths of these pages.
+//! [`html`] decodes the policy section `html`: what crawlgate writes into HTML pages for search engines (robots metas,
+//! words of `rel`, `data-nosnippet`), and the paths of these pages.
 
 use super::indexing::listed;
 use super::patterns::patterns;

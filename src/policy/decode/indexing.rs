@@ -1,5 +1,6 @@
-//! [`rules`] decodes `indexing`: rules with conditions on a response, and the X-Robots-Tag directives for it.
-//! [`listed`] reads a condition for other sections, too.
+//! [`rules`] decodes the policy section `indexing`: rules with conditions on a response, and the X-Robots-Tag
+//! directives for responses that meet them. [`listed`] decodes a condition that is a list, also for other sections. It
+//! refuses an empty list, which would restrict nothing, so that the rule would hold for all pages.
 
 use super::patterns::patterns;
 use crate::indexing::{DirectiveError, Directives, Scope, Tags, is_directive_name};

@@ -1,5 +1,6 @@
-//! [`read`] makes a checked [`Policy`] of the text of a policy file. Each section has a file here. A decoder that finds
-//! a mistake adds an error and goes on with the part that it could read, so that later checks still run.
+//! [`read`] makes a checked [`Policy`] of the text of a policy file. Each larger section of the policy has a file here.
+//! A decoder that finds a mistake adds an error and goes on with what it could read, so that one run reports all
+//! mistakes.
 
 mod answers;
 mod cases;

@@ -1,4 +1,6 @@
-//! [`patterns`] decodes path patterns, which every section of a policy writes in the same form.
+//! [`patterns`] decodes lists of path patterns, for all sections of a policy. A path pattern has the form of Allow and
+//! Disallow values: a prefix, in which `*` stands for any characters and a last `$` for the end. [`check_pattern`]
+//! checks one pattern.
 
 use crate::policy::regular_expression::{is_regular_expression, paths_for};
 use crate::yaml::{Decoder, Diagnostic, Located, Node};

@@ -1,4 +1,5 @@
-//! [`pauses`] decodes `pause`: planned pauses with their times, the clients that they stop, and the answer.
+//! [`pauses`] decodes the policy section `pause`: planned times in which crawlgate answers crawlers, or everyone, with
+//! 503 and Retry-After.
 
 use super::enforcement::retry_after;
 use crate::policy::model::{PausePolicy, PauseTime};

@@ -1,4 +1,5 @@
-//! [`retire`] decodes `retire`: paths that leave search engines, and the times of their stages.
+//! [`retire`] decodes the policy section `retire`: paths to be taken out of search engines, from when they are
+//! `noindex`, and how long after that robots.txt disallows them.
 
 use super::patterns::patterns;
 use crate::policy::model::{Defaulted, RetirePolicy};

@@ -1,4 +1,5 @@
-//! [`robots`] decodes `robots`: the groups, sitemaps and `max_age` of robots.txt, and the use of the origin's own file.
+//! [`robots`] decodes the policy section `robots`: the groups, sitemaps and `max_age` of robots.txt, and whether
+//! crawlgate merges the origin's own robots.txt with the policy, replaces it, or publishes it alone.
 
 use super::answers::included;
 use super::patterns::patterns;

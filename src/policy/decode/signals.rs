@@ -1,6 +1,8 @@
-//! Decodes the statements about the use of content. [`site`] and [`group`] read `content_signal`, `content_usage`,
-//! `license` and `signals`; [`tdm`] and [`unlicensed`] read the fields of these names. A value that is accepted here
-//! cannot break its line of robots.txt or its header.
+//! Decodes what a policy says about the use of the site's content, for example for AI training. [`site`] and [`group`]
+//! read `content_signal`, `content_usage` and `license`, for the whole site and for one group. [`site`] also reads
+//! `signals`, which says where these statements are published. [`tdm`] reads the section `tdm` (text and data mining),
+//! and [`unlicensed`] the answer to crawlers without a licence. A value that is accepted here cannot break the line of
+//! robots.txt or the header that it is written into.
 
 use super::indexing::listed;
 use super::patterns::patterns;

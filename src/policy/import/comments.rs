@@ -1,4 +1,5 @@
-//! [`Carried`]: the comments of a robots.txt, sorted by the line of the policy to which each will be attached.
+//! [`Carried`]: the comments of an imported robots.txt, each with its place in the new policy. That is the top or the
+//! bottom, above a group, a rule or a sitemap, or behind a rule.
 
 use super::groups::Draft;
 use super::yaml::one_line;

@@ -1,5 +1,6 @@
-//! [`Draft`]: one group of the policy that an import writes. It unites the tokens of the robots.txt that have the same
-//! rules.
+//! [`Draft`]: one group of the policy that an import makes of a robots.txt. User-agent tokens with the same rules share
+//! a group. [`take_purposes`] takes out tokens where a whole purpose (such as training) is shut out, so that the policy
+//! can name the purpose instead.
 
 use super::Import;
 use super::left_out::{LeftOut, UnfitToken};

@@ -1,5 +1,5 @@
 //! [`LeftOut`]: a part of a robots.txt that an import leaves out, because a policy cannot say it or crawlers do not
-//! read it.
+//! read it. Its text tells the user of the import what was left out, and why.
 
 /// A part of a robots.txt that an import leaves out, because a policy cannot say it or crawlers do not read it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]

@@ -1,7 +1,7 @@
-//! [`import`] turns an existing robots.txt into a policy. The policy is written as a person would write it, with the
-//! comments of the file. It has the same verdict for every token and target, except for the parts that it leaves out.
-//! Each of those is a [`LeftOut`] in the notes; an unknown line or a signal of a group also becomes a comment in its
-//! place.
+//! [`import`] turns an existing robots.txt into a policy, for a site that begins to use crawlgate. The policy is
+//! written as a person would write it, with the comments of the file. It allows and disallows the same URLs for every
+//! user-agent token, except for the parts that it leaves out. [`Imported::notes`] lists each of these as a [`LeftOut`].
+//! In a group, an unknown line or a statement about the use of content that is left out also becomes a comment.
 
 mod comments;
 mod groups;

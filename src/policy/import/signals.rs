@@ -1,6 +1,6 @@
-//! [`Signals`]: what a group of a robots.txt says about the use of content, read from its lines `Content-Signal`
-//! (contentsignals.org) and `Content-Usage` (draft-ietf-aipref-attach-05). An [`AddedLine`] is such a line with the
-//! parts that a policy cannot say.
+//! [`Signals`]: what a group of an imported robots.txt says about the use of content, read from its lines
+//! `Content-Signal` (contentsignals.org) and `Content-Usage` (draft-ietf-aipref-attach-05). [`AddedLine`] is the result
+//! of reading one such line: whether the policy has any of it, and the parts that a policy cannot say.
 
 use super::left_out::SignalLimit;
 use super::yaml::scalar;

@@ -1,4 +1,5 @@
-//! [`Import::text`] writes the policy of a robots.txt as a person would write it.
+//! [`Import::text`] writes the policy that an import makes of a robots.txt, as YAML that a person would write. It also
+//! notes the sitemaps and licences that it leaves out, and the rules before the first User-agent line.
 
 use super::comments::Carried;
 use super::groups::{Draft, DraftRule, extends};

@@ -1,5 +1,6 @@
-//! [`scalar`], [`list`] and [`write_comments`] write pieces of YAML, so that a reader of YAML gets back the same text.
-//! [`one_line`] removes line breaks.
+//! Writes pieces of YAML for an imported policy. A YAML reader gets the same texts back from [`scalar`] and [`list`].
+//! [`write_comments`] writes comments. [`one_line`] replaces line breaks and invisible characters, so that a text fits
+//! into one line.
 
 /// Text without line breaks and other characters that cannot be seen.
 pub fn one_line(text: &str) -> String {

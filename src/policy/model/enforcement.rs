@@ -1,4 +1,5 @@
-//! [`Enforcement`] and [`PausePolicy`]: the checked sections `enforcement` and `pause` of a policy.
+//! [`Enforcement`] and [`PausePolicy`]: two checked sections of a policy. `enforcement` says what happens to requests
+//! against the rules, and `pause` plans times in which crawlgate answers crawlers with 503.
 
 use super::{Defaulted, Unlicensed};
 use crate::crawlers::Purpose;

@@ -1,5 +1,6 @@
-//! [`IndexingRule`], [`HtmlPolicy`] and [`RetirePolicy`]: the checked sections `indexing`, `html` and `retire` of a
-//! policy.
+//! [`IndexingRule`], [`HtmlPolicy`] and [`RetirePolicy`]: three checked sections of a policy. `indexing` gives
+//! responses their X-Robots-Tag, `html` changes HTML pages, and `retire` takes paths out of search engines in two
+//! steps.
 
 use super::Defaulted;
 use crate::indexing::{Scope, Tags};

@@ -1,5 +1,6 @@
-//! The checked statements of a policy about the use of its content: [`SiteSignals`], [`GroupSignals`] and [`TdmRule`].
-//! Compilation makes lines of robots.txt and headers of them.
+//! What a policy says about the use of the site's content (for example for AI training), once it is checked:
+//! [`SiteSignals`], [`GroupSignals`] and [`TdmRule`] (text and data mining). `compile/signals.rs` makes lines of
+//! robots.txt and headers of them.
 
 use super::Defaulted;
 use crate::yaml::{Located, Span};

@@ -1,6 +1,6 @@
-//! [`CrawlerRules`]: how a site treats one crawler: its group of robots.txt, its enforcement, its answers. Compilation
-//! fills a [`CrawlerRulesTable`] with the rules for every crawler that a user agent may claim to be; a request only
-//! looks them up.
+//! [`CrawlerRules`]: how a site treats one crawler: its group of robots.txt, its enforcement, and the answers to
+//! refused requests. Compilation fills a [`CrawlerRulesTable`] with the rules for every crawler that a user agent may
+//! claim to be. A request only looks them up.
 
 use crate::crawlers::{Binds, Claim, Crawler, Registry};
 use crate::policy::model::{Mode, Unverified};

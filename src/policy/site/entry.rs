@@ -1,5 +1,6 @@
-//! [`SiteEntry`]: a site at a moment. It has the compiled policy, the pauses, and the times since which its robots.txt
-//! and its tags are in force. [`SupersededVersion`]: a version that was published before.
+//! [`SiteEntry`]: one site at a moment. It has the compiled policy, the pauses (times in which crawlgate answers 503),
+//! and the times since which its robots.txt and its X-Robots-Tag rules are in force. [`SupersededVersion`]: a
+//! robots.txt that was published earlier and may still be cached by crawlers.
 
 use super::{ParsedVersion, PathRules, Site};
 use crate::policy::model::Audience;

@@ -1,5 +1,5 @@
-//! [`FrontPage`] remembers whether the last response for `/` told crawlers not to index it, by tags of the policy or
-//! of the origin. A metric shows it, because such a tag removes a site from search.
+//! [`FrontPage`] remembers whether the last response for `/` told crawlers not to index it, by an X-Robots-Tag of the
+//! policy or of the origin. A metric shows it, because such a line can remove a whole site from search.
 
 use crate::indexing::Directives;
 use crate::time::Timestamp;

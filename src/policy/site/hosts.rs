@@ -1,5 +1,5 @@
-//! [`HostIndex`] finds the site of a host: by its exact name, then by the longest wildcard, then the site without
-//! hosts.
+//! [`HostIndex`] finds the site for the host of a request: by the exact name, then by the longest wildcard pattern.
+//! Other hosts belong to the site whose policy names no hosts, if there is one.
 
 use crate::policy::model::HostPattern;
 use std::collections::HashMap;

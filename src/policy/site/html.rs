@@ -1,4 +1,5 @@
-//! [`HtmlRules`]: the compiled `html` section of a site, with paths as patterns and selectors read.
+//! [`HtmlRules`]: the compiled `html` section of a policy, which says how HTML pages are changed for search engines and
+//! on which paths. Path patterns and CSS selectors are already parsed.
 
 use super::Version;
 use crate::policy::model::{HtmlPolicy, patterns};

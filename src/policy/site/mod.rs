@@ -1,5 +1,6 @@
-//! [`Site`]: a compiled policy. [`Snapshot`]: all sites at a moment. Requests are judged by these alone, so nothing is
-//! parsed while a request waits. The module `compile` makes them.
+//! [`Site`]: a policy, compiled for judging requests. The module `compile` makes it when a policy is loaded, so that no
+//! policy is parsed while a request waits. [`Snapshot`] holds all sites at one moment, with the earlier robots.txt
+//! files of each host.
 
 use super::model::{OriginTags, Policy};
 use super::origin::{Origin, OriginFile};

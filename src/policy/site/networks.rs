@@ -1,4 +1,5 @@
-//! [`Networks`]: the addresses that a policy lists for its crawlers, to verify a request by its address.
+//! [`Networks`]: the networks that a policy lists for its crawlers. A client that claims to be such a crawler is
+//! verified by its address: it must be inside the networks of that crawler.
 
 use crate::crawlers::Claim;
 use ipnet::IpNet;

@@ -1,5 +1,5 @@
-//! [`SitePages`]: HTML pages of the site's own, for pauses, failures and refusals. A [`PageTemplate`] is cut where the
-//! status, the reason and the request id are written.
+//! [`SitePages`]: a site's own HTML pages, sent in place of crawlgate's during pauses, when the origin fails, and to
+//! refused crawlers. A [`PageTemplate`] is one page, cut where the status, the reason and the request id are inserted.
 
 use crate::policy::model::{AnswerPages, Included};
 use std::sync::Arc;

@@ -1,5 +1,7 @@
-//! [`RobotsTxt`]: the file that a site serves. [`RuleSource`]: the source of a line, in the policy or elsewhere.
-//! [`LeftOut`]: an Allow that is not in the file.
+//! [`RobotsTxt`]: the file that a site serves, with its ETag and Cache-Control. [`RuleSource`]: the source of a rule in
+//! it, for example a place in the policy or a line of the origin's robots.txt. [`LeftOut`]: an Allow of the origin's
+//! robots.txt that was left out of the file. [`DeclaredPrevious`]: the robots.txt that the site served before
+//! crawlgate.
 
 use super::Version;
 use crate::robots::Pattern;

@@ -1,5 +1,6 @@
-//! [`SignalPlan`]: the header lines of a site about the use of its content, and `/.well-known/tdmrep.json`, ready to be
-//! sent. The path of a request decides which lines its response gets ([`PathSignals`]).
+//! [`SignalPlan`]: the header lines of a site about the use of its content (for example for AI training), and
+//! `/.well-known/tdmrep.json`, ready to be sent. The path of a request decides which lines its response gets
+//! ([`PathSignals`]).
 //!
 //! Sources: contentsignals.org and draft-romm-aipref-contentsignals-00 (`Content-Signal`), draft-ietf-aipref-attach-05
 //! and draft-ietf-aipref-vocab-08 (`Content-Usage`), RSL 1.0 (`License`, `Link`, `WWW-Authenticate`), TDMRep, W3C

@@ -1,5 +1,6 @@
-//! [`TagPlan`]: the X-Robots-Tag lines of responses. The path of a request selects the rules that can match
-//! ([`PathRules`]). Status and type of the response then decide which of them do ([`TagLines`]).
+//! [`TagPlan`]: the compiled rules for the X-Robots-Tag lines of a site. The path of a request selects the rules that
+//! can match ([`PathRules`]). The status and the type of the response then decide which of these rules match, and so
+//! which lines are sent ([`TagLines`]). [`combine`] puts them together with the lines that the origin sent.
 
 use crate::indexing::{Tags, parse_whole};
 use crate::policy::model::{OriginTags, StatusCondition};

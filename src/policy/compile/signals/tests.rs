@@ -1,4 +1,6 @@
-//! Which statements about the use of content are published, and where. They change no verdict.
+//! These tests check which statements about the use of content (`Content-Signal`, licences and others) are accepted,
+//! and published in robots.txt and in headers. Another test checks that no such statement changes what a crawler may
+//! fetch.
 
 use crate::crawlers::Registry;
 use crate::policy::origin::{Origin, OriginFile};

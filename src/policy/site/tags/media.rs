@@ -1,5 +1,6 @@
-//! [`Media`]: the types that a response may have, by its head. Most responses have one type. Several lines of
-//! Content-Type name several, and the parts of a 206 have types that only the body names.
+//! [`Media`]: the media types that a response may have, by its status and its Content-Type. Rules for X-Robots-Tag can
+//! ask for a type. Most responses have one type. A response with several lines of Content-Type may have any of them,
+//! and the parts of a multipart 206 have types that only the body names.
 
 /// The types that a response may have.
 #[derive(Clone, Copy, Debug)]
