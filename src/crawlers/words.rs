@@ -80,7 +80,6 @@ impl WordIndex {
     /// begins, and each marker that begins with a sign wherever it stands: its place in the order given, its start and
     /// its end. Starts never go back. `on_part_end` gets the end of each word, and of each part of a word that a sign
     /// joins to the next.
-    #[inline]
     pub fn find(
         &self,
         text: &[u8],
