@@ -1,5 +1,6 @@
-//! The control socket ([`ControlSocket`]): a Unix socket that only its owner can open. A [`Request`] is one line of JSON,
-//! and so is its [`Response`]. [`call`] is the client.
+//! The control socket, by which commands such as `pause`, `reload` and `status` reach the running crawlgate. It is a
+//! Unix socket that only its owner can open. [`ControlSocket`] is the server, and [`call`] is the client. A [`Request`]
+//! is one line of JSON, and so is its [`Response`].
 
 use super::{
     CrawlerIdentity, InstanceStatus, LiveAnswer, LiveQuestion, Operations, Refusal, StoreStatus, UpgradeReport,

@@ -1,7 +1,8 @@
-//! [`AdminApp`]: the admin listener with the dashboard, `/metrics`, `/healthz`, `/readyz` and the read API. It is read-only.
+//! [`AdminApp`]: the admin listener with the dashboard, `/metrics`, `/healthz`, `/readyz` and the read API. It is
+//! read-only.
 //!
-//! A page on the internet can make a browser ask any address, this one included, under a name of its own (DNS rebinding).
-//! So requests are answered only for IP addresses, `localhost` and names without a dot.
+//! By DNS rebinding, a web page can make a browser send requests to this listener under the page's own host name. So
+//! requests are answered only if their Host is an IP address, `localhost` or a name without a dot.
 
 use super::dashboard::{Dashboard, PageError};
 use super::query::{Query, QueryError};

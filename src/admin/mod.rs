@@ -1,5 +1,7 @@
-//! What operators reach: the read-only HTTP listener ([`AdminApp`]), and the control socket of the command line
-//! ([`control`]). Both call [`Operations`], as `server` does on SIGHUP and when files change.
+//! What operators use to see and control a running crawlgate: the read-only HTTP listener ([`AdminApp`]) with
+//! dashboard, metrics and read API, and the control socket that the command line uses ([`control`]). Both call
+//! [`Operations`], and so does `server` on SIGHUP and when files change. `status` collects the problems that need a
+//! person.
 
 pub mod control;
 mod crawlers;

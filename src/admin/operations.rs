@@ -1,6 +1,6 @@
-//! [`Operations`]: what an operator can ask of the running crawlgate, such as status, reload, pause, resume, explain and
-//! upgrade. The control socket, the admin listener and `server` call it. Changes are logged, and update the metrics.
-//! [`UpgradeRequest`] and [`UpgradeReport`] are the messages of `crawlgate upgrade`.
+//! [`Operations`]: what an operator can ask of the running crawlgate, such as status, reload, pause, resume, explain
+//! and upgrade. The control socket, the admin listener and `server` call it. It logs changes and updates the metrics.
+//! [`UpgradeRequest`] and [`UpgradeReport`] are the request and the answer of `crawlgate upgrade`.
 
 use super::Refusal;
 use super::instances::{Instances, StoreStatus};

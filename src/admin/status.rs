@@ -1,5 +1,5 @@
-//! [`InstanceStatus`]: the state of the running crawlgate, for the command `status`, the read API, the page of health and
-//! the metrics. It lists each [`Problem`] that needs a person.
+//! [`InstanceStatus`]: the state of the running crawlgate, for the command `status`, the read API, the page of health
+//! and the metrics. It lists each [`Problem`] that needs a person.
 
 use super::instances::StoreStatus;
 use crate::identity::{ListFailure, PublishedLists};

@@ -1,6 +1,6 @@
 //! Texts about the clients that broke the rules, which the table and the HTML page of an audit share: [`title`],
-//! [`accusations`], [`nothing_proven`], and [`remarks`] on the proof of identities. A user agent is a claim. So verified
-//! crawlers, unverified clients and suspected impostors of one name are listed separately.
+//! [`accusations`], [`nothing_proven`], and [`remarks`] on the proof of identities. A user agent is a claim. So
+//! verified crawlers, unverified clients and suspected impostors of one name are listed separately.
 
 use super::report::{Crawler, Report};
 use super::tally::ClientIdentity;

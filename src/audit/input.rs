@@ -1,5 +1,5 @@
-//! [`Input`]: a log, which is a file or standard input. [`Opened`] reads it in chunks of whole lines, and [`each_line`] line by
-//! line. The first octets of the log say whether it is compressed with gzip or zstd.
+//! [`Input`]: a log, which is a file or standard input. [`Opened`] reads it in chunks of whole lines, and [`each_line`]
+//! line by line. The first octets of the log say whether it is compressed with gzip or zstd.
 
 use std::fs::{self, File};
 use std::io::{self, Cursor, Read};

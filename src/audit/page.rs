@@ -1,6 +1,6 @@
-//! [`page`] makes one HTML page of a report, which needs no other file: tables and bars, dark and light, without script. The
-//! log is hostile input: the template escapes every text of it, and a Content-Security-Policy allows nothing but the page's
-//! style.
+//! [`page`] makes the report of an audit as one HTML page that needs no other file: tables and bars, dark and light,
+//! without script. The log is hostile input: the template escapes every text of it, and a Content-Security-Policy
+//! allows nothing but the page's style.
 
 use super::report::{Crawler, Day, Report};
 use askama::Template;

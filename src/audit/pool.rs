@@ -1,5 +1,5 @@
-//! [`audit`] runs an audit. The calling thread reads the logs, one worker per processor judges the requests, and the tallies of
-//! the workers are merged into one [`Report`].
+//! [`audit`] runs an audit. The calling thread reads the logs, and one worker per processor judges and counts the
+//! requests. The counts of the workers are merged into one [`Report`].
 
 use super::input::Input;
 use super::report::{Damaged, Report};

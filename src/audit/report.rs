@@ -1,4 +1,5 @@
-//! [`Report`]: the result of an audit as data, which is also its JSON. It is made once, from the merged tally.
+//! [`Report`]: the result of an audit as data, which is also its JSON. It is made once, from the merged counts of all
+//! workers.
 
 #![allow(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! [`Rules`]: what the requests of a log are judged by. These are robots.txt files with the times at which each was
+//! [`Rules`]: what the requests of a log are judged by. They are robots.txt files with the times at which each was
 //! published, or policies. An audit judges by policies as if they had been in force all the time.
 
 use crate::crawlers::Registry;

@@ -1,5 +1,5 @@
-//! The most frequent keys of a stream, in bounded memory: [`Sketch`] is the Space-Saving algorithm (Metwally, Agrawal, El
-//! Abbadi 2005). A count is never too low, and too high by at most its error, which is stated.
+//! The most frequent keys of a stream, in bounded memory: [`Sketch`] is the Space-Saving algorithm (Metwally, Agrawal,
+//! El Abbadi 2005). A count is never too low, and [`Counted`] says by how much it may be too high.
 
 use ahash::{AHashMap, AHashSet};
 

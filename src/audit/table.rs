@@ -1,4 +1,4 @@
-//! [`table`] prints a report as text for a terminal.
+//! [`table`] prints the report of an audit as text for a terminal.
 
 use super::accused::{accusations, nothing_proven, remarks, title};
 use super::report::{Crawler, Report, RuleCount, Top, Unlisted};

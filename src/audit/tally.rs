@@ -1,5 +1,5 @@
-//! [`Tally`]: what one worker has counted, with a [`Row`] for each crawler and identity. The tallies of all workers are merged
-//! in the end.
+//! [`Tally`]: the counts of one worker of an audit, with a [`Row`] for each crawler and identity (verified, unverified,
+//! or suspected impostor). The tallies of all workers are merged at the end.
 
 use super::sketch::Sketch;
 use crate::time::Timestamp;

@@ -1,9 +1,9 @@
-//! [`Worker`] reads chunks of lines, judges each request, and counts it in a tally. It identifies each user agent once, because
-//! a log holds few different ones.
+//! [`Worker`] reads chunks of lines of a log, judges each request, and adds it to its counts. It identifies each user
+//! agent once, because a log holds few different ones.
 //!
-//! [`PublishedNetworks`]: the networks that operators publish, to look up the addresses of a log. An address inside verifies a
-//! crawler; one outside raises a suspicion. It proves no impostor: reverse DNS is not asked, and the lists may be younger than
-//! the log.
+//! [`PublishedNetworks`]: the networks that operators of crawlers publish, to look up the addresses of a log. A client
+//! from the networks of the crawler that it names is verified. A client from elsewhere is at most a suspected impostor,
+//! because an audit does not ask reverse DNS, and the lists may be younger than the log.
 
 use super::rules::{Found, Rules};
 use super::tally::{ClientIdentity, Rows, Tally, is_only_claimed};

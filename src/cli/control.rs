@@ -1,5 +1,6 @@
-//! [`Socket`] asks the running crawlgate through its control socket, for all commands that need it: `pause`, `resume`,
-//! `reload`, `status`, `traps`, `instances`, `upgrade`, and some flags of `crawlers` and `explain`.
+//! [`Socket`] sends a request to the running crawlgate through its control socket. All commands that need the running
+//! process use it: `pause`, `resume`, `reload`, `status`, `traps`, `instances`, `upgrade`, and some flags of `crawlers`
+//! and `explain`.
 
 use super::{Failure, Result, places};
 use crate::admin::control::{Request, Response, call};

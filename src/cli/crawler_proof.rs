@@ -1,7 +1,8 @@
-//! Proof of crawlers for the command `crawlers`. [`verify`] (`--verify`) checks whether an address belongs to a
-//! crawler, by the same lists and DNS queries as the server, and shows each step. [`update`] (`--update`) makes the
-//! running crawlgate fetch the lists that operators publish, and [`live`] (`--live`) shows the identities that it
-//! found.
+//! The flags of the command `crawlers` that check identities, because a user agent alone proves nothing. [`verify`]
+//! (`--verify`) checks whether an address belongs to a crawler, by the same lists and DNS queries as the server, and
+//! shows each step. [`update`] (`--update`) makes the running crawlgate fetch the lists that operators of crawlers
+//! publish. [`live`] (`--live`) shows how many requests under each crawler's name were verified, unverified, or from
+//! impostors.
 
 use super::control::Socket;
 use super::{Failure, Result, control, fine, now, server_flags, show};

@@ -1,6 +1,6 @@
-//! `crawlers`: shows the registry, one of its records, or the crawler that a user agent claims to be.
-//! [`identify_lines`] does so for each line of standard input. `crawler_proof` has the options that check whether an
-//! address belongs to a crawler.
+//! `crawlers`: shows the registry (the table of known crawlers), one crawler of it, or the crawler that a user agent
+//! claims to be. [`identify_lines`] identifies the user agent in each line of standard input. `crawler_proof` has the
+//! options that check whether an address belongs to a crawler.
 
 use super::{Failure, Result, control, crawler_proof, now, show};
 use crate::crawlers::{Binds, Claim, Crawler, CrawlerIndex, Purpose, Registry, calls_itself};

@@ -1,4 +1,5 @@
-//! `decide`: runs the decision service alone, for a proxy in front that asks whether a request may pass.
+//! `decide`: runs only the decision service, which tells another reverse proxy (such as nginx, Caddy or HAProxy)
+//! whether a request may pass. This command forwards no request itself.
 
 use super::Result;
 use super::run::{network, serve, settled};

@@ -1,5 +1,6 @@
-//! `evidence`: writes cases from the evidence log for third parties, and checks them. It also deletes personal values
-//! from the log, gives it a new key, and shows its state. The crawlgate of the state directory may be running.
+//! `evidence`: exports a case (an excerpt of the evidence log, as one file for a third party), and checks such a file.
+//! It also deletes personal values from the log, gives the log a new key, and shows its state. crawlgate may be running
+//! meanwhile.
 
 use super::places::StateDirectory;
 use super::{Failure, Result, cannot, fine, places, say, show, write_new};

@@ -1,4 +1,5 @@
-//! `export`: writes a policy as native configuration of another server.
+//! `export`: writes a policy as configuration of nginx, HAProxy, Caddy or Apache httpd, for sites that do not run
+//! crawlgate.
 
 use super::{Failure, Result, cannot, origin_copy, policies, say};
 use crate::crawlers::Registry;

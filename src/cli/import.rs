@@ -1,4 +1,4 @@
-//! `import`: writes a policy with the rules of an existing robots.txt.
+//! `import`: writes a new policy from the rules and comments of an existing robots.txt.
 
 use super::tester::{RobotsTxt, file, host_of};
 use super::{Failure, Result, say, write_new};

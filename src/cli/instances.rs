@@ -1,4 +1,5 @@
-//! `instances`: lists the instances of crawlgate that share a store, or declares that one of them is gone.
+//! `instances`: lists the instances of crawlgate that work together through a shared store (Redis or Valkey), or
+//! declares that one of them is gone.
 
 use super::{Result, control, fine, show};
 use crate::admin::control::{Request, Response};

@@ -1,4 +1,5 @@
-//! `pause`: answers crawlers with 503 for a while; people still get pages.
+//! `pause`: makes the running crawlgate answer crawlers with 503 for a while. People still get pages, unless
+//! `--everyone` is given.
 
 use super::{Result, control};
 use crate::admin::control::{Request, Response};

@@ -1,5 +1,5 @@
-//! The default paths of the control socket and the state directory. `run` and the commands that ask the running
-//! crawlgate use the same paths.
+//! The default paths of the control socket and the state directory. A service and an administrator have different
+//! environments, so a command looks for the socket of the running crawlgate at every default path.
 
 use super::{Failure, Result};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! [`load`] reads policy files for commands that need no running crawlgate. It compiles each file, and rejects files that
-//! share a name or a host.
+//! [`load`] reads and compiles policy files, for commands that work without a running crawlgate. It rejects a file that
+//! has the name or a host of an earlier one.
 
 use super::origin_copy::OriginCopies;
 use super::{Failure, Result, cannot, say};

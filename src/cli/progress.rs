@@ -1,4 +1,4 @@
-//! [`Progress`]: one line on standard error that shows how far a command is. It is shown on a terminal only.
+//! [`Progress`]: a line on standard error that shows how far a long command has got. It is shown only on a terminal.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! `render`: prints the exact bytes of a site's robots.txt, or of its tdmrep.json.
+//! `render`: prints the robots.txt of a site byte for byte, or its `/.well-known/tdmrep.json` (rights for text and data
+//! mining).
 
 use super::{Failure, Result, now, origin_copy, policies};
 use std::io::Write;

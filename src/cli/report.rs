@@ -1,5 +1,5 @@
-//! `report`: reports what crawlers did, from the counts and samples of requests in a state directory. The crawlgate of
-//! that directory may be running.
+//! `report`: summarises which crawlers kept to the rules and which broke them, from the counts and samples of requests
+//! in a state directory. The crawlgate that writes the directory may be running.
 
 use super::places::StateDirectory;
 use super::{Failure, Result, cannot, now, show};

@@ -1,4 +1,5 @@
-//! `run`: runs the proxy. The other commands that serve, `decide` and `demo`, use [`settled`] and [`serve`] as well.
+//! `run`: runs the proxy. [`settled`] completes the settings, and [`serve`] runs the server with them. The other
+//! commands that serve, `decide` and `demo`, use both.
 
 use super::server_flags::ServerFlags;
 use super::{Failure, Result, cannot, places};

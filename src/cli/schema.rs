@@ -1,8 +1,9 @@
 //! `schema`: prints the JSON Schema of policies or of settings, by which an editor completes and checks these files.
 //!
-//! The schemas refuse nothing that crawlgate accepts (but for a bare `true` or `false` where a name is wanted); `check`
-//! finds more mistakes. For `off` they offer `false`: an editor puts quotes around `off`, and a quoted one is a path.
-//! `tests/it/proxy/cli/schema.rs` compares them with the decoders.
+//! A schema rejects nothing that crawlgate accepts, except a bare `true` or `false` in place of a name. `check` finds
+//! more mistakes than a schema. To switch a setting off, the schemas propose `false` instead of `off`: editors insert
+//! `off` in quotes, and crawlgate reads a quoted `off` as a path. `tests/it/proxy/cli/schema.rs` compares the schemas
+//! with the code that reads the files.
 
 use super::Result;
 use crate::{policy, settings};

@@ -1,4 +1,4 @@
-//! [`ServerFlags`]: the flags that `run` and `decide` share. A flag outranks its setting in `crawlgate.yaml`.
+//! [`ServerFlags`]: the flags that `run` and `decide` share. A flag overrides the setting in `crawlgate.yaml`.
 
 use super::{Failure, Result, places, policies, say};
 use crate::server::Beginning;

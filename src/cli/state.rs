@@ -1,4 +1,5 @@
-//! `state`: writes a backup of the state directory. The crawlgate of that directory may be running.
+//! `state`: writes a backup of the state directory, where crawlgate stores what must outlast a restart. crawlgate may
+//! be running meanwhile.
 
 use super::places::StateDirectory;
 use super::{Result, say};

@@ -1,5 +1,5 @@
-//! [`Comparison`] judges URLs and requests by both sides, and collects the differences. Memory is bounded by the number
-//! of different answers, not of URLs.
+//! [`Comparison`] judges URLs and requests by the old and by the new rules, and collects the differences. Its memory
+//! grows with the number of different answers, not with the number of URLs.
 
 use super::crawlers::{Class, classes};
 use super::pairs::{Pair, pairs};

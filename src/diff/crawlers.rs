@@ -1,5 +1,5 @@
-//! [`classes`]: the crawlers that two sites judge, in classes that both sites treat alike. A URL is compared once for
-//! each class and not once for each crawler.
+//! [`classes`] groups crawlers into classes that both the old and the new site treat alike. A URL is then compared once
+//! for each class instead of once for each crawler.
 
 use crate::crawlers::{Claim, CrawlerIndex, Registry};
 use crate::policy::Site;

@@ -1,6 +1,7 @@
-//! [`Comparison`] compares two [`Side`]s: sets of policies, or single files. It finds URLs from their patterns, or
-//! takes given URLs and requests. [`Difference`] is the result: changed verdicts and answers for crawlers, changed
-//! header lines of pages, changed settings.
+//! Compares old and new rules for `crawlgate diff`: what changes for crawlers? [`Comparison`] compares two [`Side`]s,
+//! each a set of policies or a single file. It makes URLs from the path patterns of both sides, or takes URLs and
+//! requests from the caller. [`Difference`] is the result: changed verdicts and answers for crawlers, changed header
+//! lines of pages, changed settings.
 
 mod comparison;
 mod crawlers;

@@ -1,5 +1,6 @@
-//! [`pairs`] pairs each site of the old side with the site of the new side that has a host in common. One of the two
-//! may be missing.
+//! [`pairs`] decides which old site is compared with which new site: the two that serve the same host. Where only one
+//! side has a site for a host, the pair lacks the other site. Two single files are always a pair, whatever their hosts
+//! are.
 
 use super::Side;
 use crate::policy::SiteEntry;

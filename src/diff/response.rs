@@ -1,5 +1,6 @@
-//! [`differences`] compares the header lines of two sites for the same page: X-Robots-Tag, and the lines about the use
-//! of the content. It does so for each type and status that a condition of either policy asks for.
+//! [`differences`] compares the header lines that two sites add to the same page: X-Robots-Tag, and the lines that say
+//! how the content may be used. A policy can make tags depend on the type and status of a response, so each type and
+//! status that either policy mentions is compared.
 
 use super::HeaderChange;
 use crate::policy::Site;

@@ -1,5 +1,5 @@
-//! [`settings`] lists the settings that differ between two sites, whatever the URL is: the treatment of crawlers, and
-//! which files are published.
+//! [`settings`] lists the settings of two sites that differ and do not depend on the URL, such as the treatment of
+//! crawlers and the files that are published.
 
 use super::SettingChange;
 use super::crawlers::Class;

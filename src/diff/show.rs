@@ -1,5 +1,5 @@
-//! A [`Difference`] for people: [`text`] for a terminal, [`markdown`] for a pull request. URLs and lines of robots.txt
-//! come from files of any origin and are escaped.
+//! Prints a [`Difference`] for people: [`text`] for a terminal, [`markdown`] for a pull request. It escapes URLs and
+//! lines of robots.txt, because these come from files of any origin.
 
 use super::{
     AccessChange, Basis, Difference, Effect, HeaderChange, Occurrences, Ruling, SettingChange, SiteDifference,

@@ -1,5 +1,6 @@
-//! [`stamp`] asks timestamp authorities (RFC 3161) for the timestamps that checkpoints lack. A checkpoint is a signed
-//! summary of the evidence log at a moment. It blocks its thread, and follows no redirects.
+//! [`stamp`] gets RFC 3161 timestamps from timestamp authorities for checkpoints, which are signed summaries of the
+//! evidence log. A timestamp shows a third party that the checkpoint existed at that time. [`stamp`] blocks the calling
+//! thread, and follows no redirects.
 
 use super::{DatabaseError, Hash, OpenLog, time_text, timestamp};
 use std::error::Error;

@@ -1,9 +1,10 @@
-//! [`write_case`] writes a case: what one log or several say of one crawler on one site in a span of time, as one file. A case
-//! has whole spans of three chains (of the crawler, the site and the log), so a missing entry in the middle is noticed.
+//! [`write_case`] exports a case: one file with what one evidence log or several say about one crawler on one site in a
+//! span of time. The file has whole spans of three hash chains (of the crawler, of the site's publications, of the log
+//! itself), so a missing entry in the middle is noticed.
 //!
 //! Each instance of crawlgate has a log of its own. [`write_case`] opens the logs on this machine. Of a log on another
-//! machine it takes the case that was exported there ([`read_joined`]). It takes no copy of that log, because a copy
-//! would sign other checkpoints than the log itself.
+//! machine it takes the case that was exported there ([`read_joined`]). It takes no copy of that log: an export may
+//! sign a new checkpoint, so the copy would have another one than the log itself.
 
 use super::canonical::canonical_line;
 use super::database::Part;

@@ -1,6 +1,7 @@
-//! [`Checkpoint`]: a summary of the last entries (heads) of all hash chains of the evidence log. Its format is that of
-//! C2SP `tlog-checkpoint`: origin, number of leaves, root. Three lines follow: its number, the hash of the checkpoint
-//! before it, and its time. Each leaf is the [`Head`] of a chain.
+//! [`Checkpoint`]: a summary of the evidence log, which the log's key signs. It covers the last entries (heads) of all
+//! hash chains of the log by a Merkle tree, in which each leaf is the [`Head`] of a chain. Its text has the format of
+//! C2SP `tlog-checkpoint` (origin, number of leaves, root) and three more lines: its number, the hash of the checkpoint
+//! before it, and its time.
 
 use super::{ChainName, Hash, canonical, merkle};
 use base64::Engine;

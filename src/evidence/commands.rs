@@ -1,5 +1,5 @@
-//! Commands on the evidence log: [`rotate_key`] gives it a new key, [`forget`] deletes personal values, and [`status`]
-//! shows its state. They also work while a running crawlgate writes to the log.
+//! Commands on the evidence log: [`rotate_key`] gives it a new key, [`forget`] deletes personal values such as
+//! addresses of clients, and [`status`] shows its state. They also work while a running crawlgate writes to the log.
 
 use super::{Chain, ChainName, DatabaseError, Head, NoteError, OpenLog, VerifyKey, read_key, time_text};
 use serde::Serialize;

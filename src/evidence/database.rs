@@ -1,5 +1,6 @@
-//! [`EvidenceDatabase`]: the file `evidence.db`, with chains, entries, personal values, documents and checkpoints. A
-//! transaction reads the heads of the chains that it writes, so the running crawlgate and a command may both write.
+//! [`EvidenceDatabase`]: the SQLite file `evidence.db` with the evidence log: the entries of its hash chains, personal
+//! values, documents (robots.txt files, and lists of networks or keys), and checkpoints. The running crawlgate and a
+//! command may both write to the file: each transaction reads the last entry of a chain before it appends the next one.
 
 mod writing;
 

@@ -1,8 +1,10 @@
-//! [`Entry`]: one line of a hash chain of the evidence log. [`read_chain`] reads a span of a chain and finds entries
-//! that were changed. A line is canonical JSON; its SHA-256 stands in the next line as `previous`.
+//! [`Entry`]: one record of the evidence log, as one line of canonical JSON. The lines form hash chains: each line has
+//! the SHA-256 of the line before it as `previous`. [`read_chain`] reads a span of a chain and finds entries that were
+//! changed.
 //!
-//! A [`Document`] is a robots.txt or a list that entries name by its SHA-256. [`Personal`] values stand beside their entries,
-//! which have a [`commitment`] to each.
+//! A [`Document`] is a robots.txt or a list that entries name by its SHA-256. [`Personal`] values, such as the address
+//! of a client, are stored beside their entry. The entry itself has only a [`commitment`] (a salted hash) to each, so
+//! it still verifies when the values are deleted.
 
 use super::canonical::read_canonical;
 use super::{Hash, canonical};

@@ -1,6 +1,6 @@
-//! [`examine`] checks the logs of a case by their files and public keys alone. A case is a part of the evidence log as
-//! one file. Each fault is a sentence. The checks rely on signed checkpoints, and not on the manifest of the case,
-//! which its author could sign anew.
+//! [`examine`] checks the logs of a case (an excerpt of one evidence log or several, as one file) by their files and
+//! public keys alone, and tells each fault in a sentence. It relies on the signed checkpoints in the case, and not on
+//! the case's manifest, which the owner of the key could sign anew after a change.
 
 use super::canonical::{parse_hex, read_canonical};
 use super::entry::{parse_time, read_chain};

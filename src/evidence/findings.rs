@@ -1,5 +1,5 @@
-//! [`CaseFindings`]: what the check of a case found, with the [`Findings`] about each log. A report shows them, and
-//! programs read them as JSON.
+//! [`CaseFindings`]: the result of checking a case (an excerpt of the evidence log, as one file), with the [`Findings`]
+//! about each log in it. The report of the case shows them, and programs read them as JSON.
 
 use serde::Serialize;
 

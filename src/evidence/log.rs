@@ -1,8 +1,8 @@
 //! [`Evidence`]: the handle by which other modules write records to the evidence log. A record costs a short lock, and
 //! never waits for the disk.
 //!
-//! The handle is off, open, or failed to open. While it is open, a thread writes the records (`writer`). If the opening failed,
-//! records are counted and dropped.
+//! The handle is off, open, or failed to open. While it is open, a thread writes the records (`writer`). If the opening
+//! failed, records are counted and dropped.
 
 use super::opening::open;
 use super::writer::{HandOver, Writer};

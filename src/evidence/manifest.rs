@@ -1,5 +1,5 @@
-//! The manifest of a case: a signed note with one line for each file, as `sha256sum` writes it. [`add`] makes it, and [`check`]
-//! compares the files with it.
+//! The manifest of a case (an excerpt of the evidence log, as one file): a signed list of all files in it, with a line
+//! for each as `sha256sum` writes it. [`add`] makes the manifest, and [`check`] compares the files with it.
 
 use super::{Files, Hash, SigningKey, VerifyKey, text_of};
 

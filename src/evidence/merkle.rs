@@ -1,5 +1,6 @@
-//! A Merkle tree as RFC 6962 section 2.1 hashes it. [`root`] covers the heads of all chains, and [`path`] proves one head
-//! without showing the others.
+//! A Merkle tree as RFC 6962 section 2.1 hashes it. Its leaves are the last entries of all hash chains of the evidence
+//! log. [`root`] is one hash over all of them, which each signed checkpoint contains. [`path`] proves that one leaf
+//! belongs to the root, without showing the others.
 
 use super::Hash;
 

@@ -1,10 +1,12 @@
-//! Evidence: a log that a third party can check. There is one hash chain for each site and crawler, one for each site's
-//! publications, and one for the log itself. Signed checkpoints cover the heads of all chains.
+//! The evidence log: what a site published, and what crawlers did there, in a form that a third party can check. The
+//! log has one hash chain for each site and crawler, one for each site's publications, and one for the log itself.
+//! Signed checkpoints cover the last entries (heads) of all chains. A case is an excerpt of the log as one file, for a
+//! third party.
 //!
-//! - Pure: `canonical`, `entry`, `merkle`, `note`, `checkpoint`, `keys`.
-//! - The log: `log` is the handle that records go through. A thread (`writer`) takes what waits in the `queue` and writes it
-//!   into `database`.
-//! - A case is a part of the log as one file: `case` takes it from logs, `verify` checks it, `report` shows it.
+//! - Formats, without files or clock: `canonical`, `entry`, `merkle`, `note`, `checkpoint`, `keys`.
+//! - Writing: other modules record through the handle in `log`. A thread (`writer`) takes the records that wait in the
+//!   `queue` and writes them into `database`.
+//! - Cases: `case` exports a case from logs, `verify` checks it, and `report` makes its page for people.
 
 #[cfg(feature = "proxy")]
 mod authority;

@@ -1,5 +1,6 @@
-//! Signed notes, as C2SP `signed-note` writes them, with Ed25519: [`SigningKey`] signs, [`VerifyKey`] checks. A key is one line
-//! of text: `NAME+HASH+BASE64`.
+//! Signed texts in the format C2SP `signed-note`, with Ed25519: [`SigningKey`] signs, [`VerifyKey`] checks. The
+//! evidence log signs its checkpoints, manifests and changes of the key in this way. A public key is one line of text:
+//! `NAME+HASH+BASE64`.
 
 use super::{Hash, hex};
 use base64::Engine;

@@ -1,6 +1,6 @@
-//! [`open`] opens the log in its directory: the database, the private key, and a file that counts the processes that wrote the
-//! log. If these do not fit together (a restored backup, a lost key, a damaged file), it sets the files aside and begins a new
-//! log. [`open_existing`] opens the log for a command.
+//! [`open`] opens the evidence log in its directory: the database, the private key, and a file that counts the
+//! processes that wrote the log. If these do not fit together (a restored backup, a lost key, a damaged file), it
+//! renames the files and begins a new log. [`open_existing`] opens the log for a command.
 
 use super::database::{FILE, LogState};
 use super::{DatabaseError, EvidenceDatabase, NoteError, SigningKey, time_text};

@@ -1,4 +1,5 @@
-//! [`verify_stamps`] checks the signatures of timestamps with the program `openssl`, which third parties use too.
+//! [`verify_stamps`] checks the signatures of the timestamps in a case (an excerpt of the evidence log, as one file).
+//! It runs the program `openssl`, which a third party can use for the same check.
 
 use super::{CaseFindings, Files, Findings, NotACase, read_logs, timestamp};
 use std::path::Path;

@@ -1,6 +1,7 @@
-//! A case may contain several logs. [`join`] puts their files into one set, and [`split`] takes such a set apart. A
-//! case of one log has its files at the top. A case of several logs has those of each below `logs/1/`, `logs/2/` and
-//! so on, each complete by itself, and one report beside them.
+//! The layout of files in a case, that is an excerpt of one evidence log or several, as one archive. [`join`] puts the
+//! files of the logs into one set, and [`read_logs`] takes them apart again. A case of one log has its files at the
+//! top. A case of several logs has the files of each log below `logs/1/`, `logs/2/` and so on, each complete by itself,
+//! and one report beside them.
 
 use super::{Files, tar};
 use std::collections::BTreeMap;

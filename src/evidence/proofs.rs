@@ -1,5 +1,6 @@
-//! Entries of the kind `proof`: the evidence that a client is the crawler that it claims to be, or that it is not.
-//! [`WrittenProofs`] writes each once a day, and [`tell`] checks those of a case.
+//! Entries of the kind `proof` in the evidence log: why a client is the crawler that it claims to be, or why it is not.
+//! [`WrittenProofs`] writes the same proof only once a day. [`tell`] checks the proofs in a case, that is an excerpt of
+//! the log as one file.
 
 use super::database::Appended;
 use super::{

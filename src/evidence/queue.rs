@@ -1,6 +1,6 @@
-//! [`Queue`]: the records that wait to be written to the evidence log. It takes 200 records a second, and beyond them
-//! one a second of each chain. Records that it drops are counted for each chain. [`Shared`]: the queue, the counts and
-//! the problems of a log.
+//! [`Queue`]: the records that wait to be written to the evidence log. It accepts 200 records a second, and beyond them
+//! one a second for each hash chain (of one site and crawler). Records that it drops are counted for each chain.
+//! [`Shared`]: the queue, the counts and the problems of a log.
 
 use super::{ChainName, Record};
 use crate::locks::lock;

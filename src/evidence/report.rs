@@ -1,6 +1,6 @@
-//! [`page`] makes the report of a case: one HTML page that needs no other file, for people who are not engineers. A request of
-//! a client whose name is not proven, or refuted, never stands under the crawler's name alone. The template is
-//! `templates/case.html`.
+//! [`page`] makes the report of a case (an excerpt of the evidence log, as one file): one HTML page that needs no other
+//! file, for people who are not engineers. Requests of clients whose name is not proven, and of impostors, have
+//! headings of their own that say so. The template is `templates/case.html`.
 
 use super::{CaseFindings, Findings, ProofFinding, RequestFinding};
 use askama::Template;

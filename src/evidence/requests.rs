@@ -1,5 +1,6 @@
-//! [`tell`] turns the entries of a case into findings: publications, copies of robots.txt that were served, gaps, and
-//! requests. [`RobotsFiles`] judges each request again, by the robots.txt files in the case alone.
+//! [`tell`] turns the entries of a case (an excerpt of the evidence log, as one file) into findings: publications,
+//! copies of robots.txt that were served, gaps, and requests. [`RobotsFiles`] judges each request again, by nothing but
+//! the robots.txt files in the case.
 
 use super::{
     CHAINS, Entry, Findings, Hash, Link, Personal, PublishedVersion, RequestFinding, ServedFile, named_proof, value_of,

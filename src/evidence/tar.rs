@@ -1,5 +1,5 @@
-//! A tar archive of plain files, as POSIX ustar: [`write`] and [`read`]. A set of files has exactly one archive, so a changed
-//! octet of a header is noticed too.
+//! The archive in which a case (an excerpt of the evidence log) is one file: a tar of plain files, as POSIX ustar, by
+//! [`write`] and [`read`]. A set of files has exactly one archive, so even a changed octet of a header is noticed.
 
 use std::collections::BTreeMap;
 

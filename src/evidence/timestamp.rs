@@ -1,5 +1,6 @@
-//! Timestamps of checkpoints (RFC 3161): `request` makes the request as DER, and [`read`] reads the [`Stamp`] of a response.
-//! The signature of a response is not checked here: the program openssl does it, with the certificate of the authority.
+//! RFC 3161 timestamps of checkpoints, which are signed summaries of the evidence log: `request` makes the request as
+//! DER, and [`read`] reads the [`Stamp`] out of a response. The signature of a response is not checked here: the
+//! program openssl does it, with the certificate of the timestamp authority.
 
 use super::Hash;
 

@@ -1,4 +1,5 @@
-//! [`verify`] checks a case as a third party does: by the octets of the file and the public key of each log in it.
+//! [`verify`] checks a case (an excerpt of the evidence log, as one file) as a third party does: by the octets of the
+//! file and the public key of each log in it.
 
 use super::examine::{keys, log_of};
 use super::{CaseFindings, Files, Findings, VerifyKey, examine, manifest, named_twice, read_logs};

@@ -1,6 +1,6 @@
 //! [`Writer`]: the thread that writes the evidence log. Each second it writes the waiting records in one transaction.
-//! Records that cannot be written are dropped and counted, and the next transaction that succeeds writes the number as
-//! a `gap`. Publications are not dropped: they stay in the queue until they are written.
+//! Records that cannot be written are dropped and counted, and the next transaction that succeeds records the number as
+//! a `gap`. Publications wait in the queue until they are written; only beyond 1,000 of them are they dropped.
 
 use super::database::{FILE, RunEnd};
 use super::proofs::WrittenProofs;

@@ -1,5 +1,6 @@
-//! [`write()`] makes the configuration by which Caddy itself enforces a policy, without crawlgate: a snippet to import
-//! into the site's Caddyfile. Parts of the policy that Caddy cannot express are listed at its top.
+//! [`write()`] makes the configuration by which Caddy itself enforces a policy, without crawlgate: a snippet that is
+//! imported into the site's Caddyfile. A comment at the top of the snippet lists the parts of the policy that Caddy
+//! cannot express.
 
 use super::regex::{marker_regex, path, path_regex, regex};
 use super::rules::{ExportedAnswer, Rules, SignalRule, TagCondition, TagRule};

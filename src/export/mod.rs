@@ -1,6 +1,7 @@
-//! [`export`] writes a policy as native configuration of nginx, HAProxy, Caddy or Apache httpd, for sites that run no
-//! new program. [`Rules`] is the part of the policy that such a configuration can say; [`Rules::left_out`] lists the
-//! rest. Each server has a file here, and `regex` writes patterns as regular expressions.
+//! [`export`] writes a policy as native configuration of nginx, HAProxy, Caddy or Apache httpd, for sites that do not
+//! run crawlgate itself. [`Rules`] is the part of the policy that such a configuration can express; [`Rules::left_out`]
+//! lists the rest. Each server has a file here, and `regex` writes path patterns and crawler names as regular
+//! expressions.
 
 mod apache;
 mod caddy;

@@ -1,5 +1,5 @@
-//! [`write()`] makes the configuration by which nginx itself enforces a policy, without crawlgate: maps for `http`,
-//! conditions and locations for `server`.
+//! [`write()`] makes the configuration by which nginx itself enforces a policy, without crawlgate: `map`s for the
+//! `http` block, and conditions and locations for the `server` block.
 
 use super::regex::{marker, marker_regex, media, path, path_regex, regexes};
 use super::rules::{CrawlerClass, ExportedAnswer, Rules, SignalRule, Style, TagCondition, TagRule};

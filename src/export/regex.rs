@@ -1,5 +1,5 @@
-//! [`marker_regex`] and [`path_regex`] write markers of user agents and patterns of robots.txt as regular expressions
-//! that nginx, HAProxy, Caddy and Apache all read.
+//! Regular expressions that nginx, HAProxy, Caddy and Apache all understand. [`marker_regex`] makes one from a marker
+//! (the part of a user agent that identifies a crawler), and [`path_regex`] from a path pattern of robots.txt.
 
 use std::collections::BTreeMap;
 

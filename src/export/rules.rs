@@ -1,5 +1,5 @@
-//! [`Rules`]: the part of a compiled policy that the configuration of a server can say. [`Rules::left_out`] lists the
-//! rest in words.
+//! [`Rules`]: the part of a policy that the configuration of nginx, HAProxy, Caddy or Apache can express, in a form
+//! that is the same for all four. [`Rules::left_out`] lists the rest in words.
 
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry};
 use crate::policy::Site;

@@ -1,4 +1,5 @@
-//! [`of_page`] finds the encoding of a page. A page can be read only if the octets of its markup are those of ASCII.
+//! [`of_page`] finds the character encoding of an HTML page. Only pages in an encoding that is compatible with ASCII
+//! can be rewritten (not in UTF-16, for example).
 
 use crate::locks::lock;
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};

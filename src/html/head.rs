@@ -1,14 +1,16 @@
-//! [`Head`]: the robots metas of a page. Those in the page are merged with the policy's, and the policy's other metas are
-//! written where the head ends.
+//! [`Head`] reads the robots metas (`<meta name="robots">` and those of single bots) in the head of a page, and merges
+//! the policy's directives into them. Directives that no meta of the page has are written as new metas where the head
+//! ends.
 //!
-//! A meta stands in the head until something of the body was seen (HTML standard, section 13.2.6.4.4: an element or text
-//! that a head cannot contain ends it, with or without an end tag). So the page's own metas are read first. What they lack
-//! is written before `</head>`, `<body>`, `</html>`, or the first element or text of the body, whichever comes first. A
-//! `<noscript>` is read as browsers with scripts read it: its content is text and does not end the head. At the end of
-//! the input nothing is written: it may be the middle of a tag, a comment or a title. Nor is anything written without a
-//! sign that this is a document: scripts fetch fragments and bare values as text/html too.
+//! Browsers end the head at the first element or text of the body, with or without an end tag (HTML standard, section
+//! 13.2.6.4.4). So the page's own metas are read first, and the missing ones are written before `</head>`, `<body>`,
+//! `</html>`, or the first element or text of the body, whichever comes first. The content of a `<noscript>` counts as
+//! text that does not end the head, as in browsers with scripts. If the input ends within the head, nothing is written:
+//! the end may be in the middle of a tag, a comment or a title. Scripts also fetch fragments and bare values as
+//! text/html. So metas are written only after a doctype, or an element that only a whole document has.
 //!
-//! The reader does not show end tags that close nothing: `</br>`, `</body>` and `</html>` would end the head too.
+//! The HTML parser does not report end tags that close nothing. So a stray `</br>`, `</body>` or `</html>` does not end
+//! the head here, although it does in browsers.
 
 use super::charset::{by_meta, is_of_head};
 use super::metas;

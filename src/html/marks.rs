@@ -1,5 +1,5 @@
-//! [`Marks`]: attributes for elements that CSS selectors name, `rel` for links and `data-nosnippet` for elements that
-//! are not to be quoted.
+//! [`Marks`] adds attributes to the elements of a page that the policy selects by CSS selectors: `rel` to links, and
+//! `data-nosnippet` to elements that search engines are not to quote.
 
 use lol_html::Selector;
 use lol_html::errors::SelectorError;

@@ -1,5 +1,5 @@
-//! Directives as robots metas. [`of_tags`] selects what metas are to say, [`element`] writes the meta of a scope, and
-//! [`read`] reads a meta of the page.
+//! Robots directives such as `noindex`, written and read as `<meta>` elements. [`of_tags`] selects the directives that
+//! become metas, [`element`] writes the meta for all bots or for one bot, and [`read`] reads a meta of the page.
 
 use crate::indexing::{Directive, Directives, Scope, Tags, parse_lines};
 

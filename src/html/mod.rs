@@ -1,6 +1,6 @@
-//! [`Page`]: a page on its way to the client. The directives of its X-Robots-Tag field are written into its head as
-//! robots metas, links get `rel`, elements `data-nosnippet`. It takes bytes in any pieces, in bounded memory, and
-//! leaves all else byte for byte as it was.
+//! Rewrites HTML pages on their way from the origin to the client ([`Page`]). The directives of a page's X-Robots-Tag
+//! field are also written into its head as robots metas, links get `rel`, and elements get `data-nosnippet`. [`Page`]
+//! takes bytes in pieces of any size, uses bounded memory, and leaves everything else byte for byte as it was.
 //!
 //! A page that cannot be read (its encoding, a tag larger than the memory) passes unchanged: the field still has the
 //! directives.

@@ -1,6 +1,7 @@
-//! [`Page`] rewrites one page in pieces as they come. Its states:
+//! [`Page`] rewrites one page, piece by piece as it comes from the origin. Its states:
+//!
 //! - `Looking`: the first octets are held until the encoding is known.
-//! - `Reading`: the head is read for metas, the page for marks.
+//! - `Reading`: robots metas are merged or added in the head, and attributes are added to elements of the page.
 //! - `Passing`: the rest passes unchanged. A page comes here when it cannot be read, when a tag is too large, or when
 //!   nothing more is to be written.
 

@@ -1,4 +1,5 @@
-//! Pages before and after. The extraction here is written apart from the rewriter: it looks for metas as text.
+//! Tests of rewriting: pages as the origin sends them, and as the client gets them. The tests find the robots metas by
+//! text search, independently of the code that writes them.
 
 use super::*;
 use crate::indexing::{Directives, Scope, Tags, parse_lines};

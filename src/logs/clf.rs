@@ -1,5 +1,5 @@
-//! [`read`] reads a line in the Common or Combined log format of Apache and nginx, with or without a leading virtual host.
-//! Fields behind the user agent are passed over, so Traefik's lines and most extended formats are read, too.
+//! [`read`] reads a line in the Common or Combined log format of Apache and nginx, with or without a leading virtual
+//! host. It ignores fields after the user agent, so lines of Traefik and of most extended formats are read, too.
 
 use super::{Line, Octets, Record, moment, number, or_empty, owned_request_line, unescape};
 use crate::time::Timestamp;

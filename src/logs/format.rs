@@ -1,5 +1,6 @@
-//! [`FormatString`]: a format as nginx's `log_format` writes it, as a list of literals and variables. A variable ends where the
-//! literal behind it begins, which nginx's escapes make safe. Variables that say nothing of the request are passed over.
+//! [`FormatString`]: a log format as nginx's `log_format` writes it, parsed into literals and variables. The value of a
+//! variable ends where the next literal begins; this is safe because nginx escapes values. Variables that describe
+//! nothing of the request are ignored.
 
 use super::{FIELDS, Field, Line, Record, moment, not_empty, number, or_empty, owned_request_line, unescape};
 use memchr::memmem;

@@ -1,5 +1,6 @@
-//! [`read`] reads a line of JSON by crawlgate, Caddy, Traefik, or nginx's `log_format` with usual names. The table [`KEYS`]
-//! says which key means which field. Where a line has several keys for one field, the key with the lower rank counts.
+//! [`read`] reads a line of JSON by crawlgate, Caddy, Traefik, or nginx's `log_format` with usual names. The table
+//! [`KEYS`] says which key means which field. Where a line has several keys for one field, the key that the table lists
+//! first counts.
 
 use super::{FIELDS, Field, Line, Octets, Record, moment, not_empty, or_empty, owned_request_line};
 use crate::time::Timestamp;

@@ -1,5 +1,6 @@
-//! Lines of access logs as requests. [`LineFormat`] reads a line, and [`Record`] is what the line says of one request. Formats
-//! are Combined, Common, the JSON of crawlgate, nginx, Caddy and Traefik, and any that nginx's `log_format` describes.
+//! Reads access logs of web servers for `audit` and `diff`. [`LineFormat`] reads a line, and [`Record`] is what the
+//! line says about one request. The formats are Combined, Common, the JSON of crawlgate, nginx, Caddy and Traefik, and
+//! any that nginx's `log_format` describes.
 
 mod clf;
 mod format;

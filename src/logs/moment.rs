@@ -1,4 +1,5 @@
-//! Reads times as logs write them, to the second: [`clf`] for Common and Combined, [`any`] and [`epoch`] for JSON.
+//! Reads times as logs write them, to the second: [`clf`] those of the Common and Combined formats, [`any`] and
+//! [`epoch`] those of JSON.
 
 use crate::time::Timestamp;
 use chrono::{NaiveDate, NaiveDateTime};

@@ -1,4 +1,5 @@
-//! [`AcmeSettings`]: `acme` in the `tls` of a listener, for certificates that crawlgate gets by itself.
+//! [`AcmeSettings`]: the setting `acme` in the `tls` of a listener, by which crawlgate gets certificates by itself from
+//! an authority such as Let's Encrypt (RFC 8555).
 
 use super::identity::resolvers;
 use crate::yaml::{Decoder, Located, Node};

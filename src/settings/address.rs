@@ -1,5 +1,5 @@
-//! Reads addresses as people write them: [`ServerAddress::parse`] the URL of a server, [`host_name`] and [`host_pattern`] a
-//! host, [`listen_address`] an address to listen on.
+//! Reads addresses as people write them in settings and flags. [`ServerAddress::parse`] reads the URL of a server,
+//! [`host_name`] and [`host_pattern`] read a host, and [`listen_address`] reads an address to listen on.
 
 use super::ServerAddress;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};

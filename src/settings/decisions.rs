@@ -1,4 +1,5 @@
-//! [`DecisionSettings`]: the addresses of the decision service, and the proxies that may ask it. [`decisions`] decodes them.
+//! [`DecisionSettings`]: the addresses of the decision service, which tells another reverse proxy whether a request may
+//! pass, and the networks of the proxies that may ask it. [`decisions`] decodes them.
 
 use crate::yaml::{Decoder, Node};
 use ipnet::IpNet;

@@ -1,4 +1,4 @@
-//! [`read`] decodes `crawlgate.yaml`. It reports every mistake of the file in one run, each in its place.
+//! [`read`] decodes `crawlgate.yaml`. It reports all mistakes of the file in one run, each with its place in the file.
 
 use super::decisions::decisions;
 use super::evidence::evidence;

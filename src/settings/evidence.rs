@@ -1,4 +1,5 @@
-//! [`EvidenceSettings`]: `evidence` of `crawlgate.yaml`, the log that third parties can check.
+//! [`EvidenceSettings`]: `evidence` of `crawlgate.yaml`, for the log of publications and violations that third parties
+//! can check: how long it is kept, how large it may be, and who signs timestamps.
 
 use crate::yaml::{Decoder, Node};
 use std::time::Duration;

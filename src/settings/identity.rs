@@ -1,5 +1,5 @@
-//! [`IdentitySettings`]: `identity` of `crawlgate.yaml`, the proofs of a crawler's identity that crawlgate uses: published
-//! lists, DNS and signatures.
+//! [`IdentitySettings`]: `identity` of `crawlgate.yaml`, which says how crawlgate may prove that a client is the
+//! crawler that it claims to be: by published lists of networks, DNS and signatures.
 
 use crate::yaml::{Decoder, Fields, Located, Node};
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! [`Limits`]: bounds on the size, number and duration of requests and connections. The defaults are right for a public site.
+//! [`Limits`]: bounds on the size, number and duration of requests and connections. The defaults suit a public site.
 //! [`limits`] decodes them: sizes in octets, rates, durations and counts.
 
 use super::values::{HOUR, MILLISECOND, SECOND, number, within};

@@ -1,6 +1,7 @@
-//! [`Settings`]: the server's own settings, from `crawlgate.yaml` and flags. Site owners never need them. [`read`] puts what
-//! the text of the file says in the place of defaults; it opens no other file and no socket. Flags outrank the file: commands
-//! set their fields afterwards. [`Settings::settle`] makes the result ready to serve by.
+//! [`Settings`]: how the server runs, from `crawlgate.yaml` and flags: listeners, origins, limits, logs. The rules for
+//! crawlers are not here but in policies. [`read`] decodes the text of the file and takes defaults for what it leaves
+//! out; it opens no other file and no socket. Commands then set the fields for which there are flags, so a flag
+//! overrides the file. [`Settings::settle`] checks that there is something to serve, and adds the default listener.
 
 mod acme;
 mod address;

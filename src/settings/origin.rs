@@ -1,4 +1,5 @@
-//! [`OriginSettings`]: the servers to which requests for some hosts and paths go, and how crawlgate treats these servers.
+//! [`OriginSettings`]: the servers to which requests for some hosts and paths go, and how crawlgate treats these
+//! servers.
 
 use super::ServerAddress;
 use crate::crawlers::CrawlerIndex;

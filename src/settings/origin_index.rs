@@ -1,5 +1,6 @@
-//! [`OriginIndex`] finds the origin of a request. An exact host wins over the longest wildcard, and that over the origins for
-//! all other hosts. Among the origins of a host the longest beginning of the path wins.
+//! [`OriginIndex`] finds the origin (the web servers behind crawlgate) of a request by its host and path. An exact host
+//! wins over the longest wildcard, which wins over the origins for all other hosts. Among the origins of a host, the
+//! longest path prefix wins. If no prefix of a host fits, the next wider pattern is tried.
 
 use super::OriginSettings;
 use smallvec::SmallVec;

@@ -1,4 +1,5 @@
-//! [`origins`] decodes `origins`: servers by host and path, and how crawlgate checks whether they are up.
+//! [`origins`] decodes the setting `origins`: the servers behind crawlgate by host and path, and how crawlgate
+//! balances, checks and protects them.
 
 use super::address::{host_name, host_pattern};
 use super::identity::resolvers;

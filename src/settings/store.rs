@@ -1,5 +1,5 @@
 //! [`StoreSettings`]: `store` of `crawlgate.yaml`, the Valkey or Redis server through which several instances of
-//! crawlgate exchange facts.
+//! crawlgate tell each other what they served to which crawler.
 
 use super::address::{host_and_port, host_name};
 use super::values::path;

@@ -1,4 +1,5 @@
-//! Values that several sections of the settings have: durations and numbers within bounds, paths, addresses, lists, `off`.
+//! Decodes values that several sections of the settings have in common: durations and numbers within bounds, paths,
+//! addresses, lists, and `off`.
 
 use crate::yaml::{Decoder, Node, Value};
 use std::net::SocketAddr;

@@ -1,5 +1,5 @@
-//! The page of a crawler: what is proven of its name, its requests over time, by site and by kind. For unlisted bots it
-//! lists the names that they give themselves.
+//! The page of a crawler: whether its name is proven, and its requests over time, by site and by kind (such as
+//! `allowed` or `violation`). For unlisted bots it lists the names that they give themselves.
 
 use super::charts::Bar;
 use super::layout::{self, Layout, Link};

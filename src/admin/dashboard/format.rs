@@ -1,4 +1,4 @@
-//! Numbers, times and words as the pages write them: [`percent`], [`minute`] and [`words`].
+//! Formats numbers, times and words for the pages of the dashboard: [`percent`], [`minute`] and [`words`].
 
 pub use crate::numbers::thousands;
 

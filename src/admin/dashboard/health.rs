@@ -1,5 +1,5 @@
-//! The page of health: the problems that need a person, then the state of policies, origins and their queues, instances,
-//! certificates, the proof of crawlers and published lists.
+//! The page of health: the problems that need a person, then the state of policies, origins and their queues,
+//! instances, certificates, the proof of crawlers' identities, and the published lists that this proof uses.
 
 use super::layout::Layout;
 use super::{Dashboard, Page};

@@ -1,4 +1,4 @@
-//! [`Period`]: the time that a page or a report is about, and the hours, days or weeks that it is divided into.
+//! [`Period`]: the span of time that a page or a report covers, divided into hours, days or weeks.
 
 use super::charts::Bar;
 use super::layout::Link;

@@ -1,5 +1,6 @@
-//! The page of a site: its crawlers, its robots.txt with the source of each line, its tags, findings and tests, and the
-//! commands that pause it. It shows the policy with numbered lines. The pages with verdicts link to these lines.
+//! The page of a site: what crawlers did there, its robots.txt with the policy line behind each line, its X-Robots-Tag
+//! rules, findings and tests, and the commands that pause it. It shows the policy with numbered lines, to which other
+//! pages link.
 
 use super::layout::{Layout, Link, site_link};
 use super::period::Period;

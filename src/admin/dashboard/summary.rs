@@ -1,6 +1,6 @@
-//! [`sentences`]: the summary of an overview for readers who are not engineers. It says which crawlers kept to the rules,
-//! which broke them and since when, what was refused, and what changed since the period before ([`TimeBefore`]). A
-//! crawler that broke rules is always named together with what is proven of its identity.
+//! [`sentences`]: the summary at the top of the overview, for readers who are not engineers. It says which crawlers
+//! kept to the rules, which broke them and since when, what was refused, and what changed in comparison with the period
+//! before ([`TimeBefore`]). A crawler that broke rules is always named together with what is proven of its identity.
 
 use super::format::thousands;
 use super::period::Period;

@@ -1,5 +1,5 @@
-//! The page of the tester: a form that asks how crawlgate would treat a request now, and its answer with the reasons.
-//! Asking changes and records nothing.
+//! The page of the tester: a form that asks how crawlgate would treat a request now, and the answer with its reasons.
+//! The question changes nothing and is not recorded.
 
 use super::layout::{Layout, line_link, site_link};
 use super::{Dashboard, Page};

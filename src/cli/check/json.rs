@@ -1,4 +1,4 @@
-//! [`Report`]: the findings and sites of `check` as JSON.
+//! `check --format json`: the findings, and the sites that the policies describe, as JSON ([`Report`]).
 
 use super::{Checked, SiteReport};
 use crate::yaml::Diagnostic;

@@ -1,4 +1,4 @@
-//! The findings and sites of `check` as text, for a person.
+//! `check` for a person: prints the findings, then each valid site with its robots.txt, then a summary.
 
 use super::{Checked, PlannedPause, SiteReport, mode_name};
 use crate::cli::import;

@@ -1,4 +1,4 @@
-//! The guide that the demo prints: commands to try, with the real ports.
+//! The guide that `demo` prints after the start: commands to try, with the ports that the demo listens on.
 
 use crate::server::Bound;
 use std::env;

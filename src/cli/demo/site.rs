@@ -1,4 +1,5 @@
-//! The sample site: a small museum, embedded so that the demo needs nothing beside the binary.
+//! The files of the demo's sample site, a small museum. They are embedded in the binary, so the demo needs no other
+//! file.
 
 /// A file of the site.
 #[derive(Debug)]

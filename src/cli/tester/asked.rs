@@ -1,4 +1,5 @@
-//! [`Asked`]: the crawler that `--agent` names, and the group that it obeys in one reading of a file.
+//! [`Asked`]: the crawler that an `--agent` of `tester` names, with the tokens (names in `User-agent` lines) that it
+//! obeys. [`Asked::followed`] says whose rules the crawler follows in a robots.txt.
 
 use super::{Failure, Result};
 use crate::crawlers::{Binds, Claim, Crawler, Registry, calls_itself};

@@ -1,4 +1,5 @@
-//! [`run`]: `tester --batch`. It answers millions of questions: `file TAB token TAB url` in, `allow|deny TAB line` out.
+//! [`run`]: `tester --batch`. It answers one question in each line of standard input, `file TAB token TAB url`, with
+//! one line, `allow|deny TAB line`. It keeps the robots.txt files parsed, so millions of questions are answered fast.
 
 use super::Result;
 use crate::crawlers::Registry;

@@ -1,4 +1,4 @@
-//! `tester`: shows what any robots.txt says about URLs, with the line that decides.
+//! `tester`: shows for any robots.txt whether a crawler may fetch a URL, and the line that decides.
 
 mod asked;
 mod batch;

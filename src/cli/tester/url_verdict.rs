@@ -1,5 +1,6 @@
-//! [`UrlVerdict`]: one answer of the tester, with the verdict, the group, the line in its context, and a different
-//! verdict of the other dialect.
+//! [`UrlVerdict`]: one answer of the tester, that is whether a crawler may fetch a URL, by which group of rules, and
+//! the deciding line with the lines around it. Where crawlgate and Google's library read the file differently, the
+//! answer also has the other verdict.
 
 use super::asked::Asked;
 use crate::crawlers::Purpose;

@@ -1,5 +1,6 @@
-//! [`Writing`]: a transaction, which appends entries, makes checkpoints, and keeps changes of the key and timestamps. It also
-//! deletes entries that are too old ([`Writing::prune`]), and personal values that an operator withdraws ([`Writing::forget`]).
+//! [`Writing`]: what a transaction can do to the evidence log. It appends entries, makes checkpoints (signed summaries
+//! of the log), and stores changes of the key and timestamps. It also deletes entries that are too old
+//! ([`Writing::prune`]), and personal values that an operator withdraws ([`Writing::forget`]).
 
 use super::{EvidenceDatabase, Result, RunEnd};
 use crate::evidence::{

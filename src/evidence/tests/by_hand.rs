@@ -1,4 +1,5 @@
-//! Checks a case without crawlgate, with the commands that the documentation gives.
+//! Checks a case (an excerpt of the evidence log, as one file) without crawlgate, with the commands that the
+//! documentation gives.
 
 use super::{Case, lines, put};
 use crate::evidence::tar::{self, Files};

@@ -1,4 +1,5 @@
-//! Changes to a case by somebody who has the key, and so can sign the manifest anew: each is found.
+//! Changes to a case (an excerpt of the evidence log, as one file) by somebody who has the private key, and so can sign
+//! the list of its files (the manifest) anew: the check finds each change.
 
 use super::*;
 use crate::evidence::canonical::canonical;

@@ -1,4 +1,5 @@
-//! A log that is written, exported and checked, and everything that somebody could change in a case.
+//! Tests of the evidence log and of cases, which are excerpts of the log as one file: a log is written, a case is
+//! exported and checked, and changes to it are found. This file has what the tests share.
 
 use super::canonical::Hash;
 use super::commands::rotate_key;

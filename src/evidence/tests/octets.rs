@@ -1,4 +1,4 @@
-//! Every changed octet of a case is noticed.
+//! Every changed octet of a case (an excerpt of the evidence log, as one file) is noticed.
 
 use super::{Case, lines};
 use crate::evidence::examine::{examine, keys};

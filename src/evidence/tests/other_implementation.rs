@@ -1,4 +1,5 @@
-//! Notes and checkpoints, read by an implementation of the C2SP formats that is not ours.
+//! The signed texts and checkpoints of the evidence log are read by another implementation of the C2SP formats, and
+//! crawlgate reads those of that implementation.
 
 use super::{Case, lines};
 use crate::evidence::merkle;

@@ -1,4 +1,4 @@
-//! The entries of a case that prove the identity of a client.
+//! Tests of the entries that prove the identity of a client, in a case (an excerpt of the evidence log, as one file).
 
 use super::*;
 

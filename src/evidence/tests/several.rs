@@ -1,4 +1,5 @@
-//! A case of several instances, each with a log of its own.
+//! A case (an excerpt as one file) from the evidence logs of several instances of crawlgate, each of which has its own
+//! log.
 
 use super::*;
 use crate::evidence::case::{CaseError, read_joined};
