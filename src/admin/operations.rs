@@ -55,7 +55,7 @@ pub struct Operations {
     pub orders: OnceLock<OrdersSource>,
     /// The control socket, where there is one.
     pub(super) control: OnceLock<PathBuf>,
-    /// The store where several instances meet, where there is one.
+    /// The shared store through which several instances exchange facts, where there is one.
     pub instances: OnceLock<Instances>,
     /// Hands over to the next process, where that is possible.
     pub upgrade: OnceLock<Upgrade>,

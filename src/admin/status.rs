@@ -41,7 +41,7 @@ pub struct InstanceStatus {
     /// The hosts for which crawlgate gets certificates by ACME.
     #[serde(default)]
     pub orders: Vec<OrderStatus>,
-    /// The store where several instances meet, where there is one.
+    /// The shared store through which several instances exchange facts, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<StoreStatus>,
 }
@@ -86,7 +86,7 @@ pub enum ProblemKind {
     /// A certificate of a listener is refused by clients or will be soon, or its renewal cannot be had or used; or a changed
     /// file for TLS to an origin cannot be used.
     Certificate,
-    /// The store where several instances meet cannot be reached or used.
+    /// The shared store through which several instances exchange facts cannot be reached or used.
     Store,
     /// Another instance does not report or has other policies, or the clock is off.
     Instances,
