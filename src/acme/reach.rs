@@ -1,9 +1,9 @@
 //! [`Reach`] checks, before an order, that a host leads to this crawlgate. At each address of the host it asks as the
 //! authority will: for the file of a random token, or for the certificate of a handshake.
 //!
-//! If an address leads to another server, the challenge would fail, so crawlgate makes no order: authorities limit
-//! failed orders. An address that does not respond prevents no order: a network in between may refuse crawlgate and
-//! still let the authority through.
+//! If an address leads to another server, that kind of challenge could fail, and crawlgate does not use it. If no kind
+//! is left, it makes no order: authorities limit failed orders. An address that does not respond prevents no order: a
+//! network in between may refuse crawlgate and still let the authority through.
 
 use super::failure::cut;
 use super::issued::{ALPN, Issued};

@@ -1,6 +1,7 @@
 //! [`due`]: the time at which a certificate is to be renewed. It lies in the window that the authority suggests (RFC
-//! 9773), or without a suggestion after two thirds of the certificate's lifetime. It is never later than nine tenths
-//! of that lifetime. [`is_to_be_asked`]: whether crawlgate is to ask the authority for a suggestion now.
+//! 9773), or without a suggestion after two thirds of the certificate's lifetime. It is not later than nine tenths of
+//! that lifetime. A new certificate is kept for a day in any case, or for a twentieth of its lifetime if that is
+//! shorter. [`is_to_be_asked`]: whether crawlgate is to ask the authority for a suggestion now.
 
 use super::certificate::IssuedCertificate;
 use super::progress::Suggestion;

@@ -1,9 +1,9 @@
 //! `schema`: prints the JSON Schema of policies or of settings, by which an editor completes and checks these files.
 //!
 //! A schema rejects nothing that crawlgate accepts, except a bare `true` or `false` in place of a name. `check` finds
-//! more mistakes than a schema. To switch a setting off, the schemas propose `false` instead of `off`: editors insert
-//! `off` in quotes, and crawlgate reads a quoted `off` as a path. `tests/it/proxy/cli/schema.rs` compares the schemas
-//! with the code that reads the files.
+//! more mistakes than a schema. Where a setting is a path or `off`, the schemas propose `false` instead: editors
+//! insert `off` in quotes, and crawlgate reads a quoted `off` as a path. `tests/it/proxy/cli/schema.rs` compares the
+//! schemas with the code that reads the files.
 
 use super::Result;
 use crate::{policy, settings};

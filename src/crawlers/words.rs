@@ -1,5 +1,6 @@
-//! [`WordIndex`] finds the markers of a fixed list in a user agent. It compares only where a word begins, and where a
-//! marker may begin with a sign.
+//! [`WordIndex`] finds markers, which are the texts that identify crawlers, in a user agent. It does not compare at
+//! every octet: a marker that begins with a letter or a digit is found only where a word begins, and any other marker
+//! wherever it stands.
 //!
 //! Measured for a browser, an iPhone, bingbot, GPTBot: this search 173/187/231/168 ns, aho-corasick 209/251/301/239 ns.
 

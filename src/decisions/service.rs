@@ -1,6 +1,9 @@
-//! [`Decisions`] answers the question of a proxy about a request. The request goes through the sequence of `requests`,
-//! and is recorded once the answer is sent to the proxy. A request that may pass is recorded without a status, because
-//! crawlgate cannot know what the proxy's client gets.
+//! [`Decisions`] answers a proxy that asks about a request. The request takes the steps of the module `requests`, as
+//! every request does, and is recorded once the answer is sent to the proxy. If it may pass, it is recorded without a
+//! status, because crawlgate cannot know what the proxy's client gets.
+//!
+//! Not recorded are a malformed question, a question that crawlgate itself caused, and one that only fetches the
+//! answer to a request that was refused before.
 
 use super::question::{Protocol, Question, QuestionError, ROBOTS_TXT, TDMREP};
 use crate::answers::{

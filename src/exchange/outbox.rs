@@ -1,6 +1,9 @@
-//! [`Outbox`]: the facts that wait to be written to the shared store for other instances, by key. Requests and
-//! commands of operators add to it, and the thread of the exchange empties it. It is bounded, and notes when it had no
-//! room for a version that was served.
+//! [`Outbox`]: what happened at this instance and is not yet written to the shared store, from which other instances
+//! read it. Of each event it keeps the latest time. Requests and commands of operators add to it, and the thread of
+//! the exchange empties it.
+//!
+//! It has room for a fixed number of entries, and drops what does not fit. If it drops that a crawler was served a
+//! robots.txt, it sets `has_lost`: other instances could otherwise blame the crawler wrongly.
 
 use super::Event;
 use crate::locks::lock;

@@ -2,8 +2,8 @@
 //!
 //! - `Looking`: the first octets are held until the encoding is known.
 //! - `Reading`: robots metas are merged or added in the head, and attributes are added to elements of the page.
-//! - `Passing`: the rest passes unchanged. A page comes here when it cannot be read, when a tag is too large, or when
-//!   nothing more is to be written.
+//! - `Passing`: the rest passes unchanged. A page comes here when it cannot be read, when a tag is too large or
+//!   elements are nested too deep, or when nothing more is to be written.
 
 use super::charset::{self, LOOKED_AT};
 use super::head::{self, Head, SharedHead};

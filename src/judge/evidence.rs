@@ -1,5 +1,6 @@
-//! [`served`] and [`request`] make records for the evidence log: of a robots.txt that a crawler was served, and of a request
-//! against the rules. Each has what proves the identity of the crawler.
+//! [`served`] and [`request`] make records for the evidence log: of a robots.txt that a crawler was served, and of a
+//! request against the rules. If something proves that the client is the crawler, or that it is not, the record has
+//! it.
 
 use super::request::text;
 use super::{Judged, Outcome, RequestFacts};

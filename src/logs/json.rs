@@ -1,6 +1,7 @@
 //! [`read`] reads a line of JSON by crawlgate, Caddy, Traefik, or nginx's `log_format` with usual names. The table
-//! [`KEYS`] says which key means which field. Where a line has several keys for one field, the key that the table lists
-//! first counts.
+//! [`KEYS`] says which key means which field. If a line has several keys for one field, the key that the table ranks
+//! highest counts, and of equals the first in the line. Values inside `request` and `headers` (Caddy) replace those
+//! that were read before.
 
 use super::{FIELDS, Field, Line, Octets, Record, moment, not_empty, or_empty, owned_request_line};
 use crate::time::Timestamp;

@@ -1,7 +1,7 @@
 //! [`Sockets`]: the bound listeners of the proxy, the decision service and the admin interface. [`Sockets::bind`]
-//! takes over the listeners that are bound already, and binds the others. [`ControlDoor`] is the control socket, which
-//! answers commands from the start. In an upgrade it does so as soon as the previous process accepts no connection any
-//! more.
+//! takes over those that the previous process or the service manager has bound, and binds the others. [`ControlDoor`]
+//! is the control socket. It answers commands before the first request is accepted. In an upgrade with the same socket
+//! path, it does so once the previous process accepts no connection any more.
 
 use super::{Bound, ServerError};
 use crate::admin::Operations;

@@ -1,6 +1,6 @@
-//! [`Events`] records an [`Event`] for each request that is refused, or that enforcement would refuse. It keeps the
-//! latest [`Events::KEPT`] for the API, writes all of them to a log as JSON lines, and keeps samples for the
-//! dashboard.
+//! [`Events`] records an [`Event`] for each request that is blocked or slowed down, or would be under enforcement.
+//! Pauses and missing licences make no event. It keeps the latest [`Events::KEPT`] for the API, writes all of them to
+//! a log as JSON lines (if the settings name one), and keeps samples for the dashboard.
 //!
 //! Above a rate, each crawler on each site still has one event a second, and the next event says how many were left out.
 //! A request never waits for the disk: [`LogWriter`] gathers the lines.

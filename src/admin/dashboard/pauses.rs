@@ -1,6 +1,6 @@
-//! The page of pauses, which are times in which crawlers get 503. For each site it shows the present pause, recurring
-//! and planned pauses, the last ones that ended, and the commands that pause and resume the site. The page is
-//! read-only.
+//! The page of pauses. A pause is a time in which the crawlers of a site, or everyone, get 503. For each site it shows
+//! the present pause, recurring and planned pauses, the last ones that ended, and the commands that pause and resume
+//! the site. The page is read-only.
 
 use super::format::minute;
 use super::layout::Layout;
