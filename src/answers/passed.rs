@@ -1,7 +1,13 @@
-//! The responses of the decision service, which a proxy asks whether a request may pass. [`passed`] lets the request
-//! pass, with the fields for its response. [`refused_for_nginx`] and [`retry_later`] change a refusal to what nginx
-//! and Envoy understand. [`malformed_question`] answers a malformed question. [`moved_to`], [`not_served`] and
-//! [`asked_in_a_loop`] answer a proxy that asks for a file, such as robots.txt, and does not get it.
+//! Answers of the decision service, which a proxy asks whether a request may pass:
+//!
+//! - [`passed`]: it may, with the header fields that the proxy is to add to the response.
+//! - [`refused_for_nginx`]: a refusal as 403 without a body, because `auth_request` of nginx understands only 401 and
+//!   403.
+//! - [`retry_later`]: a refusal for Envoy, with 429 in place of 5xx, which Envoy takes for a service that is down.
+//! - [`malformed_question`]: a refusal, because the question cannot be read.
+//! - [`moved_to`]: a redirect to the usual spelling of a file that crawlgate serves, such as `/robots.txt`.
+//! - [`not_served`]: 404, because crawlgate has no answer of its own.
+//! - [`asked_in_a_loop`]: 508, because crawlgate fetches the origin's robots.txt and the proxy asks crawlgate for it.
 
 use super::answer::Answer;
 use super::field::Field;

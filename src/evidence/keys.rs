@@ -1,6 +1,6 @@
-//! [`Keys`]: the keys that signed an evidence log, one after the other. Each new key has the name of the log. For each
-//! change there is a note that the old and the new key signed. It says from which checkpoint (signed summary of the
-//! log) on the new key signs. So a third party that trusts one of the keys may trust all of them.
+//! [`Keys`]: the keys that signed an evidence log, in order. All have the same name, that of the log. Each change of
+//! the key has a note, which the old and the new key signed. It gives the number of the first checkpoint (signed
+//! summary of the log) that the new key signs. So a third party that trusts any one of the keys can verify all others.
 
 use super::{Checkpoint, SigningKey, VerifyKey};
 

@@ -1,4 +1,5 @@
-//! [`NetworkTable`]: a set of networks in which one address is found in some ten nanoseconds, among tens of thousands.
+//! [`NetworkTable`]: a set of IP networks. [`NetworkTable::contains`] tells by binary search whether an address is in
+//! one of them, which takes less than 0.1 us among 20,000 networks.
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::IpAddr;

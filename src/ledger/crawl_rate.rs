@@ -1,6 +1,7 @@
 //! [`CrawlRate`] finds crawlers that request faster than their crawl delay allows, by the generic cell rate algorithm
-//! (ITU-T I.371). For each crawler, host and address it keeps when the last request was due, and when its delay is
-//! over. [`gcra`] computes from that whether the next request is in time.
+//! (ITU-T I.371). It keeps one rate for each crawler on each host, and for an unproven crawler one for each of its
+//! addresses. A rate is the moment at which the last request was due. [`gcra`] computes from it whether the next
+//! request comes too soon. Once the delay after that moment is over, the rate may be forgotten.
 
 use super::observations::Key;
 use super::traps::network;

@@ -1,6 +1,8 @@
-//! [`Ledger`]: the interface of this module for others. A request asks which versions its crawler may have cached, and
-//! an answer notes which version was served. Once a second the ledger looks for a clock that was set and for new
-//! policies. It hands changes to the state store, which writes them about once a second.
+//! [`Ledger`]: what other modules call to learn and to note which versions of robots.txt crawlers were served. For a
+//! request it says which versions the crawler may have cached. When a robots.txt is served, it notes the version.
+//!
+//! Once a second, [`Ledger::tick`] checks whether the clock was set, and whether hosts moved to another site. Their
+//! observation then begins anew. Changes go to the state store, which writes them about once a second.
 
 use super::cached_versions::{Known, RobotsCache, cached_versions};
 use super::clock_steps::ClockSteps;

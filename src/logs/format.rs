@@ -1,6 +1,7 @@
-//! [`FormatString`]: a log format as nginx's `log_format` writes it, parsed into literals and variables. The value of a
-//! variable ends where the next literal begins; this is safe because nginx escapes values. Variables that describe
-//! nothing of the request are ignored.
+//! [`FormatString`]: a log format as nginx's `log_format` writes it, parsed into literals and variables. The value of
+//! a variable ends at the first occurrence of the literal after it. This is safe for values in double quotes, because
+//! nginx escapes `"`; other values must not contain that literal. Variables that do not describe the request are
+//! ignored.
 
 use super::{FIELDS, Field, Line, Record, moment, not_empty, number, or_empty, owned_request_line, unescape};
 use memchr::memmem;

@@ -1,20 +1,19 @@
-//! [`Publisher`] puts sites into force. It keeps the log of what each host published, and makes the snapshot that requests are
-//! judged by.
+//! [`Publisher`] puts sites into force. It keeps the log of what each host published, and makes the snapshot that
+//! requests are judged by.
 //!
-//! Two kinds of change are committed to the state directory before they take effect: a publication (a robots.txt, or a 503 in
-//! its place), and a change of how crawlers are told apart. Otherwise, after a crash, crawlgate would report crawlers that
-//! obeyed what they were served. Other instances are told of the change before the commit ([`Announce`]).
+//! Some changes are announced to other instances ([`Announce`]) and committed to the state directory before they take
+//! effect: a new robots.txt (or a 503 in its place), a host that moves to another site, and a change of how crawlers
+//! are told apart. Otherwise, after a crash, crawlgate would report crawlers that obeyed what they were served.
 //!
-//! [`Publisher::deferred`] tells the two states apart:
-//! - Published: the new sites are in force. A commit or an announcement that fails moves the publisher to deferred.
-//! - Deferred: the former robots.txt stays in force. Pauses of pages begin and end at once. crawlgate tries again every second,
-//!   and a success moves the publisher to published.
+//! If the announcement or the commit fails, the change is deferred ([`Publisher::deferred`] is `Some`): the former
+//! robots.txt stays in force, and crawlgate tries again every second. Pauses of pages do not wait. The reason
+//! ([`Deferral`]) decides how long this lasts:
 //!
-//! The reason ([`Deferral`]) decides how long the deferral lasts:
-//! - `Uncommitted`: some 20 seconds at most. A process that handed its state directory over stays deferred until it gets the
-//!   directory back.
-//! - `Unannounced`: until the store can be reached. If no site changes its hosts, changes of modes, answers and tags take
-//!   effect meanwhile (`held_back`).
+//! - `Uncommitted`: the state directory cannot be written. After some 20 seconds the change takes effect all the same,
+//!   because the next start would see a gap anyway. A process that handed its state directory over waits until it gets
+//!   it back.
+//! - `Unannounced`: the store that the instances share cannot be reached. The change waits until it can. If no site
+//!   changes its hosts, changes of modes, answers and tags take effect meanwhile (`held_back`).
 
 use super::default_sites::name_in_log;
 use super::held_back::HeldBack;

@@ -1,4 +1,5 @@
-//! Facts and orders merge in any order, in any grouping and any number of times; events are read as they were written.
+//! Tests that merging facts of instances ([`Merged`]), and what operators did ([`Orders`]), gives the same result in
+//! any sequence and with repetitions. Also, an [`Event`] is read from its key as it was written.
 
 use crate::exchange::event::{Event, MarkedClient, PauseTerms, PausedSite, ProvenFetch, ServedVersion};
 use crate::exchange::fact::Merged;

@@ -1,5 +1,6 @@
-//! [`Import::text`] writes the policy that an import makes of a robots.txt, as YAML that a person would write. It also
-//! notes the sitemaps and licences that it leaves out, and the rules before the first User-agent line.
+//! [`Import::text`] writes the imported policy as YAML, as a person would write it. It leaves out sitemaps and
+//! licences whose URL a policy does not accept, and rules before the first User-agent line, and adds a note
+//! ([`LeftOut`]) for each of them.
 
 use super::comments::Carried;
 use super::groups::{Draft, DraftRule, extends};

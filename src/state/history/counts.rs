@@ -1,5 +1,11 @@
-//! [`HistoryBatch`]: what waits to be added to the history, which people read on the dashboard. It has [`Counts`] of
-//! requests by kind and action, [`Sample`]s of requests against the rules, and the names of bots that no list knows.
+//! [`HistoryBatch`]: what waits to be written to the history, which the dashboard shows. It holds
+//!
+//! - requests of each crawler ([`Counts`]), by kind (such as `allowed` or `violation`) and by what crawlgate did,
+//! - requests of each crawler, by what was proven of its name,
+//! - requests that break the rules, one [`Sample`] each,
+//! - requests of bots that no list knows, by the name that each bot gives itself.
+//!
+//! Nothing is judged by the history.
 
 use super::Step;
 use crate::time::Timestamp;
