@@ -8,6 +8,7 @@ use super::address::{ends_host, host_end, is_mail_host, words_outside_addresses}
 use super::octets::{
     begins_with, begins_with_any, contains, contains_any, ends_with, find, is_token_byte, words, words_of,
 };
+use super::people::is_of_people;
 use super::shape::{BOT_ENDINGS, Shape, Words, has_fetcher_word, has_tool_word};
 use std::ops::Range;
 
@@ -305,24 +306,55 @@ pub fn is_called_bot(token: &[u8]) -> bool {
     BOT_ENDINGS.iter().any(|word| ends_with(token, word))
 }
 
-/// The name that a bot gives itself: the first word outside of addresses that ends in bot, crawler, spider or scraper, else the
-/// word that `compatible;` introduces, else the word that it begins with, unless that is every browser's. At most 64 octets
-/// of it.
+/// Words that many bots say of themselves, and that name none.
+const GENERIC: [&[u8]; 5] = [b"bot", b"crawler", b"spider", b"scraper", b"robot"];
+
+/// Whether a name is a word for bots in general: `bot`, `Crawler`.
+pub fn is_generic(name: &[u8]) -> bool {
+    GENERIC.iter().any(|word| name.eq_ignore_ascii_case(word))
+}
+
+/// The name that a bot gives itself: the first word outside of addresses that ends in bot, crawler, spider or scraper and
+/// has more letters, else the word that `compatible;` introduces, else the word that it begins with, unless that is every
+/// browser's, else a product that is no browser's, else the first generic word. At most 64 bytes of it.
 pub fn calls_itself(user_agent: &[u8]) -> Option<&str> {
-    let all = || words(user_agent).filter(|(_, word)| !word.is_empty());
-    let is_free = |begin: usize| !user_agent[..begin].last().is_some_and(|byte| b"/:@=?&#%.".contains(byte));
-    let bots = all().find(|(begin, word)| is_free(*begin) && is_called_bot(word)).map(|(_, word)| word);
-    let first = all().next().filter(|(begin, word)| *begin == 0 && !word.eq_ignore_ascii_case(b"mozilla"));
-    let word = bots.or_else(|| introduced(user_agent)).or(first.map(|(_, word)| word))?;
+    let (_, word) = name_of(user_agent)?;
     std::str::from_utf8(&word[..word.len().min(MAX_NAME)]).ok()
 }
 
+/// The name that a bot gives itself, where that tells it from other programs: `Price` of `Price checker (+http://...)` is
+/// a part of a name, and `bot` none.
+pub fn product_name(user_agent: &[u8]) -> Option<&str> {
+    let (begin, word) = name_of(user_agent)?;
+    let after = &user_agent[begin + word.len()..];
+    let is_whole = is_called_bot(word) || ends_part(after) || introduces_itself(after);
+    std::str::from_utf8(word).ok().filter(|_| is_whole && word.len() <= MAX_NAME && !is_generic(word))
+}
+
+/// The name that a bot gives itself, and where it begins.
+fn name_of(user_agent: &[u8]) -> Option<(usize, &[u8])> {
+    let free_words = || {
+        let is_free = |begin: usize| !user_agent[..begin].last().is_some_and(|byte| b"/:@=?&#%.".contains(byte));
+        words(user_agent).filter(move |(begin, word)| !word.is_empty() && is_free(*begin))
+    };
+    let is_product = |(begin, word): &(usize, &[u8])| {
+        has_version(&user_agent[begin + word.len()..]) && !std::str::from_utf8(word).is_ok_and(is_of_people)
+    };
+    let first = || words(user_agent).find(|(_, word)| !word.is_empty());
+    free_words()
+        .find(|(_, word)| is_called_bot(word) && !is_generic(word))
+        .or_else(|| introduced(user_agent).filter(|(_, word)| !is_generic(word)))
+        .or_else(|| first().filter(|(begin, word)| *begin == 0 && !word.eq_ignore_ascii_case(b"mozilla")))
+        .or_else(|| free_words().find(is_product))
+        .or_else(|| free_words().find(|(_, word)| is_generic(word)))
+}
+
 /// The name in `(compatible; Name/1.0`, which is how bots introduce themselves; Internet Explorer does, too.
-fn introduced(text: &[u8]) -> Option<&[u8]> {
+fn introduced(text: &[u8]) -> Option<(usize, &[u8])> {
     const INTRODUCTION: &[u8] = b"compatible; ";
-    let at = find(text, INTRODUCTION)?;
-    let name = text[at + INTRODUCTION.len()..].split(|&byte| !is_token_byte(byte)).next()?;
-    (!name.is_empty() && !name.eq_ignore_ascii_case(b"msie")).then_some(name)
+    let begin = find(text, INTRODUCTION)? + INTRODUCTION.len();
+    let name = text[begin..].split(|&byte| !is_token_byte(byte)).next()?;
+    (!name.is_empty() && !name.eq_ignore_ascii_case(b"msie")).then_some((begin, name))
 }
 
 /// Whether the string says that it is a bot: it names a page the way crawlers do, `+http`, and has not the shape of a

@@ -4,8 +4,9 @@
 
 use super::Claim;
 use super::crawler::{Crawler, CrawlerIndex, Purpose};
-use super::declared::{self, names_another_program};
+use super::declared::{self, calls_itself, names_another_program};
 use super::octets::is_token_byte;
+use super::people::is_of_people;
 use super::shape::{
     BROWSERS_BEGINNING, Shapes, device_of_plain_browser, ends_like_tool_or_bot, says_only_browser, tool_names,
 };
@@ -35,7 +36,8 @@ impl Marker {
     }
 }
 
-fn stands_alone(text: &[u8], start: usize, end: usize, begins_word: bool, ends_word: bool) -> bool {
+/// Whether `start..end` is no part of a word that begins before it or goes on after it, and names no other program.
+pub(super) fn stands_alone(text: &[u8], start: usize, end: usize, begins_word: bool, ends_word: bool) -> bool {
     let is_inside_word = begins_word && start > 0 && is_token_byte(text[start - 1])
         || ends_word && text.get(end).is_some_and(|&next| is_token_byte(next));
     !is_inside_word && !names_another_program(&text[..start])
@@ -114,15 +116,19 @@ impl Markers {
             text = &text[..preview];
             found = self.found(text);
         }
-        let token = tokens.and_then(|tokens| tokens.find(text));
+        let unlisted = || match found.is_plain && !found.is_hinted {
+            true => Claim::Nobody,
+            false => declared::declared(text, self.shapes.of(text)),
+        };
+        let is_person = || found.best.is_none() && unlisted() == Claim::Nobody;
+        let token = tokens.and_then(|tokens| tokens.find(text, is_person));
         match (found.best, token) {
             (Some(best), Some((_, length))) if best.named && best.length >= length => {
                 Claim::Known(CrawlerIndex(best.crawler))
             }
             (_, Some((claim, _))) => claim,
             (Some(best), None) => Claim::Known(CrawlerIndex(best.crawler)),
-            (None, None) if !found.is_hinted && found.is_plain => Claim::Nobody,
-            (None, None) => declared::declared(text, self.shapes.of(text)),
+            (None, None) => unlisted(),
         }
     }
 
@@ -192,38 +198,61 @@ fn preview_of_messages(text: &[u8], messages: [Option<usize>; 2]) -> Option<usiz
 }
 
 /// What a site's policy adds to the markers of the registry, ready to be found in user agents: tokens that the registry
-/// does not know, and other markers of crawlers that it does. Tokens of one or two letters are never looked for: they
-/// stand in the strings of too many people.
+/// does not know, and markers that the owner wrote. A token is published for crawlers to read, and never matches a
+/// person's user agent; a marker matches wherever it stands. Tokens of one or two letters, and generic ones (`bot`), are
+/// never looked for.
 #[derive(Clone, Debug, Default)]
 pub struct SiteMarkers {
     tokens: Vec<String>,
-    /// The claim that each marker means.
-    claims: Vec<Claim>,
-    /// Tokens of this index and later ones are of the origin's file, which is not checked.
-    unchecked: usize,
+    markers: Vec<SiteMarker>,
     index: Option<WordIndex>,
+}
+
+/// What a text found in a user agent means.
+#[derive(Clone, Copy, Debug)]
+struct SiteMarker {
+    claim: Claim,
+    matches: Matches,
+}
+
+/// The user agents that a text may identify.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Matches {
+    /// All: the owner wrote it for that.
+    All,
+    /// Those of programs.
+    Programs,
+    /// Those of programs that call themselves so. The text stands in the strings of people, which bots imitate:
+    /// `Linux` is no name of a bot that says it runs there.
+    ItsOwn,
 }
 
 impl SiteMarkers {
     /// Prepares tokens, each its own marker. Their index is the one in `Claim::Token`.
     pub fn new(tokens: Vec<String>) -> SiteMarkers {
-        let claims = 0..u16::try_from(tokens.len()).unwrap_or(u16::MAX);
-        let markers = tokens.iter().cloned().zip(claims.map(Claim::Token)).collect();
-        SiteMarkers::with_markers(tokens, markers)
+        SiteMarkers::with_markers(tokens, Vec::new())
     }
 
-    /// Prepares tokens, and markers that mean one of the tokens or a crawler of the registry.
+    /// Prepares tokens, and markers that mean one of the tokens or a crawler of the registry. A token that no marker
+    /// means is its own.
     pub fn with_markers(tokens: Vec<String>, markers: Vec<(String, Claim)>) -> SiteMarkers {
-        let (markers, claims): (Vec<String>, Vec<Claim>) = markers.into_iter().unzip();
-        let index = (!markers.is_empty()).then(|| WordIndex::new(markers.iter().map(String::as_bytes)));
-        SiteMarkers { unchecked: tokens.len(), tokens, claims, index }
-    }
-
-    /// These markers, with only the first `checked` tokens as the owner's word. The other tokens may be names of
-    /// browsers and apps (TikTok, Vivaldi, Kindle): in a string that has the shape of a browser they count if they end
-    /// in bot, crawler, spider or scraper, or the string says that it is a bot's.
-    pub fn checked_up_to(self, checked: usize) -> SiteMarkers {
-        SiteMarkers { unchecked: checked, ..self }
+        let mut texts: Vec<String> = Vec::new();
+        let mut prepared: Vec<SiteMarker> = Vec::new();
+        for (index, token) in (0..u16::MAX).zip(&tokens) {
+            let claim = Claim::Token(index);
+            if declared::is_generic(token.as_bytes()) || markers.iter().any(|(_, meant)| *meant == claim) {
+                continue;
+            }
+            let matches = if is_of_people(token) { Matches::ItsOwn } else { Matches::Programs };
+            texts.push(token.clone());
+            prepared.push(SiteMarker { claim, matches });
+        }
+        for (text, claim) in markers {
+            texts.push(text);
+            prepared.push(SiteMarker { claim, matches: Matches::All });
+        }
+        let index = (!texts.is_empty()).then(|| WordIndex::new(texts.iter().map(String::as_bytes)));
+        SiteMarkers { tokens, markers: prepared, index }
     }
 
     /// The tokens, by index.
@@ -242,25 +271,28 @@ impl SiteMarkers {
         u16::try_from(index).ok().map(Claim::Token)
     }
 
-    /// The claim that the longest marker in a user agent means, and the length of the marker.
-    fn find(&self, text: &[u8]) -> Option<(Claim, usize)> {
+    /// The claim that the longest marker in a user agent means, and the length of the marker. `is_person` tells whether
+    /// the user agent is a person's.
+    fn find(&self, text: &[u8], is_person: impl Fn() -> bool) -> Option<(Claim, usize)> {
         let mut best: Option<(Claim, usize)> = None;
         // Found when first asked for: few strings have a token.
-        let mut is_person = None;
+        let mut person = None;
         let on_marker = |place: u16, start: usize, end: usize| {
             let length = end - start;
-            let Some(claim) = self.claims.get(usize::from(place)) else { return };
+            let Some(marker) = self.markers.get(usize::from(place)) else { return };
             if best.is_some_and(|(_, longest)| longest >= length)
                 || !stands_alone(text, start, end, is_token_byte(text[start]), is_token_byte(text[end - 1]))
             {
                 return;
             }
-            let is_unchecked = matches!(claim, Claim::Token(index) if usize::from(*index) >= self.unchecked)
-                && !declared::is_called_bot(&text[start..end]);
-            if !is_unchecked
-                || !*is_person.get_or_insert_with(|| declared::has_shape_of_browser(text) && !declared::says_bot(text))
-            {
-                best = Some((*claim, length));
+            let is_its_own = || calls_itself(text).is_some_and(|name| name.as_bytes() == &text[start..end]);
+            let counts = match marker.matches {
+                Matches::All => true,
+                Matches::Programs => !*person.get_or_insert_with(&is_person),
+                Matches::ItsOwn => !*person.get_or_insert_with(&is_person) && is_its_own(),
+            };
+            if counts {
+                best = Some((marker.claim, length));
             }
         };
         self.index.as_ref()?.find(text, 0, on_marker, |_| {});

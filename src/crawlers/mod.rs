@@ -2,13 +2,13 @@
 //! identifies user agents; [`Claim`] is the result. The module `identity` proves claims.
 
 mod address;
-mod browsers;
 mod crawler;
 mod declared;
 pub(crate) mod identify;
 mod network;
 pub(crate) mod network_list;
 mod octets;
+mod people;
 mod records;
 mod registry;
 mod shape;
@@ -18,11 +18,13 @@ mod words;
 pub use crawler::{Binds, Crawler, CrawlerIndex, Purpose};
 pub use registry::Registry;
 
-pub(crate) use browsers::{browsers, lookalikes, stands_in_browsers};
-pub(crate) use declared::calls_itself;
+pub(crate) use declared::{calls_itself, is_generic, product_name};
 pub(crate) use identify::SiteMarkers;
 pub(crate) use network::{read_network, read_networks};
 pub(crate) use network_list::{ListError, MAX_LIST_BYTES, read_list};
+#[cfg(test)]
+pub(crate) use people::people;
+pub(crate) use people::is_of_people;
 
 /// The crawler that a user agent claims to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -66,9 +66,8 @@ pub fn compile_with_origin(
     }
     let matcher = Matcher::new(&document);
     let mut unlisted = crawler_rules::unlisted_tokens(&policy, registry);
-    let checked = unlisted.len();
     crawler_rules::add_origin_tokens(&mut unlisted, &origin_tokens, registry);
-    let tokens = registry_overrides::site_markers(&policy, registry, unlisted).checked_up_to(checked);
+    let tokens = registry_overrides::site_markers(&policy, registry, unlisted);
     let (crawler_rules, answers) = CrawlerRulesTable::new(&policy, registry, &document, &matcher, &tokens);
     let traps =
         policy.enforcement.traps.iter().map(|trap| Rule { allow: false, pattern: Pattern::new(&trap.value) }).collect();

@@ -247,6 +247,8 @@ pub enum Acknowledgement {
     SiteNoindex,
     /// A pause of more than 36 hours.
     LongPause,
+    /// A marker of a crawler that stands in the user agents of people.
+    BlocksPeople,
 }
 
 /// A file that a policy names.

@@ -88,7 +88,7 @@ impl<'a> Claimant<'a> {
     /// it.
     pub fn named(snapshot: &'a Snapshot, registry: &Registry, facts: &Facts<'_>) -> Option<Claimant<'a>> {
         let agent = String::from_utf8_lossy(facts.user_agent);
-        Claimant::identified(snapshot, facts, |_, site| site.claim_of(&agent, registry))
+        Claimant::identified(snapshot, facts, |_, site| site.claim_of_request(&agent, registry))
     }
 
     /// Whether Last-Modified tells the version in force from every other that was published on the host. Where the host

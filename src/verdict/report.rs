@@ -10,9 +10,10 @@ use super::identity::{Identity, Proof, evidence_of_policy};
 use super::labels::{claim_label, claim_of, source_place};
 use super::pass_reason::{LINE_FOR_ALL, PassReason, line_for_one};
 use super::{Behaviour, CachedVersions, Case, Claimant, Facts, Scratch};
-use crate::crawlers::{Claim, Purpose, Registry, calls_itself};
+use crate::crawlers::{Claim, Purpose, Registry, SiteMarkers, product_name};
 use crate::indexing::{Scope, parse_lines, place_of};
 use crate::policy::Snapshot;
+use crate::policy::lint::may_be_enforced;
 use crate::policy::model::OriginTags;
 use crate::policy::site::{Sent, Site, combine};
 
@@ -71,7 +72,7 @@ pub fn report(case: &Case<'_>, decision: &Decision, response: &ResponseFacts<'_>
         action: ActionReport { would: decision.would.map(|would| Box::new(action_report(would, site))), ..action },
         observed,
         to_enforce: match observed {
-            Some(PassReason::Unlisted) => lines_to_enforce(token.as_deref(), facts),
+            Some(PassReason::Unlisted) => lines_to_enforce(case, decision.claim, site),
             _ => Vec::new(),
         },
         signals: signal_lines(decision, site),
@@ -102,10 +103,23 @@ pub fn report_unclaimed(registry: &Registry, facts: &Facts<'_>, response: &Respo
     }
 }
 
-/// The lines of a policy that let the bot be refused: one with its name, if it has a name, and one for all unlisted
-/// bots.
-fn lines_to_enforce(token: Option<&str>, facts: &Facts<'_>) -> Vec<String> {
-    let name = token.or_else(|| calls_itself(facts.user_agent));
+/// The lines of a policy that let the bot be refused: one with its name, if it has a name that a policy can have, and one
+/// for all unlisted bots.
+fn lines_to_enforce(case: &Case<'_>, claim: Claim, site: &Site) -> Vec<String> {
+    let (registry, user_agent) = (case.registry, case.facts.user_agent);
+    let own = || {
+        let name = product_name(user_agent).filter(|name| may_be_enforced(name, registry))?;
+        let alone = SiteMarkers::new(vec![name.to_owned()]);
+        (registry.identify_with(user_agent, &alone) == Claim::Token(0)).then_some(name)
+    };
+    let name = match claim {
+        Claim::Known(index) => {
+            let crawler = registry.get(index);
+            Some(crawler.tokens.first().unwrap_or(&crawler.id).as_str())
+        }
+        Claim::Token(index) => site.tokens.token(index),
+        Claim::Other | Claim::Tool | Claim::Nobody => own(),
+    };
     name.map(line_for_one).into_iter().chain([LINE_FOR_ALL.to_owned()]).collect()
 }
 

@@ -4,7 +4,7 @@
 //! policy and from the origin's robots.txt.
 
 use super::registry_overrides::Nature;
-use crate::crawlers::{Claim, Crawler, Purpose, Registry, SiteMarkers, browsers, lookalikes, stands_in_browsers};
+use crate::crawlers::{Crawler, Purpose, Registry, SiteMarkers};
 use crate::policy::decode::is_token;
 use crate::policy::model::{AnswerPolicy, EnforcementFields, Mode, Policy, Unlicensed, Unverified};
 use crate::policy::site::{Binding, CrawlerRules, CrawlerRulesTable, RefusalAnswer, binding, names, unlisted};
@@ -29,32 +29,13 @@ pub fn unlisted_tokens(policy: &Policy, registry: &Registry) -> Vec<String> {
 /// The most tokens that the origin's file may add. The shortest has three letters.
 const MAX_ORIGIN_TOKENS: usize = 1_000;
 const MIN_ORIGIN_TOKEN: usize = 3;
-/// How many tokens that occur in the letters of a person's user agent are examined closely, which takes far longer. The
-/// others name no crawler.
-const LOOKED_AT: usize = 300;
 
-/// Adds the tokens of the origin's file that are not known yet. That file is not checked: a token that stands in the
-/// user agents of people, or has characters that tokens do not have, names no crawler.
+/// Adds the tokens of the origin's file that are not known yet. That file is not checked: a token that has characters
+/// that tokens do not have names no crawler.
 pub fn add_origin_tokens(tokens: &mut Vec<String>, origin: &[String], registry: &Registry) {
     let mut known: HashSet<String> = tokens.iter().map(|token| token.to_ascii_lowercase()).collect();
     known.extend(registry.crawlers().iter().flat_map(names).map(str::to_ascii_lowercase));
-    let people: Vec<String> = browsers().chain(lookalikes()).map(str::to_ascii_lowercase).collect();
-    let mut looked_at = 0;
-    let mut is_of_people = |token: &String| {
-        let letters = token.to_ascii_lowercase();
-        let letters = memchr::memmem::Finder::new(letters.as_bytes());
-        if !people.iter().any(|person| letters.find(person.as_bytes()).is_some()) {
-            return false;
-        }
-        looked_at += 1;
-        if looked_at > LOOKED_AT {
-            return true;
-        }
-        let alone = SiteMarkers::new(vec![token.to_string()]);
-        let is_taken = |person: &str| registry.identify_with(person.as_bytes(), &alone) != Claim::Nobody;
-        stands_in_browsers(token, registry) || lookalikes().any(is_taken)
-    };
-    let names_a_bot = |token: &&String| token.len() >= MIN_ORIGIN_TOKEN && is_token(token) && !is_of_people(token);
+    let names_a_bot = |token: &&String| token.len() >= MIN_ORIGIN_TOKEN && is_token(token);
     let new = origin.iter().filter(|token| known.insert(token.to_ascii_lowercase())).filter(names_a_bot);
     tokens.extend(new.take(MAX_ORIGIN_TOKENS).cloned());
 }

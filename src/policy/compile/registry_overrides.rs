@@ -6,7 +6,6 @@
 use crate::crawlers::{Binds, Claim, Crawler, CrawlerIndex, Purpose, Registry, SiteMarkers};
 use crate::policy::model::{DescribedCrawler, Policy};
 use crate::policy::site::Networks;
-use crate::yaml::values;
 
 /// The facts about a crawler, by the registry or by the owner.
 pub struct Nature<'a> {
@@ -55,20 +54,16 @@ pub fn added<'a>(policy: &'a Policy, registry: &'a Registry) -> impl Iterator<It
     policy.crawlers.iter().filter(|described| registry.find(&described.token.value).is_none())
 }
 
-/// All that the policy adds to identification: tokens by themselves, and the markers of `crawlers:`.
+/// All that the policy adds to identification: tokens, and the markers of `crawlers:`.
 pub fn site_markers(policy: &Policy, registry: &Registry, tokens: Vec<String>) -> SiteMarkers {
     let mut markers: Vec<(String, Claim)> = Vec::new();
     for (index, token) in (0_u16..).zip(&tokens) {
-        let mut said =
-            policy.described_crawler(token).map(|described| values(&described.user_agent)).unwrap_or_default();
-        if said.is_empty() {
-            said.push(token.clone());
-        }
-        markers.extend(said.into_iter().map(|marker| (marker, Claim::Token(index))));
+        let described = policy.described_crawler(token).into_iter().flat_map(|described| &described.user_agent);
+        markers.extend(described.map(|marker| (marker.value.clone(), Claim::Token(index))));
     }
     for (index, crawler) in (0_u16..).zip(registry.crawlers()) {
-        let said = record(policy, crawler).into_iter().flat_map(|described| &described.user_agent);
-        markers.extend(said.map(|marker| (marker.value.clone(), Claim::Known(CrawlerIndex(index)))));
+        let described = record(policy, crawler).into_iter().flat_map(|described| &described.user_agent);
+        markers.extend(described.map(|marker| (marker.value.clone(), Claim::Known(CrawlerIndex(index)))));
     }
     SiteMarkers::with_markers(tokens, markers)
 }

@@ -3,10 +3,10 @@
 //! can name the purpose instead.
 
 use super::Import;
-use super::left_out::{LeftOut, UnfitToken};
+use super::left_out::LeftOut;
 use super::signals::Signals;
 use super::yaml::one_line;
-use crate::crawlers::{Purpose, Registry, stands_in_browsers};
+use crate::crawlers::{Purpose, Registry};
 use crate::policy::agent_names::names_on_one_line;
 use crate::policy::decode::{MAX_PATTERN, is_token};
 use crate::robots::{FileGroup, Key, Shape};
@@ -79,8 +79,8 @@ impl Import<'_> {
         }
         let mut drafts: Vec<Draft> = Vec::new();
         for (token, line) in tokens {
-            if let Some(why) = unfit(&token, registry) {
-                self.note(line, LeftOut::Group { token, why });
+            if token != "*" && !is_token(&token) {
+                self.note(line, LeftOut::Group(token));
                 continue;
             }
             let draft = self.draft(&token);
@@ -187,15 +187,6 @@ impl Import<'_> {
         }
         let name = one_line(&self.file.text(&record.name));
         draft.left_out.push((number, if added.is_carried { format!("{name}: {}", parts.join(", ")) } else { said }));
-    }
-}
-
-/// The reason why a policy cannot have a token of the file.
-fn unfit(token: &str, registry: &'static Registry) -> Option<UnfitToken> {
-    match token {
-        "*" => None,
-        token if !is_token(token) => Some(UnfitToken::NoToken),
-        token => stands_in_browsers(token, registry).then_some(UnfitToken::StandsInBrowsers),
     }
 }
 

@@ -11,13 +11,8 @@ pub enum LeftOut {
     #[error("this is UTF-16: no crawler reads a rule in it")]
     Utf16,
     /// A group for a token that a policy cannot have.
-    #[error("the group for `{token}` is left out: {why}")]
-    Group {
-        /// The token.
-        token: String,
-        /// The reason.
-        why: UnfitToken,
-    },
+    #[error("the group for `{0}` is left out: that is no product token, and no crawler is called so")]
+    Group(String),
     /// Names behind the first of a User-agent line.
     #[error("`{}` on the line of `{read}` is left out: crawlers read only the first name; add it to `agents` if it is meant", names.join("`, `"))]
     OtherAgents {
@@ -71,17 +66,6 @@ pub enum LeftOut {
     /// A rule that belongs to no group.
     #[error("`{0}` is left out: it stands before the first User-agent")]
     BeforeFirstGroup(String),
-}
-
-/// The reason why a policy cannot have a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
-pub enum UnfitToken {
-    /// It has characters that no token has.
-    #[error("that is no product token, and no crawler is called so")]
-    NoToken,
-    /// Browsers have it in their user agents.
-    #[error("it stands in the user agents of people's browsers, which would be taken for a crawler")]
-    StandsInBrowsers,
 }
 
 /// The reason why a policy cannot have a part of a line with signals.

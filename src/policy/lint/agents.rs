@@ -3,7 +3,8 @@
 
 use super::catalogue as lints;
 use super::subject::{Subject, SubjectGroup, SubjectRule};
-use crate::crawlers::{Binds, Crawler, Purpose, Registry, stands_in_browsers};
+use crate::crawlers::{Binds, Crawler, Purpose, Registry, is_generic, is_of_people};
+use crate::policy::decode::is_token;
 use crate::robots::Pattern;
 use crate::yaml::{Diagnostics, Severity, Span};
 use std::collections::HashSet;
@@ -12,6 +13,10 @@ use strsim::damerau_levenshtein;
 /// The most comparisons of patterns in all groups of a file; beyond it, further groups are not checked.
 const MAX_COMPARED: usize = 2_000_000;
 
+/// Shorter tokens are never looked for.
+const MIN_TOKEN: usize = 3;
+/// Names of so many letters are not near to each other by chance.
+const MIN_LONG_NAME: usize = 9;
 /// The most tokens that the help for one name lists.
 const MAX_MEANT: usize = 5;
 /// Purposes that owners who name a product or an operator mostly mean, in the order of their concern.
@@ -21,25 +26,24 @@ const OF_PRODUCTS: [&str; 7] = ["bot", "user", "searchbot", "web", "agent", "aiu
 
 pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostics) {
     for (agent, span) in subject.groups.iter().flat_map(|group| &group.agents).filter(|(agent, _)| agent != "*") {
-        if agent.chars().count() < 3 {
+        if agent.chars().count() < MIN_TOKEN {
             short_token(agent, *span, subject.is_policy, diagnostics);
             continue;
         }
+        if is_generic(agent.as_bytes()) {
+            generic_token(agent, *span, Severity::Warning, diagnostics);
+            continue;
+        }
+        let of_people = is_name_of_people(agent, registry);
+        if of_people && !subject.is_policy {
+            // In a policy the owner can write a marker for it: that is said there.
+            token_matches_no_request(agent, *span, "name the crawler that is meant, or remove the group", diagnostics);
+        }
         let meant = meant_by(agent, registry);
-        // In a policy a token of browsers is an error, and said there.
-        let is_told = subject.is_policy && stands_in_browsers(agent, registry);
-        if !meant.is_empty() && !is_told {
+        if !meant.is_empty() {
             not_a_token(agent, *span, &meant, diagnostics);
-        } else if subject.is_policy || registry.has_token(agent) {
+        } else if subject.is_policy || of_people || registry.has_token(agent) {
             unknown_token(agent, *span, registry, diagnostics);
-        } else if stands_in_browsers(agent, registry) {
-            // In a policy it is an error, and said there: it would take people for crawlers.
-            lints::TOKEN_OF_BROWSERS.with(Severity::Warning).report(
-                diagnostics,
-                *span,
-                format!("`{agent}` stands in people's user agents, and no crawler looks for it"),
-                "browsers read no robots.txt; name the crawler that is meant, or remove the group",
-            );
         } else if !unknown_token(agent, *span, registry, diagnostics) && !is_tool(agent, registry) {
             lints::UNLISTED_TOKEN.report(
                 diagnostics,
@@ -52,6 +56,50 @@ pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostic
     groups_that_drop_star_rules(subject, registry, diagnostics);
     applebot_follows_googlebot(subject, diagnostics);
     star_ignored(subject, registry, diagnostics);
+}
+
+/// Whether a name that no crawler is known by stands in people's user agents.
+pub(super) fn is_name_of_people(name: &str, registry: &Registry) -> bool {
+    registry.find(name).is_none() && is_of_people(name)
+}
+
+pub(super) fn token_matches_no_request(agent: &str, span: Span, help: &str, diagnostics: &mut Diagnostics) {
+    lints::TOKEN_MATCHES_NO_REQUEST.report(
+        diagnostics,
+        span,
+        format!("`{agent}` stands in the user agents of people's browsers or apps, and matches none of their requests"),
+        help,
+    );
+}
+
+/// Reports a word for bots in general. Crawlers look for their own names, and so do requests not match it.
+pub(super) fn generic_token(agent: &str, span: Span, severity: Severity, diagnostics: &mut Diagnostics) {
+    lints::GENERIC_TOKEN.with(severity).report(
+        diagnostics,
+        span,
+        format!("`{agent}` names no crawler: none looks for it, and no request matches it"),
+        "write the product token of the crawler that is meant; for all unlisted bots, `*` or `purposes: { other: ... }`",
+    );
+}
+
+/// Whether `enforcement: { agents: { NAME: enforce } }` with the name of an unknown bot is free of errors and warnings.
+pub fn may_be_enforced(name: &str, registry: &Registry) -> bool {
+    name.len() >= MIN_TOKEN
+        && is_token(name)
+        && !is_generic(name.as_bytes())
+        && !is_of_people(name)
+        && registry.find(name).is_none()
+        && misspelt(name, registry).is_none()
+}
+
+/// The known token that a name under `enforcement` is written nearly like. There it enforces nothing, so that one wrong
+/// letter of many is reported in every long name.
+pub(super) fn misspelt<'r>(name: &str, registry: &'r Registry) -> Option<&'r str> {
+    let is_one_off = |token: &&str| {
+        name.len() >= MIN_LONG_NAME && damerau_levenshtein(&name.to_ascii_lowercase(), &token.to_ascii_lowercase()) == 1
+    };
+    let mut tokens = registry.crawlers().iter().flat_map(|crawler| &crawler.tokens).map(String::as_str);
+    nearly(name, registry).or_else(|| tokens.find(is_one_off).filter(|_| registry.find(name).is_none()))
 }
 
 /// A crawler looks for its token; no crawler reads a group for what people call it.

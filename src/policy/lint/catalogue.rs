@@ -49,7 +49,7 @@ lints! {
     SITE_DISALLOWED: Error "site-disallowed", "a production site that keeps search engines off its front page";
     SITE_NOINDEX: Error "site-noindex", "a production site that says noindex on its front page";
     LONG_PAUSE: Error "long-pause", "a pause that is longer than search engines wait";
-    TOKEN_OF_BROWSERS: Error "token-of-browsers", "a token that stands in people's user agents";
+    BLOCKS_PEOPLE: Error "blocks-people", "a marker of a crawler that stands in people's user agents";
     // Of a policy.
     PAST_PAUSE: Warning "past-pause", "a pause that is over";
     PAUSE_WITHOUT_FROM: Warning "pause-without-from", "a pause whose length cannot be checked";
@@ -62,7 +62,7 @@ lints! {
     GROUP_DROPS_STAR_RULES: Warning "group-drops-star-rules", "a group that frees a crawler from the rules of `*`";
     PERMANENT_ERROR: Warning "permanent-error", "5xx or 429 for search crawlers, for good";
     NOT_A_TOKEN: Warning "not-a-token", "a name in place of a product token";
-    UNKNOWN_CRAWLER: Warning "unknown-crawler", "enforcement for an unknown crawler";
+    UNKNOWN_CRAWLER: Note "unknown-crawler", "enforcement for an unknown crawler";
     UNVERIFIED_REFUSED: Warning "unverified-refused", "refusing crawlers that cannot be verified yet";
     RESERVED_TOKEN: Warning "reserved-token", "a token that stands for crawlers without a name";
     TOKEN_WITH_BLANK: Warning "token-with-blank", "a token of several words";
@@ -96,6 +96,8 @@ lints! {
     RULE_NEVER_MATCHES: Warning "rule-never-matches", "a rule of `indexing` that no response can match";
     SELECTOR_OF_THE_TREE: Note "selector-of-the-tree", "a selector that asks for the place of an element among others";
     // Of agents.
+    TOKEN_MATCHES_NO_REQUEST: Note "token-matches-no-request", "a token that stands in people's user agents";
+    GENERIC_TOKEN: Warning "generic-token", "a word for bots in general in place of a product token";
     UNLISTED_TOKEN: Note "unlisted-token", "a token that no known crawler uses";
     UNKNOWN_TOKEN: Warning "unknown-token", "a token that is nearly that of a known crawler";
     SHORT_TOKEN: Warning "short-token", "a token of one or two characters";

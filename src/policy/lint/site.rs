@@ -1,13 +1,14 @@
 //! Lints that only a policy can have. Interlocks are errors, against mistakes that cost a site its place in search.
 //! Others check answers, names of crawlers, proof of identity, the origin's file, selectors and the environment.
 
+use super::agents;
 use super::catalogue as lints;
-use crate::crawlers::{Claim, Purpose, Registry, stands_in_browsers};
+use crate::crawlers::{Claim, Purpose, Registry, is_generic, is_of_people};
 use crate::indexing::Tags;
 use crate::policy::model::{Acknowledgement, Environment, HostPattern, IndexingRule, Mode, PauseTime, Unverified};
 use crate::policy::site::{RuleSource, Site};
 use crate::robots::{Pattern, TargetScratch};
-use crate::yaml::{Diagnostic, Diagnostics, Located, Span};
+use crate::yaml::{Diagnostic, Diagnostics, Located, Severity, Span};
 use std::time::Duration;
 
 /// The search engines whose loss a site owner notices last and regrets most.
@@ -21,9 +22,10 @@ pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
     site_noindex(site, diagnostics);
     long_pauses(site, diagnostics);
     permanent_errors(site, registry, diagnostics);
-    unknown_agents(site, diagnostics);
+    unknown_agents(site, registry, diagnostics);
     refusing_the_unverified(site, diagnostics);
-    tokens_of_browsers(site, registry, diagnostics);
+    markers_of_people(site, diagnostics);
+    tokens_without_requests(site, registry, diagnostics);
     allows_left_out(site, diagnostics);
 }
 
@@ -181,43 +183,70 @@ fn permanent_errors(site: &Site, registry: &Registry, diagnostics: &mut Diagnost
     }
 }
 
-/// An interlock: a token that stands in the user agents of people would have people judged as crawlers.
-fn tokens_of_browsers(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
-    let policy = &site.policy;
-    let groups = policy.robots.groups.iter().flat_map(|group| &group.agents);
-    let mut found = |written: &Located<String>, help: &str| {
-        diagnostics.push(
-            lints::TOKEN_OF_BROWSERS
-                .at(written.span, format!("`{}` stands in the user agents of people's browsers", written.value))
-                .label("people would be taken for a crawler")
-                .help(help),
-        );
-    };
-    let markers = policy.crawlers.iter().flat_map(|described| &described.user_agent);
-    for marker in markers.filter(|marker| stands_in_browsers(&marker.value, registry)) {
-        found(marker, "write what stands in the user agent of this crawler only");
+/// An interlock: a marker that stands in the user agents of people has people judged as a crawler.
+fn markers_of_people(site: &Site, diagnostics: &mut Diagnostics) {
+    if acknowledged(site, Acknowledgement::BlocksPeople) {
+        return;
     }
-    let described = policy.crawlers.iter().filter(|described| described.user_agent.is_empty());
-    let described = described.map(|described| &described.token);
-    for agent in groups.chain(policy.enforcement.named()).chain(described) {
-        if site.tokens.named(&agent.value).is_some() && stands_in_browsers(&agent.value, registry) {
-            found(agent, "write the product token that the crawler's operator documents");
+    let markers = site.policy.crawlers.iter().flat_map(|described| &described.user_agent);
+    for marker in markers.filter(|marker| is_of_people(&marker.value)) {
+        let message = format!("`{}` stands in the user agents of people's browsers or apps", marker.value);
+        diagnostics.push(
+            lints::BLOCKS_PEOPLE.at(marker.span, message).label("people would be taken for a crawler").help(
+                "write what stands in the user agent of this crawler only; to block an app, write \
+                 `acknowledge: [blocks_people]`",
+            ),
+        );
+    }
+}
+
+/// Reports tokens of people's user agents, and words for bots in general. The latter are an error where they would have to
+/// match requests; the lints of groups report them there.
+fn tokens_without_requests(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
+    let policy = &site.policy;
+    let described = policy.crawlers.iter().map(|described| &described.token);
+    for agent in policy.enforcement.named().chain(described).filter(|agent| is_generic(agent.value.as_bytes())) {
+        agents::generic_token(&agent.value, agent.span, Severity::Error, diagnostics);
+    }
+    let groups = policy.robots.groups.iter().flat_map(|group| &group.agents);
+    for agent in groups.chain(policy.enforcement.named()) {
+        if policy.described_crawler(&agent.value).is_none() && agents::is_name_of_people(&agent.value, registry) {
+            let help = "nothing is to be done if a crawler has this token; to block the app, describe it in `crawlers` \
+                        with a `user_agent`, and write `acknowledge: [blocks_people]`";
+            agents::token_matches_no_request(&agent.value, agent.span, help, diagnostics);
+        }
+    }
+    let alone = policy.crawlers.iter().filter(|described| described.user_agent.is_empty());
+    for token in alone.map(|described| &described.token) {
+        if agents::is_name_of_people(&token.value, registry) {
+            let help = "write `user_agent`: what stands in the user agent of this crawler only";
+            agents::token_matches_no_request(&token.value, token.span, help, diagnostics);
         }
     }
 }
 
-fn unknown_agents(site: &Site, diagnostics: &mut Diagnostics) {
+fn unknown_agents(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     for agent in site.policy.enforcement.named() {
-        let is_of_policy_only = site.tokens.named(&agent.value).is_some();
-        let is_said =
-            site.matcher.named(&agent.value).is_some() || site.policy.described_crawler(&agent.value).is_some();
-        if is_of_policy_only && !is_said {
-            lints::UNKNOWN_CRAWLER.report(
+        let name = &agent.value;
+        let is_of_policy_only = site.tokens.named(name).is_some() && !is_generic(name.as_bytes());
+        let is_said = site.matcher.named(name).is_some() || site.policy.described_crawler(name).is_some();
+        if !is_of_policy_only || is_said {
+            continue;
+        }
+        let message = format!("no known crawler is called `{name}`");
+        match agents::misspelt(name, registry) {
+            Some(near) => lints::UNKNOWN_CRAWLER.with(Severity::Warning).report(
                 diagnostics,
                 agent.span,
-                format!("no known crawler is called `{}`", agent.value),
+                message,
+                format!("did you mean `{near}`? It is looked for in user agents as it is written"),
+            ),
+            None => lints::UNKNOWN_CRAWLER.report(
+                diagnostics,
+                agent.span,
+                message,
                 "it is looked for in user agents as it is written; `crawlgate crawlers` lists those that are known",
-            );
+            ),
         }
     }
 }

@@ -114,6 +114,16 @@ impl Site {
         claim.unwrap_or_else(|| registry.identify_with(agent.as_bytes(), &self.tokens))
     }
 
+    /// [`claim_of`](Site::claim_of), where a token of the policy alone means what requests with it are taken for: a name
+    /// of a person's app matches none.
+    pub fn claim_of_request(&self, agent: &str, registry: &Registry) -> Claim {
+        let is_described = self.policy.described_crawler(agent).is_some() || registry.find(agent).is_some();
+        match is_described {
+            true => self.claim_of(agent, registry),
+            false => registry.identify_with(agent.as_bytes(), &self.tokens),
+        }
+    }
+
     /// The treatment of a claim by the policy: its group, its enforcement, its answers.
     pub fn crawler_rules(&self, claim: Claim) -> CrawlerRules {
         self.crawler_rules.get(claim)

@@ -1,0 +1,25 @@
+//! The built-in list of user agents of people's browsers and apps. [`people`] iterates over it, and [`is_of_people`]
+//! tells whether a name stands in one of them.
+
+use super::identify::stands_alone;
+use super::octets::is_token_byte;
+use std::sync::LazyLock;
+
+const PEOPLE: &str = include_str!("humans.txt");
+
+/// User agents of people: none of them may be taken for a bot's.
+pub fn people() -> impl Iterator<Item = &'static str> {
+    PEOPLE.lines()
+}
+
+/// Whether a name stands by itself in a user agent of the list, without regard to case.
+pub fn is_of_people(name: &str) -> bool {
+    static LOWER: LazyLock<String> = LazyLock::new(|| PEOPLE.to_ascii_lowercase());
+    let name = name.to_ascii_lowercase();
+    let (Some(&first), Some(&last)) = (name.as_bytes().first(), name.as_bytes().last()) else { return false };
+    // A line break is no part of a word, so the list can be searched as one text.
+    memchr::memmem::find_iter(LOWER.as_bytes(), &name).any(|start| {
+        let end = start + name.len();
+        stands_alone(LOWER.as_bytes(), start, end, is_token_byte(first), is_token_byte(last))
+    })
+}
