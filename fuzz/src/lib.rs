@@ -376,9 +376,8 @@ pub fn import(data: &[u8]) {
     let spaced = Registry::builtin().tokens_with_blanks();
     let before = Reading::new(&file, Dialect::Rfc9309, &spaced);
     let after = Reading::new(&File::parse(site.robots_txt.body.clone()), Dialect::Rfc9309, &spaced);
-    let left_out = |token: &str| {
-        imported.notes.iter().any(|(_, left)| matches!(left, LeftOut::Group(left) if left == token))
-    };
+    let left_out =
+        |token: &str| imported.notes.iter().any(|(_, left)| matches!(left, LeftOut::Group(left) if left == token));
     let dropped = imported.notes.iter().any(|(_, left)| matches!(left, LeftOut::PathTooLong(_)));
     let agents = before.groups().iter().flat_map(|group| &group.agents).map(|agent| agent.token.as_str());
     let rules = before.groups().iter().flat_map(|group| &group.rules);

@@ -22,9 +22,9 @@ pub(crate) use declared::{calls_itself, is_generic, product_name};
 pub(crate) use identify::SiteMarkers;
 pub(crate) use network::{read_network, read_networks};
 pub(crate) use network_list::{ListError, MAX_LIST_BYTES, read_list};
-#[cfg(test)]
-pub(crate) use people::people;
 pub(crate) use people::is_of_people;
+#[cfg(test)]
+pub(crate) use people::{people, words_of_people};
 
 /// The crawler that a user agent claims to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

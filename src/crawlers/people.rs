@@ -23,3 +23,10 @@ pub fn is_of_people(name: &str) -> bool {
         stands_alone(LOWER.as_bytes(), start, end, is_token_byte(first), is_token_byte(last))
     })
 }
+
+/// Every word of the list that a policy can have as a token: products, platforms, models.
+#[cfg(test)]
+pub fn words_of_people() -> std::collections::BTreeSet<&'static str> {
+    let words = people().flat_map(|person| person.split(|sign: char| !sign.is_ascii() || !is_token_byte(sign as u8)));
+    words.filter(|word| word.len() >= 3 && word.bytes().any(|byte| byte.is_ascii_alphabetic())).collect()
+}

@@ -73,9 +73,8 @@ fn every_example_is_its_own_record() {
 
 #[test]
 fn no_person_is_taken_for_a_crawler() {
-    let people: Vec<&str> = include_str!("humans.txt").lines().collect();
-    assert_eq!(people.len(), 69);
-    for person in people {
+    assert_eq!(people().count(), 99);
+    for person in people() {
         assert_eq!(registry().identify(person.as_bytes()), Claim::Nobody, "{person}");
     }
 }
@@ -719,8 +718,77 @@ fn a_bot_is_called_what_it_calls_itself() {
         ("Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1) info@a.example", None),
         ("Mozilla/5.0 (+http://a.example)", None),
         ("", None),
+        ("PriceHunter/2.0 (bot; +http://x.example)", Some("PriceHunter")),
+        ("PriceHunter/2.0 (a Robot and a Spider; +http://x.example)", Some("PriceHunter")),
+        ("Mozilla/5.0 (compatible; PriceHunter/2.0; bot; +http://x.example)", Some("PriceHunter")),
+        (
+            "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/130.0 Safari/537.36 PriceHunter/2.0 (bot; +http://x.example)",
+            Some("PriceHunter"),
+        ),
+        ("Mozilla/5.0 (crawler; +http://x.example)", Some("crawler")),
     ] {
         assert_eq!(calls_itself(user_agent.as_bytes()), name, "{user_agent}");
     }
     assert_eq!(calls_itself(&[b'x'; 1_000]).map(str::len), Some(64));
+}
+
+#[test]
+fn a_part_of_a_name_and_a_generic_word_are_no_product() {
+    for (user_agent, name) in [
+        ("PriceHunter/2.0 (bot; +http://x.example)", Some("PriceHunter")),
+        ("PriceHunter (+http://x.example)", Some("PriceHunter")),
+        ("The Web Reader 1.0 (bot; +http://x.example)", None),
+        ("bot/1.0 (+http://x.example)", None),
+        ("Mozilla/5.0 (compatible; Price Hunter/1.0; +http://x.example)", None),
+    ] {
+        assert_eq!(product_name(user_agent.as_bytes()), name, "{user_agent}");
+    }
+}
+
+/// Every word of every string of people, as a token of a policy.
+#[test]
+fn tokens_of_every_word_of_people_match_no_person() {
+    let mut tokens: Vec<String> = words_of_people().into_iter().map(str::to_owned).collect();
+    tokens.extend(["bot", "crawler", "spider", "scraper", "M bot", "POWER BOT", "iPhone OS"].map(str::to_owned));
+    assert!(tokens.len() > 200, "{tokens:?}");
+    let all = SiteMarkers::new(tokens.clone());
+    for person in people() {
+        for form in [person.to_owned(), person.to_lowercase(), person.to_uppercase()] {
+            assert_eq!(registry().identify_with(form.as_bytes(), &all), Claim::Nobody, "{form}");
+        }
+    }
+    for token in &tokens {
+        let alone = SiteMarkers::new(vec![token.clone()]);
+        let taken = people().find(|person| registry().identify_with(person.as_bytes(), &alone) != Claim::Nobody);
+        assert_eq!(taken, None, "{token}");
+    }
+}
+
+/// Bots imitate the strings of people, whose words are no names of theirs.
+#[test]
+fn tokens_of_people_match_the_bot_of_that_name_alone() {
+    let tokens = SiteMarkers::new(["Linux", "AppleWebKit", "Atlas", "bot"].map(str::to_owned).into());
+    let who = |user_agent: &str| registry().identify_with(user_agent.as_bytes(), &tokens);
+    assert_eq!(who("Atlas/1.0 (+https://atlas.example/about)"), Claim::Token(2));
+    for bot in [
+        "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
+        "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko; compatible; FoozleBot/1.0; +https://a.example)",
+        "PriceHunter/2.0 (bot; +http://x.example)",
+        "bot/1.0",
+        "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) HeadlessChrome/130.0 Safari/537.36",
+    ] {
+        assert_eq!(who(bot), registry().identify(bot.as_bytes()), "{bot}");
+    }
+}
+
+#[test]
+fn only_a_marker_of_the_owner_matches_people() {
+    let instagram =
+        "Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) AppleWebKit/605.1.15 Mobile/15E148 Instagram 300.0";
+    let token = vec!["Instagram".to_owned()];
+    let marked = SiteMarkers::with_markers(token.clone(), vec![("Instagram".into(), Claim::Token(0))]);
+    assert_eq!(registry().identify_with(instagram.as_bytes(), &marked), Claim::Token(0));
+    assert_eq!(registry().identify_with(instagram.as_bytes(), &SiteMarkers::new(token)), Claim::Nobody);
+    let other = SiteMarkers::with_markers(vec!["Instagram".into()], vec![("PhotoReader".into(), Claim::Token(0))]);
+    assert_eq!(registry().identify_with(b"Instagram/1.0 (+http://x.example)", &other), Claim::Other);
 }

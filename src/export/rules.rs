@@ -1,7 +1,7 @@
 //! [`Rules`]: the part of a policy that the configuration of nginx, HAProxy, Caddy or Apache can express, in a form
 //! that is the same for all four. [`Rules::left_out`] lists the rest in words.
 
-use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry};
+use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry, is_generic, is_of_people};
 use crate::policy::Site;
 use crate::policy::model::{
     Audience, Conditions, IndexingRule, Mode, OriginTags, PausePolicy, PauseTime, StatusCondition, Unverified,
@@ -16,7 +16,9 @@ const REFUSED: &str = "The rules of this site do not let this crawler fetch this
 /// The body during a pause.
 const PAUSED: &str = "The site is not to be fetched for the moment.\n";
 /// Shorter tokens stand in the user agents of too many people.
-const SHORTEST_TOKEN: usize = 3;
+const MIN_TOKEN: usize = 3;
+/// What Apple Messages adds to a person's own user agent.
+const APPLE_MESSAGES: &str = "facebookexternalhit/1.1 Facebot Twitterbot/1.0";
 
 /// The form in which lists of crawlers and paths are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,14 +173,27 @@ impl Rules {
             ..Rules::default()
         };
         rules.pause = pause(site, &mut rules.left_out);
-        let crawlers = (0..).zip(registry.crawlers()).filter(|(_, crawler)| !crawler.markers.is_empty());
-        for (index, crawler) in crawlers {
-            let claim = Claim::Known(CrawlerIndex(index));
-            rules.add(site, claim, &crawler.markers, crawler.purpose == Purpose::Tool);
+        for (index, crawler) in (0..).zip(registry.crawlers()) {
+            let mut markers = crawler.markers.clone();
+            let described = site.policy.crawlers.iter().filter(|described| crawler.is_called(&described.token.value));
+            markers.extend(described.flat_map(|described| values(&described.user_agent)));
+            let is_tool = crawler.purpose == Purpose::Tool;
+            rules.add(site, Claim::Known(CrawlerIndex(index)), &markers, is_tool);
         }
-        for (index, token) in (0..).zip(site.tokens.tokens()).filter(|(_, token)| token.len() >= SHORTEST_TOKEN) {
-            rules.add(site, Claim::Token(index), std::slice::from_ref(token), false);
+        let mut without_marker = Vec::new();
+        for (index, token) in (0..).zip(site.tokens.tokens()) {
+            let markers = markers_of_token(site, token);
+            if markers.is_empty() {
+                without_marker.push(format!("`{token}`"));
+            }
+            rules.add(site, Claim::Token(index), &markers, false);
         }
+        if !without_marker.is_empty() {
+            let tokens = without_marker.join(", ");
+            rules.left_out.push(format!("tokens that people's browsers or many bots have as a word: {tokens}"));
+        }
+        // The preview of a link on a person's own device, and no crawler's.
+        rules.add(site, Claim::Nobody, &[APPLE_MESSAGES.to_owned()], false);
         rules.drop_idle();
         for rule in &site.policy.indexing {
             match tag_rule(rule) {
@@ -193,6 +208,9 @@ impl Rules {
     }
 
     fn add(&mut self, site: &Site, claim: Claim, markers: &[String], is_tool: bool) {
+        if markers.is_empty() {
+            return;
+        }
         let claim = site.crawler_rules(claim);
         let is_held = claim.judged && claim.mode == Mode::Enforce && !claim.exempt && !claim.unlisted;
         let list = claim.binding.group().filter(|_| is_held).and_then(|group| self.list(site, usize::from(group)));
@@ -274,6 +292,18 @@ impl Rules {
     pub(super) fn named_answers(&self) -> Vec<(String, &ExportedAnswer)> {
         let refusals = self.answers.iter().enumerate().map(|(place, answer)| (format!("refused{place}"), answer));
         refusals.chain(self.pause.as_ref().map(|(answer, _)| ("paused".to_owned(), answer))).collect()
+    }
+}
+
+/// What the crawler of a token of the policy is known by: the owner's markers, else the token, unless it stands in the user
+/// agents of people. A server cannot tell a person by the shape of a user agent.
+fn markers_of_token(site: &Site, token: &String) -> Vec<String> {
+    let described = site.policy.described_crawler(token).map(|described| values(&described.user_agent));
+    let is_fit = token.len() >= MIN_TOKEN && !is_generic(token.as_bytes()) && !is_of_people(token);
+    match described.filter(|markers| !markers.is_empty()) {
+        Some(markers) => markers,
+        None if is_fit => vec![token.clone()],
+        None => Vec::new(),
     }
 }
 
@@ -377,6 +407,10 @@ fn left_out(site: &Site) -> impl Iterator<Item = &'static str> {
             true,
             "bots that the registry does not know, and other spellings of a path (`/%63art/`, `/x/../cart/`): they pass",
         ),
+        (
+            !site.tokens.tokens().is_empty(),
+            "the shape of user agents: a token of the policy alone is looked for in the strings of people, too",
+        ),
         (asks_for_delay, "Crawl-delay: requests are not counted"),
         (!policy.enforcement.traps.is_empty(), "traps: the paths are disallowed, and no client is remembered"),
         (!site.networks.is_empty() || refuses, "addresses and proof of crawlers: a user agent is believed"),
@@ -386,4 +420,65 @@ fn left_out(site: &Site) -> impl Iterator<Item = &'static str> {
         (replaces, "`origin_tags: replace`, and `origin_tags` of a rule: the application's X-Robots-Tag stays"),
     ];
     listed.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, what)| what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crawlers::people;
+    use crate::export::regex::marker_regex;
+    use crate::policy::{compile, read};
+    use crate::yaml::Source;
+    use std::sync::Arc;
+
+    /// The rules of a policy.
+    fn rules(text: &str) -> Rules {
+        let (policy, found) = read("site", &Source { name: "site.yaml".into(), text: text.into() });
+        let policy = policy.unwrap_or_else(|| panic!("{text}: {found:?}"));
+        Rules::of(&compile(Arc::new(policy), Registry::builtin()).expect("compiles"), Registry::builtin())
+    }
+
+    /// The class of a user agent that is refused something, as a server finds it: the first marker that matches counts.
+    fn refused<'m>(markers: &'m [(::regex::Regex, bool)], user_agent: &str) -> Option<&'m str> {
+        let first = markers.iter().find(|(regex, _)| regex.is_match(user_agent))?;
+        first.1.then_some(first.0.as_str())
+    }
+
+    fn compiled(rules: &Rules) -> Vec<(::regex::Regex, bool)> {
+        let markers = rules.markers().into_iter();
+        let compiled = markers.map(|(class, marker)| {
+            let regex = ::regex::RegexBuilder::new(&marker_regex(marker)).case_insensitive(true).build();
+            (regex.expect("a regex"), rules.classes[class].list.is_some())
+        });
+        compiled.collect()
+    }
+
+    #[test]
+    fn exported_rules_refuse_no_person() {
+        let words = crate::crawlers::words_of_people();
+        let agents = words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
+        let rules = rules(&format!(
+            "robots: {{ origin: replace, groups: [{{ agents: [\"*\", {agents}, bot, spider], disallow: / }}] }}\n\
+             enforcement: {{ mode: enforce }}\n"
+        ));
+        let markers = compiled(&rules);
+        let safari = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_11_1) AppleWebKit/601.2.4 (KHTML, like Gecko) Version/9.0.1 \
+                      Safari/601.2.4 facebookexternalhit/1.1 Facebot Twitterbot/1.0";
+        for person in people().chain([safari]) {
+            assert_eq!(refused(&markers, person), None, "{person}");
+        }
+        assert!(refused(&markers, "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)").is_some());
+        assert!(rules.left_out.iter().any(|line| line.contains("`Chrome`")), "{:?}", rules.left_out);
+    }
+
+    #[test]
+    fn markers_of_the_policy_are_exported() {
+        let markers = compiled(&rules(
+            "robots: { origin: replace, groups: [{ agents: Reader, disallow: / }, { agents: Googlebot, disallow: /a }] }\n\
+             crawlers: [{ token: Reader, user_agent: Instagram }, { token: Googlebot, user_agent: OurGoogle }]\n\
+             acknowledge: blocks_people\nenforcement: { mode: enforce }\n",
+        ));
+        assert!(refused(&markers, "Instagram 237.0").is_some() && refused(&markers, "OurGoogle/1.0").is_some());
+        assert_eq!(refused(&markers, "Reader/1.0"), None);
+    }
 }

@@ -1,7 +1,7 @@
 //! Verdicts and actions for single requests: rules, tokens, dot segments, and cached versions.
 
 use super::*;
-use crate::crawlers::Registry;
+use crate::crawlers::{Claim, Registry, people, words_of_people};
 use crate::policy::model::Audience;
 use crate::policy::site::{ActivePause, ParsedVersion, SupersededVersion};
 use crate::policy::{HostHistories, HostHistory, Site, SiteEntry, Snapshot};
@@ -80,6 +80,20 @@ impl World {
         let cached_versions = CachedVersions::of_anyone(self.claimant(&facts), self.now);
         decide(&self.snapshot, Registry::builtin(), &facts, &cached_versions, &mut Scratch::default())
             .expect("a site has the host")
+    }
+
+    fn explain(&self, user_agent: &str, target: &str) -> Explanation {
+        let (registry, response) = (Registry::builtin(), ResponseFacts::default());
+        let facts = Facts {
+            host: b"shop.example",
+            target: target.as_bytes(),
+            method: b"GET",
+            user_agent: user_agent.as_bytes(),
+            client: None,
+            identity: Identity::Unverified,
+            now: self.now,
+        };
+        explain(&self.snapshot, registry, &facts, &response)
     }
 
     fn claimant(&self, facts: &Facts<'_>) -> Claimant<'_> {
@@ -504,14 +518,109 @@ fn interlocks_keep_a_production_site_from_deindexing_itself() {
     assert!(errors(&format!("{pause}acknowledge: long_pause\n")).is_empty());
 }
 
+/// The policy names every word that stands in people's strings, wherever it can name a crawler.
 #[test]
-fn a_token_that_people_s_browsers_send_is_refused() {
-    for token in ["Chrome", "mozilla", "Safari", "Firefox", "iPhone", "Linux"] {
-        assert_eq!(errors(&with(&format!("{{ agents: {token}, disallow: [/x/] }}"), "")), [("token-of-browsers", 3)]);
+fn no_person_is_judged_whatever_a_policy_names() {
+    let words = words_of_people().into_iter().filter(|word| Registry::builtin().find(word).is_none());
+    let words: Vec<String> = words.map(|word| format!("\"{word}\"")).collect();
+    let (list, enforced) = (words.join(", "), words.join(": enforce, "));
+    let described: Vec<String> = words.iter().take(150).map(|word| format!("{{ token: {word} }}")).collect();
+    for text in [
+        with(
+            &format!("{{ agents: [\"*\", {list}, bot, spider, crawler], disallow: / }}"),
+            "enforcement: { mode: enforce }",
+        ),
+        with(
+            "{ agents: \"*\", disallow: / }",
+            &format!("enforcement: {{ mode: enforce, agents: {{ {enforced}: enforce }} }}"),
+        ),
+        with(
+            "{ agents: \"*\", disallow: / }",
+            &format!(
+                "enforcement: {{ mode: enforce, purposes: {{ other: enforce, tool: enforce }} }}\ncrawlers: [{}]",
+                described.join(", ")
+            ),
+        ),
+    ] {
+        let world = World::of(&format!("{text}\nacknowledge: site_disallowed\n"));
+        for person in people() {
+            let decision = world.ask(person, "/x/");
+            assert_eq!(
+                (decision.claim, decision.kind, decision.action),
+                (Claim::Nobody, Kind::NotACrawler, Action::Pass),
+                "{person}"
+            );
+        }
+        assert_ne!(world.ask("Mozilla/5.0 (compatible; GPTBot/1.2)", "/x/").kind, Kind::NotACrawler);
     }
-    let named = "robots: { origin: replace }\nenforcement: { agents: { Edg: { mode: enforce } } }\n";
-    assert!(errors(named).contains(&("token-of-browsers", 2)));
-    assert!(errors(&with("{ agents: ChromeBot, disallow: [/x/] }", "")).is_empty());
+}
+
+#[test]
+fn an_acknowledged_marker_blocks_the_app() {
+    let described = "crawlers: [{ token: Insta, user_agent: Instagram }]\nenforcement: { mode: enforce }";
+    let policy = with("{ agents: Insta, disallow: / }", described);
+    assert_eq!(errors(&policy), [("blocks-people", 4)]);
+    let world = World::of(&format!("{policy}\nacknowledge: [blocks_people]\n"));
+    let apps: Vec<&str> = people().filter(|person| person.contains("Instagram")).collect();
+    assert!(!apps.is_empty());
+    for person in people() {
+        let is_blocked = matches!(world.ask(person, "/x/").action, Action::Block(_));
+        assert_eq!(is_blocked, apps.contains(&person), "{person}");
+    }
+}
+
+/// A crawler's older copy may name the browser, too.
+#[test]
+fn a_superseded_version_names_no_person() {
+    let registry = Registry::builtin();
+    let parsed = ParsedVersion::read(b"User-agent: Safari\nUser-agent: bot\nDisallow: /\n".as_slice().into(), registry);
+    for person in people() {
+        assert_eq!(registry.identify_with(person.as_bytes(), &parsed.tokens), Claim::Nobody, "{person}");
+    }
+    let bot = b"PriceHunter/2.0 (bot; +http://x.example)";
+    assert_eq!(registry.identify_with(bot, &parsed.tokens), Claim::Other);
+}
+
+#[test]
+fn explain_sees_a_person_where_the_gate_does() {
+    let world = World::of(&with("{ agents: [Spider, Instagram, bot], disallow: / }", "enforcement: { mode: enforce }"));
+    for person in people().chain(["Instagram"]) {
+        assert!(world.explain(person, "/x/").crawler.is_none(), "{person}");
+    }
+    assert_eq!(world.explain("bot", "/x/").crawler.map(|crawler| crawler.id).as_deref(), Some("other"));
+}
+
+/// The line passes the check without a warning, blocks the bot, and nobody else who blocked nothing before.
+#[test]
+fn the_line_for_an_unlisted_bot_does_what_it_says() {
+    let closed = |more: &str| with("{ agents: '*', disallow: /x/ }", more);
+    let others = [
+        "OtherHunter/1.0 (bot; +http://y.example)",
+        "Mozilla/5.0 (Linux; Android 8.1.0; M bot 51) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/74.0 Mobile Safari/537.36",
+    ];
+    for (user_agent, lines) in [
+        ("PriceHunter/2.0 (bot; +http://x.example)", 2),
+        ("Mozilla/5.0 (compatible; PriceHunter/2.0; bot; +http://x.example)", 2),
+        ("FoozleBot/1.0 (+https://foozle.example)", 2),
+        // Names that a policy cannot have without a warning, and none.
+        ("bot/1.0 (+http://x.example)", 1),
+        ("ab/1.0 (bot; +http://x.example)", 1),
+        ("Gogglebot/1.0 (+http://x.example)", 1),
+        ("Opera/1.0 (bot; +http://x.example)", 1),
+        ("The Web Reader (bot; +http://x.example)", 1),
+    ] {
+        let found = World::of(&closed("enforcement: { mode: enforce }")).explain(user_agent, "/x/").to_enforce;
+        assert_eq!(found.len(), lines, "{user_agent}: {found:?}");
+        for (place, line) in found.iter().enumerate() {
+            let policy = closed(&line.replace("enforcement: {", "enforcement: { mode: enforce,"));
+            assert!(errors(&policy).is_empty(), "{policy}: {:?}", errors(&policy));
+            let world = World::of(&policy);
+            assert!(matches!(world.ask(user_agent, "/x/").action, Action::Block(_)), "{policy} {user_agent}");
+            let is_for_all = place + 1 == lines;
+            assert_eq!(matches!(world.ask(others[0], "/x/").action, Action::Block(_)), is_for_all, "{policy}");
+            assert_eq!(world.ask(others[1], "/x/").action, Action::Pass, "{policy}");
+        }
+    }
 }
 
 #[test]

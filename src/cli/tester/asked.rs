@@ -2,7 +2,7 @@
 //! obeys. [`Asked::followed`] says whose rules the crawler follows in a robots.txt.
 
 use super::{Failure, Result};
-use crate::crawlers::{Binds, Claim, Crawler, Registry, calls_itself};
+use crate::crawlers::{Binds, Claim, Crawler, Registry, SiteMarkers, calls_itself};
 use crate::robots::{Bound, Reading};
 
 /// The crawler of one `--agent`.
@@ -13,6 +13,8 @@ pub struct Asked<'a> {
     pub crawler: Option<&'a Crawler>,
     /// Whether it is a whole user agent, of which the crawler or the token was read.
     pub is_user_agent: bool,
+    /// Whether that is a person's, for whom no rule is.
+    pub is_person: bool,
     /// The tokens that the crawler looks for in the file, the most specific first.
     tokens: Vec<&'a str>,
     binds: Binds,
@@ -21,26 +23,32 @@ pub struct Asked<'a> {
 impl<'a> Asked<'a> {
     /// The token alone, whatever is known of its crawler.
     pub fn literal(written: &'a str) -> Asked<'a> {
-        Asked { written, crawler: None, is_user_agent: false, tokens: vec![written], binds: Binds::Unknown }
+        let tokens = vec![written];
+        Asked { written, crawler: None, is_user_agent: false, is_person: false, tokens, binds: Binds::Unknown }
     }
 
-    /// A token, id or name of the registry, a whole user agent, or any other token.
-    pub fn new(written: &'a str, registry: &'a Registry) -> Result<Asked<'a>> {
+    /// A token, id or name of the registry, a whole user agent, or any other token. `named` are the tokens of the file that
+    /// the registry does not know.
+    pub fn new(written: &'a str, registry: &'a Registry, named: &'a SiteMarkers) -> Result<Asked<'a>> {
         if let Some(index) = registry.find(written) {
             return Ok(Asked::known(written, registry.get(index), false));
         }
         if !written.contains([' ', '/', ';', '(']) {
             return Ok(Asked::literal(written));
         }
-        if let Claim::Known(index) = registry.identify(written.as_bytes()) {
-            return Ok(Asked::known(written, registry.get(index), true));
-        }
-        let token = calls_itself(written.as_bytes()).ok_or_else(|| {
+        let asked = Asked { is_user_agent: true, ..Asked::literal(written) };
+        let token = match registry.identify_with(written.as_bytes(), named) {
+            Claim::Known(index) => return Ok(Asked::known(written, registry.get(index), true)),
+            Claim::Nobody => return Ok(Asked { is_person: true, ..asked }),
+            Claim::Token(index) => named.token(index),
+            Claim::Other | Claim::Tool => calls_itself(written.as_bytes()),
+        };
+        let token = token.ok_or_else(|| {
             Failure::Usage(format!(
                 "`{written}` is the user agent of no crawler that crawlgate knows; give its product token, like Googlebot"
             ))
         })?;
-        Ok(Asked { is_user_agent: true, tokens: vec![token], ..Asked::literal(written) })
+        Ok(Asked { tokens: vec![token], ..asked })
     }
 
     fn known(written: &'a str, crawler: &'a Crawler, is_user_agent: bool) -> Asked<'a> {
@@ -48,7 +56,7 @@ impl<'a> Asked<'a> {
             true => vec![crawler.name.as_str()],
             false => crawler.tokens.iter().map(String::as_str).collect(),
         };
-        Asked { written, crawler: Some(crawler), is_user_agent, tokens, binds: crawler.binds }
+        Asked { crawler: Some(crawler), is_user_agent, tokens, binds: crawler.binds, ..Asked::literal(written) }
     }
 
     /// What the crawler is called in an answer.
@@ -72,6 +80,9 @@ impl<'a> Asked<'a> {
     /// The token whose group the crawler obeys: the first of its tokens that a group names; else the first one, which `*`
     /// binds, or nothing. `None` where no group names the crawler, and `*` does not bind it.
     pub fn followed(&self, reading: &Reading) -> Option<(&'a str, Bound)> {
+        if self.is_person {
+            return None;
+        }
         let has_group = |token: &&&str| reading.binding(token.as_bytes()).0 == Bound::Named;
         match (self.tokens.iter().find(has_group), self.binds) {
             (Some(token), _) => Some((token, Bound::Named)),

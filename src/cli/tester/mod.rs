@@ -5,8 +5,9 @@ mod batch;
 mod url_verdict;
 
 use super::{Failure, Result, cannot, fine, show};
-use crate::crawlers::Registry;
+use crate::crawlers::{Registry, SiteMarkers};
 use crate::origin::{Fetched, fetch};
+use crate::policy::ParsedVersion;
 use crate::robots::{Dialect, File, Key, Reading, Shape};
 use asked::Asked;
 use std::io::{Read, Write};
@@ -59,11 +60,6 @@ pub fn run(arguments: &Arguments) -> Result {
     }
     arguments.urls.iter().try_for_each(|url| check_url(url))?;
     let registry = Registry::builtin();
-    let agents = arguments.agents.iter().map(String::as_str);
-    let asked: Vec<Asked<'_>> = match arguments.literal {
-        true => agents.map(Asked::literal).collect(),
-        false => agents.map(|agent| Asked::new(agent, registry)).collect::<Result<_>>()?,
-    };
     warn_of_other_hosts(source, &arguments.urls);
     let (name, file) = match read(source)? {
         Source::File(RobotsTxt { name, bytes, .. }) => {
@@ -71,8 +67,14 @@ pub fn run(arguments: &Arguments) -> Result {
             warn_unless_robots_txt(&name, &file);
             (name, file)
         }
-        Source::Status { status, allowed } => return answer_by_status(arguments, &asked, source, status, allowed),
+        Source::Status { status, allowed } => {
+            let none = SiteMarkers::default();
+            let asked = asked(arguments, registry, &none)?;
+            return answer_by_status(arguments, &asked, source, status, allowed);
+        }
     };
+    let named = ParsedVersion::read(file.bytes().clone(), registry).tokens;
+    let asked = asked(arguments, registry, &named)?;
     let spaced = registry.tokens_with_blanks();
     let readings = Dialect::ALL.map(|dialect| (dialect, Reading::new(&file, dialect, &spaced)));
     let mut answers = Vec::new();
@@ -88,6 +90,15 @@ pub fn run(arguments: &Arguments) -> Result {
         })
     })?;
     fine(answers.iter().all(|answer| answer.allowed))
+}
+
+/// The crawlers that are asked about. `named` are the tokens of the file that the registry does not know.
+fn asked<'a>(arguments: &'a Arguments, registry: &'a Registry, named: &'a SiteMarkers) -> Result<Vec<Asked<'a>>> {
+    let agents = arguments.agents.iter().map(String::as_str);
+    match arguments.literal {
+        true => Ok(agents.map(Asked::literal).collect()),
+        false => agents.map(|agent| Asked::new(agent, registry, named)).collect(),
+    }
 }
 
 /// Rules are about paths: what is neither a path nor a URL would be answered as another path than was meant.
@@ -124,9 +135,13 @@ fn answer_by_status(arguments: &Arguments, asked: &[Asked<'_>], source: &str, st
         false => "crawlers treat that as a closed site: everything is denied",
     };
     show(arguments.json, &answers, |out, _| {
-        writeln!(out, "{source} answered {status}; {meaning} (RFC 9309 section 2.3.1).")
+        writeln!(out, "{source} answered {status}; {meaning} (RFC 9309 section 2.3.1).")?;
+        let people = asked.iter().filter(|asked| asked.is_person);
+        people
+            .map(|person| person.written)
+            .try_for_each(|person| writeln!(out, "`{person}` is a person's: no rule is for people."))
     })?;
-    fine(allowed)
+    fine(answers.iter().all(|answer| answer.allowed))
 }
 
 /// A robots.txt as it was read.

@@ -27,8 +27,8 @@ pub struct UrlVerdict<'a> {
     line: Option<usize>,
     /// The line itself.
     rule: Option<String>,
-    /// `named`, `star`, `nothing` when no group is for the crawler, or `not_bound` when its operator says that `*` does
-    /// not bind it.
+    /// `named`, `star`, `nothing` when no group is for the crawler, `not_bound` when its operator says that `*` does not
+    /// bind it, or `person`.
     group: &'static str,
     /// The token that the group names; null where no group names the crawler.
     token: Option<&'a str>,
@@ -72,6 +72,7 @@ impl<'a> UrlVerdict<'a> {
                 Some((token, Bound::Named)) => ("named", Some(token)),
                 Some((_, Bound::Star)) => ("star", None),
                 Some((_, Bound::Nothing)) => ("nothing", None),
+                None if asked.is_person => ("person", None),
                 None => ("not_bound", None),
             };
             verdict.group_lines = followed.map(|followed| group_lines(reading, followed)).unwrap_or_default();
@@ -87,10 +88,10 @@ impl<'a> UrlVerdict<'a> {
             crawler: asked.crawler.map(|crawler| crawler.id.as_str()),
             url,
             dialect: dialect.name(),
-            allowed,
+            allowed: allowed || asked.is_person,
             line: None,
             rule: None,
-            group: "nothing",
+            group: if asked.is_person { "person" } else { "nothing" },
             token: None,
             group_lines: Vec::new(),
             differs: None,
@@ -104,6 +105,9 @@ impl<'a> UrlVerdict<'a> {
         let (on, off) = if colour { (format!("\x1b[1;{paint}m"), "\x1b[0m") } else { (String::new(), "") };
         let agent = printable(self.asked.name());
         writeln!(out, "{on}{word}{off} {agent} {}", printable(self.url))?;
+        if self.asked.is_person {
+            return writeln!(out, "  this is the user agent of a person's browser or app: no rule is for people");
+        }
         if self.asked.is_user_agent {
             let taken_for = match self.asked.crawler {
                 // Anybody may run a tool.

@@ -456,10 +456,11 @@ fn an_origin_token_that_stands_in_browsers_is_no_crawler() {
     }
     let bot = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; HouseBot) Chrome/130.0 Safari/537.36";
     assert!(matches!(who(&origin_alone, bot), Claim::Token(_)));
-    // A policy's owner named it.
+    // Neither does a policy's token match a person.
     let policy = site("robots: { groups: [{ agents: ShopScout, disallow: /b/ }] }\n", &origin);
     let person = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/130.0 Safari/537.36 ShopScout/7.1";
-    assert!(matches!(who(&policy, person), Claim::Token(_)));
+    assert_eq!(who(&policy, person), Claim::Nobody);
+    assert!(matches!(who(&policy, "ShopScout/7.1"), Claim::Token(_)));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::policy::site::Site;
 use crate::policy::{compile_with_origin, read};
 use crate::robots::File;
 use crate::time::Timestamp;
-use crate::yaml::{Diagnostics, Source};
+use crate::yaml::{Diagnostics, Severity, Source};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -52,7 +52,8 @@ const FILES: &[(&str, u32, &str, &str)] = &[
     ("unknown-token", 1, "User-agent: Googelbot\nDisallow: /a\n",
         "User-agent: OurOwnBot\nUser-agent: WebZIP\nUser-agent: Roverbot\nUser-agent: Devil\nDisallow: /a\n"),
     ("unlisted-token", 1, "User-agent: Foozle\nDisallow: /a\n", "User-agent: Bingbot\nUser-agent: wget\nDisallow: /a\n"),
-    ("token-of-browsers", 1, "User-agent: Chrome\nDisallow: /a\n", "User-agent: Chrome-Lighthouse\nDisallow: /a\n"),
+    ("token-matches-no-request", 1, "User-agent: Chrome\nDisallow: /a\n", "User-agent: Chrome-Lighthouse\nDisallow: /a\n"),
+    ("generic-token", 1, "User-agent: Spider\nDisallow: /a\n", "User-agent: otherspider\nDisallow: /a\n"),
     ("dialects-disagree", 2, "User-agent: *\nDisallow: /%2A\n", "User-agent: *\nDisallow: /*/a\n"),
     ("dialects-disagree", 2, "User-agent: *\nDisallow: /x%24y\n", "User-agent: *\nDisallow: /x$y\n"),
     ("dialects-disagree", 2, "User-agent: *\nDisallow: *%61\n", "User-agent: *\nDisallow: *a\n"),
@@ -185,8 +186,24 @@ const POLICIES: &[(&str, u32, &str, &str)] = &[
         "robots: { origin: replace }\npause: { from: 2026-11-19 }\n"),
     ("pause-without-from", 2, "robots: { origin: replace }\npause: { until: 2026-12-04 }\n",
         "robots: { origin: replace }\npause: { from: 2026-12-03, until: 2026-12-04 }\n"),
-    ("token-of-browsers", 4, "robots:\n  origin: replace\n  groups:\n    - { agents: Chrome, disallow: /a }\n",
-        "robots:\n  origin: replace\n  groups:\n    - { agents: Chromebot, disallow: /a }\n"),
+    ("blocks-people", 2, "robots: { origin: replace }\ncrawlers: [{ token: Insta, user_agent: Instagram }]\n",
+        "robots: { origin: replace }\ncrawlers: [{ token: Insta, user_agent: Instagram }]\nacknowledge: blocks_people\n"),
+    ("blocks-people", 2, "robots: { origin: replace }\ncrawlers: { token: Googlebot, user_agent: CriOS }\n",
+        "robots: { origin: replace }\ncrawlers: { token: Googlebot, user_agent: CriOSReader }\n"),
+    ("token-matches-no-request", 4, "robots:\n  origin: replace\n  groups:\n    - { agents: CriOS, disallow: /a }\n",
+        "robots:\n  origin: replace\n  groups:\n    - { agents: CriOS, disallow: /a }\ncrawlers: { token: CriOS, user_agent: CriOS }\n"),
+    ("token-matches-no-request", 2, "robots: { origin: replace }\nenforcement: { agents: { CriOS: enforce } }\n",
+        "robots: { origin: replace }\nenforcement: { agents: { CriOSBot: enforce } }\n"),
+    ("token-matches-no-request", 2, "robots: { origin: replace }\ncrawlers: { token: Cursor }\n",
+        "robots: { origin: replace }\ncrawlers: { token: Cursor, user_agent: cursor-reader }\n"),
+    ("generic-token", 4, "robots:\n  origin: replace\n  groups:\n    - { agents: bot, disallow: /a }\n",
+        "robots:\n  origin: replace\n  groups:\n    - { agents: otherbot, disallow: /a }\n"),
+    ("generic-token", 2, "robots: { origin: replace }\nenforcement: { agents: { Bot: enforce } }\n",
+        "robots: { origin: replace }\nenforcement: { purposes: { other: enforce } }\n"),
+    ("generic-token", 2, "robots: { origin: replace }\nenforcement: { exempt: crawler }\n",
+        "robots: { origin: replace }\nenforcement: { exempt: OurCrawler }\n"),
+    ("generic-token", 2, "robots: { origin: replace }\ncrawlers: { token: scraper, user_agent: PriceReader }\n",
+        "robots: { origin: replace }\ncrawlers: { token: PriceReader }\n"),
     ("noindex-unseen", 5, "robots:\n  origin: replace\n  groups: [{ agents: \"*\", disallow: /a }]\nindexing:\n  - { paths: /a/, tag: noindex }\n",
         "robots:\n  origin: replace\n  groups: [{ agents: \"*\", disallow: /b }]\nindexing:\n  - { paths: /a/, tag: noindex }\n"),
     ("group-drops-star-rules", 5, "robots:\n  origin: replace\n  groups:\n    - { agents: \"*\", disallow: /a }\n    - { agents: Bingbot, disallow: /b }\n",
@@ -639,4 +656,25 @@ fn a_part_of_a_signal_is_found_in_its_place() {
     let item = found.diagnostics.items.iter().find(|item| item.id == "unreadable-signal").expect("a finding");
     let span = item.span.expect("a place");
     assert_eq!((&text[span.start..span.end], span.line, span.column), ("ai-train=maybe", 2, 29));
+}
+
+/// How heavy a finding about a name is depends on where the name stands.
+#[test]
+fn names_weigh_by_the_place_where_they_stand() {
+    let severity = |text: &str, id: &str| {
+        let found = findings(&format!("robots: {{ origin: replace{text}\n"));
+        found.items.into_iter().find(|item| item.id == id).map(|item| item.severity)
+    };
+    for (text, id, expected) in [
+        (", groups: [{ agents: bot, disallow: /a }] }", "generic-token", Some(Severity::Warning)),
+        (" }\nenforcement: { agents: { spider: enforce } }", "generic-token", Some(Severity::Error)),
+        (" }\ncrawlers: { token: crawler }", "generic-token", Some(Severity::Error)),
+        (", groups: [{ agents: CriOS, disallow: /a }] }", "token-matches-no-request", Some(Severity::Note)),
+        (" }\nenforcement: { agents: { PriceHunter: enforce } }", "unknown-crawler", Some(Severity::Note)),
+        (" }\nenforcement: { agents: { Gogglebot: enforce } }", "unknown-crawler", Some(Severity::Warning)),
+        (" }\ncrawlers: { token: A, user_agent: Chrome }", "blocks-people", Some(Severity::Error)),
+        (", groups: [{ agents: Chrome, disallow: /a }] }", "blocks-people", None),
+    ] {
+        assert_eq!(severity(text, id), expected, "{text}");
+    }
 }

@@ -52,9 +52,8 @@ fn assert_same_verdicts(text: &[u8], purposes: bool) {
     let spaced = Registry::builtin().tokens_with_blanks();
     let before = Reading::new(&File::parse(text), Dialect::Rfc9309, &spaced);
     let after = Reading::new(&File::parse(served(&imported.text)), Dialect::Rfc9309, &spaced);
-    let left_out = |token: &str| {
-        imported.notes.iter().any(|(_, left)| matches!(left, LeftOut::Group(left) if left == token))
-    };
+    let left_out =
+        |token: &str| imported.notes.iter().any(|(_, left)| matches!(left, LeftOut::Group(left) if left == token));
     let tokens = before.groups().iter().flat_map(|group| &group.agents).map(|agent| agent.token.as_str());
     for token in tokens.chain(["GPTBot", "Googlebot", "NobodyNamesMe"]).filter(|token| !left_out(token)) {
         for target in TARGETS {
