@@ -1,5 +1,5 @@
-//! The built-in list of user agents of people's browsers and apps. [`people`] iterates over it, and [`is_of_people`]
-//! tells whether a name stands in one of them.
+//! The built-in list of user agents of people's browsers and apps. [`is_of_people`] tells whether a name stands in one of
+//! them.
 
 use super::identify::stands_alone;
 use super::octets::is_token_byte;
@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 const PEOPLE: &str = include_str!("humans.txt");
 
 /// User agents of people: none of them may be taken for a bot's.
+#[cfg(test)]
 pub fn people() -> impl Iterator<Item = &'static str> {
     PEOPLE.lines()
 }
@@ -24,9 +25,10 @@ pub fn is_of_people(name: &str) -> bool {
     })
 }
 
-/// Every word of the list that a policy can have as a token: products, platforms, models.
+/// Every word of the list that a policy can have as a token, in lower case: products, platforms, models.
 #[cfg(test)]
-pub fn words_of_people() -> std::collections::BTreeSet<&'static str> {
+pub fn words_of_people() -> std::collections::BTreeSet<String> {
     let words = people().flat_map(|person| person.split(|sign: char| !sign.is_ascii() || !is_token_byte(sign as u8)));
-    words.filter(|word| word.len() >= 3 && word.bytes().any(|byte| byte.is_ascii_alphabetic())).collect()
+    let words = words.filter(|word| word.len() >= 3 && word.bytes().any(|byte| byte.is_ascii_alphabetic()));
+    words.map(str::to_ascii_lowercase).collect()
 }

@@ -748,8 +748,8 @@ fn a_part_of_a_name_and_a_generic_word_are_no_product() {
 /// Every word of every string of people, as a token of a policy.
 #[test]
 fn tokens_of_every_word_of_people_match_no_person() {
-    let mut tokens: Vec<String> = words_of_people().into_iter().map(str::to_owned).collect();
-    tokens.extend(["bot", "crawler", "spider", "scraper", "M bot", "POWER BOT", "iPhone OS"].map(str::to_owned));
+    let mut tokens: Vec<String> = words_of_people().into_iter().collect();
+    tokens.extend(["crawler", "scraper", "M bot", "POWER BOT", "iPhone OS"].map(str::to_owned));
     assert!(tokens.len() > 200, "{tokens:?}");
     let all = SiteMarkers::new(tokens.clone());
     for person in people() {

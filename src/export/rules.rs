@@ -458,7 +458,7 @@ mod tests {
         let words = crate::crawlers::words_of_people();
         let agents = words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
         let rules = rules(&format!(
-            "robots: {{ origin: replace, groups: [{{ agents: [\"*\", {agents}, bot, spider], disallow: / }}] }}\n\
+            "robots: {{ origin: replace, groups: [{{ agents: [\"*\", {agents}], disallow: / }}] }}\n\
              enforcement: {{ mode: enforce }}\n"
         ));
         let markers = compiled(&rules);
@@ -468,7 +468,7 @@ mod tests {
             assert_eq!(refused(&markers, person), None, "{person}");
         }
         assert!(refused(&markers, "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)").is_some());
-        assert!(rules.left_out.iter().any(|line| line.contains("`Chrome`")), "{:?}", rules.left_out);
+        assert!(rules.left_out.iter().any(|line| line.contains("`chrome`")), "{:?}", rules.left_out);
     }
 
     #[test]

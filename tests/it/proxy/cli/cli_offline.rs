@@ -489,17 +489,42 @@ fn tester_answers_for_a_known_crawler_as_its_operator_documents() {
 }
 
 #[test]
-fn tester_rejects_what_is_no_path_and_a_user_agent_of_people() {
+fn tester_rejects_what_is_no_path() {
     let files = directory(&[("robots.txt", ROBOTS_TXT)]);
     let file = files.path().join("robots.txt").display().to_string();
     for (agent, url, remedy) in [
         ("Googlebot", "cart/", "write `/cart/`"),
         ("Googlebot", "shop.example/cart/", "write `https://shop.example/cart/`"),
-        ("Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0", "/", "product token"),
     ] {
         let output = crawlgate(&["tester", &file, "--agent", agent, url]);
         assert_eq!(output.status.code(), Some(2), "{agent} {url}");
         assert!(text(&output.stderr).contains(remedy), "{}", text(&output.stderr));
+    }
+}
+
+/// The file names words of people's phones, as lists of bots do.
+#[test]
+fn tester_sees_a_person_where_the_gate_does() {
+    let list = "User-agent: Spider\nUser-agent: CriOS\nUser-agent: bot\nUser-agent: Foozle\nDisallow: /\n";
+    let files = directory(&[("ai.txt", list)]);
+    let file = files.path().join("ai.txt").display().to_string();
+    let person = "Mozilla/5.0 (Linux; Android 13; Spider 8) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/124.0.0.0 Safari/537.36";
+    let bot = "PriceHunter/2.0 (bot; +http://x.example)";
+    let named = "Mozilla/5.0 (compatible; Foozle/1.0; bot; +http://x.example)";
+    for (agent, group, code) in
+        [(person, "person", 0), (bot, "nothing", 0), (named, "named", 1), ("Spider", "named", 1)]
+    {
+        let output = crawlgate(&["tester", &file, "--agent", agent, "/x", "--json"]);
+        assert_eq!(output.status.code(), Some(code), "{agent}: {}", text(&output.stderr));
+        assert_eq!(json(&output)[0]["group"], group, "{agent}");
+    }
+    let policies = directory(&[]);
+    let policy = policies.path().join("shop.yaml").display().to_string();
+    assert_eq!(crawlgate(&["import", &file, "--host", "shop.example", "-o", &policy]).status.code(), Some(0));
+    let question = ["explain", "--policies", path(&policies), "--host", "shop.example", "/x", "--json", "--user-agent"];
+    for (agent, crawler) in [(person, None), (bot, Some("other")), (named, Some("Foozle"))] {
+        let explained = json(&crawlgate(&[&question[..], &[agent]].concat()));
+        assert_eq!(explained["crawler"]["id"].as_str(), crawler, "{agent}: {explained}");
     }
 }
 

@@ -368,3 +368,24 @@ fn a_crawler_sees_the_page_whole_where_its_tags_are_new() {
     );
     assert_eq!(origin.last().field("if-none-match"), Some("\"x\""), "people keep their caches");
 }
+
+/// A name in a group blocks no app; a marker that the owner acknowledges does.
+#[test]
+fn an_app_is_blocked_by_an_acknowledged_marker_alone() {
+    let origin = Origin::plain();
+    let agents = [
+        "Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) CriOS/141.0 \
+         Mobile/15E148 Safari/604.1",
+        "Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/15E148 \
+         Instagram 300.0",
+        "Mozilla/5.0 (Linux; Android 13; Spider 8) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/124.0 Mobile Safari/537.36",
+    ];
+    let rules = "robots: { origin: replace, groups: [{ agents: [CriOS, Instagram, Spider], disallow: / }] }\n\
+                 enforcement: { mode: enforce }\n";
+    let marker = "crawlers: [{ token: Instagram, user_agent: Instagram }]\nacknowledge: [blocks_people]\n";
+    for (policy, expected) in [(rules.to_owned(), [200, 200, 200]), (format!("{rules}{marker}"), [200, 403, 200])] {
+        let gate = Setup::before(origin.address).policy("shop", &policy).start();
+        let status = agents.map(|agent| gate.get("shop.example", "/x", &format!("User-Agent: {agent}\r\n")).status);
+        assert_eq!(status, expected, "{policy}");
+    }
+}

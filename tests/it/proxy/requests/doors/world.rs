@@ -37,6 +37,7 @@ robots:
   groups:
     - { agents: ["*"], disallow: [/private/, /trap/] }
     - { agents: [GPTBot], disallow: [/] }
+    - { agents: [Firefox, Gecko, Linux, X11, Mozilla], disallow: [/] }
     - { agents: [bingbot], disallow: [/private/], crawl_delay: 1h }
 enforcement: { mode: enforce, traps: [/trap/], purposes: { other: enforce } }
 indexing:
