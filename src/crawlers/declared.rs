@@ -337,9 +337,8 @@ fn name_of(user_agent: &[u8]) -> Option<(usize, &[u8])> {
         let is_free = |begin: usize| !user_agent[..begin].last().is_some_and(|byte| b"/:@=?&#%.".contains(byte));
         words(user_agent).filter(move |(begin, word)| !word.is_empty() && is_free(*begin))
     };
-    let is_product = |(begin, word): &(usize, &[u8])| {
-        has_version(&user_agent[begin + word.len()..]) && !std::str::from_utf8(word).is_ok_and(is_of_people)
-    };
+    let is_product =
+        |(begin, word): &(usize, &[u8])| has_version(&user_agent[begin + word.len()..]) && !is_of_people(word);
     let first = || words(user_agent).find(|(_, word)| !word.is_empty());
     free_words()
         .find(|(_, word)| is_called_bot(word) && !is_generic(word))

@@ -116,11 +116,7 @@ impl Markers {
             text = &text[..preview];
             found = self.found(text);
         }
-        let unlisted = || match found.is_plain && !found.is_hinted {
-            true => Claim::Nobody,
-            false => declared::declared(text, self.shapes.of(text)),
-        };
-        let is_person = || found.best.is_none() && unlisted() == Claim::Nobody;
+        let is_person = || found.best.is_none() && self.without_marker(text, &found) == Claim::Nobody;
         let token = tokens.and_then(|tokens| tokens.find(text, is_person));
         match (found.best, token) {
             (Some(best), Some((_, length))) if best.named && best.length >= length => {
@@ -128,8 +124,16 @@ impl Markers {
             }
             (_, Some((claim, _))) => claim,
             (Some(best), None) => Claim::Known(CrawlerIndex(best.crawler)),
-            (None, None) => unlisted(),
+            (None, None) => self.without_marker(text, &found),
         }
+    }
+
+    /// The claim of a user agent in which no marker stands.
+    fn without_marker(&self, text: &[u8], found: &Found) -> Claim {
+        if found.is_plain && !found.is_hinted {
+            return Claim::Nobody;
+        }
+        declared::declared(text, self.shapes.of(text))
     }
 
     /// The claim by the markers of the registry alone, and its reason.
@@ -243,7 +247,7 @@ impl SiteMarkers {
             if declared::is_generic(token.as_bytes()) || markers.iter().any(|(_, meant)| *meant == claim) {
                 continue;
             }
-            let matches = if is_of_people(token) { Matches::ItsOwn } else { Matches::Programs };
+            let matches = if is_of_people(token.as_bytes()) { Matches::ItsOwn } else { Matches::Programs };
             texts.push(token.clone());
             prepared.push(SiteMarker { claim, matches });
         }

@@ -6,6 +6,8 @@ use super::octets::is_token_byte;
 use std::sync::LazyLock;
 
 const PEOPLE: &str = include_str!("humans.txt");
+/// No marker of a policy is longer.
+const MAX_NAME: usize = 100;
 
 /// User agents of people: none of them may be taken for a bot's.
 #[cfg(test)]
@@ -13,13 +15,17 @@ pub fn people() -> impl Iterator<Item = &'static str> {
     PEOPLE.lines()
 }
 
-/// Whether a name stands by itself in a user agent of the list, without regard to case.
-pub fn is_of_people(name: &str) -> bool {
+/// Whether a name stands by itself in a user agent of the list, without regard to case. Does not allocate, but for the
+/// first time.
+pub fn is_of_people(name: &[u8]) -> bool {
     static LOWER: LazyLock<String> = LazyLock::new(|| PEOPLE.to_ascii_lowercase());
-    let name = name.to_ascii_lowercase();
-    let (Some(&first), Some(&last)) = (name.as_bytes().first(), name.as_bytes().last()) else { return false };
+    let mut lower = [0; MAX_NAME];
+    let Some(lower) = lower.get_mut(..name.len()) else { return false };
+    lower.copy_from_slice(name);
+    lower.make_ascii_lowercase();
+    let (Some(&first), Some(&last)) = (name.first(), name.last()) else { return false };
     // A line break is no part of a word, so the list can be searched as one text.
-    memchr::memmem::find_iter(LOWER.as_bytes(), &name).any(|start| {
+    memchr::memmem::find_iter(LOWER.as_bytes(), lower).any(|start| {
         let end = start + name.len();
         stands_alone(LOWER.as_bytes(), start, end, is_token_byte(first), is_token_byte(last))
     })

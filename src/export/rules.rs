@@ -299,7 +299,7 @@ impl Rules {
 /// agents of people. A server cannot tell a person by the shape of a user agent.
 fn markers_of_token(site: &Site, token: &String) -> Vec<String> {
     let described = site.policy.described_crawler(token).map(|described| values(&described.user_agent));
-    let is_fit = token.len() >= MIN_TOKEN && !is_generic(token.as_bytes()) && !is_of_people(token);
+    let is_fit = token.len() >= MIN_TOKEN && !is_generic(token.as_bytes()) && !is_of_people(token.as_bytes());
     match described.filter(|markers| !markers.is_empty()) {
         Some(markers) => markers,
         None if is_fit => vec![token.clone()],

@@ -3,7 +3,7 @@
 use super::decision::{Kind, Verdict};
 use super::explanation::{ActionReport, Explanation, RuleReport};
 use super::identity::{Doubt, Identity};
-use super::pass_reason::PassReason;
+use super::pass_reason::{LINE_FOR_ALL, PassReason};
 use crate::policy::{Site, Snapshot};
 use crate::yaml::Diagnostic;
 use std::fmt::Display;
@@ -104,7 +104,12 @@ impl Explanation {
         }
         lines.add("action", action);
         for (place, line) in self.to_enforce.iter().enumerate() {
-            lines.add(if place == 0 { "to enforce" } else { "or for all" }, line);
+            let label = match (line == LINE_FOR_ALL, place) {
+                (false, _) => "to enforce",
+                (true, 0) => "for all",
+                (true, _) => "or for all",
+            };
+            lines.add(label, line);
         }
     }
 

@@ -1,7 +1,7 @@
 //! These tests check how the origin's robots.txt is merged with a policy: which rules each user-agent token gets, which
 //! lines of the origin are left out, and that a hostile file causes only limited work.
 
-use crate::crawlers::{Claim, Registry};
+use crate::crawlers::{Claim, Registry, people, words_of_people};
 use crate::policy::compile::CompileError;
 use crate::policy::origin::{Origin, OriginFile};
 use crate::policy::site::{Binding, RuleSource, Site};
@@ -457,6 +457,12 @@ fn an_origin_token_that_stands_in_browsers_is_no_crawler() {
     }
     let bot = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; HouseBot) Chrome/130.0 Safari/537.36";
     assert!(matches!(who(&origin_alone, bot), Claim::Token(_)));
+    let words: String = words_of_people().iter().map(|word| format!("User-agent: {word}\n")).collect();
+    let list = site("robots: { origin: only }\n", &format!("{words}Disallow: /\n"));
+    assert!(list.tokens.tokens().len() > 150);
+    for person in people() {
+        assert_eq!(who(&list, person), Claim::Nobody, "{person}");
+    }
     // Neither does a policy's token match a person.
     let policy = site("robots: { groups: [{ agents: ShopScout, disallow: /b/ }] }\n", &origin);
     let person = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/130.0 Safari/537.36 ShopScout/7.1";

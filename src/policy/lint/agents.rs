@@ -60,7 +60,7 @@ pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostic
 
 /// Whether a name that no crawler is known by stands in people's user agents.
 pub(super) fn is_name_of_people(name: &str, registry: &Registry) -> bool {
-    registry.find(name).is_none() && is_of_people(name)
+    registry.find(name).is_none() && is_of_people(name.as_bytes())
 }
 
 pub(super) fn token_matches_no_request(agent: &str, span: Span, help: &str, diagnostics: &mut Diagnostics) {
@@ -87,7 +87,7 @@ pub fn may_be_enforced(name: &str, registry: &Registry) -> bool {
     name.len() >= MIN_TOKEN
         && is_token(name)
         && !is_generic(name.as_bytes())
-        && !is_of_people(name)
+        && !is_of_people(name.as_bytes())
         && registry.find(name).is_none()
         && misspelt(name, registry).is_none()
 }

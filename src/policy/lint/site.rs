@@ -189,7 +189,7 @@ fn markers_of_people(site: &Site, diagnostics: &mut Diagnostics) {
         return;
     }
     let markers = site.policy.crawlers.iter().flat_map(|described| &described.user_agent);
-    for marker in markers.filter(|marker| is_of_people(&marker.value)) {
+    for marker in markers.filter(|marker| is_of_people(marker.value.as_bytes())) {
         let message = format!("`{}` stands in the user agents of people's browsers or apps", marker.value);
         diagnostics.push(
             lints::BLOCKS_PEOPLE.at(marker.span, message).label("people would be taken for a crawler").help(

@@ -45,7 +45,7 @@ robots:
   origin: replace
   groups:
     - { agents: ["*"], disallow: [/private/, "/*?session=", "/a*b*c$"], allow: [/private/help] }
-    - { agents: [HouseBot], disallow: [/garden/] }
+    - { agents: [HouseBot, Firefox, Linux], disallow: [/garden/] }
   license: [{ url: https://shop.example/p.xml, paths: /p*.jpg }, https://shop.example/license.xml]
   content_usage: [{ train-ai: no }, { paths: [/open/, "/*.pdf$"], train-ai: yes }]
 tdm: [{ paths: "/*/press", reservation: no }, { reservation: yes }]
@@ -61,7 +61,7 @@ fn judging_allocates_nothing() {
     let engine = Engine::load(POLICY).expect("a policy").engine;
     let garbage = "x;(bot http://".repeat(600);
     let long = format!("/private/{}", "a%C3%A4/".repeat(500));
-    let cases: [(&str, &str, &str, Kind); 12] = [
+    let cases: [(&str, &str, &str, Kind); 13] = [
         ("shop.example", "bingbot", "/trap/x", Kind::Trapped),
         (
             "shop.example",
@@ -79,6 +79,8 @@ fn judging_allocates_nothing() {
         ("shop.example", "Mozilla/5.0 (compatible; bingbot/2.0)", "/%70rivate/%c3%a4", Kind::Unproven),
         ("shop.example", "HouseBot/1.0", "/garden/", Kind::Unproven),
         ("shop.example", &garbage, "/", Kind::Allowed),
+        // Names of people's browsers, which the string may call itself.
+        ("shop.example", "Mozilla/5.0 (bot; +http://x.example) Linux/5 Firefox/1.0", "/garden/", Kind::Allowed),
         ("shop.example", "bingbot", &long, Kind::Unproven),
         ("shop.example", "bingbot", "/x%2F..%2fprivate%2fy", Kind::Ambiguous),
         ("shop.example", "bingbot", "/x;a/..;b/private;c/y", Kind::Ambiguous),
