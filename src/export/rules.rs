@@ -192,6 +192,11 @@ impl Rules {
             let tokens = without_marker.join(", ");
             rules.left_out.push(format!("tokens that people's browsers or many bots have as a word: {tokens}"));
         }
+        if site.tokens.tokens().len() > without_marker.len() {
+            rules.left_out.push(
+                "people come first: names that only the policy knows are looked for in every user agent".to_owned(),
+            );
+        }
         // The preview of a link on a person's own device, and no crawler's.
         rules.add(site, Claim::Nobody, &[APPLE_MESSAGES.to_owned()], false);
         rules.drop_idle();
@@ -406,10 +411,6 @@ fn left_out(site: &Site) -> impl Iterator<Item = &'static str> {
         (
             true,
             "bots that the registry does not know, and other spellings of a path (`/%63art/`, `/x/../cart/`): they pass",
-        ),
-        (
-            !site.tokens.tokens().is_empty(),
-            "the shape of user agents: a token of the policy alone is looked for in the strings of people, too",
         ),
         (asks_for_delay, "Crawl-delay: requests are not counted"),
         (!policy.enforcement.traps.is_empty(), "traps: the paths are disallowed, and no client is remembered"),

@@ -60,7 +60,7 @@ pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostic
 
 /// Whether a name that no crawler is known by stands in people's user agents.
 pub(super) fn is_name_of_people(name: &str, registry: &Registry) -> bool {
-    registry.find(name).is_none() && is_of_people(name.as_bytes())
+    registry.find(name).is_none() && !is_generic(name.as_bytes()) && is_of_people(name.as_bytes())
 }
 
 pub(super) fn token_matches_no_request(agent: &str, span: Span, help: &str, diagnostics: &mut Diagnostics) {
@@ -72,13 +72,18 @@ pub(super) fn token_matches_no_request(agent: &str, span: Span, help: &str, diag
     );
 }
 
-/// Reports a word for bots in general. Crawlers look for their own names, and so do requests not match it.
+/// Reports a word for bots in general. Crawlers look for names of their own. Where a word would have to match requests it
+/// is an error.
 pub(super) fn generic_token(agent: &str, span: Span, severity: Severity, diagnostics: &mut Diagnostics) {
+    let others = match severity {
+        Severity::Error => "`enforcement: { purposes: { other: enforce } }` is for all unlisted bots",
+        Severity::Warning | Severity::Note => "the group for `*` is for all others",
+    };
     lints::GENERIC_TOKEN.with(severity).report(
         diagnostics,
         span,
         format!("`{agent}` names no crawler: none looks for it, and no request matches it"),
-        "write the product token of the crawler that is meant; for all unlisted bots, `*` or `purposes: { other: ... }`",
+        format!("write the product token of the crawler that is meant; {others}"),
     );
 }
 
