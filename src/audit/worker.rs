@@ -227,7 +227,8 @@ fn identity(
     };
     let address = client.and_then(|client| client_address(client, &options.trusted_proxies));
     let by_policy = address.and_then(|address| site.networks.hold(claim, address));
-    let is_proxy = address.is_some_and(|address| options.trusted_proxies.iter().any(|network| network.contains(&address)));
+    let is_proxy =
+        address.is_some_and(|address| options.trusted_proxies.iter().any(|network| network.contains(&address)));
     let published = crawler.zip(options.networks.as_ref()).and_then(|(crawler, networks)| {
         let means = networks.of(crawler)?;
         Some(networks.say(means, address))

@@ -147,10 +147,12 @@ fn readable(report: &Report, lost: u64, max: f64) -> Result {
 /// A check that found nothing has passed only if nothing was lost in which there might be something.
 fn nothing_lost(report: &Report, max: Option<f64>) -> Result {
     readable(report, report.unreadable + report.no_user_agent + report.no_host, max.unwrap_or(0.0))?;
-    if report.other_hosts > 0 && report.judged() == 0 {
-        let requests = plural(thousands(report.other_hosts), "request");
+    if report.judged() == 0 && (report.other_hosts > 0 || report.server_messages > 0) {
         return Err(Failure::CouldNot(format!(
-            "no request was judged: {requests} are to other hosts. Compare the hosts of the log with --host or the policies"
+            "no request was judged: {} are to other hosts, and {} are messages of servers. Compare the hosts of the log \
+             with --host or the policies, and give the access log",
+            plural(thousands(report.other_hosts), "request"),
+            plural(thousands(report.server_messages), "line"),
         )));
     }
     Ok(())

@@ -3,7 +3,9 @@
 //! highest counts, and of equals the first in the line. Values inside `request` and `headers` (Caddy) replace those
 //! that were read before.
 
-use super::{Asked, FIELDS, Field, Line, Octets, Reading, Record, Unreadable, fields, moment, not_empty, or_empty, request};
+use super::{
+    Asked, FIELDS, Field, Line, Octets, Reading, Record, Unreadable, fields, moment, not_empty, or_empty, request,
+};
 use crate::time::Timestamp;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -124,8 +126,7 @@ impl<'a> Slots<'a> {
         let path = self.text(Field::Path);
         let url = self.text(Field::Target).or(path);
         if line.is_none() && url.is_none() {
-            let is_message = self.take(Field::Message).is_some();
-            return if is_message { Ok(Line::ServerMessage) } else { Err(Unreadable::BadRequest) };
+            return if self.is_message() { Ok(Line::ServerMessage) } else { Err(Unreadable::BadRequest) };
         }
         let time = self.time().ok_or(Unreadable::BadTime)?;
         let status = fields::status(self.number(Field::Status)?)?;
@@ -148,6 +149,14 @@ impl<'a> Slots<'a> {
             content_type: not_empty(self.text(Field::ContentType)),
             user_agent: Some(user_agent),
         }))
+    }
+
+    /// Whether a line without a request is a message. It is not where it has something else of a request: an application
+    /// may write its own access log with a level.
+    fn is_message(&self) -> bool {
+        let of_requests = [Field::Method, Field::Status, Field::Client, Field::UserAgent, Field::Headers];
+        let is_of_request = of_requests.iter().any(|field| self.0[*field as usize].is_some());
+        !is_of_request && matches!(self.0[Field::Message as usize], Some((_, Value::Text(_))))
     }
 
     /// What was asked for, by the request line or else by the parts of it. nginx may have rewritten `uri`.

@@ -60,7 +60,9 @@ fn json_lines_of_four_servers_are_read() {
     ] {
         assert_eq!(shown(&record(line)), "a.example GET /a?b 200 5 GPTBot/1.2", "{line}");
     }
-    let latin = [br#"{"msec":"1795341600.1","http_user_agent":"x","request":"GET /caf"#.as_slice(), b"\xe9", br#" HTTP/1.1"}"#].concat();
+    let latin =
+        [br#"{"msec":"1795341600.1","http_user_agent":"x","request":"GET /caf"#.as_slice(), b"\xe9", br#" HTTP/1.1"}"#]
+            .concat();
     assert!(matches!(LineFormat::Detect.read(&latin), Ok(Line::Request(_))));
 }
 
@@ -158,7 +160,8 @@ fn facts(reading: &Reading<'_>) -> String {
 #[test]
 fn prefixes_of_collectors_are_taken_off() {
     const COMBINED: &str = r#"66.249.66.1 - - [22/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 5 "-" "GPTBot/1.2""#;
-    const JSON: &str = r#"{"time":"2026-11-22T10:00:00Z","client":"66.249.66.1","target":"/a","user_agent":"GPTBot/1.2"}"#;
+    const JSON: &str =
+        r#"{"time":"2026-11-22T10:00:00Z","client":"66.249.66.1","target":"/a","user_agent":"GPTBot/1.2"}"#;
     for prefix in [
         "",
         "2026-11-22T10:00:00.123456789Z stdout F ",
@@ -188,7 +191,8 @@ fn prefixes_of_collectors_are_taken_off() {
         ] {
             let line = format!("{prefix}{line}");
             assert_eq!(facts(&LineFormat::Detect.read(line.as_bytes())), expected, "{line}");
-            let docker = serde_json::json!({"log": format!("{line}\n"), "stream": "stdout", "time": "2026-11-23T10:00:00Z"});
+            let docker =
+                serde_json::json!({"log": format!("{line}\n"), "stream": "stdout", "time": "2026-11-23T10:00:00Z"});
             assert_eq!(facts(&LineFormat::Detect.read(docker.to_string().as_bytes())), expected, "{docker}");
         }
         let format = r#"$time_iso8601 $host $remote_addr "$request" "$http_user_agent""#;
@@ -309,7 +313,8 @@ fn a_request_is_what_was_asked_for() {
 
 #[test]
 fn a_user_agent_must_be_one() {
-    let clf = |agent: &str| format!(r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "{agent}""#);
+    let clf =
+        |agent: &str| format!(r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "{agent}""#);
     for agent in ["", "-", "GPTBot/1.2", "Mozilla/5.0 (x; +https://x.example/)", "1st Bot 2.0", "abc", "HTTP/1.1 bot"] {
         assert!(matches!(LineFormat::Detect.read(clf(agent).as_bytes()), Ok(Line::Request(_))), "{agent}");
     }
@@ -394,6 +399,8 @@ fn messages_of_servers_are_no_access_log() {
         "2026/11/22 10:00:00.123\tINFO\thttp.log.access\thandled request\t{\"request\": {}}",
         "Nov 22 10:00:00 web1 sshd[12]: Accepted publickey for root",
         r#"{"level":"info","RequestPath":"/","time":"2026-11-22T10:00:00Z"}"#,
+        r#"{"level":"info","msg":"request","method":"GET","route":"/"}"#,
+        r#"{"level":30,"time":1795341600000,"req":{"url":"/"},"msg":"request completed"}"#,
     ] {
         assert!(LineFormat::Detect.read(line.as_bytes()).is_err(), "{line}");
     }
