@@ -4,7 +4,7 @@
 
 use super::origin_copy::OriginFrom;
 use super::tester::RobotsTxt;
-use super::{Failure, Result, cannot, now, places, policies, run as run_command, say, show, tester};
+use super::{Failure, Result, cannot, now, places, policies, say, show, tester};
 use crate::audit::{self, Input, Options, PublishedFile, PublishedNetworks, ReadSoFar, Report, Rules};
 use crate::crawlers::Registry;
 use crate::identity::refresh::{ListUpdate, UpdateResult, file_name, update_all};
@@ -41,7 +41,7 @@ pub struct Arguments {
     #[arg(long, value_name = "LOG_FORMAT")]
     log_format: Option<String>,
     /// A network of proxies whose addresses in a list (as in X-Forwarded-For) are not the client's; may be repeated
-    #[arg(long, value_name = "CIDR", value_parser = run_command::network)]
+    #[arg(long, value_name = "CIDR", value_parser = super::run::network)]
     trusted_proxy: Vec<IpNet>,
     /// Exit with 3 if more of the lines cannot be read [default: 10%; with --fail-on, 0%]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use std::borrow::Cow;
 
 /// Each returns what stands behind its prefix; `None` where a line does not have it.
-const PREFIXES: &[fn(&[u8]) -> Option<&[u8]>] = &[cri, syslog_3164, syslog_5424, timestamp, compose, kubectl];
+const PREFIXES: &[fn(&[u8]) -> Option<&[u8]>] = &[cri, syslog_3164, syslog_5424, rfc3339, compose, kubectl];
 
 /// Names of containers and pods are shorter (RFC 1123, with the names of a project and a node).
 const MAX_NAME: usize = 256;
@@ -62,8 +62,7 @@ pub fn syslog_time(line: &[u8]) -> Option<&[u8]> {
 
 /// `<165>1 2026-11-22T10:00:00.003Z host nginx - - [x@1 y="z"] ` (RFC 5424 section 6).
 fn syslog_5424(line: &[u8]) -> Option<&[u8]> {
-    let rest = priority(line)?.strip_prefix(b"1 ")?;
-    let mut rest = rest;
+    let mut rest = priority(line)?.strip_prefix(b"1 ")?;
     for _ in ["time", "host", "application", "process", "message"] {
         (_, rest) = word(rest)?;
     }
@@ -91,11 +90,6 @@ fn structured_data(text: &[u8]) -> Option<&[u8]> {
     None
 }
 
-/// `2026-11-22T10:00:00.123456789Z `, of `--timestamps`.
-fn timestamp(line: &[u8]) -> Option<&[u8]> {
-    rfc3339(line)
-}
-
 /// `web-1  | `, of docker compose and docker service.
 fn compose(line: &[u8]) -> Option<&[u8]> {
     let is_of_a_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._@/".contains(byte);
@@ -117,7 +111,7 @@ fn priority(line: &[u8]) -> Option<&[u8]> {
     rest[digits..].strip_prefix(b">")
 }
 
-/// What stands behind a time in front. `+0100` is as good as `+01:00`, for journalctl.
+/// `2026-11-22T10:00:00.123456789Z `, of `--timestamps`. journalctl writes `+0100` in place of `+01:00`.
 fn rfc3339(line: &[u8]) -> Option<&[u8]> {
     let (time, rest) = word(line)?;
     let (second, fraction) = time.split_at_checked(b"2026-11-22T10:00:00".len())?;
