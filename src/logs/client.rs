@@ -45,6 +45,10 @@ pub fn is_address(word: &[u8]) -> bool {
 /// Whether this names clients by their addresses: one, or a list in which proxies may have written `unknown` or nothing
 /// for some (RFC 7239 section 6.2).
 pub fn is_client(column: &[u8]) -> bool {
+    // Nearly every column is one address, or `-`.
+    if memchr::memchr(b',', column).is_none() {
+        return is_address(column);
+    }
     let mut entries = column.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
     let mut has_address = false;
     let is_whole = entries.all(|entry| {

@@ -59,7 +59,8 @@ pub fn user_agent(field: Octets<'_>) -> Result<Octets<'_>, Unreadable> {
     let is_other = match field.first() {
         None => false,
         Some(first) if first.is_ascii_digit() || b"[.:-+".contains(first) => is_number_or_moment(&field),
-        Some(_) => request::authority_start(&field).is_some() || client::is_client(&field) || is_request(&field),
+        Some(first) if first.is_ascii_hexdigit() && client::is_client(&field) => true,
+        Some(_) => request::authority_start(&field).is_some() || is_request(&field),
     };
     if is_other { Err(Unreadable::BadUserAgent) } else { Ok(field) }
 }
@@ -70,6 +71,6 @@ fn is_number_or_moment(field: &[u8]) -> bool {
 }
 
 fn is_request(field: &[u8]) -> bool {
-    let is_line = memchr::memmem::rfind(field, b" HTTP/").is_some_and(|end| field.len() - end <= b" HTTP/1.1".len());
-    is_line && Asked::line(&Cow::Borrowed(field)).is_some()
+    let version = &field[field.len().saturating_sub(b" HTTP/1.1".len())..];
+    version.starts_with(b" HTTP/") && Asked::line(&Cow::Borrowed(field)).is_some()
 }

@@ -162,6 +162,12 @@ impl LineFormat {
         if matches!(as_it_is, Ok(Line::Request(_) | Line::NoRequest)) {
             return as_it_is;
         }
+        self.read_behind_prefix(line, as_it_is)
+    }
+
+    /// Reads a line that was not read as it is.
+    #[cold]
+    fn read_behind_prefix<'a>(&self, line: &'a [u8], as_it_is: Reading<'a>) -> Reading<'a> {
         let read = match prefixes::strip(line) {
             Some(Cow::Borrowed(rest)) => self.read(rest),
             Some(Cow::Owned(rest)) => self.read(&rest).map(Line::into_owned),
