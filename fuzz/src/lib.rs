@@ -463,7 +463,7 @@ pub fn log_line(data: &[u8]) {
     };
     let pattern = std::str::from_utf8(format).ok().and_then(|format| FormatString::parse(format).ok());
     for format in [Some(LineFormat::Detect), pattern.map(LineFormat::FormatString)].into_iter().flatten() {
-        let Some(Line::Request(record)) = format.read(line) else { continue };
+        let Ok(Line::Request(record)) = format.read(line) else { continue };
         assert!(!record.target.is_empty() && record.time.writable().is_some());
         // Signs in place of octets that are no UTF-8 take three octets each.
         let fields = [Some(&record.method), Some(&record.target), record.host.as_ref(), record.user_agent.as_ref()];
@@ -480,7 +480,7 @@ pub fn log_line(data: &[u8]) {
         if record.target.windows(6).any(|part| part == b" HTTP/") {
             continue;
         }
-        let Some(Line::Request(again)) = LineFormat::Detect.read(written.as_bytes()) else { panic!("{written}") };
+        let Ok(Line::Request(again)) = LineFormat::Detect.read(written.as_bytes()) else { panic!("{written}") };
         assert_eq!((&again.target, again.status, again.bytes), (&record.target, record.status, record.bytes));
         if record.user_agent.as_deref() != Some(b"-") {
             assert_eq!(again.user_agent.unwrap_or_default(), record.user_agent.unwrap_or_default());

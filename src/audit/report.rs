@@ -29,16 +29,24 @@ pub struct Report {
     /// Lines that are not empty.
     pub lines: u64,
     pub unreadable: u64,
+    /// Why, by the id of the reason.
+    pub unreadable_reasons: BTreeMap<&'static str, u64>,
     /// The first lines that could not be read.
     pub examples: Vec<Unreadable>,
     /// Logs that break off.
     pub damaged: Vec<Damaged>,
     /// Lines about connections without a request.
     pub no_request: u64,
+    /// Lines that servers write of their start and of errors.
+    pub server_messages: u64,
     /// Requests in lines whose format has no user agent.
     pub no_user_agent: u64,
+    /// Requests without a host, where several policies might have judged them.
+    pub no_host: u64,
     /// Requests to hosts that are not judged.
     pub other_hosts: u64,
+    /// Requests that have a user agent.
+    pub with_user_agent: u64,
     #[serde(serialize_with = "rfc3339")]
     pub from: Option<Timestamp>,
     #[serde(serialize_with = "rfc3339")]
@@ -67,6 +75,7 @@ pub struct Report {
 pub struct Unreadable {
     pub file: String,
     pub line: u64,
+    pub reason: &'static str,
     pub text: String,
 }
 
@@ -196,17 +205,22 @@ impl Report {
         let examples = tally.examples.into_iter().map(|example| Unreadable {
             file: inputs.get(example.input).map(Input::name).unwrap_or_default(),
             line: example.line,
+            reason: example.reason.id(),
             text: example.text,
         });
         let days = tally.days.iter().map(|(day, counts)| Day { day: Timestamp(day * 86_400).day(), counts: *counts });
         Report {
             lines: tally.lines,
-            unreadable: tally.unreadable,
+            unreadable: tally.unreadable.values().sum(),
+            unreadable_reasons: tally.unreadable.iter().map(|(reason, number)| (reason.id(), *number)).collect(),
             examples: examples.collect(),
             damaged,
             no_request: tally.no_request,
+            server_messages: tally.server_messages,
             no_user_agent: tally.no_user_agent,
+            no_host: tally.no_host,
             other_hosts: tally.other_hosts,
+            with_user_agent: tally.with_user_agent,
             from: tally.span.first,
             to: tally.span.last,
             by_policies: rules.are_policies(),
@@ -222,6 +236,16 @@ impl Report {
             unlisted: unlisted(tally.unlisted, tally.unlisted_disallowed),
             days: days.collect(),
         }
+    }
+
+    /// Requests that were judged, or are of people.
+    pub fn judged(&self) -> u64 {
+        self.people.requests + self.crawlers.iter().map(|crawler| crawler.counts.requests).sum::<u64>()
+    }
+
+    /// The part of the access log that could not be read.
+    pub fn unreadable_share(&self) -> f64 {
+        self.unreadable as f64 / (self.lines - self.server_messages).max(1) as f64
     }
 }
 

@@ -29,11 +29,15 @@ pub fn table(out: &mut impl Write, report: &Report) -> io::Result<()> {
     if report.unreadable > 0 {
         writeln!(
             out,
-            "\n{} could not be read (--log-format describes other formats), like",
+            "\n{} could not be read (--log-format describes other formats):",
             plural(thousands(report.unreadable), "line")
         )?;
+        for (reason, number) in &report.unreadable_reasons {
+            writeln!(out, "{:>12}  {reason}", thousands(number))?;
+        }
+        writeln!(out, "The first are")?;
         for example in &report.examples {
-            writeln!(out, "  {}:{}: {}", example.file, example.line, example.text)?;
+            writeln!(out, "  {}:{}: {}: {}", example.file, example.line, example.reason, example.text)?;
         }
     }
     Ok(())
@@ -51,7 +55,9 @@ fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
     writeln!(out)?;
     for (number, word, text) in [
         (report.no_request, "line", "about connections without a request"),
-        (report.other_hosts, "request", "to hosts that are not judged (or to no host: see --host)"),
+        (report.server_messages, "line", "of the server's start and its errors, which are no access log"),
+        (report.other_hosts, "request", "to hosts that are not judged"),
+        (report.no_host, "request", "in lines without a host, which any of the policies might judge: see --host"),
         (report.no_user_agent, "request", "in lines without a user agent: the Common format does not tell crawlers"),
         (report.people.requests, "request", "of people"),
     ] {

@@ -2,6 +2,7 @@
 //! or suspected impostor). The tallies of all workers are merged at the end.
 
 use super::sketch::Sketch;
+use crate::logs::Unreadable;
 use crate::time::Timestamp;
 use crate::verdict::{Action, Decision, Kind, Verdict};
 use ahash::AHashMap;
@@ -23,6 +24,8 @@ pub struct Example {
     pub input: usize,
     /// Its number in the input.
     pub line: u64,
+    /// Why it cannot be read.
+    pub reason: Unreadable,
     /// Its beginning.
     pub text: String,
 }
@@ -141,11 +144,15 @@ pub struct DayCounts {
 #[derive(Debug, Default)]
 pub struct Tally {
     pub lines: u64,
-    pub unreadable: u64,
+    pub unreadable: BTreeMap<Unreadable, u64>,
     pub examples: Vec<Example>,
     pub no_request: u64,
+    pub server_messages: u64,
     pub no_user_agent: u64,
+    pub no_host: u64,
     pub other_hosts: u64,
+    /// Requests with a user agent.
+    pub with_user_agent: u64,
     pub people: u64,
     pub people_bytes: u64,
     pub span: Span,
@@ -225,14 +232,14 @@ impl Tally {
     }
 
     /// Counts a line that cannot be read.
-    pub fn unreadable(&mut self, input: usize, line: u64, text: &[u8]) {
-        self.unreadable += 1;
+    pub fn unreadable(&mut self, input: usize, line: u64, reason: Unreadable, text: &[u8]) {
+        *self.unreadable.entry(reason).or_default() += 1;
         let is_earlier = |known: &Example| (input, line) < (known.input, known.line);
         if self.examples.len() == EXAMPLES && !self.examples.last().is_some_and(is_earlier) {
             return;
         }
         let text = crate::logs::printable(&text[..text.len().min(200)]);
-        self.examples.push(Example { input, line, text });
+        self.examples.push(Example { input, line, reason, text });
         self.examples.sort();
         self.examples.truncate(EXAMPLES);
     }
@@ -240,13 +247,18 @@ impl Tally {
     /// Adds what another worker has counted.
     pub fn merge(&mut self, other: Tally) {
         self.lines += other.lines;
-        self.unreadable += other.unreadable;
+        for (reason, number) in other.unreadable {
+            *self.unreadable.entry(reason).or_default() += number;
+        }
         self.examples.extend(other.examples);
         self.examples.sort();
         self.examples.truncate(EXAMPLES);
         self.no_request += other.no_request;
+        self.server_messages += other.server_messages;
         self.no_user_agent += other.no_user_agent;
+        self.no_host += other.no_host;
         self.other_hosts += other.other_hosts;
+        self.with_user_agent += other.with_user_agent;
         self.people += other.people;
         self.people_bytes += other.people_bytes;
         self.span.add(other.span);

@@ -9,11 +9,12 @@ use super::rules::{Found, Rules};
 use super::tally::{ClientIdentity, Rows, Tally, is_only_claimed};
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry, calls_itself};
 use crate::identity::{KnownList, KnownMeans, ListsSay, Means, PublishedLists, is_directory};
-use crate::logs::{Line, LineFormat, Record};
+use crate::logs::{Line, LineFormat, Record, client_address};
 use crate::policy::{HostHistory, Site};
 use crate::time::{Timestamp, rfc3339};
 use crate::verdict::{Behaviour, Case, Claimant, Doubt, Facts, Identity, Scratch, claim_label, decide_for, is_public};
 use ahash::AHashMap;
+use ipnet::IpNet;
 use serde::Serialize;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub struct Options {
     pub format: LineFormat,
     /// Judge only requests to this host. Lines without a host are taken to be for it.
     pub host: Option<String>,
+    /// Proxies whose addresses in a list are not the client's.
+    pub trusted_proxies: Vec<IpNet>,
     /// What operators publish, where it is at hand.
     pub networks: Option<PublishedNetworks>,
 }
@@ -92,9 +95,10 @@ impl<'a> Worker<'a> {
             }
             self.tally.lines += 1;
             match self.options.format.read(text) {
-                Some(Line::Request(record)) => self.request(&record),
-                Some(Line::NoRequest) => self.tally.no_request += 1,
-                None => self.tally.unreadable(chunk.input, line, text),
+                Ok(Line::Request(record)) => self.request(&record),
+                Ok(Line::NoRequest) => self.tally.no_request += 1,
+                Ok(Line::ServerMessage) => self.tally.server_messages += 1,
+                Err(reason) => self.tally.unreadable(chunk.input, line, reason, text),
             }
         }
     }
@@ -107,7 +111,8 @@ impl<'a> Worker<'a> {
         let is_meant =
             both.is_none_or(|(host, wanted)| crate::policy::site::name_and_port(host).0.eq_ignore_ascii_case(wanted));
         let Some(found) = is_meant.then(|| rules.find(host, record.time)).flatten() else {
-            self.tally.other_hosts += 1;
+            let count = if host.is_some() { &mut self.tally.other_hosts } else { &mut self.tally.no_host };
+            *count += 1;
             return;
         };
         if let Some(day) = self.tally.day(record.time) {
@@ -117,6 +122,7 @@ impl<'a> Worker<'a> {
             self.tally.no_user_agent += 1;
             return;
         };
+        self.tally.with_user_agent += u64::from(!user_agent.is_empty());
         match self.claim(&found, user_agent) {
             Claim::Nobody => {
                 self.tally.people += 1;
@@ -169,7 +175,7 @@ impl<'a> Worker<'a> {
             rows.insert(label.into(), Rows::default());
         }
         let Some(rows) = rows.get_mut(label) else { return };
-        let identity = identity(claim, record.client.as_deref(), (self.registry, site), self.options.networks.as_ref());
+        let identity = identity(claim, record.client.as_deref(), (self.registry, site), self.options);
         let is_claimed = is_only_claimed(identity);
         let row = rows.of(identity);
         let (is_disallowed, is_certain) = row.add(found.index, &decision, (record.time, record.bytes));
@@ -206,28 +212,31 @@ impl<'a> Worker<'a> {
 }
 
 /// Who a client is that claims a crawler's name, by the networks of the policy and by those that its operator publishes.
-/// Either can verify it, or raise a suspicion. `None` where it claims no name.
+/// Either can verify it, or raise a suspicion. The address of a trusted proxy is not the client's: the policy alone can say
+/// that it is a crawler's. `None` where it claims no name.
 fn identity(
     claim: Claim,
     client: Option<&[u8]>,
     (registry, site): (&Registry, &Site),
-    networks: Option<&PublishedNetworks>,
+    options: &Options,
 ) -> Option<ClientIdentity> {
     let crawler = match claim {
         Claim::Known(crawler) if registry.get(crawler).purpose != Purpose::Tool => Some(crawler),
         Claim::Token(_) => None,
         Claim::Known(_) | Claim::Other | Claim::Tool | Claim::Nobody => return None,
     };
-    let address = client
-        .and_then(|client| str::from_utf8(client).ok()?.parse().ok())
-        .map(|address: IpAddr| address.to_canonical());
+    let address = client.and_then(|client| client_address(client, &options.trusted_proxies));
     let by_policy = address.and_then(|address| site.networks.hold(claim, address));
-    let published = crawler.zip(networks).and_then(|(crawler, networks)| {
+    let is_proxy =
+        address.is_some_and(|address| options.trusted_proxies.iter().any(|network| network.contains(&address)));
+    let published = crawler.zip(options.networks.as_ref()).and_then(|(crawler, networks)| {
         let means = networks.of(crawler)?;
         Some(networks.say(means, address))
     });
     Some(match (by_policy, published) {
-        (Some(true), _) | (_, Some(ListsSay::Inside(_))) => ClientIdentity::Verified,
+        (Some(true), _) => ClientIdentity::Verified,
+        _ if is_proxy => ClientIdentity::Unverified,
+        (_, Some(ListsSay::Inside(_))) => ClientIdentity::Verified,
         (_, Some(ListsSay::Outside)) => ClientIdentity::SuspectedImpostor,
         (Some(false), _) if address.is_some_and(is_public) => ClientIdentity::SuspectedImpostor,
         _ => ClientIdentity::Unverified,

@@ -10,10 +10,11 @@ use crate::crawlers::Registry;
 use crate::identity::refresh::{ListUpdate, UpdateResult, file_name, update_all};
 use crate::identity::{KnownMeans, ListIndex, PublishedLists, is_directory};
 use crate::logs::{FormatString, LineFormat};
-use crate::numbers::thousands;
+use crate::numbers::{plural, thousands};
 use crate::settings::ListSettings;
 use crate::state::{StateError, StateStore, StoredFacts};
 use crate::time::Timestamp;
+use ipnet::IpNet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -39,6 +40,12 @@ pub struct Arguments {
     /// The form of the lines, as in nginx's log_format
     #[arg(long, value_name = "LOG_FORMAT")]
     log_format: Option<String>,
+    /// A network of proxies whose addresses in a list (as in X-Forwarded-For) are not the client's; may be repeated
+    #[arg(long, value_name = "CIDR", value_parser = super::run::network)]
+    trusted_proxy: Vec<IpNet>,
+    /// Exit with 3 if more of the lines cannot be read [default: 10%; with --fail-on, 0%]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    max_unreadable: Option<f64>,
     /// Exit with 1 if there is any: `violation` is a certain one, `disallowed` any at all
     #[arg(long, value_name = "KIND")]
     fail_on: Option<FailOn>,
@@ -69,7 +76,7 @@ Examples:
   crawlgate audit --policies policies --fail-on violation access.log
   zcat access.log.gz | crawlgate audit --robots https://shop.example - --json
 
-Exit codes: 0 fine, 1 what --fail-on names was found, 2 wrong usage, 3 a file could not be read.";
+Exit codes: 0 fine, 1 what --fail-on names was found, 2 wrong usage, 3 a file or too many lines could not be read.";
 
 const NO_RULES: &str = "crawlgate audit needs the rules that the requests are judged by: give the site's robots.txt with \
                         `--robots robots.txt` (or its URL), or policies with `--policies DIR`. If the file was changed \
@@ -84,7 +91,8 @@ pub fn run(arguments: &Arguments) -> Result {
         return Err(Failure::Usage("`-` is given twice; standard input can be read once".into()));
     }
     let networks = networks(arguments.lists.as_ref(), arguments.origin.state.as_deref(), registry)?;
-    let options = Options { format, host: arguments.host.clone(), networks };
+    let options =
+        Options { format, host: arguments.host.clone(), trusted_proxies: arguments.trusted_proxy.clone(), networks };
     let mut progress = super::progress::Progress::new();
     let report =
         audit::audit(&inputs, &rules, registry, &options, &mut |read| progress.tell(|seconds| line(read, seconds)));
@@ -94,20 +102,66 @@ pub fn run(arguments: &Arguments) -> Result {
         std::fs::write(path, audit::page(&report)?).map_err(cannot("write", path))?;
     }
     show(arguments.json, &report, audit::table)?;
-    result(&report, arguments.fail_on)
+    result(&report, arguments)
 }
 
-fn result(report: &Report, fail_on: Option<FailOn>) -> Result {
+/// Share of the lines that may be unreadable where --max-unreadable does not say: rotation cuts a line here and there.
+const MAX_UNREADABLE: f64 = 0.1;
+
+fn result(report: &Report, arguments: &Arguments) -> Result {
     if let Some(damaged) = report.damaged.first() {
         let message = damaged.message();
         return Err(Failure::CouldNot(format!("{message} The report lacks what comes after; unpack the log again")));
     }
-    if report.lines > 0 && report.unreadable == report.lines {
+    if report.unreadable > 0 && report.unreadable_share() >= 1.0 {
         return unreadable();
     }
+    readable(report, report.unreadable, arguments.max_unreadable.unwrap_or(MAX_UNREADABLE))?;
+    if arguments.log_format.is_some() && report.judged() > 0 && report.with_user_agent == 0 {
+        let problem = "no request has a user agent, so that all of them count as those of tools. Compare the place of \
+                       $http_user_agent in --log-format with the lines of the log";
+        return Err(Failure::CouldNot(problem.into()));
+    }
+    let Some(fail_on) = arguments.fail_on else { return Ok(()) };
+    found(report, fail_on)?;
+    nothing_lost(report, arguments.max_unreadable)
+}
+
+/// Fails where more than a share of the lines says nothing.
+fn readable(report: &Report, lost: u64, max: f64) -> Result {
+    let lines = report.lines - report.server_messages;
+    if lost as f64 <= max * lines as f64 {
+        return Ok(());
+    }
+    let reason = report.unreadable_reasons.iter().max_by_key(|(_, number)| **number);
+    let reason = reason.map_or_else(String::new, |(reason, _)| format!(", most of them because of {reason}"));
+    Err(Failure::CouldNot(format!(
+        "{} of {} could not be read or judged{reason}. The report lacks them. Describe the lines with --log-format, or allow \
+         more of them with --max-unreadable (now {} %)",
+        thousands(lost),
+        plural(thousands(lines), "line"),
+        max * 100.0
+    )))
+}
+
+/// A check that found nothing has passed only if nothing was lost in which there might be something.
+fn nothing_lost(report: &Report, max: Option<f64>) -> Result {
+    readable(report, report.unreadable + report.no_user_agent + report.no_host, max.unwrap_or(0.0))?;
+    if report.judged() == 0 && (report.other_hosts > 0 || report.server_messages > 0) {
+        return Err(Failure::CouldNot(format!(
+            "no request was judged: {} are to other hosts, and {} are messages of servers. Compare the hosts of the log \
+             with --host or the policies, and give the access log",
+            plural(thousands(report.other_hosts), "request"),
+            plural(thousands(report.server_messages), "line"),
+        )));
+    }
+    Ok(())
+}
+
+fn found(report: &Report, fail_on: FailOn) -> Result {
     let of = &report.identities;
     Err(Failure::Found(match fail_on {
-        Some(FailOn::Violation) if report.certain > 0 => format!(
+        FailOn::Violation if report.certain > 0 => format!(
             "{} disallowed requests are certain ({} of verified crawlers, {} of unverified ones, {} of suspected \
              impostors, {} of unlisted bots), and --fail-on violation is set",
             thousands(report.certain),
@@ -116,7 +170,7 @@ fn result(report: &Report, fail_on: Option<FailOn>) -> Result {
             thousands(of.suspected_impostor.certain),
             thousands(report.certain - of.certain())
         ),
-        Some(FailOn::Disallowed) if report.disallowed > 0 => {
+        FailOn::Disallowed if report.disallowed > 0 => {
             format!("{} requests are disallowed, and --fail-on disallowed is set", thousands(report.disallowed))
         }
         _ => return Ok(()),
@@ -190,6 +244,13 @@ fn line(read: ReadSoFar, seconds: f64) -> String {
     let done = (part * 20.0) as usize;
     let left = (seconds / part - seconds) as u64;
     format!("[{}{}] {:>3.0} %  {lines}, {left} s left", "#".repeat(done), " ".repeat(20 - done), part * 100.0)
+}
+
+/// A part of a hundred, like `10%` or `0.5%`.
+fn percent(written: &str) -> Result<f64, &'static str> {
+    let number = written.strip_suffix('%').unwrap_or(written).trim_end().parse::<f64>().ok();
+    let number = number.filter(|number| (0.0..=100.0).contains(number));
+    number.map(|number| number / 100.0).ok_or("write a percentage from 0% to 100%")
 }
 
 /// A duration as in policies.

@@ -148,15 +148,15 @@ fn log(arguments: &Arguments, comparison: &mut Comparison<'_>) -> Result {
     for path in &arguments.log {
         let lines = each_line(&audit::input(path), |line| match format.read(line) {
             _ if line.is_empty() => {}
-            Some(Line::Request(record)) => {
+            Ok(Line::Request(record)) => {
                 read += 1;
                 match record.user_agent.as_deref() {
                     Some(user_agent) => comparison.request(&record, user_agent),
                     None => without_agent += 1,
                 }
             }
-            Some(Line::NoRequest) => {}
-            None => unreadable += 1,
+            Ok(Line::NoRequest | Line::ServerMessage) => {}
+            Err(_) => unreadable += 1,
         });
         lines.map_err(cannot("read", path))?;
     }

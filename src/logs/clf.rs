@@ -1,59 +1,57 @@
 //! [`read`] reads a line in the Common or Combined log format of Apache and nginx, with or without a leading virtual
 //! host. It ignores fields after the user agent, so lines of Traefik and of most extended formats are read, too.
 
-use super::{Line, Octets, Record, moment, number, or_empty, owned_request_line, unescape};
+use super::client::{is_client, split_column};
+use super::{Asked, Line, Octets, Reading, Record, Unreadable, fields, moment, request, unescape};
 use crate::time::Timestamp;
 use memchr::{memchr, memchr_iter, memchr2};
-use std::net::IpAddr;
 
 /// Reads a line.
-pub fn read(line: &[u8]) -> Option<Line<'_>> {
-    let (head, time, rest) = split_at_time(line)?;
-    let (request, rest) = quoted(rest.trim_ascii_start())?;
-    let (status, rest) = word(rest)?;
-    let (bytes, rest) = word(rest)?;
-    let is_number = |field: &[u8]| field == b"-" || field.iter().all(u8::is_ascii_digit);
-    if !is_number(status) || !is_number(bytes) {
-        return None;
-    }
+pub fn read(line: &[u8]) -> Reading<'_> {
+    let (head, time, rest) = split_at_time(line).ok_or(Unreadable::OtherFormat)?;
+    let Columns { host, client } = Columns::read(head)?;
+    let (request, rest) = quoted(rest).ok_or(Unreadable::CutOff)?;
+    let (status, rest) = word(rest).ok_or(Unreadable::CutOff)?;
+    let (bytes, rest) = word(rest).ok_or(Unreadable::CutOff)?;
+    let status = fields::status(fields::number(status)?)?;
+    let bytes = fields::number(bytes)?;
     let user_agent = user_agent(rest.trim_ascii_start())?;
-    let Some((method, target)) = owned_request_line(unescape(request)) else { return Some(Line::NoRequest) };
-    let (host, client) = host_and_client(head);
-    Some(Line::Request(Record {
-        host: host.map(Into::into),
+    let request = unescape(request);
+    let Some(asked) = Asked::line(&request) else { return request::none(&request, status) };
+    Ok(Line::Request(Record {
+        host: asked.host.or(host.map(Into::into)),
         client: client.map(Into::into),
         time,
-        method,
-        target,
-        status: number(status),
-        bytes: number(bytes),
+        method: asked.method,
+        target: asked.target,
+        status: status.unwrap_or(0),
+        bytes: bytes.unwrap_or(0),
         content_type: None,
-        user_agent: user_agent.map(or_empty),
+        user_agent,
     }))
 }
 
-/// What stands before the time, the time, and what stands behind it. A user name may hold a `[`.
+/// What stands before the time, the time, and the request with what follows. A user name may hold a `[`, and no quote.
 fn split_at_time(line: &[u8]) -> Option<(&[u8], Timestamp, &[u8])> {
     memchr_iter(b'[', line).find_map(|place| {
         let text = line.get(place + 1..)?;
         let (time, rest) = text.split_at_checked(moment::CLF_LENGTH)?;
-        let rest = rest.strip_prefix(b"]")?;
+        let rest = rest.strip_prefix(b"] ").filter(|rest| rest.starts_with(b"\""))?;
         Some((line[..place].trim_ascii_end(), moment::clf(time)?, rest))
     })
 }
 
-/// The user agent behind the referer; nothing in the Common format. `None` where the line breaks off.
-fn user_agent(rest: &[u8]) -> Option<Option<Octets<'_>>> {
-    if !rest.starts_with(b"\"") {
-        return Some(None);
+/// The user agent behind the referer; `None` in the Common format, which ends before.
+fn user_agent(rest: &[u8]) -> Result<Option<Octets<'_>>, Unreadable> {
+    if rest.is_empty() {
+        return Ok(None);
     }
-    let (_, rest) = quoted(rest)?;
-    let rest = rest.trim_ascii_start();
     if !rest.starts_with(b"\"") {
-        return Some(None);
+        return Err(Unreadable::OtherFormat);
     }
-    let (user_agent, _) = quoted(rest)?;
-    Some(Some(unescape(user_agent)))
+    let (_, rest) = quoted(rest).ok_or(Unreadable::CutOff)?;
+    let (user_agent, _) = quoted(rest.trim_ascii_start()).ok_or(Unreadable::CutOff)?;
+    fields::user_agent(unescape(user_agent)).map(Some)
 }
 
 /// What stands between quotes, and what follows. A backslash escapes the sign behind it: nginx and Apache write none that
@@ -76,15 +74,43 @@ fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     (!word.is_empty()).then_some((word, rest))
 }
 
-/// The virtual host, if there is one, and the client: `host client ident user` or `client ident user`. User names may have
-/// blanks in them, so an address in front is the client's, unless another address follows.
-fn host_and_client(head: &[u8]) -> (Option<&[u8]>, Option<&[u8]>) {
-    let is_address = |word: &[u8]| std::str::from_utf8(word).is_ok_and(|word| word.parse::<IpAddr>().is_ok());
-    let mut words = head.split(|octet| *octet == b' ');
-    let (first, second) = (words.next(), words.next());
-    let (Some(host), Some(client), Some(_)) = (first, second, words.nth(1)) else { return (None, first) };
-    if is_address(host) && !is_address(client) {
-        return (None, first);
+/// The columns before the time.
+struct Columns<'a> {
+    host: Option<&'a [u8]>,
+    client: Option<&'a [u8]>,
+}
+
+impl<'a> Columns<'a> {
+    /// Reads `client identity user` or `host client identity user`. User names may have blanks in them, so an address in
+    /// front is the client's, unless another address follows.
+    fn read(head: &'a [u8]) -> Result<Columns<'a>, Unreadable> {
+        let (first, rest) = split_column(head);
+        let (second, third) = split_column(rest);
+        if is_client(first) && !is_client(second) {
+            is_identity_and_user(second, third)?;
+            return Ok(Columns { host: None, client: Some(first) });
+        }
+        // The name of a client, or nothing: `name - user`.
+        let is_host_missing = second == b"-" && !third.starts_with(b"- ");
+        let (client, identity, user) = if is_host_missing {
+            (first, second, third)
+        } else {
+            let (identity, user) = split_column(third);
+            (second, identity, user)
+        };
+        let host = if is_host_missing { None } else { fields::host(first)? };
+        let client = fields::client(client)?;
+        // Who has a name in place of an address has no identity but `-`.
+        if client.is_none() && identity != b"-" {
+            return Err(Unreadable::BadColumns);
+        }
+        is_identity_and_user(identity, user)?;
+        Ok(Columns { host, client })
     }
-    (first.filter(|host| !host.is_empty() && *host != b"-"), second)
+}
+
+/// Whether these can be the identity (RFC 1413), which is nearly always `-`, and the user; both may be missing.
+fn is_identity_and_user(identity: &[u8], user: &[u8]) -> Result<(), Unreadable> {
+    let is_host = identity.iter().any(|byte| b".:|".contains(byte));
+    if is_host || identity.is_empty() != user.is_empty() { Err(Unreadable::BadColumns) } else { Ok(()) }
 }

@@ -1,11 +1,13 @@
 //! [`FormatString`]: a log format as nginx's `log_format` writes it, parsed into literals and variables. The value of
 //! a variable ends at the first occurrence of the literal after it. This is safe for values in double quotes, because
 //! nginx escapes `"`; other values must not contain that literal. Variables that do not describe the request are
-//! ignored.
+//! ignored. A value that cannot be one of its variable shows that the line is of another format.
 
-use super::{FIELDS, Field, Line, Record, moment, not_empty, number, or_empty, owned_request_line, unescape};
+use super::client::is_address;
+use super::{
+    Asked, FIELDS, Field, Line, Reading, Record, Unreadable, fields, moment, not_empty, or_empty, request, unescape,
+};
 use memchr::memmem;
-use std::borrow::Cow;
 
 /// A format, ready to read lines.
 #[derive(Clone, Debug)]
@@ -64,13 +66,13 @@ impl FormatString {
     }
 
     /// Reads a line.
-    pub(super) fn read<'a>(&self, line: &'a [u8]) -> Option<Line<'a>> {
-        let mut rest = line.strip_prefix(&*self.start)?;
+    pub(super) fn read<'a>(&self, line: &'a [u8]) -> Reading<'a> {
+        let mut rest = line.strip_prefix(&*self.start).ok_or(Unreadable::OtherFormat)?;
         let mut found = Found::default();
         for (variable, literal) in &self.variables {
             let end = match literal.needle() {
                 [] => rest.len(),
-                _ => literal.find(rest)?,
+                _ => literal.find(rest).ok_or(Unreadable::OtherFormat)?,
             };
             let value = &mut found[*variable as usize];
             // Of several hosts the first counts.
@@ -80,7 +82,7 @@ impl FormatString {
             rest = &rest[end + literal.needle().len()..];
         }
         // What is left over belongs to another format.
-        if rest.is_empty() { request(&found) } else { None }
+        if rest.is_empty() { read(&found) } else { Err(Unreadable::OtherFormat) }
     }
 }
 
@@ -105,29 +107,37 @@ fn variable(name: &str) -> Field {
 /// What the variables of a line hold.
 type Found<'a> = [Option<&'a [u8]>; FIELDS];
 
-/// `None` where the time cannot be read.
-fn request<'a>(found: &Found<'a>) -> Option<Line<'a>> {
+fn read<'a>(found: &Found<'a>) -> Reading<'a> {
     let raw = |variable: Field| found[variable as usize];
     let text = |variable| raw(variable).map(unescape);
-    let time = moment::any(std::str::from_utf8(raw(Field::Time)?).ok()?)?;
-    let arguments = text(Field::Arguments).map(or_empty).unwrap_or_default();
-    let path = text(Field::Path)
-        .map(|path| if arguments.is_empty() { path } else { Cow::Owned([&*path, b"?", &arguments].concat()) });
-    let by_line = text(Field::Request).and_then(owned_request_line);
-    let (method, target) = match (by_line, text(Field::Target).or(path)) {
-        (Some(parts), _) => parts,
-        (None, Some(target)) if !target.is_empty() => (raw(Field::Method).unwrap_or_default().into(), target),
-        (None, _) => return Some(Line::NoRequest),
-    };
-    Some(Line::Request(Record {
-        host: not_empty(raw(Field::Host).map(Into::into)),
-        client: raw(Field::Client).map(Into::into),
+    let time = raw(Field::Time).and_then(|time| moment::any(std::str::from_utf8(time).ok()?));
+    let time = time.ok_or(Unreadable::BadTime)?;
+    let host = raw(Field::Host).map_or(Ok(None), fields::host)?;
+    let client = raw(Field::Client).map_or(Ok(None), fields::client)?;
+    // The two columns are in the other order.
+    if host.is_some_and(is_address) && client.is_none() && raw(Field::Client).is_some_and(|client| client != b"-") {
+        return Err(Unreadable::BadClient);
+    }
+    let status = fields::status(raw(Field::Status).map_or(Ok(None), fields::number)?)?;
+    let bytes = raw(Field::Bytes).map_or(Ok(None), fields::number)?;
+    let user_agent = text(Field::UserAgent).map(fields::user_agent).transpose()?;
+    let line = text(Field::Request).unwrap_or_default();
+    let asked = Asked::line(&line).or_else(|| {
+        let target = text(Field::Target).or_else(|| text(Field::Path))?;
+        let method = raw(Field::Method).unwrap_or_default().into();
+        let query = text(Field::Arguments).map(or_empty).unwrap_or_default();
+        Some(Asked::url(method, target)?.with_query(&query))
+    });
+    let Some(asked) = asked else { return request::none(&line, status) };
+    Ok(Line::Request(Record {
+        host: asked.host.or(host.map(Into::into)),
+        client: client.map(Into::into),
         time,
-        method,
-        target,
-        status: raw(Field::Status).map_or(0, number),
-        bytes: raw(Field::Bytes).map_or(0, number),
+        method: asked.method,
+        target: asked.target,
+        status: status.unwrap_or(0),
+        bytes: bytes.unwrap_or(0),
         content_type: not_empty(text(Field::ContentType)),
-        user_agent: text(Field::UserAgent).map(or_empty),
+        user_agent,
     }))
 }

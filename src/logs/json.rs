@@ -3,7 +3,9 @@
 //! highest counts, and of equals the first in the line. Values inside `request` and `headers` (Caddy) replace those
 //! that were read before.
 
-use super::{FIELDS, Field, Line, Octets, Record, moment, not_empty, or_empty, owned_request_line};
+use super::{
+    Asked, FIELDS, Field, Line, Octets, Reading, Record, Unreadable, fields, moment, not_empty, or_empty, request,
+};
 use crate::time::Timestamp;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -18,7 +20,9 @@ const KEYS: &[(Field, &[&[&str]])] = &[
     ),
     (Field::Request, &[&["request"], &["request_line"]]),
     (Field::Method, &[&["request_method", "RequestMethod"], &["method"]]),
-    (Field::Target, &[&["request_uri", "RequestPath", "target"], &["uri"], &["url"], &["path"]]),
+    (Field::Target, &[&["request_uri", "RequestPath", "target"]]),
+    (Field::Path, &[&["uri"], &["url"], &["path", "document_uri"]]),
+    (Field::Arguments, &[&["args"], &["query_string"]]),
     (Field::Host, &[&["http_host", "RequestHost"], &["host"], &["vhost", "virtual_host"], &["server_name"]]),
     (Field::Client, &[&["client_ip", "ClientHost", "remote_addr"], &["remote_ip", "client"]]),
     (Field::Status, &[&["status", "DownstreamStatus"], &["status_code"]]),
@@ -29,24 +33,22 @@ const KEYS: &[(Field, &[&[&str]])] = &[
         &[&["http_user_agent", "request_User-Agent"], &["user_agent", "User-Agent"], &["useragent"], &["agent"]],
     ),
     (Field::Headers, &[&["headers"]]),
+    (Field::Logger, &[&["logger"]]),
+    (Field::Message, &[&["level"], &["msg"]]),
 ];
 
 /// Reads a line. In a line that is not UTF-8 throughout, replacement characters stand for what is not.
-pub fn read(line: &[u8]) -> Option<Line<'_>> {
+pub fn read(line: &[u8]) -> Reading<'_> {
     if let Ok(Value::Object(slots)) = serde_json::from_slice(line) {
         return slots.line();
     }
     if std::str::from_utf8(line).is_ok() {
-        return None;
+        return Err(Unreadable::CutOff);
     }
-    let text = String::from_utf8_lossy(line);
-    let Ok(Value::Object(slots)) = serde_json::from_str(&text) else { return None };
-    let own = |value| match value {
-        Value::Text(text) => Value::Text(text.into_owned().into()),
-        Value::Number(number) => Value::Number(number),
-        Value::Object(_) | Value::Nothing => Value::Nothing,
-    };
-    Slots(slots.0.map(|slot| slot.map(|(rank, value)| (rank, own(value))))).line()
+    match serde_json::from_str(&String::from_utf8_lossy(line)) {
+        Ok(Value::Object(slots)) => slots.line().map(Line::into_owned),
+        _ => Err(Unreadable::CutOff),
+    }
 }
 
 enum Value<'a> {
@@ -63,12 +65,17 @@ struct Slots<'a>([Option<(usize, Value<'a>)>; FIELDS]);
 impl<'a> Slots<'a> {
     fn put(&mut self, field: Field, rank: usize, value: Value<'a>) {
         match (field, value) {
+            // That a request had no user agent is known, too.
+            (Field::UserAgent, Value::Nothing) => self.0[Field::Headers as usize] = Some((0, Value::Nothing)),
             (_, Value::Nothing) => {}
             // Caddy's `request` and its `headers` are objects.
             (Field::Request | Field::Headers, Value::Object(inner)) => {
                 for (own, theirs) in self.0.iter_mut().zip(inner.0) {
                     // What stands deeper says more of the request than the line's own keys do.
                     *own = theirs.or(own.take());
+                }
+                if field == Field::Headers {
+                    self.0[Field::Headers as usize] = Some((0, Value::Nothing));
                 }
             }
             (Field::Headers, _) | (_, Value::Object(_)) => {}
@@ -93,11 +100,11 @@ impl<'a> Slots<'a> {
         }
     }
 
-    fn number(&mut self, field: Field) -> u64 {
+    fn number(&mut self, field: Field) -> Result<Option<u64>, Unreadable> {
         match self.take(field) {
-            Some(Value::Number(number)) => number as u64,
-            Some(Value::Text(text)) => super::number(text.as_bytes()),
-            _ => 0,
+            Some(Value::Number(number)) => Ok(Some(number as u64)),
+            Some(Value::Text(text)) => fields::number(text.as_bytes()),
+            _ => Ok(None),
         }
     }
 
@@ -109,33 +116,58 @@ impl<'a> Slots<'a> {
         }
     }
 
-    fn line(mut self) -> Option<Line<'a>> {
-        let time = self.time()?;
-        let (method, target) = match (self.text(Field::Target), self.text(Field::Request)) {
-            (Some(target), request) => {
-                let method = self.text(Field::Method).or_else(|| Some(owned_request_line(request?)?.0));
-                (method.unwrap_or_default(), target)
-            }
-            (None, Some(request)) => match owned_request_line(request) {
-                Some(parts) => parts,
-                None => return Some(Line::NoRequest),
-            },
-            (None, None) => return None,
-        };
-        if target.is_empty() {
-            return Some(Line::NoRequest);
+    fn line(mut self) -> Reading<'a> {
+        // Caddy writes its errors and what its handlers do with the request that they are about.
+        let logger = self.text(Field::Logger).unwrap_or_default();
+        if logger.starts_with(b"http.") && !logger.starts_with(b"http.log.access") {
+            return Ok(Line::ServerMessage);
         }
-        Some(Line::Request(Record {
-            host: not_empty(self.text(Field::Host)),
-            client: self.text(Field::Client),
+        let line = self.text(Field::Request);
+        let path = self.text(Field::Path);
+        let url = self.text(Field::Target).or(path);
+        if line.is_none() && url.is_none() {
+            return if self.is_message() { Ok(Line::ServerMessage) } else { Err(Unreadable::BadRequest) };
+        }
+        let time = self.time().ok_or(Unreadable::BadTime)?;
+        let status = fields::status(self.number(Field::Status)?)?;
+        let bytes = self.number(Field::Bytes)?.unwrap_or(0);
+        let line = line.unwrap_or_default();
+        let Some(asked) = self.asked(&line, url) else { return request::none(&line, status) };
+        let user_agent = match self.text(Field::UserAgent) {
+            Some(user_agent) => fields::user_agent(user_agent)?,
+            None if self.take(Field::Headers).is_some() => Octets::default(),
+            None => return Err(Unreadable::NoUserAgent),
+        };
+        Ok(Line::Request(Record {
+            host: asked.host.or_else(|| not_empty(self.text(Field::Host)).filter(|host| **host != *b"_")),
+            client: not_empty(self.text(Field::Client)),
             time,
-            method,
-            target,
-            status: u16::try_from(self.number(Field::Status)).unwrap_or(0),
-            bytes: self.number(Field::Bytes),
+            method: asked.method,
+            target: asked.target,
+            status: status.unwrap_or(0),
+            bytes,
             content_type: not_empty(self.text(Field::ContentType)),
-            user_agent: Some(self.text(Field::UserAgent).map(or_empty).unwrap_or_default()),
+            user_agent: Some(user_agent),
         }))
+    }
+
+    /// Whether a line without a request is a message. It is not where it has something else of a request: an application
+    /// may write its own access log with a level.
+    fn is_message(&self) -> bool {
+        let of_requests = [Field::Method, Field::Status, Field::Client, Field::UserAgent, Field::Headers];
+        let is_of_request = of_requests.iter().any(|field| self.0[*field as usize].is_some());
+        !is_of_request && matches!(self.0[Field::Message as usize], Some((_, Value::Text(_))))
+    }
+
+    /// What was asked for, by the request line or else by the parts of it. nginx may have rewritten `uri`.
+    fn asked(&mut self, line: &Octets<'a>, url: Option<Octets<'a>>) -> Option<Asked<'a>> {
+        let by_line = Asked::line(line);
+        if by_line.as_ref().is_some_and(|asked| !asked.method.is_empty()) {
+            return by_line;
+        }
+        let method = self.text(Field::Method).unwrap_or_default();
+        let query = self.text(Field::Arguments).map(or_empty).unwrap_or_default();
+        Some(Asked::url(method, url.unwrap_or_else(|| line.clone()))?.with_query(&query))
     }
 }
 

@@ -1,34 +1,44 @@
 //! Reads access logs of web servers for `audit` and `diff`. [`LineFormat`] reads a line, and [`Record`] is what the
-//! line says about one request. The formats are Combined, Common, the JSON of crawlgate, nginx, Caddy and Traefik, and
-//! any that nginx's `log_format` describes.
+//! line says about one request. [`FORMATS`] has the formats that are recognised: Combined, Common, and the JSON of
+//! crawlgate, nginx, Caddy and Traefik. [`FormatString`] is any that nginx's `log_format` describes. A line that cannot
+//! be read for certain is [`Unreadable`], because a line that is read wrongly hides or accuses somebody.
 
 mod clf;
+mod client;
+mod fields;
 mod format;
 mod json;
+mod messages;
 mod moment;
+mod prefixes;
+mod request;
 
+pub use client::client_address;
 pub use format::FormatString;
 
 use crate::time::Timestamp;
+use request::Asked;
 use std::borrow::Cow;
+use std::ops::Range;
 use std::str::FromStr;
+use strum::IntoStaticStr;
 
 /// One request, as a log tells it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// The host that was asked, where the format has it.
+    /// The host that was asked, where the format has it or the URL names it.
     pub host: Option<Octets<'a>>,
-    /// The client's address as it is written, where the format has it.
+    /// The client's column as it is written, where the format has it: see [`client_address`].
     pub client: Option<Octets<'a>>,
     /// The time of the line.
     pub time: Timestamp,
-    /// GET, HEAD, ...
+    /// GET, HEAD, ...; empty where the log does not say it.
     pub method: Octets<'a>,
     /// Path and query as sent.
     pub target: Octets<'a>,
     /// Zero where the log does not say it.
     pub status: u16,
-    /// Octets sent; zero where the log does not say it.
+    /// Bytes sent; zero where the log does not say it.
     pub bytes: u64,
     /// The type of the response, where the format has it.
     pub content_type: Option<Octets<'a>>,
@@ -43,12 +53,92 @@ pub enum Line<'a> {
     Request(Record<'a>),
     /// A connection without a request that could be read: TLS on a plain port, a timeout, a scanner.
     NoRequest,
+    /// No line of an access log: what a server writes when it starts, or of an error.
+    ServerMessage,
 }
+
+impl Line<'_> {
+    /// The same, apart from the text that it was read from.
+    fn into_owned(self) -> Line<'static> {
+        let own = |field: Octets<'_>| Cow::Owned(field.into_owned());
+        match self {
+            Line::NoRequest => Line::NoRequest,
+            Line::ServerMessage => Line::ServerMessage,
+            Line::Request(record) => Line::Request(Record {
+                host: record.host.map(own),
+                client: record.client.map(own),
+                method: own(record.method),
+                target: own(record.target),
+                content_type: record.content_type.map(own),
+                user_agent: record.user_agent.map(own),
+                ..record
+            }),
+        }
+    }
+}
+
+/// Why a line cannot be read for certain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, thiserror::Error)]
+#[strum(serialize_all = "snake_case")]
+pub enum Unreadable {
+    /// It is of no format that is known, or not of the one that was given.
+    #[error("of another format")]
+    OtherFormat,
+    /// It ends too early.
+    #[error("cut off")]
+    CutOff,
+    /// It has no time, or one without a time of day.
+    #[error("no time that can be read")]
+    BadTime,
+    /// The columns before the time are not host, client, identity and user.
+    #[error("other columns before the time")]
+    BadColumns,
+    /// What should be a host is none.
+    #[error("no host in the column of the host")]
+    BadHost,
+    /// What should be a client is none.
+    #[error("no address in the column of the client")]
+    BadClient,
+    /// What should be a request is none, and the server did not refuse it.
+    #[error("no request")]
+    BadRequest,
+    /// The status or the number of bytes is no number.
+    #[error("no number for status or bytes")]
+    BadNumber,
+    /// What should be a user agent is a number, an address or a URL.
+    #[error("a number, an address or a URL in the column of the user agent")]
+    BadUserAgent,
+    /// No key that is known to hold the user agent.
+    #[error("no known key for the user agent")]
+    NoUserAgent,
+}
+
+impl Unreadable {
+    /// What programs call it.
+    pub fn id(self) -> &'static str {
+        self.into()
+    }
+}
+
+type Reading<'a> = Result<Line<'a>, Unreadable>;
+
+/// A format that is recognised.
+struct Format {
+    /// Whether a line is of it, by its beginning.
+    is_meant: fn(&[u8]) -> bool,
+    read: for<'a> fn(&'a [u8]) -> Reading<'a>,
+}
+
+/// The first that is meant reads a line.
+const FORMATS: &[Format] = &[
+    Format { is_meant: |line| line.trim_ascii_start().starts_with(b"{"), read: json::read },
+    Format { is_meant: |_| true, read: clf::read },
+];
 
 /// How lines are read.
 #[derive(Clone, Debug, Default)]
 pub enum LineFormat {
-    /// A line that begins with `{` is JSON; any other is Combined or Common.
+    /// By one of the known formats.
     #[default]
     Detect,
     /// As nginx's `log_format` describes them.
@@ -56,19 +146,46 @@ pub enum LineFormat {
 }
 
 impl LineFormat {
-    /// Reads a line without its end. `None` where it cannot be read.
+    /// Reads a line without its end, with or without the prefix of a log collector (CRI, Docker, syslog, ...).
+    ///
+    /// # Errors
+    /// It cannot be read for certain.
     ///
     /// ```
     /// use crawlgate::internals::logs::{Line, LineFormat};
     /// let line = br#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET /cart/ HTTP/1.1" 200 5120 "-" "GPTBot/1.2""#;
-    /// let Some(Line::Request(record)) = LineFormat::Detect.read(line) else { panic!("a request") };
+    /// let Ok(Line::Request(record)) = LineFormat::Detect.read(line) else { panic!("a request") };
     /// assert_eq!((&*record.target, record.bytes), (b"/cart/".as_slice(), 5120));
     /// ```
-    pub fn read<'a>(&self, line: &'a [u8]) -> Option<Line<'a>> {
+    pub fn read<'a>(&self, line: &'a [u8]) -> Reading<'a> {
+        let as_it_is = self.read_without_prefix(line);
+        if matches!(as_it_is, Ok(Line::Request(_) | Line::NoRequest)) {
+            return as_it_is;
+        }
+        self.read_behind_prefix(line, as_it_is)
+    }
+
+    /// Reads a line that was not read as it is.
+    #[cold]
+    fn read_behind_prefix<'a>(&self, line: &'a [u8], as_it_is: Reading<'a>) -> Reading<'a> {
+        let read = match prefixes::strip(line) {
+            Some(Cow::Borrowed(rest)) => self.read(rest),
+            Some(Cow::Owned(rest)) => self.read(&rest).map(Line::into_owned),
+            None => as_it_is.clone(),
+        };
+        match read {
+            Err(_) if as_it_is == Ok(Line::ServerMessage) || messages::is_message(line) => Ok(Line::ServerMessage),
+            read => read,
+        }
+    }
+
+    fn read_without_prefix<'a>(&self, line: &'a [u8]) -> Reading<'a> {
         match self {
             LineFormat::FormatString(pattern) => pattern.read(line),
-            LineFormat::Detect if line.trim_ascii_start().starts_with(b"{") => json::read(line),
-            LineFormat::Detect => clf::read(line),
+            LineFormat::Detect => {
+                let format = FORMATS.iter().find(|format| (format.is_meant)(line));
+                format.map_or(Err(Unreadable::OtherFormat), |format| (format.read)(line))
+            }
         }
     }
 }
@@ -80,7 +197,7 @@ enum Field {
     Request,
     Method,
     Target,
-    /// A target without its query, in front of [`Field::Arguments`].
+    /// A target that may stand without its query, in front of [`Field::Arguments`].
     Path,
     Arguments,
     Host,
@@ -89,8 +206,12 @@ enum Field {
     Bytes,
     ContentType,
     UserAgent,
-    /// An object with more fields.
+    /// An object with more fields; that there was one.
     Headers,
+    /// Which part of a server writes the line.
+    Logger,
+    /// How grave the line is, and what it says to people.
+    Message,
     Other,
 }
 
@@ -122,30 +243,14 @@ fn number<N: FromStr + Default>(field: &[u8]) -> N {
     std::str::from_utf8(field).ok().and_then(|field| field.parse().ok()).unwrap_or_default()
 }
 
-/// Method and target of a request line; `None` where it is no request line.
-fn request_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    let space = memchr::memchr(b' ', line)?;
-    let (method, rest) = (&line[..space], &line[space + 1..]);
-    let target = match memchr::memrchr(b' ', rest) {
-        Some(end) if rest[end + 1..].starts_with(b"HTTP/") => &rest[..end],
-        // HTTP/0.9, and targets with blanks in them.
-        _ => rest,
-    };
-    let is_method = !method.is_empty() && method.iter().all(|octet| octet.is_ascii_alphabetic() || *octet == b'-');
-    (is_method && !target.is_empty()).then_some((method, target))
-}
-
 /// Octets of a line, or what they stand for without their escapes.
 pub type Octets<'a> = Cow<'a, [u8]>;
 
-/// As [`request_line`], of a field that may own its octets.
-fn owned_request_line(line: Octets<'_>) -> Option<(Octets<'_>, Octets<'_>)> {
-    match line {
-        Cow::Borrowed(line) => request_line(line).map(|(method, target)| (method.into(), target.into())),
-        Cow::Owned(line) => {
-            let (method, target) = request_line(&line)?;
-            Some((Cow::Owned(method.to_vec()), Cow::Owned(target.to_vec())))
-        }
+/// A part of a field.
+fn part<'a>(field: &Octets<'a>, range: Range<usize>) -> Octets<'a> {
+    match field {
+        Cow::Borrowed(field) => Cow::Borrowed(&field[range]),
+        Cow::Owned(field) => Cow::Owned(field[range].to_vec()),
     }
 }
 

@@ -7,7 +7,8 @@ use chrono::{NaiveDate, NaiveDateTime};
 /// Octets of `10/Oct/2000:13:55:36 -0700`.
 pub const CLF_LENGTH: usize = 26;
 
-const MONTHS: &[u8] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
+/// The months as logs write them, three letters each.
+pub const MONTHS: &[u8] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
 
 /// `10/Oct/2000:13:55:36 -0700`, as Apache and nginx (`$time_local`) write it.
 pub fn clf(text: &[u8]) -> Option<Timestamp> {
@@ -26,7 +27,8 @@ pub fn clf(text: &[u8]) -> Option<Timestamp> {
     }
 }
 
-/// A moment in any form that JSON logs use: RFC 3339, that of [`clf`], Caddy's `2006/01/02 15:04:05`, or a number.
+/// A moment in any form that JSON logs use: RFC 3339, that of [`clf`], Caddy's `2006/01/02 15:04:05`, or a number. A day
+/// alone is no moment.
 pub fn any(text: &str) -> Option<Timestamp> {
     let text = text.trim_matches(['[', ']']);
     if let Ok(number) = text.parse() {
@@ -38,19 +40,16 @@ pub fn any(text: &str) -> Option<Timestamp> {
         let (clock, rest) = NaiveDateTime::parse_and_remainder(&plain, "%Y-%m-%d %H:%M:%S").ok()?;
         (!rest.contains(['+', '-', 'Z'])).then(|| Timestamp(clock.and_utc().timestamp()))
     };
-    clf(text.as_bytes()).or_else(|| Timestamp::parse(text)).or_else(wall)
+    let with_clock = || Timestamp::parse(text).filter(|_| text.contains(':'));
+    clf(text.as_bytes()).or_else(with_clock).or_else(wall)
 }
 
-/// A number of seconds since 1970, or of milliseconds, microseconds or nanoseconds: numbers so large are no seconds.
+/// A number of seconds since 1970, or of milliseconds, microseconds or nanoseconds: that which gives a year from 2001 to
+/// 2100. What gives none is a duration, a year or a date without signs.
 pub fn epoch(number: f64) -> Option<Timestamp> {
-    let seconds = match number {
-        number if !(0.0..1e21).contains(&number) => return None,
-        number if number < 1e11 => number,
-        number if number < 1e14 => number / 1e3,
-        number if number < 1e17 => number / 1e6,
-        number => number / 1e9,
-    };
-    Timestamp(seconds as i64).writable()
+    let seconds = [1.0, 1e3, 1e6, 1e9].map(|unit| number / unit);
+    let seconds = seconds.into_iter().find(|seconds| (1e9..4.13e9).contains(seconds))?;
+    Some(Timestamp(seconds as i64))
 }
 
 /// Seconds since 1970 of a day (year, month, day) and a clock (`13:55:36`), which may show a leap second.

@@ -288,7 +288,7 @@ fn vhost_combined_line_begins_with_host_and_port() {
         begins,
         ["shop.example:80", "shop.example:8080", "[2001:db8::1]:80", r"a\x20b\x22\x0A:80", "shop.example:443", "-:80"]
     );
-    let Some(Line::Request(read)) = LineFormat::Detect.read(text.lines().next().expect("a line").as_bytes()) else {
+    let Ok(Line::Request(read)) = LineFormat::Detect.read(text.lines().next().expect("a line").as_bytes()) else {
         panic!("{text}");
     };
     assert_eq!(
@@ -327,7 +327,7 @@ fn combined_line_is_that_of_nginx_and_is_read_back() {
         "{text}"
     );
     let read = |line: &'static str| match LineFormat::Detect.read(line.as_bytes()) {
-        Some(Line::Request(read)) => read,
+        Ok(Line::Request(read)) => read,
         other => panic!("{line}: {other:?}"),
     };
     let lines: Vec<&'static str> = lines.iter().map(|line| &*line.to_string().leak()).collect();
@@ -341,5 +341,5 @@ fn combined_line_is_that_of_nginx_and_is_read_back() {
     assert_eq!((read(lines[1]).status, read(lines[1]).user_agent.as_deref()), (0, Some(&b""[..])));
     let odd = read(lines[2]);
     assert_eq!((&*odd.target, odd.user_agent.as_deref()), (HOSTILE, Some(HOSTILE)));
-    assert!(matches!(LineFormat::Detect.read(lines[3].as_bytes()), Some(Line::NoRequest)));
+    assert!(matches!(LineFormat::Detect.read(lines[3].as_bytes()), Ok(Line::NoRequest)));
 }

@@ -94,7 +94,10 @@ fn a_combined_log_shows_who_fetched_what_is_disallowed() {
     let report = case.json(&["--robots", "robots.txt", "access.log"]);
     assert_eq!(report["lines"], 10);
     assert_eq!((&report["unreadable"], &report["no_request"]), (&json!(1), &json!(1)));
-    assert_eq!(report["examples"], json!([{"file": "access.log", "line": 10, "text": "what is this"}]));
+    assert_eq!(
+        report["examples"],
+        json!([{"file": "access.log", "line": 10, "reason": "other_format", "text": "what is this"}])
+    );
     assert_eq!((&report["from"], &report["to"]), (&json!("2026-11-22T10:00:00Z"), &json!("2026-11-22T23:30:00Z")));
     assert_eq!(report["people"], json!({"requests": 1, "bytes": 1000}));
     let gptbot = crawler(&report, "gptbot");
@@ -523,6 +526,114 @@ fn requests_from_outside_of_published_networks_are_suspected() {
     let off = String::from_utf8(off.stdout).expect("text");
     assert!(off.contains("crawlgate crawlers --update") && !off.contains("suspected"), "{off}");
     assert_eq!(case.json(&["--robots", "robots.txt", "access.log"])["lists"], Value::Null);
+}
+
+/// Lines of the real Googlebot, of an impostor and of somebody else, with what `form` makes of a client.
+fn googlebot_lines(form: &dyn Fn(&str) -> String) -> String {
+    const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
+    let lines = [("66.249.66.1", 3), ("203.0.113.9", 2)]
+        .map(|(client, number)| line_of(&form(client), "/cart/", GOOGLEBOT).repeat(number));
+    lines.concat()
+}
+
+/// A case with Google's list.
+fn googlebot_case(log: &str) -> Case {
+    let case = Case::new(&[("access.log", log.as_bytes())]);
+    let path = "lists/developers.google.com/static/crawling/ipranges";
+    fs::create_dir_all(case.0.path().join(path)).expect("a directory");
+    let list = br#"{"prefixes": [{"ipv4Prefix": "66.249.64.0/19"}]}"#;
+    case.write(&format!("{path}/common-crawlers.json"), list);
+    case
+}
+
+#[test]
+fn a_list_without_trusted_proxies_accuses_nobody() {
+    let known = [("verified", 3, 3), ("suspected_impostor", 2, 2)];
+    let nobody = [("unverified", 5, 5)];
+    let list = |client: &str| format!("{client}, 104.16.1.1");
+    let quoted = |client: &str| format!("\"{client}, 104.16.1.1\"");
+    let port = |client: &str| format!("{client}:4711");
+    let proxy = |_: &str| "104.16.1.1".to_owned();
+    let plain = |client: &str| client.to_owned();
+    let forms: [(&dyn Fn(&str) -> String, &[_], &[_]); 5] = [
+        (&plain, &known, &known),
+        (&port, &known, &known),
+        (&list, &nobody, &known),
+        (&quoted, &nobody, &known),
+        (&proxy, &[("suspected_impostor", 5, 5)], &nobody),
+    ];
+    for (form, untrusting, trusting) in forms {
+        let case = googlebot_case(&googlebot_lines(form));
+        let arguments = ["--robots", "robots.txt", "--lists", "lists", "access.log"];
+        assert_eq!(by_identity(&case.json(&arguments), "googlebot"), untrusting, "{}", form("x"));
+        let trusted = [&arguments[..], &["--trusted-proxy", "104.16.0.0/13"]].concat();
+        assert_eq!(by_identity(&case.json(&trusted), "googlebot"), trusting, "{}", form("x"));
+    }
+}
+
+#[test]
+fn a_prefix_changes_neither_identity_nor_host_nor_exit_code() {
+    for prefix in ["", "2026-11-22T10:00:00.1Z stdout F ", "Nov 22 10:00:00 web1 nginx: ", "web-1  | "] {
+        let lines = googlebot_lines(&|client| format!("{prefix}shop.example:443 {client}"));
+        let case = googlebot_case(&format!("{lines}{prefix}2026/11/22 10:00:00 [notice] 1#1: start\n"));
+        let arguments = ["--robots", "robots.txt", "--lists", "lists", "--host", "shop.example", "access.log"];
+        let report = case.json(&arguments);
+        assert_eq!(by_identity(&report, "googlebot"), [("verified", 3, 3), ("suspected_impostor", 2, 2)], "{prefix}");
+        let numbers = ["lines", "unreadable", "server_messages", "other_hosts"].map(|name| report[name].clone());
+        assert_eq!(numbers, [6, 0, 1, 0].map(Value::from), "{prefix}");
+        let failed = case.run(&[&arguments[..], &["--fail-on", "violation"]].concat());
+        assert_eq!(failed.status.code(), Some(1), "{prefix}");
+    }
+}
+
+#[test]
+fn lines_that_are_lost_are_counted_and_fail() {
+    const AT: &str = "22/Nov/2026:10:00:00 +0000";
+    let (good, bad) = (line(AT, "/", BINGBOT), "what is this\n");
+    let hosted = format!("shop.example {good}");
+    let case = Case::new(&[
+        ("one.log", [good.repeat(9), bad.to_owned()].concat().as_bytes()),
+        ("two.log", [good.repeat(8), bad.repeat(2)].concat().as_bytes()),
+        ("start.log", b"2026/11/22 10:00:00 [notice] 1#1: start\n"),
+        ("found.log", [line(AT, "/cart/", BINGBOT).repeat(9), bad.to_owned()].concat().as_bytes()),
+        ("hosted.log", hosted.as_bytes()),
+        ("common.log", b"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] \"GET / HTTP/1.1\" 200 5\n"),
+        ("good.log", good.as_bytes()),
+        ("json.log", b"{\"time\":\"2026-11-22T10:00:00Z\",\"target\":\"/\",\"ua\":\"GPTBot/1.2\"}\n"),
+    ]);
+    fs::create_dir(case.0.path().join("policies")).expect("a directory");
+    for host in ["shop.example", "blog.example"] {
+        let policy = format!("hosts: [{host}]\nrobots:\n  origin: replace\n");
+        case.write(&format!("policies/{host}.yaml"), policy.as_bytes());
+    }
+    let shifted = "$remote_addr - - [$time_local] \"$request\" $status $bytes_sent \"$http_user_agent\" \"$x\"";
+    for (arguments, code) in [
+        (&["one.log"][..], 0),
+        (&["two.log"], 3),
+        (&["two.log", "--max-unreadable", "20%"], 0),
+        (&["one.log", "--max-unreadable", "9.5%"], 3),
+        (&["one.log", "--max-unreadable", "101%"], 2),
+        (&["start.log"], 0),
+        (&["start.log", "--fail-on", "violation"], 3),
+        (&["json.log"], 3),
+        // A check passes only if no line was lost, unless that is said.
+        (&["one.log", "--fail-on", "violation"], 3),
+        (&["one.log", "--fail-on", "violation", "--max-unreadable", "10%"], 0),
+        (&["found.log", "--fail-on", "violation"], 1),
+        (&["common.log"], 0),
+        (&["common.log", "--fail-on", "violation"], 3),
+        (&["hosted.log", "--fail-on", "violation", "--host", "shop.example"], 0),
+        (&["hosted.log", "--fail-on", "violation", "--host", "shop.exmaple"], 3),
+        // Off by one column: every user agent is the referer, which is empty.
+        (&["good.log", "--log-format", shifted], 3),
+    ] {
+        let output = case.run(&[&["--robots", "robots.txt"], arguments].concat());
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let without_host = ["--policies", "policies", "good.log", "--fail-on", "violation"];
+    assert_eq!(case.run(&without_host).status.code(), Some(3));
+    let report = case.json(&["--robots", "robots.txt", "one.log"]);
+    assert_eq!(report["unreadable_reasons"], json!({"other_format": 1}));
 }
 
 #[test]

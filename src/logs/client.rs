@@ -1,0 +1,77 @@
+//! The client's column of a log: an address, or a list of addresses as in X-Forwarded-For. [`client_address`] says which
+//! of them is the client's.
+
+use ipnet::IpNet;
+use std::net::{IpAddr, SocketAddr};
+
+/// The address of the client that a column names, with or without port, brackets or quotes. In a list trusted proxies are
+/// taken off from the right, as from X-Forwarded-For. `None` where the client is not certain: in a list without trusted
+/// proxies, and where a proxy names nobody.
+pub fn client_address(column: &[u8], trusted: &[IpNet]) -> Option<IpAddr> {
+    if trusted.is_empty() {
+        return address(column);
+    }
+    let mut client = None;
+    for entry in column.rsplit(|byte| *byte == b',') {
+        let address = address(entry)?;
+        client = Some(address);
+        if !trusted.iter().any(|network| network.contains(&address)) {
+            break;
+        }
+    }
+    client
+}
+
+/// An address as logs write it.
+fn address(entry: &[u8]) -> Option<IpAddr> {
+    let entry = entry.trim_ascii();
+    let entry = entry.strip_prefix(b"\"").and_then(|entry| entry.strip_suffix(b"\"")).unwrap_or(entry);
+    // Nearly all words of a log that are no address end here.
+    if !entry.first().is_some_and(|first| first.is_ascii_hexdigit() || b"[:".contains(first)) {
+        return None;
+    }
+    let text = std::str::from_utf8(entry).ok()?;
+    let address = text.parse::<IpAddr>().ok();
+    let address = address.or_else(|| Some(text.parse::<SocketAddr>().ok()?.ip()));
+    let address = address.or_else(|| text.strip_prefix('[')?.strip_suffix(']')?.parse().ok())?;
+    Some(address.to_canonical())
+}
+
+/// Whether this is one address.
+pub fn is_address(word: &[u8]) -> bool {
+    address(word).is_some()
+}
+
+/// Whether this names clients by their addresses: one, or a list in which proxies may have written `unknown` or nothing
+/// for some (RFC 7239 section 6.2).
+pub fn is_client(column: &[u8]) -> bool {
+    // Nearly every column is one address, or `-`.
+    if memchr::memchr(b',', column).is_none() {
+        return is_address(column);
+    }
+    let mut entries = column.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    let mut has_address = false;
+    let is_whole = entries.all(|entry| {
+        let is_address = is_address(entry);
+        has_address |= is_address;
+        is_address || matches!(entry, b"" | b"-" | b"unknown")
+    });
+    is_whole && has_address
+}
+
+/// The first column of a text, without its quotes, and what follows. A list goes on behind a comma and a blank.
+pub fn split_column(text: &[u8]) -> (&[u8], &[u8]) {
+    if let Some(quoted) = text.strip_prefix(b"\"")
+        && let Some(end) = memchr::memchr(b'"', quoted)
+    {
+        return (&quoted[..end], quoted[end + 1..].trim_ascii_start());
+    }
+    let mut end = 0;
+    loop {
+        end += memchr::memchr(b' ', &text[end..]).unwrap_or(text.len() - end);
+        if !text[..end].ends_with(b",") || end == text.len() {
+            return (&text[..end], text[end..].trim_ascii_start());
+        }
+        end += 1;
+    }
+}

@@ -1,0 +1,76 @@
+//! What a field must look like. A field that looks otherwise is that of another column, and the line is not read.
+
+use super::{Asked, Octets, Unreadable, client, moment, or_empty, request};
+use std::borrow::Cow;
+
+/// The host, which may be followed by a port. `-` and nginx's `_` are none.
+pub fn host(field: &[u8]) -> Result<Option<&[u8]>, Unreadable> {
+    let colon = field.iter().rposition(|byte| *byte == b':');
+    let name = match colon {
+        Some(colon) if field[colon + 1..].iter().all(u8::is_ascii_digit) && colon + 1 < field.len() => &field[..colon],
+        _ => field,
+    };
+    let is_of_a_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._".contains(byte);
+    match name {
+        b"" | b"-" | b"_" => Ok(None),
+        _ if name.len() <= MAX_HOST && name.iter().all(is_of_a_name) => Ok(Some(field)),
+        _ if client::is_address(name) || client::is_address(field) => Ok(Some(field)),
+        _ => Err(Unreadable::BadHost),
+    }
+}
+
+/// Bytes of a name in the DNS (RFC 1035 section 2.3.4).
+const MAX_HOST: usize = 255;
+
+/// The client: an address or a list of them. `None` where the log has its name or nothing.
+pub fn client(field: &[u8]) -> Result<Option<&[u8]>, Unreadable> {
+    if client::is_client(field) {
+        return Ok(Some(field));
+    }
+    // nginx writes `unix:` for who comes through a socket of the machine.
+    if field == b"unix:" {
+        return Ok(None);
+    }
+    host(field).map(|_| None).map_err(|_| Unreadable::BadClient)
+}
+
+/// A number as a status.
+pub fn status(number: Option<u64>) -> Result<Option<u16>, Unreadable> {
+    match number {
+        Some(status @ 0..=999) => Ok(Some(status as u16)),
+        Some(_) => Err(Unreadable::BadNumber),
+        None => Ok(None),
+    }
+}
+
+/// A status or a number of bytes; `None` where the log has none.
+pub fn number(field: &[u8]) -> Result<Option<u64>, Unreadable> {
+    if field == b"-" {
+        return Ok(None);
+    }
+    // Digits alone: `parse` takes a sign, too.
+    let is_number = !field.is_empty() && field.iter().all(u8::is_ascii_digit);
+    if is_number { Ok(Some(super::number(field))) } else { Err(Unreadable::BadNumber) }
+}
+
+/// The user agent; empty where there was none.
+pub fn user_agent(field: Octets<'_>) -> Result<Octets<'_>, Unreadable> {
+    let field = or_empty(field);
+    let is_other = match field.first() {
+        None => false,
+        Some(first) if first.is_ascii_digit() || b"[.:-+".contains(first) => is_number_or_moment(&field),
+        Some(first) if first.is_ascii_hexdigit() && client::is_client(&field) => true,
+        Some(_) => request::authority_start(&field).is_some() || is_request(&field),
+    };
+    if is_other { Err(Unreadable::BadUserAgent) } else { Ok(field) }
+}
+
+fn is_number_or_moment(field: &[u8]) -> bool {
+    let text = std::str::from_utf8(field).unwrap_or_default();
+    text.parse::<f64>().is_ok() || moment::any(text).is_some() || client::is_client(field)
+}
+
+fn is_request(field: &[u8]) -> bool {
+    let version = &field[field.len().saturating_sub(b" HTTP/1.1".len())..];
+    version.starts_with(b" HTTP/") && Asked::line(&Cow::Borrowed(field)).is_some()
+}
