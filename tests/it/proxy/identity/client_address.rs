@@ -1,7 +1,7 @@
 //! The client behind proxies: which field names it, and what happens where none does. Through every way by which requests
 //! come in.
 
-use crate::proxy::support::{Connection, Gate, HOST, Http2, Origin, Setup, eventually, read};
+use crate::proxy::support::{Connection, Gate, Http2, Origin, Setup, eventually, read};
 use serde_json::Value;
 
 const POLICY: &str = r#"
@@ -11,6 +11,7 @@ enforcement: { mode: enforce, impostor: 410 }
 crawlers:
   - { token: PartnerBot, networks: [198.51.100.0/24] }
 "#;
+const HOST: &str = "shop.example";
 const CRAWLER: &str = "198.51.100.7";
 const OTHER: &str = "203.0.113.9";
 const WAYS: [Way; 3] = [Way::Http1, Way::Http2, Way::Decision];
