@@ -17,7 +17,7 @@ use crawlgate::internals::requests::{
 use crawlgate::internals::sites::{KnownOrigins, SiteOptions};
 use crawlgate::internals::state::StateStore;
 use crawlgate::internals::upkeep::JudgeParts;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use std::borrow::Cow;
 use std::io::{self, BufRead};
 use std::path::Path;
@@ -31,7 +31,7 @@ impl RequestHead for Line<'_> {
         let [method, host, target, user_agent] = self.0;
         HeadFields { method, host, target, http: "line", user_agent: Some(user_agent), ..HeadFields::default() }
     }
-    fn forwarded_for(&self) -> impl DoubleEndedIterator<Item = &[u8]> {
+    fn values(&self, _: &HeaderName) -> impl DoubleEndedIterator<Item = &[u8]> {
         std::iter::empty()
     }
     fn answer_fields(&self) -> Cow<'_, HeaderMap> {

@@ -1,10 +1,13 @@
 //! Functions that read a part of a head, so that HTTP/1, HTTP/2, the middleware and the decision service read it in the
 //! same way: [`is_host`], [`origin_form`], [`is_event_stream`], [`is_license_token`], [`is_request_id`], [`trace_id`].
-//! [`likely_type`] guesses the content type of a response.
+//! [`ForwardingFields`] are the fields by which a proxy speaks for its client. [`likely_type`] guesses the content type of a
+//! response.
 
+mod forwarding;
 mod likely_type;
 mod trace;
 
+pub use forwarding::ForwardingFields;
 pub use likely_type::likely_type;
 pub use trace::{is_request_id, trace_id};
 

@@ -6,7 +6,7 @@ use super::Refusal;
 use super::instances::{Instances, StoreStatus};
 use super::status::{self, InstanceStatus, ProblemKind};
 use crate::clock::Moment;
-use crate::forwarding::Peer;
+use crate::forwarding::{Peer, is_trusted};
 use crate::identity::refresh::{ListUpdate, UpdateHandle, file_name};
 use crate::ledger::Mark;
 use crate::requests::{Connection, HeadFields, RequestHead, Requests};
@@ -16,7 +16,7 @@ use crate::time::Timestamp;
 use crate::upkeep::{Instance, Upkeep};
 use crate::upstreams::Upstreams;
 use crate::verdict::ResponseFacts;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -190,8 +190,9 @@ impl Operations {
 
     /// Explains how a request would be treated now.
     pub fn explain(&self, question: &LiveQuestion) -> LiveAnswer {
-        // The operator says whose address it is.
-        let peer = Peer { address: question.ip, is_trusted: true, is_tls: false };
+        // A request that comes from this address without a word of a proxy.
+        let trusts = |address| is_trusted(address, &self.requests.settings().trusted_proxies);
+        let peer = Peer { address: question.ip, is_unnamed: question.ip.is_some_and(trusts), ..Peer::default() };
         let content_type = question.content_type.as_deref();
         let response = ResponseFacts { status: question.status, content_type, origin_tags: &question.origin_tags };
         let explanation = self.requests.explain(question, &Connection::from(peer), &response);
@@ -285,7 +286,7 @@ impl RequestHead for LiveQuestion {
         }
     }
 
-    fn forwarded_for(&self) -> impl DoubleEndedIterator<Item = &[u8]> {
+    fn values(&self, _: &HeaderName) -> impl DoubleEndedIterator<Item = &[u8]> {
         std::iter::empty()
     }
 

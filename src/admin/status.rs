@@ -77,6 +77,8 @@ pub enum ProblemKind {
     UnclaimedHosts,
     /// Most requests come through a proxy that `trusted_proxies` does not name.
     UndeclaredProxy,
+    /// Trusted proxies name their clients in another field than `client_address`.
+    ClientAddress,
     /// The robots.txt of an origin cannot be used.
     OriginRobots,
     /// The networks that a policy lists for a crawler verify no visit.
@@ -181,7 +183,8 @@ pub(super) fn of_setup(traffic: &TrafficStatus) -> Vec<(ProblemKind, String)> {
     let unclaimed = traffic.is_mostly_unclaimed().then(|| (ProblemKind::UnclaimedHosts, unclaimed_hosts(traffic)));
     let undeclared = traffic.is_mostly_from_undeclared_proxies();
     let undeclared = undeclared.then(|| (ProblemKind::UndeclaredProxy, undeclared_proxy(traffic)));
-    unclaimed.into_iter().chain(undeclared).collect()
+    let unread = (!traffic.unread_fields.is_empty()).then(|| (ProblemKind::ClientAddress, unread_field(traffic)));
+    unclaimed.into_iter().chain(undeclared).chain(unread).collect()
 }
 
 fn unclaimed_hosts(traffic: &TrafficStatus) -> String {
@@ -196,15 +199,31 @@ fn unclaimed_hosts(traffic: &TrafficStatus) -> String {
 
 fn undeclared_proxy(traffic: &TrafficStatus) -> String {
     let in_yaml = |peer: &IpAddr| if peer.is_ipv6() { format!("\"{peer}\"") } else { peer.to_string() };
+    let dropped = match &traffic.dropped_fields[..] {
+        [] => String::new(),
+        fields => format!(" ({})", counted(fields)),
+    };
     let proxies: Vec<String> = traffic.undeclared_proxies.iter().map(|(peer, _)| in_yaml(peer)).collect();
     format!(
-        "{} of {} requests in the last five minutes come with X-Forwarded-For or the like from a peer that crawlgate does \
-         not trust; it replaces X-Forwarded-For, -Proto and -Host, so that the origin takes every request for plain HTTP \
-         and may redirect for ever, and every client has the address of the proxy. If the peers are your proxies, write \
-         `trusted_proxies: [{}]` into crawlgate.yaml and start crawlgate again",
+        "{} of {} requests in the last five minutes come with fields of a proxy from a peer that crawlgate does not trust. \
+         crawlgate drops these fields{} and writes X-Forwarded-For, -Proto and -Host itself, so that the origin takes \
+         every request for plain HTTP and may redirect for ever, and every client has the address of the proxy. If the \
+         peers are your proxies, write `trusted_proxies: [{}]` into crawlgate.yaml and start crawlgate again",
         traffic.from_undeclared_proxies,
         traffic.requests,
+        dropped,
         proxies.join(", ")
+    )
+}
+
+fn unread_field(traffic: &TrafficStatus) -> String {
+    let field = traffic.unread_fields.first().map_or("", |(field, _)| field);
+    format!(
+        "a trusted proxy names its clients in another field than `client_address`. Requests of the last five minutes by \
+         field: {}. crawlgate reads the field of `client_address` alone (default x-forwarded-for). It does not know these \
+         clients, so no crawler among them is verified or called an impostor. If your proxy sets {field} itself, write \
+         `client_address: {field}` into crawlgate.yaml and start crawlgate again",
+        counted(&traffic.unread_fields)
     )
 }
 

@@ -1,10 +1,9 @@
 //! [`Question`]: the request that a proxy asks about, read from the path and the fields of the proxy's own request.
 //! [`Protocol`] lists the formats, which differ between proxies.
 
-use crate::forwarding::{Peer, client_address};
+use crate::forwarding::Peer;
 use crate::requests::{Connection, MappedRequest, Received};
 use http::HeaderValue;
-use ipnet::IpNet;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// The address that stands for a peer on a Unix socket.
@@ -41,8 +40,6 @@ pub struct Question<'a> {
     pub target: &'a [u8],
     /// The host of the request.
     pub host: &'a [u8],
-    /// The address of the request's client.
-    pub client: IpAddr,
 }
 
 /// Why a question cannot be answered.
@@ -67,11 +64,11 @@ pub enum QuestionError {
 }
 
 impl<'a> Question<'a> {
-    /// Reads the question. The `X-Forwarded-For` of peers in `trusted` is believed.
+    /// Reads the question.
     ///
     /// # Errors
     /// The proxy is not set up to ask.
-    pub fn read(request: &Received<'a>, trusted: &[IpNet]) -> Result<Question<'a>, QuestionError> {
+    pub fn read(request: &Received<'a>) -> Result<Question<'a>, QuestionError> {
         let path = path_of(request.target);
         // Proxies route by what a path resolves to, and send it on as it came.
         let is_file = path == TDMREP.as_bytes() || crate::robots::reaches_robots_txt(request.target);
@@ -107,7 +104,7 @@ impl<'a> Question<'a> {
             return Err(QuestionError::NoHost(host_field.unwrap_or("Host")));
         }
         let method = field(method_field).filter(|_| !is_direct).unwrap_or(request.method.as_str().as_bytes());
-        Ok(Question { protocol, method, target, host: asked_for, client: client(request, trusted) })
+        Ok(Question { protocol, method, target, host: asked_for })
     }
 
     /// Whether it asks about this file in its usual spelling.
@@ -131,24 +128,14 @@ impl<'a> Question<'a> {
         asking.about(self.method, self.target, self.host)
     }
 
-    /// The connection of the request: the client's address, as the proxy names it.
-    pub fn connection(&self) -> Connection<'static> {
-        Connection::from(Peer { address: Some(self.client), is_trusted: true, is_tls: false })
+    /// The connection of the proxy, which names the client of the request in a field of its own request.
+    pub fn connection(request: &Received<'_>) -> Connection<'static> {
+        Connection::from(Peer { address: request.peer.or(Some(LOCAL)), is_trusted: true, ..Peer::default() })
     }
 }
 
 fn path_of(target: &[u8]) -> &[u8] {
     target.split(|octet| *octet == b'?').next().unwrap_or_default()
-}
-
-/// The client for which the proxy speaks.
-fn client(request: &Received<'_>, trusted: &[IpNet]) -> IpAddr {
-    let lines = request.headers.get_all("x-forwarded-for").iter().map(HeaderValue::as_bytes);
-    match request.peer {
-        Some(peer) => client_address(peer, lines, trusted),
-        // The peer is on a Unix socket.
-        None => client_address(LOCAL, lines, &[trusted, &[IpNet::from(LOCAL)]].concat()),
-    }
 }
 
 #[cfg(test)]
@@ -158,7 +145,7 @@ mod tests {
     use http::{HeaderMap, Method};
     use std::time::{Duration, Instant, SystemTime};
 
-    type Read = Result<(Protocol, String, String, String, String), QuestionError>;
+    type Read = Result<(Protocol, String, String, String), QuestionError>;
 
     fn read(target: &str, fields: &[(&'static str, &'static str)]) -> Read {
         let mut headers = HeaderMap::new();
@@ -175,13 +162,13 @@ mod tests {
             arrival: Arrival { arrived: SystemTime::UNIX_EPOCH, started: Instant::now(), lived: Duration::ZERO },
         };
         let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
-        let question = Question::read(&request, &["127.0.0.0/8".parse().expect("a network")])?;
-        let Question { protocol, method, target, host, client } = question;
-        Ok((protocol, text(method), text(target), text(host), client.to_string()))
+        let question = Question::read(&request)?;
+        let Question { protocol, method, target, host } = question;
+        Ok((protocol, text(method), text(target), text(host)))
     }
 
-    fn said(protocol: Protocol, method: &str, target: &str, host: &str, client: &str) -> Read {
-        Ok((protocol, method.into(), target.into(), host.into(), client.into()))
+    fn said(protocol: Protocol, method: &str, target: &str, host: &str) -> Read {
+        Ok((protocol, method.into(), target.into(), host.into()))
     }
 
     #[test]
@@ -193,29 +180,12 @@ mod tests {
             ("x-forwarded-method", "HEAD"),
             ("x-forwarded-host", "shop.example"),
             ("x-original-host", "forged.example"),
-            ("x-forwarded-for", "198.51.100.7"),
         ];
-        let client = "198.51.100.7";
-        assert_eq!(
-            read("/decide/nginx", &fields),
-            said(Protocol::Nginx, "POST", "/a?b=1", "decisions.internal", client)
-        );
-        assert_eq!(
-            read("/decide/answer?x", &fields),
-            said(Protocol::Answer, "POST", "/a?b=1", "decisions.internal", client)
-        );
-        assert_eq!(
-            read("/decide/forward-auth", &fields),
-            said(Protocol::ForwardAuth, "HEAD", "/c", "shop.example", client)
-        );
-        assert_eq!(
-            read("/decide/envoy/d?e", &fields),
-            said(Protocol::Envoy, "GET", "/d?e", "decisions.internal", client)
-        );
-        assert_eq!(
-            read("/robots.txt?x", &fields),
-            said(Protocol::File, "GET", "/robots.txt?x", "decisions.internal", client)
-        );
+        assert_eq!(read("/decide/nginx", &fields), said(Protocol::Nginx, "POST", "/a?b=1", "decisions.internal"));
+        assert_eq!(read("/decide/answer?x", &fields), said(Protocol::Answer, "POST", "/a?b=1", "decisions.internal"));
+        assert_eq!(read("/decide/forward-auth", &fields), said(Protocol::ForwardAuth, "HEAD", "/c", "shop.example"));
+        assert_eq!(read("/decide/envoy/d?e", &fields), said(Protocol::Envoy, "GET", "/d?e", "decisions.internal"));
+        assert_eq!(read("/robots.txt?x", &fields), said(Protocol::File, "GET", "/robots.txt?x", "decisions.internal"));
     }
 
     #[test]

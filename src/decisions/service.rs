@@ -15,7 +15,6 @@ use crate::policy::SiteEntry;
 use crate::requests::{EndedBy, Next, Received, Requests, Respond, Responded};
 use crate::verdict::{Action, Decision};
 use http::{HeaderValue, header};
-use ipnet::IpNet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,16 +22,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Decisions {
     /// The sequence that every request goes through.
     requests: Arc<Requests>,
-    /// Peers whose `X-Forwarded-For` is believed.
-    trusted: Vec<IpNet>,
     /// Whether the log has the warning about a proxy that asks about a file in place of fetching it here.
     has_warned: AtomicBool,
 }
 
 impl Decisions {
-    /// The `X-Forwarded-For` of peers in `trusted` is believed.
-    pub fn new(requests: Arc<Requests>, trusted: Vec<IpNet>) -> Decisions {
-        Decisions { requests, trusted, has_warned: AtomicBool::new(false) }
+    /// The service. All peers are trusted: others do not get this far.
+    pub fn new(requests: Arc<Requests>) -> Decisions {
+        Decisions { requests, has_warned: AtomicBool::new(false) }
     }
 
     /// The answer to the proxy: crawlgate's own answer, if the request gets one, or that the request passes. `judged` is
@@ -83,7 +80,7 @@ impl Decisions {
 impl Respond for Decisions {
     fn respond(&self, request: &Received<'_>) -> Responded {
         let unrecorded = |answer| Responded { answer, ticket: None, recorded: None };
-        let question = match Question::read(request, &self.trusted) {
+        let question = match Question::read(request) {
             Ok(question) => question,
             Err(error) => {
                 self.requests.metrics().request_rejected("question");
@@ -95,7 +92,7 @@ impl Respond for Decisions {
         if question.protocol == Protocol::File && request.headers.get(header::USER_AGENT).is_some_and(is_own) {
             return unrecorded(asked_in_a_loop(request.method));
         }
-        let (head, connection) = (question.head(request), question.connection());
+        let (head, connection) = (question.head(request), Question::connection(request));
         if question.protocol == Protocol::Answer {
             // The request was recorded with the question before this one.
             let (own, action) = self.requests.look(&head, &connection, request.arrival);

@@ -8,6 +8,7 @@ use crate::forwarding::is_trusted;
 use crate::requests::{Admission, Redirect, Requests, Respond};
 use crate::settings::Limits;
 use crate::telemetry::Metrics;
+use ipnet::IpNet;
 use pingora_core::apps::{HttpServerApp, ReusedHttpStream};
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::server::ShutdownWatch;
@@ -38,8 +39,10 @@ pub struct Edge {
     pub(super) app: Option<Box<dyn App>>,
     /// Without it no request takes the lane.
     pub(super) lane: Option<Lane>,
-    /// The decision service, which answers every request in place of `app`. Then only trusted proxies may connect.
+    /// The decision service, which answers every request in place of `app`.
     pub(super) responder: Option<Arc<dyn Respond>>,
+    /// The proxies that may ask it.
+    askers: Vec<IpNet>,
     pub(super) close_log: CloseLog,
     pub(super) admission: Arc<Admission>,
     pub(super) metrics: Arc<Metrics>,
@@ -51,9 +54,9 @@ impl Edge {
         Edge { app: Some(app), lane, ..Edge::bare(requests) }
     }
 
-    /// In front of a service that answers every request by itself. Then only trusted proxies may connect.
-    pub fn answering(requests: Arc<Requests>, responder: Arc<dyn Respond>) -> Edge {
-        Edge { responder: Some(responder), ..Edge::bare(requests) }
+    /// In front of a service that answers every request by itself. Then only `askers` may connect.
+    pub fn answering(requests: Arc<Requests>, responder: Arc<dyn Respond>, askers: Vec<IpNet>) -> Edge {
+        Edge { responder: Some(responder), askers, ..Edge::bare(requests) }
     }
 
     fn bare(requests: Arc<Requests>) -> Edge {
@@ -65,6 +68,7 @@ impl Edge {
             app: None,
             lane: None,
             responder: None,
+            askers: Vec::new(),
             metrics,
         }
     }
@@ -72,6 +76,11 @@ impl Edge {
     /// Bounds on heads and connections.
     pub(super) fn limits(&self) -> &Limits {
         &self.requests.settings().limits
+    }
+
+    /// Whether a peer may connect at all.
+    pub(super) fn admits(&self, peer: IpAddr) -> bool {
+        self.responder.is_none() || is_trusted(peer, &self.askers)
     }
 
     pub(super) fn trusts(&self, peer: IpAddr) -> bool {

@@ -132,9 +132,8 @@ impl RequestHead for Request<'_, '_> {
         self.fields
     }
 
-    fn forwarded_for(&self) -> impl DoubleEndedIterator<Item = &[u8]> {
-        let lines = if self.fields.names_another_client { self.lines } else { &[] };
-        let lines = lines.iter().filter(|field| field.name.eq_ignore_ascii_case("x-forwarded-for"));
+    fn values(&self, name: &HeaderName) -> impl DoubleEndedIterator<Item = &[u8]> {
+        let lines = self.lines.iter().filter(|field| field.name.eq_ignore_ascii_case(name.as_str()));
         lines.map(|field| field.value)
     }
 

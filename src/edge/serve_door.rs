@@ -45,18 +45,18 @@ impl Door {
             Ok(admitted) => admitted,
             Err(full) => return self.turn_away(&stream, peer.ip(), full),
         };
-        if edge.responder.is_some() && !edge.trusts(peer.ip()) {
+        if !edge.admits(peer.ip()) {
             edge.close_log.note(CloseReason::Untrusted, Some(peer.ip()), &"not trusted");
             return answer_at_once(&stream, Rejection::Untrusted);
         }
         let counted = edge.metrics.open_connection();
-        let client = match self.proxy_protocol {
-            false => peer,
-            true => match self.named_client(&mut stream, peer).await {
-                Some(client) => client,
-                None => return,
-            },
+        let named = if self.proxy_protocol {
+            let Ok(named) = self.named_client(&mut stream, peer).await else { return };
+            named
+        } else {
+            Some(peer)
         };
+        let client = named.unwrap_or(peer);
         // A proxy that is trusted speaks for many clients.
         if !edge.trusts(client.ip())
             && let Err(full) = admitted.admit_address(client.ip())
@@ -64,8 +64,12 @@ impl Door {
             return self.turn_away(&stream, client.ip(), full);
         }
         let Some((transport, tls, is_http2)) = self.encrypt(stream, client.ip(), &stops).await else { return };
-        let peer =
-            Peer { address: Some(client.ip()), is_trusted: edge.trusts(client.ip()), is_tls: self.tls.is_some() };
+        let peer = Peer {
+            address: Some(client.ip()),
+            is_trusted: named.is_some() && edge.trusts(client.ip()),
+            is_unnamed: named.is_none(),
+            is_tls: self.tls.is_some(),
+        };
         let hsts = self.tls.as_ref().and_then(|tls| tls.hsts.clone());
         let mut shared = ClientConnection::new(peer, hsts);
         shared.tls = tls;
@@ -100,21 +104,21 @@ impl Door {
         }
     }
 
-    /// The client that a trusted proxy names. `None` ends the connection.
-    async fn named_client(&self, stream: &mut TcpStream, peer: SocketAddr) -> Option<SocketAddr> {
+    /// The client that a trusted proxy names in the PROXY header, if it names one. An error ends the connection.
+    async fn named_client(&self, stream: &mut TcpStream, peer: SocketAddr) -> Result<Option<SocketAddr>, ()> {
         let detail = if !self.edge.trusts(peer.ip()) {
             "the peer is not one of `trusted_proxies`".to_owned()
         } else {
             match timeout(self.edge.limits().handshake, proxy_protocol::read(stream)).await {
-                Ok(Ok(Some(client))) => return Some(SocketAddr::new(client.ip().to_canonical(), client.port())),
-                // The proxy speaks for itself, as its health checks do.
-                Ok(Ok(None)) => return Some(peer),
+                Ok(Ok(named)) => {
+                    return Ok(named.map(|client| SocketAddr::new(client.ip().to_canonical(), client.port())));
+                }
                 Ok(Err(error)) => error.to_string(),
                 Err(_) => "it did not come within `limits.handshake`".to_owned(),
             }
         };
         self.edge.close_log.note(CloseReason::ProxyHeader, Some(peer.ip()), &detail);
-        None
+        Err(())
     }
 
     /// The transport, the version of TLS, and whether ALPN chose HTTP/2. `None` ends the connection.

@@ -1,20 +1,47 @@
-//! [`client_address`] finds the address of a client: that of the peer, or the one that trusted proxies ([`is_trusted`])
-//! name in `X-Forwarded-For`. [`is_forwarding_field`] knows the fields that name another client.
+//! [`Client`]: who sent a request. That is the peer, or the one that trusted proxies ([`is_trusted`]) name in the field
+//! that the settings choose ([`ClientAddress`]). A trusted proxy that names no client that can be read leaves the client
+//! unknown: its own address would be taken for that of everybody behind it.
 
+use crate::heads::is_host;
+use crate::settings::ClientAddress;
 use ipnet::IpNet;
+use smallvec::SmallVec;
 use std::net::{IpAddr, SocketAddr};
 
-/// Fields by which a proxy says for which client it speaks. From a peer that the settings do not name as a trusted proxy
-/// they prove one thing: the peer's address may be that of a proxy.
-const FORWARDING: [&str; 7] =
-    ["x-forwarded-for", "forwarded", "x-real-ip", "true-client-ip", "cf-connecting-ip", "fastly-client-ip", "via"];
+/// The other end of the connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Peer {
+    /// Its address, where it has one.
+    pub address: Option<IpAddr>,
+    /// Whether its forwarding fields are believed.
+    pub is_trusted: bool,
+    /// Whether it is a trusted proxy whose PROXY header names no client. The fields are then the client's own, and are not
+    /// believed.
+    pub is_unnamed: bool,
+    /// Whether the connection is encrypted.
+    pub is_tls: bool,
+}
 
-/// Whether a field with this name says that the peer speaks for another client.
-pub fn is_forwarding_field(name: &str) -> bool {
-    // Most fields of a head end here.
-    let may_be_one =
-        matches!(name.as_bytes().first(), Some(b'c' | b'C' | b'f' | b'F' | b't' | b'T' | b'v' | b'V' | b'x' | b'X'));
-    may_be_one && FORWARDING.iter().any(|forwarding| name.eq_ignore_ascii_case(forwarding))
+/// Who sent a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Client {
+    /// Its address; `None` where it is not known.
+    pub address: Option<IpAddr>,
+    /// The address for logs: that of the client, or of the proxy that does not name it.
+    pub logged: Option<IpAddr>,
+    /// Whether a trusted proxy sends the field without a client in it that can be read, or does not send it.
+    pub is_unread: bool,
+    /// What else the proxy says in `Forwarded`.
+    pub forwarded: Option<Box<Forwarded>>,
+}
+
+/// What a proxy says in `Forwarded` about the request that it got (RFC 7239 sections 5.3 and 5.4).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Forwarded {
+    /// The scheme, if it is one of HTTP.
+    pub proto: Option<&'static str>,
+    /// The host.
+    pub host: Option<Box<[u8]>>,
 }
 
 /// Whether the forwarding fields of this peer are believed.
@@ -22,29 +49,95 @@ pub fn is_trusted(address: IpAddr, trusted: &[IpNet]) -> bool {
     trusted.iter().any(|network| network.contains(&address))
 }
 
-/// Walks `X-Forwarded-For` from right to left, over several lines, to the first address that is not a trusted proxy. No
-/// trusted proxy vouches for the entries left of that one. An entry that is no address ends the walk.
-pub fn client_address<'a>(
-    peer: IpAddr,
-    forwarded_for: impl DoubleEndedIterator<Item = &'a [u8]>,
-    trusted: &[IpNet],
-) -> IpAddr {
-    let mut current = peer.to_canonical();
-    for entry in forwarded_for.rev().flat_map(|line| line.rsplit(|byte| *byte == b',')) {
-        if !is_trusted(current, trusted) {
-            return current;
+impl Client {
+    /// Walks the lines of `field` from right to left, to the first address that is not a trusted proxy. No trusted proxy
+    /// vouches for the entries left of that one. If all of them are trusted proxies, the leftmost is shown in logs, and may
+    /// itself speak for others.
+    pub fn find<'a>(
+        peer: Peer,
+        lines: impl DoubleEndedIterator<Item = &'a [u8]>,
+        field: &ClientAddress,
+        trusted: &[IpNet],
+    ) -> Client {
+        let mut client = Client { logged: peer.address.map(|address| address.to_canonical()), ..Client::default() };
+        if !peer.is_trusted {
+            client.address = client.logged.filter(|_| !peer.is_unnamed);
+            return client;
         }
-        match parse(entry) {
-            Some(address) => current = address,
-            None => return current,
+        let mut nearest = None;
+        let mut last_entry = None;
+        for entry in lines.rev().flat_map(|line| split(line, b',').into_iter().rev()) {
+            last_entry = Some(entry);
+            let node = if field.is_forwarded() { parameter(entry, "for") } else { Some(unquoted(entry)) };
+            nearest = node.and_then(parse);
+            if nearest.is_none_or(|address| !is_trusted(address, trusted)) {
+                client.address = nearest;
+                break;
+            }
         }
+        client.logged = nearest.or(client.logged);
+        client.is_unread = nearest.is_none();
+        client.forwarded = last_entry.filter(|_| field.is_forwarded()).map(|entry| Box::new(Forwarded::read(entry)));
+        client
     }
-    current
 }
 
-/// An address, with or without a port, an IPv6 one with or without brackets.
-fn parse(entry: &[u8]) -> Option<IpAddr> {
-    let text = std::str::from_utf8(entry).ok()?.trim();
+impl Forwarded {
+    fn read(element: &[u8]) -> Forwarded {
+        let proto = parameter(element, "proto").unwrap_or_default();
+        let host = parameter(element, "host").filter(|host| is_host(host));
+        Forwarded {
+            proto: ["https", "http"].into_iter().find(|own| proto.eq_ignore_ascii_case(own.as_bytes())),
+            host: host.map(Box::from),
+        }
+    }
+}
+
+/// The parts between separators that stand in no quotes. A quote that has no end is the client's, and would hide what the
+/// proxy adds behind it: then every separator counts.
+fn split(text: &[u8], separator: u8) -> SmallVec<[&[u8]; 8]> {
+    let mut parts = SmallVec::new();
+    let mut begin = 0;
+    let mut is_quoted = false;
+    let mut is_escaped = false;
+    for (place, byte) in text.iter().enumerate() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_quoted,
+            b'"' => is_quoted = !is_quoted,
+            byte if *byte == separator && !is_quoted => {
+                parts.push(&text[begin..place]);
+                begin = place + 1;
+            }
+            _ => {}
+        }
+    }
+    if is_quoted {
+        return text.split(|byte| *byte == separator).collect();
+    }
+    parts.push(&text[begin..]);
+    parts
+}
+
+/// A parameter of an element of `Forwarded` (RFC 7239 section 4), without its quotes.
+fn parameter<'a>(element: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    split(element, b';').into_iter().find_map(|pair| {
+        let equals = memchr::memchr(b'=', pair)?;
+        let is_named = pair[..equals].trim_ascii().eq_ignore_ascii_case(name.as_bytes());
+        is_named.then(|| unquoted(&pair[equals + 1..]))
+    })
+}
+
+fn unquoted(value: &[u8]) -> &[u8] {
+    let value = value.trim_ascii();
+    value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value)
+}
+
+/// An address, with or without a port, an IPv6 one with or without brackets. A port may be hidden (RFC 7239 section 6.3);
+/// a client that is `unknown` or hidden has no address.
+fn parse(node: &[u8]) -> Option<IpAddr> {
+    let text = std::str::from_utf8(node).ok()?;
+    let text = text.rsplit_once(":_").map_or(text, |(before, _)| before);
     let address = text
         .parse::<IpAddr>()
         .ok()
@@ -54,42 +147,4 @@ fn parse(entry: &[u8]) -> Option<IpAddr> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn walk(peer: &str, lines: &[&str]) -> String {
-        let trusted: Vec<IpNet> = ["10.0.0.0/8", "::1/128"].iter().map(|network| network.parse().unwrap()).collect();
-        client_address(peer.parse().unwrap(), lines.iter().map(|line| line.as_bytes()), &trusted).to_string()
-    }
-
-    #[test]
-    fn an_untrusted_peer_is_the_client_whatever_it_claims() {
-        assert_eq!(walk("192.0.2.1", &["198.51.100.1"]), "192.0.2.1");
-    }
-
-    #[test]
-    fn trusted_proxies_are_peeled_off_from_the_right_over_lines() {
-        assert_eq!(walk("10.0.0.1", &["203.0.113.9, 198.51.100.1", "10.0.0.3,10.0.0.2"]), "198.51.100.1");
-    }
-
-    #[test]
-    fn when_all_are_trusted_the_leftmost_is_the_client() {
-        assert_eq!(walk("10.0.0.1", &["10.0.0.3, 10.0.0.2"]), "10.0.0.3");
-        assert_eq!(walk("10.0.0.1", &[]), "10.0.0.1");
-    }
-
-    #[test]
-    fn an_entry_that_is_no_address_ends_the_walk_at_what_is_known() {
-        assert_eq!(walk("10.0.0.1", &["198.51.100.1, unknown, 10.0.0.2"]), "10.0.0.2");
-        assert_eq!(walk("10.0.0.1", &["198.51.100.1,"]), "10.0.0.1");
-        assert_eq!(walk("10.0.0.1", &["\u{1f980}"]), "10.0.0.1");
-    }
-
-    #[test]
-    fn ports_brackets_and_mapped_addresses_are_understood() {
-        assert_eq!(walk("10.0.0.1", &["198.51.100.1:4711"]), "198.51.100.1");
-        assert_eq!(walk("10.0.0.1", &["[2001:db8::1]:443"]), "2001:db8::1");
-        assert_eq!(walk("10.0.0.1", &["[2001:db8::1]"]), "2001:db8::1");
-        assert_eq!(walk("::ffff:10.0.0.1", &["::ffff:198.51.100.1"]), "198.51.100.1");
-    }
-}
+mod tests;

@@ -13,10 +13,10 @@ mod response;
 mod signals;
 mod tags;
 
-pub use client::{client_address, is_forwarding_field, is_trusted};
+pub use client::{Client, Forwarded, Peer, is_trusted};
 pub use head::{Head, field_value, unwanted};
 pub use hops::{ends_here, is_of_one_hop, remove_named_by_connection};
 #[cfg(feature = "html")]
 pub use pages::{PageRewrite, RewriteEnd};
-pub use request::{ForwardedRequest, Peer, has_condition, remove_conditions, write_ids_in_map, write_request};
+pub use request::{ForwardedRequest, has_condition, remove_conditions, write_ids_in_map, write_request};
 pub use response::write_response;

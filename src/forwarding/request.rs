@@ -1,8 +1,10 @@
 //! [`write_request`] turns the head that a client sent into the head for the origin: with forwarding fields and the
 //! request's id, and without conditions by which a 304 would hide a new tag from a crawler.
 
-use super::client::is_forwarding_field;
+use super::client::{Forwarded, Peer};
 use super::head::{Head, field_value};
+use crate::heads::ForwardingFields;
+use crate::settings::ClientAddress;
 use http::{HeaderMap, HeaderName, header};
 use smallvec::SmallVec;
 use std::net::IpAddr;
@@ -10,25 +12,15 @@ use std::net::IpAddr;
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-const FORWARDED: HeaderName = HeaderName::from_static("forwarded");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
-const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
+
+/// The beginning of the fields in which a proxy says what its client asked for: host, scheme, port and more.
+const OF_A_PROXY: &str = "x-forwarded-";
 
 /// The conditions by which an origin may answer 304.
 const CONDITIONS: [HeaderName; 2] = [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE];
-
-/// The other end of the connection.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Peer {
-    /// Its address, where it has one.
-    pub address: Option<IpAddr>,
-    /// Whether its forwarding fields are believed.
-    pub is_trusted: bool,
-    /// Whether the connection is encrypted.
-    pub is_tls: bool,
-}
 
 /// The facts about a forwarded request.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +29,12 @@ pub struct ForwardedRequest<'a> {
     pub host: &'a [u8],
     /// The other end of the client's connection.
     pub peer: Peer,
+    /// The address of the client; `None` where it is not known.
+    pub client: Option<IpAddr>,
+    /// The field in which trusted proxies name their client.
+    pub field: &'a ClientAddress,
+    /// What the proxy says in `Forwarded`, if that is this field.
+    pub forwarded: Option<&'a Forwarded>,
     /// The Host for the origin, if the request has none.
     pub default_host: Option<&'a str>,
     /// The id of the request.
@@ -68,7 +66,6 @@ pub fn write_request(head: &mut impl Head, request: &ForwardedRequest<'_>) {
     if request.needs_whole_page {
         remove_conditions(head);
     }
-    head.remove_if(reads_like_ours);
     write_forwarding_fields(head, request);
     write_ids(head, request.request_id, request.has_malformed_trace);
 }
@@ -97,55 +94,71 @@ pub fn write_ids_in_map(headers: &mut HeaderMap, request_id: &[u8], has_malforme
 /// Fields with a hyphen that crawlgate writes into a request or takes away, beside those of a proxy.
 const WRITTEN: [HeaderName; 4] =
     [header::ACCEPT_ENCODING, header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE, REQUEST_ID];
-/// The beginning of the fields in which a proxy says what its client asked for: host, scheme, port and more.
-const OF_A_PROXY: &str = "x-forwarded-";
 
-/// Whether applications may read this field as one of a proxy, or as one that crawlgate writes: CGI and its heirs turn
-/// hyphens into underscores (RFC 3875 section 4.1.18), so that `X_Forwarded_For` and `X-Forwarded-For` are one variable.
-fn reads_like_ours(name: &str) -> bool {
-    if !name.contains('_') {
-        return false;
+impl ForwardedRequest<'_> {
+    /// Whether X-Forwarded-Proto, -Host and others with this beginning are believed.
+    fn believes_x_forwarded(&self) -> bool {
+        self.peer.is_trusted && !self.field.is_forwarded()
     }
-    let name = name.replace('_', "-").to_ascii_lowercase();
-    name.starts_with(OF_A_PROXY) || is_forwarding_field(&name) || WRITTEN.iter().any(|written| written.as_str() == name)
+
+    /// Whether the origin does not get the line of this field. X-Forwarded-For is always written anew. Of a trusted proxy,
+    /// either `Forwarded` or the fields that begin with `X-Forwarded-` say what its client asked for.
+    fn drops(&self, name: &str) -> bool {
+        if name.contains('_') {
+            return self.reads_like_ours(name);
+        }
+        let is = |wanted: &HeaderName| name.eq_ignore_ascii_case(wanted.as_str());
+        if !self.peer.is_trusted {
+            return !ForwardingFields::named(name).dropped().is_empty() || is(&self.field.0);
+        }
+        let begins = name.get(..OF_A_PROXY.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(OF_A_PROXY));
+        is(&FORWARDED_FOR) || if self.believes_x_forwarded() { is(&header::FORWARDED) } else { begins }
+    }
+
+    /// Whether applications may read this field as one of a proxy, or as one that crawlgate writes: CGI and its heirs turn
+    /// hyphens into underscores (RFC 3875 section 4.1.18), so that `X_Forwarded_For` and `X-Forwarded-For` are one variable.
+    fn reads_like_ours(&self, name: &str) -> bool {
+        let name = name.replace('_', "-").to_ascii_lowercase();
+        !ForwardingFields::named(&name).is_empty()
+            || name == self.field.0.as_str()
+            || WRITTEN.iter().any(|written| written.as_str() == name)
+    }
+
+    /// The value of X-Forwarded-For: what a trusted peer says of its client, and the peer at the end.
+    fn forwarded_for(&self, head: &impl Head, peer: IpAddr) -> SmallVec<[u8; 48]> {
+        let mut value = SmallVec::new();
+        if self.peer.is_trusted && self.field.is_x_forwarded_for() {
+            for line in head.lines(FORWARDED_FOR) {
+                value.extend_from_slice(line);
+                value.extend_from_slice(b", ");
+            }
+        } else if let Some(client) = self.client.filter(|_| self.peer.is_trusted) {
+            write_address(&mut value, client);
+            value.extend_from_slice(b", ");
+        }
+        write_address(&mut value, peer);
+        value
+    }
 }
 
 /// The claims of an untrusted client about itself are replaced. Those of a trusted proxy are kept and extended.
 fn write_forwarding_fields(head: &mut impl Head, request: &ForwardedRequest<'_>) {
-    let ForwardedRequest { host, peer, .. } = *request;
-    match peer.address {
-        Some(address) => {
-            let value = forwarded_for(head, address, peer.is_trusted);
-            head.set("X-Forwarded-For", &value);
-        }
-        None => head.remove(&FORWARDED_FOR),
+    let ForwardedRequest { peer, forwarded, .. } = *request;
+    let forwarded_for = peer.address.map(|address| request.forwarded_for(head, address));
+    head.remove_if(|name| request.drops(name));
+    if let Some(value) = forwarded_for {
+        head.add("X-Forwarded-For", &value);
     }
-    if !peer.is_trusted {
-        head.remove(&FORWARDED);
-        head.remove(&REAL_IP);
+    let keeps = request.believes_x_forwarded();
+    if !keeps || !head.has(FORWARDED_PROTO) {
+        let own = if peer.is_tls { "https" } else { "http" };
+        let proto = forwarded.and_then(|forwarded| forwarded.proto).unwrap_or(own);
+        head.add("X-Forwarded-Proto", proto.as_bytes());
     }
-    if !peer.is_trusted || !head.has(FORWARDED_PROTO) {
-        head.set("X-Forwarded-Proto", if peer.is_tls { b"https" } else { b"http" });
+    let host = forwarded.and_then(|forwarded| forwarded.host.as_deref()).unwrap_or(request.host);
+    if !host.is_empty() && (!keeps || !head.has(FORWARDED_HOST)) {
+        head.add("X-Forwarded-Host", host);
     }
-    if !peer.is_trusted || !head.has(FORWARDED_HOST) {
-        match host {
-            [] => head.remove(&FORWARDED_HOST),
-            host => head.set("X-Forwarded-Host", host),
-        }
-    }
-}
-
-/// The value of X-Forwarded-For: the lines of a trusted peer, joined, and the peer at the end.
-fn forwarded_for(head: &impl Head, peer: IpAddr, is_trusted: bool) -> SmallVec<[u8; 48]> {
-    let mut value = SmallVec::new();
-    if is_trusted {
-        for line in head.lines(FORWARDED_FOR) {
-            value.extend_from_slice(line);
-            value.extend_from_slice(b", ");
-        }
-    }
-    write_address(&mut value, peer);
-    value
 }
 
 /// Writes an address. Each request has one, and for those of IPv4 the formatting of the standard library takes ten times as
@@ -171,6 +184,7 @@ fn write_address(value: &mut SmallVec<[u8; 48]>, address: IpAddr) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::forwarding::Client;
     use http::HeaderValue;
 
     fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
@@ -181,15 +195,35 @@ mod tests {
         headers
     }
 
-    /// The fields that the origin gets of these.
-    fn forwarded(original: &HeaderMap, is_trusted: bool) -> HeaderMap {
-        let request = ForwardedRequest {
+    fn request<'a>(peer: Peer, field: &'a ClientAddress) -> ForwardedRequest<'a> {
+        ForwardedRequest {
             host: b"shop.example",
-            peer: Peer { address: Some([192, 0, 2, 1].into()), is_trusted, is_tls: false },
+            peer,
+            client: peer.address,
+            field,
+            forwarded: None,
             default_host: None,
             request_id: b"id-1",
             has_malformed_trace: false,
             needs_whole_page: false,
+        }
+    }
+
+    /// The fields that the origin gets of these.
+    fn forwarded(original: &HeaderMap, is_trusted: bool) -> HeaderMap {
+        forwarded_by("x-forwarded-for", original, is_trusted)
+    }
+
+    /// The same where the settings name this field. The client is 198.51.100.1 of a trusted peer, and the peer of another.
+    fn forwarded_by(field: &'static str, original: &HeaderMap, is_trusted: bool) -> HeaderMap {
+        let field = ClientAddress(HeaderName::from_static(field));
+        let peer = Peer { address: Some([192, 0, 2, 1].into()), is_trusted, ..Peer::default() };
+        let lines = original.get_all(&field.0).iter().map(HeaderValue::as_bytes);
+        let client = Client::find(peer, lines, &field, &[]);
+        let request = ForwardedRequest {
+            client: client.address,
+            forwarded: client.forwarded.as_deref(),
+            ..request(peer, &field)
         };
         let mut head = original.clone();
         write_request(&mut head, &request);
@@ -246,6 +280,8 @@ mod tests {
             ("x_forwarded_port", "443"),
             ("x_forwarded-prefix", "/admin"),
             ("true_client_ip", "198.51.100.1"),
+            ("x_original_url", "/cart/"),
+            ("x_azure_clientip", "198.51.100.1"),
             ("x_request_id", "id-2"),
             ("accept_encoding", "gzip"),
             ("if_none_match", "*"),
@@ -266,7 +302,6 @@ mod tests {
             ("x-forwarded-for", "198.51.100.1, 10.0.0.2, 192.0.2.1"),
             ("x-forwarded-proto", "https"),
             ("x-forwarded-host", "www.shop.example"),
-            ("forwarded", "for=198.51.100.1"),
             ("x-real-ip", "198.51.100.1"),
             ("x-request-id", "id-1"),
         ]);
@@ -275,15 +310,73 @@ mod tests {
     }
 
     #[test]
-    fn request_without_host_gets_the_origins() {
-        let request = ForwardedRequest {
-            host: b"",
-            peer: Peer { address: None, is_trusted: false, is_tls: false },
-            default_host: Some("10.0.0.1:80"),
-            request_id: b"id-1",
-            has_malformed_trace: false,
-            needs_whole_page: false,
+    fn fields_of_a_proxy_go_from_an_untrusted_peer() {
+        let names = [
+            "x-original-url",
+            "x-rewrite-url",
+            "x-forwarded-port",
+            "x-forwarded-ssl",
+            "x-forwarded-scheme",
+            "x-forwarded-server",
+            "cf-connecting-ip",
+            "true-client-ip",
+            "fastly-client-ip",
+            "fly-client-ip",
+            "x-own-ip",
+        ];
+        let mut claims: Vec<(&str, &str)> = names.into_iter().map(|name| (name, "198.51.100.1")).collect();
+        claims.extend([("via", "1.1 a"), ("x-requested-with", "b")]);
+        let left = |sent: &HeaderMap| {
+            let own = ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-request-id"];
+            let names = sent.keys().map(HeaderName::as_str).filter(|name| !own.contains(name));
+            let mut names: Vec<String> = names.map(str::to_owned).collect();
+            names.sort();
+            names
         };
+        let sent = forwarded_by("x-own-ip", &headers(&claims), false);
+        assert_eq!(
+            (left(&sent), &sent["x-forwarded-for"]),
+            (vec!["via".into(), "x-requested-with".into()], &"192.0.2.1".parse().unwrap())
+        );
+        let sent = forwarded_by("x-own-ip", &headers(&claims), true);
+        assert_eq!(left(&sent).len(), claims.len());
+        assert_eq!(sent["x-forwarded-for"], "198.51.100.1, 192.0.2.1", "the client and the peer");
+    }
+
+    #[test]
+    fn forwarded_becomes_the_fields_that_origins_read() {
+        let claims = headers(&[
+            ("forwarded", "for=203.0.113.9;proto=http;host=forged.example"),
+            ("forwarded", "for=198.51.100.1;proto=https;host=\"www.shop.example\""),
+            ("x-forwarded-for", "203.0.113.9"),
+            ("x-forwarded-proto", "http"),
+            ("x-forwarded-host", "forged.example"),
+            ("x-forwarded-port", "80"),
+        ]);
+        let sent = forwarded_by("forwarded", &claims, true);
+        let expected = headers(&[
+            ("forwarded", "for=203.0.113.9;proto=http;host=forged.example"),
+            ("forwarded", "for=198.51.100.1;proto=https;host=\"www.shop.example\""),
+            ("x-forwarded-for", "198.51.100.1, 192.0.2.1"),
+            ("x-forwarded-proto", "https"),
+            ("x-forwarded-host", "www.shop.example"),
+            ("x-request-id", "id-1"),
+        ]);
+        assert_eq!(sent, expected);
+        let sent =
+            forwarded_by("forwarded", &headers(&[("forwarded", "for=unknown"), ("x-forwarded-proto", "https")]), true);
+        assert_eq!(
+            (&sent["x-forwarded-proto"], &sent["x-forwarded-host"]),
+            (&"http".parse().unwrap(), &"shop.example".parse().unwrap())
+        );
+        assert_eq!(sent["x-forwarded-for"], "192.0.2.1");
+    }
+
+    #[test]
+    fn request_without_host_gets_the_origins() {
+        let field = ClientAddress::default();
+        let request =
+            ForwardedRequest { host: b"", default_host: Some("10.0.0.1:80"), ..request(Peer::default(), &field) };
         let mut head = headers(&[("x-forwarded-for", "a"), ("x-forwarded-host", "b")]);
         write_request(&mut head, &request);
         assert_eq!(head, headers(&[("host", "10.0.0.1:80"), ("x-forwarded-proto", "http"), ("x-request-id", "id-1")]));
@@ -308,14 +401,8 @@ mod tests {
         let original = headers(&[("if-none-match", "\"a\""), ("if-modified-since", "yesterday")]);
         assert!(has_condition(&original) && !has_condition(&HeaderMap::new()));
         for needs_whole_page in [false, true] {
-            let request = ForwardedRequest {
-                host: b"shop.example",
-                peer: Peer { address: None, is_trusted: false, is_tls: false },
-                default_host: None,
-                request_id: b"id-1",
-                has_malformed_trace: false,
-                needs_whole_page,
-            };
+            let field = ClientAddress::default();
+            let request = ForwardedRequest { needs_whole_page, ..request(Peer::default(), &field) };
             let mut head = original.clone();
             write_request(&mut head, &request);
             assert_eq!(has_condition(&head), !needs_whole_page);

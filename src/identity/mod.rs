@@ -109,7 +109,7 @@ struct ShownSignature {
 pub struct Claimed<'a> {
     /// The crawler.
     pub claim: Claim,
-    /// Where the request comes from.
+    /// Where the request comes from; `None` where that is not known, which proves nothing.
     pub address: Option<IpAddr>,
     /// Whether the address may prove an impostor. It may not where it may be that of an undeclared proxy.
     pub may_accuse: bool,
@@ -220,10 +220,14 @@ impl Proofs {
             identity @ (Identity::Verified | Identity::Impostor) => IdentityFinding::new(identity, Proof::Networks),
             identity => IdentityFinding::new(identity, Proof::None),
         };
-        let (Some(means), Some(address)) = (self.usable(claimed.claim), claimed.address) else { return by_policy };
         if by_policy.identity == Identity::Verified {
             return by_policy;
         }
+        let Some(address) = claimed.address else {
+            let doubt = Some(Doubt::ClientUnknown);
+            return IdentityFinding { doubt, ..IdentityFinding::new(Identity::Pending, Proof::None) };
+        };
+        let Some(means) = self.usable(claimed.claim) else { return by_policy };
         let verified = |proof| IdentityFinding::new(Identity::Verified, proof);
         let lists =
             if self.uses.lists { self.lists.say(means, address, now) } else { ListsSay::Nothing(Doubt::NoEvidence) };

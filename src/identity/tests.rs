@@ -119,6 +119,21 @@ fn each_unverified_claim_has_its_reason() {
 }
 
 #[test]
+fn unknown_client_is_never_an_impostor_and_dns_is_not_asked() {
+    let world = world(9);
+    world.publish("gptbot", "192.0.2.0/24", 0);
+    for id in ["gptbot", "googlebot", "ccbot"] {
+        let unknown = Claimed { address: None, ..claimed(id, OUTSIDE) };
+        let found = look(&world.proofs, &unknown, Timestamp(1));
+        assert_eq!((found.identity, found.doubt), (Identity::Pending, Some(Doubt::ClientUnknown)), "{id}");
+        let of_the_owner = Claimed { by_policy: Identity::Verified, ..unknown };
+        let found = look(&world.proofs, &of_the_owner, Timestamp(1));
+        assert_eq!((found.identity, found.proof, found.doubt), (Identity::Verified, Proof::Networks, None), "{id}");
+    }
+    assert_eq!(world.asked(), 0);
+}
+
+#[test]
 fn a_visit_from_outside_of_the_list_is_suspected_while_dns_is_not_asked() {
     let (store, remembered) = StateStore::in_memory_only();
     let proofs = Proofs::new(Registry::builtin(), &remembered.facts, &store, USES, None);

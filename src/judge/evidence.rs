@@ -77,7 +77,7 @@ pub fn request(
 /// The record of what proves that the client is the crawler, or that it is not. A name of DNS often has the address in it, so
 /// it is kept only where addresses are.
 fn proof(evidence: &Evidence, proofs: &Proofs, request: &RequestFacts<'_>, judged: &Judged) -> Option<Box<Record>> {
-    let (found, client) = ((judged.identity, judged.proof), request.client?);
+    let (found, client) = ((judged.identity, judged.proof), request.logged?);
     let basis = proofs.basis(judged.decision.claim, found, client, request.now())?;
     let lists = basis.lists.iter().map(|list| {
         json!({"source": list.url, "sha256": list.list.sha256.to_string(), "checked": list.list.copy.checked.to_string()})
@@ -132,7 +132,7 @@ fn followed(registry: &Registry, judged: &Judged) -> (Vec<String>, Binds) {
 }
 
 fn personal(evidence: &Evidence, request: &RequestFacts<'_>) -> Vec<(&'static str, String)> {
-    let client = request.client.and_then(|address| evidence.addresses().apply(address));
+    let client = request.logged.and_then(|address| evidence.addresses().apply(address));
     let client = client.map(|address| ("client", address.to_string()));
     let agent = request.user_agent.map(|agent| ("user_agent", text(agent)));
     client.into_iter().chain(agent).collect()

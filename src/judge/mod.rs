@@ -161,7 +161,8 @@ impl Judge {
     fn look_at<'a>(&self, request: &RequestFacts<'_>, claimant: Claimant<'a>, mut facts: Facts<'a>) -> Look<'a> {
         let Claimant { entry, claim, .. } = claimant;
         let (mut finding, mut to_do, mut by_list) = (IdentityFinding::default(), ToDo::default(), None);
-        if claim != Claim::Nobody && (!entry.site.networks.is_empty() || self.proofs.can_prove(claim)) {
+        let is_unknown = facts.client.is_none();
+        if claim != Claim::Nobody && (is_unknown || !entry.site.networks.is_empty() || self.proofs.can_prove(claim)) {
             (finding, to_do, by_list) = self.identity(request, claimant, &facts);
             facts.identity = finding.identity;
         }
@@ -184,8 +185,10 @@ impl Judge {
         facts: &Facts<'_>,
     ) -> (IdentityFinding, ToDo, Option<(Option<&'a SiteEntry>, Identity)>) {
         let Claimant { entry, claim, .. } = claimant;
-        let may_accuse = request.address_may_accuse;
-        let by_policy = identity_by_policy(&entry.site, facts, claim, may_accuse);
+        let may_accuse = facts.client.is_some() && request.unread.is_empty();
+        // The owner's networks may have the crawler itself, though the settings trust its address.
+        let of_peer = Facts { client: request.logged, ..*facts };
+        let by_policy = identity_by_policy(&entry.site, &of_peer, claim, may_accuse);
         let signed = request.signature.map(|fields| Signed {
             host: facts.host,
             target: facts.target,

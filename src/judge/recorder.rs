@@ -146,9 +146,11 @@ impl Recorder {
     /// Writes a record now.
     fn write(&self, request: &RequestFacts<'_>, judgement: &Judgement, outcome: &Outcome<'_>) {
         self.traffic.requests.add(request.lived);
-        if let Some(peer) = request.client.filter(|_| !request.address_may_accuse) {
-            self.traffic.undeclared_proxies.add(peer, request.lived);
-            self.metrics.undeclared_proxy.inc();
+        if !request.unread.is_empty() {
+            if request.client.is_some() {
+                self.metrics.undeclared_proxy.inc();
+            }
+            self.traffic.unread(request.client, request.unread, request.lived);
         }
         match judgement {
             Judgement::Unclaimed { claim, .. } => {
@@ -226,8 +228,8 @@ impl Recorder {
             proof: judged.proof.name(),
             signature: judged.signature,
             doubt: judged.doubt.map(Into::into),
-            client: request.client.and_then(|address| self.logs.addresses.apply(address)),
-            kept_address: request.client.and_then(|address| self.logs.kept_addresses.apply(address)),
+            client: request.logged.and_then(|address| self.logs.addresses.apply(address)),
+            kept_address: request.logged.and_then(|address| self.logs.kept_addresses.apply(address)),
             method: text(request.method),
             host: text(request.host),
             target: text(request.target),
@@ -268,7 +270,7 @@ impl Recorder {
         let (rule, rule_source) = decision.zip(site).map(|(decision, site)| rule(decision, site)).unwrap_or_default();
         AccessRecord {
             time: request.arrived,
-            client: request.client.and_then(|address| self.logs.addresses.apply(address)),
+            client: request.logged.and_then(|address| self.logs.addresses.apply(address)),
             method: cut(request.method),
             host: cut(request.host),
             target: cut(request.target),

@@ -3,7 +3,7 @@
 //! middleware, the decision service).
 
 use crate::clock::Moment;
-use crate::heads::SignatureFields;
+use crate::heads::{ForwardingFields, SignatureFields};
 use crate::telemetry::Octets;
 use crate::time::Timestamp;
 use crate::verdict::{Facts, Identity};
@@ -24,11 +24,14 @@ pub struct RequestFacts<'a, B = &'a [u8]> {
     pub method: B,
     /// The User-Agent field.
     pub user_agent: Option<B>,
-    /// The client's address, behind trusted proxies.
+    /// The client's address, behind trusted proxies; `None` where it is not known.
     pub client: Option<IpAddr>,
-    /// Whether the address may prove an impostor. It may not where the address may be that of a proxy that nobody
-    /// declared.
-    pub address_may_accuse: bool,
+    /// The address for logs: that of the client, or of the peer that does not name it.
+    pub logged: Option<IpAddr>,
+    /// Forwarding fields that are not believed. With one from a client that is known, its address may be that of a proxy
+    /// that nobody declared, and accuses nobody. With one beside a client that is not known, a trusted proxy names the
+    /// client in it, and the settings name another field.
+    pub unread: ForwardingFields,
     /// Its signature, if it has one.
     pub signature: Option<SignatureFields<'a>>,
     /// Whether the request carries a licence token.
@@ -51,7 +54,8 @@ impl<B> RequestFacts<'_, B> {
             method: octets(&self.method),
             user_agent: self.user_agent.as_ref().map(&octets),
             client: self.client,
-            address_may_accuse: self.address_may_accuse,
+            logged: self.logged,
+            unread: self.unread,
             signature: None,
             has_license_token: self.has_license_token,
             arrived: self.arrived,

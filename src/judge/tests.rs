@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::clock::{Clock, Moment};
+use crate::heads::ForwardingFields;
 use crate::sites::SiteOptions;
 use crate::state::StateStore;
 use crate::telemetry::Metrics;
@@ -81,7 +82,8 @@ fn request(step: Step, start: Moment, seconds: u64) -> RequestFacts<'static> {
         method: b"GET",
         user_agent: Some(AGENTS[step.agent].as_bytes()),
         client: ADDRESSES[step.address].parse().ok(),
-        address_may_accuse: true,
+        logged: ADDRESSES[step.address].parse().ok(),
+        unread: ForwardingFields::default(),
         signature: None,
         has_license_token: false,
         arrived: SystemTime::UNIX_EPOCH + Duration::from_secs(now),

@@ -59,11 +59,15 @@ impl<'a> Subject<'a> {
         counts.then(|| Subject { case, site, crawler: name(case) })
     }
 
-    fn rate_key(&self) -> RateKey<'a> {
+    /// `None` for a client whose address is not known: several such clients would share one rate.
+    fn rate_key(&self) -> Option<RateKey<'a>> {
         let (crawler, facts) = (self.crawler.unwrap_or("other"), &self.case.facts);
+        if facts.client.is_none() && facts.identity != Identity::Verified {
+            return None;
+        }
         // A host that is no valid name counts as one with all others that are none.
         let place = place(&self.site.name, facts.host).unwrap_or_else(|| Key::from_slice(self.site.name.as_bytes()));
-        RateKey { place, crawler, identity: facts.identity, address: facts.client }
+        Some(RateKey { place, crawler, identity: facts.identity, address: facts.client })
     }
 }
 
@@ -140,8 +144,8 @@ impl Behaviours {
         let was_served_current = self.was_served_current(case);
         let delay = if trapped { None } else { crawl_delay(case, was_served_current) };
         let too_fast = delay.and_then(|delay| match rate {
-            RateStep::Counts => self.crawl_rates.ask(subject.rate_key(), delay, lived),
-            RateStep::Looks => self.crawl_rates.look(subject.rate_key(), delay, lived),
+            RateStep::Counts => self.crawl_rates.ask(subject.rate_key()?, delay, lived),
+            RateStep::Looks => self.crawl_rates.look(subject.rate_key()?, delay, lived),
         });
         Behaviour { too_fast, trapped, was_served_current }
     }
@@ -153,7 +157,7 @@ impl Behaviours {
             return None;
         }
         let delay = crawl_delay(case, self.was_served_current(case))?;
-        self.crawl_rates.take_back(subject.rate_key(), delay, lived);
+        self.crawl_rates.take_back(subject.rate_key()?, delay, lived);
         Some(delay)
     }
 

@@ -358,6 +358,7 @@ impl Timeline {
         Timeline { behaviours: Behaviours::default(), snapshot, held: Vec::new(), watched: true }
     }
 
+    /// `client` is empty where the client is not known.
     fn ask(&self, seconds: f64, client: &str, user_agent: &str, target: &str) -> Decision {
         self.ask_as(Identity::Unverified, seconds, client, user_agent, target)
     }
@@ -368,7 +369,7 @@ impl Timeline {
             target: target.as_bytes(),
             method: b"GET",
             user_agent: user_agent.as_bytes(),
-            client: Some(address(client)),
+            client: (!client.is_empty()).then(|| address(client)),
             identity,
             now: Timestamp(seconds as i64),
         };
@@ -430,6 +431,19 @@ fn who_steps_into_a_trap_is_refused_everywhere_until_its_time_is_over() {
     assert_eq!(time.ask(20.0, "192.0.2.1", BROWSER, "/").kind, Kind::NotACrawler, "people share its address");
     assert_eq!(time.ask(20.0, "192.0.2.2", BINGBOT, "/").kind, Kind::Allowed, "the crawler has other addresses");
     assert_eq!(time.ask(3_611.0, "192.0.2.1", BINGBOT, "/").kind, Kind::Allowed, "the hour is over");
+}
+
+#[test]
+fn unknown_client_has_no_mark_and_no_crawl_rate() {
+    let time = Timeline::new(POLICY);
+    assert_eq!(time.ask(1.0, "", "GPTBot/1.2", "/trap/").kind, Kind::Trapped, "the request itself");
+    for second in [2.0, 2.1, 2.2] {
+        assert_eq!(time.ask(second, "", "GPTBot/1.2", "/page").kind, Kind::Allowed);
+    }
+    assert_eq!((time.behaviours.traps.len(), time.behaviours.crawl_rates.len()), (0, 0));
+    // One whose network the policy has is proven, and is one crawler wherever it comes from.
+    assert_eq!(time.ask_as(Identity::Verified, 3.0, "", "ShopBot/1", "/page").kind, Kind::Allowed);
+    assert_eq!(time.ask_as(Identity::Verified, 3.1, "", "ShopBot/1", "/page").kind, Kind::TooFast);
 }
 
 #[test]

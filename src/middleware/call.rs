@@ -33,7 +33,7 @@ impl Call {
         let trusted = &shared.requests.settings().trusted_proxies;
         let address = shared.peer.and_then(|peer| peer(&head.extensions));
         let is_trusted = address.is_some_and(|peer| is_trusted(peer.to_canonical(), trusted));
-        let connection = Connection::from(Peer { address, is_trusted, is_tls: false });
+        let connection = Connection::from(Peer { address, is_trusted, ..Peer::default() });
         let authority = head.uri.authority().map(Authority::as_str);
         let request = MappedRequest::new(&head.method, target(&head.uri), authority, &head.headers);
         let request = request.checked(http_version(head.version));

@@ -10,12 +10,12 @@ use crate::identity::Proofs;
 use crate::judge::Logs;
 use crate::policy::origin::OriginFile;
 use crate::requests::{RequestSettings, Requests};
-use crate::settings::{AccessFormat, AddressDetail, EventSettings, LogDestination};
+use crate::settings::{AccessFormat, AddressDetail, ClientAddress, EventSettings, LogDestination};
 use crate::sites::{KnownOrigins, SiteOptions};
 use crate::state::StateStore;
 use crate::telemetry::{AccessLog, Events};
 use crate::upkeep::{Instance, JudgeParts, Upkeep, UpkeepThreads};
-use http::Extensions;
+use http::{Extensions, HeaderName};
 use ipnet::IpNet;
 use std::error::Error;
 use std::fmt;
@@ -61,6 +61,7 @@ impl GateLayer {
             state: None,
             peer: None,
             trusted_proxies: Vec::new(),
+            client_address: ClientAddress::default(),
             robots_txt: Vec::new(),
             access_log: None,
             event_log: None,
@@ -116,6 +117,7 @@ pub struct GateBuilder {
     state: Option<PathBuf>,
     peer: Option<PeerAddress>,
     trusted_proxies: Vec<IpNet>,
+    client_address: ClientAddress,
     robots_txt: Vec<u8>,
     access_log: Option<PathBuf>,
     event_log: Option<PathBuf>,
@@ -161,15 +163,20 @@ impl GateBuilder {
     }
 
     /// A function that finds the address of the connection's other end in the extensions of a request. Without it no
-    /// request has an address: `networks` prove nothing, traps mark no client, and all clients of a crawler share its crawl
-    /// rate.
+    /// request has an address: nothing is proven, traps mark no client, and no client has a crawl rate.
     pub fn peer(self, peer: fn(&Extensions) -> Option<IpAddr>) -> GateBuilder {
         GateBuilder { peer: Some(peer), ..self }
     }
 
-    /// Networks of proxies in front of the application. Only their `X-Forwarded-For` is believed.
+    /// Networks of proxies in front of the application. They name the client in `X-Forwarded-For`, or in the field of
+    /// [`GateBuilder::client_address`]. One that names no client leaves it unknown.
     pub fn trusted_proxies(self, networks: impl IntoIterator<Item = IpNet>) -> GateBuilder {
         GateBuilder { trusted_proxies: networks.into_iter().collect(), ..self }
+    }
+
+    /// The field in which trusted proxies name the client. Exactly this field counts.
+    pub fn client_address(self, field: HeaderName) -> GateBuilder {
+        GateBuilder { client_address: ClientAddress(field), ..self }
     }
 
     /// The rules that the application itself has, as the text of a robots.txt. Policies with `robots.origin: merge` or
@@ -230,7 +237,11 @@ impl GateBuilder {
             keeping.keep_time()
         });
         let threads = Some(threads.map_err(OpenError::Thread)?);
-        let settings = RequestSettings { trusted_proxies: self.trusted_proxies, ..RequestSettings::default() };
+        let settings = RequestSettings {
+            trusted_proxies: self.trusted_proxies,
+            client_address: self.client_address,
+            ..RequestSettings::default()
+        };
         let Instance { judge, recorder, clock, .. } = &*instance;
         let requests = Requests::new(judge.clone(), recorder.clone(), clock.clone(), settings);
         Ok(GateLayer(Arc::new(Shared { requests, upkeep, peer: self.peer, store, threads })))

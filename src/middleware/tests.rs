@@ -213,10 +213,12 @@ fn address_of_the_client_is_found_behind_trusted_proxies() {
         .open()
         .expect("a gate");
     let mut service = gate.layer(Answering(|_| Ok::<_, Infallible>(Response::new(Pieces::of(&["page"])))));
-    for peer in ["10.0.0.1", "192.0.2.9"] {
+    for (peer, named) in
+        [("10.0.0.1", "198.51.100.7"), ("192.0.2.9", "198.51.100.7"), ("10.0.0.1", "unknown, 10.0.0.2")]
+    {
         let mut asked = request("/page", BROWSER);
         asked.extensions_mut().insert::<IpAddr>(peer.parse().expect("an address"));
-        asked.headers_mut().insert("x-forwarded-for", HeaderValue::from_static("198.51.100.7"));
+        asked.headers_mut().insert("x-forwarded-for", HeaderValue::from_static(named));
         drop(text(ready(service.call(asked)).expect("a response").into_body()));
     }
     drop((service, gate));
@@ -225,7 +227,7 @@ fn address_of_the_client_is_found_behind_trusted_proxies() {
         .lines()
         .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("a line of JSON")["client"].clone())
         .collect();
-    assert_eq!(clients, ["198.51.100.7", "192.0.2.9"]);
+    assert_eq!(clients, ["198.51.100.7", "192.0.2.9", "10.0.0.1"]);
 }
 
 #[test]

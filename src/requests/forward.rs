@@ -30,6 +30,9 @@ impl Forward<'_> {
         let forwarded = ForwardedRequest {
             host: self.ticket.host(),
             peer: self.connection.peer,
+            client: self.ticket.noted().client(),
+            field: self.ticket.client_address(),
+            forwarded: self.ticket.noted().forwarded(),
             default_host,
             request_id: self.ticket.noted().request_id(),
             has_malformed_trace: self.ticket.noted().has_malformed_trace,

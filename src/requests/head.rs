@@ -3,10 +3,9 @@
 
 use super::mistake::Mistake;
 use crate::answers::Asked;
-use crate::forwarding::is_forwarding_field;
-use crate::heads::{SignatureFields, is_license_token};
+use crate::heads::{ForwardingFields, SignatureFields, is_license_token};
 use crate::settings::Limits;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderName, Method};
 use std::borrow::Cow;
 
 /// A head as [`Requests`](super::Requests) reads it.
@@ -14,8 +13,8 @@ pub trait RequestHead {
     /// The parts that judging and recording read.
     fn fields(&self) -> HeadFields<'_>;
 
-    /// The lines of X-Forwarded-For.
-    fn forwarded_for(&self) -> impl DoubleEndedIterator<Item = &[u8]>;
+    /// The values of all lines of a field.
+    fn values(&self, name: &HeaderName) -> impl DoubleEndedIterator<Item = &[u8]>;
 
     /// The fields that shape an answer: those that [`Asked::reads`](crate::answers::Asked::reads) are enough.
     fn answer_fields(&self) -> Cow<'_, HeaderMap>;
@@ -55,8 +54,8 @@ pub struct HeadFields<'a> {
     pub signature: SignatureFields<'a>,
     /// Whether the request carries a licence token.
     pub has_license_token: bool,
-    /// Whether a field says that the peer speaks for another client.
-    pub names_another_client: bool,
+    /// Fields that say that the peer speaks for another client.
+    pub forwarding: ForwardingFields,
     /// X-Request-Id.
     pub request_id: Option<&'a [u8]>,
     /// The `traceparent` of W3C Trace Context. Empty, which is malformed, where there are several lines.
@@ -76,7 +75,7 @@ impl<'a> HeadFields<'a> {
             13 if is("authorization") => self.has_license_token |= is_license_token(value),
             15 if is("signature-input") => first(&mut self.signature.input, value),
             15 if is("signature-agent") => first(&mut self.signature.agent, value),
-            _ => self.names_another_client |= is_forwarding_field(name),
+            _ => self.forwarding |= ForwardingFields::named(name),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::mistake::Mistake;
 use super::strict::{Seen, check};
 use crate::heads::is_host;
 use crate::settings::Limits;
-use http::{HeaderMap, HeaderValue, Method, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use std::borrow::Cow;
 
 /// A head with its fields in a map.
@@ -69,8 +69,7 @@ impl<'a> MappedRequest<'a> {
     /// The head of the request that a proxy asks about: the fields of the proxy's own request with this method, target and
     /// host.
     pub fn about(self, method: &'a [u8], target: &'a [u8], host: &'a [u8]) -> MappedRequest<'a> {
-        // The proxy has read that request, and named its client.
-        let fields = HeadFields { method, target, host, names_another_client: false, ..self.fields };
+        let fields = HeadFields { method, target, host, ..self.fields };
         MappedRequest { fields, authority: None, ..self }
     }
 
@@ -108,9 +107,8 @@ impl RequestHead for MappedRequest<'_> {
         self.fields
     }
 
-    fn forwarded_for(&self) -> impl DoubleEndedIterator<Item = &[u8]> {
-        let headers = self.fields.names_another_client.then_some(self.headers);
-        headers.into_iter().flat_map(|headers| headers.get_all("x-forwarded-for")).map(HeaderValue::as_bytes)
+    fn values(&self, name: &HeaderName) -> impl DoubleEndedIterator<Item = &[u8]> {
+        self.headers.get_all(name).iter().map(HeaderValue::as_bytes)
     }
 
     fn answer_fields(&self) -> Cow<'_, HeaderMap> {

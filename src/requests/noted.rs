@@ -4,10 +4,11 @@
 use super::connection::{Arrival, Connection};
 use super::head::{HeadFields, RequestHead};
 use super::request_id::request_id;
-use crate::forwarding::{client_address, is_trusted};
-use crate::heads::{is_request_id, trace_id};
+use crate::forwarding::{Client, Forwarded};
+use crate::heads::{ForwardingFields, is_request_id, trace_id};
 use crate::judge::RequestFacts;
 use crate::reuse::Reuse;
+use crate::settings::ClientAddress;
 use crate::time::Timestamp;
 use ipnet::IpNet;
 use std::net::IpAddr;
@@ -32,12 +33,9 @@ pub(super) struct Noted {
     pub has_malformed_trace: bool,
     pub http: &'static str,
     pub arrival: Arrival,
-    /// The address of the client, behind trusted proxies.
-    client: Option<IpAddr>,
-    /// Whether that is the address of a trusted proxy, which speaks for many clients.
-    is_proxy: bool,
-    /// Whether the address may prove an impostor.
-    address_may_accuse: bool,
+    client: Client,
+    /// Forwarding fields that are not believed.
+    unread: ForwardingFields,
 }
 
 impl Noted {
@@ -46,6 +44,7 @@ impl Noted {
         head: &impl RequestHead,
         fields: &HeadFields<'_>,
         connection: &Connection<'_>,
+        field: &ClientAddress,
         trusted: &[IpNet],
         arrival: Arrival,
     ) -> Noted {
@@ -68,7 +67,7 @@ impl Noted {
             id,
             trace.unwrap_or_default(),
         ];
-        let client = peer.address.map(|peer| client_address(peer, head.forwarded_for(), trusted));
+        let client = Client::find(peer, head.values(&field.0), field, trusted);
         let mut octets = Reuse::take(&KEPT).unwrap_or_default();
         let mut ends = [0; 7];
         for (end, word) in ends.iter_mut().zip(words) {
@@ -83,9 +82,12 @@ impl Noted {
             has_malformed_trace: trace.is_some_and(<[u8]>::is_empty),
             http: fields.http,
             arrival,
+            unread: match client.address {
+                Some(_) if !peer.is_trusted => fields.forwarding,
+                None if client.is_unread => fields.forwarding.other_addresses(field.0.as_str()),
+                _ => ForwardingFields::default(),
+            },
             client,
-            is_proxy: peer.is_trusted && client.is_some_and(|client| is_trusted(client, trusted)),
-            address_may_accuse: peer.is_trusted || !fields.names_another_client,
         }
     }
 
@@ -131,9 +133,14 @@ impl Noted {
         Some(&self.octets[self.ends[6]..]).filter(|validator| !validator.is_empty())
     }
 
-    /// The client whose share of buffers and places the request uses; `None` for a trusted proxy that names no client.
-    pub fn sharer(&self) -> Option<IpAddr> {
-        self.client.filter(|_| !self.is_proxy)
+    /// The address of the client, whose share of buffers and places the request uses; `None` where it is not known.
+    pub fn client(&self) -> Option<IpAddr> {
+        self.client.address
+    }
+
+    /// What a trusted proxy says in `Forwarded`, if that is believed.
+    pub fn forwarded(&self) -> Option<&Forwarded> {
+        self.client.forwarded.as_deref()
     }
 
     pub fn now(&self) -> Timestamp {
@@ -154,8 +161,9 @@ impl Noted {
             target: self.target(),
             method: self.method(),
             user_agent: self.has_user_agent.then(|| self.word(3)),
-            client: self.client,
-            address_may_accuse: self.address_may_accuse,
+            client: self.client.address,
+            logged: self.client.logged,
+            unread: self.unread,
             signature: None,
             has_license_token: false,
             arrived: self.arrival.arrived,

@@ -14,7 +14,7 @@ use super::unread::UnreadHead;
 use crate::answers::{Answer, Answers, Rejection, Ruling, challenge, redirect, rejection};
 use crate::clock::Clock;
 use crate::judge::{Judge, Judgement, Recorder};
-use crate::settings::Limits;
+use crate::settings::{ClientAddress, Limits};
 use crate::telemetry::Metrics;
 use crate::time::Timestamp;
 use crate::verdict::{Action, Explanation, ResponseFacts};
@@ -30,6 +30,8 @@ pub type IsEncrypted = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
 pub struct RequestSettings {
     /// Peers whose forwarding fields are believed.
     pub trusted_proxies: Vec<IpNet>,
+    /// The field in which they name their client: one for the process.
+    pub client_address: ClientAddress,
     /// The challenges of authorities.
     pub challenges: Challenges,
     /// Whether a host can be reached over https. Without this, every host can. Requests for other hosts are not redirected.
@@ -60,7 +62,8 @@ impl Requests {
     /// The sequence with this judge and this recorder.
     pub fn new(judge: Arc<Judge>, recorder: Arc<Recorder>, clock: Clock, settings: RequestSettings) -> Arc<Requests> {
         let space = BufferSpace::new(&settings.limits, recorder.metrics.clone());
-        let shared = Arc::new(Shared { judge, recorder, clock, space, limits: settings.limits });
+        let client_address = settings.client_address.clone();
+        let shared = Arc::new(Shared { judge, recorder, clock, space, client_address, limits: settings.limits });
         Arc::new(Requests { shared, answers: Arc::default(), settings })
     }
 
@@ -149,7 +152,8 @@ impl Requests {
         arrival: Arrival,
     ) -> (HeadFields<'h>, Noted) {
         let fields = head.fields();
-        let noted = Noted::of(head, &fields, connection, &self.settings.trusted_proxies, arrival);
+        let trusted = &self.settings.trusted_proxies;
+        let noted = Noted::of(head, &fields, connection, &self.shared.client_address, trusted, arrival);
         (fields, noted)
     }
 

@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::forwarding::Head;
 use crate::judge::{Judge, Judgement, Outcome, Recorder};
 use crate::policy::SiteEntry;
-use crate::settings::Limits;
+use crate::settings::{ClientAddress, Limits};
 use crate::verdict::Decision;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -26,6 +26,8 @@ pub(super) struct Shared {
     pub recorder: Arc<Recorder>,
     pub clock: Clock,
     pub space: BufferSpace,
+    /// The field in which trusted proxies name their client.
+    pub client_address: ClientAddress,
     /// Bounds on bodies.
     pub limits: Limits,
 }
@@ -122,6 +124,10 @@ impl Ticket {
         self.0.noted.target()
     }
 
+    pub(super) fn client_address(&self) -> &ClientAddress {
+        &self.0.shared.client_address
+    }
+
     pub(super) fn noted(&self) -> &Noted {
         &self.0.noted
     }
@@ -145,13 +151,13 @@ impl Ticket {
 
     /// Reserves space in buffers until the request is recorded.
     pub fn hold(&mut self, octets: usize) {
-        let held = self.0.shared.space.hold(octets, self.0.noted.sharer());
+        let held = self.0.shared.space.hold(octets, self.0.noted.client());
         self.keep(held.map(Some));
     }
 
     /// Reserves space for the body of its response: its length, at most `most`. `head` is that of the response.
     pub fn hold_body(&mut self, head: &impl Head, most: usize) {
-        let held = self.0.shared.space.hold_body(head, most, self.0.noted.sharer());
+        let held = self.0.shared.space.hold_body(head, most, self.0.noted.client());
         self.keep(held);
     }
 

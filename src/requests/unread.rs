@@ -2,7 +2,7 @@
 //! decided by them.
 
 use super::head::{HeadFields, RequestHead};
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use std::borrow::Cow;
 
 pub(super) struct UnreadHead<'a> {
@@ -32,22 +32,22 @@ impl<'a> UnreadHead<'a> {
     }
 
     /// The values of a field.
-    fn values(&self, wanted: &'static str) -> impl DoubleEndedIterator<Item = &'a [u8]> {
+    fn named(&self, wanted: &str) -> impl DoubleEndedIterator<Item = &'a [u8]> {
         self.lines().filter(move |(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value)
     }
 }
 
 impl RequestHead for UnreadHead<'_> {
     fn fields(&self) -> HeadFields<'_> {
-        let host = self.values("host").next().unwrap_or_default();
+        let host = self.named("host").next().unwrap_or_default();
         let mut fields =
             HeadFields { method: self.method, target: self.target, host, http: "1.1", ..HeadFields::default() };
         self.lines().for_each(|(name, value)| fields.note(name, value));
         fields
     }
 
-    fn forwarded_for(&self) -> impl DoubleEndedIterator<Item = &[u8]> {
-        self.values("x-forwarded-for")
+    fn values(&self, name: &HeaderName) -> impl DoubleEndedIterator<Item = &[u8]> {
+        self.named(name.as_str())
     }
 
     fn answer_fields(&self) -> Cow<'_, HeaderMap> {

@@ -164,14 +164,15 @@ fn decision_door(settings: &Settings, rooms: &Rooms) -> Option<Arc<dyn Serve>> {
     let said = settings.decisions.as_ref()?;
     let speakers = said.trusted.iter().chain(&settings.trusted_proxies).copied().collect();
     let requests = rooms.requests.with(RequestSettings {
-        trusted_proxies: said.trusted.clone(),
+        trusted_proxies: speakers,
+        client_address: settings.client_address.clone(),
         challenges: Challenges::default(),
         is_encrypted: None,
         limits: settings.limits,
         is_for_proxies: true,
     });
-    let decisions = Arc::new(Decisions::new(requests.clone(), speakers));
-    let edge = Arc::new(Edge::answering(requests, decisions));
+    let decisions = Arc::new(Decisions::new(requests.clone()));
+    let edge = Arc::new(Edge::answering(requests, decisions, said.trusted.clone()));
     Some(Arc::new(Door { edge, tls: None, proxy_protocol: false, redirect: None }))
 }
 

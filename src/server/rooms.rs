@@ -139,6 +139,7 @@ fn requests(settings: &Settings, instance: &Instance, authority: &AuthorityParts
     let Instance { judge, recorder, clock, .. } = instance;
     let settings = RequestSettings {
         trusted_proxies: settings.trusted_proxies.clone(),
+        client_address: settings.client_address.clone(),
         challenges: Challenges { webroot: settings.acme_webroot.clone(), own: authority.own_files() },
         is_encrypted: authority.is_encrypted(),
         limits: settings.limits,

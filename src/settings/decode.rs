@@ -1,5 +1,6 @@
 //! [`read`] decodes `crawlgate.yaml`. It reports all mistakes of the file in one run, each with its place in the file.
 
+use super::client_address::client_address;
 use super::decisions::decisions;
 use super::evidence::evidence;
 use super::identity::identity;
@@ -45,6 +46,7 @@ fn settings(fields: &mut Fields<'_>, mut said: Settings) -> Settings {
     fields.set("control", &mut said.control, or_off(path));
     fields.set("state", &mut said.state, or_off(path));
     said.trusted_proxies = fields.get_or_default("trusted_proxies", crate::crawlers::read_networks);
+    fields.set("client_address", &mut said.client_address, client_address);
     said.identity = fields.section("identity", "a map: outgoing, lists, resolvers, signatures", identity);
     said.acme_webroot = fields.get("acme_webroot", path);
     let wanted = "a map: connections, connections_per_address, handshake, head, idle, stall, body_rate, body, target, \

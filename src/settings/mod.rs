@@ -5,6 +5,7 @@
 
 mod acme;
 mod address;
+mod client_address;
 mod decisions;
 mod decode;
 mod evidence;
@@ -18,6 +19,7 @@ mod store;
 mod values;
 
 pub use acme::{AcmeSettings, ChallengeChoice};
+pub use client_address::ClientAddress;
 pub use decisions::{DecisionSettings, ListenAddress};
 pub use decode::read;
 pub use evidence::EvidenceSettings;
@@ -62,6 +64,8 @@ pub struct Settings {
     pub state: Option<PathBuf>,
     /// Peers whose forwarding headers are believed.
     pub trusted_proxies: Vec<IpNet>,
+    /// The field in which they name their client.
+    pub client_address: ClientAddress,
     /// Where proof of a claimed crawler comes from.
     pub identity: IdentitySettings,
     /// Where clients of certificate authorities write their challenges; the origin answers when absent.
@@ -107,6 +111,7 @@ impl Default for Settings {
             control: None,
             state: None,
             trusted_proxies: Vec::new(),
+            client_address: ClientAddress::default(),
             identity: IdentitySettings::default(),
             acme_webroot: None,
             limits: Limits::DEFAULT,

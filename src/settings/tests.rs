@@ -28,7 +28,7 @@ fn a_whole_file_is_read() {
          \x20   timeouts: { connect: 500ms, read: 10s }\n\
          \x20 - servers: http://127.0.0.1:3000\n\
          policies: policies\nadmin: off\ncontrol: /run/crawlgate.sock\nstate: state\n\
-         trusted_proxies: [10.0.0.0/8, 192.0.2.7]\n\
+         trusted_proxies: [10.0.0.0/8, 192.0.2.7]\nclient_address: CF-Connecting-IP\n\
          limits: { target: 8KiB, drain: 5s }\nupgrade: { drain: 2m }\nlogs: { access: '-' }\nprivacy: { logs: network, history: none }\nthreads: 4\nstrict: yes\n",
     );
     assert_eq!(findings, Vec::<String>::new());
@@ -47,6 +47,7 @@ fn a_whole_file_is_read() {
     assert_eq!(settings.control.as_deref(), Some(Path::new("/run/crawlgate.sock")));
     assert_eq!(settings.state.as_deref(), Some(Path::new("/etc/crawlgate/state")));
     assert_eq!(settings.trusted_proxies[1].to_string(), "192.0.2.7/32");
+    assert_eq!(settings.client_address.0, "cf-connecting-ip");
     assert_eq!((settings.limits.target, settings.limits.drain), (8192, Duration::from_secs(5)));
     assert_eq!(settings.upgrade_drain, Duration::from_secs(120));
     assert_eq!(
@@ -143,12 +144,12 @@ fn a_redirect_names_the_port_that_clients_see() {
 fn every_mistake_is_shown_in_its_place_in_one_run() {
     let (file, findings) = read_text(
         "lissten: 0.0.0.0:80\nlisten: 8080\norigins:\n  - servers: shop.example\n    health: {}\n\
-         trusted_proxies: [10.0.0.0/40]\nlimits: { target: huge }\nthreads: 0\n",
+         trusted_proxies: [10.0.0.0/40]\nlimits: { target: huge }\nthreads: 0\nclient_address: x forwarded\n",
     );
     assert_eq!(file, None);
     let places: Vec<&str> = findings.iter().map(|line| line.split(": ").next().unwrap_or("")).collect();
-    assert_eq!(findings.len(), 8, "{findings:#?}");
-    for place in ["1:1", "2:9", "4:5", "4:14", "5:13", "6:19", "7:19", "8:10"] {
+    assert_eq!(findings.len(), 9, "{findings:#?}");
+    for place in ["1:1", "2:9", "4:5", "4:14", "5:13", "6:19", "7:19", "8:10", "9:17"] {
         assert!(places.contains(&format!("crawlgate.yaml:{place}").as_str()), "{place} in {findings:#?}");
     }
 }

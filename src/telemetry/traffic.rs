@@ -3,6 +3,7 @@
 //! summary for operators. Bots that no list knows are counted by name, for the dashboard.
 
 use super::recent::{Recent, RecentByName};
+use crate::heads::ForwardingFields;
 use crate::locks::lock;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 /// Octets of a host that are kept: a name has at most 253.
 const HOST: usize = 256;
-/// Hosts and proxies that the status names.
+/// Hosts, proxies and fields that the status names.
 const NAMED: usize = 5;
 /// Names of unlisted bots that wait for the history.
 const MAX_UNLISTED: usize = 1_000;
@@ -26,7 +27,11 @@ pub struct Traffic {
     pub requests: Recent,
     unclaimed: RecentByName<String>,
     /// Requests with forwarding fields, by the peer that is not trusted.
-    pub undeclared_proxies: RecentByName<IpAddr>,
+    undeclared_proxies: RecentByName<IpAddr>,
+    /// The fields among these that no origin gets.
+    dropped_fields: RecentByName<&'static str>,
+    /// Fields of trusted proxies with the address of a client, while the field of the settings has none.
+    unread_fields: RecentByName<&'static str>,
     /// Requests of unlisted bots by the names that they give themselves, until the history takes them.
     unlisted: Mutex<HashMap<String, u64>>,
 }
@@ -44,6 +49,12 @@ pub struct TrafficStatus {
     pub from_undeclared_proxies: u64,
     /// The peers among these with most requests.
     pub undeclared_proxies: Vec<(IpAddr, u64)>,
+    /// The fields of these that crawlgate dropped, each with its requests.
+    #[serde(default)]
+    pub dropped_fields: Vec<(String, u64)>,
+    /// Fields in which trusted proxies named a client that is unknown, because `client_address` is another field.
+    #[serde(default)]
+    pub unread_fields: Vec<(String, u64)>,
 }
 
 impl Traffic {
@@ -51,6 +62,18 @@ impl Traffic {
     pub fn unclaimed(&self, host: &[u8], lived: Duration) {
         let host = String::from_utf8_lossy(&host[..host.len().min(HOST)]).to_ascii_lowercase();
         self.unclaimed.add(host, lived);
+    }
+
+    /// Counts a request with forwarding fields that are not believed: of a client, or of a trusted proxy whose client is
+    /// not known.
+    pub fn unread(&self, client: Option<IpAddr>, fields: ForwardingFields, lived: Duration) {
+        let counts = if let Some(client) = client {
+            self.undeclared_proxies.add(client, lived);
+            &self.dropped_fields
+        } else {
+            &self.unread_fields
+        };
+        fields.dropped().names().for_each(|name| counts.add(name, lived));
     }
 
     /// Counts a request of an unlisted bot. It is not counted while another thread counts one, or under a new name where
@@ -77,8 +100,14 @@ impl Traffic {
             unclaimed_hosts: self.unclaimed.top(NAMED, lived),
             from_undeclared_proxies: self.undeclared_proxies.sum(lived),
             undeclared_proxies: self.undeclared_proxies.top(NAMED, lived),
+            dropped_fields: owned(self.dropped_fields.top(NAMED, lived)),
+            unread_fields: owned(self.unread_fields.top(NAMED, lived)),
         }
     }
+}
+
+fn owned(counts: Vec<(&'static str, u64)>) -> Vec<(String, u64)> {
+    counts.into_iter().map(|(name, requests)| (name.to_owned(), requests)).collect()
 }
 
 impl TrafficStatus {

@@ -7,6 +7,7 @@ use crate::exchange::tests::simulated::{OnThread, Simulated};
 use crate::exchange::{
     Batch, Hindrance, Identity, LogRead, Member, Position, Sets, SharedFact, Store, StoreError, Written,
 };
+use crate::heads::ForwardingFields;
 use crate::identity::Proofs;
 use crate::judge::{Judgement, Logs, Outcome, RequestFacts};
 use crate::sites::{PauseRequest, SiteOptions};
@@ -121,7 +122,8 @@ impl One {
             method: b"GET",
             user_agent: Some(BINGBOT.as_bytes()),
             client: "192.0.2.1".parse().ok(),
-            address_may_accuse: true,
+            logged: "192.0.2.1".parse().ok(),
+            unread: ForwardingFields::default(),
             signature: None,
             has_license_token: false,
             arrived: clock.now(),

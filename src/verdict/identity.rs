@@ -58,7 +58,9 @@ impl Proof {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Doubt {
-    /// The address is private, or not known.
+    /// The address of the client is not known.
+    ClientUnknown,
+    /// The address is private.
     PrivateAddress,
     /// The address may be that of a proxy that the settings do not name.
     PerhapsProxy,
@@ -87,6 +89,9 @@ impl Doubt {
     /// The doubt in words, for people.
     pub fn in_words(self) -> &'static str {
         match self {
+            Doubt::ClientUnknown => {
+                "the address of the client is not known; behind a trusted proxy see `client_address` of crawlgate.yaml"
+            }
             Doubt::PrivateAddress => "the address is none of the public network",
             Doubt::PerhapsProxy => "the address may be that of a proxy that `trusted_proxies` does not name",
             Doubt::DnsPending => "reverse DNS has not answered yet",

@@ -1,7 +1,7 @@
 //! [`read_trailers`] reads the trailers of a body in chunks. It leaves out fields that a server could take for fields of
 //! the head: with those a client could contradict the head that crawlgate has judged.
 
-use crate::forwarding::is_forwarding_field;
+use crate::heads::ForwardingFields;
 use httparse::{EMPTY_HEADER, Header, Status};
 
 /// The most trailers that a body may have.
@@ -68,8 +68,7 @@ pub(super) fn may_be_trailer(name: &str) -> bool {
     let name = name.replace('_', "-").to_ascii_lowercase();
     OF_HEADS.binary_search(&name.as_str()).is_err()
         && !name.starts_with("proxy-")
-        && !name.starts_with("x-forwarded-")
-        && !is_forwarding_field(&name)
+        && ForwardingFields::named(&name).is_empty()
 }
 
 #[cfg(test)]
@@ -85,7 +84,7 @@ mod tests {
     fn trailers_are_passed_on_but_for_fields_of_heads() {
         assert!(OF_HEADS.is_sorted());
         let lines = "X-Check: 1\r\nContent-Length: 5\r\ntransfer-encoding: chunked\r\nHost: a\r\nX_Forwarded_For: 192.0.2.1\r\n\
-                     X-Real-IP: 192.0.2.1\r\nProxy-Authorization: a\r\nServer-Timing: a;dur=1 \r\n";
+                     X-Real-IP: 192.0.2.1\r\nX-Rewrite-URL: /\r\nFly_Client_IP: 192.0.2.1\r\nProxy-Authorization: a\r\nServer-Timing: a;dur=1 \r\n";
         assert_eq!(passed(lines), Ok(vec!["X-Check: 1".to_owned(), "Server-Timing: a;dur=1".to_owned()]));
         assert_eq!(passed(""), Ok(Vec::new()));
     }

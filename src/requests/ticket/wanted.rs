@@ -17,7 +17,7 @@ impl Ticket {
         let wanted = Wanted {
             host: self.host(),
             target: self.target(),
-            client: self.noted().sharer(),
+            client: self.noted().client(),
             is_crawler: false,
             verified: None,
             is_search: false,

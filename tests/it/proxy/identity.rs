@@ -1,6 +1,7 @@
 //! Proof of crawlers on the running binary: published lists from a server that misbehaves, and reverse DNS from a DNS
 //! server of our own. No address leaves loopback.
 
+mod client_address;
 mod forged;
 
 use crate::proxy::support::dns::{Dns, Record, Reply, reverse};

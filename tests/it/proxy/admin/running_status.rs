@@ -154,6 +154,8 @@ fn proxy_that_is_not_declared_is_a_problem_that_names_the_setting() {
     flood(&gate, 9, "shop.example", "/", through_proxy);
     let found = wait_for_problem(&gate, "undeclared_proxy");
     assert!(message(&found, "undeclared_proxy").contains("trusted_proxies: [127.0.0.1]"));
+    let dropped = &found["traffic"]["dropped_fields"];
+    assert_eq!((&dropped[0][0], &dropped[1][0]), (&"x-forwarded-for".into(), &"x-forwarded-proto".into()));
     gate.log.wait_for("trusted_proxies: [127.0.0.1]");
     gate.wait_for_metric("crawlgate_undeclared_proxy_requests_total", 18.0);
     let trusting =
@@ -161,6 +163,30 @@ fn proxy_that_is_not_declared_is_a_problem_that_names_the_setting() {
     flood(&trusting, 18, "shop.example", "/", through_proxy);
     assert_eq!(status(&trusting).1, Some(0));
     trusting.wait_for_metric("crawlgate_undeclared_proxy_requests_total", 0.0);
+}
+
+#[test]
+fn field_that_is_not_configured_is_a_problem_that_names_it() {
+    let origin = Origin::plain();
+    let behind = |settings: &str| {
+        let settings = format!("trusted_proxies: [127.0.0.1]\n{settings}");
+        Setup::before(origin.address).policy("shop", POLICY).settings(&settings).start()
+    };
+    let gate = behind("");
+    let named = "X-Real-IP: 198.51.100.7\r\n";
+    gate.get("shop.example", "/", &format!("X-Forwarded-For: 198.51.100.7\r\n{named}"));
+    gate.get("shop.example", "/", &format!("X-Forwarded-For: 127.0.0.1\r\n{named}"));
+    gate.get("shop.example", "/", "Via: 1.1 a\r\n");
+    assert_eq!(status(&gate).1, Some(0), "the field that counts has a client, or the proxy's own check has no other");
+    gate.get("shop.example", "/", "Forwarded: for=198.51.100.7\r\n");
+    let found = wait_for_problem(&gate, "client_address");
+    assert_eq!(found["traffic"]["unread_fields"], serde_json::json!([["forwarded", 1]]));
+    assert!(message(&found, "client_address").contains("client_address: forwarded"));
+    let configured = behind("client_address: forwarded");
+    configured.get("shop.example", "/", "Forwarded: for=198.51.100.7\r\n");
+    assert_eq!(status(&configured).1, Some(0));
+    configured.get("shop.example", "/", named);
+    wait_for_problem(&configured, "client_address");
 }
 
 #[test]

@@ -48,6 +48,31 @@ fn client_that_the_header_names_is_the_client_everywhere() {
 }
 
 #[test]
+fn header_without_a_client_leaves_it_unknown_and_its_fields_unread() {
+    let origin = Origin::plain();
+    let gate = Setup::before(origin.address)
+        .listeners(LISTEN)
+        .policy("site", "enforcement: { mode: enforce, unverified: refuse }\nrobots: { origin: replace }\n")
+        .settings("trusted_proxies: 127.0.0.1\nlogs: { access: access.log }")
+        .start();
+    let unix = [b"\r\n\r\n\0\r\nQUIT\n\x21\x31\0\xd8".as_slice(), &[0; 216]].concat();
+    for header in [&b"PROXY UNKNOWN\r\n"[..], b"\r\n\r\n\0\r\nQUIT\n\x20\x00\0\0", &unix] {
+        let mut connection = gate.connect();
+        connection.send_bytes(header);
+        connection.send("GET / HTTP/1.1\r\nHost: shop.example\r\nX-Forwarded-For: 192.0.2.66\r\n\r\n");
+        assert_eq!(connection.response("GET").status, 200);
+        assert_eq!(origin.last().field("x-forwarded-for"), Some("127.0.0.1"));
+        connection.send("GET /bot HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: Bytespider\r\n");
+        connection.send("X-Forwarded-For: 192.0.2.66\r\n\r\n");
+        assert_eq!(connection.response("GET").status, 503);
+    }
+    eventually("the log", || {
+        (read(&gate.path("access.log")).matches("\"doubt\":\"client_unknown\"").count() == 3).then_some(())
+    });
+    assert!(!read(&gate.path("access.log")).contains("192.0.2.66"));
+}
+
+#[test]
 fn connection_without_the_header_or_from_another_peer_is_closed() {
     let origin = Origin::plain();
     for (trusted, sent) in [

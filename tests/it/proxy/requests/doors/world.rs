@@ -93,6 +93,8 @@ enum Behind {
     Layer(GateLayer),
 }
 
+/// A proxy names its client, or the client is not known.
+const OF_A_CLIENT: &str = "X-Forwarded-For: 198.51.100.1\r\n";
 /// A stream ends early (RFC 9113 section 6.4).
 const RST_STREAM: u8 = 3;
 /// Octets of a response that no client reads to its end.
@@ -210,7 +212,7 @@ impl World {
             }
             Door::Decisions if !row.is_file() => {
                 let lines = format!(
-                    "X-Forwarded-Method: {method}\r\nX-Forwarded-Uri: {target}\r\nX-Forwarded-Host: {host}\r\n"
+                    "{OF_A_CLIENT}X-Forwarded-Method: {method}\r\nX-Forwarded-Uri: {target}\r\nX-Forwarded-Host: {host}\r\n"
                 );
                 self.send(
                     if *method == "HEAD" { "HEAD" } else { "GET" },
@@ -220,6 +222,7 @@ impl World {
                     fields,
                 )
             }
+            Door::Decisions => self.send(method, host, target, OF_A_CLIENT, fields),
             _ => self.send(method, host, target, "", fields),
         }
     }

@@ -110,7 +110,8 @@ fn busy() -> ((Origin, TempDir), Gate) {
     fs::write(&list, "192.0.2.0/24\n").expect("a list");
     let mut gate = setup.policy("site", POLICY).policy("merged", "hosts: [merged.test]\n").start();
     let ask = |gate: &Gate, host: &str, target: &str, agent: &str| {
-        gate.get(host, target, &format!("User-Agent: {agent}\r\n"));
+        // The last line counts, which some agents bring along.
+        gate.get(host, target, &format!("X-Forwarded-For: 198.51.100.9\r\nUser-Agent: {agent}\r\n"));
     };
     for _ in 0..6 {
         ask(&gate, "site.test", "/", BYSTANDER);

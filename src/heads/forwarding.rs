@@ -1,0 +1,146 @@
+//! [`ForwardingFields`]: the fields of a request by which a proxy speaks for its client. Only those of a trusted proxy
+//! are believed.
+
+use std::ops::BitOrAssign;
+
+/// Fields with the address of a client: the standard one (RFC 7239), those that proxies made usual, and those of CDNs, by
+/// the operators' own pages.
+const ADDRESSES: [&str; 27] = [
+    "x-forwarded-for",
+    "forwarded",
+    "x-real-ip",
+    "cf-connecting-ip",
+    "cf-connecting-ipv6",
+    "cf-pseudo-ipv4",
+    "true-client-ip",
+    "fastly-client-ip",
+    "cloudfront-viewer-address",
+    "fly-client-ip",
+    "do-connecting-ip",
+    "cdn-src-ip",
+    "client-ip",
+    "incap-client-ip",
+    "proxy-client-ip",
+    "wl-proxy-client-ip",
+    "x-appengine-user-ip",
+    "x-azure-clientip",
+    "x-azure-socketip",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "x-envoy-external-address",
+    "x-nf-client-connection-ip",
+    "x-original-forwarded-for",
+    "x-remote-ip",
+    "x-sucuri-clientip",
+    "x-vercel-forwarded-for",
+];
+/// What else a proxy says of the request that it got.
+const OTHERS: [&str; 6] =
+    ["x-original-url", "x-rewrite-url", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-port", "via"];
+/// The beginning of more such fields. They count as one.
+const PREFIX: &str = "x-forwarded-";
+
+const ADDRESS_BITS: u64 = (1 << ADDRESSES.len()) - 1;
+const PREFIX_BIT: u64 = 1 << (ADDRESSES.len() + OTHERS.len());
+/// Proxies add to this field and never replace it (RFC 9110 section 7.6.3).
+const VIA_BIT: u64 = PREFIX_BIT >> 1;
+
+/// The lengths of all names: a bit each.
+const LENGTHS: u64 = {
+    let mut lengths = 0;
+    let mut place = 0;
+    while place < ADDRESSES.len() {
+        lengths |= 1 << ADDRESSES[place].len();
+        place += 1;
+    }
+    place = 0;
+    while place < OTHERS.len() {
+        lengths |= 1 << OTHERS[place].len();
+        place += 1;
+    }
+    lengths
+};
+
+/// A set of forwarding fields.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ForwardingFields(u64);
+
+impl ForwardingFields {
+    /// The field with this name; nothing, if it is no forwarding field.
+    pub fn named(name: &str) -> ForwardingFields {
+        // Most fields of a head end here.
+        let may_be_one = matches!(
+            name.as_bytes().first().map(u8::to_ascii_lowercase),
+            Some(b'c' | b'd' | b'f' | b'i' | b'p' | b't' | b'v' | b'w' | b'x')
+        );
+        if !may_be_one {
+            return ForwardingFields::default();
+        }
+        let begins = name.as_bytes().get(..PREFIX.len());
+        let other = begins.is_some_and(|begins| begins.eq_ignore_ascii_case(PREFIX.as_bytes()));
+        let other = ForwardingFields(if other { PREFIX_BIT } else { 0 });
+        if name.len() >= 64 || LENGTHS >> name.len() & 1 == 0 {
+            return other;
+        }
+        let place = ADDRESSES.iter().chain(&OTHERS).position(|own| name.eq_ignore_ascii_case(own));
+        place.map_or(other, |place| ForwardingFields(1 << place))
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Those that no origin gets from a client that is no trusted proxy.
+    pub fn dropped(self) -> ForwardingFields {
+        ForwardingFields(self.0 & !VIA_BIT)
+    }
+
+    /// Those with the address of a client, but for the one with this name.
+    pub fn other_addresses(self, name: &str) -> ForwardingFields {
+        ForwardingFields(self.0 & ADDRESS_BITS & !ForwardingFields::named(name).0)
+    }
+
+    /// Their names.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let all = ADDRESSES.into_iter().chain(OTHERS).chain(["x-forwarded-..."]);
+        all.enumerate().filter(move |(place, _)| self.0 >> place & 1 == 1).map(|(_, name)| name)
+    }
+}
+
+impl BitOrAssign for ForwardingFields {
+    fn bitor_assign(&mut self, other: ForwardingFields) {
+        self.0 |= other.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forwarding_fields_are_known_in_any_case() {
+        for (place, name) in ADDRESSES.into_iter().chain(OTHERS).enumerate() {
+            let found = ForwardingFields::named(&name.to_ascii_uppercase());
+            assert_eq!(found, ForwardingFields(1 << place), "{name}");
+            assert_eq!(found.names().collect::<Vec<_>>(), [name]);
+        }
+        for name in ["X-Forwarded-Ssl", "x-forwarded-", &format!("x-forwarded-{}", "a".repeat(60))] {
+            assert_eq!(ForwardingFields::named(name), ForwardingFields(PREFIX_BIT), "{name}");
+        }
+        for name in ["", "host", "cookie", "cache-control", "x-forwarded", "x-requested-with", "vi\u{e1}"] {
+            assert!(ForwardingFields::named(name).is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn via_is_a_sign_of_a_proxy_and_is_passed_on() {
+        let mut fields = ForwardingFields::named("Via");
+        assert!(!fields.is_empty() && fields.dropped().is_empty());
+        for name in ["X-Forwarded-For", "Forwarded", "X-Rewrite-URL"] {
+            fields |= ForwardingFields::named(name);
+        }
+        assert_eq!(fields.dropped().names().collect::<Vec<_>>(), ["x-forwarded-for", "forwarded", "x-rewrite-url"]);
+        assert_eq!(fields.other_addresses("x-forwarded-for").names().collect::<Vec<_>>(), ["forwarded"]);
+    }
+}
