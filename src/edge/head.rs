@@ -104,6 +104,27 @@ impl<'h, 'b> Request<'h, 'b> {
     }
 }
 
+/// A target as the origin gets it: with escapes for the bytes that no URL may have (RFC 3986 section 3.3) and that Pingora
+/// refuses (`PathAndQuery` of http 1.5.0). They are `<` and `>`, and `"` in a query and a backtick in a path: clients send
+/// these as they are, browsers with escapes. So the origin gets the same target whichever way the request takes.
+pub(super) fn escaped(target: &[u8]) -> Cow<'_, [u8]> {
+    if memchr::memchr3(b'<', b'>', b'"', target).or_else(|| memchr::memchr(b'`', target)).is_none() {
+        return Cow::Borrowed(target);
+    }
+    let query = memchr::memchr(b'?', target).unwrap_or(target.len());
+    let mut escaped = Vec::with_capacity(target.len() + 16);
+    for (place, byte) in target.iter().enumerate() {
+        match byte {
+            b'<' => escaped.extend_from_slice(b"%3C"),
+            b'>' => escaped.extend_from_slice(b"%3E"),
+            b'"' if place > query => escaped.extend_from_slice(b"%22"),
+            b'`' if place < query => escaped.extend_from_slice(b"%60"),
+            byte => escaped.push(*byte),
+        }
+    }
+    Cow::Owned(escaped)
+}
+
 /// Method, target, and whether it is HTTP/1.0. One space between each, and nothing else.
 fn request_line(line: &[u8]) -> Result<(&[u8], &[u8], bool), Mistake> {
     let mut parts = line.splitn(3, |octet| *octet == b' ');
