@@ -12,7 +12,7 @@ use super::answered::{Extent, record};
 use super::connection::{Connection, LINGERING};
 use super::date::with_date;
 use super::door::{Door, Edge};
-use super::head::escaped;
+use super::head::target_for_origin;
 use super::lane::{After, Exchange};
 use super::scan::Scanner;
 use super::stops::Stops;
@@ -122,7 +122,7 @@ async fn one(
             }
         }
         Course::Forward(ticket, body) => {
-            if let Cow::Owned(target) = escaped(ticket.target()) {
+            if let Cow::Owned(target) = target_for_origin(ticket.target()) {
                 let begin = ticket.method().len() + 1;
                 head.splice(begin..begin + ticket.target().len(), target);
             }

@@ -25,7 +25,8 @@ pub(super) fn part(rules: &Rules, (style, buffer): (Style, usize), directory: &s
     text.extend(rules.tags.iter().enumerate().map(tags));
     text.extend(rules.signals.iter().enumerate().map(signal));
     // Conditions with one name are alternatives.
-    text += &format!("http-request set-var(txn.crawlgate_challenge) bool(true) if METH_GET {{ path_reg ^{CHALLENGE}$ }}\n");
+    text +=
+        &format!("http-request set-var(txn.crawlgate_challenge) bool(true) if METH_GET {{ path_reg ^{CHALLENGE}$ }}\n");
     text += "acl crawlgate_open var(txn.crawlgate_challenge) -m bool\n";
     for file in &rules.files {
         let ExportedFile { path, media, cache_control, body } = file;

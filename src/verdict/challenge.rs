@@ -73,8 +73,24 @@ mod tests {
     fn nothing_else_below_well_known_is_a_challenge() {
         for directory in ["acme-challenge", "pki-validation"] {
             for name in [
-                "", "?a", ".", "..", ".a", "../cart/", "..%2fcart/", "%61", "a/b", "a/", "/a", "a;b", "a%00", "a\\b", "~a",
-                "\u{e9}", "a b", "a#b",
+                "",
+                "?a",
+                ".",
+                "..",
+                ".a",
+                "../cart/",
+                "..%2fcart/",
+                "%61",
+                "a/b",
+                "a/",
+                "/a",
+                "a;b",
+                "a%00",
+                "a\\b",
+                "~a",
+                "\u{e9}",
+                "a b",
+                "a#b",
             ] {
                 let target = format!("/.well-known/{directory}/{name}");
                 assert!(!is_challenge(b"GET", target.as_bytes()), "{target}");

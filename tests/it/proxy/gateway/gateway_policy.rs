@@ -338,7 +338,9 @@ fn challenges_pass_for_everybody_and_are_no_crawlers_requests() {
     }
     let counted = "crawlgate_requests_total{action=\"pass\",crawler=\"none\",identity=\"none\",kind=\"not_a_crawler\"}";
     gate.wait_for_metric(counted, requests as f64);
-    for target in ["/.well-known/pki-validation/../cart/", "/.well-known/acme-challenge/a/b", "/.well-known/security.txt"] {
+    for target in
+        ["/.well-known/pki-validation/../cart/", "/.well-known/acme-challenge/a/b", "/.well-known/security.txt"]
+    {
         assert_eq!(gate.get("shop.example", target, agents[0]).status, 403, "{target}");
     }
     assert_eq!(gate.ask("POST", "shop.example", "/.well-known/acme-challenge/abc", agents[0]).status, 403);

@@ -99,7 +99,7 @@ fn an_absolute_target_reaches_the_origin_as_a_path() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address).start();
     for (target, path) in
-        [("http://a.example/b?c=d", "/b?c=d"), ("http://a.example", "/"), ("http://a.example?q", "/?q")]
+        [("http://A.example/b?c=d", "/b?c=d"), ("http://a.example", "/"), ("http://a.example?q", "/?q")]
     {
         assert_eq!(gate.get("a.example", target, "").status, 200);
         assert_eq!(origin.last().line, format!("GET {path} HTTP/1.1"), "{target}");
@@ -198,9 +198,8 @@ fn an_http_1_0_client_gets_no_informational_response() {
 
 #[test]
 fn an_http_1_0_client_asks_for_no_other_protocol() {
-    let origin = Origin::saying(
-        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
-    );
+    let origin =
+        Origin::saying("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
     let gate = Setup::before(origin.address).start();
     let mut connection = gate.connect();
     connection.send("GET / HTTP/1.0\r\nHost: a.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");

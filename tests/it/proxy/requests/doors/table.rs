@@ -181,7 +181,7 @@ pub fn rows(etag: &'static str) -> Vec<Row> {
 }
 
 /// Targets with all bytes that a client may send, and each as the origin gets it.
-pub const TARGETS: [(&str, &str); 7] = [
+pub const TARGETS: [(&str, &str); 8] = [
     ("/!$&'()*+,-./09:;=@AZ[\\]^_az{|}~%\"\u{e9}", "/!$&'()*+,-./09:;=@AZ[\\]^_az{|}~%\"\u{e9}"),
     ("/?!$&'()*+,-./09:;=?@AZ[\\]^_`az{|}~%\u{e9}", "/?!$&'()*+,-./09:;=?@AZ[\\]^_`az{|}~%\u{e9}"),
     ("/<a>", "/%3Ca%3E"),
@@ -189,6 +189,7 @@ pub const TARGETS: [(&str, &str); 7] = [
     ("/a\"?q=\"b\"", "/a\"?q=%22b%22"),
     ("/?q=<b>", "/?q=%3Cb%3E"),
     ("http://shop.example?q=<`>", "/?q=%3C`%3E"),
+    ("http://SHOP.example/a", "/a"),
 ];
 
 /// Requests to a listener that leads them to https.
