@@ -12,7 +12,9 @@ use crate::identity::{KnownList, KnownMeans, ListsSay, Means, PublishedLists, is
 use crate::logs::{Line, LineFormat, Record, client_address};
 use crate::policy::{HostHistory, Site};
 use crate::time::{Timestamp, rfc3339};
-use crate::verdict::{Behaviour, Case, Claimant, Doubt, Facts, Identity, Scratch, claim_label, decide_for, is_public};
+use crate::verdict::{
+    Behaviour, Case, Claimant, Doubt, Facts, Identity, Scratch, claim_label, decide_for, is_challenge, is_public,
+};
 use ahash::AHashMap;
 use ipnet::IpNet;
 use serde::Serialize;
@@ -123,8 +125,9 @@ impl<'a> Worker<'a> {
             return;
         };
         self.tally.with_user_agent += u64::from(!user_agent.is_empty());
+        let is_challenge = is_challenge(&record.method, &record.target);
         match self.claim(&found, user_agent) {
-            Claim::Nobody => {
+            claim if is_challenge || claim == Claim::Nobody => {
                 self.tally.people += 1;
                 self.tally.people_bytes += record.bytes;
             }

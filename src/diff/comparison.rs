@@ -17,7 +17,7 @@ use crate::policy::{HostHistory, Site, SiteEntry};
 use crate::time::Timestamp;
 use crate::verdict::{
     Action, ActionReport, Behaviour, CachedVersions, Case, Claimant, Decision, Facts, HistoryBasis, Identity, Scratch,
-    Verdict, action_report, claim_label, decide_for, load, rule_place,
+    Verdict, action_report, claim_label, decide_for, is_challenge, load, rule_place,
 };
 use crate::yaml::Source;
 use std::cmp::Reverse;
@@ -170,6 +170,7 @@ impl Compared {
     }
 
     fn decide(&mut self, target: &[u8], claim: Claim, registry: &Registry) -> Decision {
+        let claim = if is_challenge(b"GET", target) { Claim::Nobody } else { claim };
         let facts = Facts {
             host: b"",
             target,

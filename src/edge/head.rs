@@ -2,6 +2,7 @@
 //! refused, because the origin behind crawlgate reads it too.
 
 use crate::answers::Asked;
+use crate::heads::origin_form;
 use crate::requests::{Framing, HeadFields, Mistake, RequestHead, Seen, check};
 use crate::settings::Limits;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -102,6 +103,29 @@ impl<'h, 'b> Request<'h, 'b> {
         }
         Ok(())
     }
+}
+
+/// A target as the origin gets it, whichever way the request takes: path and query, because Pingora compares the host of an
+/// absolute form with Host in its own way (Pingora 0.9.1), with escapes for the bytes that no URL may have (RFC 3986 section
+/// 3.3) and that Pingora refuses (`PathAndQuery` of http 1.5.0). They are `<` and `>`, `"` in a query and a backtick in a
+/// path: some clients send them as they are, browsers escape them.
+pub(super) fn target_for_origin(target: &[u8]) -> Cow<'_, [u8]> {
+    let target = origin_form(target);
+    if memchr::memchr3(b'<', b'>', b'"', &target).or_else(|| memchr::memchr(b'`', &target)).is_none() {
+        return target;
+    }
+    let query = memchr::memchr(b'?', &target).unwrap_or(target.len());
+    let mut escaped = Vec::with_capacity(target.len() + 16);
+    for (place, byte) in target.iter().enumerate() {
+        match byte {
+            b'<' => escaped.extend_from_slice(b"%3C"),
+            b'>' => escaped.extend_from_slice(b"%3E"),
+            b'"' if place > query => escaped.extend_from_slice(b"%22"),
+            b'`' if place < query => escaped.extend_from_slice(b"%60"),
+            byte => escaped.push(*byte),
+        }
+    }
+    Cow::Owned(escaped)
 }
 
 /// Method, target, and whether it is HTTP/1.0. One space between each, and nothing else.

@@ -12,6 +12,7 @@ use super::answered::{Extent, record};
 use super::connection::{Connection, LINGERING};
 use super::date::with_date;
 use super::door::{Door, Edge};
+use super::head::target_for_origin;
 use super::lane::{After, Exchange};
 use super::scan::Scanner;
 use super::stops::Stops;
@@ -22,6 +23,7 @@ use client::Http1Client;
 use decide::{Course, decide};
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::server::ShutdownWatch;
+use std::borrow::Cow;
 use std::io;
 use std::ops::Range;
 use std::pin::{Pin, pin};
@@ -100,7 +102,7 @@ async fn one(
     leaving: &ShutdownWatch,
 ) -> Option<Box<Connection>> {
     let edge = &*door.edge;
-    let head = connection.stream.take(head);
+    let mut head = connection.stream.take(head);
     match decide(edge, &head, &connection.client.behind(door.redirect)) {
         Course::Answer(responded, may_go_on) => {
             let keeps_alive = may_go_on && !*leaving.borrow();
@@ -120,6 +122,10 @@ async fn one(
             }
         }
         Course::Forward(ticket, body) => {
+            if let Cow::Owned(target) = target_for_origin(ticket.target()) {
+                let begin = ticket.method().len() + 1;
+                head.splice(begin..begin + ticket.target().len(), target);
+            }
             connection.client.hand_on(ticket);
             connection.open_for(head, body);
             forward(edge, connection, leaving).await

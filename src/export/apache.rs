@@ -7,15 +7,13 @@
 
 use super::regex::{Step, marker, media, regexes, request_line};
 use super::rules::{CrawlerClass, ExportedAnswer, ExportedFile, Rules, SignalRule, TagCondition, TagRule};
-use super::{Files, heading, listed, quoted};
+use super::{CHALLENGE, Files, heading, listed, quoted};
 use std::cmp::Reverse;
 
 /// Apache reads lines of up to 8,192 bytes from a `.htaccess`. A test has one regular expression of at most half of that.
 const LINE: usize = 8_000;
 const USER_AGENT: &str = "req_novary('User-Agent')";
 const REQUEST: &str = "%{THE_REQUEST}";
-/// The path at which an authority requests the answer to a challenge.
-const CHALLENGE: &str = "%{REQUEST_URI} =~ m#^/\\.well-known/acme-challenge/[A-Za-z0-9_-]+$#";
 
 pub(super) fn write(rules: &Rules, directory: &str, files: &mut Files) {
     let left_out = listed(&left_out(rules));
@@ -168,7 +166,8 @@ fn is_file(rules: &Rules) -> String {
 /// The answers in place of pages.
 fn answers(rules: &Rules) -> String {
     let mut chain = Chain::default();
-    chain.when(&format!("{} || {CHALLENGE}", is_file(rules)), "");
+    let is_challenge = format!("{REQUEST} =~ m#^(GET|HEAD) {CHALLENGE}[? ]#");
+    chain.when(&format!("{} || {is_challenge}", is_file(rules)), "");
     if let Some((answer, true)) = &rules.pause {
         chain.otherwise(&answered(answer, rules));
         return chain.0;

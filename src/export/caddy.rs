@@ -4,7 +4,7 @@
 
 use super::regex::{marker_regex, path, path_regex, regex};
 use super::rules::{ExportedAnswer, Rules, SignalRule, TagCondition, TagRule};
-use super::{Files, heading, listed};
+use super::{CHALLENGE, Files, heading, listed};
 
 /// Types that policies name, with their extensions: Caddy does not know the type before the response.
 const EXTENSIONS: [(&str, &[&str]); 9] = [
@@ -75,8 +75,8 @@ fn responded(name: &str, answer: &ExportedAnswer, condition: &str) -> String {
     let retry_after =
         answer.retry_after.map(|seconds| format!("\t\theader Retry-After {seconds}\n")).unwrap_or_default();
     format!(
-        "\t@crawlgate_{name} {{\n{condition}\t\tnot path_regexp ^/[.]well-known/acme-challenge/[A-Za-z0-9_-]+$\n\t}}\n\thandle @crawlgate_{name} {{\n\t\theader \
-         Cache-Control no-store\n{retry_after}\t\trespond {} {}\n\t}}\n",
+        "\t@crawlgate_{name} {{\n{condition}\t\tnot {{\n\t\t\tmethod GET HEAD\n\t\t\tpath_regexp \
+         `^{CHALLENGE}$`\n\t\t}}\n\t}}\n\thandle @crawlgate_{name} {{\n\t\theader Cache-Control no-store\n{retry_after}\t\trespond {} {}\n\t}}\n",
         quoted(&answer.body),
         answer.status
     )

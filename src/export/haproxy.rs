@@ -3,7 +3,7 @@
 
 use super::regex::{marker, marker_regex, media, path, path_regex, regexes};
 use super::rules::{ExportedAnswer, ExportedFile, PathRule, Rules, SignalRule, Style, TagCondition, TagRule};
-use super::{Files, heading};
+use super::{CHALLENGE, Files, heading};
 
 /// How much of a buffer is left for the head: HAProxy answers from memory with a file that fits into a buffer beside
 /// its head.
@@ -25,7 +25,9 @@ pub(super) fn part(rules: &Rules, (style, buffer): (Style, usize), directory: &s
     text.extend(rules.tags.iter().enumerate().map(tags));
     text.extend(rules.signals.iter().enumerate().map(signal));
     // Conditions with one name are alternatives.
-    text += "acl crawlgate_open path_reg ^/[.]well-known/acme-challenge/[A-Za-z0-9_-]+$\n";
+    text +=
+        &format!("http-request set-var(txn.crawlgate_challenge) bool(true) if METH_GET {{ path_reg ^{CHALLENGE}$ }}\n");
+    text += "acl crawlgate_open var(txn.crawlgate_challenge) -m bool\n";
     for file in &rules.files {
         let ExportedFile { path, media, cache_control, body } = file;
         if body.len() + HEAD > buffer {

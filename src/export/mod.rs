@@ -31,6 +31,10 @@ pub enum Server {
     Apache,
 }
 
+/// A regular expression for the paths of challenges, which are never gated: see `verdict::is_challenge`.
+const CHALLENGE: &str = "/[.]well-known/(acme-challenge/[A-Za-z0-9_-]{1,256}|\
+                         pki-validation/[A-Za-z0-9_-][A-Za-z0-9._-]{0,127})";
+
 /// Files by their names.
 pub type Files = BTreeMap<String, Vec<u8>>;
 

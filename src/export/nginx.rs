@@ -3,7 +3,7 @@
 
 use super::regex::{marker, marker_regex, media, path, path_regex, regexes};
 use super::rules::{CrawlerClass, ExportedAnswer, Rules, SignalRule, Style, TagCondition, TagRule};
-use super::{Files, heading};
+use super::{CHALLENGE, Files, heading};
 
 /// So many variables fit into nginx's table beside those of its own modules. For more, the table has to be larger.
 const MANY_VARIABLES: usize = 12;
@@ -96,11 +96,15 @@ fn answer_map(rules: &Rules) -> String {
         };
         text += &format!("    c{place} {answer};\n");
     }
-    text += "}\n\n# These are never refused.\nmap $uri $crawlgate_answer {\n    default $crawlgate_of_class;\n";
+    text += &format!(
+        "}}\n\n# Certificate authorities request these.\nmap \"$request_method $request_uri\" $crawlgate_of_request {{\n    \
+         default $crawlgate_of_class;\n    \"~^(GET|HEAD) {CHALLENGE}(\\?|$)\" \"\";\n}}\n\n"
+    );
+    text += "# These are never refused.\nmap $uri $crawlgate_answer {\n    default $crawlgate_of_request;\n";
     for file in &rules.files {
         text += &format!("    {} \"\";\n", file.path);
     }
-    text += "    \"~^/\\.well-known/acme-challenge/[A-Za-z0-9_-]+$\" \"\";\n    \"~^/_crawlgate/\" \"\";\n}\n\n";
+    text += "    \"~^/_crawlgate/\" \"\";\n}\n\n";
     text
 }
 

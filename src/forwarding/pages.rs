@@ -12,7 +12,7 @@ use crate::policy::Site;
 use crate::policy::model::OriginTags;
 use crate::policy::site::HtmlRules;
 use crate::robots::TargetScratch;
-use crate::verdict::Decision;
+use crate::verdict::{Decision, is_challenge};
 use bytes::Bytes;
 use http::{HeaderName, StatusCode, header};
 
@@ -173,7 +173,8 @@ fn may_be_page(head: &impl Head, method: &[u8], target: &[u8], rules: &HtmlRules
         return false;
     }
     let target = origin_form(target);
-    if has_other_name(&target) || asked_for_as_other(head) {
+    // An authority compares the file of a challenge byte for byte, and some applications send it as text/html.
+    if is_challenge(method, &target) || has_other_name(&target) || asked_for_as_other(head) {
         return false;
     }
     !rules.asks_path() || rules.applies(TargetScratch::default().normalise(&target))

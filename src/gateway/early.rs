@@ -5,7 +5,7 @@
 use super::{Gateway, RequestContext};
 use crate::forwarding::Peer;
 use crate::requests::{ClientConnection, Connection};
-use http::Version;
+use http::{Version, header};
 use pingora_proxy::Session;
 use std::sync::Arc;
 
@@ -23,6 +23,11 @@ fn settle_connection(gateway: &Gateway, session: &mut Session) {
     if session.req_header().version == Version::HTTP_10 {
         // A body of unknown length must end with the connection: chunked coding is not for HTTP/1.0 (Pingora 0.9.1).
         session.set_keepalive(None);
+        // HTTP/1.0 has neither informational responses (RFC 9110 section 15.2) nor Expect and Upgrade (sections 10.1.1, 7.8).
+        session.set_ignore_info_resp(true);
+        let head = session.req_header_mut();
+        head.remove_header(&header::EXPECT);
+        head.remove_header(&header::UPGRADE);
     } else if session.get_keepalive().is_some() {
         // Pingora makes keep-alive infinite after the first request. Asked only where it is on, because setting it
         // would switch it on for clients that asked to close (Pingora 0.9.1).

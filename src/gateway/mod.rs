@@ -12,7 +12,7 @@ mod peer;
 mod response;
 
 use crate::forwarding::{PageRewrite, RewriteEnd};
-use crate::heads::{X_ROBOTS_TAG, origin_form};
+use crate::heads::X_ROBOTS_TAG;
 use crate::requests::{Arrival, EndedBy, Requests, Sent, Ticket};
 use crate::settings::Limits;
 use crate::upstreams::{Attempts, Reached, Upstreams};
@@ -24,7 +24,6 @@ use pingora_core::upstreams::peer::HttpPeer;
 use pingora_core::{Error, ErrorSource, ErrorType, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
 use pingora_proxy::{FailToProxy, ProxyHttp, Session};
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -117,10 +116,6 @@ impl ProxyHttp for Gateway {
         upstream_request: &mut RequestHeader,
         ctx: &mut RequestContext,
     ) -> Result<()> {
-        let original = session.req_header();
-        if let Cow::Owned(target) = origin_form(original.raw_path()) {
-            upstream_request.set_raw_path(&target)?;
-        }
         if let Some(ticket) = &ctx.ticket {
             if let Some((_, entry)) = ticket.judged() {
                 ctx.body.ask(upstream_request, ticket.method(), ticket.target(), &entry.site);

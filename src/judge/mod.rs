@@ -135,7 +135,12 @@ impl Judge {
         let identified = Claimant::identified(snapshot, facts, |index, site| {
             claims.claim(snapshot, Some(index), agent, || self.registry.identify_with(agent, &site.tokens))
         });
-        identified.ok_or_else(|| claims.claim(snapshot, None, agent, || self.registry.identify(agent)))
+        identified.ok_or_else(|| {
+            if facts.is_challenge() {
+                return Claim::Nobody;
+            }
+            claims.claim(snapshot, None, agent, || self.registry.identify(agent))
+        })
     }
 
     /// What [`Judge::judge`] would decide now, and why. Changes nothing. The user agent may be the bare token, id or

@@ -4,7 +4,7 @@
 
 use crate::heads::origin_form;
 use crate::robots::reaches_robots_txt;
-use crate::verdict::acme_token;
+use crate::verdict::is_challenge;
 
 /// The listener for https.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ impl Redirect {
     /// The URL that a request is redirected to; `None` for robots.txt, a challenge, or a request without a host.
     pub fn location(&self, method: &[u8], host: &[u8], target: &[u8]) -> Option<Vec<u8>> {
         let target = origin_form(target);
-        if reaches_robots_txt(&target) || acme_token(method, &target).is_some() || host.is_empty() {
+        if reaches_robots_txt(&target) || is_challenge(method, &target) || host.is_empty() {
             return None;
         }
         let host = match host.iter().rposition(|octet| *octet == b':') {

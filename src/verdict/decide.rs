@@ -1,6 +1,7 @@
 //! [`decide`] and [`decide_for`] judge one request: the verdict of the rules, the enforcement, and the [`Action`].
 //! [`crawl_delay`] is the delay that a crawler is held to. None of them locks or reads a clock.
 
+use super::challenge::is_challenge;
 use super::decision::{Action, Decision, Kind, RuleRef, Verdict};
 use super::identity::Identity;
 use super::{Behaviour, CachedVersions, Case, Claimant, Facts, Scratch};
@@ -9,26 +10,9 @@ use crate::policy::model::{Audience, Mode, Unverified};
 use crate::policy::site::{
     ActivePause, Binding, CrawlerRules, ParsedVersion, PathSignals, RobotsTxtAnswer, Site, Snapshot,
 };
-use crate::robots::{Matcher, Target, path_of};
+use crate::robots::{Matcher, Target};
 use crate::time::Timestamp;
 use std::time::Duration;
-
-/// Certificates must renew through any pause (RFC 8555 section 8.3).
-const ACME: &[u8] = b"/.well-known/acme-challenge/";
-/// Authorities send tokens of a few dozen octets.
-const LONGEST_TOKEN: usize = 256;
-
-/// The token of a challenge by which an authority asks whether a host is the operator's (RFC 8555 section 8.3), given the
-/// method, and path with query. Authorities send GET. A path has a token if it is that of challenges and one token after
-/// it: then every reader resolves it to itself, and what is open for challenges is open for nothing else.
-pub fn acme_token<'t>(method: &[u8], target: &'t [u8]) -> Option<&'t [u8]> {
-    if !matches!(method, b"GET" | b"HEAD") {
-        return None;
-    }
-    let token = path_of(target).strip_prefix(ACME)?;
-    let is_of_base64url = |octet: &u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_');
-    (!token.is_empty() && token.len() <= LONGEST_TOKEN && token.iter().all(is_of_base64url)).then_some(token)
-}
 
 /// Judges a request by its facts and the versions that the crawler may have cached. `None` where no site claims the
 /// host: the request is forwarded untouched. Neither allocates, locks nor reads a clock (beyond eight matching tag
@@ -230,12 +214,7 @@ impl<'a> Question<'a> {
         let status = self.rules.unlicensed?;
         let site = self.site();
         site.signals.license(signals, self.rules.binding.group())?;
-        let open = site.signals.is_terms(self.target) || self.is_challenge();
-        (!open).then_some(Action::License { status })
-    }
-
-    fn is_challenge(&self) -> bool {
-        acme_token(self.case.facts.method, self.target.sent).is_some()
+        (!site.signals.is_terms(self.target)).then_some(Action::License { status })
     }
 
     /// robots.txt, tdmrep.json and pauses come before any rule.
@@ -252,8 +231,9 @@ impl<'a> Question<'a> {
         if entry.site.signals.is_tdmrep(target) {
             return Some(Action::TdmRep);
         }
-        let pause = entry.pause(now).filter(concerns);
-        pause.filter(|_| !self.is_challenge()).map(|pause| pause_action(pause, now))
+        let pause = entry.pause(now).filter(concerns)?;
+        let is_challenge = is_challenge(self.case.facts.method, target.sent);
+        (!is_challenge).then(|| pause_action(pause, now))
     }
 }
 

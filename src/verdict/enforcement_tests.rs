@@ -326,3 +326,36 @@ fn licence_is_asked_after_every_other_refusal() {
     assert_eq!(asked("bingbot/2.0", "/.well-known/tdmrep.json", trapped), (Kind::Allowed, "tdmrep", false));
     assert_eq!(asked("bingbot/2.0", "/robots.txt", trapped), (Kind::Allowed, "robots_txt", false));
 }
+
+/// Everything by which a policy can turn a request away.
+const STRICT: &str = "robots:\n  origin: replace\n  license: https://shop.example/license.xml\n  \
+    groups: [{ agents: [\"*\", GPTBot], disallow: [/], crawl_delay: 10s }]\n\
+    enforcement: { mode: enforce, unverified: refuse, traps: [\"/.well-known/pki-validation/\"], \
+    purposes: { other: enforce, training: { unlicensed: 402 } } }\n";
+
+#[test]
+fn challenges_pass_every_rule_and_are_no_crawlers() {
+    let behaviour = Behaviour { too_fast: Some(Duration::from_secs(9)), trapped: true, was_served_current: true };
+    let le = "Mozilla/5.0 (compatible; Let's Encrypt validation server; +https://www.letsencrypt.org)";
+    let is_refused = |target: &str| {
+        let (decision, _) = decided(STRICT, Identity::Impostor, "GPTBot/1.2", target, behaviour);
+        matches!(decision.action, Action::Block(_))
+    };
+    for directory in ["acme-challenge", "pki-validation"] {
+        for identity in [Identity::Unverified, Identity::Pending, Identity::Impostor, Identity::Verified] {
+            for agent in [le, "GPTBot/1.2", GOOGLEBOT, "curl/8.0", PERSON] {
+                let target = format!("/.well-known/{directory}/abcdefghijk");
+                let (decision, _) = decided(STRICT, identity, agent, &target, behaviour);
+                assert_eq!((decision.action, decision.would), (Action::Pass, None), "{identity:?} {agent} {target}");
+                assert_eq!((decision.claim, decision.kind), (Claim::Nobody, Kind::NotACrawler), "{agent} {target}");
+                assert!(!decision.trap_hit, "{agent} {target}");
+            }
+        }
+        for name in ["", "../cart/", "..%2fcart/", "a/b", "%61", ".a"] {
+            assert!(is_refused(&format!("/.well-known/{directory}/{name}")), "{directory} {name}");
+        }
+    }
+    for target in ["/.well-known/security.txt", "/.well-known/acme-challenge/a.txt"] {
+        assert!(is_refused(target), "{target}");
+    }
+}

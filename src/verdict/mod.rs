@@ -1,6 +1,7 @@
 //! [`decide()`] judges one request: it makes a [`Decision`] of [`Facts`] and [`CachedVersions`]. [`explain`] makes the
 //! same decision and gives its reasons. Neither locks nor reads a clock, and `decide` does not allocate.
 
+mod challenge;
 mod decide;
 mod decision;
 mod explanation;
@@ -12,7 +13,8 @@ mod render;
 mod report;
 mod suite;
 
-pub use decide::{acme_token, crawl_delay, decide, decide_for};
+pub use challenge::{acme_token, is_challenge};
+pub use decide::{crawl_delay, decide, decide_for};
 pub use decision::{Action, Decision, Kind, Verdict};
 pub use explanation::{
     ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, ResponseFacts, RuleReport,
@@ -54,6 +56,13 @@ pub struct Facts<'a> {
     pub now: Timestamp,
 }
 
+impl Facts<'_> {
+    /// Whether a certificate authority checks who controls the host: see [`is_challenge`].
+    pub fn is_challenge(&self) -> bool {
+        is_challenge(self.method, self.target)
+    }
+}
+
 /// The site that a request is for, and the crawler that its user agent claims to be.
 #[derive(Clone, Copy, Debug)]
 pub struct Claimant<'a> {
@@ -73,7 +82,8 @@ impl<'a> Claimant<'a> {
         Claimant::identified(snapshot, facts, |_, site| registry.identify_with(facts.user_agent, &site.tokens))
     }
 
-    /// [`of`](Claimant::of), where the caller identifies the user agent for the site.
+    /// [`of`](Claimant::of), where the caller identifies the user agent for the site. A challenge is no crawler's request,
+    /// whoever sends it.
     pub fn identified(
         snapshot: &'a Snapshot,
         facts: &Facts<'_>,
@@ -81,7 +91,8 @@ impl<'a> Claimant<'a> {
     ) -> Option<Claimant<'a>> {
         let (site, history) = snapshot.site_and_history(facts.host)?;
         let entry = snapshot.sites().get(site)?;
-        Some(Claimant { site, entry, history, claim: identify(site, &entry.site) })
+        let claim = if facts.is_challenge() { Claim::Nobody } else { identify(site, &entry.site) };
+        Some(Claimant { site, entry, history, claim })
     }
 
     /// [`of`](Claimant::of), where `user_agent` may also be the bare token, id or name of a crawler, as people write

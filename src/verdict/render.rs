@@ -1,5 +1,6 @@
 //! An [`Explanation`] as text for a person: several lines, then the line of the policy that decided.
 
+use super::challenge::is_challenge;
 use super::decision::{Kind, Verdict};
 use super::explanation::{ActionReport, Explanation, RuleReport};
 use super::identity::{Doubt, Identity};
@@ -48,6 +49,9 @@ impl Explanation {
 
     fn crawler_line(&self) -> String {
         match &self.crawler {
+            None if is_challenge(b"GET", self.target.as_bytes()) => {
+                "none: it is a certificate authority's challenge, which always passes".to_owned()
+            }
             None => "no crawler by its user agent".to_owned(),
             Some(crawler) => match &crawler.operator {
                 Some(operator) => format!("{} ({operator}, {})", crawler.name, crawler.purpose),

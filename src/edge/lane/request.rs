@@ -2,7 +2,7 @@
 
 use super::lines::Lines;
 use crate::edge::buffers::Buffer;
-use crate::edge::head::Request;
+use crate::edge::head::{Request, target_for_origin};
 use crate::forwarding::{Head, is_of_one_hop};
 use crate::requests::{Forward, Framing, Ticket};
 use http::header;
@@ -35,8 +35,9 @@ impl LaneRequest {
     /// A request of HTTP/1.1, with its head for the origin.
     pub(in crate::edge) fn new(request: &Request<'_, '_>, forward: &Forward<'_>) -> LaneRequest {
         let fields = request.lines.iter().map(|field| (field.name, field.value));
-        let line = (request.fields.method, request.fields.target);
-        let written = LaneRequest::of(line, fields, (request.framing, request.expects), forward);
+        let target = target_for_origin(request.fields.target);
+        let written =
+            LaneRequest::of((request.fields.method, &target), fields, (request.framing, request.expects), forward);
         LaneRequest { closes: request.closes, ..written }
     }
 

@@ -164,16 +164,15 @@ impl CertificateSet {
         Ok(CertificateSet { kept: Mutex::new(kept), by_name, issued })
     }
 
-    /// The certificate for a client that asks for this name. One of files outranks an issued one, and a whole name a
-    /// wildcard.
+    /// The certificate for a client that asks for this [`certificate_name`]. One of files outranks an issued one, and a whole
+    /// name a wildcard.
     fn of(&self, name: Option<&str>) -> Option<Arc<CertifiedKey>> {
         let by_name = self.by_name.load();
-        let name = name.map(str::to_ascii_lowercase);
-        let exact = name.as_ref().and_then(|name| by_name.exact.get(name).cloned());
-        let issued = || self.issued.as_ref()?.certificate(name.as_ref()?);
-        let wildcard = || by_name.wildcard(name.as_ref()?);
+        let exact = name.and_then(|name| by_name.exact.get(name).cloned());
+        let issued = || self.issued.as_ref()?.certificate(name?);
+        let wildcard = || by_name.wildcard(name?);
         let found = exact.or_else(issued).or_else(wildcard).or_else(|| by_name.first.clone());
-        found.or_else(|| match (&name, self.issued.as_ref()?) {
+        found.or_else(|| match (name, self.issued.as_ref()?) {
             (Some(name), issued) => {
                 issued.note_missing(name);
                 None
@@ -192,11 +191,18 @@ impl fmt::Debug for CertificateSet {
 impl ResolvesServerCert for CertificateSet {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let is_question = hello.alpn().is_some_and(|mut offered| offered.any(|protocol| protocol == ALPN));
+        let name = hello.server_name().map(certificate_name);
         match &self.issued {
-            Some(issued) if is_question => issued.handshake(&hello.server_name()?.to_ascii_lowercase()),
-            _ => self.of(hello.server_name()),
+            Some(issued) if is_question => issued.handshake(name.as_deref()?),
+            _ => self.of(name.as_deref()),
         }
     }
+}
+
+/// The name that a client asks for, as certificates have it: in lower case, and without a final dot. RFC 6066 section 3
+/// forbids the dot, and some clients send it.
+fn certificate_name(asked: &str) -> String {
+    asked.strip_suffix('.').unwrap_or(asked).to_ascii_lowercase()
 }
 
 impl Kept {

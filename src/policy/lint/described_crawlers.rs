@@ -15,9 +15,8 @@ const TAKEN: [&str; 2] = ["other", "overflow"];
 /// The first address of the IPv6 block that addresses are given out of.
 const GIVEN_OUT: std::net::Ipv6Addr = std::net::Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0);
 
-/// A path that authorities request to renew certificates; they cannot be told from other clients (RFC 8555 section
-/// 8.3).
-const FOR_MACHINES: &[u8] = b"/.well-known/acme-challenge/token";
+/// Paths that certificate authorities request (RFC 8555 section 8.3; CA/Browser Forum 3.2.2.4.18).
+const CHALLENGES: [&[u8]; 2] = [b"/.well-known/acme-challenge/token", b"/.well-known/pki-validation/fileauth.txt"];
 
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let policy = &site.policy;
@@ -35,11 +34,12 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
         }
     }
     for trap in &policy.enforcement.traps {
-        if Pattern::new(&trap.value).matches(FOR_MACHINES) {
+        let pattern = Pattern::new(&trap.value);
+        if CHALLENGES.iter().any(|challenge| pattern.matches(challenge)) {
             diagnostics.push(
                 lints::TRAP_IN_THE_WAY
-                    .at(trap.span, "certificate authorities ask for this path to renew a certificate")
-                    .label("they would be refused as trapped")
+                    .at(trap.span, "certificate authorities request this path, and crawlgate never blocks that")
+                    .label("it catches no client that asks for a challenge")
                     .help("choose a path that nothing asks for, like `/no-crawlers-here/`"),
             );
         }

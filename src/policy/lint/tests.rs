@@ -325,6 +325,8 @@ const POLICIES: &[(&str, u32, &str, &str)] = &[
         "robots: { origin: replace }\ncrawlers: { token: OurBot, networks: [10.0.0.0/8, '2001::/16'] }\n"),
     ("trap-in-the-way", 2, "robots: { origin: replace }\nenforcement: { traps: ['/no-crawlers-here/', '/.well-known/acme-challenge/'] }\n",
         "robots: { origin: replace }\nenforcement: { traps: ['/no-crawlers-here/', '/.well-known/no-crawlers-here/'] }\n"),
+    ("trap-in-the-way", 2, "robots: { origin: replace }\nenforcement: { traps: ['/.well-known/pki-validation/'] }\n",
+        "robots: { origin: replace }\nenforcement: { traps: ['/.well-known/pki-validation$'] }\n"),
     ("noindex-unseen", 5, "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: '/*.pdf$' }]\nindexing:\n  - { paths: '/d/*.pdf$', tag: noindex }\n",
         "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: '/*.pdf$' }]\nindexing:\n  - { paths: '/d/*.pdf', tag: noindex }\n"),
     ("noindex-unseen", 5, "robots:\n  origin: replace\n  groups: [{ agents: Googlebot, disallow: /g/ }, { agents: Bingbot, disallow: /g/ }]\nindexing:\n  - { paths: /g/, tag: noindex }\n",

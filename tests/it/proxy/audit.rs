@@ -76,6 +76,20 @@ fn numbers(report: &Value, id: &str) -> [u64; 5] {
 }
 
 #[test]
+fn challenges_in_a_log_are_no_crawlers_requests() {
+    const AT: &str = "22/Nov/2026:10:00:00 +0000";
+    let lines = [
+        line(AT, "/.well-known/acme-challenge/abcdefghijk", GPTBOT),
+        line(AT, "/.well-known/pki-validation/fileauth.txt", GPTBOT),
+        line(AT, "/.well-known/pki-validation/../cart/", GPTBOT),
+    ];
+    let case = Case::new(&[("access.log", lines.concat().as_bytes())]);
+    let report = case.json(&["--robots", "robots.txt", "access.log"]);
+    assert_eq!(report["people"]["requests"], 2);
+    assert_eq!(numbers(&report, "gptbot"), [1, 1, 1, 0, 0]);
+}
+
+#[test]
 fn a_combined_log_shows_who_fetched_what_is_disallowed() {
     const AT: &str = "22/Nov/2026:10:00:00 +0000";
     let lines = [

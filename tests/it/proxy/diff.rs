@@ -73,6 +73,13 @@ fn the_same_rules_written_otherwise_differ_in_nothing() {
 }
 
 #[test]
+fn rule_about_a_challenge_changes_nothing() {
+    let new = OLD.replace("[/cart/, /search]", "[/cart/, /search, '/.well-known/pki-validation/fileauth.txt$']");
+    let case = Case::new(&[("old.yaml", OLD), ("new.yaml", &new)]);
+    assert_eq!(case.json(&["old.yaml", "new.yaml"]).1["sites"], json!([]));
+}
+
+#[test]
 fn each_change_has_its_crawlers_its_rules_and_a_url() {
     let new = OLD.replace(
         "[/cart/, /search]",

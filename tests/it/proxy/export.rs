@@ -12,7 +12,7 @@ const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.goo
 const GOOGLEBOT_IMAGE: &str = "Googlebot-Image/1.0";
 const SHOPBOT: &str = "ShopBot/1.0";
 const AGENTS: [&str; 7] = [BROWSER, BINGBOT, GPTBOT, GOOGLEBOT, GOOGLEBOT_IMAGE, SHOPBOT, "curl/8.9.1"];
-const PATHS: [&str; 10] = [
+const PATHS: [&str; 14] = [
     "/",
     "/about.html",
     "/private/one.html",
@@ -23,6 +23,10 @@ const PATHS: [&str; 10] = [
     "/tagged.html",
     "/robots.txt",
     "/.well-known/tdmrep.json",
+    "/.well-known/acme-challenge/abc",
+    "/.well-known/pki-validation/fileauth.txt?a",
+    "/.well-known/pki-validation/.a",
+    "/.well-known/pki-validation/a/b",
 ];
 
 /// Policies of which a configuration can say all that matters here.
@@ -208,6 +212,25 @@ fn exported_apache_answers_as_crawlgate_does() {
 #[test]
 fn exported_htaccess_answers_as_crawlgate_does() {
     compare("apache with .htaccess");
+}
+
+#[test]
+fn exported_configurations_let_challenges_pass_by_get_and_head_alone() {
+    let policy = "robots: { origin: replace, groups: [{ agents: [GPTBot], disallow: / }] }\n\
+                  enforcement: { mode: enforce }\n";
+    let application = Origin::plain();
+    for server in ["nginx", "haproxy", "caddy", "apache"] {
+        let native = start(server, policy, application.address);
+        let asked = |method, target| native.ask(method, HOST, target, &format!("User-Agent: {GPTBOT}\r\n")).status;
+        for target in ["/.well-known/acme-challenge/abc", "/.well-known/pki-validation/fileauth.txt"] {
+            let statuses = ["GET", "HEAD", "POST", "DELETE"].map(|method| asked(method, target));
+            assert_eq!(statuses, [200, 200, 403, 403], "{server} {target}\n{}", native.log());
+        }
+        let long = format!("/.well-known/pki-validation/{}", "a".repeat(129));
+        for target in [&long, "/.well-known/pki-validation/../page", "/.well-known/acme-challenge/a.txt"] {
+            assert_eq!(asked("GET", target), 403, "{server} {target}");
+        }
+    }
 }
 
 /// A refusal has its own text, and the site's own refusals keep theirs. No cache has to tell user agents apart.

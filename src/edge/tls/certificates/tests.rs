@@ -26,7 +26,7 @@ fn write(directory: &Path, file: &str, names: &[&str], years: (i32, i32)) -> Cer
 
 /// The first name of the certificate that a client gets.
 fn chosen(set: &CertificateSet, name: Option<&str>) -> String {
-    let key = set.of(name).expect("a certificate");
+    let key = set.of(name.map(certificate_name).as_deref()).expect("a certificate");
     let kept = set.kept.lock().expect("unpoisoned");
     let kept = kept.iter().find(|kept| kept.certificate.key.cert == key.cert).expect("one of the certificates");
     kept.name().to_owned()
@@ -39,6 +39,7 @@ fn certificate_is_chosen_by_exact_name_then_wildcard_then_the_first() {
         write(directory.path(), "first", &["first.example"], (2000, 2100)),
         write(directory.path(), "shop", &["shop.example", "*.shop.example"], (2000, 2100)),
         write(directory.path(), "blog", &["blog.shop.example"], (2000, 2100)),
+        write(directory.path(), "idna", &["xn--mnchen-3ya.example", "*.XN--mnchen-3ya.example"], (2000, 2100)),
     ];
     let set = CertificateSet::open(&files, None).expect("certificates");
     for (name, first) in [
@@ -48,6 +49,11 @@ fn certificate_is_chosen_by_exact_name_then_wildcard_then_the_first() {
         (Some("www.shop.example"), "shop.example"),
         (Some("a.b.shop.example"), "first.example"),
         (Some("blog.shop.example"), "blog.shop.example"),
+        (Some("shop.example."), "shop.example"),
+        (Some("WWW.Shop.Example."), "shop.example"),
+        (Some("Blog.shop.example."), "blog.shop.example"),
+        (Some("XN--MNCHEN-3YA.example."), "xn--mnchen-3ya.example"),
+        (Some("www.xn--mnchen-3ya.example"), "xn--mnchen-3ya.example"),
     ] {
         assert_eq!(chosen(&set, name), first, "{name:?}");
     }

@@ -48,6 +48,16 @@ fn both_versions_of_tls_are_spoken_with_forward_secrecy_and_without_compression(
     assert!(said.contains("Max Early Data: 0"), "{said}");
 }
 
+/// RFC 6066 section 3 forbids the dot, so that clients of good faith cut it; OpenSSL sends what it is given.
+#[test]
+fn name_with_a_final_dot_in_any_case_gets_its_certificate() {
+    let https = https("");
+    for name in ["blog.example", "blog.example.", "BLOG.example."] {
+        let (said, _) = client(&https, &["-servername", name, "-verify_hostname", "blog.example"], "");
+        assert!(said.contains("Verify return code: 0 (ok)"), "{name}: {said}");
+    }
+}
+
 #[test]
 fn old_versions_and_weak_ciphers_are_refused() {
     let https = https("");

@@ -290,10 +290,60 @@ fn a_paused_site_answers_503_and_its_robots_txt_too_when_asked() {
         assert_eq!(paused.status, 503, "{target}");
         assert_eq!((paused.field("retry-after"), paused.field("cache-control")), (Some("1800"), Some("no-store")));
     }
-    assert_eq!(gate.get("shop.example", "/.well-known/acme-challenge/x", BROWSER).status, 200);
+    for challenge in ["/.well-known/acme-challenge/x", "/.well-known/pki-validation/x.txt"] {
+        assert_eq!(gate.get("shop.example", challenge, BROWSER).status, 200, "{challenge}");
+    }
     assert_eq!(gate.get("shop.example", "/.well-known/acme-challenge/../../x", BROWSER).status, 503);
     let series = "crawlgate_robots_txt_total{crawler=\"googlebot\",site=\"shop\",status=\"503\"}";
     eventually("the paused robots.txt counted", || metric(&gate, series));
+}
+
+/// Of an authority, of a crawler that is not the one that it says it is, and of a bot that no list knows.
+#[test]
+fn challenges_pass_for_everybody_and_are_no_crawlers_requests() {
+    const STRICT: &str = "hosts: [shop.example]\n\
+        crawlers: [{ token: OurBot, user_agent: OurBot, networks: [192.0.2.0/24] }]\n\
+        robots: { origin: replace, groups: [{ agents: ['*', GPTBot, OurBot], disallow: / }] }\n\
+        indexing: [{ tag: noarchive }]\nhtml: { meta: yes }\n\
+        enforcement: { mode: enforce, unverified: refuse, traps: [/.well-known/pki-validation/], purposes: { other: enforce } }\n";
+    let origin = Origin::saying(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 25\r\n\r\n<html><head></head></html",
+    );
+    let gate = Setup::before(origin.address).policy("shop", STRICT).settings("logs: { access: access.log }").start();
+    let agents = [
+        "User-Agent: Mozilla/5.0 (compatible; Let's Encrypt validation server; +https://www.letsencrypt.org)\r\n",
+        "User-Agent: OurBot/1.0\r\n",
+        "User-Agent: FoozleBot/1.0 (+https://foozle.example)\r\n",
+        GPTBOT,
+        BROWSER,
+    ];
+    for host in ["shop.example", "unknown.example"] {
+        for target in ["/.well-known/acme-challenge/abcdefghijk", "/.well-known/pki-validation/fileauth.txt"] {
+            for agent in agents {
+                let response = gate.get(host, target, agent);
+                assert_eq!((response.status, response.body.len()), (200, 25), "{host} {target} {agent}");
+                assert_eq!(gate.ask("HEAD", host, target, agent).status, 200, "{host} {target} {agent}");
+            }
+        }
+    }
+    let requests = 2 * 2 * 2 * agents.len();
+    let log = eventually("a line for each", || {
+        let text = crate::proxy::support::read(&gate.path("access.log"));
+        (text.lines().count() == requests).then_some(text)
+    });
+    for line in log.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        assert!(line["crawler"].is_null() && line["identity"].is_null(), "{line}");
+        assert!(line["kind"].is_null() || line["kind"] == "not_a_crawler", "{line}");
+    }
+    let counted = "crawlgate_requests_total{action=\"pass\",crawler=\"none\",identity=\"none\",kind=\"not_a_crawler\"}";
+    gate.wait_for_metric(counted, requests as f64);
+    for target in
+        ["/.well-known/pki-validation/../cart/", "/.well-known/acme-challenge/a/b", "/.well-known/security.txt"]
+    {
+        assert_eq!(gate.get("shop.example", target, agents[0]).status, 403, "{target}");
+    }
+    assert_eq!(gate.ask("POST", "shop.example", "/.well-known/acme-challenge/abc", agents[0]).status, 403);
 }
 
 #[test]

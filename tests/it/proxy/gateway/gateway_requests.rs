@@ -99,7 +99,7 @@ fn an_absolute_target_reaches_the_origin_as_a_path() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address).start();
     for (target, path) in
-        [("http://a.example/b?c=d", "/b?c=d"), ("http://a.example", "/"), ("http://a.example?q", "/?q")]
+        [("http://A.example/b?c=d", "/b?c=d"), ("http://a.example", "/"), ("http://a.example?q", "/?q")]
     {
         assert_eq!(gate.get("a.example", target, "").status, 200);
         assert_eq!(origin.last().line, format!("GET {path} HTTP/1.1"), "{target}");
@@ -168,6 +168,43 @@ fn early_hints_and_then_the_answer_reach_the_client() {
     let hints = connection.response("GET");
     assert_eq!((hints.status, hints.field("link")), (103, Some("</a.css>; rel=preload")));
     assert_eq!(connection.response("GET").text(), "ok");
+}
+
+#[test]
+fn an_http_1_0_client_gets_no_informational_response() {
+    let origin = Origin::saying(
+        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n\
+         HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nok",
+    );
+    let html = "robots: { origin: replace }\nhtml: { meta: yes }\nindexing: [{ tag: noarchive }]\n";
+    for (lane, policy) in [("on", ""), ("off", ""), ("on", html)] {
+        let setup = Setup::before(origin.address).settings(&format!("lane: {lane}"));
+        let gate = if policy.is_empty() { setup } else { setup.policy("site", policy) }.start();
+        for fields in ["", "Expect: 100-continue\r\nContent-Length: 2\r\n"] {
+            let (method, body) = if fields.is_empty() { ("GET", "") } else { ("POST", "hi") };
+            let mut connection = gate.connect();
+            connection.send(&format!("{method} / HTTP/1.0\r\nHost: a.example\r\n{fields}\r\n{body}"));
+            assert_eq!(connection.response(method).status, 200, "{lane} {policy} {fields}");
+            assert!(connection.is_closed(), "{lane} {policy} {fields}");
+            assert_eq!((origin.last().field("expect"), &*origin.last().body), (None, body.as_bytes()), "{fields}");
+        }
+        // The others get all of them.
+        let mut connection = gate.connect();
+        connection.send("GET / HTTP/1.1\r\nHost: a.example\r\n\r\n");
+        let statuses = [(); 4].map(|()| connection.response("GET").status);
+        assert_eq!(statuses, [100, 102, 103, 200], "{lane} {policy}");
+    }
+}
+
+#[test]
+fn an_http_1_0_client_asks_for_no_other_protocol() {
+    let origin =
+        Origin::saying("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    let gate = Setup::before(origin.address).start();
+    let mut connection = gate.connect();
+    connection.send("GET / HTTP/1.0\r\nHost: a.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    assert_eq!(connection.response("GET").status, 502);
+    assert_eq!(origin.last().field("upgrade"), None);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! One table of requests through every door: the lane, Pingora over HTTP/1, HTTP/2, the tower layer, and the decision
-//! service. What the request is decided, how it is answered, what is counted and what is logged is the same, but for
+//! One table of requests through every door: the lane, Pingora's proxy (with `lane: off`, with `html`, over HTTP/1.0, for
+//! WebSockets), HTTP/2, the tower layer, and the decision service. What the request is decided, how it is answered, what is counted and what is logged is the same, but for
 //! [`BY_NATURE`].
 
 mod odd;
@@ -8,7 +8,7 @@ mod world;
 
 use crate::proxy::support::{Response, eventually};
 use std::collections::BTreeMap;
-use table::{Row, redirected, rows};
+use table::{Row, TARGETS, redirected, rows, visit};
 use world::{Door, World};
 
 /// The fields of a line of the access log that differ, with the reason.
@@ -171,11 +171,23 @@ fn every_door_decides_answers_counts_and_records_alike() {
     let robots = World::open(Door::Lane).ask(&rows("")[0]);
     let rows = rows(robots.field("etag").expect("one").to_owned().leak());
     assert!(rows.len() >= 60, "{} rows", rows.len());
-    assert_alike(&rows, &[Door::Pingora, Door::Http2, Door::Tower, Door::Decisions], World::open);
+    let of_a_process = [Door::Pingora, Door::Html, Door::Http10, Door::WebSocket, Door::Http2];
+    assert_alike(&rows, &[&of_a_process[..], &[Door::Tower, Door::Decisions]].concat(), World::open);
 }
 
 /// No other door has a listener that leads elsewhere: HTTP/2 is not spoken there.
 #[test]
 fn listener_that_leads_to_https_answers_and_records_alike() {
-    assert_alike(&redirected(), &[Door::Pingora], World::leading_to_https);
+    assert_alike(&redirected(), &[Door::Pingora, Door::Http10, Door::WebSocket], World::leading_to_https);
+}
+
+#[test]
+fn odd_targets_reach_the_origin_alike_whichever_way_they_take() {
+    for door in [Door::Lane, Door::Pingora, Door::Html, Door::Http10, Door::WebSocket] {
+        let world = World::open(door);
+        for (target, at_origin) in TARGETS {
+            assert_eq!(world.ask(&visit(target)).status, 200, "{door:?} {target}");
+            assert_eq!(world.target_at_origin(), at_origin, "{door:?} {target}");
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! What the documentation shows works: every policy and settings file in it is accepted, every command and flag exists.
 
+use crate::proxy::support::program::{Program, haproxy};
+use crate::proxy::support::{BROWSER, Origin, Setup};
 use crawlgate::Engine;
 use crawlgate::internals::policy::SCHEMA as SCHEMA_TEXT;
 use crawlgate::internals::settings;
@@ -37,6 +39,25 @@ fn findings(name: &str, text: &str) -> String {
 /// Whether a block of a page with policies is a settings file.
 fn is_settings(block: &str) -> bool {
     block.starts_with("listen:")
+}
+
+/// Over HTTP/2 a target that is no URL would be a 502.
+#[test]
+fn documented_haproxy_in_front_passes_odd_targets_on() {
+    let origin = Origin::plain();
+    let gate = Setup::before(origin.address).settings("trusted_proxies: [127.0.0.1]").start();
+    let documented = blocks("docs/deploy.md", "text").into_iter().find(|block| block.starts_with("frontend web\n"));
+    let documented = documented.expect("HAProxy's configuration").replace("127.0.0.1:8080", &gate.address.to_string());
+    let times = "defaults\n  timeout connect 3s\n  timeout client 30s\n  timeout server 30s\n";
+    let front = Program::start(|prepared| {
+        let bind = format!("bind {}", prepared.address);
+        let own = documented.replace("bind :443 ssl crt /etc/haproxy/shop.pem alpn h2,http/1.1", &bind);
+        haproxy(prepared, &format!("{times}{own}"))
+    });
+    for (target, at_origin) in [("/?q=<b>", "/?q=%3Cb%3E"), ("/a`b", "/a%60b"), ("/page", "/page")] {
+        assert_eq!(front.fetch_as(BROWSER, target).status, 200, "{target}\n{}", front.log());
+        assert_eq!(origin.last().target(), at_origin);
+    }
 }
 
 #[test]

@@ -94,11 +94,14 @@ fn people_wait_for_a_place_and_crawlers_stay_out_meanwhile() {
         gate.wait_for_metric("crawlgate_queue_waiting", 1.0);
         assert_eq!(ask(&gate, GPTBOT, "/3").response("GET").status, 503, "lane: {lane}");
         assert_eq!(gate.fetch_as(GPTBOT, "/robots.txt").status, 200, "robots.txt is never refused, lane: {lane}");
-        go_on.send(()).expect("the origin waits");
-        assert_eq!(inside.response("GET").status, 200, "lane: {lane}");
-        arrived(&origin, 2);
-        go_on.send(()).expect("the origin waits");
-        assert_eq!(waiting.response("GET").status, 200, "lane: {lane}");
+        // A challenge waits like a visitor, whatever its user agent says.
+        let mut challenge = ask(&gate, GPTBOT, "/.well-known/acme-challenge/abc");
+        gate.wait_for_metric("crawlgate_queue_waiting", 2.0);
+        for (place, connection) in [(2, &mut inside), (3, &mut waiting), (3, &mut challenge)] {
+            go_on.send(()).expect("the origin waits");
+            assert_eq!(connection.response("GET").status, 200, "lane: {lane}");
+            arrived(&origin, place);
+        }
         gate.wait_for_metric("crawlgate_queue_waiting", 0.0);
     }
 }

@@ -1,6 +1,6 @@
 //! Heads that two readers could understand differently: no door passes one on, and each is recorded with the same word.
 
-use super::world::{Door, GET_OVER_HTTP, World};
+use super::world::{Door, GET_OVER_HTTP, RST_STREAM, World};
 use super::{answered, counters, differently_counted};
 use crate::proxy::support::http2::{HEADERS, PREFACE, SETTINGS, literal};
 use crate::proxy::support::{Connection, Http2, Response, eventually};
@@ -150,6 +150,25 @@ fn heads_that_only_http2_has_are_refused_and_recorded() {
     words.sort_unstable();
     assert_eq!(logged, words);
     assert_eq!(world.origin_was_asked(), 0);
+}
+
+/// The h2 crate refuses what is no URL by itself: the stream ends, the connection goes on, and no line is written.
+#[test]
+fn targets_that_no_url_may_have_end_their_stream_over_http2() {
+    let world = World::open(Door::Http2);
+    let mut connection = Connection::open(world.address());
+    connection.send_bytes(PREFACE);
+    connection.send_bytes(&SETTINGS);
+    let targets = ["/?q=<b>", "/a`b", "/?q=\"b\"", "/page"];
+    for (stream, target) in (1_u8..).step_by(2).zip(targets) {
+        let lines = [(":path", target), (":authority", "shop.example")];
+        let lines = lines.iter().flat_map(|(name, value)| literal(name, value));
+        connection.send_headers(stream, &GET_OVER_HTTP.iter().copied().chain(lines).collect::<Vec<u8>>());
+        connection.frame(if target == "/page" { HEADERS } else { RST_STREAM });
+    }
+    let log = eventually("a line", || Some(world.log()).filter(|log| !log.is_empty()));
+    let logged: Vec<_> = log.iter().map(|line| line["target"].as_str()).collect();
+    assert_eq!(logged, [Some("/page")]);
 }
 
 /// A question without a host is none: the decision service says so to the proxy, and records no request.

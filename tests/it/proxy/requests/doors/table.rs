@@ -2,6 +2,7 @@
 
 use super::world::Door;
 use crate::proxy::support::{BINGBOT, BROWSER, GPTBOT};
+use http::uri::PathAndQuery;
 
 /// An end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +31,8 @@ impl Row {
         match door {
             // Authorities ask a proxy, and an application answers hosts that no policy names in its own way.
             Door::Tower | Door::Decisions if self.needs_proxy => false,
+            // The `http` crate refuses such a target before crawlgate sees it.
+            Door::Http2 | Door::Tower if PathAndQuery::try_from(self.target.as_str()).is_err() => false,
             // The response is another server's.
             Door::Decisions if self.broken_by.is_some() => false,
             // Proxies fetch robots.txt there with GET and HEAD.
@@ -46,6 +49,11 @@ impl Row {
 fn row(method: &'static str, host: &'static str, target: &str, agent: &'static str, status: u16) -> Row {
     let fields = if agent.is_empty() { Vec::new() } else { vec![("user-agent", agent)] };
     Row { method, host, target: target.to_owned(), fields, status, broken_by: None, needs_proxy: false }
+}
+
+/// A person's request to the shop.
+pub fn visit(target: &str) -> Row {
+    get(SHOP, target, BROWSER, 200)
 }
 
 fn get(host: &'static str, target: &str, agent: &'static str, status: u16) -> Row {
@@ -90,6 +98,16 @@ pub fn rows(etag: &'static str) -> Vec<Row> {
         get(SHOP, "/.well-known/acme-challenge/other", BROWSER, 404).of_a_proxy(),
         row("HEAD", SHOP, "/.well-known/acme-challenge/token", BROWSER, 200).of_a_proxy(),
         get("paused.example", "/.well-known/acme-challenge/token", GPTBOT, 200).of_a_proxy(),
+        get("paused.example", "/.well-known/pki-validation/fileauth.txt", BROWSER, 200),
+        get("paused.example", "/.well-known/pki-validation/../../article", BROWSER, 503),
+        get("paused.example", "/.well-known/pki-validation/a/b", BROWSER, 503),
+        row("PUT", "paused.example", "/.well-known/pki-validation/fileauth.txt", BROWSER, 503),
+        get("news.example", "/.well-known/pki-validation/fileauth.txt", GPTBOT, 200),
+        get(SHOP, "/.well-known/pki-validation/fileauth.txt", GPTBOT, 200),
+        row("HEAD", SHOP, "/.well-known/pki-validation/fileauth.txt", GPTBOT, 200),
+        row("POST", SHOP, "/.well-known/pki-validation/fileauth.txt", GPTBOT, 403),
+        get(SHOP, "/.well-known/pki-validation/..%2f..%2fpage", GPTBOT, 403),
+        get("unknown.example", "/.well-known/pki-validation/fileauth.txt", GPTBOT, 200).of_a_proxy(),
         get("paused.example", "/.well-known/acme-challenge/../../article", BROWSER, 503),
         get("paused.example", "/.well-known/acme-challenge/", BROWSER, 503),
         row("PUT", "paused.example", "/.well-known/acme-challenge/token", BROWSER, 503),
@@ -112,6 +130,11 @@ pub fn rows(etag: &'static str) -> Vec<Row> {
         get(SHOP, "/large", GOOGLEBOT, 200).broken_by(Side::Client),
     ];
     for target in ["/", "/page", "/page?a=b", "/x/../private/a", "//page", "/%70age", "/a%20b"] {
+        rows.push(get(SHOP, target, GPTBOT, 403));
+        rows.push(get(SHOP, target, BROWSER, 200));
+    }
+    // No proxy asks about a target in absolute form.
+    for (target, _) in TARGETS.into_iter().filter(|(target, _)| target.starts_with('/')) {
         rows.push(get(SHOP, target, GPTBOT, 403));
         rows.push(get(SHOP, target, BROWSER, 200));
     }
@@ -157,6 +180,18 @@ pub fn rows(etag: &'static str) -> Vec<Row> {
     rows
 }
 
+/// Targets with all bytes that a client may send, and each as the origin gets it.
+pub const TARGETS: [(&str, &str); 8] = [
+    ("/!$&'()*+,-./09:;=@AZ[\\]^_az{|}~%\"\u{e9}", "/!$&'()*+,-./09:;=@AZ[\\]^_az{|}~%\"\u{e9}"),
+    ("/?!$&'()*+,-./09:;=?@AZ[\\]^_`az{|}~%\u{e9}", "/?!$&'()*+,-./09:;=?@AZ[\\]^_`az{|}~%\u{e9}"),
+    ("/<a>", "/%3Ca%3E"),
+    ("/a`b?`", "/a%60b?`"),
+    ("/a\"?q=\"b\"", "/a\"?q=%22b%22"),
+    ("/?q=<b>", "/?q=%3Cb%3E"),
+    ("http://shop.example?q=<`>", "/?q=%3C`%3E"),
+    ("http://SHOP.example/a", "/a"),
+];
+
 /// Requests to a listener that leads them to https.
 pub fn redirected() -> Vec<Row> {
     vec![
@@ -170,6 +205,9 @@ pub fn redirected() -> Vec<Row> {
         get(SHOP, "/.well-known/acme-challenge/token", BROWSER, 200),
         get(SHOP, "/.well-known/acme-challenge/other", BROWSER, 404),
         row("PUT", SHOP, "/.well-known/acme-challenge/token", BROWSER, 308),
+        get(SHOP, "/.well-known/pki-validation/fileauth.txt", GPTBOT, 200),
+        get(SHOP, "/.well-known/pki-validation/../a", GPTBOT, 301),
+        row("PUT", SHOP, "/.well-known/pki-validation/fileauth.txt", BROWSER, 308),
         get(SHOP, "/a#b", BROWSER, 400),
     ]
 }

@@ -23,7 +23,14 @@ use tempfile::TempDir;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Door {
     Lane,
+    /// Pingora, because `lane` is off.
     Pingora,
+    /// Pingora, because the policies have `html`.
+    Html,
+    /// Pingora, because of the version.
+    Http10,
+    /// Pingora, because each request asks for a WebSocket. The origin takes none.
+    WebSocket,
     Http2,
     Tower,
     Decisions,
@@ -96,7 +103,7 @@ enum Behind {
 /// A proxy names its client, or the client is not known.
 const OF_A_CLIENT: &str = "X-Forwarded-For: 198.51.100.1\r\n";
 /// A stream ends early (RFC 9113 section 6.4).
-const RST_STREAM: u8 = 3;
+pub const RST_STREAM: u8 = 3;
 /// Octets of a response that no client reads to its end.
 const LARGE: usize = 32 << 20;
 
@@ -139,8 +146,9 @@ impl World {
             directory.path().display(),
             if door == Door::Decisions { "decisions: 127.0.0.1:0" } else { "" },
         ));
+        let more = if door == Door::Html { "html: { meta: yes }\n" } else { "" };
         for (name, policy) in POLICIES {
-            setup = setup.policy(name, policy);
+            setup = setup.policy(name, &format!("{policy}{more}"));
         }
         fs::write(setup.policies().join("before.txt"), BEFORE).expect("the file from before");
         let gate = setup.start();
@@ -243,7 +251,8 @@ impl World {
             return;
         }
         let lines: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-        connection.send(&format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{lines}\r\n"));
+        let (version, own) = self.version();
+        connection.send(&format!("{method} {target} HTTP/{version}\r\nHost: {host}\r\n{lines}{own}\r\n"));
         match side {
             Side::Client => drop(connection.head()),
             Side::Origin => connection.rest(),
@@ -253,9 +262,26 @@ impl World {
     fn send(&self, method: &str, host: &str, target: &str, lines: &str, fields: &[(&str, &str)]) -> Response {
         let fields: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let mut connection = Connection::open(self.address);
-        connection
-            .send(&format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{lines}{fields}Connection: close\r\n\r\n"));
+        let (version, own) = self.version();
+        connection.send(&format!("{method} {target} HTTP/{version}\r\nHost: {host}\r\n{lines}{fields}{own}\r\n"));
         connection.response(method)
+    }
+
+    /// The version that the door is for, and the fields that lead to it.
+    fn version(&self) -> (&'static str, &'static str) {
+        match self.door {
+            Door::Http10 => ("1.0", ""),
+            Door::WebSocket => ("1.1", "Connection: Upgrade\r\nUpgrade: websocket\r\n"),
+            _ => ("1.1", "Connection: close\r\n"),
+        }
+    }
+
+    /// The target of the last request that the origin got.
+    pub fn target_at_origin(&self) -> String {
+        match &self.behind {
+            Behind::Process(_, origin) => origin.received().last().expect("a request").target().to_owned(),
+            Behind::Layer(_) => String::new(),
+        }
     }
 
     /// The lines of the access log.
