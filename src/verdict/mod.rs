@@ -13,7 +13,7 @@ mod report;
 mod suite;
 
 pub use decide::{acme_token, crawl_delay, decide, decide_for};
-pub use decision::{Action, Decision, Kind, Verdict};
+pub use decision::{Action, Decision, Kind, Readings, Verdict};
 pub use explanation::{
     ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, ResponseFacts, RuleReport,
 };
