@@ -297,5 +297,7 @@ mod tests {
         assert!(!allows(&["GPTBot"], "star", "/private/a?b"));
         assert!(!allows(&["OtherBot"], "unknown", "/a"));
         assert!(allows(&["OtherBot"], "named", "/a"));
+        let doubled = Reading::new(&File::parse(*b"User-agent: *\nDisallow: //x/\n"), Dialect::Rfc9309, &[]);
+        assert!(!super::allows(&doubled, &["GPTBot"], "star", "//x/y"));
     }
 }

@@ -393,3 +393,26 @@ fn left_out(site: &Site) -> impl Iterator<Item = &'static str> {
     ];
     listed.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, what)| what)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::load;
+    use crate::yaml::Source;
+
+    #[test]
+    fn directory_of_an_index_page_is_exported_for_google_alone() {
+        let text = "robots: { origin: replace, groups: [{ agents: '*', disallow: /d/, allow: /d/index.html }] }\n\
+                    enforcement: { mode: enforce }\n";
+        let source = Source { name: "shop.yaml".into(), text: text.into() };
+        let site = load("shop", &source, Registry::builtin()).0.expect("a site");
+        let rules = Rules::of(&site, Registry::builtin());
+        let opens = |wanted: &str| {
+            let has_marker = |class: &&CrawlerClass| class.markers.iter().any(|(_, marker)| marker == wanted);
+            let list = rules.classes.iter().find(has_marker).and_then(|class| class.list).expect("a list");
+            rules.lists[list].iter().any(|rule| rule.allow && rule.pattern == "/d/$")
+        };
+        assert!(opens("Googlebot") && opens("Storebot-Google"));
+        assert!(!opens("bingbot") && !opens("GPTBot"));
+    }
+}

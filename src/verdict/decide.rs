@@ -67,7 +67,7 @@ pub fn decide_for(case: &Case<'_>, behaviour: Behaviour, scratch: &mut Scratch) 
         verdict: ruling.verdict,
         readings: ruling.readings,
         kind,
-        never_fetched: kind == Kind::Violation && ruling.kind == Kind::Violation && !case.cached_versions.was_served,
+        never_fetched: kind == Kind::Violation && !case.cached_versions.was_served,
         rule: ruling.rule,
         action,
         would,
@@ -150,10 +150,7 @@ impl<'a> Question<'a> {
             return (Matched::by_no_rule(VersionVerdict::Allowed), Some(RuleRef { group, rule: None }));
         }
         let rules = site.matcher.rules(usize::from(group));
-        let own = match self.rules.second_reading {
-            SecondReading::OwnRules(place) => site.google_rules.get(usize::from(place)),
-            SecondReading::None | SecondReading::SameRules => None,
-        };
+        let own = site.own_rules(self.rules.second_reading);
         let google = match self.rules.second_reading {
             SecondReading::None => None,
             _ => Some(own.map_or(rules, GoogleRules::rules)),
@@ -225,7 +222,6 @@ impl<'a> Question<'a> {
             (Verdict::Disallowed, Kind::Violation | Kind::Unproven | Kind::NotBound) => {
                 enforcement.refusal = Some(Action::Block(rules.disallowed));
             }
-            (Verdict::NotACrawler, _) => {}
             _ if rules.unverified == Unverified::Refuse && not_verified => {
                 let may_be_proven = matches!(identity, Identity::Pending | Identity::Suspended);
                 let answer = if may_be_proven { rules.awaiting_proof } else { rules.disallowed };

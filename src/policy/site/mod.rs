@@ -116,6 +116,14 @@ impl Site {
         claim.unwrap_or_else(|| registry.identify_with(agent.as_bytes(), &self.tokens))
     }
 
+    /// The rules of a second reading that has its own.
+    pub fn own_rules(&self, reading: SecondReading) -> Option<&GoogleRules> {
+        match reading {
+            SecondReading::OwnRules(place) => self.google_rules.get(usize::from(place)),
+            SecondReading::None | SecondReading::SameRules => None,
+        }
+    }
+
     /// The treatment of a claim by the policy: its group, its enforcement, its answers.
     pub fn crawler_rules(&self, claim: Claim) -> CrawlerRules {
         self.crawler_rules.get(claim)
