@@ -73,6 +73,12 @@ fn group_of_a_token_that_google_cuts_binds_google() {
         assert_eq!(read(&world, GOOGLEBOT, target), ("allowed", "pass", "only_google"), "{target}");
     }
     assert_eq!(read(&world, STOREBOT, "/a/"), ("unproven", "block", "both"));
+    // A crawler that RFC 9309 and Google bind by the group by which Google alone binds another.
+    let shared = "{ agents: [Storebot-Google, Googlebot2], disallow: /b/ }, { agents: '*', disallow: /a/ }";
+    let shared = World::of(&enforced(shared));
+    assert_eq!(read(&shared, STOREBOT, "/b/"), ("unproven", "block", "both"));
+    assert_eq!(read(&shared, GOOGLEBOT, "/a/"), ("allowed", "pass", "only_rfc9309"));
+    assert_eq!(read(&shared, GOOGLEBOT, "/b/"), ("allowed", "pass", "only_google"));
     let closed = World::of(&enforced(&groups.replace("/b/", "[/a/1, /b/]")));
     let rule = closed.ask(GOOGLEBOT, "/a/1").rule.expect("a rule");
     let document = &closed.snapshot.sites()[0].site.document;

@@ -205,8 +205,8 @@ struct GoogleReading<'a> {
     /// The tokens as the library cuts them, with their groups.
     tokens: Vec<(Agent<'a>, usize)>,
     rules: Vec<GoogleRules>,
-    /// Groups that are read together, with their reading: crawlers of one operator mostly have the same.
-    known: Vec<(Vec<usize>, SecondReading)>,
+    /// The reading by the groups that Google finds and the group that RFC 9309 finds: most crawlers have the same.
+    known: Vec<((Vec<usize>, usize), SecondReading)>,
 }
 
 impl<'a> GoogleReading<'a> {
@@ -220,19 +220,20 @@ impl<'a> GoogleReading<'a> {
 
     /// The reading of a crawler that `group` binds by RFC 9309.
     fn second_reading(&mut self, crawler: &Crawler, binds: Binds, group: usize) -> SecondReading {
-        let groups = self.groups_for(crawler, binds);
-        if let Some((_, known)) = self.known.iter().find(|(known, _)| *known == groups) {
+        let found = (self.groups_for(crawler, binds), group);
+        if let Some((_, known)) = self.known.iter().find(|(known, _)| *known == found) {
             return *known;
         }
-        let is_same = groups == [group] && !self.document.groups[group].rules.iter().any(is_read_otherwise);
+        let groups = &found.0;
+        let is_same = *groups == [group] && !self.document.groups[group].rules.iter().any(is_read_otherwise);
         let reading = match u16::try_from(self.rules.len()) {
             Ok(place) if !is_same => {
-                self.rules.push(GoogleRules::new(self.document, &groups));
+                self.rules.push(GoogleRules::new(self.document, groups));
                 SecondReading::OwnRules(place)
             }
             _ => SecondReading::SameRules,
         };
-        self.known.push((groups, reading));
+        self.known.push((found, reading));
         reading
     }
 
