@@ -4,6 +4,7 @@
 
 use super::{Failure, Result, control, crawler_proof, now, show};
 use crate::crawlers::{Binds, Claim, Crawler, CrawlerIndex, Purpose, Registry, calls_itself};
+use crate::robots::Dialect;
 use crate::time::{Timestamp, rfc3339};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
@@ -226,10 +227,11 @@ fn record(out: &mut impl Write, crawler: &Crawler) -> io::Result<()> {
         "crawl-delay",
         crawler.crawl_delay.map_or("not known", |honoured| if honoured { "honoured" } else { "ignored" }),
     )?;
-    // How long the crawler keeps a copy (docs/semantics.md).
+    // How the crawler reads robots.txt, and how long it keeps a copy (docs/semantics.md).
+    let parser = (crawler.reading == Dialect::Google).then(|| "read by Google's published parser".to_owned());
     let kept = crawler.robots_cache.map(|time| format!("kept for {} hours", time.as_secs() / 3_600));
     let shared = crawler.shares_cache.as_ref().map(|cache| format!("shares the cache `{cache}` with other crawlers"));
-    line("robots.txt", &kept.into_iter().chain(shared).collect::<Vec<_>>().join("; "))?;
+    line("robots.txt", &parser.into_iter().chain(kept).chain(shared).collect::<Vec<_>>().join("; "))?;
     match (&crawler.user_agent, crawler.markers.is_empty()) {
         (Some(user_agent), _) => line("user agent", user_agent)?,
         (None, true) => line("user agent", "none: a token of robots.txt that makes no requests")?,

@@ -1,6 +1,7 @@
 //! [`Crawler`]: the record of a crawler in the registry, with what its operator documents. [`Purpose`] says what a
 //! crawler is for, [`Binds`] which rules of a robots.txt it follows.
 
+use crate::robots::Dialect;
 use std::time::Duration;
 use strum::{EnumString, IntoStaticStr, VariantArray, VariantNames};
 
@@ -107,6 +108,8 @@ pub struct Crawler {
     pub user_agent: Option<String>,
     /// What binds it.
     pub binds: Binds,
+    /// The parser of robots.txt that its operator publishes; RFC 9309 where none is published.
+    pub reading: Dialect,
     /// Whether it honours Crawl-delay; `None` is unknown.
     pub crawl_delay: Option<bool>,
     /// How long it is documented to keep a robots.txt; `None` is unknown.

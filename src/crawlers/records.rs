@@ -1,6 +1,7 @@
 //! [`read`] reads `registry.yaml` into [`Crawler`] records.
 
 use super::crawler::{Binds, Crawler};
+use crate::robots::Dialect;
 use crate::yaml::{Diagnostics, Fields, Source, Value, values};
 use std::time::Duration;
 
@@ -29,6 +30,9 @@ fn record(fields: &mut Fields<'_>) -> Option<Crawler> {
         must_not_match: texts(fields, "must_not_match"),
         user_agent: text(fields, "ua"),
         binds: fields.word("binds", &binds, "what binds it")?,
+        reading: fields
+            .word("reading", &Dialect::ALL.map(|dialect| (dialect.name(), dialect)), "a reading")
+            .unwrap_or_default(),
         crawl_delay: match text(fields, "crawl_delay").as_deref() {
             Some("yes") => Some(true),
             Some("no") => Some(false),

@@ -6,6 +6,7 @@ use super::{
     CHAINS, Entry, Findings, Hash, Link, Personal, PublishedVersion, RequestFinding, ServedFile, named_proof, value_of,
 };
 use crate::robots::{Bound, Dialect, File, Reading};
+use crate::verdict::Readings;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -210,14 +211,14 @@ pub enum Rejudged {
     Unjudged(&'static str),
 }
 
-/// Files that were read, by their hash and the names of the crawler that have a blank.
-type Readings = HashMap<(Hash, Vec<String>), Rc<Reading>>;
+/// Files that were read, by their hash, the dialect, and the names of the crawler that have a blank.
+type KnownReadings = HashMap<(Hash, Dialect, Vec<String>), Rc<Reading>>;
 
 /// The robots.txt files of a case.
 pub struct RobotsFiles {
     files: BTreeMap<Hash, Vec<u8>>,
     /// The latest that were read: a case has one crawler.
-    read: RefCell<Readings>,
+    read: RefCell<KnownReadings>,
 }
 
 impl RobotsFiles {
@@ -238,28 +239,34 @@ impl RobotsFiles {
             return Rejudged::Unjudged("only the beginning of the target was recorded");
         }
         let (tokens, binds) = (request.texts("tokens"), request.text("binds").unwrap_or_default());
+        // What one reading of a crawler allows is no violation.
+        let has_one = request.text("readings").is_none_or(|readings| readings == Readings::Rfc9309.name());
+        let dialects = if has_one { &[Dialect::Rfc9309] } else { Dialect::ALL.as_slice() };
         let mut allowed = Vec::new();
         for version in versions {
-            let Some(reading) = self.read(*version, &tokens) else {
-                return Rejudged::Unjudged("a robots.txt is not in the case");
-            };
-            if allows(&reading, &tokens, binds, target) {
-                allowed.push(*version);
+            for dialect in dialects {
+                let Some(reading) = self.read(*version, *dialect, &tokens) else {
+                    return Rejudged::Unjudged("a robots.txt is not in the case");
+                };
+                if allows(&reading, &tokens, binds, target) {
+                    allowed.push(*version);
+                    break;
+                }
             }
         }
         if allowed.is_empty() { Rejudged::Disallowed } else { Rejudged::Allowed(allowed) }
     }
 
     /// A robots.txt, read for a crawler of these names.
-    fn read(&self, version: Hash, tokens: &[&str]) -> Option<Rc<Reading>> {
+    fn read(&self, version: Hash, dialect: Dialect, tokens: &[&str]) -> Option<Rc<Reading>> {
         let bytes = self.files.get(&version)?;
         let spaced: Vec<&str> = tokens.iter().filter(|token| token.contains(' ')).copied().collect();
-        let key = (version, spaced.iter().map(ToString::to_string).collect());
+        let key = (version, dialect, spaced.iter().map(ToString::to_string).collect());
         let mut read = self.read.borrow_mut();
         if read.len() >= MOST_READ {
             read.clear();
         }
-        let reading = || Rc::new(Reading::new(&File::parse(bytes.as_slice()), Dialect::Rfc9309, &spaced));
+        let reading = || Rc::new(Reading::new(&File::parse(bytes.as_slice()), dialect, &spaced));
         Some(read.entry(key).or_insert_with(reading).clone())
     }
 }
@@ -267,10 +274,12 @@ impl RobotsFiles {
 /// Whether a robots.txt lets a crawler of these names fetch the target. The crawler obeys the first name that has a group.
 fn allows(reading: &Reading, tokens: &[&str], binds: &str, target: &str) -> bool {
     let named = tokens.iter().find(|token| reading.binding(token.as_bytes()).0 == Bound::Named);
+    // As a part of a URL, for `//x/y` alone would be a host with a path.
+    let url = if target.starts_with('/') { format!("https://host{target}") } else { target.to_owned() };
     match named {
-        Some(token) => reading.verdict(token.as_bytes(), target.as_bytes()).allowed,
-        // The empty token is that of `*`.
-        None if matches!(binds, "star" | "unknown") => reading.verdict(b"", target.as_bytes()).allowed,
+        Some(token) => reading.verdict(token.as_bytes(), url.as_bytes()).allowed,
+        // `*` is not the token of a crawler, so it finds the group for all.
+        None if matches!(binds, "star" | "unknown") => reading.verdict(b"*", url.as_bytes()).allowed,
         None => true,
     }
 }
@@ -288,5 +297,7 @@ mod tests {
         assert!(!allows(&["GPTBot"], "star", "/private/a?b"));
         assert!(!allows(&["OtherBot"], "unknown", "/a"));
         assert!(allows(&["OtherBot"], "named", "/a"));
+        let doubled = Reading::new(&File::parse(*b"User-agent: *\nDisallow: //x/\n"), Dialect::Rfc9309, &[]);
+        assert!(!super::allows(&doubled, &["GPTBot"], "star", "//x/y"));
     }
 }

@@ -6,7 +6,7 @@ use crate::policy::Site;
 use crate::policy::model::{
     Audience, Conditions, IndexingRule, Mode, OriginTags, PausePolicy, PauseTime, StatusCondition, Unverified,
 };
-use crate::policy::site::SignalField;
+use crate::policy::site::{SecondReading, SignalField};
 use crate::yaml::{Located, values};
 use std::collections::BTreeSet;
 
@@ -218,7 +218,9 @@ impl Rules {
         }
         let claim = site.crawler_rules(claim);
         let is_held = claim.judged && claim.mode == Mode::Enforce && !claim.exempt && !claim.unlisted;
-        let list = claim.binding.group().filter(|_| is_held).and_then(|group| self.list(site, usize::from(group)));
+        let is_google = claim.second_reading != SecondReading::None;
+        let group = claim.binding.group().filter(|_| is_held);
+        let list = group.and_then(|group| self.list(site, usize::from(group), is_google));
         let answer = list.map_or(0, |_| self.answer(site, usize::from(claim.disallowed)));
         let is_pausable = claim.pausable && self.pause.is_some();
         let is_alike =
@@ -233,11 +235,15 @@ impl Rules {
     }
 
     /// The place of the rules of a group in `lists`; `None` without a Disallow. The longest pattern stands first, and
-    /// of equals Allow.
-    fn list(&mut self, site: &Site, group: usize) -> Option<usize> {
+    /// of equals Allow. Google's crawlers also get what Google's parser alone allows.
+    fn list(&mut self, site: &Site, group: usize, is_google: bool) -> Option<usize> {
         let rules = site.document.groups.get(group)?.rules.iter().filter(|rule| !rule.pattern.is_empty());
-        let mut list: Vec<PathRule> =
-            rules.map(|rule| PathRule { allow: rule.allow, pattern: rule.pattern.as_str().to_owned() }).collect();
+        let mut list: Vec<PathRule> = Vec::new();
+        for rule in rules {
+            let directory = rule.google_directory().filter(|_| is_google);
+            let patterns = std::iter::once(&rule.pattern).chain(&directory);
+            list.extend(patterns.map(|pattern| PathRule { allow: rule.allow, pattern: pattern.as_str().to_owned() }));
+        }
         list.sort_by_key(|rule| (std::cmp::Reverse(rule.pattern.len()), !rule.allow));
         (!list.iter().all(|rule| rule.allow)).then(|| place_in(&mut self.lists, list))
     }
@@ -481,5 +487,19 @@ mod tests {
         ));
         assert!(refused(&markers, "Instagram 237.0").is_some() && refused(&markers, "OurGoogle/1.0").is_some());
         assert_eq!(refused(&markers, "Reader/1.0"), None);
+    }
+
+    #[test]
+    fn directory_of_an_index_page_is_exported_for_google_alone() {
+        let text = "robots: { origin: replace, groups: [{ agents: '*', disallow: /d/, allow: /d/index.html }] }\n\
+                    enforcement: { mode: enforce }\n";
+        let rules = rules(text);
+        let opens = |wanted: &str| {
+            let has_marker = |class: &&CrawlerClass| class.markers.iter().any(|(_, marker)| marker == wanted);
+            let list = rules.classes.iter().find(has_marker).and_then(|class| class.list).expect("a list");
+            rules.lists[list].iter().any(|rule| rule.allow && rule.pattern == "/d/$")
+        };
+        assert!(opens("Googlebot") && opens("Storebot-Google"));
+        assert!(!opens("bingbot") && !opens("GPTBot"));
     }
 }

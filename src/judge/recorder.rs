@@ -235,6 +235,7 @@ impl Recorder {
             target: text(request.target),
             user_agent: request.user_agent.map(text),
             verdict: decision.verdict.name(),
+            readings: decision.readings.name(),
             kind: decision.kind.name(),
             never_fetched: decision.never_fetched,
             rule,

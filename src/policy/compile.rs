@@ -19,7 +19,7 @@ pub(super) use origin_rules::unknown_keys;
 
 use super::model::{BehindCache, Policy, PreviousRobots};
 use super::origin::{Origin, OriginFile};
-use super::site::{CrawlerRulesTable, DeclaredPrevious, FrontPage, HtmlRules, RobotsTxt, Site, SitePages, Version};
+use super::site::{DeclaredPrevious, FrontPage, HtmlRules, RobotsTxt, Site, SitePages, Version};
 use crate::crawlers::Registry;
 use crate::robots::{MAX_BYTES, Matcher, Pattern, Rule, RuleSet};
 use crate::time::Timestamp;
@@ -68,7 +68,8 @@ pub fn compile_with_origin(
     let mut unlisted = crawler_rules::unlisted_tokens(&policy, registry);
     crawler_rules::add_origin_tokens(&mut unlisted, &origin_tokens, registry);
     let tokens = registry_overrides::site_markers(&policy, registry, unlisted);
-    let (crawler_rules, answers) = CrawlerRulesTable::new(&policy, registry, &document, &matcher, &tokens);
+    let crawler_rules::Compiled { crawler_rules, answers, google_rules } =
+        crawler_rules::compile(&policy, registry, &document, &matcher, &tokens);
     let traps =
         policy.enforcement.traps.iter().map(|trap| Rule { allow: false, pattern: Pattern::new(&trap.value) }).collect();
     let signals = signals::signal_plan(&policy, &document);
@@ -79,6 +80,7 @@ pub fn compile_with_origin(
         left_out,
         document,
         matcher,
+        google_rules,
         rule_sources,
         group_sources,
         answers,

@@ -2,8 +2,8 @@
 //! may still have it cached. It is parsed from its bytes alone, so the policy that it was made from is not needed.
 
 use super::site::{Binding, Version, binding, names, unlisted};
-use crate::crawlers::{Binds, Claim, Registry, SiteMarkers};
-use crate::robots::{AgentLine, Dialect, Document, File, FileGroup, Group, Key, Matcher, Reading};
+use crate::crawlers::{Binds, Claim, Crawler, Registry, SiteMarkers};
+use crate::robots::{AgentLine, Dialect, Document, File, FileGroup, Group, Key, Matcher, Reading, RuleSet};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +17,8 @@ pub struct ParsedVersion {
     pub body: Arc<[u8]>,
     /// Their groups.
     pub matcher: Matcher,
+    /// Their groups as Google's library reads them, those for Google's crawlers alone; `None` where it reads the same.
+    pub google: Option<Matcher>,
     /// The crawl delay of each group; a value that is not a number does not count.
     pub delays: Vec<Option<Duration>>,
     /// The tokens in them that the registry does not know.
@@ -24,16 +26,24 @@ pub struct ParsedVersion {
 }
 
 impl ParsedVersion {
-    /// Reads a file, as RFC 9309 says.
+    /// Reads a file, as RFC 9309 says and as Google's library does.
     pub fn read(body: Arc<[u8]>, registry: &Registry) -> ParsedVersion {
         let version = Version::of(&body);
         let file = File::parse(body.clone());
         let reading = Reading::new(&file, Dialect::Rfc9309, &registry.tokens_with_blanks());
-        let document = Document { groups: groups(&file, &reading), ..Document::default() };
+        let document = Document { groups: groups(&file, &reading, |_| true), ..Document::default() };
         let agents = document.groups.iter().flat_map(|group| &group.agents).map(String::as_str);
         let tokens = SiteMarkers::new(unlisted(agents, registry));
         let delays = document.groups.iter().map(|group| group.crawl_delay).collect();
-        ParsedVersion { version, body, matcher: Matcher::new(&document), delays, tokens }
+        let google = google_matcher(&file, &reading, registry);
+        ParsedVersion { version, body, matcher: Matcher::new(&document), google, delays, tokens }
+    }
+
+    /// The rules that Google's library finds for one of Google's crawlers.
+    pub fn google_rules(&self, crawler: &Crawler, binds: Binds) -> Option<&RuleSet> {
+        let matcher = self.google.as_ref().unwrap_or(&self.matcher);
+        let group = binding(matcher, names(crawler), binds).0.group()?;
+        Some(matcher.rules(usize::from(group)))
     }
 
     /// The group that binds a claim. A token's index is that of [`ParsedVersion::tokens`]; `binds` comes from the
@@ -48,8 +58,19 @@ impl ParsedVersion {
     }
 }
 
-/// The groups with their rules; an agent that stands in several groups has the rules of all (RFC 9309 section 2.2.1).
-fn groups(file: &File, reading: &Reading) -> Vec<Group> {
+/// The groups for Google's crawlers as Google's library reads them, where it reads them otherwise than RFC 9309 says.
+fn google_matcher(file: &File, rfc: &Reading, registry: &Registry) -> Option<Matcher> {
+    let crawlers = registry.crawlers().iter().filter(|crawler| crawler.reading == Dialect::Google);
+    let known: HashSet<String> = crawlers.flat_map(names).map(str::to_ascii_lowercase).collect();
+    let is_google = |agent: &AgentLine| agent.star || known.contains(&agent.token.to_ascii_lowercase());
+    let google = groups(file, &Reading::new(file, Dialect::Google, &[]), is_google);
+    let is_same = google == groups(file, rfc, is_google);
+    (!is_same).then(|| Matcher::new(&Document { groups: google, ..Document::default() }))
+}
+
+/// The groups of the agents that are wanted, with their rules; an agent that stands in several groups has the rules of
+/// all (RFC 9309 section 2.2.1).
+fn groups(file: &File, reading: &Reading, is_wanted: impl Fn(&AgentLine) -> bool) -> Vec<Group> {
     let name = |agent: &AgentLine| if agent.star { "*".to_owned() } else { agent.token.clone() };
     let of_agents = |agents: Vec<String>, group: &FileGroup| Group {
         agents,
@@ -57,14 +78,15 @@ fn groups(file: &File, reading: &Reading) -> Vec<Group> {
         crawl_delay: delay(file, group),
         ..Group::default()
     };
+    let wanted = |group: &FileGroup| group.agents.iter().filter(|agent| is_wanted(agent)).map(name).collect::<Vec<_>>();
+    let wanted = reading.groups().iter().map(|group| (wanted(group), group)).filter(|(agents, _)| !agents.is_empty());
     let mut seen = HashSet::new();
-    if reading.agents().all(|agent| seen.insert(name(agent).to_ascii_lowercase())) {
-        let of_all = |group: &FileGroup| of_agents(group.agents.iter().map(name).collect(), group);
-        return reading.groups().iter().map(of_all).collect();
+    if wanted.clone().flat_map(|(agents, _)| agents).all(|agent| seen.insert(agent.to_ascii_lowercase())) {
+        return wanted.map(|(agents, group)| of_agents(agents, group)).collect();
     }
     let mut groups: Vec<Group> = Vec::new();
-    for group in reading.groups() {
-        for agent in group.agents.iter().map(name) {
+    for (agents, group) in wanted {
+        for agent in agents {
             let new = of_agents(vec![agent], group);
             match groups.iter_mut().find(|known| known.agents[0].eq_ignore_ascii_case(&new.agents[0])) {
                 Some(known) => {

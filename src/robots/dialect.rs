@@ -7,11 +7,12 @@
 use super::Pattern;
 use super::normal::hex_value;
 use super::target::TargetScratch;
-use memchr::memchr;
+use memchr::{memchr, memrchr};
 use std::str::FromStr;
 
 /// The way in which a robots.txt is read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Dialect {
     /// RFC 9309. Rules and URLs are compared in one normal form, `/robots.txt` is always allowed, tokens may have
     /// digits, and what lies beyond 500 KiB is not read.
@@ -117,10 +118,9 @@ impl Dialect {
         if self != Dialect::Google {
             return None;
         }
-        let escaped = google_escape(value);
-        let slash = escaped.iter().rposition(|octet| *octet == b'/')?;
-        escaped[slash..].starts_with(b"/index.htm").then(|| {
-            let mut directory = escaped[..=slash].to_vec();
+        let slash = memrchr(b'/', value)?;
+        value[slash..].starts_with(b"/index.htm").then(|| {
+            let mut directory = google_escape(&value[..=slash]);
             directory.push(b'$');
             Pattern::verbatim(&directory)
         })
@@ -130,10 +130,14 @@ impl Dialect {
     pub(super) fn target<'a>(self, path: &'a [u8], scratch: &'a mut TargetScratch) -> &'a [u8] {
         match self {
             Dialect::Rfc9309 => scratch.normalise(path).sent,
-            // The library is written in C++ and takes a path for over at a NUL.
-            Dialect::Google => &path[..memchr(0, path).unwrap_or(path.len())],
+            Dialect::Google => google_target(path),
         }
     }
+}
+
+/// A path and query as Google compares it. The library is written in C++ and takes a path for over at a NUL.
+pub(super) fn google_target(path: &[u8]) -> &[u8] {
+    &path[..memchr(0, path).unwrap_or(path.len())]
 }
 
 /// Rules as Google compares them: octets above ASCII are escaped, escapes get upper-case digits, nothing is decoded.

@@ -5,6 +5,7 @@
 pub(crate) mod dialect;
 mod document;
 mod file;
+mod google;
 mod matcher;
 pub(crate) mod normal;
 mod overlap;
@@ -24,6 +25,7 @@ pub use reading::{AgentLine, Bound, FileGroup, FileVerdict, Reading, RuleLine};
 
 pub(crate) use dialect::path_of_url;
 pub(crate) use document::{Document, Extension, Group};
+pub(crate) use google::{GoogleRules, is_read_otherwise};
 pub(crate) use matcher::Matcher;
 pub(crate) use normal::LITERAL_STAR;
 pub(crate) use render::{render, seconds};

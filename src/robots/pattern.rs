@@ -41,13 +41,11 @@ impl Pattern {
         if memmem::find(body, b"%2").is_some() {
             // Whatever looks like an escape in a normal form is one.
             let body: String = body.iter().copied().map(char::from).collect();
-            let respelled = body
-                .replace("%24", "$")
-                .replace("%2A", &char::from(LITERAL_STAR).to_string())
-                .into_bytes()
-                .into_boxed_slice();
-            pattern.prefix = memchr(b'*', &respelled).unwrap_or(respelled.len());
-            pattern.respelled = Some(respelled);
+            let respelled = body.replace("%24", "$").replace("%2A", &char::from(LITERAL_STAR).to_string());
+            if respelled != body {
+                pattern.prefix = memchr(b'*', respelled.as_bytes()).unwrap_or(respelled.len());
+                pattern.respelled = Some(respelled.into_bytes().into());
+            }
         }
         pattern
     }
@@ -60,6 +58,11 @@ impl Pattern {
         let body = &normalised.as_bytes()[..normalised.len() - usize::from(anchored)];
         let prefix = memchr(b'*', body).unwrap_or(body.len());
         Pattern { normalised, respelled: None, prefix, anchored }
+    }
+
+    /// Whether it has an escaped `*` or `$`, which only RFC 9309 takes for the character (figure 6).
+    pub(super) fn is_respelled(&self) -> bool {
+        self.respelled.is_some()
     }
 
     /// The normalised pattern, as it is rendered. Giving it to [`new`](Pattern::new) gives the same pattern.

@@ -1,7 +1,8 @@
 //! [`Target`]: a request target normalised for matching, both as it was sent and as origins resolve it (dot segments,
 //! doubled slashes, `%2F`, parameters). [`TargetScratch`] makes it without allocation.
 
-use super::normal::{Side, is_normal_target, is_verbatim, normalise_into};
+use super::dialect::google_target;
+use super::normal::{LITERAL_STAR, Side, is_normal_target, is_verbatim, normalise_into};
 use memchr::{memchr, memchr2, memchr3_iter};
 
 const ROBOTS_TXT: &[u8] = b"/robots.txt";
@@ -9,6 +10,8 @@ const ROBOTS_TXT: &[u8] = b"/robots.txt";
 /// A target normalised for matching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target<'a> {
+    /// Path and query as Google's library compares them: not normalised, without scheme, authority and fragment.
+    pub written: &'a [u8],
     /// Path and query as sent, in the normal form of RFC 9309 section 2.2.2; `*` is the octet 1, however
     /// it was spelled, and `%24` is `$`.
     pub sent: &'a [u8],
@@ -31,6 +34,14 @@ pub struct Resolved<'a> {
 }
 
 impl<'a> Target<'a> {
+    /// Whether it was sent in normal form, and no origin resolves it to another path.
+    pub fn is_normal(&self) -> bool {
+        let mut pairs = self.written.iter().zip(self.sent);
+        self.resolutions().next().is_none()
+            && self.written.len() == self.sent.len()
+            && pairs.all(|(written, sent)| written == sent || (*written, *sent) == (b'*', LITERAL_STAR))
+    }
+
     /// Whether this is `/robots.txt` with any query, which is always allowed (RFC 9309 section 2.2.2).
     pub fn is_robots_txt(&self) -> bool {
         self.sent.strip_prefix(ROBOTS_TXT).is_some_and(ends_path)
@@ -75,7 +86,11 @@ impl TargetScratch {
     /// Normalises a path with optional query (or an absolute URL, of which scheme and authority are dropped). A
     /// fragment is dropped, a missing slash added. What is normal already is borrowed, not copied.
     pub fn normalise<'a>(&'a mut self, raw: &'a [u8]) -> Target<'a> {
-        if is_plain(raw) { Target { sent: raw, resolved: None, stripped: None } } else { self.normalise_in_full(raw) }
+        if is_plain(raw) {
+            Target { written: raw, sent: raw, resolved: None, stripped: None }
+        } else {
+            self.normalise_in_full(raw)
+        }
     }
 
     fn normalise_in_full<'a>(&'a mut self, raw: &'a [u8]) -> Target<'a> {
@@ -92,12 +107,13 @@ impl TargetScratch {
             normalise_into(raw, Side::Target, buffer);
             buffer
         };
+        let written = google_target(if raw.starts_with(b"/") { raw } else { sent });
         let path = path_of(sent);
         let resolved = is_resolvable(path).then(|| resolve_into(sent, Parameters::Kept, resolved));
         let resolved = resolved.filter(|resolved| resolved.target != sent);
         let stripped = memchr(b';', path).map(|_| resolve_into(sent, Parameters::Stripped, stripped));
         let is_known = |target: &[u8]| target == sent || resolved.is_some_and(|resolved| resolved.target == target);
-        Target { sent, resolved, stripped: stripped.filter(|stripped| !is_known(stripped.target)) }
+        Target { written, sent, resolved, stripped: stripped.filter(|stripped| !is_known(stripped.target)) }
     }
 }
 

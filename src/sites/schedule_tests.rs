@@ -147,3 +147,14 @@ fn front_page_tags_count_until_the_policy_changes() {
     assert_eq!(status(&live), (true, None));
     assert!(!live.status(Timestamp(6)).sites.remove(0).indexable);
 }
+
+#[test]
+fn front_page_that_google_takes_for_its_index_page_is_indexable() {
+    for (allow, indexable) in [("/index.html", true), ("/a/index.html", false)] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let groups = format!("[{{ agents: '*', disallow: '/$', allow: {allow} }}]");
+        write(directory.path(), &format!("robots: {{ origin: replace, groups: {groups} }}\n"));
+        let site = start(directory.path(), 0).status(Timestamp(5)).sites.remove(0);
+        assert_eq!(site.indexable, indexable, "{allow}");
+    }
+}

@@ -6,9 +6,9 @@ use crate::crawlers::{Claim, Registry};
 use crate::policy::Policy;
 use crate::policy::model::{Mode, RetirePolicy};
 use crate::policy::retire::RetireStage;
-use crate::policy::site::{Binding, SiteEntry};
+use crate::policy::site::{Binding, CrawlerRules, SiteEntry};
 use crate::policy::{Site, Snapshot, Version};
-use crate::robots::TargetScratch;
+use crate::robots::{GoogleRules, TargetScratch};
 use crate::time::{Timestamp, rfc3339};
 use crate::yaml::Located;
 use serde::{Deserialize, Serialize};
@@ -232,8 +232,11 @@ fn indexable(site: &Site, now: Timestamp) -> bool {
     let Some(googlebot) = Registry::builtin().find("googlebot") else { return true };
     let mut scratch = TargetScratch::default();
     let target = scratch.normalise(b"/");
-    if let Binding::Group(group) = site.crawler_rules(Claim::Known(googlebot)).binding {
+    let CrawlerRules { binding, second_reading, .. } = site.crawler_rules(Claim::Known(googlebot));
+    if let Binding::Group(group) = binding {
         let rules = site.matcher.rules(usize::from(group));
+        // Googlebot goes by Google's own parser.
+        let rules = site.own_rules(second_reading).map_or(rules, GoogleRules::rules);
         if rules.find(target.sent).is_some_and(|rule| !rules.rules()[rule].allow) {
             return false;
         }

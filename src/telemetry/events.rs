@@ -60,6 +60,9 @@ pub struct Event {
     pub target: String,
     pub user_agent: Option<String>,
     pub verdict: &'static str,
+    /// The readings of robots.txt that the verdict rests on: `rfc9309`, `both` (Google's parser says the same) or
+    /// `only_rfc9309` or `only_google` (only that one disallows the request).
+    pub readings: &'static str,
     pub kind: &'static str,
     /// A violation of a crawler that was served no robots.txt here within the time that it may use a copy.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

@@ -216,6 +216,7 @@ fn event(site: &str, crawler: &str, time: SystemTime) -> Event {
         target: "/cart/".into(),
         user_agent: None,
         verdict: "disallowed",
+        readings: "rfc9309",
         kind: "unproven",
         never_fetched: false,
         rule: None,

@@ -2,15 +2,15 @@
 //! [`crawl_delay`] is the delay that a crawler is held to. None of them locks or reads a clock.
 
 use super::challenge::is_challenge;
-use super::decision::{Action, Decision, Kind, RuleRef, Verdict};
+use super::decision::{Action, Decision, Kind, Readings, RuleRef, Verdict};
 use super::identity::Identity;
 use super::{Behaviour, CachedVersions, Case, Claimant, Facts, Scratch};
 use crate::crawlers::{Binds, Claim, Registry};
 use crate::policy::model::{Audience, Mode, Unverified};
 use crate::policy::site::{
-    ActivePause, Binding, CrawlerRules, ParsedVersion, PathSignals, RobotsTxtAnswer, Site, Snapshot,
+    ActivePause, Binding, CrawlerRules, ParsedVersion, PathSignals, RobotsTxtAnswer, SecondReading, Site, Snapshot,
 };
-use crate::robots::{Matcher, Target};
+use crate::robots::{Dialect, GoogleRules, RuleSet, Target};
 use crate::time::Timestamp;
 use std::time::Duration;
 
@@ -49,8 +49,9 @@ pub fn decide_for(case: &Case<'_>, behaviour: Behaviour, scratch: &mut Scratch) 
         site: index,
         claim,
         verdict: ruling.verdict,
+        readings: ruling.readings,
         kind,
-        never_fetched: kind == Kind::Violation && ruling.kind == Kind::Violation && !case.cached_versions.was_served,
+        never_fetched: kind == Kind::Violation && !case.cached_versions.was_served,
         rule: ruling.rule,
         action,
         would,
@@ -73,6 +74,7 @@ struct Question<'a> {
 /// The result of robots.txt: the verdict of the version in force, and the kind that cached versions make of it.
 struct Ruling {
     verdict: Verdict,
+    readings: Readings,
     kind: Kind,
     rule: Option<RuleRef>,
 }
@@ -97,7 +99,7 @@ impl<'a> Question<'a> {
     }
 
     fn ruling(&self) -> Ruling {
-        let (said, rule) = self.matched();
+        let (Matched { verdict: said, readings, .. }, rule) = self.matched();
         let (verdict, kind) = match said {
             VersionVerdict::NotACrawler => (Verdict::NotACrawler, Kind::NotACrawler),
             VersionVerdict::NotBound => (Verdict::NotBound, Kind::NotBound),
@@ -115,21 +117,35 @@ impl<'a> Question<'a> {
                 (Verdict::Disallowed, kind)
             }
         };
-        Ruling { verdict, kind, rule }
+        Ruling { verdict, readings, kind, rule }
     }
 
-    /// The verdict of the version in force, and its rule.
-    fn matched(&self) -> (VersionVerdict, Option<RuleRef>) {
-        if !self.rules.judged {
-            return (VersionVerdict::NotACrawler, None);
+    /// The verdict of the version in force, and the rule of its document that decided.
+    fn matched(&self) -> (Matched, Option<RuleRef>) {
+        let site = self.site();
+        let group = match self.rules.binding {
+            _ if !self.rules.judged => return (Matched::by_no_rule(VersionVerdict::NotACrawler), None),
+            Binding::NotBound => return (Matched::by_no_rule(VersionVerdict::NotBound), None),
+            Binding::NoRules => return (Matched::by_no_rule(VersionVerdict::Allowed), None),
+            Binding::Group(group) => group,
+        };
+        // crawlgate hands out this file to crawlers itself, so a request for it breaks no rule.
+        if site.signals.is_tdmrep(self.target) {
+            return (Matched::by_no_rule(VersionVerdict::Allowed), Some(RuleRef { group, rule: None }));
         }
-        match self.rules.binding {
-            // crawlgate hands out this file to crawlers itself, so a request for it breaks no rule.
-            Binding::Group(group) if self.site().signals.is_tdmrep(self.target) => {
-                (VersionVerdict::Allowed, Some(RuleRef { group, rule: None }))
-            }
-            binding => match_rules(&self.site().matcher, binding, self.target),
-        }
+        let rules = site.matcher.rules(usize::from(group));
+        let own = site.own_rules(self.rules.second_reading);
+        let google = match self.rules.second_reading {
+            SecondReading::None => None,
+            _ => Some(own.map_or(rules, GoogleRules::rules)),
+        };
+        let matched = match_rules(rules, google, self.target);
+        let place = match own.filter(|_| matched.is_by_google()) {
+            Some(own) => matched.rule.and_then(|rule| own.source(rule)),
+            None => matched.rule.map(|rule| (usize::from(group), rule)),
+        };
+        let group = place.and_then(|(group, _)| u16::try_from(group).ok()).unwrap_or(group);
+        (matched, Some(RuleRef { group, rule: place.and_then(|(_, rule)| u32::try_from(rule).ok()) }))
     }
 
     /// Whether enforcement looks at this request. The files that crawlgate itself hands out are free for every client.
@@ -190,7 +206,6 @@ impl<'a> Question<'a> {
             (Verdict::Disallowed, Kind::Violation | Kind::Unproven | Kind::NotBound) => {
                 enforcement.refusal = Some(Action::Block(rules.disallowed));
             }
-            (Verdict::NotACrawler, _) => {}
             _ if rules.unverified == Unverified::Refuse && not_verified => {
                 let may_be_proven = matches!(identity, Identity::Pending | Identity::Suspended);
                 let answer = if may_be_proven { rules.awaiting_proof } else { rules.disallowed };
@@ -267,36 +282,72 @@ enum VersionVerdict {
     Ambiguous,
 }
 
-/// The verdict of one version alone, and the rule that decided.
-fn match_rules(matcher: &Matcher, binding: Binding, target: Target<'_>) -> (VersionVerdict, Option<RuleRef>) {
-    let group = match binding {
-        Binding::NotBound => return (VersionVerdict::NotBound, None),
-        Binding::NoRules => return (VersionVerdict::Allowed, None),
-        Binding::Group(group) => group,
-    };
-    let reference = |rule: Option<usize>| Some(RuleRef { group, rule: rule.and_then(|rule| u32::try_from(rule).ok()) });
+/// The verdict of one version, and what it rests on.
+struct Matched {
+    verdict: VersionVerdict,
+    readings: Readings,
+    /// The index of the rule that decided.
+    rule: Option<usize>,
+}
+
+impl Matched {
+    fn by_no_rule(verdict: VersionVerdict) -> Matched {
+        Matched { verdict, readings: Readings::default(), rule: None }
+    }
+
+    /// Whether the rule is one of Google's reading.
+    fn is_by_google(&self) -> bool {
+        self.readings == Readings::OnlyRfc9309 && self.verdict == VersionVerdict::Allowed
+    }
+}
+
+/// The verdict of one version alone. `google` are the rules as Google's published parser reads them, for a crawler that
+/// goes by it.
+fn match_rules(rules: &RuleSet, google: Option<&RuleSet>, target: Target<'_>) -> Matched {
     if target.reaches_robots_txt() {
-        return (VersionVerdict::Allowed, reference(None));
+        return Matched::by_no_rule(VersionVerdict::Allowed);
     }
-    let rules = matcher.rules(usize::from(group));
-    let allows = |rule: usize| rules.rules().get(rule).is_none_or(|rule| rule.allow);
-    let priority = |rule: usize| rules.rules().get(rule).map_or(0, |rule| rule.pattern.priority());
     let sent = rules.find(target.sent);
-    if sent.is_some_and(|rule| !allows(rule)) {
-        return (VersionVerdict::Disallowed, reference(sent));
+    let is_disallowed = disallows(rules, sent);
+    let by_google = google.map(|google| {
+        // The same rules say the same of a path in normal form.
+        let is_same = std::ptr::eq(google, rules) && target.is_normal();
+        let found = if is_same { sent } else { google.find(target.written) };
+        (found, disallows(google, found))
+    });
+    let readings = match by_google {
+        None => Readings::Rfc9309,
+        Some((_, disallowed)) if disallowed == is_disallowed => Readings::Both,
+        Some(_) if is_disallowed => Readings::OnlyRfc9309,
+        Some(_) => Readings::OnlyGoogle,
+    };
+    let matched = |verdict, rule| Matched { verdict, readings, rule };
+    if is_disallowed {
+        return match by_google {
+            Some((found, false)) if target.is_normal() => matched(VersionVerdict::Allowed, found),
+            // Spelled otherwise, it leads to a page that both disallow: `/%63art/` to `/cart/`.
+            Some((_, false)) => matched(VersionVerdict::Ambiguous, sent),
+            _ => matched(VersionVerdict::Disallowed, sent),
+        };
     }
+    let priority = |rule: usize| rules.rules().get(rule).map_or(0, |rule| rule.pattern.priority());
     // Many origins resolve dot segments, doubled slashes, `%2F` and parameters; where only that makes the path
     // disallowed, the crawler kept to the letter of the RFC and still reaches what the owner closed. An Allow of the URL
     // as sent counts if it says more than the Disallow: `Allow: /` does not. Where dot segments or parameters were
     // removed it never counts: `/public/../private` has nothing of `/public/`, nor `/private/x;.css` of `/*.css$`.
     let closed = target.resolutions().find_map(|resolved| {
         let outranks = |rule: usize| resolved.is_shortened || sent.is_none_or(|sent| priority(sent) < priority(rule));
-        rules.find(resolved.target).filter(|rule| !allows(*rule) && outranks(*rule))
+        rules.find(resolved.target).filter(|rule| disallows(rules, Some(*rule)) && outranks(*rule))
     });
     match closed {
-        Some(rule) => (VersionVerdict::Ambiguous, reference(Some(rule))),
-        None => (VersionVerdict::Allowed, reference(sent)),
+        Some(rule) => matched(VersionVerdict::Ambiguous, Some(rule)),
+        None => matched(VersionVerdict::Allowed, sent),
     }
+}
+
+/// Whether a rule that was found is a Disallow.
+fn disallows(rules: &RuleSet, found: Option<usize>) -> bool {
+    found.and_then(|rule| rules.rules().get(rule)).is_some_and(|rule| !rule.allow)
 }
 
 /// The mildest verdict of the versions that a crawler may have cached, on a request that the version in force disallows. A
@@ -307,13 +358,30 @@ fn mildest_cached(case: &Case<'_>, target: Target<'_>) -> VersionVerdict {
     }
     let mut mildest = VersionVerdict::Disallowed;
     for held in case.cached_versions.superseded() {
-        match match_rules(&held.parsed.matcher, binding_in(case, &held.parsed), target).0 {
+        match superseded_verdict(case, &held.parsed, target) {
             VersionVerdict::Disallowed => {}
             VersionVerdict::Ambiguous => mildest = VersionVerdict::Ambiguous,
             allowed => return allowed,
         }
     }
     mildest
+}
+
+/// The verdict of a superseded version.
+fn superseded_verdict(case: &Case<'_>, parsed: &ParsedVersion, target: Target<'_>) -> VersionVerdict {
+    let group = match binding_in(case, parsed) {
+        Binding::NotBound => return VersionVerdict::NotBound,
+        Binding::NoRules => return VersionVerdict::Allowed,
+        Binding::Group(group) => group,
+    };
+    let Claimant { entry, claim, .. } = case.claimant;
+    let google = match claim {
+        Claim::Known(index) if case.registry.get(index).reading == Dialect::Google => {
+            parsed.google_rules(case.registry.get(index), entry.site.crawler_rules(claim).binds)
+        }
+        _ => None,
+    };
+    match_rules(parsed.matcher.rules(usize::from(group)), google, target).verdict
 }
 
 /// The group of a superseded version that binds the claimant. The site in force says which rules bind the crawler at

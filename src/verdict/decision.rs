@@ -53,6 +53,24 @@ pub enum Kind {
     Exempt,
 }
 
+/// The readings of robots.txt that the verdict rests on. For a crawler whose operator publishes its parser, that parser's
+/// reading counts beside RFC 9309's: what only one of them disallows is no violation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, IntoStaticStr)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[non_exhaustive]
+pub enum Readings {
+    /// RFC 9309 is the crawler's only reading.
+    #[default]
+    Rfc9309,
+    /// RFC 9309 and Google's published parser say the same.
+    Both,
+    /// Only RFC 9309 disallows the request.
+    OnlyRfc9309,
+    /// Only Google's published parser disallows the request.
+    OnlyGoogle,
+}
+
 /// A rule of the site's document: the group that applied, and the rule that decided, when one did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RuleRef {
@@ -104,6 +122,8 @@ pub struct Decision {
     pub claim: Claim,
     /// The verdict of the rules.
     pub verdict: Verdict,
+    /// The readings of robots.txt that the verdict rests on.
+    pub readings: Readings,
     /// The kind of the request.
     pub kind: Kind,
     /// Whether this is a violation by a crawler that was served no robots.txt here within the time that it may use a copy,
@@ -130,6 +150,13 @@ pub struct Decision {
 
 impl Verdict {
     /// Its name in reports and tests.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
+impl Readings {
+    /// Their name in reports, logs and tests.
     pub fn name(self) -> &'static str {
         self.into()
     }

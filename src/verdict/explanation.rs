@@ -1,7 +1,7 @@
 //! [`Explanation`]: a decision with its reasons, in values that `explain --json` prints. `report` fills it in, `render`
 //! writes it as text.
 
-use super::decision::{Kind, Verdict};
+use super::decision::{Kind, Readings, Verdict};
 use super::identity::{Doubt, Identity};
 use super::pass_reason::PassReason;
 use crate::time::{Timestamp, rfc3339};
@@ -50,6 +50,8 @@ pub struct Explanation {
     pub group: Option<GroupReport>,
     pub rule: Option<RuleReport>,
     pub verdict: Verdict,
+    /// The readings of robots.txt that the verdict rests on.
+    pub(crate) readings: Readings,
     pub kind: Kind,
     /// A violation of a crawler that was served no robots.txt here within the time that it may use a copy.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

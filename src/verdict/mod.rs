@@ -15,7 +15,7 @@ mod suite;
 
 pub use challenge::{acme_token, is_challenge};
 pub use decide::{crawl_delay, decide, decide_for};
-pub use decision::{Action, Decision, Kind, Verdict};
+pub use decision::{Action, Decision, Kind, Readings, Verdict};
 pub use explanation::{
     ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, ResponseFacts, RuleReport,
 };

@@ -1,7 +1,7 @@
 //! An [`Explanation`] as text for a person: several lines, then the line of the policy that decided.
 
 use super::challenge::is_challenge;
-use super::decision::{Kind, Verdict};
+use super::decision::{Kind, Readings, Verdict};
 use super::explanation::{ActionReport, Explanation, RuleReport};
 use super::identity::{Doubt, Identity};
 use super::pass_reason::{LINE_FOR_ALL, PassReason};
@@ -94,6 +94,9 @@ impl Explanation {
             lines.add("rule", format!("{field}: {pattern}   ({source})"));
         }
         lines.add("verdict", format!("{} — {}", self.verdict.name(), self.why()));
+        if let Some(readings) = self.readings() {
+            lines.add("readings", readings);
+        }
         let mark = if self.never_fetched { ", marked never_fetched" } else { "" };
         lines.add("kind", format!("{}{mark}", self.kind.name()));
         let mut action = self.action.sentence();
@@ -131,9 +134,20 @@ impl Explanation {
         }
     }
 
+    /// The readings of a crawler that has two, its own first.
+    fn readings(&self) -> Option<&'static str> {
+        match self.readings {
+            Readings::Rfc9309 => None,
+            Readings::Both => Some("Google's parser and RFC 9309 say the same of it"),
+            Readings::OnlyRfc9309 => Some("Google's parser allows it; RFC 9309 disallows it"),
+            Readings::OnlyGoogle => Some("Google's parser disallows it; RFC 9309 allows it, so crawlgate does"),
+        }
+    }
+
     fn why(&self) -> &'static str {
         match self.kind {
             Kind::NotACrawler => "people, and tools that the policy does not name, are not judged",
+            Kind::Allowed if self.readings == Readings::OnlyRfc9309 => "Google's own parser allows it",
             Kind::Allowed if self.rule.is_some() => "the longest rule that matches allows it",
             Kind::Allowed => "no rule matches it",
             Kind::StaleCopy => {
@@ -148,6 +162,9 @@ impl Explanation {
             }
             Kind::Unproven => {
                 "the longest rule that matches disallows it; crawlgate cannot know which copies the crawler has cached"
+            }
+            Kind::Ambiguous if self.readings == Readings::OnlyRfc9309 => {
+                "Google's own parser allows this spelling of a URL that is disallowed: no violation"
             }
             Kind::Ambiguous => "the URL as sent is not disallowed, but what it resolves to is: no violation",
             Kind::NotBound if self.verdict == Verdict::Disallowed => {

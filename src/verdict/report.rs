@@ -67,6 +67,7 @@ pub fn report(case: &Case<'_>, decision: &Decision, response: &ResponseFacts<'_>
             .map(|rule| GroupReport { agents: site.document.groups[usize::from(rule.group)].agents.clone() }),
         rule: rule_report(decision, site),
         verdict: decision.verdict,
+        readings: decision.readings,
         kind: decision.kind,
         never_fetched: decision.never_fetched,
         action: ActionReport { would: decision.would.map(|would| Box::new(action_report(would, site))), ..action },

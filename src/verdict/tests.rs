@@ -705,3 +705,8 @@ fn an_explanation_names_the_line_of_the_policy() {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
 }
+
+#[path = "decide_tests.rs"]
+mod decide_tests;
+#[path = "readings_tests.rs"]
+mod readings_tests;

@@ -29,9 +29,9 @@ pub struct Arguments {
     /// Look for the token alone, also where its crawler follows another group or ignores `*`
     #[arg(long)]
     literal: bool,
-    /// How to read the file: as crawlgate does, or as Google's library does
-    #[arg(long, default_value = "rfc9309", value_name = "rfc9309|google")]
-    dialect: Dialect,
+    /// How to read the file: as RFC 9309 says, or as Google's library does [default: as each crawler itself does]
+    #[arg(long, value_name = "rfc9309|google")]
+    dialect: Option<Dialect>,
     /// Read lines of `file TAB token TAB url` from standard input, write `allow|deny TAB line` for each; always exit 0.
     /// Tokens are literal
     #[arg(long, conflicts_with_all = ["file", "urls", "agents", "json"])]
@@ -50,9 +50,17 @@ Examples:
 
 Exit codes: 0 all allowed, 1 a URL is denied, 2 wrong usage, 3 the file could not be read.";
 
+impl Arguments {
+    /// The dialect of the answers about a crawler.
+    fn dialect_for(&self, asked: &Asked<'_>) -> Dialect {
+        let own = || asked.crawler.map(|crawler| crawler.reading);
+        self.dialect.or_else(own).unwrap_or_default()
+    }
+}
+
 pub fn run(arguments: &Arguments) -> Result {
     if arguments.batch {
-        return batch::run(arguments.dialect);
+        return batch::run(arguments.dialect.unwrap_or_default());
     }
     let Some(source) = &arguments.file else { return Err(Failure::Usage("a FILE is missing".into())) };
     if let Some(agent) = arguments.agents.iter().find(|agent| agent.trim().is_empty() || agent.as_str() == "*") {
@@ -80,7 +88,7 @@ pub fn run(arguments: &Arguments) -> Result {
     let mut answers = Vec::new();
     for asked in &asked {
         let urls = arguments.urls.iter();
-        answers.extend(urls.map(|url| UrlVerdict::new(&file, &readings, arguments.dialect, asked, url)));
+        answers.extend(urls.map(|url| UrlVerdict::new(&file, &readings, arguments.dialect_for(asked), asked, url)));
     }
     show(arguments.json, &answers, |out, answers| {
         let colour = super::colour(out);
@@ -127,8 +135,10 @@ fn warn_of_other_hosts(source: &str, urls: &[String]) {
 
 /// Where there is no file, the status decides.
 fn answer_by_status(arguments: &Arguments, asked: &[Asked<'_>], source: &str, status: u16, allowed: bool) -> Result {
-    let urls =
-        |asked| arguments.urls.iter().map(move |url| UrlVerdict::by_status(asked, url, arguments.dialect, allowed));
+    let urls = |asked| {
+        let dialect = arguments.dialect_for(asked);
+        arguments.urls.iter().map(move |url| UrlVerdict::by_status(asked, url, dialect, allowed))
+    };
     let answers: Vec<UrlVerdict> = asked.iter().flat_map(urls).collect();
     let meaning = match allowed {
         true => "crawlers treat that as a site without rules: everything is allowed",

@@ -1,14 +1,16 @@
-//! [`CrawlerRulesTable::new`] computes how a site treats each crawler: its group of robots.txt, its enforcement, and
-//! the answers to refused requests. It does so once, when a policy is compiled; a request looks the result up.
+//! [`compile`] computes how a site treats each crawler: its group of robots.txt, its enforcement, and the answers to
+//! refused requests. It does so once, when a policy is compiled; a request looks the result up.
 //! [`unlisted_tokens`] and [`add_origin_tokens`] collect the crawlers that crawlgate does not know by itself, from the
 //! policy and from the origin's robots.txt.
 
 use super::registry_overrides::Nature;
-use crate::crawlers::{Crawler, Purpose, Registry, SiteMarkers};
+use crate::crawlers::{Binds, Claim, Crawler, Purpose, Registry, SiteMarkers};
 use crate::policy::decode::is_token;
 use crate::policy::model::{AnswerPolicy, EnforcementFields, Mode, Policy, Unlicensed, Unverified};
-use crate::policy::site::{Binding, CrawlerRules, CrawlerRulesTable, RefusalAnswer, binding, names, unlisted};
-use crate::robots::{Document, Matcher};
+use crate::policy::site::{
+    Binding, CrawlerRules, CrawlerRulesTable, RefusalAnswer, SecondReading, binding, names, unlisted,
+};
+use crate::robots::{Agent, Dialect, Document, GoogleRules, Matcher, is_read_otherwise};
 use crate::yaml::Located;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -40,46 +42,56 @@ pub fn add_origin_tokens(tokens: &mut Vec<String>, origin: &[String], registry: 
     tokens.extend(new.take(MAX_ORIGIN_TOKENS).cloned());
 }
 
-impl CrawlerRulesTable {
-    /// The rules of all claims, and the answers that they point at.
-    pub fn new(
-        policy: &Policy,
-        registry: &Registry,
-        document: &Document,
-        matcher: &Matcher,
-        tokens: &SiteMarkers,
-    ) -> (CrawlerRulesTable, Vec<RefusalAnswer>) {
-        let mut builder = RulesBuilder { policy, document, matcher, answers: Vec::new() };
-        let known = registry.crawlers().iter().map(|crawler| builder.known(crawler)).collect();
-        let of_token =
-            |token: &String| builder.crawler_rules(std::iter::once(token.as_str()), &Nature::of_token(policy, token));
-        let tokens = tokens.tokens().iter().map(of_token).collect();
-        let mut unnamed = |purpose| builder.crawler_rules(std::iter::empty(), &Nature::unknown(purpose));
-        let (other, tool) = (unnamed(Purpose::Other), unnamed(Purpose::Tool));
-        let nobody = CrawlerRules {
-            judged: false,
-            unlisted: false,
-            pausable: false,
-            unlicensed: None,
-            binding: Binding::NoRules,
-            crawl_delay: None,
-            ..other
-        };
-        (CrawlerRulesTable { known, tokens, other, tool, nobody }, builder.answers)
-    }
+/// The rules of all claims, and what they point at.
+pub struct Compiled {
+    pub crawler_rules: CrawlerRulesTable,
+    pub answers: Vec<RefusalAnswer>,
+    pub google_rules: Vec<GoogleRules>,
+}
+
+pub fn compile(
+    policy: &Policy,
+    registry: &Registry,
+    document: &Document,
+    matcher: &Matcher,
+    tokens: &SiteMarkers,
+) -> Compiled {
+    let google = GoogleReading::new(document);
+    let mut builder = RulesBuilder { policy, document, matcher, google, answers: Vec::new() };
+    let known = registry.crawlers().iter().map(|crawler| builder.known(crawler)).collect();
+    let of_token =
+        |token: &String| builder.crawler_rules(std::iter::once(token.as_str()), &Nature::of_token(policy, token));
+    let tokens = tokens.tokens().iter().map(of_token).collect();
+    let mut unnamed = |purpose| builder.crawler_rules(std::iter::empty(), &Nature::unknown(purpose));
+    let (other, tool) = (unnamed(Purpose::Other), unnamed(Purpose::Tool));
+    let nobody = CrawlerRules {
+        judged: false,
+        unlisted: false,
+        pausable: false,
+        unlicensed: None,
+        binding: Binding::NoRules,
+        crawl_delay: None,
+        ..other
+    };
+    let crawler_rules = CrawlerRulesTable { known, tokens, other, tool, nobody };
+    Compiled { crawler_rules, answers: builder.answers, google_rules: builder.google.rules }
 }
 
 struct RulesBuilder<'a> {
     policy: &'a Policy,
     document: &'a Document,
     matcher: &'a Matcher,
+    google: GoogleReading<'a>,
     answers: Vec<RefusalAnswer>,
 }
 
 impl RulesBuilder<'_> {
     fn known(&mut self, crawler: &Crawler) -> CrawlerRules {
         let nature = Nature::of_known(self.policy, crawler);
-        let rules = self.crawler_rules(names(crawler), &nature);
+        let mut rules = self.crawler_rules(names(crawler), &nature);
+        if let (Dialect::Google, Some(group)) = (crawler.reading, rules.binding.group()) {
+            rules.second_reading = self.google.second_reading(crawler, rules.binds, usize::from(group));
+        }
         // A policy token (Google-Extended) is published for others to read: no request carries it, so none is refused.
         let seen =
             !crawler.markers.is_empty() || nature.described.is_some_and(|described| !described.user_agent.is_empty());
@@ -108,6 +120,7 @@ impl RulesBuilder<'_> {
         let disallowed = self.answer(403, said, |fields| &fields.disallowed);
         CrawlerRules {
             binding,
+            second_reading: SecondReading::None,
             judged,
             named,
             binds,
@@ -162,6 +175,67 @@ impl RulesBuilder<'_> {
             self.answers.len() - 1
         });
         u16::try_from(index).unwrap_or(0)
+    }
+}
+
+/// The document as Google's library reads it: which groups it finds for a crawler, and their rules where they differ.
+struct GoogleReading<'a> {
+    document: &'a Document,
+    /// The tokens as the library cuts them, with their groups.
+    tokens: Vec<(Agent<'a>, usize)>,
+    rules: Vec<GoogleRules>,
+    /// The reading by the groups that Google finds and the group that RFC 9309 finds: most crawlers have the same.
+    known: Vec<((Vec<usize>, usize), SecondReading)>,
+}
+
+impl<'a> GoogleReading<'a> {
+    fn new(document: &'a Document) -> GoogleReading<'a> {
+        let groups = document.groups.iter().enumerate();
+        let tokens = groups.flat_map(|(index, group)| {
+            group.agents.iter().map(move |agent| (Dialect::Google.agent(agent.as_bytes(), &[]), index))
+        });
+        GoogleReading { document, tokens: tokens.collect(), rules: Vec::new(), known: Vec::new() }
+    }
+
+    /// The reading of a crawler that `group` binds by RFC 9309.
+    fn second_reading(&mut self, crawler: &Crawler, binds: Binds, group: usize) -> SecondReading {
+        let found = (self.groups_for(crawler, binds), group);
+        if let Some((_, known)) = self.known.iter().find(|(known, _)| *known == found) {
+            return *known;
+        }
+        let groups = &found.0;
+        let is_same = *groups == [group] && !self.document.groups[group].rules.iter().any(is_read_otherwise);
+        let reading = match u16::try_from(self.rules.len()) {
+            Ok(place) if !is_same => {
+                self.rules.push(GoogleRules::new(self.document, groups));
+                SecondReading::OwnRules(place)
+            }
+            _ => SecondReading::SameRules,
+        };
+        self.known.push((found, reading));
+        reading
+    }
+
+    fn groups_for(&self, crawler: &Crawler, binds: Binds) -> Vec<usize> {
+        let mut groups: Vec<usize> = names(crawler)
+            .map(|name| {
+                self.groups_of(
+                    |agent| matches!(agent, Agent::Token(token) if token.eq_ignore_ascii_case(name.as_bytes())),
+                )
+            })
+            .find(|groups| !groups.is_empty())
+            .unwrap_or_default();
+        if groups.is_empty() && matches!(binds, Binds::Star | Binds::Unknown) {
+            groups = self.groups_of(|agent| agent == Agent::Star);
+        }
+        groups
+    }
+
+    fn groups_of(&self, is_meant: impl Fn(Agent<'_>) -> bool) -> Vec<usize> {
+        let mut groups: Vec<usize> =
+            self.tokens.iter().filter(|(agent, _)| is_meant(*agent)).map(|(_, group)| *group).collect();
+        groups.dedup();
+        groups
     }
 }
 

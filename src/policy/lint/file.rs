@@ -1,24 +1,18 @@
 //! [`lint_file`] checks a robots.txt as it was found, in any state.
 
 use super::catalogue as lints;
-use super::rules::holds_several_paths;
 use super::subject::{Subject, SubjectGroup, SubjectRule};
 use crate::crawlers::{Crawler, Registry};
 use crate::policy::agent_names::names_on_one_line;
 use crate::policy::decode::parse_host;
-use crate::policy::regular_expression::is_regular_expression;
 use crate::robots::{
-    AgentLine, Dialect, File, Key, LITERAL_STAR, Line, LineEnd, MAX_BYTES, Oddity, Reading, Record, Shape, Spelling,
-    TargetScratch,
+    AgentLine, Dialect, File, Key, Line, LineEnd, MAX_BYTES, Oddity, Reading, Record, Shape, Spelling,
 };
 use crate::yaml::{Diagnostics, Severity, Source, Span};
 use std::collections::HashSet;
 use std::ops::Range;
 
 mod signal_lines;
-
-/// Rules whose reading by both dialects is compared.
-const MAX_COMPARED: usize = 5_000;
 
 /// The findings, and the text that they point into.
 #[derive(Debug)]
@@ -56,7 +50,7 @@ pub fn lint_file(name: &str, file: &File, host: Option<&str>, server: Option<&st
     let subject = subject(file, &reading, host, server);
     super::lint_subject(&subject, registry, &mut found);
     signal_lines::lint(file, &reading, &subject, &mut found);
-    disagreements(file, &reading, &Reading::new(file, Dialect::Google, &spaced), &mut found);
+    super::readings::lint_file(file, &reading, &Reading::new(file, Dialect::Google, &spaced), &mut found);
     found.sort();
     super::limit(&mut found);
     FileLints { source, diagnostics: found }
@@ -82,7 +76,7 @@ fn span(file: &File, line: &Line, range: &Range<usize>) -> Span {
     }
 }
 
-fn span_of_line(file: &File, number: usize) -> Span {
+pub(super) fn span_of_line(file: &File, number: usize) -> Span {
     let Some(line) = file.line(number) else { return Span::default() };
     span(file, line, &line.record.as_ref().map_or(line.text.clone(), Record::whole))
 }
@@ -409,69 +403,4 @@ fn subject(file: &File, reading: &Reading, host: Option<&str>, server: Option<&s
         is_policy: false,
         ignores_case: server.filter(|server| server.to_ascii_lowercase().contains("iis")).map(str::to_owned),
     }
-}
-
-/// Compares the verdicts of both dialects about URLs of each rule.
-fn disagreements(file: &File, rfc: &Reading, google: &Reading, found: &mut Diagnostics) {
-    let mut compared = 0;
-    for group in rfc.groups() {
-        let Some(agent) = group.agents.first() else { continue };
-        for rule in &group.rules {
-            compared += 1;
-            if compared > MAX_COMPARED {
-                return;
-            }
-            // Other lints say what such a rule is meant to match.
-            let pattern = rule.rule.pattern.as_str();
-            if holds_several_paths(pattern) || is_regular_expression(pattern) {
-                continue;
-            }
-            let Some(record) = file.record(rule.line) else { continue };
-            let written = file.octets(&record.value);
-            for url in urls_of(written) {
-                let [by_rfc, by_google] = [rfc, google].map(|reading| reading.verdict(agent.token.as_bytes(), &url));
-                // Whom Google's library does not know by this token, another lint says.
-                let same_group = by_rfc.bound == by_google.bound;
-                if same_group && by_rfc.allowed != by_google.allowed && by_rfc.line != by_google.line {
-                    let url = String::from_utf8_lossy(&url);
-                    let [one, other] =
-                        if by_rfc.allowed { ["allowed", "disallowed"] } else { ["disallowed", "allowed"] };
-                    lints::DIALECTS_DISAGREE.report(
-                        found,
-                        span_of_line(file, rule.line),
-                        format!("`{url}` is {one} by the RFC and {other} by Google's library"),
-                        spelled_for_both(written, pattern),
-                    );
-                    break;
-                }
-            }
-        }
-    }
-}
-
-/// The help: a spelling on which both dialects agree.
-fn spelled_for_both(written: &[u8], normal: &str) -> String {
-    if memchr::memmem::find(written, b"/index.htm").is_some() {
-        "Google takes an index page for its directory; write `Allow: /that/directory/$` to say it to all".into()
-    } else if written == normal.as_bytes() {
-        "write the path as browsers send it: letters and digits plain, everything else percent-encoded".into()
-    } else {
-        format!("write the path as browsers send it: `{normal}`")
-    }
-}
-
-/// URLs that a rule is about, as crawlers send them: percent-encoded, whatever the rule looks like. The second is the
-/// directory of an index page, which Google allows along with it.
-fn urls_of(pattern: &[u8]) -> Vec<Vec<u8>> {
-    let text = pattern.strip_suffix(b"$").unwrap_or(pattern);
-    if !text.starts_with(b"/") && !text.starts_with(b"*") {
-        return Vec::new();
-    }
-    let mut plain: Vec<u8> = if text.starts_with(b"*") { b"/".to_vec() } else { Vec::new() };
-    plain.extend(text.iter().map(|octet| if *octet == b'*' { b'x' } else { *octet }));
-    let mut scratch = TargetScratch::default();
-    let sent: Vec<u8> =
-        scratch.normalise(&plain).sent.iter().map(|octet| if *octet == LITERAL_STAR { b'*' } else { *octet }).collect();
-    let directory = sent.iter().rposition(|octet| *octet == b'/').map(|slash| sent[..=slash].to_vec());
-    std::iter::once(sent).chain(directory).collect()
 }

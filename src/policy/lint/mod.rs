@@ -11,6 +11,7 @@ mod closed;
 mod described_crawlers;
 mod file;
 mod passed_on;
+mod readings;
 mod rules;
 mod signals;
 mod site;
@@ -45,6 +46,7 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     site::surroundings(site, diagnostics);
     tags::lint(site, registry, diagnostics);
     passed_on::lint(site, diagnostics);
+    readings::lint_site(site, diagnostics);
     site::previous(site, diagnostics);
     site::selectors(site, diagnostics);
     lint_subject(&Subject::of_site(site), registry, diagnostics);

@@ -680,3 +680,20 @@ fn names_weigh_by_the_place_where_they_stand() {
         assert_eq!(severity(text, id), expected, "{text}");
     }
 }
+
+#[test]
+fn rule_that_google_reads_otherwise_is_found_in_a_policy() {
+    let policy = |rules: &str| format!("robots:\n  origin: replace\n  groups:\n    - agents: [\"*\"]\n{rules}");
+    let disagree = |rules: &str| -> Vec<u32> {
+        let found = of_policy(&policy(rules)).into_iter();
+        found.filter(|(id, _)| *id == "dialects-disagree").map(|(_, line)| line).collect()
+    };
+    assert_eq!(disagree("      disallow: [/d/]\n      allow: [/d/index.html]\n"), [5, 6]);
+    assert_eq!(
+        disagree("      disallow: [/d]\n      allow:\n        - '/d/$'\n        - /d/index.html\n"),
+        [] as [u32; 0]
+    );
+    assert_eq!(disagree("      disallow: ['/x%24y']\n"), [5]);
+    assert_eq!(disagree("      disallow: [/a]\n      allow: ['/a%2Ab']\n"), [6]);
+    assert_eq!(disagree("      disallow: ['/x$y', /%7Euser]\n      allow: [/other/index.html]\n"), [] as [u32; 0]);
+}

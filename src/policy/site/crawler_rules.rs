@@ -13,6 +13,8 @@ use std::time::Duration;
 pub struct CrawlerRules {
     /// The group that binds it.
     pub binding: Binding,
+    /// The second reading of robots.txt by which it is judged.
+    pub second_reading: SecondReading,
     /// Whether requests are judged at all (people and unnamed tools are not).
     pub judged: bool,
     /// Whether a group of the served file names the crawler.
@@ -69,6 +71,18 @@ impl Binding {
             Binding::NoRules | Binding::NotBound => None,
         }
     }
+}
+
+/// The second reading of robots.txt by which a crawler is judged, where its operator publishes its parser. A violation
+/// needs both to disallow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SecondReading {
+    /// None: RFC 9309 is the only reading.
+    None,
+    /// Google's, with the same rules.
+    SameRules,
+    /// Google's, with these of [`Site::google_rules`](super::Site::google_rules).
+    OwnRules(u16),
 }
 
 /// An answer in place of the page.

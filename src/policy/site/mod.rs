@@ -5,7 +5,7 @@
 use super::model::{OriginTags, Policy};
 use super::origin::{Origin, OriginFile};
 use crate::crawlers::{Claim, Registry, SiteMarkers};
-use crate::robots::{Document, Matcher, RuleSet};
+use crate::robots::{Document, GoogleRules, Matcher, RuleSet};
 use crate::time::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ mod tags;
 mod version;
 
 pub use super::parsed_version::ParsedVersion;
-pub use crawler_rules::{Binding, CrawlerRules, CrawlerRulesTable, RefusalAnswer};
+pub use crawler_rules::{Binding, CrawlerRules, CrawlerRulesTable, RefusalAnswer, SecondReading};
 pub use entry::{ActivePause, RobotsTxtAnswer, SiteEntry, SupersededVersion, TagAges};
 pub use front_page::FrontPage;
 pub use hosts::{HostIndex, name_and_port};
@@ -58,6 +58,8 @@ pub struct Site {
     pub document: Document,
     /// robots.txt ready for verdicts.
     pub matcher: Matcher,
+    /// Rules that Google's library reads otherwise than RFC 9309 says. See [`CrawlerRules::second_reading`].
+    pub google_rules: Vec<GoogleRules>,
     /// The source of each rule: `[group][rule]`, aligned with `document`.
     pub rule_sources: Vec<Vec<RuleSource>>,
     /// The source of each group, aligned with `document.groups`.
@@ -121,6 +123,14 @@ impl Site {
         match is_described {
             true => self.claim_of(agent, registry),
             false => registry.identify_with(agent.as_bytes(), &self.tokens),
+        }
+    }
+
+    /// The rules of a second reading that has its own.
+    pub fn own_rules(&self, reading: SecondReading) -> Option<&GoogleRules> {
+        match reading {
+            SecondReading::OwnRules(place) => self.google_rules.get(usize::from(place)),
+            SecondReading::None | SecondReading::SameRules => None,
         }
     }
 

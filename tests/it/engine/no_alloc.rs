@@ -44,7 +44,7 @@ purposes: { training: disallow }
 robots:
   origin: replace
   groups:
-    - { agents: ["*"], disallow: [/private/, "/*?session=", "/a*b*c$"], allow: [/private/help] }
+    - { agents: ["*"], disallow: [/private/, "/*?session=", "/a*b*c$"], allow: [/private/help, /private/d/index.html] }
     - { agents: [HouseBot, Firefox, Linux], disallow: [/garden/] }
   license: [{ url: https://shop.example/p.xml, paths: /p*.jpg }, https://shop.example/license.xml]
   content_usage: [{ train-ai: no }, { paths: [/open/, "/*.pdf$"], train-ai: yes }]
@@ -61,7 +61,7 @@ fn judging_allocates_nothing() {
     let engine = Engine::load(POLICY).expect("a policy").engine;
     let garbage = "x;(bot http://".repeat(600);
     let long = format!("/private/{}", "a%C3%A4/".repeat(500));
-    let cases: [(&str, &str, &str, Kind); 13] = [
+    let cases: [(&str, &str, &str, Kind); 16] = [
         ("shop.example", "bingbot", "/trap/x", Kind::Trapped),
         (
             "shop.example",
@@ -85,6 +85,9 @@ fn judging_allocates_nothing() {
         ("shop.example", "bingbot", "/x%2F..%2fprivate%2fy", Kind::Ambiguous),
         ("shop.example", "bingbot", "/x;a/..;b/private;c/y", Kind::Ambiguous),
         ("shop.example", "bingbot", "/private/help/..;/x;y", Kind::Ambiguous),
+        ("shop.example", "Googlebot/2.1", "/private/d/", Kind::Allowed),
+        ("shop.example", "Googlebot/2.1", "/%70rivate/x", Kind::Ambiguous),
+        ("shop.example", "Googlebot/2.1", "/private/x", Kind::Unproven),
         ("elsewhere.example", "bingbot", "/", Kind::NotACrawler),
     ];
     for round in 0..2 {

@@ -431,19 +431,31 @@ fn tester_shows_the_verdict_the_group_the_line_and_where_google_differs() {
     assert_eq!(output.status.code(), Some(1), "a URL is denied");
     let shown = text(&output.stdout);
     for part in [
-        "deny Googlebot /abc\n",
-        "> 3 | Disallow: /a%62c\n",
-        "Google's library reads this differently: allow (line 4)",
+        "allow Googlebot /abc\n",
+        "> 4 | Allow: /a\n",
+        "RFC 9309 reads this differently: deny (line 3)",
         "allow Googlebot https://x.example/private?q\n",
         "deny GPTBot https://x.example/private?q\n  no group names GPTBot; the group for * decides",
         "> 7 | Disallow: /private\n",
     ] {
         assert!(shown.contains(part), "{part:?} in {shown}");
     }
-    let answers = json(&crawlgate(&["tester", &file, "--agent", "Googlebot", "/abc", "--dialect", "google", "--json"]));
-    assert_eq!(answers[0]["allowed"], true);
-    assert_eq!(answers[0]["line"], 4);
-    assert_eq!(answers[0]["differs"]["allowed"], false);
+    // A crawler's own reading leads, unless one is asked for.
+    for (agent, more, dialect, allowed, line) in [
+        ("Googlebot", &[][..], "google", true, 4),
+        ("Googlebot", &["--dialect", "google"], "google", true, 4),
+        ("Googlebot", &["--dialect", "rfc9309"], "rfc9309", false, 3),
+        ("MJ12bot", &[], "rfc9309", false, 3),
+    ] {
+        let answers = json(&crawlgate(&[&["tester", &file, "--agent", agent, "/abc", "--json"], more].concat()));
+        let answer = &answers[0];
+        assert_eq!((&answer["dialect"], &answer["allowed"]), (&dialect.into(), &allowed.into()), "{agent} {more:?}");
+        assert_eq!(
+            (&answer["line"], &answer["differs"]["allowed"]),
+            (&line.into(), &(!allowed).into()),
+            "{agent} {more:?}"
+        );
+    }
     assert_eq!(crawlgate(&["tester", &file, "--agent", "Googlebot", "/public"]).status.code(), Some(0));
     assert_eq!(crawlgate(&["tester", &file, "--agent", "*", "/"]).status.code(), Some(2));
     assert_eq!(crawlgate(&["tester", "no-such-file", "--agent", "a", "/"]).status.code(), Some(3));

@@ -1,0 +1,98 @@
+//! Rules that Google's library reads otherwise than RFC 9309 says. [`lint_file`] looks for them in a robots.txt,
+//! [`lint_site`] in a policy. Both ask for URLs that the rules are about.
+
+use super::catalogue as lints;
+use super::file::span_of_line;
+use super::rules::holds_several_paths;
+use crate::policy::regular_expression::is_regular_expression;
+use crate::policy::site::{RuleSource, Site};
+use crate::robots::{File, GoogleRules, LITERAL_STAR, Reading, RuleSet, TargetScratch, is_read_otherwise};
+use crate::yaml::{Diagnostics, Span};
+
+/// Rules whose reading by both dialects is compared.
+const MAX_COMPARED: usize = 5_000;
+
+pub fn lint_file(file: &File, rfc: &Reading, google: &Reading, found: &mut Diagnostics) {
+    let rules = rfc.groups().iter().flat_map(|group| group.rules.iter().map(|rule| (group.agents.first(), rule)));
+    for (agent, rule) in rules.take(MAX_COMPARED) {
+        let (Some(agent), Some(record)) = (agent, file.record(rule.line)) else { continue };
+        let (written, pattern) = (file.octets(&record.value), rule.rule.pattern.as_str());
+        for url in urls_of(written, pattern) {
+            let [by_rfc, by_google] = [rfc, google].map(|reading| reading.verdict(agent.token.as_bytes(), &url));
+            // Whom Google's library does not know by this token, another lint says.
+            let same_group = by_rfc.bound == by_google.bound;
+            if same_group && by_rfc.allowed != by_google.allowed && by_rfc.line != by_google.line {
+                let help = spelled_for_both(written, pattern);
+                report(&url, by_rfc.allowed, span_of_line(file, rule.line), help, found);
+                break;
+            }
+        }
+    }
+}
+
+pub fn lint_site(site: &Site, diagnostics: &mut Diagnostics) {
+    let (mut found, mut compared, mut scratch) = (Diagnostics::default(), 0, TargetScratch::default());
+    for (index, group) in site.document.groups.iter().enumerate() {
+        if !group.rules.iter().any(is_read_otherwise) {
+            continue;
+        }
+        compared += group.rules.len();
+        if compared > MAX_COMPARED {
+            break;
+        }
+        let (rfc, google) = (site.matcher.rules(index), GoogleRules::new(&site.document, &[index]));
+        for (rule, source) in group.rules.iter().zip(&site.rule_sources[index]) {
+            let RuleSource::Policy(span) = source else { continue };
+            let pattern = rule.pattern.as_str();
+            let differing = urls_of(pattern.as_bytes(), pattern).into_iter().find_map(|url| {
+                let target = scratch.normalise(&url);
+                let by_rfc = allows(rfc, target.sent);
+                (by_rfc != allows(google.rules(), target.written)).then_some((url, by_rfc))
+            });
+            if let Some((url, by_rfc)) = differing {
+                report(&url, by_rfc, *span, spelled_for_both(pattern.as_bytes(), pattern), &mut found);
+            }
+        }
+    }
+    super::limit(&mut found);
+    diagnostics.items.append(&mut found.items);
+}
+
+fn allows(rules: &RuleSet, target: &[u8]) -> bool {
+    rules.find(target).is_none_or(|rule| rules.rules()[rule].allow)
+}
+
+fn report(url: &[u8], is_allowed_by_rfc: bool, span: Span, help: String, found: &mut Diagnostics) {
+    let [one, other] = if is_allowed_by_rfc { ["allowed", "disallowed"] } else { ["disallowed", "allowed"] };
+    let message = format!("`{}` is {one} by the RFC and {other} by Google's library", String::from_utf8_lossy(url));
+    lints::DIALECTS_DISAGREE.report(found, span, message, help);
+}
+
+/// The help: a spelling on which both dialects agree.
+fn spelled_for_both(written: &[u8], normal: &str) -> String {
+    if memchr::memmem::find(written, b"/index.htm").is_some() {
+        "Google takes an index page for its directory; write `Allow: /that/directory/$` to say it to all".into()
+    } else if written == normal.as_bytes() {
+        "write the path as browsers send it: letters and digits plain, everything else percent-encoded".into()
+    } else {
+        format!("write the path as browsers send it: `{normal}`")
+    }
+}
+
+/// URLs that a rule is about, as crawlers send them: percent-encoded, whatever the rule looks like. The second is the
+/// directory of an index page, which Google allows along with it.
+fn urls_of(written: &[u8], normal: &str) -> Vec<Vec<u8>> {
+    let text = written.strip_suffix(b"$").unwrap_or(written);
+    // Other lints say what a list or a regular expression is meant to match.
+    let is_path = text.starts_with(b"/") || text.starts_with(b"*");
+    if !is_path || holds_several_paths(normal) || is_regular_expression(normal) {
+        return Vec::new();
+    }
+    let mut plain: Vec<u8> = if text.starts_with(b"*") { b"/".to_vec() } else { Vec::new() };
+    plain.extend(text.iter().map(|octet| if *octet == b'*' { b'x' } else { *octet }));
+    let mut scratch = TargetScratch::default();
+    let sent: Vec<u8> =
+        scratch.normalise(&plain).sent.iter().map(|octet| if *octet == LITERAL_STAR { b'*' } else { *octet }).collect();
+    let directory = sent.iter().rposition(|octet| *octet == b'/').map(|slash| sent[..=slash].to_vec());
+    std::iter::once(sent).chain(directory).collect()
+}
