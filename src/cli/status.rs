@@ -108,7 +108,9 @@ fn print_sites(out: &mut impl Write, sites: &[SiteStatus]) -> io::Result<()> {
         } else {
             writeln!(out, "  no policy is in force")?;
         }
-        if !site.reload_ok {
+        if site.removed {
+            writeln!(out, "  removed     the policy file is gone{runs_on}")?;
+        } else if !site.reload_ok {
             writeln!(out, "  rejected    the policy file has errors{runs_on}")?;
         }
         for finding in &site.findings {

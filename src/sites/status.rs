@@ -53,6 +53,8 @@ pub struct SiteStatus {
     pub exempt: Vec<String>,
     /// Whether the last reload of its file succeeded.
     pub reload_ok: bool,
+    /// Whether its file is gone; its last good policy stays in force.
+    pub removed: bool,
     /// Whether it runs on a last good copy from the state directory.
     pub last_good_copy: bool,
     /// Errors and warnings of its file: `file:line:column: ...`.
