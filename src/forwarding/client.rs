@@ -43,7 +43,7 @@ pub fn client_address<'a>(
 }
 
 /// An address, with or without a port, an IPv6 one with or without brackets.
-fn parse(entry: &[u8]) -> Option<IpAddr> {
+pub(super) fn parse(entry: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(entry).ok()?.trim();
     let address = text
         .parse::<IpAddr>()

@@ -8,6 +8,7 @@ mod head;
 mod hops;
 #[cfg(feature = "html")]
 mod pages;
+mod proxies;
 mod request;
 mod response;
 mod signals;
@@ -18,5 +19,6 @@ pub use head::{Head, field_value, unwanted};
 pub use hops::{ends_here, is_of_one_hop, remove_named_by_connection};
 #[cfg(feature = "html")]
 pub use pages::{PageRewrite, RewriteEnd};
+pub use proxies::proxy_path;
 pub use request::{ForwardedRequest, Peer, has_condition, remove_conditions, write_ids_in_map, write_request};
 pub use response::write_response;

@@ -4,6 +4,7 @@
 
 use crate::clock::Moment;
 use crate::heads::SignatureFields;
+use crate::ledger::ProxyPath;
 use crate::telemetry::Octets;
 use crate::time::Timestamp;
 use crate::verdict::{Facts, Identity};
@@ -29,6 +30,8 @@ pub struct RequestFacts<'a, B = &'a [u8]> {
     /// Whether the address may prove an impostor. It may not where the address may be that of a proxy that nobody
     /// declared.
     pub address_may_accuse: bool,
+    /// The trusted proxies that it came through; `None` where it came through none.
+    pub proxies: Option<ProxyPath>,
     /// Its signature, if it has one.
     pub signature: Option<SignatureFields<'a>>,
     /// Whether the request carries a licence token.
@@ -52,6 +55,7 @@ impl<B> RequestFacts<'_, B> {
             user_agent: self.user_agent.as_ref().map(&octets),
             client: self.client,
             address_may_accuse: self.address_may_accuse,
+            proxies: self.proxies,
             signature: None,
             has_license_token: self.has_license_token,
             arrived: self.arrived,

@@ -4,9 +4,10 @@
 use super::connection::{Arrival, Connection};
 use super::head::{HeadFields, RequestHead};
 use super::request_id::request_id;
-use crate::forwarding::{client_address, is_trusted};
+use crate::forwarding::{client_address, is_trusted, proxy_path};
 use crate::heads::{is_request_id, trace_id};
 use crate::judge::RequestFacts;
+use crate::ledger::ProxyPath;
 use crate::reuse::Reuse;
 use crate::time::Timestamp;
 use ipnet::IpNet;
@@ -38,6 +39,8 @@ pub(super) struct Noted {
     is_proxy: bool,
     /// Whether the address may prove an impostor.
     address_may_accuse: bool,
+    /// The trusted proxies that it came through.
+    proxies: Option<ProxyPath>,
 }
 
 impl Noted {
@@ -86,6 +89,7 @@ impl Noted {
             client,
             is_proxy: peer.is_trusted && client.is_some_and(|client| is_trusted(client, trusted)),
             address_may_accuse: peer.is_trusted || !fields.names_another_client,
+            proxies: proxy_path(peer, head.forwarded_for(), trusted),
         }
     }
 
@@ -156,6 +160,7 @@ impl Noted {
             user_agent: self.has_user_agent.then(|| self.word(3)),
             client: self.client,
             address_may_accuse: self.address_may_accuse,
+            proxies: self.proxies,
             signature: None,
             has_license_token: false,
             arrived: self.arrival.arrived,

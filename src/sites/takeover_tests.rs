@@ -180,7 +180,10 @@ fn a_copy_goes_with_its_host() {
         let (site, known) = copy("shop", "/a");
         let Origin::Read(file) = &known else { unreachable!("a copy") };
         world.live().origin_says(&site, file.clone(), Timestamp(1)).expect("merged");
-        world.end("shop", 10).write("store", &merged("www.shop.example")).write("new", &merged("new.example"));
+        world.remove("shop").write("store", &merged("www.shop.example")).write("new", &merged("new.example"));
+        if !cold {
+            world.live().remove(&["shop".to_owned()], Timestamp(10)).expect("its other host has no policy any more");
+        }
         let known = KnownOrigins { copies: [(site, known)].into(), ..KnownOrigins::default() };
         world.go_on_knowing(known, cold, 10);
         let published = world.published("www.shop.example", 10).expect("the copy that was in use goes on");

@@ -122,6 +122,7 @@ impl One {
             user_agent: Some(BINGBOT.as_bytes()),
             client: "192.0.2.1".parse().ok(),
             address_may_accuse: true,
+            proxies: None,
             signature: None,
             has_license_token: false,
             arrived: clock.now(),
