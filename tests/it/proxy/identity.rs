@@ -17,7 +17,7 @@ use std::time::Duration;
 const POLICY: &str = r#"
 hosts: [shop.example]
 robots: { origin: replace, groups: [{ agents: "*", disallow: [/cart/] }] }
-enforcement: { mode: enforce, impostor: 410, unverified: refuse }
+enforcement: { mode: enforce, behind_cache: no, impostor: 410, unverified: refuse }
 "#;
 const GOOGLEBOT: &str = "Googlebot/2.1";
 const GPTBOT_LIST: &str = "/openai.com/gptbot.json";

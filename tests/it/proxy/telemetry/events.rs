@@ -4,7 +4,7 @@ use crate::proxy::support::{Gate, Origin, Setup, eventually, read};
 use serde_json::Value;
 
 const POLICY: &str = "hosts: [shop.example]\nrobots: { origin: replace, groups: [{ agents: \"*\", disallow: /cart/ }] }\n\
-                      enforcement: { mode: enforce }\n";
+                      enforcement: { mode: enforce, behind_cache: no }\n";
 const GPTBOT: &str = "User-Agent: GPTBot/1.2\r\n";
 
 fn shop(origin: &Origin, logs: &str) -> Gate {
