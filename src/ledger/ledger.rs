@@ -267,7 +267,8 @@ impl Ledger {
         fetch: ProxyFetch,
         now: Timestamp,
     ) {
-        if fetch.claim == Claim::Nobody || !entry.site.perhaps_behind_cache {
+        // Tools and bots that no list knows share a name, and a proxy may check its own health as one of them.
+        if !matches!(fetch.claim, Claim::Known(_) | Claim::Token(_)) || !entry.site.perhaps_behind_cache {
             return;
         }
         let Some(key) = key(host) else { return };
@@ -285,7 +286,11 @@ impl Ledger {
     /// Records that a crawler's request came through proxies of which one may be a cache.
     pub fn record_perhaps_cached(&self, host: &[u8], now: Timestamp) {
         let Some(key) = key(host) else { return };
-        self.observations.look(&key, |host| host.inspect(|host| host.set_perhaps_cached(now)).map(drop));
+        self.observations.look(&key, |host| {
+            if let Some(host) = host {
+                host.set_perhaps_cached(now);
+            }
+        });
     }
 
     /// The hosts, by site, for which crawlers came through proxies of which one may be a cache, in the last hour.

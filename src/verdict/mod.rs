@@ -190,12 +190,11 @@ impl<'a> CachedVersions<'a> {
     /// was in force, and crawlgate does not know what it got.
     pub fn perhaps_cached(self, claimant: Claimant<'a>, now: Timestamp) -> CachedVersions<'a> {
         let anyone = CachedVersions::of_anyone(claimant, now);
-        let basis = if self.is_whole() { HistoryBasis::PerhapsCached } else { self.basis };
         CachedVersions {
             cached: self.cached | anyone.cached,
             may_be_unknown: self.may_be_unknown || anyone.may_be_unknown,
             has_version_in_force: false,
-            basis,
+            basis: HistoryBasis::PerhapsCached,
             ..self
         }
     }
