@@ -48,16 +48,27 @@ const NO_UPGRADE: &str = "this crawlgate cannot be upgraded: it is a demo. Stop 
 #[allow(missing_docs)]
 pub enum Request {
     Status,
-    Reload,
+    Reload {
+        /// Sites whose files are gone, and whose policies are to end.
+        #[serde(default)]
+        remove: Vec<String>,
+    },
     Pause(PauseRequest),
-    Resume { site: Option<String> },
+    Resume {
+        site: Option<String>,
+    },
     Traps,
-    Release { address: IpAddr, prefix_length: u8 },
+    Release {
+        address: IpAddr,
+        prefix_length: u8,
+    },
     Explain(LiveQuestion),
     UpdateLists,
     Identities,
     Instances,
-    Forget { instance: String },
+    Forget {
+        instance: String,
+    },
     Upgrade(UpgradeRequest),
 }
 
@@ -366,7 +377,8 @@ fn perform(line: &[u8], operations: &Operations) -> Result<Response, Refusal> {
     let request = serde_json::from_slice(line).map_err(|error| format!("invalid request: {error}"))?;
     Ok(match request {
         Request::Status => Response::Status(Box::new(operations.status())),
-        Request::Reload => Response::Reloaded(operations.reload()),
+        Request::Reload { remove } if remove.is_empty() => Response::Reloaded(operations.reload()),
+        Request::Reload { remove } => Response::Reloaded(operations.remove(&remove)?),
         Request::Pause(request) => Response::Paused { until: operations.pause(&request)?, warnings: warnings() },
         Request::Resume { site } => {
             Response::Resumed { sites: operations.resume(site.as_deref())?, warnings: warnings() }

@@ -10,7 +10,7 @@ use crate::forwarding::{Peer, is_trusted};
 use crate::identity::refresh::{ListUpdate, UpdateHandle, file_name};
 use crate::ledger::Mark;
 use crate::requests::{Connection, HeadFields, RequestHead, Requests};
-use crate::sites::{PauseError, PauseRequest, ReloadReport};
+use crate::sites::{PauseError, PauseRequest, ReloadReport, RemoveError};
 use crate::telemetry::{CertificateStatus, OrderStatus};
 use crate::time::Timestamp;
 use crate::upkeep::{Instance, Upkeep};
@@ -117,6 +117,16 @@ impl Operations {
         let report = self.upkeep.reload();
         self.refresh();
         report
+    }
+
+    /// Ends the policies of sites whose files are gone, and loads the policies that changed.
+    ///
+    /// # Errors
+    /// See [`crate::sites::SiteManager::remove`].
+    pub fn remove(&self, sites: &[String]) -> Result<ReloadReport, RemoveError> {
+        let report = self.upkeep.remove(sites)?;
+        self.refresh();
+        Ok(report)
     }
 
     /// Pauses one site or all sites. Returns when the pause ends.

@@ -67,6 +67,8 @@ pub enum ProblemKind {
     Warning,
     /// A policy file is not in force as it stands.
     PolicyRejected,
+    /// A policy file is gone; its last good policy stays in force.
+    PolicyRemoved,
     /// An origin does not answer as it should.
     OriginFailing,
     /// Verified search crawlers find no place at an origin.
@@ -244,7 +246,13 @@ pub fn runs_on(site: &SiteStatus) -> &'static str {
 fn of_site(site: &SiteStatus) -> Vec<(ProblemKind, String)> {
     let (name, mut problems) = (&site.site, Vec::new());
     // A directory that cannot be read is one warning, and not a problem of each site.
-    if !site.reload_ok && !site.findings.is_empty() {
+    if site.removed {
+        let message = format!(
+            "{name}: the policy file is gone; {}. Put the file back. To end the site, run `crawlgate reload --remove {name}`",
+            runs_on(site)
+        );
+        problems.push((ProblemKind::PolicyRemoved, message));
+    } else if !site.reload_ok && !site.findings.is_empty() {
         let message = format!("{name}: the policy file is rejected; {}. See `crawlgate check`", runs_on(site));
         problems.push((ProblemKind::PolicyRejected, message));
     }

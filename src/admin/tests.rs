@@ -120,7 +120,9 @@ fn the_control_socket_serves_its_owner_alone() {
     let Ok(Response::Status(status)) = call(&path, &Request::Status) else { panic!("a status") };
     assert_eq!(status.policies.sites[0].site, "shop");
     std::fs::write(directory.path().join("shop.yaml"), "robots: { origin: both }\n").expect("a policy");
-    let Ok(Response::Reloaded(report)) = call(&path, &Request::Reload) else { panic!("a report") };
+    let Ok(Response::Reloaded(report)) = call(&path, &Request::Reload { remove: Vec::new() }) else {
+        panic!("a report")
+    };
     assert_eq!(report.sites[0].outcome, ReloadOutcome::Kept);
     assert!(report.sites[0].findings[0].contains("shop.yaml:1:19: error["), "{report:?}");
     let pause = PauseRequest { site: Some("shop".into()), ..PauseRequest::default() };

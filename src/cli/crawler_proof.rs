@@ -211,8 +211,7 @@ fn ask_dns(proofs: &Proofs, address: IpAddr, resolvers: &[SocketAddr], steps: &m
     let runtime = runtime.map_err(|error| could_not(&error))?;
     runtime.block_on(async {
         let dns = crate::dns::Dns::new(resolvers).map_err(|error| could_not(&error))?;
-        let is_wanted = |name: &str| proofs.means.is_host_of_any(name);
-        Ok(confirm(&dns, address, &is_wanted, &mut |step| steps.push(step)).await)
+        Ok(confirm(&dns, address, &proofs.means, &mut |step| steps.push(step)).await)
     })
 }
 

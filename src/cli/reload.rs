@@ -8,12 +8,17 @@ use std::io::{self, Write};
 /// Make the running crawlgate read its policies again, and print the result for each site
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
+    /// End the policy of a site whose file is gone; until then its last good policy stays in force
+    #[arg(long, value_name = "SITE")]
+    remove: Vec<String>,
     #[command(flatten)]
     output: control::Output,
 }
 
 pub fn run(arguments: &Arguments) -> Result {
-    let Response::Reloaded(report) = arguments.output.control.ask(&Request::Reload)? else {
+    let Response::Reloaded(report) =
+        arguments.output.control.ask(&Request::Reload { remove: arguments.remove.clone() })?
+    else {
         return control::unexpected();
     };
     show(arguments.output.json, &report, print)?;
@@ -34,6 +39,7 @@ fn print(out: &mut impl Write, report: &ReloadReport) -> io::Result<()> {
             ReloadOutcome::Replaced => "replaced",
             ReloadOutcome::Kept => "rejected; the last good policy stays in force",
             ReloadOutcome::Refused => "rejected; there is no last good policy, so none is in force",
+            ReloadOutcome::Missing => "the file is gone; crawlgate keeps the last good policy",
             ReloadOutcome::Removed => "removed",
         };
         writeln!(out, "{}: {outcome}", site.site)?;

@@ -108,7 +108,9 @@ fn print_sites(out: &mut impl Write, sites: &[SiteStatus]) -> io::Result<()> {
         } else {
             writeln!(out, "  no policy is in force")?;
         }
-        if !site.reload_ok {
+        if site.removed {
+            writeln!(out, "  removed     the policy file is gone{runs_on}")?;
+        } else if !site.reload_ok {
             writeln!(out, "  rejected    the policy file has errors{runs_on}")?;
         }
         for finding in &site.findings {
@@ -169,6 +171,18 @@ fn print_policy(out: &mut impl Write, site: &SiteStatus) -> io::Result<()> {
     for crawler in &site.suspended {
         writeln!(out, "  identity    no visit from the networks of {crawler} within seven days;")?;
         writeln!(out, "              they prove no impostors until one comes; check the list")?;
+    }
+    if !site.perhaps_cached.is_empty() {
+        writeln!(
+            out,
+            "  cache       a proxy in front of {} may be a cache. No violation",
+            site.perhaps_cached.join(", ")
+        )?;
+        writeln!(out, "              counts until two crawlers fetched robots.txt through it. Write")?;
+        writeln!(
+            out,
+            "              `enforcement: {{ behind_cache: no }}` into the policy, or `yes` where there is one"
+        )?;
     }
     for retired in &site.retire {
         writeln!(out, "  retire      {retired}")?;

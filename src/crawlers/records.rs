@@ -41,6 +41,9 @@ fn record(fields: &mut Fields<'_>) -> Option<Crawler> {
         robots_cache: text(fields, "robots_cache").as_deref().and_then(caching_time),
         shares_cache: text(fields, "shares_cache"),
         rdns: texts(fields, "rdns"),
+        forward_undocumented: fields
+            .word("forward", &[("undocumented", true)], "the forward record")
+            .unwrap_or_default(),
         asn: texts(fields, "asn"),
         ips: texts(fields, "ips"),
         signs: text(fields, "signs").filter(|signs| signs != "none" && signs != "not applicable"),

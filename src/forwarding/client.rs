@@ -3,6 +3,7 @@
 //! unknown: its own address would be taken for that of everybody behind it.
 
 use crate::heads::is_host;
+use crate::ledger::ProxyPath;
 use crate::settings::ClientAddress;
 use ipnet::IpNet;
 use smallvec::SmallVec;
@@ -33,6 +34,9 @@ pub struct Client {
     pub is_unread: bool,
     /// What else the proxy says in `Forwarded`.
     pub forwarded: Option<Box<Forwarded>>,
+    /// The trusted HTTP proxies that the request came through. `None` where it came through none, and where a proxy asks about
+    /// each request by itself, before a cache of its own.
+    pub proxies: Option<ProxyPath>,
 }
 
 /// What a proxy says in `Forwarded` about the request that it got (RFC 7239 sections 5.3 and 5.4).
@@ -64,17 +68,24 @@ impl Client {
             client.address = client.logged.filter(|_| !peer.is_unnamed);
             return client;
         }
+        // The decision service gives the client itself for the peer. What speaks the PROXY protocol caches nothing.
+        let is_proxy = peer.address.is_none_or(|address| is_trusted(address.to_canonical(), trusted));
+        let mut proxies: SmallVec<[IpAddr; 4]> = client.logged.into_iter().collect();
         let mut nearest = None;
         let mut last_entry = None;
         for entry in lines.rev().flat_map(|line| split(line, b',').into_iter().rev()) {
             last_entry = Some(entry);
             let node = if field.is_forwarded() { parameter(entry, "for") } else { Some(unquoted(entry)) };
             nearest = node.and_then(parse);
-            if nearest.is_none_or(|address| !is_trusted(address, trusted)) {
-                client.address = nearest;
-                break;
+            match nearest {
+                Some(proxy) if is_trusted(proxy, trusted) => proxies.push(proxy),
+                _ => {
+                    client.address = nearest;
+                    break;
+                }
             }
         }
+        client.proxies = is_proxy.then(|| ProxyPath::from_addresses(proxies));
         client.logged = nearest.or(client.logged);
         client.is_unread = nearest.is_none();
         client.forwarded = last_entry.filter(|_| field.is_forwarded()).map(|entry| Box::new(Forwarded::read(entry)));

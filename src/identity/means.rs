@@ -56,6 +56,8 @@ pub struct Means {
     pub hosts: Vec<HostPattern>,
     /// Whether an address without such a name is not the crawler's, by the operator's own word.
     pub hosts_are_whole: bool,
+    /// Whether its operator documents only the name, and not that the name leads back to the address.
+    pub forward_undocumented: bool,
     /// The agent that signs its requests.
     pub signer: Option<Signer>,
 }
@@ -82,6 +84,7 @@ impl Means {
             has_other_lists: urls.len() < crawler.ips.len(),
             hosts_are_whole: by_operator && !confirms_only && !hosts.is_empty() && hosts.len() == crawler.rdns.len(),
             hosts,
+            forward_undocumented: crawler.forward_undocumented,
             signer: crawler.signs.as_deref().and_then(signer_origin).map(|origin| {
                 let directory = list(&format!("{origin}{DIRECTORY}"));
                 Signer { origin: origin.to_owned(), directory }
@@ -131,6 +134,11 @@ impl KnownMeans {
     /// Whether a name is a host of any crawler: no other name is looked up.
     pub fn is_host_of_any(&self, name: &str) -> bool {
         self.by_crawler.iter().any(|means| means.has_host(name))
+    }
+
+    /// Whether a name is a host of a crawler whose operator documents no forward record.
+    pub fn may_lack_forward(&self, name: &str) -> bool {
+        self.by_crawler.iter().any(|means| means.forward_undocumented && means.has_host(name))
     }
 }
 
@@ -223,6 +231,18 @@ mod tests {
         let fetcher = means("feedfetcher-google");
         assert!(fetcher.has_host("google-proxy-66-249-81-1.google.com"));
         assert!(!fetcher.has_host("mail.google.com") && !fetcher.has_host("google-proxy-1.google.com.evil.example"));
+    }
+
+    #[test]
+    fn forward_is_undocumented_only_where_no_list_is_published() {
+        let registry = Registry::builtin();
+        let undocumented = registry.crawlers().iter().filter(|crawler| crawler.forward_undocumented);
+        let ids: Vec<&str> = undocumented.clone().map(|crawler| crawler.id.as_str()).collect();
+        assert_eq!(ids, ["baiduspider", "yeti", "ads-naver", "blueno", "sogou", "blexbot", "barkrowler"]);
+        assert!(undocumented.clone().all(|crawler| crawler.ips.is_empty() && !crawler.rdns.is_empty()));
+        let known = KnownMeans::of(registry);
+        assert!(known.may_lack_forward("baiduspider-1-2-3-4.crawl.baidu.com"));
+        assert!(!known.may_lack_forward("x.googlebot.com") && !known.may_lack_forward("1.spider.yandex.com"));
     }
 
     #[test]

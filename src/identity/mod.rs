@@ -16,7 +16,7 @@ pub mod refresh;
 pub mod reverse_dns;
 
 pub use means::{KnownMeans, ListIndex, Means, is_directory};
-pub use names::{AddressNames, NamesSay, Queue};
+pub use names::{AddressNames, FoundNames, NamesSay, Queue};
 pub use published::{KnownList, ListFailure, ListsSay, PublishedLists};
 pub use signature::{GoodSignature, SignatureSays, Signed, verify};
 #[cfg(feature = "internals")]
@@ -272,6 +272,7 @@ impl Proofs {
         match (names, lists) {
             (NamesSay::Doubted { .. }, _) => Doubt::DnsOneAnswer,
             (NamesSay::Failed { .. }, _) => Doubt::DnsFailed,
+            (NamesSay::NoForward { .. }, _) => Doubt::DnsNoForward,
             (NamesSay::Nothing, _) if self.asks_dns(means) => Doubt::DnsPending,
             (_, ListsSay::Nothing(doubt)) => *doubt,
             (NamesSay::Nothing, ListsSay::Outside) => Doubt::DnsNotAsked,
@@ -349,6 +350,9 @@ impl Proofs {
                 NamesSay::Doubted { at } => {
                     format!("reverse DNS: no name of the crawler, by one answer ({at}); a second one decides")
                 }
+                NamesSay::NoForward { name, at } => format!(
+                    "reverse DNS: {name} has no address ({at}), and its operator documents none: that decides nothing"
+                ),
                 NamesSay::Failed { at } => {
                     format!(
                         "reverse DNS: no answer to the question of {at}; the next request after a minute asks again"

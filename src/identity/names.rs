@@ -37,11 +37,20 @@ const PAUSE: Duration = Duration::from_secs(60);
 /// The most addresses without a name that are stored: clients choose how many there are.
 const MOST_STORED: usize = 10_000;
 
+/// The names of an address that are hosts of any crawler.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FoundNames {
+    /// Those that lead back to the address.
+    pub confirmed: Vec<String>,
+    /// Those that have no address at all.
+    pub without_forward: Vec<String>,
+}
+
 /// A definite answer of DNS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefiniteAnswer {
-    /// The names that lead back to the address, of those that are hosts of any crawler.
-    pub names: Arc<[String]>,
+    /// The names.
+    pub names: Arc<FoundNames>,
     /// When DNS said this for the first time, without another answer since.
     pub first: Timestamp,
     /// When DNS said this for the last time.
@@ -52,12 +61,13 @@ pub struct DefiniteAnswer {
 
 impl DefiniteAnswer {
     /// An answer that came now, after the answer `before`.
-    fn new(names: Vec<String>, ttl: Duration, before: Option<&DefiniteAnswer>, now: Timestamp) -> DefiniteAnswer {
+    fn new(names: FoundNames, ttl: Duration, before: Option<&DefiniteAnswer>, now: Timestamp) -> DefiniteAnswer {
         let first =
-            before.filter(|before| *before.names == *names && before.last <= now).map_or(now, |before| before.first);
-        let (least, most) = if names.is_empty() { WITHOUT } else { CONFIRMED };
+            before.filter(|before| *before.names == names && before.last <= now).map_or(now, |before| before.first);
+        let is_confirmed = !names.confirmed.is_empty();
+        let (least, most) = if is_confirmed { CONFIRMED } else { WITHOUT };
         // What was said once may be wrong: it is asked again as soon as that counts as a second time.
-        let ttl = if names.is_empty() && first == now { APART } else { ttl.clamp(least, most) };
+        let ttl = if !is_confirmed && first == now { APART } else { ttl.clamp(least, most) };
         DefiniteAnswer { names: names.into(), first, last: now, until: now.plus(ttl) }
     }
 
@@ -67,7 +77,7 @@ impl DefiniteAnswer {
     }
 
     fn forgotten(&self) -> Timestamp {
-        self.until.plus(if self.names.is_empty() { REMEMBERED } else { GRACE })
+        self.until.plus(if self.names.confirmed.is_empty() { REMEMBERED } else { GRACE })
     }
 }
 
@@ -125,6 +135,14 @@ pub enum NamesSay {
         /// When DNS said it last.
         last: Timestamp,
     },
+    /// The address has this name, which is one of the crawler's hosts and has no address. The crawler's operator documents
+    /// none.
+    NoForward {
+        /// The name.
+        name: String,
+        /// When DNS said it last.
+        at: Timestamp,
+    },
     /// One definite answer gave no such name.
     Doubted {
         /// When DNS gave it.
@@ -159,9 +177,10 @@ impl AddressNames {
         for (_, proof) in remembered {
             let Ok(address) = proof.address.parse::<IpAddr>() else { continue };
             let listed = proof.names.split(' ').filter(|name| !name.is_empty()).map(str::to_owned);
+            let found = FoundNames { confirmed: listed.collect(), without_forward: Vec::new() };
             let answer =
-                DefiniteAnswer { names: listed.collect(), first: proof.first, last: proof.last, until: proof.until.0 };
-            if answer.names.is_empty() {
+                DefiniteAnswer { names: Arc::new(found), first: proof.first, last: proof.last, until: proof.until.0 };
+            if answer.names.confirmed.is_empty() {
                 names.note_stored(address, proof.last);
             }
             names.put(Entry { address, answer: Some(answer), open: None }, proof.last);
@@ -215,7 +234,7 @@ impl AddressNames {
     }
 
     /// Takes a definite answer of DNS.
-    pub fn answered(&self, address: IpAddr, names: Vec<String>, ttl: Duration, now: Timestamp) {
+    pub fn answered(&self, address: IpAddr, names: FoundNames, ttl: Duration, now: Timestamp) {
         let before = self.known(address).and_then(|known| known.answer);
         let answer = DefiniteAnswer::new(names, ttl, before.as_ref(), now);
         self.keep(address, &answer, now);
@@ -228,17 +247,22 @@ impl AddressNames {
         self.put(Entry { address, answer, open: Some((now, true)) }, now);
     }
 
-    /// Stores an answer. Of addresses without a name, the store keeps the last ones.
+    /// Stores an answer. Of addresses without a name, the store keeps the last ones. A name without an address is asked for
+    /// again after a restart: the store has no place for it.
     fn keep(&self, address: IpAddr, answer: &DefiniteAnswer, now: Timestamp) {
         let proof = AddressProof {
             address: address.to_string(),
-            names: answer.names.join(" "),
+            names: answer.names.confirmed.join(" "),
             first: answer.first,
             last: answer.last,
             until: AsWritten(answer.until),
         };
+        if !answer.names.without_forward.is_empty() && answer.names.confirmed.is_empty() {
+            self.store.put([Fact::removed(now, proof)]);
+            return;
+        }
         self.store.put([Fact::set(now, proof)]);
-        if answer.names.is_empty() {
+        if answer.names.confirmed.is_empty() {
             self.note_stored(address, now);
         }
     }
@@ -260,8 +284,13 @@ fn judged(answer: &DefiniteAnswer, means: &Means, now: Timestamp) -> NamesSay {
     if now > answer.forgotten() {
         return NamesSay::Nothing;
     }
-    if let Some(name) = answer.names.iter().find(|name| means.has_host(name)) {
-        return NamesSay::Confirmed { name: name.clone(), at: answer.last };
+    let host_in = |names: &[String]| names.iter().find(|name| means.has_host(name)).cloned();
+    if let Some(name) = host_in(&answer.names.confirmed) {
+        return NamesSay::Confirmed { name, at: answer.last };
+    }
+    let unconfirmed = if means.forward_undocumented { host_in(&answer.names.without_forward) } else { None };
+    if let Some(name) = unconfirmed.filter(|_| now <= answer.until) {
+        return NamesSay::NoForward { name, at: answer.last };
     }
     match (now <= answer.until, answer.is_repeated()) {
         (false, _) => NamesSay::Nothing,

@@ -2,8 +2,8 @@
 //! to lead back to the address. [`queue`] makes the queue of addresses, [`start`] starts the thread that asks about them: about
 //! at most 16 at a time, and about twenty a second.
 
-use super::Proofs;
-use super::names::Queue;
+use super::names::{FoundNames, Queue};
+use super::{KnownMeans, Proofs};
 use crate::clock::Clock;
 use crate::dns::{Dns, DnsAnswer};
 use crate::telemetry::Metrics;
@@ -27,8 +27,8 @@ const PACE: Duration = Duration::from_millis(50);
 /// What DNS said of an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Confirmation {
-    /// A definite answer: the names that are of a crawler and lead back to the address, and the time to live of the answer.
-    Definite(Vec<String>, Duration),
+    /// A definite answer: the names that are of a crawler, and the time to live of the answer.
+    Definite(FoundNames, Duration),
     /// No definite answer, for this reason.
     Failed(String),
 }
@@ -51,12 +51,12 @@ impl Step {
     }
 }
 
-/// Asks for the names of an address and for their addresses. `is_wanted` says which names are hosts of a crawler: no
-/// other name is looked up, because the owner of an address chooses its names. `note` gets each step.
+/// Asks for the names of an address and for their addresses. Only hosts of a crawler are looked up, because the owner of
+/// an address chooses its names. `note` gets each step.
 pub async fn confirm(
     dns: &Dns,
     address: IpAddr,
-    is_wanted: &(dyn Fn(&str) -> bool + Send + Sync),
+    means: &KnownMeans,
     note: &mut (dyn FnMut(Step) + Send),
 ) -> Confirmation {
     let began = Instant::now();
@@ -64,14 +64,17 @@ pub async fn confirm(
     note(Step::new(format!("reverse DNS of {address}"), said(&names), began));
     let (names, mut ttl) = match names {
         DnsAnswer::Records(names, ttl) => (names, ttl),
-        DnsAnswer::Nothing(ttl) => return Confirmation::Definite(Vec::new(), ttl),
+        DnsAnswer::Nothing(ttl) => return Confirmation::Definite(FoundNames::default(), ttl),
         DnsAnswer::Failed(error) => return Confirmation::Failed(error),
     };
     if names.len() > MOST_NAMES {
         return Confirmation::Failed(format!("the address has {} names", names.len()));
     }
-    let (mut confirmed, mut failure) = (Vec::new(), None);
-    for name in names.iter().map(|name| name.strip_suffix('.').unwrap_or(name)).filter(|name| is_wanted(name)) {
+    let mut found = FoundNames::default();
+    let mut failure = None;
+    for name in
+        names.iter().map(|name| name.strip_suffix('.').unwrap_or(name)).filter(|name| means.is_host_of_any(name))
+    {
         let began = Instant::now();
         let addresses = dns.addresses_of(name, address).await;
         note(Step::new(format!("addresses of {name}"), said(&addresses), began));
@@ -79,16 +82,21 @@ pub async fn confirm(
             DnsAnswer::Records(addresses, of_addresses) => {
                 ttl = ttl.min(of_addresses);
                 if addresses.contains(&address) {
-                    confirmed.push(name.to_ascii_lowercase());
+                    found.confirmed.push(name.to_ascii_lowercase());
                 }
             }
-            DnsAnswer::Nothing(of_nothing) => ttl = ttl.min(of_nothing),
+            DnsAnswer::Nothing(of_nothing) => {
+                ttl = ttl.min(of_nothing);
+                if means.may_lack_forward(name) {
+                    found.without_forward.push(name.to_ascii_lowercase());
+                }
+            }
             DnsAnswer::Failed(error) => failure = Some(error),
         }
     }
     match failure {
-        Some(error) if confirmed.is_empty() => Confirmation::Failed(error),
-        _ => Confirmation::Definite(confirmed, ttl),
+        Some(error) if found.confirmed.is_empty() => Confirmation::Failed(error),
+        _ => Confirmation::Definite(found, ttl),
     }
 }
 
@@ -135,8 +143,7 @@ async fn serve(proofs: Arc<Proofs>, dns: Arc<Dns>, mut queue: Receiver<IpAddr>, 
         let Ok(permit) = at_once.clone().acquire_owned().await else { return };
         let (proofs, dns, clock, metrics) = (proofs.clone(), dns.clone(), clock.clone(), metrics.clone());
         tokio::spawn(async move {
-            let is_wanted = |name: &str| proofs.means.is_host_of_any(name);
-            let confirmation = confirm(&dns, address, &is_wanted, &mut |_| ()).await;
+            let confirmation = confirm(&dns, address, &proofs.means, &mut |_| ()).await;
             let now = clock.moment().now;
             let outcome = match confirmation {
                 Confirmation::Definite(names, ttl) => {

@@ -69,8 +69,16 @@ impl World {
     }
 
     fn answer(&self, address: &str, names: &[&str], now: i64) {
+        let confirmed = names.iter().map(|name| (*name).to_owned()).collect();
+        self.take(address, FoundNames { confirmed, without_forward: Vec::new() }, now);
+    }
+
+    fn answer_without_forward(&self, address: &str, name: &str, now: i64) {
+        self.take(address, FoundNames { confirmed: Vec::new(), without_forward: vec![name.to_owned()] }, now);
+    }
+
+    fn take(&self, address: &str, names: FoundNames, now: i64) {
         self.asked.lock().expect("a queue").retain(|asked| *asked != ip(address));
-        let names = names.iter().map(|name| (*name).to_owned()).collect();
         self.proofs.names.answered(ip(address), names, Duration::from_secs(300), Timestamp(now));
     }
 
@@ -184,6 +192,26 @@ fn reverse_dns_alone_accuses_where_it_is_all_that_the_operator_offers() {
     assert_eq!(world.check(id, OUTSIDE, 10 * MINUTE + 1), (Identity::Impostor, Proof::ReverseDns));
     assert_eq!(world.check("linkedinbot", OUTSIDE, 10 * MINUTE + 1), PENDING, "nobody promises its host names");
     assert_eq!(world.check("bingbot", OUTSIDE, 10 * MINUTE + 1), PENDING, "its list is not known");
+}
+
+#[test]
+fn a_name_without_forward_decides_nothing_where_none_is_documented() {
+    let world = world(9);
+    let undocumented = Registry::builtin().crawlers().iter().filter(|crawler| crawler.forward_undocumented);
+    for crawler in undocumented {
+        let name = format!("a.crawl.{}", crawler.rdns[0]);
+        for minute in [0, 10, 20] {
+            world.answer_without_forward(OUTSIDE, &name, minute * MINUTE);
+        }
+        let found = look(&world.proofs, &claimed(&crawler.id, OUTSIDE), Timestamp(20 * MINUTE + 1));
+        assert_eq!((found.identity, found.doubt), (Identity::Pending, Some(Doubt::DnsNoForward)), "{}", crawler.id);
+        // The same names as those of another crawler are no excuse.
+        assert_eq!(world.check("mojeekbot", OUTSIDE, 20 * MINUTE + 1), (Identity::Impostor, Proof::ReverseDns));
+        world.answer(OUTSIDE, &[], 40 * MINUTE);
+        assert_eq!(world.check(&crawler.id, OUTSIDE, 40 * MINUTE + 1), PENDING, "one answer without a name");
+        world.answer(OUTSIDE, &[], 50 * MINUTE);
+        assert_eq!(world.check(&crawler.id, OUTSIDE, 50 * MINUTE + 1).0, Identity::Impostor, "{}", crawler.id);
+    }
 }
 
 #[test]

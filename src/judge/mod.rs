@@ -18,13 +18,13 @@ pub use request::{Outcome, RequestFacts};
 use crate::crawlers::{Claim, Registry};
 use crate::heads::origin_form;
 use crate::identity::{Claimed, IdentityFinding, Proofs, Signed, ToDo};
-use crate::ledger::{Behaviours, HostNews, Ledger, RateStep, list_of};
+use crate::ledger::{Behaviours, HostNews, Ledger, ProxyFetch, RateStep, list_of};
 use crate::policy::{SiteEntry, Snapshot};
 use crate::sites::SiteManager;
 use crate::time::Timestamp;
 use crate::verdict::{
-    Action, Behaviour, CachedVersions, Case, Claimant, Decision, Doubt, Explanation, Facts, Identity, Proof,
-    ResponseFacts, Scratch, decide_for, identity_by_policy, report, report_unclaimed,
+    Action, Behaviour, CachedVersions, Case, Claimant, Decision, Doubt, Explanation, Facts, HistoryBasis, Identity,
+    Proof, ResponseFacts, Scratch, decide_for, identity_by_policy, report, report_unclaimed,
 };
 use claims::Workspace;
 use std::sync::{Arc, OnceLock};
@@ -171,13 +171,33 @@ impl Judge {
             (finding, to_do, by_list) = self.identity(request, claimant, &facts);
             facts.identity = finding.identity;
         }
-        let (cached_versions, visit) = self.ledger.look(self.registry, claimant, facts.host, request.moment());
+        let (cached_versions, visit) = self.cached_versions(request, claimant, false);
         Look {
             case: Case { registry: self.registry, facts, claimant, cached_versions },
             finding,
             visit,
             to_do,
             by_list,
+        }
+    }
+
+    /// What the claimant may have cached. `has_heard_all` says whether every other instance has told what it served.
+    fn cached_versions<'a>(
+        &self,
+        request: &RequestFacts<'_>,
+        claimant: Claimant<'a>,
+        has_heard_all: bool,
+    ) -> (CachedVersions<'a>, HostNews) {
+        let moment = request.moment();
+        let (cached_versions, visit) =
+            self.ledger.look_having_heard(self.registry, claimant, request.host, moment, has_heard_all);
+        let is_of_crawler = claimant.claim != Claim::Nobody;
+        let through = request.proxies.filter(|_| is_of_crawler && claimant.entry.site.perhaps_behind_cache);
+        match through {
+            Some(path) if !self.ledger.is_uncached(request.host, path) => {
+                (cached_versions.perhaps_cached(claimant, moment.now), visit)
+            }
+            _ => (cached_versions, visit),
         }
     }
 
@@ -226,6 +246,9 @@ impl Judge {
         let Look { case, visit, to_do, by_list, .. } = look;
         let (Claimant { entry, claim, .. }, now) = (case.claimant, case.facts.now);
         self.ledger.note_request(entry, case.facts.host, visit, now);
+        if case.cached_versions.basis == HistoryBasis::PerhapsCached {
+            self.ledger.record_perhaps_cached(case.facts.host, now);
+        }
         self.proofs.take_up(to_do, now);
         if let Some((list, identity)) = by_list {
             self.ledger.list_health.note(list_of(self.registry, list, claim), identity, now);
@@ -243,8 +266,7 @@ impl Judge {
         let facts = Facts { identity: judged.identity, ..request.facts(&target) };
         claims::with_workspace(|workspace| {
             let claimant = self.claimed(&snapshot, &facts, &mut workspace.claims).ok()?;
-            let moment = request.moment();
-            let (cached_versions, _) = self.ledger.look_having_heard(self.registry, claimant, facts.host, moment, true);
+            let (cached_versions, _) = self.cached_versions(request, claimant, true);
             let case = Case { registry: self.registry, facts, claimant, cached_versions };
             // It was no client with a mark, or it would have been refused for that.
             let behaviour = self.behaviours.look(&case, request.lived, RateStep::Looks);
@@ -270,7 +292,7 @@ impl Judge {
         let target = origin_form(request.target);
         let facts = Facts { identity: *identity, ..request.facts(&target) };
         let claimant = judged.claimant(request.host);
-        let (cached_versions, _) = self.ledger.look(self.registry, claimant, facts.host, request.moment());
+        let (cached_versions, _) = self.cached_versions(request, claimant, false);
         let case = Case { registry: self.registry, facts, claimant, cached_versions };
         let delay = self.behaviours.take_back(&case, request.lived).unwrap_or_default();
         u32::try_from(delay.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX)
@@ -286,6 +308,15 @@ impl Judge {
         let facts = Facts { identity: *identity, now, ..request.facts(b"/robots.txt") };
         self.behaviours.served(self.registry, judged.claimant(request.host), &facts);
         self.ledger.served(self.registry, judged.entry(), request.host, decision.claim, now);
+        if let Some(path) = request.proxies {
+            self.ledger.served_through(
+                self.registry,
+                judged.entry(),
+                request.host,
+                ProxyFetch { claim: decision.claim, path },
+                now,
+            );
+        }
     }
 
     /// The second half: behaviour and decision.

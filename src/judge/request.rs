@@ -4,6 +4,7 @@
 
 use crate::clock::Moment;
 use crate::heads::{ForwardingFields, SignatureFields};
+use crate::ledger::ProxyPath;
 use crate::telemetry::Octets;
 use crate::time::Timestamp;
 use crate::verdict::{Facts, Identity};
@@ -32,6 +33,8 @@ pub struct RequestFacts<'a, B = &'a [u8]> {
     /// that nobody declared, and accuses nobody. With one beside a client that is not known, a trusted proxy names the
     /// client in it, and the settings name another field.
     pub unread: ForwardingFields,
+    /// The trusted proxies that it came through; `None` where it came through none.
+    pub proxies: Option<ProxyPath>,
     /// Its signature, if it has one.
     pub signature: Option<SignatureFields<'a>>,
     /// Whether the request carries a licence token.
@@ -56,6 +59,7 @@ impl<B> RequestFacts<'_, B> {
             client: self.client,
             logged: self.logged,
             unread: self.unread,
+            proxies: self.proxies,
             signature: None,
             has_license_token: self.has_license_token,
             arrived: self.arrived,

@@ -3,6 +3,7 @@
 use super::*;
 use crate::clock::{Clock, Moment};
 use crate::heads::ForwardingFields;
+use crate::ledger::ProxyPath;
 use crate::sites::SiteOptions;
 use crate::state::StateStore;
 use crate::telemetry::Metrics;
@@ -84,6 +85,7 @@ fn request(step: Step, start: Moment, seconds: u64) -> RequestFacts<'static> {
         client: ADDRESSES[step.address].parse().ok(),
         logged: ADDRESSES[step.address].parse().ok(),
         unread: ForwardingFields::default(),
+        proxies: None,
         signature: None,
         has_license_token: false,
         arrived: SystemTime::UNIX_EPOCH + Duration::from_secs(now),
@@ -192,4 +194,59 @@ fn a_trap_marks_the_client_once_judged_and_a_fetch_of_robots_txt_is_remembered()
     let record = world.recorder.metrics.by_crawler();
     assert_eq!((record[0].all.requests, record[0].robots_txt), (1, 1), "only the fetch was recorded");
     assert!(start.now > Timestamp(0));
+}
+
+/// Bingbot and GPTBot, which share no cache.
+fn through(world: &World, user_agent: &'static str, target: &'static str, proxies: Option<ProxyPath>) -> Judged {
+    let moment = world.clock.moment();
+    let request = RequestFacts {
+        target: target.as_bytes(),
+        user_agent: Some(user_agent.as_bytes()),
+        proxies,
+        ..request(Step { host: 0, agent: 0, target: 0, address: 0, after: 0 }, moment, 0)
+    };
+    let judgement = world.judge.judge(&request);
+    let judged = judgement.judged().expect("a site").clone();
+    world.judge.served(&request, &judged, moment.now);
+    judged
+}
+
+#[test]
+fn host_is_perhaps_cached_until_two_crawlers_came_through_the_proxy() {
+    const BINGBOT: &str = "bingbot/2.0";
+    const GPTBOT: &str = "GPTBot/1.2";
+    let directory = tempfile::tempdir().expect("a directory");
+    let rules = "robots: { origin: replace, groups: [{ agents: '*', disallow: [/cart/] }] }\n";
+    let world = judge(directory.path(), rules);
+    let near = Some(ProxyPath::from_addresses([[10, 0, 0, 1].into()]));
+    let other = Some(ProxyPath::from_addresses([[10, 0, 0, 2].into()]));
+    let found = |proxies| {
+        let judged = through(&world, BINGBOT, "/cart/1", proxies);
+        (judged.decision.kind, judged.basis)
+    };
+    let doubted = (Kind::Unproven, HistoryBasis::PerhapsCached);
+    let certain = (Kind::Violation, HistoryBasis::Observed);
+    assert_eq!((found(near), found(None)), (doubted, certain));
+    let now = world.clock.moment().now;
+    assert_eq!(world.judge.ledger.perhaps_cached(now).get("shop"), Some(&vec!["shop.example".to_owned()]));
+    through(&world, BINGBOT, "/robots.txt", near);
+    through(&world, BINGBOT, "/robots.txt", near);
+    through(&world, GPTBOT, "/robots.txt", other);
+    assert_eq!((found(near), found(other)), (doubted, doubted));
+    through(&world, GPTBOT, "/robots.txt", near);
+    assert_eq!((found(near), found(other)), (certain, doubted));
+}
+
+#[test]
+fn policy_that_says_behind_cache_leaves_no_doubt() {
+    for (setting, kind, basis) in
+        [("no", Kind::Violation, HistoryBasis::Observed), ("yes", Kind::Violation, HistoryBasis::Observed)]
+    {
+        let directory = tempfile::tempdir().expect("a directory");
+        let rules = "robots: { origin: replace, groups: [{ agents: '*', disallow: [/cart/] }] }\n";
+        let world = judge(directory.path(), &format!("{rules}enforcement: {{ behind_cache: {setting} }}\n"));
+        let near = Some(ProxyPath::from_addresses([[10, 0, 0, 1].into()]));
+        let judged = through(&world, "bingbot/2.0", "/cart/1", near);
+        assert_eq!((judged.decision.kind, judged.basis), (kind, basis), "{setting}");
+    }
 }

@@ -3,10 +3,11 @@
 //! came for long, and after a gap. [`facts_of`], [`served_facts`] and [`removal_of`] convert hosts into records for
 //! the state store, and [`hosts_from`] converts them back.
 
+use super::proxies::{KnownPaths, ProxyPath};
 use crate::bounded::Prehashed;
 use crate::policy::{HostHistory, Version};
 use crate::publications::Published;
-use crate::state::{self, AsWritten, Fact, Observation, StoredFacts};
+use crate::state::{self, AnyRecord, AsWritten, Fact, Observation, StoredFacts, UncachedPath};
 use crate::time::Timestamp;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -118,6 +119,10 @@ pub struct Host {
     cache: AtomicI64,
     /// Whether the state store knows the host.
     is_stored: AtomicBool,
+    /// The proxies through which crawlers come.
+    pub paths: KnownPaths,
+    /// When a crawler's request last came through proxies of which one may be a cache; zero for never.
+    perhaps_cached: AtomicI64,
     /// What any crawler may have been served without a record of it: around a crash.
     pub everyone: Served,
     /// By the hash of the name. Names are those of the registry and of policies. Two with one hash would share.
@@ -208,6 +213,17 @@ impl Host {
         self.is_stored.swap(true, Relaxed)
     }
 
+    /// Records that a crawler's request came through proxies of which one may be a cache.
+    pub fn set_perhaps_cached(&self, now: Timestamp) {
+        self.perhaps_cached.fetch_max(now.0, Relaxed);
+    }
+
+    /// Whether that happened in the last hour.
+    pub fn is_perhaps_cached(&self, now: Timestamp) -> bool {
+        let last = self.perhaps_cached.load(Relaxed);
+        last != 0 && now.since(Timestamp(last)) < SILENCE
+    }
+
     /// What was served to a crawler.
     pub fn crawler(&self, name: &str) -> Option<&Served> {
         self.crawlers.get(&hash_of(name)).map(|(_, served)| served)
@@ -288,13 +304,20 @@ fn served(name: &str, crawler: &str, received: Published) -> state::Served {
 /// Everything that is known of a host. `at` is the moment of the facts that have none of their own.
 pub fn facts_of(name: &str, host: &Host, at: Timestamp) -> Vec<Fact> {
     let records = records(name, host).map(|(at, record)| Fact::set(at, record));
-    [Fact::set(at, observation(name, host))].into_iter().chain(records).collect()
+    let uncached = uncached_paths(name, host).map(|record| Fact::set(at, record));
+    [Fact::set(at, observation(name, host))].into_iter().chain(records).chain(uncached).collect()
 }
 
 /// The facts that nothing is known of a host any more.
 pub fn removal_of(name: &str, host: &Host, at: Timestamp) -> Vec<Fact> {
     let records = records(name, host).map(|(_, record)| Fact::removed(at, record));
-    [Fact::removed(at, observation(name, host))].into_iter().chain(records).collect()
+    let uncached = uncached_paths(name, host).map(|record| Fact::removed(at, record));
+    [Fact::removed(at, observation(name, host))].into_iter().chain(records).chain(uncached).collect()
+}
+
+fn uncached_paths(name: &str, host: &Host) -> impl Iterator<Item = AnyRecord> {
+    let record = |path: ProxyPath| UncachedPath { host: name.to_owned(), proxies: path.to_string() }.into();
+    host.paths.uncached().map(record)
 }
 
 fn records(name: &str, host: &Host) -> impl Iterator<Item = (Timestamp, state::Served)> {
@@ -335,6 +358,11 @@ pub fn hosts_from(facts: &StoredFacts, now: Timestamp) -> HashMap<&str, Host> {
             // No copy. The history of the host knows when robots.txt answered 503.
             Published::Unavailable => {}
             Published::Unknown | Published::UnknownOrUnavailable => served.lost = served.lost.max(Some(*at)),
+        }
+    }
+    for (_, UncachedPath { host, proxies }) in &facts.uncached_paths {
+        if let (Some(host), Some(path)) = (hosts.get_mut(host.as_str()), ProxyPath::parse(proxies)) {
+            host.paths.set_uncached(path);
         }
     }
     for host in hosts.values() {

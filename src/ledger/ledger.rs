@@ -9,6 +9,7 @@ use super::clock_steps::ClockSteps;
 use super::host::{ANYONE, Host, LastServed, Owner, hosts_from, observation};
 use super::network_list_health::NetworkListHealth;
 use super::observations::{Bounds, Observations, key};
+use super::proxies::ProxyPath;
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry};
 use crate::locks;
@@ -18,6 +19,7 @@ use crate::state::{Fact, Observation, Remembered, StateStore};
 use crate::time::Timestamp;
 use crate::verdict::{CachedVersions, Claimant, superseded_since};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::atomic::{
     AtomicBool, AtomicI64, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
@@ -76,6 +78,15 @@ impl ServedCopy {
             at: at.0,
         }
     }
+}
+
+/// Who was served a robots.txt through which proxies.
+#[derive(Clone, Copy, Debug)]
+pub struct ProxyFetch {
+    /// The claimed crawler.
+    pub claim: Claim,
+    /// The proxies.
+    pub path: ProxyPath,
 }
 
 /// What a request adds to the knowledge of its host.
@@ -245,6 +256,54 @@ impl Ledger {
         if self.clock.is_settled() {
             self.observations.touch(&key, entry.site.grace, now);
         }
+    }
+
+    /// Records through which proxies a crawler was served the version of the entry: that can show that no cache is on the way.
+    pub fn served_through(
+        &self,
+        registry: &Registry,
+        entry: &SiteEntry,
+        host: &[u8],
+        fetch: ProxyFetch,
+        now: Timestamp,
+    ) {
+        // Tools and bots that no list knows share a name, and a proxy may check its own health as one of them.
+        if !matches!(fetch.claim, Claim::Known(_) | Claim::Token(_)) || !entry.site.perhaps_behind_cache {
+            return;
+        }
+        let Some(key) = key(host) else { return };
+        let crawler = RobotsCache::of(fetch.claim, registry, entry).name;
+        let (version, max_age) = (entry.site.robots_txt.version, entry.site.policy.robots.max_age.value);
+        self.observations.serve_through(&key, now, |paths| paths.record(fetch.path, crawler, version, max_age, now));
+    }
+
+    /// Whether no cache is on a path to a host.
+    pub fn is_uncached(&self, host: &[u8], path: ProxyPath) -> bool {
+        let Some(key) = key(host) else { return false };
+        self.observations.look(&key, |host| host.is_some_and(|host| host.paths.is_uncached(path)))
+    }
+
+    /// Records that a crawler's request came through proxies of which one may be a cache.
+    pub fn record_perhaps_cached(&self, host: &[u8], now: Timestamp) {
+        let Some(key) = key(host) else { return };
+        self.observations.look(&key, |host| {
+            if let Some(host) = host {
+                host.set_perhaps_cached(now);
+            }
+        });
+    }
+
+    /// The hosts, by site, for which crawlers came through proxies of which one may be a cache, in the last hour.
+    pub fn perhaps_cached(&self, now: Timestamp) -> BTreeMap<String, Vec<String>> {
+        let mut hosts: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        self.observations.each(|key, host| {
+            if host.is_perhaps_cached(now) {
+                for site in host.owner.split('/').filter(|site| !site.is_empty()) {
+                    hosts.entry(site.to_owned()).or_default().push(String::from_utf8_lossy(key).into_owned());
+                }
+            }
+        });
+        hosts
     }
 
     /// From now on another process has the state directory: it is told what this one serves. What was served before is with

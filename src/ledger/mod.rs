@@ -3,7 +3,7 @@
 //!
 //! - [`Ledger`] is what other modules call. `observations` is its table of hosts, `host` is one host and its records
 //!   in the state store. `cached_versions` computes what a crawler may have cached, and `clock_steps` notices a clock
-//!   that was set.
+//!   that was set. `proxies` decides whether a cache in front may have answered crawlers.
 //! - `network_list_health` decides which lists of networks may prove an impostor.
 //! - [`Behaviours`] asks `crawl_rate`, `traps` and `proven_fetches` for one request; their tables are `bounded`.
 //!   `client_news` is what other instances of crawlgate are told of clients.
@@ -21,6 +21,7 @@ mod ledger;
 mod network_list_health;
 mod observations;
 mod proven_fetches;
+mod proxies;
 mod traps;
 
 pub use behaviour::{Behaviours, PassedBehaviours, RateStep};
@@ -28,8 +29,9 @@ pub use client_news::{ClientNews, FetchNews, Mark};
 #[cfg(feature = "internals")]
 pub use crawl_rate::gcra;
 pub use crawl_rate::{CrawlRate, RateKey};
-pub use ledger::{CrawlerCopies, HostNews, Ledger, ServedCopy};
+pub use ledger::{CrawlerCopies, HostNews, Ledger, ProxyFetch, ServedCopy};
 pub use network_list_health::{EVERY_SITE, ListHealth, list_of};
+pub use proxies::ProxyPath;
 pub use traps::Traps;
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! a crawler requests it again after a minute, or when crawlgate stops.
 
 use super::host::{Host, Owner, facts_of, observation, removal_of, served_facts};
+use super::proxies::KnownPaths;
 use crate::bounded::{Prehashed, SHARDS};
 use crate::locks::{read, write};
 use crate::policy::Version;
@@ -111,6 +112,16 @@ impl Observations {
                 }
             }
         });
+    }
+
+    /// Changes what is known of the paths to a host, if it is there. `record` says whether one has no cache, which is stored.
+    pub fn serve_through(&self, key: &[u8], now: Timestamp, record: impl FnOnce(&mut KnownPaths) -> bool) {
+        let hash = self.hasher.hash_one(key);
+        let mut shard = write(self.shard(hash));
+        let Some((_, host)) = shard.hosts.get_mut(&hash).filter(|(known, _)| **known == *key) else { return };
+        if record(&mut host.paths) && host.is_stored() {
+            self.put_all(key, host, now);
+        }
     }
 
     /// Puts a host into the table if it is not there.

@@ -43,7 +43,7 @@ const OWN_ROBOTS_TXT: &str = "(robots.txt of the application)";
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct GateLayer(Arc<Shared>);
+pub struct GateLayer(pub(super) Arc<Shared>);
 
 impl GateLayer {
     /// Loads the policies of a directory, and follows their changes.
@@ -67,6 +67,16 @@ impl GateLayer {
             event_log: None,
             addresses: AddressDetail::Full,
         }
+    }
+
+    /// Ends the policy of a site whose file is gone. Until then its last good policy stays in force. Blocking: it compiles
+    /// policies.
+    ///
+    /// # Errors
+    /// No such site, or its file is there.
+    pub fn remove_site(&self, site: &str) -> Result<(), RemoveSiteError> {
+        let removed = self.0.upkeep.remove(&[site.to_owned()]);
+        removed.map(drop).map_err(|error| RemoveSiteError(Box::new(error)))
     }
 
     /// All metrics of the gate in the text format of Prometheus, for a handler of the application. `docs/logs-and-metrics.md`
@@ -123,6 +133,11 @@ pub struct GateBuilder {
     event_log: Option<PathBuf>,
     addresses: AddressDetail,
 }
+
+/// Why a site cannot be removed.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct RemoveSiteError(Box<dyn Error + Send + Sync>);
 
 /// Why a gate cannot be opened.
 #[derive(thiserror::Error)]

@@ -23,7 +23,7 @@ mod service;
 mod shared;
 
 pub use body::GateBody;
-pub use layer::{GateBuilder, GateLayer, OpenError};
+pub use layer::{GateBuilder, GateLayer, OpenError, RemoveSiteError};
 pub use service::{Gate, GateFuture};
 
 #[cfg(test)]

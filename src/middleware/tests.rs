@@ -231,6 +231,18 @@ fn address_of_the_client_is_found_behind_trusted_proxies() {
 }
 
 #[test]
+fn deleted_policy_stays_until_the_site_is_removed() {
+    let (gate, directory) = gate("robots: { origin: replace }\n");
+    let version = "crawlgate_policy_info{site=\"site\"";
+    assert!(gate.remove_site("site").is_err(), "its file is there");
+    fs::remove_file(directory.path().join("site.yaml")).expect("deleted");
+    gate.0.upkeep.reload();
+    assert!(gate.metrics().contains(version), "{}", gate.metrics());
+    gate.remove_site("site").expect("removed");
+    assert!(!gate.metrics().contains(version));
+}
+
+#[test]
 fn second_gate_on_a_state_directory_is_an_error() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let (policies, state) = (directory.path().join("policies"), directory.path().join("state"));

@@ -97,10 +97,12 @@ pub fn compile_with_origin(
         origin_tags: policy.origin_tags,
         html: HtmlRules::new(&policy.html),
         grace: policy.enforcement.grace.value,
-        behind_cache: policy.enforcement.behind_cache.map(|kept| match kept {
-            BehindCache::AsLongAsMaxAge => policy.robots.max_age.value,
-            BehindCache::For(kept) => kept,
+        behind_cache: policy.enforcement.behind_cache.and_then(|kept| match kept {
+            BehindCache::No => None,
+            BehindCache::AsLongAsMaxAge => Some(policy.robots.max_age.value),
+            BehindCache::For(kept) => Some(kept),
         }),
+        perhaps_behind_cache: policy.enforcement.behind_cache.is_none(),
         traps: RuleSet::new(traps),
         networks: registry_overrides::networks(&policy, registry, &tokens),
         tokens,

@@ -244,7 +244,7 @@ fn a_cache_before_us_is_said_with_yes_or_a_time() {
         policy.map(|policy| policy.enforcement.behind_cache).ok_or(found.items.first().map(|item| item.id))
     };
     for no in ["no", "false", "Off"] {
-        assert_eq!(kept(no), Ok(None), "{no}");
+        assert_eq!(kept(no), Ok(Some(BehindCache::No)), "{no}");
     }
     assert_eq!(kept("yes"), Ok(Some(BehindCache::AsLongAsMaxAge)));
     assert_eq!(kept("2h"), Ok(Some(BehindCache::For(Duration::from_secs(7_200)))));

@@ -164,6 +164,7 @@ impl Noted {
             client: self.client.address,
             logged: self.client.logged,
             unread: self.unread,
+            proxies: self.client.proxies,
             signature: None,
             has_license_token: false,
             arrived: self.arrival.arrived,

@@ -243,6 +243,7 @@ impl SiteCatalog {
             |site: &String| SiteStatus { site: site.clone(), reload_ok: is_readable, ..SiteStatus::default() };
         let of_file = self.files.iter().map(|(site, file)| SiteStatus {
             reload_ok: is_readable && file.is_active(),
+            removed: file.is_missing(),
             last_good_copy: file.origin() == Some(PolicyOrigin::Store),
             conflicts_with: file.conflicts_with.clone(),
             findings: file.findings.clone(),

@@ -158,7 +158,7 @@ fn first_policy_replaces_all_default_sites() {
     }
     // And when it is gone, they are back, with what was in use on their hosts until they are asked again.
     fs::remove_file(directory.path().join("b.yaml")).expect("removed");
-    live.reload(Timestamp(6));
+    live.remove(&["b".to_owned()], Timestamp(6)).expect("removed");
     for (host, site, rule) in [("a.example", "origin-a.example", "/a/"), ("b.example", "origin-b.example", "/b/")] {
         let (name, text) = served(&live, host, 6);
         assert!(name == site && text.is_some_and(|text| text.contains(rule)), "{host}");

@@ -25,6 +25,11 @@ impl HostOwners {
         self.0.extend(claims(site).into_iter().map(|host| (host, site.name.clone())));
     }
 
+    /// Whether sites have all hosts of this one.
+    pub fn have_all_of(&self, site: &Site) -> bool {
+        claims(site).iter().all(|host| self.0.contains_key(host))
+    }
+
     /// The first host of the site that another site has.
     pub fn conflict(&self, site: &Site) -> Option<HostConflict> {
         claims(site).into_iter().find_map(|host| Some(HostConflict { owner: self.0.get(&host)?.clone(), host }))

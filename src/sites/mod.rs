@@ -23,7 +23,7 @@ mod watch;
 pub use default_sites::{DefaultSite, asked_by, is_no_policy};
 pub use origins::{KnownOrigins, OriginRobotsStatus, PATIENCE, Served, awaited_since};
 pub use pauses::{PauseError, PauseRequest, PauseWord};
-pub use policy_file::{ReloadOutcome, ReloadReport, SiteReload};
+pub use policy_file::{ReloadOutcome, ReloadReport, RemoveError, SiteReload};
 pub use status::{RetireStatus, SiteStatus, Status};
 pub use watch::{WatchGuard, watch};
 
@@ -40,7 +40,7 @@ use catalog::SiteCatalog;
 use memory::SiteMemory;
 use origins::OriginFiles;
 use plan::{plan, plan_default_sites};
-use policy_directory::PolicyText;
+use policy_directory::{PolicyText, Unread, Unreadable};
 use policy_file::SiteCompiler;
 pub use publisher::Announce;
 use publisher::{Deferral, Publisher, longest_cached};
@@ -179,6 +179,19 @@ impl SiteManager {
             Err(error) => ((Vec::new(), Some(error.to_string())), false),
         });
         ReloadReport { sites, problem, waiting: self.waiting() }
+    }
+
+    /// Ends the policies of sites whose files are gone, and loads what changed.
+    ///
+    /// # Errors
+    /// No such site, or its file is there. Nothing was removed.
+    pub fn remove(&self, sites: &[String], now: Timestamp) -> Result<ReloadReport, RemoveError> {
+        let changed = |changes: &mut Changes| match changes.end(sites, now) {
+            Ok((sites, is_new)) => (Ok(sites), is_new),
+            Err(error) => (Err(error), false),
+        };
+        let sites = self.change(now, changed)?;
+        Ok(ReloadReport { sites, problem: None, waiting: self.waiting() })
     }
 
     /// When something that goes by the clock is due. Neither locks nor waits.
@@ -449,7 +462,7 @@ impl Changes {
         self.last_reload = now;
         let found = self.read_directory();
         self.problem = found.as_ref().err().map(ToString::to_string);
-        let found = found?;
+        let found = self.with_missing(found?);
         let files = policy_directory::included_files(&self.policies);
         let has_other_files = files != self.catalog.compiler.files;
         self.catalog.compiler.files = files;
@@ -491,15 +504,52 @@ impl Changes {
         }
     }
 
+    /// The files that were found, and those that are gone while their policies are to stay in force: the catalog remembers a
+    /// last good policy of these.
+    fn with_missing(&self, mut found: BTreeMap<String, PolicyText>) -> BTreeMap<String, PolicyText> {
+        for site in self.catalog.memory.last_good.keys() {
+            let path = || match self.catalog.files.get(site).map(|known| &known.text) {
+                Some(Ok(source)) => source.name.to_string(),
+                Some(Err(unreadable)) => unreadable.path.clone(),
+                None => self.policies.join(format!("{site}.yaml")).display().to_string(),
+            };
+            let gone = || Err(Unreadable { path: path(), why: Unread::Removed(site.clone()) });
+            found.entry(site.clone()).or_insert_with(gone);
+        }
+        found
+    }
+
+    /// Loads what changed, without the last good policies of these sites: their files are gone.
+    fn end(&mut self, sites: &[String], now: Timestamp) -> Result<(Vec<SiteReload>, bool), RemoveError> {
+        let found = self.read_directory().map_err(|error| RemoveError::Directory(error.to_string()))?;
+        for site in sites {
+            if let Some(text) = found.get(site) {
+                let path = match text {
+                    Ok(source) => source.name.to_string(),
+                    Err(unreadable) => unreadable.path.clone(),
+                };
+                return Err(RemoveError::FileExists { site: site.clone(), path });
+            }
+            if !self.catalog.memory.last_good.contains_key(site) && !self.catalog.files.contains_key(site) {
+                let sites = self.catalog.files.keys().cloned().collect();
+                return Err(RemoveError::UnknownSite { site: site.clone(), sites });
+            }
+        }
+        for site in sites {
+            self.catalog.memory.last_good.remove(site);
+        }
+        self.load(now).map_err(|error| RemoveError::Directory(error.to_string()))
+    }
+
     /// At the start a file with a mistake needs a last good policy.
     fn refuse_broken(&self, strict: bool) -> Result<(), StartError> {
         let mut broken = String::new();
         for (name, file) in self.catalog.files.iter().filter(|(_, file)| !file.is_active()) {
-            if file.in_force.is_none() || strict {
+            if (file.in_force.is_none() && !file.is_missing()) || strict {
                 broken.push_str(&file.rendered);
                 broken.push('\n');
             } else {
-                tracing::error!(site = %name, findings = ?file.findings, "the policy file was rejected; the last good policy is in force");
+                tracing::error!(site = %name, findings = ?file.findings, "the policy file is not in force; the last good policy is, if there is one");
             }
         }
         if broken.is_empty() { Ok(()) } else { Err(StartError::Policies(broken)) }
@@ -547,6 +597,8 @@ mod default_sites_tests;
 mod deferred_tests;
 #[cfg(test)]
 mod moved_tests;
+#[cfg(test)]
+mod removed_tests;
 #[cfg(test)]
 mod schedule_tests;
 #[cfg(test)]

@@ -4,8 +4,8 @@
 use super::catalog::{Claim, SiteCatalog, SiteChange};
 use super::host_owners::HostOwners;
 use super::origins::awaited_since;
-use super::policy_directory::PolicyText;
-use super::policy_file::Candidate;
+use super::policy_directory::{PolicyText, is_removed};
+use super::policy_file::{Candidate, KnownFile};
 use crate::policy::Site;
 use crate::publications::PublicationLog;
 use crate::time::Timestamp;
@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The changes that bring the catalog up to these files. Unchanged files are left out, with two exceptions: files whose hosts
-/// another site had, and, with `has_other_files`, files that name others of the directory.
+/// another site had, and, with `has_other_files`, files that name others of the directory. A file that is gone is among
+/// `found` while its policy is to stay in force; it gives way to files that have all its hosts.
 pub fn plan(
     found: BTreeMap<String, PolicyText>,
     has_other_files: bool,
@@ -23,6 +24,8 @@ pub fn plan(
     now: Timestamp,
 ) -> Vec<SiteChange> {
     let removed: Vec<String> = catalog.files.keys().filter(|name| !found.contains_key(*name)).cloned().collect();
+    let missing: Vec<String> =
+        found.iter().filter(|(_, text)| is_removed(text)).map(|(name, _)| name.clone()).collect();
     let mut claims = BTreeMap::new();
     for (name, text) in found {
         let is_as_it_was = catalog.files.get(&name).is_some_and(|known| {
@@ -34,9 +37,10 @@ pub fn plan(
             claims.insert(name, Claim { text, candidate, conflicts_with: None, copy: None });
         }
     }
-    Settling { catalog, log, now, removed: &removed }.settle(&mut claims);
+    let replaced = Settling { catalog, log, now, removed: &removed, missing: &missing }.settle(&mut claims);
+    claims.retain(|name, _| !replaced.contains(name));
     let claims = claims.into_iter().map(|(site, claim)| SiteChange { site, file: Some(claim) });
-    removed.into_iter().map(|site| SiteChange { site, file: None }).chain(claims).collect()
+    removed.into_iter().chain(replaced).map(|site| SiteChange { site, file: None }).chain(claims).collect()
 }
 
 /// The default sites that are to be in force: they are while there is no policy. `None` where they stay as they are.
@@ -92,15 +96,19 @@ struct Settling<'a> {
     log: &'a PublicationLog,
     now: Timestamp,
     removed: &'a [String],
+    /// The sites whose files are gone and whose policies are to stay in force.
+    missing: &'a [String],
 }
 
 impl Settling<'_> {
     /// A host belongs to one site. What is in force keeps its hosts, unless its own file gives them up; of two new
     /// claims the one of the later name is refused. A refused file leaves its site as it was, which may put others in
-    /// the wrong, so this is repeated until no claim is refused.
-    fn settle(&self, claims: &mut BTreeMap<String, Claim>) {
+    /// the wrong, so this is repeated until no claim is refused. Returns the sites whose files are gone and whose hosts other
+    /// files have.
+    fn settle(&self, claims: &mut BTreeMap<String, Claim>) -> Vec<String> {
         loop {
-            let mut owners = self.owners_in_force(claims);
+            let mut replaced = self.replaced(claims);
+            let mut owners = self.owners_in_force(claims, &replaced);
             let mut refused = Vec::new();
             for (name, claim) in claims.iter() {
                 let Some(site) = &claim.candidate.site else { continue };
@@ -110,23 +118,36 @@ impl Settling<'_> {
                 }
             }
             if refused.is_empty() {
-                return self.take_copies(claims, &mut owners);
+                replaced.extend(self.take_copies(claims, &mut owners));
+                return replaced;
             }
             for (name, conflict) in refused {
                 if let Some(claim) = claims.get_mut(&name) {
-                    claim.candidate.refuse(&conflict);
+                    claim.candidate.refuse(&conflict, self.missing.contains(&conflict.owner));
                     claim.conflicts_with = Some(conflict.owner);
                 }
             }
         }
     }
 
+    /// The sites in force whose files are gone, and whose hosts are all claimed.
+    fn replaced(&self, claims: &BTreeMap<String, Claim>) -> Vec<String> {
+        let mut claimed = HostOwners::default();
+        for site in claims.values().filter_map(|claim| claim.candidate.site.as_ref()) {
+            claimed.add(site);
+        }
+        let in_force = |name: &str| self.catalog.files.get(name).and_then(KnownFile::entry);
+        let is_replaced = |name: &&String| in_force(name).is_some_and(|entry| claimed.have_all_of(&entry.site));
+        self.missing.iter().filter(is_replaced).cloned().collect()
+    }
+
     /// The hosts of sites that stay as they are.
-    fn owners_in_force(&self, claims: &BTreeMap<String, Claim>) -> HostOwners {
+    fn owners_in_force(&self, claims: &BTreeMap<String, Claim>, replaced: &[String]) -> HostOwners {
+        let gone: Vec<&String> = self.removed.iter().chain(replaced).collect();
         let mut owners = HostOwners::default();
         for (name, file) in &self.catalog.files {
             let is_replaced = claims.get(name).is_some_and(|claim| claim.candidate.site.is_some());
-            if let Some(entry) = file.entry().filter(|_| !is_replaced && !self.removed.contains(name)) {
+            if let Some(entry) = file.entry().filter(|_| !is_replaced && !gone.contains(&name)) {
                 owners.add(&entry.site);
             }
         }
@@ -134,8 +155,9 @@ impl Settling<'_> {
     }
 
     /// A file that cannot be used, and of which nothing is in force, runs on its last good policy if the hosts of that
-    /// are free.
-    fn take_copies(&self, claims: &mut BTreeMap<String, Claim>, owners: &mut HostOwners) {
+    /// are free. Returns the sites whose files are gone and whose hosts other sites have.
+    fn take_copies(&self, claims: &mut BTreeMap<String, Claim>, owners: &mut HostOwners) -> Vec<String> {
+        let mut replaced = Vec::new();
         for (name, claim) in claims.iter_mut().filter(|(_, claim)| claim.candidate.site.is_none()) {
             if self.catalog.files.contains_key(name) {
                 continue;
@@ -143,10 +165,15 @@ impl Settling<'_> {
             let Some(text) = self.catalog.memory.last_good.get(name) else { continue };
             let source = Source { name: format!("the last good policy of {name}").into(), text: text.clone() };
             let copy = compile_for_hosts(self.catalog, name, &Ok(source), self.log, self.now).site;
+            if self.missing.contains(name) && copy.as_ref().is_some_and(|copy| owners.have_all_of(copy)) {
+                replaced.push(name.clone());
+                continue;
+            }
             claim.copy = copy.filter(|copy| owners.conflict(copy).is_none());
             if let Some(copy) = &claim.copy {
                 owners.add(copy);
             }
         }
+        replaced
     }
 }

@@ -28,6 +28,11 @@ pub struct Unreadable {
     pub why: Unread,
 }
 
+/// Whether a text stands for a file that was there before and is gone.
+pub fn is_removed(text: &PolicyText) -> bool {
+    matches!(text, Err(Unreadable { why: Unread::Removed(_), .. }))
+}
+
 /// What is wrong with a file that has no text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
@@ -46,6 +51,12 @@ pub enum Unread {
     /// Another file has the same name with another ending.
     #[error("{0} has the same site name")]
     DuplicateSite(String),
+    /// It was there before, and is gone: the name of its site.
+    #[error(
+        "the file is gone; crawlgate keeps its last good policy. Put the file back, give its hosts to another file, or end \
+         the site by `crawlgate reload --remove {0}` (in an application: `remove_site`)"
+    )]
+    Removed(String),
 }
 
 impl Unreadable {
@@ -55,6 +66,7 @@ impl Unreadable {
             Unread::NotAFile | Unread::Io(_) => "unreadable",
             Unread::TooLarge => "too-large",
             Unread::NotUtf8(_) => "not-utf8",
+            Unread::Removed(_) => "removed",
             Unread::DuplicateSite(_) => return duplicate_site(&self.why),
         };
         Diagnostic::whole_file(id, self.why.to_string())

@@ -3,12 +3,13 @@
 //!
 //! Every reading of a changed file moves it to one of these states:
 //! - active: it has no mistake, its hosts are free, and it is in force;
+//! - missing: it is gone, and its last good policy is in force;
 //! - rejected: it has a mistake, and an earlier policy is in force;
 //! - conflicting: another site has one of its hosts; an earlier policy is in force if there is one;
 //! - invalid: it has a mistake, and no policy is in force.
 
 use super::host_owners::HostConflict;
-use super::policy_directory::PolicyText;
+use super::policy_directory::{PolicyText, is_removed};
 use crate::crawlers::Registry;
 use crate::policy::lint::allow_published_proof;
 use crate::policy::origin::Origin;
@@ -73,10 +74,18 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Takes the site away, because another site has one of its hosts.
-    pub fn refuse(&mut self, conflict: &HostConflict) {
+    /// Takes the site away, because another site has one of its hosts. `owner_is_gone`: the file of that site is gone.
+    pub fn refuse(&mut self, conflict: &HostConflict, owner_is_gone: bool) {
         if let Some(site) = self.site.take() {
-            self.findings.push(conflict.diagnostic(&site));
+            let mut finding = conflict.diagnostic(&site);
+            if owner_is_gone {
+                finding = finding.help(format!(
+                    "its file is gone, and not all its hosts are in other files: name them, or end that site with `crawlgate \
+                     reload --remove {}`",
+                    conflict.owner
+                ));
+            }
+            self.findings.push(finding);
             self.findings.sort();
         }
     }
@@ -165,8 +174,16 @@ impl KnownFile {
         self.origin() == Some(PolicyOrigin::File)
     }
 
+    /// Whether the file is gone.
+    pub fn is_missing(&self) -> bool {
+        is_removed(&self.text)
+    }
+
     /// The outcome of a reload that finds the file as it was.
     pub fn outcome_when_unchanged(&self) -> ReloadOutcome {
+        if self.is_missing() {
+            return ReloadOutcome::Missing;
+        }
         match self.origin() {
             Some(PolicyOrigin::File) => ReloadOutcome::Unchanged,
             Some(_) => ReloadOutcome::Kept,
@@ -191,7 +208,7 @@ impl ReloadReport {
     pub fn is_whole(&self) -> bool {
         self.problem.is_none()
             && self.waiting.is_none()
-            && !self.sites.iter().any(|site| matches!(site.outcome, ReloadOutcome::Kept | ReloadOutcome::Refused))
+            && !self.sites.iter().any(|site| site.outcome.needs_attention())
     }
 }
 
@@ -220,6 +237,39 @@ pub enum ReloadOutcome {
     Kept,
     /// The file is refused, and there is no old policy: none is in force.
     Refused,
+    /// The file is gone; the last good policy stays in force, until its end is confirmed.
+    Missing,
     /// The file is gone, and with it the site.
     Removed,
+}
+
+impl ReloadOutcome {
+    /// Whether the file, as it is on disk, is not in force.
+    fn needs_attention(self) -> bool {
+        matches!(self, ReloadOutcome::Kept | ReloadOutcome::Refused | ReloadOutcome::Missing)
+    }
+}
+
+/// Why sites cannot be removed.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoveError {
+    /// No such site.
+    #[error("there is no site `{site}`: the sites are {}", .sites.join(", "))]
+    UnknownSite {
+        /// The name.
+        site: String,
+        /// The sites with a policy file.
+        sites: Vec<String>,
+    },
+    /// The policy file is there.
+    #[error("the policy file of `{site}` is there ({path}): delete it first, or the site would be back at once")]
+    FileExists {
+        /// The site.
+        site: String,
+        /// The file.
+        path: String,
+    },
+    /// The policy directory cannot be read.
+    #[error("{0}; nothing was removed")]
+    Directory(String),
 }

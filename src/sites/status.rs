@@ -53,6 +53,8 @@ pub struct SiteStatus {
     pub exempt: Vec<String>,
     /// Whether the last reload of its file succeeded.
     pub reload_ok: bool,
+    /// Whether its file is gone; its last good policy stays in force.
+    pub removed: bool,
     /// Whether it runs on a last good copy from the state directory.
     pub last_good_copy: bool,
     /// Errors and warnings of its file: `file:line:column: ...`.
@@ -77,6 +79,8 @@ pub struct SiteStatus {
     /// Crawlers whose networks, as the policy lists them, verified no visit within seven days, while visits from
     /// elsewhere came under their names: these lists prove no impostor.
     pub suspended: Vec<String>,
+    /// Hosts for which crawlers came, in the last hour, through trusted proxies of which one may be a cache.
+    pub perhaps_cached: Vec<String>,
     /// The paths that are being retired.
     pub retire: Vec<RetireStatus>,
     /// Crawlers are to be asked for a licence, and neither the policy nor the origin names one: no crawler is asked.

@@ -34,6 +34,12 @@ impl World {
         self
     }
 
+    /// Deletes the file of a site, and ends its policy.
+    fn end(&self, name: &str, now: i64) -> &World {
+        self.remove(name).live().remove(&[name.to_owned()], Timestamp(now)).expect("ended");
+        self
+    }
+
     /// Reads the directory again; or, `cold`, starts another crawlgate.
     fn go_on(&mut self, cold: bool, now: i64) {
         self.go_on_knowing(KnownOrigins::default(), cold, now);
@@ -113,7 +119,7 @@ fn site_inherits_the_history_of_its_hosts() {
             assert_eq!(world.held("shop.example"), ["/a"], "{wide:?}, cold: {cold}");
             assert!(world.held("blog.example").is_empty(), "no other host is touched");
             // And goes back among the others.
-            world.remove("shop");
+            world.end("shop", 20);
             world.go_on(cold, 20);
             assert_eq!(world.held("shop.example"), ["/b"], "{wide:?}, cold: {cold}");
         }
@@ -131,7 +137,7 @@ fn host_without_a_site_for_a_while_keeps_its_history() {
     for cold in [false, true] {
         let mut world =
             World::start(&[("shop", &policy("shop.example", "/a")), ("other", &policy("other.example", "/o"))]);
-        world.remove("shop");
+        world.end("shop", 10);
         world.go_on(cold, 10);
         world.go_on(cold, 20);
         world.write("store", &policy("shop.example", "/b"));
@@ -141,7 +147,7 @@ fn host_without_a_site_for_a_while_keeps_its_history() {
         // Not for ever: the longest that a crawler keeps a copy is a week.
         let mut world =
             World::start(&[("shop", &policy("shop.example", "/a")), ("other", &policy("other.example", "/o"))]);
-        world.remove("shop");
+        world.end("shop", 10);
         world.go_on(cold, 10);
         world.go_on(cold, 9 * DAY);
         world.write("store", &policy("shop.example", "/b"));
@@ -175,6 +181,9 @@ fn a_copy_goes_with_its_host() {
         let Origin::Read(file) = &known else { unreachable!("a copy") };
         world.live().origin_says(&site, file.clone(), Timestamp(1)).expect("merged");
         world.remove("shop").write("store", &merged("www.shop.example")).write("new", &merged("new.example"));
+        if !cold {
+            world.live().remove(&["shop".to_owned()], Timestamp(10)).expect("its other host has no policy any more");
+        }
         let known = KnownOrigins { copies: [(site, known)].into(), ..KnownOrigins::default() };
         world.go_on_knowing(known, cold, 10);
         let published = world.published("www.shop.example", 10).expect("the copy that was in use goes on");
@@ -204,12 +213,11 @@ fn site_with_another_host_leaves_the_copy_behind() {
 
 #[test]
 fn without_the_last_policy_its_copy_goes_on() {
-    let mut world = World::start(&[("shop", "robots: { groups: [{ agents: '*', disallow: /p }] }\n")]);
+    let world = World::start(&[("shop", "robots: { groups: [{ agents: '*', disallow: /p }] }\n")]);
     let (site, known) = copy("shop", "/a");
     let Origin::Read(file) = &known else { unreachable!("a copy") };
     world.live().origin_says(&site, file.clone(), Timestamp(1)).expect("merged");
-    world.remove("shop");
-    world.go_on(false, 10);
+    world.end("shop", 10);
     let published = world.published("shop.example", 10).expect("no 503");
     assert!(published.contains("Disallow: /a\n") && !published.contains("/p"), "{published}");
 }

@@ -102,14 +102,14 @@ fn mistake_of_one_site_touches_no_other() {
     let report = live.reload(Timestamp(3));
     assert_eq!(
         outcomes(&report),
-        [("a", ReloadOutcome::Kept), ("b", ReloadOutcome::Removed), ("c", ReloadOutcome::Refused)]
+        [("a", ReloadOutcome::Kept), ("b", ReloadOutcome::Missing), ("c", ReloadOutcome::Refused)]
     );
     assert!(report.sites[2].findings[0].contains("host-taken"), "{report:?}");
     fs::remove_file(root.join("a.yaml")).expect("removed");
     assert_eq!(
         outcomes(&live.reload(Timestamp(4))),
-        [("a", ReloadOutcome::Removed), ("c", ReloadOutcome::Added)],
-        "its host is free now"
+        [("a", ReloadOutcome::Removed), ("b", ReloadOutcome::Missing), ("c", ReloadOutcome::Added)],
+        "the other file has its host"
     );
 }
 
@@ -728,7 +728,7 @@ fn origins_file_is_observed_until_the_first_policy() {
     assert_eq!((history(&live).superseded.len(), entry(&live).since), (2, Timestamp(7)));
     // And when it is gone, there is none again.
     fs::remove_file(policies.join("shop.yaml")).expect("removed");
-    live.reload(Timestamp(8));
+    live.remove(&["shop".to_owned()], Timestamp(8)).expect("removed");
     assert_eq!(live.status(Timestamp(8)).sites[0].site, DEFAULT_SITE);
 }
 

@@ -193,6 +193,17 @@ records! {
         }
     }
 
+    /// A path through trusted proxies to a host on which there is no cache.
+    UncachedPath, uncached_paths {
+        key {
+            /// The host.
+            host: String,
+            /// The digest of the addresses of the proxies.
+            proxies: String,
+        }
+        values {}
+    }
+
     /// Since when a rule for tags or metas is in force.
     TagChange, tag_changes {
         key {

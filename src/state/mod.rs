@@ -34,7 +34,7 @@ pub use columns::{AsWritten, taken_as_past};
 pub use facts::{
     AddressProof, AnyRecord, ClockJump, DeclaredVersion, ExchangeMembership, Fact, GapReason, HistoryGap, HostTenure,
     LastGoodPolicy, ListProof, MarkedClient, NetworkList, Observation, OriginCopy, Pause, PauseEvent, Publication,
-    Served, StoredFacts, TagChange, Version, changes,
+    Served, StoredFacts, TagChange, UncachedPath, Version, changes,
 };
 pub use health::{StateError, StoreHealth};
 pub use lock::{Locking, ProcessLock};

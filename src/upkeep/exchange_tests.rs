@@ -124,6 +124,7 @@ impl One {
             client: "192.0.2.1".parse().ok(),
             logged: "192.0.2.1".parse().ok(),
             unread: ForwardingFields::default(),
+            proxies: None,
             signature: None,
             has_license_token: false,
             arrived: clock.now(),

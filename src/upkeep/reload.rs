@@ -5,7 +5,7 @@ use super::instance::Instance;
 use crate::ledger::{EVERY_SITE, ListHealth};
 use crate::locks::lock;
 use crate::policy::retire::RetireStage;
-use crate::sites::{ReloadOutcome, ReloadReport, RetireStatus, SiteReload, SiteStatus, Status};
+use crate::sites::{ReloadOutcome, ReloadReport, RemoveError, RetireStatus, SiteReload, SiteStatus, Status};
 use crate::telemetry::SiteGauges;
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
@@ -42,6 +42,23 @@ impl Upkeep {
     pub fn reload(&self) -> ReloadReport {
         let _one = lock(&self.reloading);
         let report = self.instance.sites.reload(self.now());
+        self.follow(&report);
+        report
+    }
+
+    /// Ends the policies of sites whose files are gone, and loads what changed.
+    ///
+    /// # Errors
+    /// See [`crate::sites::SiteManager::remove`].
+    pub fn remove(&self, sites: &[String]) -> Result<ReloadReport, RemoveError> {
+        let _one = lock(&self.reloading);
+        let report = self.instance.sites.remove(sites, self.now())?;
+        self.follow(&report);
+        Ok(report)
+    }
+
+    /// Does what follows from a reload.
+    fn follow(&self, report: &ReloadReport) {
         self.instance.ledger.settle(&self.instance.sites.snapshot(), self.now());
         report.sites.iter().for_each(|site| self.tell(site));
         let problem: Vec<String> = report.problem.iter().cloned().collect();
@@ -49,7 +66,6 @@ impl Upkeep {
             tracing::error!(?problem, "the policies were not reloaded; the present ones stay in force");
         }
         self.set_gauges(&self.status());
-        report
     }
 
     /// Logs what came of a file, if it is news.
@@ -63,14 +79,17 @@ impl Upkeep {
             ReloadOutcome::Added | ReloadOutcome::Replaced => {
                 tracing::warn!(site = %name, outcome = ?site.outcome, ?findings, "the policy has warnings and is in force");
             }
-            ReloadOutcome::Removed => tracing::info!(site = %name, "the policy file was removed"),
+            ReloadOutcome::Removed => tracing::info!(site = %name, "the site has no policy any more"),
+            ReloadOutcome::Missing if news => {
+                tracing::error!(site = %name, ?findings, "the policy file is gone; the last good policy stays in force");
+            }
             ReloadOutcome::Kept if news => {
                 tracing::error!(site = %name, ?findings, "the policy file was rejected; the last good policy stays in force");
             }
             ReloadOutcome::Refused if news => {
                 tracing::error!(site = %name, ?findings, "the policy file was rejected; there is no last good policy, so none is in force");
             }
-            ReloadOutcome::Unchanged | ReloadOutcome::Kept | ReloadOutcome::Refused => {}
+            ReloadOutcome::Unchanged | ReloadOutcome::Kept | ReloadOutcome::Refused | ReloadOutcome::Missing => {}
         }
     }
 
@@ -105,6 +124,10 @@ impl Upkeep {
         let mut status = self.instance.sites.status(self.now());
         status.warnings.extend(self.instance.events.problem());
         status.warnings.extend(self.instance.evidence.problem());
+        let mut perhaps_cached = self.instance.ledger.perhaps_cached(self.now());
+        for site in &mut status.sites {
+            site.perhaps_cached = perhaps_cached.remove(&site.site).unwrap_or_default();
+        }
         for list in self.list_health().into_iter().filter(|list| list.suspended) {
             if list.site == EVERY_SITE {
                 status.warnings.push(format!(
@@ -156,7 +179,7 @@ fn gauges(site: &SiteStatus) -> SiteGauges {
         indexable: site.indexable,
         front_page_seen: site.front_page_seen.map(|seen| seen.0),
         retire: RetireStage::ALL.map(|stage| (stage.into(), paths_at(&site.retire, stage))),
-        reload_success: site.reload_ok,
+        reload_success: site.reload_ok || site.removed,
     }
 }
 

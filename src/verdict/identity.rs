@@ -70,6 +70,8 @@ pub enum Doubt {
     DnsFailed,
     /// Reverse DNS gave no name of the crawler, once; a second answer decides.
     DnsOneAnswer,
+    /// Reverse DNS gave a name of the crawler that has no address, and its operator documents none.
+    DnsNoForward,
     /// A published list was never read.
     ListUnknown,
     /// A published list was not checked for too long.
@@ -97,6 +99,9 @@ impl Doubt {
             Doubt::DnsPending => "reverse DNS has not answered yet",
             Doubt::DnsFailed => "reverse DNS was asked and did not answer",
             Doubt::DnsOneAnswer => "reverse DNS gave no name of this crawler once; a second answer decides",
+            Doubt::DnsNoForward => {
+                "its name is one of this crawler and has no address, which the crawler's operator does not promise either"
+            }
             Doubt::ListUnknown => "a list of its operator was never read",
             Doubt::ListOld => "a list of its operator was not checked for too long",
             Doubt::ListOtherKind => "the lists of its operator have no networks of this kind of address",

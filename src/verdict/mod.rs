@@ -171,6 +171,8 @@ pub enum HistoryBasis {
     /// The list may not be whole: it accuses no crawler.
     #[default]
     Unknown,
+    /// A cache in front of crawlgate may have answered the crawler: the list may not be whole.
+    PerhapsCached,
     /// The host was observed without a gap for as long as a copy may be used.
     Observed,
     /// The host was observed without a gap since crawlgate began to answer for it, and the operator says what it served
@@ -192,7 +194,20 @@ impl<'a> CachedVersions<'a> {
 
     /// Whether the crawler can have cached nothing else.
     pub fn is_whole(&self) -> bool {
-        self.basis != HistoryBasis::Unknown
+        !matches!(self.basis, HistoryBasis::Unknown | HistoryBasis::PerhapsCached)
+    }
+
+    /// The same versions where a cache in front of crawlgate may have answered the crawler: it may have got any version that
+    /// was in force, and crawlgate does not know what it got.
+    pub fn perhaps_cached(self, claimant: Claimant<'a>, now: Timestamp) -> CachedVersions<'a> {
+        let anyone = CachedVersions::of_anyone(claimant, now);
+        CachedVersions {
+            cached: self.cached | anyone.cached,
+            may_be_unknown: self.may_be_unknown || anyone.may_be_unknown,
+            has_version_in_force: false,
+            basis: HistoryBasis::PerhapsCached,
+            ..self
+        }
     }
 
     /// The superseded versions that the crawler may have cached.

@@ -1,6 +1,7 @@
 //! What the next start makes of a run: gaps, moments that lie ahead, and what the state store was told.
 
 use super::*;
+use crate::ledger::{ProxyFetch, ProxyPath};
 use crate::state::Observation;
 
 #[test]
@@ -39,6 +40,25 @@ fn visits_are_the_same_after_a_restart() {
     assert_eq!(visits.iter().filter(|visits| visits.host == "a.example").count(), 4, "two share a cache");
     world.start_again(true);
     assert_eq!(world.ledger.copies("shop"), visits);
+}
+
+#[test]
+fn path_without_a_cache_is_known_after_a_restart() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut world = settled(Some(directory.path()));
+    let path = ProxyPath::from_addresses([[10, 0, 0, 1].into()]);
+    world.ask(4, 0, "/");
+    for id in ["bingbot", "gptbot"] {
+        assert!(!world.ledger.is_uncached(b"a.example", path));
+        let claim = Claim::Known(Registry::builtin().find(id).expect(id));
+        let fetch = ProxyFetch { claim, path };
+        world.ledger.served_through(Registry::builtin(), &world.entry, b"a.example", fetch, world.moment().now);
+    }
+    for in_order in [true, false] {
+        world.tick();
+        world.start_again(in_order);
+        assert!(world.ledger.is_uncached(b"a.example", path) && !world.ledger.is_uncached(b"b.example", path));
+    }
 }
 
 #[test]

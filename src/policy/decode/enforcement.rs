@@ -112,7 +112,7 @@ fn exempt(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
 fn behind_cache(decoder: &mut Decoder, node: &Node) -> Option<BehindCache> {
     if let Value::Scalar { text, .. } = &node.value {
         match text.to_ascii_lowercase().as_str() {
-            "no" | "false" | "off" => return None,
+            "no" | "false" | "off" => return Some(BehindCache::No),
             "yes" | "true" | "on" => return Some(BehindCache::AsLongAsMaxAge),
             _ => {}
         }

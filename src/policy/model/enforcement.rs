@@ -25,7 +25,8 @@ pub struct Enforcement {
     pub traps: Vec<Located<String>>,
     /// Crawlers (token, id or name as written) that are never refused.
     pub exempt: Vec<Located<String>>,
-    /// The cache that answers robots.txt before crawlgate, so that the versions that crawlers fetched are unknown.
+    /// The cache that answers robots.txt before crawlgate, so that the versions that crawlers fetched are unknown. `None` where
+    /// the policy says nothing.
     pub behind_cache: Option<BehindCache>,
 }
 
@@ -39,6 +40,8 @@ impl Enforcement {
 /// How long a cache before crawlgate may go on answering with a robots.txt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BehindCache {
+    /// There is no cache.
+    No,
     /// As long as `max_age` lets it.
     AsLongAsMaxAge,
     /// This long, whatever `max_age` is.

@@ -94,6 +94,8 @@ pub struct Site {
     pub networks: Networks,
     /// How much longer a cache before crawlgate may answer with a superseded version, when there is one.
     pub behind_cache: Option<Duration>,
+    /// Whether the policy leaves open whether there is a cache.
+    pub perhaps_behind_cache: bool,
     /// The rules of each claim. See [`Site::crawler_rules`].
     pub(super) crawler_rules: CrawlerRulesTable,
 }

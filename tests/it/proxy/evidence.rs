@@ -14,7 +14,7 @@ const HOST: &str = "shop.example";
 const BYSTANDER: &str = "Mozilla/5.0 (compatible; YandexBot/3.0; +http://yandex.com/bots)";
 const HOUR: i64 = 3_600;
 const POLICY: &str = "hosts: [shop.example]\nrobots: { origin: replace, groups: [{ agents: [GPTBot, \"*\"], disallow: [/cart/] }] }\n\
-                      enforcement: { mode: enforce }\n";
+                      enforcement: { mode: enforce, behind_cache: no }\n";
 
 fn setup(origin: &Origin) -> Setup {
     Setup::before(origin.address).policy("shop", POLICY).settings("evidence: on").with_clock()

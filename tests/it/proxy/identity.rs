@@ -18,7 +18,7 @@ use std::time::Duration;
 const POLICY: &str = r#"
 hosts: [shop.example]
 robots: { origin: replace, groups: [{ agents: "*", disallow: [/cart/] }] }
-enforcement: { mode: enforce, impostor: 410, unverified: refuse }
+enforcement: { mode: enforce, behind_cache: no, impostor: 410, unverified: refuse }
 "#;
 const GOOGLEBOT: &str = "Googlebot/2.1";
 const GPTBOT_LIST: &str = "/openai.com/gptbot.json";
@@ -78,6 +78,9 @@ fn zone(name: &str) -> Reply {
         ("203.0.113.4", "crawl-203-0-113-4.googlebot.com"),
         ("203.0.113.5", "late.googlebot.com"),
         ("2001:db8:7::1", "six.googlebot.com"),
+        // Neither name has an address.
+        ("203.0.113.12", "baiduspider-203-0-113-12.crawl.baidu.com"),
+        ("203.0.113.13", "x.googlebot.com"),
     ];
     if let Some((_, named)) = names.iter().find(|(address, _)| reverse(address) == name) {
         return ptr(named);
@@ -365,6 +368,40 @@ fn an_impostor_is_one_by_two_answers_ten_minutes_apart() {
             gate.live_through(700);
         }
     }
+}
+
+#[test]
+fn a_name_without_forward_refutes_googlebot_and_not_baidu() {
+    const BAIDUSPIDER: &str = "Mozilla/5.0 (compatible; Baiduspider/2.0; +http://www.baidu.com/search/spider.html)";
+    let origin = Origin::plain();
+    let server = Origin::start(|request, stream| {
+        let answer = match request.target() {
+            "/developers.google.com/static/crawling/ipranges/common-crawlers.json" => listing(LISTED),
+            _ => "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned(),
+        };
+        stream.write_all(answer.as_bytes()).is_ok()
+    });
+    let lists = Lists { server, answer: Arc::default() };
+    let dns = Dns::start(|name| match name {
+        "14.113.0.203.in-addr.arpa" => Reply::Records(vec![Record::Ptr("a.crawl.baidu.com".into())]),
+        "a.crawl.baidu.com" => Reply::Records(vec![Record::Address("203.0.113.14".parse().expect("an address"))]),
+        name => zone(name),
+    });
+    let mut gate = shop(&origin, &lists, &dns).start();
+    becomes(&gate, "203.0.113.14", BAIDUSPIDER, 200);
+    becomes(&gate, "198.51.100.7", GOOGLEBOT, 200);
+    let baidu_by_name_alone = "203.0.113.12";
+    let forged = "203.0.113.13";
+    for times in 1..=3 {
+        for (address, user_agent) in [(baidu_by_name_alone, BAIDUSPIDER), (forged, GOOGLEBOT)] {
+            from(&gate, address, user_agent);
+            gate_asked(&dns, address, times);
+        }
+        gate.live_through(601);
+    }
+    becomes(&gate, forged, GOOGLEBOT, 410);
+    assert_eq!(from(&gate, baidu_by_name_alone, BAIDUSPIDER).status, 503, "nothing is proven, and nothing refuted");
+    becomes(&gate, baidu_by_name_alone, GOOGLEBOT, 410);
 }
 
 fn gate_asked(dns: &Dns, address: &str, times: usize) {

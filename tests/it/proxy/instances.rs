@@ -20,7 +20,7 @@ const BEFORE: &str = "User-agent: *\nDisallow: /cart/\n";
 fn policy(paths: &str) -> String {
     format!(
         "hosts: [{HOST}]\nrobots: {{ origin: replace, previous: before.txt, groups: [{{ agents: \"*\", disallow: [{paths}] }}] }}\n\
-         enforcement: {{ mode: enforce }}\n"
+         enforcement: {{ mode: enforce, behind_cache: no }}\n"
     )
 }
 

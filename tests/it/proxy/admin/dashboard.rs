@@ -194,7 +194,9 @@ fn report_without_a_history_says_so() {
 
 /// A site that Googlebot obeys from its own network, with impostors and clients of which nothing is proven.
 fn with_impostors(origin: &Origin) -> Gate {
-    let policy = format!("{POLICY}crawlers:\n  - {{ token: Googlebot, networks: [198.51.100.0/24] }}\n");
+    let policy = format!(
+        "{POLICY}crawlers:\n  - {{ token: Googlebot, networks: [198.51.100.0/24] }}\nenforcement: {{ behind_cache: no }}\n"
+    );
     let setup = Setup::before(origin.address).policy("shop", &policy).settings("trusted_proxies: [127.0.0.1]");
     let mut gate = setup.with_clock().start();
     let visit = |gate: &Gate, client: &str, path: &str| {

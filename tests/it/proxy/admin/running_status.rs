@@ -231,6 +231,31 @@ fn rejected_policy_is_a_problem_until_it_is_repaired() {
 }
 
 #[test]
+fn deleted_policy_is_enforced_until_its_end_is_confirmed() {
+    let enforcing = "hosts: [b.example]\nrobots: { origin: replace, groups: [{ agents: '*', disallow: / }] }\n\
+                     enforcement: { mode: enforce }\n";
+    let origin = Origin::plain();
+    let mut gate = Setup::before(origin.address).policy("shop", POLICY).policy("b", enforcing).start();
+    let page = |gate: &Gate| gate.get("b.example", "/", &format!("User-Agent: {GPTBOT}\r\n")).status;
+    assert_eq!(gate.get("b.example", "/robots.txt", &format!("User-Agent: {GPTBOT}\r\n")).status, 200);
+    let before = page(&gate);
+    std::fs::remove_file(gate.setup.policies().join("b.yaml")).expect("deleted");
+    let found = wait_for_problem(&gate, "policy_removed");
+    assert_eq!((&found["problems"][0]["subject"], page(&gate)), (&"b".into(), before));
+    assert!(message(&found, "policy_removed").contains("crawlgate reload --remove b"));
+    gate.signal("HUP");
+    assert_eq!(gate.command(&["reload"]).status.code(), Some(1));
+    gate.wait_for_metric("crawlgate_problems{problem=\"policy_removed\"}", 1.0);
+    gate.wait_until_stored();
+    gate.restart("KILL", |_| ());
+    let found = wait_for_problem(&gate, "policy_removed");
+    assert_eq!((&found["sites"][0]["removed"], page(&gate)), (&true.into(), before));
+    assert_eq!(gate.command(&["reload", "--remove", "shop"]).status.code(), Some(1), "its file is there");
+    assert_eq!(gate.command(&["reload", "--remove", "b"]).status.code(), Some(0));
+    assert_eq!((status(&gate).1, page(&gate)), (Some(0), 200));
+}
+
+#[test]
 fn second_crawlgate_on_a_control_socket_is_refused_with_the_pid_of_the_first() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address).policy("shop", POLICY).start();

@@ -3,6 +3,7 @@
 
 use crate::proxy::support::kinds::tagged;
 use crate::proxy::support::{BINGBOT, BROWSER, Gate, HOST, Origin, Response, Setup};
+use serde_json::Value;
 use std::io::Write;
 
 const DAY: i64 = 86_400;
@@ -120,13 +121,18 @@ fn remove(gate: &Gate, name: &str) {
     std::fs::remove_file(gate.setup.policies().join(format!("{name}.yaml"))).expect("removed");
 }
 
-/// Changes files under a running crawlgate, or while none is there.
+/// Changes files under a running crawlgate, or while none is there, and confirms the end of sites that have no file.
 fn change(gate: &mut Gate, cold: bool, change: impl FnOnce(&Gate)) {
     if cold {
-        return gate.restart("TERM", change);
+        gate.restart("TERM", change);
+    } else {
+        change(gate);
     }
-    change(gate);
-    let reload = gate.command(&["reload"]);
+    let report: Value = serde_json::from_slice(&gate.command(&["reload", "--json"]).stdout).expect("JSON");
+    let sites = report["sites"].as_array().expect("sites").iter();
+    let missing = sites.filter(|site| site["outcome"] == "missing").filter_map(|site| site["site"].as_str());
+    let arguments: Vec<&str> = ["reload"].into_iter().chain(missing.flat_map(|site| ["--remove", site])).collect();
+    let reload = gate.command(&arguments);
     assert!(reload.status.success(), "{reload:?}");
 }
 

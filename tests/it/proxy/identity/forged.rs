@@ -9,7 +9,7 @@ hosts: [shop.example]
 robots:
   origin: replace
   groups: [{ agents: ["*"], disallow: [/cart/], crawl_delay: 1h }]
-enforcement: { mode: enforce, impostor: 410, traps: [/no-crawlers-here/], trapped: { status: 423, for: 1h } }
+enforcement: { mode: enforce, behind_cache: no, impostor: 410, traps: [/no-crawlers-here/], trapped: { status: 423, for: 1h } }
 crawlers:
   - { token: PartnerBot, networks: [198.51.100.0/24] }
 "#;

@@ -13,6 +13,7 @@ robots:
     - { agents: [bingbot], extends: "*" }
 enforcement:
   mode: enforce
+  behind_cache: no
   disallowed: 403
   ambiguous: 404
   too_fast: { status: 429, body: "Slower, please.\n" }

@@ -5,7 +5,7 @@ use std::io::{BufRead, Write};
 use std::net::TcpStream;
 
 const POLICY: &str = "robots: { origin: replace, groups: [{ agents: ['*'], disallow: [/closed/] }, { agents: [HouseBot], disallow: [/] }] }
-enforcement: { mode: enforce }
+enforcement: { mode: enforce, behind_cache: no }
 ";
 
 /// What each kind of them asks for, and its answer: an unlisted bot is only observed, and there is no origin.

@@ -691,7 +691,7 @@ fn policy_removed_for_a_moment_finds_its_copy_again() {
     script.says(status("500 Internal Server Error"));
     let file = directory.path().join("policies/shop.yaml");
     fs::remove_file(&file).expect("there");
-    world.live.reload(Timestamp(1));
+    world.live.remove(&["shop".to_owned()], Timestamp(1)).expect("removed");
     assert_eq!(world.after(1), 0, "the site is not followed any more");
     world.edit(directory.path(), MERGE);
     assert_eq!((world.state(), world.served().as_ref()), ("kept".into(), Some(&served)), "{}", world.problem());
@@ -987,7 +987,7 @@ fn copy_of_removed_site_is_for_its_hosts_and_expires() {
     world.after(0);
     let policy = directory.path().join("policies/shop.yaml");
     fs::remove_file(&policy).expect("there");
-    world.live.reload(Timestamp(1_001));
+    world.live.remove(&["shop".to_owned()], Timestamp(1_001)).expect("removed");
     script.says(status("500 Internal Server Error"));
     world.after(86_400);
     assert!(world.stored("shop").is_some(), "a day later");
@@ -1002,7 +1002,7 @@ fn copy_of_removed_site_is_for_its_hosts_and_expires() {
     fs::write(&policy, MERGE).expect("a policy");
     world.after(0);
     fs::remove_file(&policy).expect("there");
-    world.live.reload(Timestamp(now));
+    world.live.remove(&["shop".to_owned()], Timestamp(now)).expect("removed");
     world.after(40 * 86_400);
     world.after(60);
     assert_eq!(world.stored("shop"), None, "weeks later");

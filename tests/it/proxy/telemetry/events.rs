@@ -4,7 +4,7 @@ use crate::proxy::support::{Gate, Origin, Setup, eventually, read};
 use serde_json::Value;
 
 const POLICY: &str = "hosts: [shop.example]\nrobots: { origin: replace, groups: [{ agents: \"*\", disallow: /cart/ }] }\n\
-                      enforcement: { mode: enforce }\n";
+                      enforcement: { mode: enforce, behind_cache: no }\n";
 const GPTBOT: &str = "User-Agent: GPTBot/1.2\r\n";
 
 fn shop(origin: &Origin, logs: &str) -> Gate {
@@ -246,7 +246,7 @@ fn a_name_that_nobody_has_is_refused_and_one_of_a_moment_ago_is_not() {
     std::fs::write(gate.setup.policies().join("other.yaml"), POLICY.replace("shop.example", "other.example"))
         .expect("written");
     std::fs::remove_file(gate.setup.policies().join("shop.yaml")).expect("removed");
-    assert!(gate.command(&["reload"]).status.success());
+    assert!(gate.command(&["reload", "--remove", "shop"]).status.success());
     let (status, text) = asked("/api/violations?site=shop");
     assert!(status == 200 && text.contains("/cart/0"), "{status} {text}");
 }

@@ -13,7 +13,7 @@ const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const POLICY: &str = r#"
 hosts: [site.test]
 robots: { origin: replace, groups: [{ agents: ["*"], disallow: [/cart/], crawl_delay: 10s }] }
-enforcement: { mode: enforce }
+enforcement: { mode: enforce, behind_cache: no }
 "#;
 
 /// An origin that answers a request when it is told to.

@@ -77,7 +77,8 @@ impl Rules {
             let _ = writeln!(text, "        - {path}");
         }
         let traps = self.traps.join(", ");
-        let _ = writeln!(text, "enforcement:\n  mode: enforce\n  traps: [{traps}]\n  trapped: {{ for: 2h }}");
+        let cache = if more.contains("behind_cache") { "" } else { "\n  behind_cache: no" };
+        let _ = writeln!(text, "enforcement:\n  mode: enforce{cache}\n  traps: [{traps}]\n  trapped: {{ for: 2h }}");
         text + more
     }
 }

@@ -146,9 +146,11 @@ impl Stage {
             TwiceInASecond(agent, host, versions) => self.change_twice(agent, host, versions),
             Moves(host, rules) => {
                 self.hosts.retain(|other| *other != host);
-                let before = self.gate.setup.policies().join(format!("other-{}.yaml", self.moved));
                 if self.moved > 0 {
-                    std::fs::remove_file(before).expect("the site that had it last is removed");
+                    let before = format!("other-{}", self.moved);
+                    std::fs::remove_file(self.gate.setup.policies().join(format!("{before}.yaml"))).expect("removed");
+                    let ended = self.gate.command(&["reload", "--remove", &before]);
+                    assert!(ended.status.success(), "the site that had it last is removed: {ended:?}");
                 }
                 self.moved += 1;
                 let (rest, other) = (self.hosts.join(", "), format!("other-{}", self.moved));

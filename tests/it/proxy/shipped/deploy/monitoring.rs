@@ -172,7 +172,7 @@ fn everything_that_is_asked_for_is_in_the_metrics() {
         Origin::nowhere(),
         origin.address
     );
-    let policy = "purposes: { training: disallow }\nrobots: { origin: replace }\nenforcement: { mode: enforce }\n\
+    let policy = "purposes: { training: disallow }\nrobots: { origin: replace }\nenforcement: { mode: enforce, behind_cache: no }\n\
         crawlers: { token: PartnerBot, networks: 198.51.100.0/24 }\n";
     let gate = Setup::before(origin.address).with_origins(&origins).policy("site", policy);
     let redis = RedisServer::start();

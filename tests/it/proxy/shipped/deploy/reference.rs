@@ -23,7 +23,7 @@ const HOUR: i64 = 3_600;
 const POLICY: &str = "\
 hosts: [site.test]
 robots: { origin: replace, groups: [{ agents: \"*\", disallow: [/cart/], crawl_delay: 1h }] }
-enforcement: { mode: enforce }
+enforcement: { mode: enforce, behind_cache: no }
 crawlers: { token: PartnerBot, networks: 198.51.100.0/24 }
 html: meta
 indexing: [{ types: text/html, tag: noarchive }]

@@ -1,0 +1,172 @@
+//! [`ProxyPath`]: the trusted HTTP proxies that a request came through. [`KnownPath`]: what a host knows of a path: whether
+//! one of its proxies may be a cache that answers robots.txt in crawlgate's place.
+//!
+//! A path is in one of these states:
+//! - perhaps cached: nothing is known, or one crawler was served a robots.txt through it;
+//! - not cached: two different crawlers were served the same version within one `max_age`. A cache would have answered the
+//!   second. This is remembered with the host.
+
+use crate::policy::Version;
+use crate::time::Timestamp;
+use std::fmt;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// Paths remembered for one host. Beyond that, one that is perhaps cached makes room.
+pub const MAX_PATHS: usize = 16;
+
+/// The trusted HTTP proxies that a request came through, as a digest of their addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProxyPath(u64);
+
+impl ProxyPath {
+    /// The path through these proxies, the nearest first. None of them has an address where the peer is on a Unix socket.
+    pub fn from_addresses(proxies: impl IntoIterator<Item = IpAddr>) -> ProxyPath {
+        // FNV-1a: the digest is stored, so it has to stay the same.
+        let mut digest: u64 = 0xcbf2_9ce4_8422_2325;
+        for proxy in proxies {
+            let octets = match proxy.to_canonical() {
+                IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+                IpAddr::V6(address) => address.octets(),
+            };
+            for octet in octets {
+                digest = (digest ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3);
+            }
+        }
+        ProxyPath(digest)
+    }
+
+    /// Reads a digest as it is stored.
+    pub fn parse(text: &str) -> Option<ProxyPath> {
+        u64::from_str_radix(text, 16).ok().map(ProxyPath)
+    }
+}
+
+impl fmt::Display for ProxyPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// What a host knows of a path.
+#[derive(Debug)]
+pub struct KnownPath {
+    path: ProxyPath,
+    /// The crawler that was served last, while the path is perhaps cached; `None` where it is not cached.
+    last: Option<LastFetch>,
+}
+
+#[derive(Debug)]
+struct LastFetch {
+    crawler: Box<str>,
+    version: Version,
+    at: Timestamp,
+}
+
+/// The paths of a host.
+#[derive(Debug, Default)]
+pub struct KnownPaths(Vec<KnownPath>);
+
+impl KnownPaths {
+    /// Whether no cache is on a path.
+    pub fn is_uncached(&self, path: ProxyPath) -> bool {
+        self.0.iter().any(|known| known.path == path && known.last.is_none())
+    }
+
+    /// The paths without a cache.
+    pub fn uncached(&self) -> impl Iterator<Item = ProxyPath> {
+        self.0.iter().filter(|known| known.last.is_none()).map(|known| known.path)
+    }
+
+    /// Notes that no cache is on a path.
+    pub fn set_uncached(&mut self, path: ProxyPath) {
+        self.0.retain(|known| known.path != path);
+        self.make_room();
+        if self.0.len() < MAX_PATHS {
+            self.0.push(KnownPath { path, last: None });
+        }
+    }
+
+    /// Records that a crawler was served a version through a path. Returns whether that shows that no cache is on it.
+    pub fn record(
+        &mut self,
+        path: ProxyPath,
+        crawler: &str,
+        version: Version,
+        max_age: Duration,
+        at: Timestamp,
+    ) -> bool {
+        if let Some(known) = self.0.iter_mut().find(|known| known.path == path) {
+            let Some(last) = &known.last else { return false };
+            if *last.crawler != *crawler && last.version == version && at >= last.at && at.since(last.at) < max_age {
+                known.last = None;
+                return true;
+            }
+            known.last = Some(LastFetch { crawler: crawler.into(), version, at });
+            return false;
+        }
+        self.make_room();
+        if self.0.len() < MAX_PATHS {
+            self.0.push(KnownPath { path, last: Some(LastFetch { crawler: crawler.into(), version, at }) });
+        }
+        false
+    }
+
+    fn make_room(&mut self) {
+        let is_full = self.0.len() >= MAX_PATHS;
+        let perhaps_cached = self.0.iter().position(|known| known.last.is_some());
+        if let Some(place) = perhaps_cached.filter(|_| is_full) {
+            self.0.remove(place);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const V1: Version = Version([1; 8]);
+    const V2: Version = Version([2; 8]);
+    const HOUR: Duration = Duration::from_secs(3_600);
+
+    fn path(last: u8) -> ProxyPath {
+        ProxyPath::from_addresses([IpAddr::from([10, 0, 0, last])])
+    }
+
+    #[test]
+    fn two_crawlers_within_one_max_age_show_a_path_without_cache() {
+        for (crawler, version, at, shows) in [
+            ("bingbot", V1, 3_599, true),
+            ("bingbot", V1, 3_600, false),
+            ("google", V1, 10, false),
+            ("bingbot", V2, 10, false),
+            ("bingbot", V1, -1, false),
+        ] {
+            let mut paths = KnownPaths::default();
+            assert!(!paths.record(path(1), "google", V1, HOUR, Timestamp(0)));
+            assert_eq!(paths.record(path(1), crawler, version, HOUR, Timestamp(at)), shows, "{crawler} at {at}");
+            assert_eq!(paths.is_uncached(path(1)), shows);
+        }
+    }
+
+    #[test]
+    fn two_crawlers_through_different_proxies_show_nothing() {
+        let mut paths = KnownPaths::default();
+        assert!(!paths.record(path(1), "google", V1, HOUR, Timestamp(0)));
+        assert!(!paths.record(path(2), "bingbot", V1, HOUR, Timestamp(1)));
+        let [near, far] = [IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 9])];
+        assert_ne!(ProxyPath::from_addresses([near, far]), path(1));
+        assert_eq!(ProxyPath::parse(&path(1).to_string()), Some(path(1)));
+    }
+
+    #[test]
+    fn flood_of_paths_forgets_none_that_is_known() {
+        let mut paths = KnownPaths::default();
+        paths.record(path(1), "google", V1, HOUR, Timestamp(0));
+        assert!(paths.record(path(1), "bingbot", V1, HOUR, Timestamp(1)));
+        for last in 2..=255 {
+            paths.record(path(last), "google", V1, HOUR, Timestamp(2));
+        }
+        assert!(paths.0.len() == MAX_PATHS && paths.is_uncached(path(1)));
+    }
+}
