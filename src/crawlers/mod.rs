@@ -21,7 +21,7 @@ pub use registry::Registry;
 pub(crate) use browsers::{browsers, lookalikes, stands_in_browsers};
 pub(crate) use declared::calls_itself;
 pub(crate) use identify::SiteMarkers;
-pub(crate) use network::{read_network, read_networks};
+pub(crate) use network::{is_public, read_network, read_networks};
 pub(crate) use network_list::{ListError, MAX_LIST_BYTES, read_list};
 
 /// The crawler that a user agent claims to be.

@@ -37,8 +37,8 @@ pub struct ForwardedRequest<'a> {
     pub host: &'a [u8],
     /// The other end of the client's connection.
     pub peer: Peer,
-    /// The Host for the origin, if the request has none.
-    pub default_host: Option<&'a str>,
+    /// The Host for the origin in place of the client's.
+    pub origin_host: Option<&'a str>,
     /// The id of the request.
     pub request_id: &'a [u8],
     /// Whether the `traceparent` of the request is malformed.
@@ -59,10 +59,7 @@ pub fn remove_conditions(head: &mut impl Head) {
 
 /// Turns `head`, which has the fields as they came, into the head for the origin.
 pub fn write_request(head: &mut impl Head, request: &ForwardedRequest<'_>) {
-    if request.host.is_empty()
-        && let Some(host) = request.default_host
-    {
-        // HTTP/1.0 need not say; the request goes on as HTTP/1.1, which must.
+    if let Some(host) = request.origin_host {
         head.set("Host", host.as_bytes());
     }
     if request.needs_whole_page {
@@ -186,7 +183,7 @@ mod tests {
         let request = ForwardedRequest {
             host: b"shop.example",
             peer: Peer { address: Some([192, 0, 2, 1].into()), is_trusted, is_tls: false },
-            default_host: None,
+            origin_host: None,
             request_id: b"id-1",
             has_malformed_trace: false,
             needs_whole_page: false,
@@ -279,7 +276,7 @@ mod tests {
         let request = ForwardedRequest {
             host: b"",
             peer: Peer { address: None, is_trusted: false, is_tls: false },
-            default_host: Some("10.0.0.1:80"),
+            origin_host: Some("10.0.0.1:80"),
             request_id: b"id-1",
             has_malformed_trace: false,
             needs_whole_page: false,
@@ -311,7 +308,7 @@ mod tests {
             let request = ForwardedRequest {
                 host: b"shop.example",
                 peer: Peer { address: None, is_trusted: false, is_tls: false },
-                default_host: None,
+                origin_host: None,
                 request_id: b"id-1",
                 has_malformed_trace: false,
                 needs_whole_page,

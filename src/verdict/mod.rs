@@ -12,12 +12,13 @@ mod render;
 mod report;
 mod suite;
 
+pub(crate) use crate::crawlers::is_public;
 pub use decide::{acme_token, crawl_delay, decide, decide_for};
 pub use decision::{Action, Decision, Kind, Verdict};
 pub use explanation::{
     ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, ResponseFacts, RuleReport,
 };
-pub use identity::{Doubt, Identity, Proof, identity_by_policy, is_public};
+pub use identity::{Doubt, Identity, Proof, identity_by_policy};
 pub use labels::{claim_label, claim_of, crawler_name, group_place, rule_place, source_place};
 pub use load::{Surroundings, load, load_with};
 pub use pass_reason::{LINE_FOR_ALL, PassReason};
