@@ -20,19 +20,23 @@ pub struct PublishedUrls<'a> {
 impl PublishedUrls<'_> {
     /// The value of a line as it is published; `None` if the line is to be left out.
     pub fn value<'v>(&self, key: Key, value: &'v str) -> Option<Cow<'v, str>> {
-        if key != Key::Host || value.contains("//") {
+        if !matches!(key, Key::Host | Key::Sitemap | Key::License) || value.contains("//") {
             return self.url(value);
         }
-        // A name without a scheme, where a URL may stand, too.
+        // A host may stand there without a scheme.
         let url = format!("//{value}");
         let published = self.url(&url)?;
-        Some(Cow::Owned(published.trim_start_matches('/').to_owned()))
+        Some(Cow::Owned(published.strip_prefix("//")?.to_owned()))
     }
 
     fn url<'v>(&self, url: &'v str) -> Option<Cow<'v, str>> {
         let Some(read) = AbsoluteUrl::read(url.as_bytes()) else { return Some(Cow::Borrowed(url)) };
         let default_port = read.default_port().unwrap_or_default();
-        let is = |other: &String| read.authority.is(&Authority::read(other.as_bytes()), default_port);
+        let ports: &[&[u8]] = if read.scheme.is_empty() { &[b"80", b"443"] } else { &[default_port] };
+        let is = |other: &String| {
+            let other = Authority::read(other.as_bytes());
+            ports.iter().any(|port| read.authority.is(&other, port))
+        };
         if self.policy.has_host(&read.authority, default_port) {
             return Some(Cow::Borrowed(url));
         }

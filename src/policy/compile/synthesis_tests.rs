@@ -105,7 +105,10 @@ fn published(policy: &str, origin: &str, internal: InternalAuthorities) -> (Stri
 
 #[test]
 fn lines_with_hosts_that_crawlers_cannot_reach_are_left_out() {
-    let internal = InternalAuthorities { hosts: Vec::new(), servers: vec!["origin.example:8443".into()] };
+    let internal = InternalAuthorities {
+        hosts: Vec::new(),
+        servers: vec!["origin.example:8443".into(), "origin.example:443".into()],
+    };
     for host in [
         "127.0.0.1:3000",
         "127.8.9.1",
@@ -129,10 +132,12 @@ fn lines_with_hosts_that_crawlers_cannot_reach_are_left_out() {
         "nas.home.arpa",
         "user@localhost",
         "origin.example:8443",
+        "origin.example",
     ] {
         for mode in ["merge", "only"] {
             let origin = format!(
-                "Sitemap: https://{host}/secret.xml\nUser-agent: *\nDisallow: /a\nLicense: https://{host}/secret\n"
+                "Sitemap: https://{host}/secret.xml\nUser-agent: *\nDisallow: /a\nLicense: https://{host}/secret\n\
+                 Host: {host}\nSitemap: {host}/secret.xml\nSitemap: //{host}/secret.xml\n"
             );
             let policy = format!("hosts: [shop.example]\nrobots: {{ origin: {mode} }}\n");
             let (text, lines) = published(&policy, &origin, internal.clone());
@@ -140,7 +145,7 @@ fn lines_with_hosts_that_crawlers_cannot_reach_are_left_out() {
                 !text.contains("secret") && !text.contains(host) && text.contains("\nDisallow: /a\n"),
                 "{host}:\n{text}"
             );
-            assert_eq!(lines, [1, 4], "{host}, {mode}");
+            assert_eq!(lines, [1, 4, 5, 6, 7], "{host}, {mode}");
         }
     }
 }
