@@ -49,7 +49,7 @@ impl OriginFrom {
             }
             Some(state) => StoredCopies::read(&StateStore::read(state, now())?.origin_copies, now()),
         };
-        let known = crate::server::known_origins(&stored);
+        let known = crate::server::known_origins(&stored, &[]);
         Ok(OriginCopies { given: file.is_some() || self.state.is_some(), file, known })
     }
 }

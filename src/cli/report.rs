@@ -1,4 +1,4 @@
-//! `report`: summarises which crawlers kept to the rules and which broke them, from the counts and samples of requests
+//! `report`: summarises which crawlers obeyed the rules and which broke them, from the counts and samples of requests
 //! in a state directory. The crawlgate that writes the directory may be running.
 
 use super::places::StateDirectory;
@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Report from the history which crawlers kept to the rules, and what enforcing would do
+/// Report from the history which crawlers obeyed the rules, and what enforcing would do
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -98,7 +98,7 @@ fn wrapped(out: &mut impl Write, text: &str) -> io::Result<()> {
 
 fn crawlers(out: &mut impl Write, overview: &Overview) -> io::Result<()> {
     let percent = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{share:.1} %"));
-    let head = ["requests", "robots.txt", "broke", "kept", "unproven", "would refuse", "refused"];
+    let head = ["requests", "robots.txt", "broke", "obeyed", "do not count", "would refuse", "refused"];
     write!(out, "{:<28}{:<12}", "crawler", "identity")?;
     head.iter().try_for_each(|title| write!(out, "{title:>13}"))?;
     writeln!(out, "  first and last")?;
@@ -107,7 +107,7 @@ fn crawlers(out: &mut impl Write, overview: &Overview) -> io::Result<()> {
     for CrawlerRow { id, identity, counts, compliance, broke, .. } in overview.crawlers.iter().take(ROWS).chain(&all) {
         let hits = if *identity == "impostor" { "-".to_owned() } else { counts.broke().to_string() };
         write!(out, "{id:<28}{identity:<12}{:>13}{:>13}", counts.requests(), counts.get("robots_txt"))?;
-        write!(out, "{hits:>13}{:>13}{:>13}", percent(*compliance), counts.get("unproven"))?;
+        write!(out, "{hits:>13}{:>13}{:>13}", percent(*compliance), counts.uncounted())?;
         write!(out, "{:>13}{:>13}", counts.get("would_refuse"), counts.get("refused"))?;
         match broke {
             None => writeln!(out)?,

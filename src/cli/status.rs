@@ -196,6 +196,12 @@ fn print_policy(out: &mut impl Write, site: &SiteStatus) -> io::Result<()> {
         if let Some(problem) = &robots.problem {
             writeln!(out, "              {problem}")?;
         }
+        if let [first, more @ ..] = robots.unpublished_lines.as_slice() {
+            let line = if more.is_empty() { "line" } else { "lines" };
+            write!(out, "              not published, because crawlers cannot reach the host: {line} {first}")?;
+            more.iter().try_for_each(|line| write!(out, ", {line}"))?;
+            writeln!(out)?;
+        }
     }
     if let Some(until) = site.paused_until {
         writeln!(out, "  paused      for {} until {until}", site.paused_for.as_deref().unwrap_or("crawlers"))?;

@@ -1,4 +1,5 @@
-//! Networks as people write them: [`read_network`] reads one, [`read_networks`] a list in a file.
+//! Networks as people write them: [`read_network`] reads one, [`read_networks`] a list in a file. [`is_public`] tells
+//! public addresses from others.
 
 use crate::yaml::{Decoder, Node};
 use ipnet::{IpNet, Ipv4Net};
@@ -29,9 +30,32 @@ pub fn read_networks(decoder: &mut Decoder, node: &Node) -> Vec<IpNet> {
     decoder.all_parsed(node, "a list of networks, like 10.20.0.0/16", read_network, mistake)
 }
 
+/// Whether an address is one of the public network. Others prove nothing of a crawler, and lead no crawler anywhere.
+pub fn is_public(address: IpAddr) -> bool {
+    !is_private(address)
+}
+
+/// Loopback, private networks, link-local and multicast addresses, those shared by carriers, and those that no host can
+/// have (RFC 1112, 1122, 1918, 3879, 3927, 4193, 4291, 6598).
+fn is_private(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(address) => {
+            let [first, second, ..] = address.octets();
+            matches!(first, 0 | 10 | 127 | 224..)
+                || address.is_private()
+                || address.is_link_local()
+                || first == 100 && second & 0xc0 == 64
+        }
+        IpAddr::V6(address) => {
+            let first = address.segments()[0];
+            address.is_loopback() || address.is_unspecified() || first & 0xfe00 == 0xfc00 || first >= 0xfe80
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::read_network;
+    use super::{is_private, read_network};
 
     #[test]
     fn networks_and_addresses_mapped_or_not() {
@@ -51,6 +75,26 @@ mod tests {
         }
         for written in ["", "10.20.0.0/33", "shop.example", "::ffff:10.20.0.0/129", "10.20/16", "::ffff:0.0.0.0/90"] {
             assert_eq!(read_network(written), None, "{written}");
+        }
+    }
+
+    #[test]
+    fn addresses_that_prove_nothing() {
+        for address in
+            ["127.0.0.1", "10.1.2.3", "192.168.0.1", "100.64.0.1", "169.254.1.1", "::1", "fd00::1", "fe80::1"]
+        {
+            assert!(is_private(address.parse().unwrap()), "{address}");
+        }
+        for address in
+            ["0.1.2.3", "224.0.0.1", "255.255.255.255", "::", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "ff02::1"]
+        {
+            assert!(is_private(address.parse().unwrap()), "{address}");
+        }
+        for address in ["223.255.255.255", "1.0.0.1", "128.0.0.1", "11.0.0.1", "::ffff:8.8.8.8", "fbff::1", "fe7f::1"] {
+            assert!(!is_private(address.parse().unwrap()), "{address}");
+        }
+        for address in ["203.0.113.9", "100.128.0.1", "2001:db8::1", "172.32.0.1"] {
+            assert!(!is_private(address.parse().unwrap()), "{address}");
         }
     }
 }

@@ -3,6 +3,7 @@
 //! adds the policy's tags and signals to a response. `PageRewrite` rewrites pages. All of them work on any [`Head`]:
 //! that of the lane (`edge/lane`, which forwards most requests), of Pingora's proxy, or of the middleware.
 
+mod authority;
 mod client;
 mod head;
 mod hops;
@@ -13,6 +14,7 @@ mod response;
 mod signals;
 mod tags;
 
+pub use authority::{Authorities, give_client_authority};
 pub use client::{Client, Forwarded, Peer, is_trusted};
 pub use head::{Head, field_value, unwanted};
 pub use hops::{ends_here, is_of_one_hop, remove_named_by_connection};

@@ -35,8 +35,8 @@ pub struct ForwardedRequest<'a> {
     pub field: &'a ClientAddress,
     /// What the proxy says in `Forwarded`, if that is this field.
     pub forwarded: Option<&'a Forwarded>,
-    /// The Host for the origin, if the request has none.
-    pub default_host: Option<&'a str>,
+    /// The Host for the origin in place of the client's.
+    pub origin_host: Option<&'a str>,
     /// The id of the request.
     pub request_id: &'a [u8],
     /// Whether the `traceparent` of the request is malformed.
@@ -57,10 +57,7 @@ pub fn remove_conditions(head: &mut impl Head) {
 
 /// Turns `head`, which has the fields as they came, into the head for the origin.
 pub fn write_request(head: &mut impl Head, request: &ForwardedRequest<'_>) {
-    if request.host.is_empty()
-        && let Some(host) = request.default_host
-    {
-        // HTTP/1.0 need not say; the request goes on as HTTP/1.1, which must.
+    if let Some(host) = request.origin_host {
         head.set("Host", host.as_bytes());
     }
     if request.needs_whole_page {
@@ -202,7 +199,7 @@ mod tests {
             client: peer.address,
             field,
             forwarded: None,
-            default_host: None,
+            origin_host: None,
             request_id: b"id-1",
             has_malformed_trace: false,
             needs_whole_page: false,
@@ -376,7 +373,7 @@ mod tests {
     fn request_without_host_gets_the_origins() {
         let field = ClientAddress::default();
         let request =
-            ForwardedRequest { host: b"", default_host: Some("10.0.0.1:80"), ..request(Peer::default(), &field) };
+            ForwardedRequest { host: b"", origin_host: Some("10.0.0.1:80"), ..request(Peer::default(), &field) };
         let mut head = headers(&[("x-forwarded-for", "a"), ("x-forwarded-host", "b")]);
         write_request(&mut head, &request);
         assert_eq!(head, headers(&[("host", "10.0.0.1:80"), ("x-forwarded-proto", "http"), ("x-request-id", "id-1")]));

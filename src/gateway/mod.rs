@@ -120,8 +120,10 @@ impl ProxyHttp for Gateway {
             if let Some((_, entry)) = ticket.judged() {
                 ctx.body.ask(upstream_request, ticket.method(), ticket.target(), &entry.site);
             }
-            let default_host = ctx.attempts.authority();
-            ticket.forward(early::shared(session)).write_request(upstream_request, default_host);
+            // HTTP/1.0 need not name a host; the request goes on as HTTP/1.1, which must.
+            let default_host = || ctx.attempts.authority().filter(|_| ticket.host().is_empty());
+            let host = ticket.origin_host(&self.upstreams).or_else(default_host);
+            ticket.forward(early::shared(session)).write_request(upstream_request, host);
         }
         Ok(())
     }

@@ -84,7 +84,7 @@ impl Call {
             && let Some((decision, entry)) = ticket.judged()
         {
             let end = self.page.frame(&mut head.headers, head.status, decision, &entry.site);
-            ticket.forward(Connection::from(Peer::default())).write_response(&mut head.headers, head.status);
+            ticket.forward(Connection::from(Peer::default())).write_response(&mut head.headers, head.status, None);
             self.page.begin(&head.headers, entry.site.html.as_ref());
             self.count_page(end);
         }

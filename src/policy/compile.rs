@@ -10,6 +10,7 @@ mod crawler_rules;
 mod draft;
 mod merge;
 mod origin_rules;
+mod published_urls;
 mod registry_overrides;
 pub(super) mod signals;
 mod synthesis;
@@ -58,9 +59,16 @@ pub fn compile_with_origin(
     let origin_file = origin.file().filter(|_| policy.reads_origin());
     let file = origin_file.map(Arc::as_ref);
     let refused = |diagnostic| CompileError { diagnostics: Diagnostics { items: vec![diagnostic] } };
-    let synthesis::Synthesis { document, body, group_sources, rule_sources, origin_tokens, left_out } =
-        synthesis::synthesise(&policy, file, registry, at)
-            .map_err(|too_much| refused(too_much_to_merge(file, too_much)))?;
+    let synthesis::Synthesis {
+        document,
+        body,
+        group_sources,
+        rule_sources,
+        origin_tokens,
+        left_out,
+        unpublished_lines,
+    } = synthesis::synthesise(&policy, file, registry, at)
+        .map_err(|too_much| refused(too_much_to_merge(file, too_much)))?;
     if body.len() > MAX_BYTES {
         return Err(refused(too_large(&policy, file, body.len())));
     }
@@ -78,6 +86,7 @@ pub fn compile_with_origin(
         robots_txt: robots_txt(&policy, origin, body),
         origin: origin_file.cloned(),
         left_out,
+        unpublished_lines,
         document,
         matcher,
         google_rules,

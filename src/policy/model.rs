@@ -18,7 +18,7 @@ pub use signals::{
 };
 
 use crate::crawlers::{Binds, Purpose};
-use crate::robots::Pattern;
+use crate::robots::{Authority, Pattern};
 use crate::time::Timestamp;
 use crate::yaml::{Located, Source, Span};
 use std::collections::BTreeMap;
@@ -104,6 +104,23 @@ impl Policy {
         let agents = enforcement.agents.iter().map(|(_, fields)| fields);
         let all = std::iter::once(&enforcement.site).chain(enforcement.purposes.values()).chain(agents);
         all.filter_map(|fields| fields.unlicensed.as_ref()).filter(|said| said.value != Unlicensed::Pass)
+    }
+
+    /// Whether this is one of the site's hosts, each with its port or without one.
+    pub(crate) fn has_host(&self, authority: &Authority<'_>, default_port: &[u8]) -> bool {
+        let port = authority.port.filter(|port| *port != default_port);
+        self.named(authority.name)
+            .any(|host| host.port.map(|port| port.to_string()).as_deref().map(str::as_bytes) == port)
+    }
+
+    /// Whether one of the site's hosts has this name.
+    pub(crate) fn has_name(&self, name: &[u8]) -> bool {
+        self.named(name).next().is_some()
+    }
+
+    fn named(&self, name: &[u8]) -> impl Iterator<Item = &HostPattern> {
+        let hosts = self.hosts.iter().map(|host| &host.value);
+        hosts.filter(move |host| !host.wildcard && name.eq_ignore_ascii_case(host.name.as_bytes()))
     }
 
     /// Whether the robots.txt that is served depends on the origin's. That of a staging site does not.

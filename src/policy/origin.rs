@@ -17,17 +17,38 @@ pub struct OriginFile {
     pub file: File,
     /// When the origin says that it was changed last.
     pub last_modified: Option<Timestamp>,
+    /// The authorities by which crawlgate reaches origins.
+    pub internal: Arc<InternalAuthorities>,
+}
+
+/// Authorities by which crawlgate reaches origins, and crawlers do not: no robots.txt publishes them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InternalAuthorities {
+    /// Hosts that origins want as their Host. In a published URL the site's own host takes their place.
+    pub hosts: Vec<String>,
+    /// Servers, each with its port.
+    pub servers: Vec<String>,
 }
 
 impl OriginFile {
     /// Reads a copy.
     pub fn new(location: impl Into<String>, bytes: impl Into<Arc<[u8]>>) -> OriginFile {
-        OriginFile { location: location.into(), file: File::parse(bytes), last_modified: None }
+        OriginFile {
+            location: location.into(),
+            file: File::parse(bytes),
+            last_modified: None,
+            internal: Arc::default(),
+        }
     }
 
     /// The copy with the value of Last-Modified.
     pub fn modified(self, last_modified: Option<&str>) -> OriginFile {
         OriginFile { last_modified: last_modified.and_then(Timestamp::from_http_date), ..self }
+    }
+
+    /// The copy with the authorities that are not to be published.
+    pub fn within(self, internal: Arc<InternalAuthorities>) -> OriginFile {
+        OriginFile { internal, ..self }
     }
 
     /// Where a line stands: `https://origin/robots.txt:12`.

@@ -5,8 +5,10 @@ use super::connection::Connection;
 use super::ticket::Ticket;
 use crate::answers::{Answer, Asked, Unanswered, failure};
 use crate::forwarding::{
-    ForwardedRequest, Head, has_condition, remove_conditions, write_ids_in_map, write_request, write_response,
+    Authorities, ForwardedRequest, Head, give_client_authority, has_condition, remove_conditions, write_ids_in_map,
+    write_request, write_response,
 };
+use crate::robots::Authority;
 use http::{HeaderMap, StatusCode};
 
 /// A request that passes.
@@ -24,16 +26,16 @@ impl Ticket {
 }
 
 impl Forward<'_> {
-    /// Turns `head`, which has the fields as they came, into the head for the origin. `default_host` is the Host of a
-    /// request without one.
-    pub fn write_request(&self, head: &mut impl Head, default_host: Option<&str>) {
+    /// Turns `head`, which has the fields as they came, into the head for the origin. `origin_host` is its Host in place
+    /// of the client's.
+    pub fn write_request(&self, head: &mut impl Head, origin_host: Option<&str>) {
         let forwarded = ForwardedRequest {
             host: self.ticket.host(),
             peer: self.connection.peer,
             client: self.ticket.noted().client(),
             field: self.ticket.client_address(),
             forwarded: self.ticket.noted().forwarded(),
-            default_host,
+            origin_host,
             request_id: self.ticket.noted().request_id(),
             has_malformed_trace: self.ticket.noted().has_malformed_trace,
             needs_whole_page: self.needs_whole_page(head),
@@ -58,8 +60,22 @@ impl Forward<'_> {
     }
 
     /// Adds the fields of crawlgate and of the policy to a response of the origin, which is not an informational one.
-    pub fn write_response(&self, head: &mut impl Head, status: StatusCode) {
+    /// `origin_host` is the Host that the origin wants: in the response it becomes the client's.
+    pub fn write_response(&self, head: &mut impl Head, status: StatusCode, origin_host: Option<&str>) {
+        if let Some(origins) = origin_host.filter(|host| !self.is_public(host)) {
+            let peer = self.connection.peer;
+            // A trusted proxy may speak TLS with the client, and clear text with crawlgate.
+            let scheme = (!peer.is_trusted).then_some(if peer.is_tls { "https" } else { "http" });
+            give_client_authority(head, &Authorities { origins, clients: self.ticket.host(), scheme });
+        }
         write_response(head, status, self.connection.hsts, self.ticket.judged());
+    }
+
+    /// Whether the site has this host itself. Its origin may redirect from its other hosts to that one.
+    fn is_public(&self, host: &str) -> bool {
+        self.ticket
+            .judged()
+            .is_some_and(|(_, entry)| entry.site.policy.has_host(&Authority::read(host.as_bytes()), b""))
     }
 
     /// The answer in place of an origin that gave none: 408, 413, 502, 504; 503 without [space](Ticket::lacks_space).

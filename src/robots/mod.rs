@@ -2,6 +2,7 @@
 //! as a dialect reads it, with its verdict on a URL and the line that decided. Also rule sets, and the rendering of a
 //! file.
 
+mod absolute_url;
 pub(crate) mod dialect;
 mod document;
 mod file;
@@ -23,6 +24,7 @@ pub use file::{File, Key, Line, LineEnd, MAX_BYTES, MAX_LINE, Oddity, Record, Sh
 pub use pattern::Pattern;
 pub use reading::{AgentLine, Bound, FileGroup, FileVerdict, Reading, RuleLine};
 
+pub(crate) use absolute_url::{AbsoluteUrl, Authority};
 pub(crate) use dialect::path_of_url;
 pub(crate) use document::{Document, Extension, Group};
 pub(crate) use google::{GoogleRules, is_read_otherwise};

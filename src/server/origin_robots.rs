@@ -15,9 +15,9 @@ pub use fetching::{FetchJob, start};
 
 use crate::clock::Moment;
 use crate::origin::robots::{FetchResult, FetchState, FetchedCopy, StoredCopies, StoredCopy, Targets};
-use crate::policy::origin::{Origin, OriginCopyState, OriginFile};
+use crate::policy::origin::{InternalAuthorities, Origin, OriginCopyState, OriginFile};
 use crate::policy::site::{SiteEntry, Snapshot};
-use crate::settings::OriginSettings;
+use crate::settings::{OriginSettings, ServerAddress};
 use crate::sites::{
     DefaultSite, KnownOrigins, OriginRobotsStatus, PATIENCE, Served, SiteManager, asked_by, awaited_since, is_no_policy,
 };
@@ -41,6 +41,7 @@ const MAX_UNUSED: usize = 64;
 pub struct OriginRobots {
     manager: Arc<SiteManager>,
     targets: Targets,
+    internal: Arc<InternalAuthorities>,
     store: StateStore,
     /// For each default site, the place of its origin in the settings.
     default_sites: BTreeMap<String, usize>,
@@ -55,19 +56,30 @@ pub struct OriginRobots {
 /// The sites whose policies read the origin's file, by name.
 type SitesByName<'a> = BTreeMap<&'a str, &'a SiteEntry>;
 
-fn origin_file(copy: &FetchedCopy) -> Arc<OriginFile> {
-    Arc::new(OriginFile::new(copy.url.clone(), copy.bytes.clone()).modified(copy.last_modified.as_deref()))
+fn origin_file(copy: &FetchedCopy, internal: &Arc<InternalAuthorities>) -> Arc<OriginFile> {
+    let file = OriginFile::new(copy.url.clone(), copy.bytes.clone());
+    Arc::new(file.modified(copy.last_modified.as_deref()).within(internal.clone()))
 }
 
-/// What is known of sites from stored copies, before their origins are asked.
-pub fn known(copies: &StoredCopies) -> KnownOrigins {
+/// The authorities by which crawlgate reaches origins. A host that clients may ask for is none of them.
+fn internal_authorities(origins: &[OriginSettings]) -> Arc<InternalAuthorities> {
+    let is_internal = |host: &&String| !origins.iter().any(|origin| origin.hosts.contains(host));
+    let servers = origins.iter().flat_map(|origin| &origin.servers).map(|server| &server.address);
+    let servers = servers.filter(|address| address.socket.is_none()).map(ServerAddress::host_and_port);
+    let hosts = origins.iter().filter_map(|origin| origin.host.as_ref()).filter(is_internal);
+    Arc::new(InternalAuthorities { hosts: hosts.cloned().collect(), servers: servers.collect() })
+}
+
+/// What is known of sites from stored copies, before the origins of these settings are asked.
+pub fn known(copies: &StoredCopies, settings: &[OriginSettings]) -> KnownOrigins {
+    let internal = internal_authorities(settings);
     let mut origins = KnownOrigins::default();
     for (name, StoredCopy { fetch, default_site_hosts, .. }) in &copies.by_site {
         if fetch.state(PATIENCE, fetch.wanted_since) == OriginCopyState::HeldBack {
             origins.held_back.insert(name.clone(), fetch.problem().unwrap_or_default());
         }
         let known = match fetch.copy() {
-            Some(copy) => Origin::Read(origin_file(copy)),
+            Some(copy) => Origin::Read(origin_file(copy, &internal)),
             None => awaited_since(fetch.wanted_since),
         };
         origins.copies.insert(name.clone(), known);
@@ -90,8 +102,16 @@ impl OriginRobots {
         store.put(copies.damaged.iter().map(|site| StoredCopy::removal(site, now)));
         let places = DefaultSite::origins(origins).map(|(place, _)| place);
         let default_sites = DefaultSite::of(origins).into_iter().map(|site| site.name).zip(places).collect();
-        let (targets, followed) = (Targets::new(origins), BTreeMap::new());
-        OriginRobots { manager, targets, store, default_sites, followed, unused: copies.by_site, ahead: None }
+        OriginRobots {
+            manager,
+            targets: Targets::new(origins),
+            internal: internal_authorities(origins),
+            store,
+            default_sites,
+            followed: BTreeMap::new(),
+            unused: copies.by_site,
+            ahead: None,
+        }
     }
 
     /// Begins the fetches that are due. [`finish`](OriginRobots::finish) must follow each of them.
@@ -146,7 +166,7 @@ impl OriginRobots {
         let has_file = site.fetch.copy().is_some_and(|copy| copy.exists);
         let result = if site.is_default_site || !has_file { result.read_by_crawlers() } else { result };
         if let Some(copy) = site.fetch.take_result(result, now, jitter) {
-            let file = origin_file(&copy);
+            let file = origin_file(&copy, &self.internal);
             match self.manager.origin_says(&job.site, file, now) {
                 Ok(()) => site.fetch.accept(copy, now),
                 Err(findings) => {
@@ -302,6 +322,7 @@ impl OriginRobots {
                     url: site.fetch.copy().map(|copy| copy.url.clone()),
                     last_success: site.fetch.last_success,
                     problem: problem.clone(),
+                    unpublished_lines: entry.site.unpublished_lines.clone(),
                     is_unasked: site.fetch.is_unasked(),
                     served,
                     unavailable_until,

@@ -129,7 +129,10 @@ pub fn policies(settings: &Settings, copies: &StoredCopies) -> SiteOptions {
         policies: settings.policies.clone(),
         strict: settings.strict,
         may_be_missing: settings.policies_may_be_missing,
-        origins: KnownOrigins { default_sites: DefaultSite::of(&settings.origins), ..origin_robots::known(copies) },
+        origins: KnownOrigins {
+            default_sites: DefaultSite::of(&settings.origins),
+            ..origin_robots::known(copies, &settings.origins)
+        },
         published_proof: settings.identity.proves(),
     }
 }

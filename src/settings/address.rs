@@ -22,12 +22,21 @@ impl ServerAddress {
         ServerAddress::read(url).map_err(|mistake| format!("`{url}` is not the URL of a server: {mistake}"))
     }
 
-    /// `name:port`, or the name alone for the scheme's own port.
-    pub fn authority(&self) -> String {
-        let host = match self.ip() {
+    /// `name:port`.
+    pub fn host_and_port(&self) -> String {
+        format!("{}:{}", self.host_in_url(), self.port)
+    }
+
+    fn host_in_url(&self) -> String {
+        match self.ip() {
             Some(IpAddr::V6(ip)) => format!("[{ip}]"),
             _ => self.host.clone(),
-        };
+        }
+    }
+
+    /// `name:port`, or the name alone for the scheme's own port.
+    pub fn authority(&self) -> String {
+        let host = self.host_in_url();
         match (self.tls, self.port) {
             (false, 80) | (true, 443) => host,
             (_, port) => format!("{host}:{port}"),
@@ -98,6 +107,19 @@ pub(super) fn host_and_port(authority: &str) -> Option<(&str, Option<u16>)> {
     }
     let digits = port.strip_prefix(':').filter(|port| port.bytes().all(|digit| digit.is_ascii_digit()))?;
     Some((host, Some(digits.parse().ok()?)))
+}
+
+/// A host in punycode and lower case, with its port if it has one. An IPv6 address stands in brackets.
+pub fn host_authority(written: &str) -> Option<String> {
+    let is_bare_ipv6 = written.parse::<Ipv6Addr>().is_ok();
+    let (host, port) = if is_bare_ipv6 { (written, None) } else { host_and_port(written)? };
+    let host = host_name(host)?;
+    let host = if host.contains(':') { format!("[{host}]") } else { host };
+    match port {
+        Some(0) => None,
+        Some(port) => Some(format!("{host}:{port}")),
+        None => Some(host),
+    }
 }
 
 /// A name in punycode and lower case, or an address.

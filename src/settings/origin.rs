@@ -2,6 +2,7 @@
 //! servers.
 
 use super::ServerAddress;
+use super::address::host_and_port;
 use crate::crawlers::CrawlerIndex;
 use crate::yaml::Span;
 use std::net::SocketAddr;
@@ -19,6 +20,8 @@ pub struct OriginSettings {
     pub paths: Vec<String>,
     /// The servers.
     pub servers: Vec<ServerSettings>,
+    /// The Host that they want, with its port if it has one; `None` for the client's.
+    pub host: Option<String>,
     /// The name servers that are asked for their names; those of the system where it is empty.
     pub resolvers: Vec<SocketAddr>,
     /// Which server gets a request.
@@ -42,6 +45,7 @@ impl OriginSettings {
             hosts: Vec::new(),
             paths: Vec::new(),
             servers: servers.into_iter().map(ServerSettings::from).collect(),
+            host: None,
             resolvers: Vec::new(),
             balance: Balance::default(),
             timeouts: OriginTimeouts::default(),
@@ -50,6 +54,12 @@ impl OriginSettings {
             health: None,
             places: None,
         }
+    }
+
+    /// The name that the certificates of its servers are for; `None` for each server's own.
+    pub fn certificate_name(&self) -> Option<&str> {
+        let named = self.tls.as_ref().and_then(|tls| tls.server_name.as_deref());
+        named.or_else(|| Some(host_and_port(self.host.as_deref()?)?.0))
     }
 }
 

@@ -1,7 +1,7 @@
 //! [`origins`] decodes the setting `origins`: the servers behind crawlgate by host and path, and how crawlgate
 //! balances, checks and protects them.
 
-use super::address::{host_name, host_pattern};
+use super::address::{host_authority, host_name, host_pattern};
 use super::identity::resolvers;
 use super::values::{HOUR, MILLISECOND, MINUTE, SECOND, list, number, or_off, path, within};
 use super::{
@@ -17,8 +17,8 @@ use std::time::Duration;
 const MOST_OFTEN: Duration = Duration::from_millis(100);
 /// The largest weight of a server.
 const HEAVIEST: u64 = 100;
-const MAP: &str = "a map: hosts, paths, servers, resolvers, balance, timeouts, tls, health, ejection, connections, \
-                   crawlers, exempt, queue";
+const MAP: &str = "a map: hosts, paths, servers, host, resolvers, balance, timeouts, tls, health, ejection, \
+                   connections, crawlers, exempt, queue";
 
 /// A URL, a list of URLs (the servers of every host), or a list of maps with hosts and servers.
 pub(super) fn origins(decoder: &mut Decoder, node: &Node) -> Vec<OriginSettings> {
@@ -66,6 +66,7 @@ fn origin(fields: &mut Fields<'_>) -> Option<OriginSettings> {
         hosts: fields.get_or_default("hosts", hosts),
         paths: fields.get_or_default("paths", paths),
         servers: fields.get_or_default("servers", servers),
+        host: fields.get("host", authority),
         resolvers: fields.get_or_default("resolvers", resolvers),
         balance: fields.variant("balance", "a way to choose a server").unwrap_or_default(),
         timeouts: fields.section("timeouts", "a map of durations: connect, read, write, idle", timeouts),
@@ -274,6 +275,13 @@ fn health_path(decoder: &mut Decoder, node: &Node) -> Option<String> {
     let read = |text: &str| is_path(text).then(|| text.to_owned());
     let help = "write `/healthz`; other characters than those of ASCII are written as %C3%A4";
     decoder.parsed(node, "a path, like /healthz", read, ("bad-path", "is not a path", help))
+}
+
+/// A host with or without a port, as a Host field has it.
+fn authority(decoder: &mut Decoder, node: &Node) -> Option<String> {
+    let help = "write `app.example`, `app.example:8080` or `\"[2001:db8::1]:8080\"`, without scheme, path and `*`";
+    let mistake = ("bad-host", "is not a host with or without a port", help);
+    decoder.parsed(node, "the Host that the servers want", host_authority, mistake)
 }
 
 fn host(decoder: &mut Decoder, node: &Node) -> Option<String> {

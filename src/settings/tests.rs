@@ -212,6 +212,35 @@ fn files_of_tls_are_relative_to_the_settings() {
 }
 
 #[test]
+fn host_that_servers_want_is_a_host_with_or_without_a_port() {
+    for (written, read, certificate) in [
+        ("App-1.Platform.example", "app-1.platform.example", "app-1.platform.example"),
+        ("app.internal:8080", "app.internal:8080", "app.internal"),
+        ("\"[2001:DB8::1]:8080\"", "[2001:db8::1]:8080", "2001:db8::1"),
+        ("\"::1\"", "[::1]", "::1"),
+        ("bücher.example.", "xn--bcher-kva.example", "xn--bcher-kva.example"),
+    ] {
+        let (origins, findings) = origins(&format!("{{ servers: https://a, host: {written} }}"));
+        assert_eq!(findings, Vec::<&str>::new(), "{written}");
+        assert_eq!(origins[0].host.as_deref(), Some(read), "{written}");
+        assert_eq!(origins[0].certificate_name(), Some(certificate), "{written}");
+    }
+    let named = "{ servers: https://a, host: b, tls: { server_name: c } }";
+    assert_eq!(origins(named).0[0].certificate_name(), Some("c"));
+    assert_eq!(origins("{ servers: https://a }").0[0].certificate_name(), None);
+}
+
+#[test]
+fn mistakes_of_a_wanted_host_are_told_where_they_are() {
+    for host in ["https://a", "a/b", "'*.a'", "a:0", "a:65536", "a:b", "user@a", "''", "'[::1'", "'a b'", "[a, b]"] {
+        let text = format!("origins: {{ servers: http://a,\n           host: {host} }}\n");
+        let (_, findings) = read_text(&text);
+        let place = "2:18: error";
+        assert!(findings.len() == 1 && findings[0].contains(place), "{host}: {findings:?}");
+    }
+}
+
+#[test]
 fn unix_sockets_are_relative_to_the_settings() {
     let (file, findings) = read_text("origins: [unix:/run/app.sock, unix:app.sock]\n");
     assert_eq!(findings, Vec::<String>::new());

@@ -50,6 +50,9 @@ pub struct OriginRobotsStatus {
     pub last_success: Option<Timestamp>,
     /// What is wrong, for a person.
     pub problem: Option<String>,
+    /// Lines of the origin's file that are not published: they name a host that crawlers cannot reach.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unpublished_lines: Vec<usize>,
     /// Whether the copy comes from before, and the origin was not asked since.
     #[serde(default)]
     pub is_unasked: bool,

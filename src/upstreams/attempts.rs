@@ -166,7 +166,7 @@ impl Attempts {
         }
     }
 
-    /// The name and port of the chosen server, for a request that names no host.
+    /// The name and port of the chosen server, for a request that names no host to an origin that wants none.
     pub fn authority(&self) -> Option<&str> {
         self.held.as_ref().map(|held| held.server.entry.authority.as_str())
     }

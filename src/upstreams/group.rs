@@ -75,6 +75,7 @@ impl Group {
                 is_backup: said.is_backup,
                 timeouts: settings.timeouts,
                 tls: tls.clone(),
+                certificate_name: settings.certificate_name().map(str::to_owned),
                 tally: Tally::default(),
                 shared: shared.clone(),
             })
@@ -316,11 +317,13 @@ impl Group {
         Some(change)
     }
 
-    /// The Host of a check: that of `health`, else the first host of the origin that is no pattern, else that of the
-    /// server.
+    /// The Host of a check: that of `health`, else the one that the origin wants, else the first host of the origin that is
+    /// no pattern, else that of the server.
     pub fn checked_host(&self, entry: &Entry) -> String {
         let said = self.settings.health.as_ref().and_then(|health| health.host.as_ref());
-        let host = said.or_else(|| self.settings.hosts.iter().find(|host| !host.starts_with('*')));
+        let host = said
+            .or(self.settings.host.as_ref())
+            .or_else(|| self.settings.hosts.iter().find(|host| !host.starts_with('*')));
         host.cloned().unwrap_or_else(|| entry.authority.clone())
     }
 }

@@ -46,6 +46,8 @@ use tally::WithoutOrigin;
 pub struct Upstreams {
     index: OriginIndex,
     groups: Vec<Group>,
+    /// Whether an origin wants its own Host.
+    has_hosts: bool,
     without_origin: WithoutOrigin,
     started: Instant,
     metrics: Arc<Metrics>,
@@ -73,6 +75,7 @@ impl Upstreams {
         metrics.upstream.set_origins(groups.iter().map(|group| (group.name(), group.entries.len())));
         Ok(Upstreams {
             index: OriginIndex::new(settings),
+            has_hosts: settings.iter().any(|origin| origin.host.is_some()),
             groups,
             without_origin: WithoutOrigin::default(),
             started: Instant::now(),
@@ -141,6 +144,22 @@ impl Upstreams {
     pub fn go_on(&self, passed: &[PassedServer]) {
         let now = group::milliseconds(self.elapsed());
         self.groups.iter().for_each(|group| group.go_on(passed, now));
+    }
+
+    /// The Host that the origin of a request wants; `None` for the client's.
+    pub fn host_for(&self, host: &[u8], target: &[u8]) -> Option<&str> {
+        if !self.has_hosts {
+            return None;
+        }
+        self.groups[self.index.find(host, target)?].settings.host.as_deref()
+    }
+
+    /// The Host of the origin that becomes the client's in responses: that of [`Upstreams::host_for`], unless clients
+    /// may ask for it themselves.
+    pub fn host_to_replace(&self, host: &[u8], target: &[u8]) -> Option<&str> {
+        let is_public =
+            |host: &&str| self.groups.iter().any(|group| group.settings.hosts.iter().any(|own| own == host));
+        self.host_for(host, target).filter(|host| !is_public(host))
     }
 
     fn group(&self, place: ServerPlace) -> &Group {

@@ -46,8 +46,10 @@ pub struct Entry {
     pub weight: u16,
     pub is_backup: bool,
     pub timeouts: OriginTimeouts,
-    /// The certificates and the name for TLS to it.
+    /// The certificates for TLS to it.
     pub tls: Option<Arc<ServerTls>>,
+    /// The name that its certificate is for; `None` for its own.
+    pub certificate_name: Option<String>,
     /// The outcomes of requests, at all of its addresses.
     pub tally: Tally,
     pub shared: Arc<Shared>,
@@ -89,7 +91,7 @@ impl Server {
         let ServerAddress { tls, host, socket, .. } = &entry.address;
         // With an empty name, Pingora's rustls connector switches verification off. With an address as the name, it
         // verifies the certificate for that address.
-        let name = entry.tls.as_ref().and_then(|tls| tls.settings.server_name.as_ref()).unwrap_or(host);
+        let name = entry.certificate_name.as_ref().unwrap_or(host);
         let mut peer = HttpPeer::new(address, *tls, name.clone());
         let socket = socket.as_deref().and_then(|path| UnixAddress::from_pathname(path).ok());
         if let Some(socket) = socket {

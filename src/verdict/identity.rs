@@ -3,7 +3,7 @@
 //! other proofs.
 
 use super::Facts;
-use crate::crawlers::Claim;
+use crate::crawlers::{Claim, is_public};
 use crate::policy::Site;
 use std::net::IpAddr;
 use strum::IntoStaticStr;
@@ -144,7 +144,7 @@ pub fn identity_by_policy(site: &Site, facts: &Facts<'_>, claim: Claim, may_accu
     let address = facts.client;
     match address.and_then(|address| site.networks.hold(claim, address)) {
         Some(true) => Identity::Verified,
-        Some(false) if may_accuse && !address.is_none_or(is_private) => Identity::Impostor,
+        Some(false) if may_accuse && address.is_some_and(is_public) => Identity::Impostor,
         Some(false) | None => Identity::Unverified,
     }
 }
@@ -154,52 +154,4 @@ pub fn evidence_of_policy(site: &Site, claim: Claim, address: Option<IpAddr>) ->
     let is_inside = site.networks.hold(claim, address?)?;
     let found = if is_inside { "inside" } else { "outside" };
     Some(format!("the networks that the policy {} lists for this crawler: {found}", site.policy.source.name))
-}
-
-/// Whether an address may be a crawler's on the public network. Other addresses prove nothing.
-pub fn is_public(address: IpAddr) -> bool {
-    !is_private(address)
-}
-
-/// Loopback, private networks, link-local and multicast addresses, those shared by carriers, and those that no host can
-/// have (RFC 1112, 1122, 1918, 3879, 3927, 4193, 4291, 6598).
-fn is_private(address: IpAddr) -> bool {
-    match address.to_canonical() {
-        IpAddr::V4(address) => {
-            let [first, second, ..] = address.octets();
-            matches!(first, 0 | 10 | 127 | 224..)
-                || address.is_private()
-                || address.is_link_local()
-                || first == 100 && second & 0xc0 == 64
-        }
-        IpAddr::V6(address) => {
-            let first = address.segments()[0];
-            address.is_loopback() || address.is_unspecified() || first & 0xfe00 == 0xfc00 || first >= 0xfe80
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_private;
-
-    #[test]
-    fn addresses_that_prove_nothing() {
-        for address in
-            ["127.0.0.1", "10.1.2.3", "192.168.0.1", "100.64.0.1", "169.254.1.1", "::1", "fd00::1", "fe80::1"]
-        {
-            assert!(is_private(address.parse().unwrap()), "{address}");
-        }
-        for address in
-            ["0.1.2.3", "224.0.0.1", "255.255.255.255", "::", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "ff02::1"]
-        {
-            assert!(is_private(address.parse().unwrap()), "{address}");
-        }
-        for address in ["223.255.255.255", "1.0.0.1", "128.0.0.1", "11.0.0.1", "::ffff:8.8.8.8", "fbff::1", "fe7f::1"] {
-            assert!(!is_private(address.parse().unwrap()), "{address}");
-        }
-        for address in ["203.0.113.9", "100.128.0.1", "2001:db8::1", "172.32.0.1"] {
-            assert!(!is_private(address.parse().unwrap()), "{address}");
-        }
-    }
 }

@@ -81,6 +81,7 @@ mod upstreams {
     mod bad_servers;
     mod checks;
     mod names;
+    mod own_host;
     mod people_first;
     mod tls;
     mod unix_sockets;

@@ -9,10 +9,10 @@ use std::fmt::Write;
 pub struct Bar {
     /// When it began, for people.
     pub period: String,
-    /// Requests that kept to the rules.
+    /// Requests that obeyed the rules.
     pub kept: u64,
-    /// Disallowed requests whose crawler may have had another robots.txt.
-    pub unproven: u64,
+    /// Disallowed requests that do not count: the crawler may have had another robots.txt.
+    pub uncounted: u64,
     /// Requests that broke the rules, without those of impostors.
     pub broke: u64,
     /// Requests among `broke` under a name that nothing proves.
@@ -24,7 +24,7 @@ pub struct Bar {
 impl Bar {
     /// All requests of the period.
     pub fn all(&self) -> u64 {
-        self.kept + self.unproven + self.broke + self.impostor
+        self.kept + self.uncounted + self.broke + self.impostor
     }
 }
 
@@ -54,16 +54,16 @@ pub fn bars(shown: &[Bar]) -> String {
     );
     for (place, bar) in shown.iter().enumerate().filter(|(_, bar)| bar.all() > 0) {
         let (x, width) = (place as f64 * step, (step * 0.85).min(100.0));
-        let Bar { period, kept, unproven, broke, broke_unverified, impostor } = bar;
+        let Bar { period, kept, uncounted, broke, broke_unverified, impostor } = bar;
         let _ = write!(
             out,
-            "<g><title>{period}: {kept} kept, {unproven} unproven, {broke} broke the rules ({broke_unverified} of \
-             unverified names), {impostor} of impostors</title>"
+            "<g><title>{period}: {kept} obeyed, {uncounted} do not count, {broke} broke the rules ({broke_unverified} \
+             of unverified names), {impostor} of impostors</title>"
         );
         let verified = broke.saturating_sub(*broke_unverified);
         let parts = [
             ("some", *kept),
-            ("unknown", *unproven),
+            ("unknown", *uncounted),
             ("bad", verified),
             ("claimed", *broke_unverified),
             ("impostor", *impostor),

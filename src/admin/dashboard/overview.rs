@@ -1,4 +1,4 @@
-//! [`Overview`]: the content of the first page: which crawlers kept to the rules, which broke them and since when, and
+//! [`Overview`]: the content of the first page: which crawlers obeyed the rules, which broke them and since when, and
 //! what enforcement would refuse. It is made of nothing but the stored counts and samples of requests
 //! (`state/history`). [`report_page`] shows it as one file that needs no server.
 

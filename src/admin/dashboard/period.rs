@@ -92,7 +92,7 @@ impl Period {
             if let Some(bar) = self.place(*start).and_then(|place| bars.get_mut(place)) {
                 let own = counts.own();
                 bar.kept += own.kept();
-                bar.unproven += own.get("unproven");
+                bar.uncounted += own.uncounted();
                 bar.broke += own.broke();
                 bar.broke_unverified += counts.unverified.broke();
                 bar.impostor += counts.impostor.get("impostor");

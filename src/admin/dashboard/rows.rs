@@ -60,7 +60,8 @@ pub struct CrawlerRow {
     pub purpose: &'static str,
     /// The counts.
     pub counts: Counts,
-    /// The share of requests that kept to the rules, in percent of those of which it is known.
+    /// The share of requests that obeyed the rules, in percent of those of which it is known; `None` where most disallowed
+    /// requests do not count.
     pub compliance: Option<f64>,
     /// When it first and last broke a rule; of impostors, when they came.
     pub broke: Option<(String, String)>,

@@ -1,5 +1,5 @@
 //! [`sentences`]: the summary at the top of the overview, for readers who are not engineers. It says which crawlers
-//! kept to the rules, which broke them and since when, what was refused, and what changed in comparison with the period
+//! obeyed the rules, which broke them and since when, what was refused, and what changed in comparison with the period
 //! before ([`TimeBefore`]). A crawler that broke rules is always named together with what is proven of its identity.
 
 use super::format::thousands;
@@ -64,16 +64,7 @@ pub fn sentences(by_identity: &ByIdentity, crawlers: &[CrawlerRow], before: Opti
     let mut out = vec![format!("Crawlers sent {}.", requests(own.requests()))];
     out.extend(kept(crawlers));
     out.extend(broke(crawlers));
-    let unproven = own.get("unproven");
-    if unproven > 0 {
-        let others = match unproven {
-            1 => "One other request was".to_owned(),
-            unproven => format!("{} other requests were", thousands(unproven)),
-        };
-        out.push(format!(
-            "{others} disallowed, but crawlgate cannot know which robots.txt the crawlers had: that accuses none."
-        ));
-    }
+    out.extend(uncounted(own.uncounted()));
     out.extend(impostors(crawlers));
     out.extend(suspected(crawlers));
     if by_identity.unknown > 0 {
@@ -106,22 +97,33 @@ fn names<'a>(rows: impl Iterator<Item = &'a CrawlerRow>) -> Vec<&'a str> {
     rows.map(|row| row.name.as_str()).collect()
 }
 
+/// Disallowed requests that accuse nobody, and praise nobody.
+fn uncounted(number: u64) -> Option<String> {
+    let does_not_count = match number {
+        0 => return None,
+        1 => "1 disallowed request does not count".to_owned(),
+        number => format!("{} disallowed requests do not count", thousands(number)),
+    };
+    Some(format!("{does_not_count}: the crawlers may use an older robots.txt, and crawlgate cannot know which."))
+}
+
+/// The crawlers that certainly obeyed. One with a disallowed request that does not count may have obeyed or not.
 fn kept(crawlers: &[CrawlerRow]) -> Vec<String> {
     let of = |identity: &'static str| {
         let rows = crawlers.iter().filter(move |row| row.identity == identity && !claims_nothing(&row.id));
-        names(rows.filter(|row| row.counts.broke() == 0 && row.counts.kept() > 0))
+        names(rows.filter(|row| row.counts.broke() == 0 && row.counts.uncounted() == 0 && row.counts.kept() > 0))
     };
     let mut out = Vec::new();
     let (verified, unverified) = (of("verified"), of("unverified"));
     if !verified.is_empty() {
-        out.push(format!("{} kept to the rules (verified).", list(&verified)));
+        out.push(format!("{} obeyed the rules (verified).", list(&verified)));
     }
     match unverified[..] {
         [] => {}
         [name] => {
-            out.push(format!("A client kept to the rules that claims to be {name}; nothing is proven."));
+            out.push(format!("A client that claims to be {name} obeyed the rules; nothing is proven."));
         }
-        _ => out.push(format!("Clients kept to the rules that claim to be {}; nothing is proven.", list(&unverified))),
+        _ => out.push(format!("Clients that claim to be {} obeyed the rules; nothing is proven.", list(&unverified))),
     }
     out
 }
@@ -131,7 +133,8 @@ fn broke(crawlers: &[CrawlerRow]) -> Vec<String> {
     let rows = crawlers.iter().filter(|row| row.counts.broke() > 0);
     let (verified, others): (Vec<_>, Vec<_>) = rows.partition(|row| row.identity == "verified");
     if verified.is_empty() && others.is_empty() {
-        return vec!["No crawler broke the rules.".to_owned()];
+        let is_certain = crawlers.iter().all(|row| row.counts.uncounted() == 0);
+        return is_certain.then(|| "No crawler broke the rules.".to_owned()).into_iter().collect();
     }
     let sentence = |row: &CrawlerRow| {
         let CrawlerRow { name, counts, broke, .. } = row;
@@ -273,6 +276,31 @@ mod tests {
             "{said:?}"
         );
         assert!(said.last().is_some_and(|last| last.contains(": GPTBot (verified), ")), "{said:?}");
+    }
+
+    #[test]
+    fn crawler_with_requests_that_do_not_count_neither_obeyed_nor_broke() {
+        for kind in ["unproven", "stale_copy"] {
+            let row = |(name, kind, requests): (&str, &str, u64)| {
+                let mut counts = Counts::default();
+                counts.add("allowed", "pass", 1);
+                counts.add(kind, "would_block", requests);
+                CrawlerRow {
+                    id: name.into(),
+                    name: name.into(),
+                    identity: "unverified",
+                    counts,
+                    ..CrawlerRow::default()
+                }
+            };
+            let crawlers = [("Bytespider", kind, 21), ("bingbot", "allowed", 5)].map(row);
+            let mut by_identity = ByIdentity::default();
+            crawlers.iter().for_each(|row| by_identity.add(row.identity, &row.counts));
+            let said = sentences(&by_identity, &crawlers, None);
+            let of = |name: &str| said.iter().filter(|sentence| sentence.contains(name)).count();
+            assert_eq!((of("Bytespider"), of("bingbot")), (0, 1), "{said:?}");
+            assert_eq!((of("21 "), of("No crawler broke")), (1, 0), "{said:?}");
+        }
     }
 
     #[test]

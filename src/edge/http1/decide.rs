@@ -51,10 +51,12 @@ fn decide_within<const ROOM: usize>(edge: &Edge, head: &[u8], connection: &Conne
     let (ticket, next) = edge.requests.receive(&request, connection, arrival);
     Ok(match next {
         Next::Answer(answer) => Course::Answer(Box::new((ticket, answer).into()), may_go_on),
-        Next::Forward if edge.lane.is_some() && fits(&request, &ticket) => {
-            let in_lane = LaneRequest::new(&request, &ticket.forward(*connection));
-            Course::Lane(ticket, Box::new(in_lane))
-        }
-        Next::Forward => Course::Forward(ticket, request.framing),
+        Next::Forward => match edge.lane.as_ref().filter(|_| fits(&request, &ticket)) {
+            Some(lane) => {
+                let in_lane = LaneRequest::new(&request, &ticket.forward(*connection), lane.origin_host(&ticket));
+                Course::Lane(ticket, Box::new(in_lane))
+            }
+            None => Course::Forward(ticket, request.framing),
+        },
     })
 }

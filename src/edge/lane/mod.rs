@@ -32,6 +32,7 @@ pub use response::{BadResponse, Framing as ResponseFraming, Parsed, ResponseHead
 pub use trailers::{BadTrailers, read_trailers};
 pub use wire::poll_read;
 
+use crate::requests::Ticket;
 use crate::upstreams::Upstreams;
 use pingora_core::connectors::{ConnectorOptions, TransportConnector};
 use pingora_core::server::configuration::ServerConf;
@@ -49,6 +50,11 @@ pub struct Lane {
 }
 
 impl Lane {
+    /// The Host that the origin of a request wants; `None` for the client's.
+    pub fn origin_host(&self, ticket: &Ticket) -> Option<&str> {
+        ticket.origin_host(&self.upstreams)
+    }
+
     /// A lane to these origins. It connects and keeps connections as Pingora is configured to.
     /// A client that sends nothing of a body for `stall` is given up.
     pub fn new(upstreams: Arc<Upstreams>, configuration: &ServerConf, stall: Duration) -> Lane {

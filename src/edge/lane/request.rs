@@ -33,26 +33,27 @@ pub fn fits(request: &Request<'_, '_>, ticket: &Ticket) -> bool {
 
 impl LaneRequest {
     /// A request of HTTP/1.1, with its head for the origin.
-    pub(in crate::edge) fn new(request: &Request<'_, '_>, forward: &Forward<'_>) -> LaneRequest {
+    pub(in crate::edge) fn new(request: &Request<'_, '_>, forward: &Forward<'_>, host: Option<&str>) -> LaneRequest {
         let fields = request.lines.iter().map(|field| (field.name, field.value));
         let target = target_for_origin(request.fields.target);
-        let written =
-            LaneRequest::of((request.fields.method, &target), fields, (request.framing, request.expects), forward);
+        let line = (request.fields.method, &*target);
+        let written = LaneRequest::of(line, fields, (request.framing, request.expects), forward, host);
         LaneRequest { closes: request.closes, ..written }
     }
 
     /// A request with this request line, these fields, and a body with this framing. `expects` says whether the client
-    /// waits for a 100 before it sends the body.
+    /// waits for a 100 before it sends the body. `host` is the Host that the origin wants in place of the client's.
     pub(in crate::edge) fn of<'h>(
         (method, target): (&[u8], &[u8]),
         fields: impl Iterator<Item = (&'h str, &'h [u8])>,
         (body, expects): (Framing, bool),
         forward: &Forward<'_>,
+        host: Option<&str>,
     ) -> LaneRequest {
         let is_chunked = body == Framing::Chunked;
         let mut lines = Lines::default();
         lines.take(fields.filter(|(name, _)| !is_for_next_hop(name)));
-        forward.write_request(&mut lines, None);
+        forward.write_request(&mut lines, host);
         if is_chunked {
             lines.add("Transfer-Encoding", b"chunked");
         } else {

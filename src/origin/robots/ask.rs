@@ -37,7 +37,7 @@ pub struct Targets {
 /// The servers of one site.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
-    /// The Host field.
+    /// The site's host. It is the Host field, unless the origin wants its own.
     pub host: String,
     /// The servers, and how they are reached.
     pub origin: OriginSettings,
@@ -67,7 +67,7 @@ impl Targets {
     pub fn target_of(&self, group: usize, host: Option<&str>) -> Option<Target> {
         let origin = self.groups.get(group)?.clone();
         let named = origin.hosts.iter().find(|host| !host.starts_with('*')).cloned();
-        let host = host.map(str::to_owned).or(named);
+        let host = host.map(str::to_owned).or(named).or_else(|| origin.host.clone());
         let host = host.or_else(|| origin.servers.first().map(|server| server.address.authority()))?;
         Some(Target { host, origin })
     }
@@ -101,7 +101,7 @@ pub fn ask(asked: &RobotsRequest<'_>) -> FetchResult {
 /// The server and the path of the next request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Destination {
-    /// The Host field, if the request goes to the origin as one of the site's own hosts.
+    /// The host, if the request goes to the origin as one of the site's own hosts.
     host: Option<String>,
     tls: bool,
     authority: String,
@@ -143,6 +143,10 @@ impl Destination {
             return None;
         }
         let (tls, host) = (to.scheme() == "https", to[Position::BeforeHost..Position::AfterPort].to_owned());
+        let is_wanted = asked.target.origin.host.as_ref().is_some_and(|wanted| wanted.eq_ignore_ascii_case(&host));
+        if is_wanted {
+            return Some(Destination { host: Some(asked.target.host.clone()), tls, path, ..Destination::at(server) });
+        }
         if (asked.is_own)(&host) {
             return Some(Destination { host: Some(host), tls, path, ..Destination::at(server) });
         }
@@ -248,7 +252,7 @@ fn request(
         config = config.tls_config(tls_of(tls)?);
     }
     let config = config.build();
-    let name = tls.and_then(|tls| tls.server_name.as_deref());
+    let name = origin.certificate_name().filter(|_| is_tls && !place.is_foreign);
     let names = Names {
         servers: if place.is_foreign { Vec::new() } else { origin.resolvers.clone() },
         server: match &place.socket {
@@ -268,7 +272,12 @@ fn request(
     }
     if let Some(host) = &place.host {
         // For origins that redirect every request without https.
-        request = request.header("host", host).header("x-forwarded-proto", if place.tls { "https" } else { "http" });
+        request = request.header("x-forwarded-proto", if place.tls { "https" } else { "http" });
+        let wanted = origin.host.as_ref().unwrap_or(host);
+        request = request.header("host", wanted);
+        if wanted != host {
+            request = request.header("x-forwarded-host", host);
+        }
     }
     conditional(request, asked.etag, asked.last_modified).call()
 }

@@ -8,6 +8,7 @@
 
 use super::budget::TooMuch;
 use super::draft::{octets_of_lines, octets_of_rule};
+use super::published_urls::PublishedUrls;
 use super::signals::said_keys;
 use crate::crawlers::Registry;
 use crate::policy::model::Policy;
@@ -15,6 +16,7 @@ use crate::policy::origin::OriginFile;
 use crate::policy::site::RuleSource;
 use crate::robots::{Dialect, Extension, File, Key, Line, MAX_BYTES, Reading, Record, Rule, Spelling};
 use crate::yaml::Located;
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
@@ -44,6 +46,8 @@ pub struct OriginRules {
     pub left_out: Vec<&'static str>,
     /// How many lines were left out because neither crawlgate nor the policy knows their keys.
     pub unknown: usize,
+    /// Lines that are left out because they name a host that crawlers cannot reach.
+    pub unpublished_lines: Vec<usize>,
     /// Lines with a rule in the whole file.
     pub rules: usize,
 }
@@ -59,8 +63,11 @@ impl OriginRules {
         let mut left_out: HashSet<usize> = unknown.map(|line| line.number).collect();
         let unknown = left_out.len();
         left_out.extend(lines_with_control_characters(file));
+        let urls = PublishedUrls { policy, internal: &origin.internal };
+        let unpublished_lines = unpublished_lines(file, &urls);
+        left_out.extend(&unpublished_lines);
         let reading = Reading::new(file, Dialect::Rfc9309, &registry.tokens_with_blanks());
-        let mut rules = OriginRules { unknown, ..OriginRules::default() };
+        let mut rules = OriginRules { unknown, unpublished_lines, ..OriginRules::default() };
         rules.rules = reading.groups().iter().map(|group| group.rules.len()).sum();
         let mut size = 0;
         let (mut seen, mut known) = (HashSet::new(), HashMap::<Vec<usize>, usize>::new());
@@ -73,8 +80,11 @@ impl OriginRules {
             let (_, parts) = reading.binding(token.as_bytes());
             let group = *known.entry(parts.to_vec()).or_insert_with_key(|parts| {
                 // Beyond the limit nothing is kept: the file is not used.
-                let group =
-                    if size > MAX_UNITED { OriginGroup::default() } else { united(file, &reading, parts, &left_out) };
+                let group = if size > MAX_UNITED {
+                    OriginGroup::default()
+                } else {
+                    united(file, &reading, parts, &left_out, &urls)
+                };
                 size += group.rules.iter().map(|(rule, _)| octets_of_rule(rule)).sum::<usize>();
                 size += octets_of_lines(&group.extensions);
                 rules.groups.push(group);
@@ -89,7 +99,7 @@ impl OriginRules {
         if size > MAX_UNITED {
             return Err(rules.too_much());
         }
-        rules.whole_file(file, &reading, &left_out);
+        rules.whole_file(file, &reading, &left_out, &urls);
         rules.left_out = rules.leave_out(&said_keys(policy));
         Ok(rules)
     }
@@ -124,7 +134,7 @@ impl OriginRules {
 
     /// Reads the lines for the whole file: sitemaps, lines before the first group, and those that are for the whole
     /// host wherever they stand (Yandex: `Clean-param` and `Host` are intersectional).
-    fn whole_file(&mut self, file: &File, reading: &Reading, left_out: &HashSet<usize>) {
+    fn whole_file(&mut self, file: &File, reading: &Reading, left_out: &HashSet<usize>, published: &PublishedUrls<'_>) {
         let (mut urls, mut lines) = (HashSet::new(), HashSet::new());
         let in_groups: HashSet<usize> =
             reading.groups().iter().flat_map(|group| group.others.iter().copied()).collect();
@@ -136,6 +146,7 @@ impl OriginRules {
             match record.key {
                 Key::Sitemap => {
                     let url = in_utf8(file.octets(&record.value));
+                    let url = published.value(record.key, &url).map_or_else(String::new, Cow::into_owned);
                     let list = if is_whole(&url) { &mut self.sitemaps } else { &mut self.relative_sitemaps };
                     if !url.is_empty() && urls.insert(url.clone()) {
                         list.push(url);
@@ -143,7 +154,7 @@ impl OriginRules {
                 }
                 Key::UserAgent | Key::Allow | Key::Disallow | Key::CrawlDelay => {}
                 key if is_of_the_host(key) || !in_groups.contains(&line.number) => {
-                    push_new(&mut self.extensions, &mut lines, extension(file, record));
+                    push_new(&mut self.extensions, &mut lines, extension(file, record, published));
                 }
                 _ => {}
             }
@@ -193,7 +204,13 @@ fn lines_with_control_characters(file: &File) -> impl Iterator<Item = usize> {
     lines.filter(move |line| line.record.as_ref().is_some_and(is_obeyed)).map(|line| line.number)
 }
 
-fn united(file: &File, reading: &Reading, parts: &[usize], left_out: &HashSet<usize>) -> OriginGroup {
+fn united(
+    file: &File,
+    reading: &Reading,
+    parts: &[usize],
+    left_out: &HashSet<usize>,
+    urls: &PublishedUrls<'_>,
+) -> OriginGroup {
     let mut group = OriginGroup::default();
     let (mut seen, mut lines) = (HashSet::new(), HashSet::new());
     for part in reading.united(parts) {
@@ -208,15 +225,29 @@ fn united(file: &File, reading: &Reading, parts: &[usize], left_out: &HashSet<us
             if record.key == Key::CrawlDelay {
                 group.crawl_delay = group.crawl_delay.or_else(|| delay(&file.text(&record.value)));
             } else {
-                push_new(&mut group.extensions, &mut lines, extension(file, record));
+                push_new(&mut group.extensions, &mut lines, extension(file, record, urls));
             }
         }
     }
     group
 }
 
-fn extension(file: &File, record: &Record) -> Extension {
-    Extension { key: file.text(&record.name).into_owned(), value: file.text(&record.value).replace('\t', " ") }
+fn extension(file: &File, record: &Record, urls: &PublishedUrls<'_>) -> Extension {
+    let value = file.text(&record.value).replace('\t', " ");
+    // Lines that are not to be published are left out before.
+    let value = urls.value(record.key, &value).map_or_else(String::new, Cow::into_owned);
+    Extension { key: file.text(&record.name).into_owned(), value }
+}
+
+/// Lines that name a host which crawlers cannot reach: of sitemaps, licences and hosts.
+fn unpublished_lines(file: &File, urls: &PublishedUrls<'_>) -> Vec<usize> {
+    let is_rule = |key| matches!(key, Key::UserAgent | Key::Allow | Key::Disallow | Key::CrawlDelay);
+    let is_left_out = |record: &Record| {
+        let value = in_utf8(file.octets(&record.value));
+        !is_rule(record.key) && !value.is_empty() && urls.value(record.key, &value).is_none()
+    };
+    let lines = file.lines_read().filter(|line| line.record.as_ref().is_some_and(is_left_out));
+    lines.map(|line| line.number).collect()
 }
 
 fn push_new(extensions: &mut Vec<Extension>, seen: &mut HashSet<Extension>, new: Extension) {

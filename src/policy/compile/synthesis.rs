@@ -31,6 +31,8 @@ pub struct Synthesis {
     pub origin_tokens: Vec<String>,
     /// Allow lines of the origin that are in no group of those they were written for.
     pub left_out: Vec<LeftOut>,
+    /// Lines of the origin with a host that crawlers cannot reach.
+    pub unpublished_lines: Vec<usize>,
     pub document: Document,
     pub body: String,
     pub group_sources: Vec<RuleSource>,
@@ -77,6 +79,7 @@ pub fn synthesise(
     let left_out = drafts.iter().flat_map(|draft| &draft.left_out).filter(|one| seen.insert(*one)).cloned().collect();
     let mut synthesis = written(policy, drafts, &origin);
     synthesis.left_out = left_out;
+    synthesis.unpublished_lines = origin.unpublished_lines;
     synthesis.origin_tokens = origin.tokens.into_iter().map(|(token, ..)| token).collect();
     Ok(synthesis)
 }
@@ -273,6 +276,13 @@ fn assemble(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthe
         let lines = origin.unknown;
         document.comments.push(format!("Left out of {ORIGIN}: lines with keys that no robots.txt has ({lines})."));
     }
+    if !origin.unpublished_lines.is_empty() {
+        // Without the lines: the addresses are those of the origin's network.
+        let lines = origin.unpublished_lines.len();
+        document
+            .comments
+            .push(format!("Left out of {ORIGIN}: lines with a host that crawlers cannot reach ({lines})."));
+    }
     let relative = &origin.relative_sitemaps;
     for sitemap in relative.iter().take(merge::NOTED) {
         let shown: String = sitemap.chars().take(200).collect();
@@ -300,7 +310,15 @@ fn assemble(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthe
         rule_sources.push(sources);
     }
     let body = render(&document);
-    Synthesis { document, body, group_sources, rule_sources, origin_tokens: Vec::new(), left_out: Vec::new() }
+    Synthesis {
+        document,
+        body,
+        group_sources,
+        rule_sources,
+        origin_tokens: Vec::new(),
+        left_out: Vec::new(),
+        unpublished_lines: Vec::new(),
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! path, sitemaps without an absolute URL are left out, and comments above groups are true.
 
 use crate::crawlers::Registry;
-use crate::policy::origin::{Origin, OriginFile};
+use crate::policy::origin::{InternalAuthorities, Origin, OriginFile};
 use crate::policy::{Site, compile_with_origin, read};
 use crate::robots::{Dialect, File, Reading};
 use crate::time::Timestamp;
@@ -90,4 +90,102 @@ fn only_the_star_group_says_that_it_is_for_unnamed_crawlers() {
     }
     let text = served(policy, "", 0);
     assert!(text.contains(&format!("{COMMENT}\nUser-agent: *\n")), "{text}");
+}
+
+/// The file of an origin with these internal authorities, as a site publishes it, and the lines that it leaves out.
+fn published(policy: &str, origin: &str, internal: InternalAuthorities) -> (String, Vec<usize>) {
+    let source = Source { name: "shop.yaml".into(), text: policy.into() };
+    let (policy, findings) = read("shop", &source);
+    let policy = policy.unwrap_or_else(|| panic!("{findings:?}"));
+    let file = OriginFile::new("http://10.0.0.7:3000/robots.txt", origin.as_bytes()).within(Arc::new(internal));
+    let origin = Origin::Read(Arc::new(file));
+    let site = compile_with_origin(Arc::new(policy), &origin, Registry::builtin(), Timestamp(0)).expect("small");
+    (String::from_utf8_lossy(&site.robots_txt.body).into_owned(), site.unpublished_lines)
+}
+
+#[test]
+fn lines_with_hosts_that_crawlers_cannot_reach_are_left_out() {
+    let internal = InternalAuthorities {
+        hosts: Vec::new(),
+        servers: vec!["origin.example:8443".into(), "origin.example:443".into()],
+    };
+    for host in [
+        "127.0.0.1:3000",
+        "127.8.9.1",
+        "10.0.0.7",
+        "172.16.0.1",
+        "192.168.1.1",
+        "169.254.1.1",
+        "100.64.0.1",
+        "0.0.0.0",
+        "[::1]:80",
+        "[fd00::1]",
+        "[fe80::1]",
+        "[::ffff:10.0.0.1]",
+        "localhost",
+        "LocalHost.:3000",
+        "app.localhost",
+        "app",
+        "web:8000",
+        "printer.local",
+        "api.internal",
+        "nas.home.arpa",
+        "user@localhost",
+        "origin.example:8443",
+        "origin.example",
+    ] {
+        for mode in ["merge", "only"] {
+            let origin = format!(
+                "Sitemap: https://{host}/secret.xml\nUser-agent: *\nDisallow: /a\nLicense: https://{host}/secret\n\
+                 Host: {host}\nSitemap: {host}/secret.xml\nSitemap: //{host}/secret.xml\n"
+            );
+            let policy = format!("hosts: [shop.example]\nrobots: {{ origin: {mode} }}\n");
+            let (text, lines) = published(&policy, &origin, internal.clone());
+            assert!(
+                !text.contains("secret") && !text.contains(host) && text.contains("\nDisallow: /a\n"),
+                "{host}:\n{text}"
+            );
+            assert_eq!(lines, [1, 4, 5, 6, 7], "{host}, {mode}");
+        }
+    }
+}
+
+#[test]
+fn lines_with_hosts_that_crawlers_may_reach_are_published() {
+    let internal = InternalAuthorities {
+        hosts: vec!["www.shop.example".into()],
+        servers: vec!["shop.example:443".into(), "cdn.example:8080".into()],
+    };
+    for url in [
+        "https://shop.example/s.xml",
+        "https://www.shop.example:443/s.xml",
+        "http://shop.example/s.xml",
+        "http://shop.example:8080/s.xml",
+        "https://cdn.example/s.xml",
+        "https://203.0.113.9/s.xml",
+        "https://[2001:db8::1]/s.xml",
+        "http://intranet/s.xml",
+    ] {
+        let policy = "hosts: [shop.example, www.shop.example, intranet]\nrobots: { origin: only }\n";
+        let (text, lines) = published(policy, &format!("Sitemap: {url}\n"), internal.clone());
+        assert!(text.contains(&format!("\nSitemap: {url}\n")), "{url}:\n{text}");
+        assert_eq!(lines, Vec::<usize>::new(), "{url}");
+    }
+}
+
+#[test]
+fn host_that_an_origin_wants_becomes_the_sites_first_one() {
+    let internal = InternalAuthorities { hosts: vec!["app.example".into(), "app:81".into()], servers: Vec::new() };
+    let origin = "Sitemap: https://App.example/a.xml?b\nSitemap: http://app:81/c.xml\nHost: app.example\n";
+    let policy = "hosts: ['*.shop.example', shop.example, www.shop.example]\nrobots: { origin: only }\n";
+    let (text, lines) = published(policy, origin, internal.clone());
+    for line in ["Sitemap: https://shop.example/a.xml?b", "Sitemap: http://shop.example/c.xml", "Host: shop.example"] {
+        assert!(text.contains(&format!("\n{line}\n")), "{line}:\n{text}");
+    }
+    assert_eq!(lines, Vec::<usize>::new());
+    for hosts in ["", "hosts: ['*.shop.example']\n"] {
+        let (text, lines) = published(&format!("{hosts}robots: {{ origin: only }}\n"), origin, internal.clone());
+        assert!(!text.to_lowercase().contains("app"), "{text}");
+        assert_eq!(lines, [1, 2, 3], "{hosts}");
+    }
 }

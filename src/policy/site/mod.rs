@@ -52,6 +52,8 @@ pub struct Site {
     pub origin: Option<Arc<OriginFile>>,
     /// Allow lines of the origin's robots.txt that could not be kept beside the policy's Disallow.
     pub left_out: Vec<LeftOut>,
+    /// Lines of the origin's robots.txt that are left out because they name a host that crawlers cannot reach.
+    pub unpublished_lines: Vec<usize>,
     /// The robots.txt that is served.
     pub robots_txt: RobotsTxt,
     /// robots.txt as data; group and rule indexes of decisions point into it.

@@ -7,7 +7,7 @@ use crate::crawlers::{Claim, Purpose};
 use crate::judge::Judgement;
 use crate::requests::forward::Forward;
 use crate::robots::reaches_robots_txt;
-use crate::upstreams::{Attempts, NoServer, Wanted};
+use crate::upstreams::{Attempts, NoServer, Upstreams, Wanted};
 use crate::verdict::Identity;
 
 impl Ticket {
@@ -28,6 +28,16 @@ impl Ticket {
             Some((claim, identity)) => self.of_crawler(wanted, claim, identity),
             None => wanted,
         }
+    }
+
+    /// The Host that the origin of the request wants; `None` for the client's.
+    pub fn origin_host<'u>(&self, upstreams: &'u Upstreams) -> Option<&'u str> {
+        upstreams.host_for(self.host(), self.target())
+    }
+
+    /// The Host of the origin that becomes the client's in the response.
+    pub fn host_to_replace<'u>(&self, upstreams: &'u Upstreams) -> Option<&'u str> {
+        upstreams.host_to_replace(self.host(), self.target())
     }
 
     fn claim(&self) -> Option<(Claim, Identity)> {

@@ -98,16 +98,23 @@ impl Counts {
         self.get("violation") + self.get("too_fast") + self.get("trapped")
     }
 
-    /// Requests that kept to the rules: allowed ones, those by an older robots.txt included. Others say nothing of that: of
-    /// tools, exempt crawlers and impostors, and for hosts without a policy.
+    /// Requests that obeyed the rules. Others say nothing of that: of tools, exempt crawlers and impostors, and for hosts
+    /// without a policy.
     pub fn kept(&self) -> u64 {
-        self.get("allowed") + self.get("stale_copy")
+        self.get("allowed")
     }
 
-    /// The percentage of requests that kept to the rules, among those that kept to them or broke them. `None` without any.
+    /// Disallowed requests that do not count, neither as obeyed nor as broken: the crawler may use an older robots.txt, or
+    /// it is not known which one. Until when an older one may be used is not stored with the counts.
+    pub fn uncounted(&self) -> u64 {
+        self.get("unproven") + self.get("stale_copy")
+    }
+
+    /// The percentage of requests that obeyed the rules, among those that obeyed or broke them. `None` without any, and
+    /// where most disallowed requests do not count: it would speak of the few others.
     pub fn compliance(&self) -> Option<f64> {
         let known = self.kept() + self.broke();
-        (known > 0).then(|| 100.0 * self.kept() as f64 / known as f64)
+        (known > 0 && self.broke() >= self.uncounted()).then(|| 100.0 * self.kept() as f64 / known as f64)
     }
 
     /// Each column that is not zero.
@@ -290,5 +297,28 @@ impl HistoryBatch {
     /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty() && self.identity.is_empty() && self.unlisted.is_empty() && self.samples.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Counts;
+
+    #[test]
+    fn share_is_known_where_half_of_the_disallowed_requests_count() {
+        for (uncounted, broke, share) in [
+            (&[][..], 0, Some(100.0)),
+            (&[("unproven", 68)], 0, None),
+            (&[("stale_copy", 1)], 0, None),
+            (&[("unproven", 2), ("stale_copy", 3)], 4, None),
+            (&[("unproven", 2), ("stale_copy", 3)], 5, Some(80.0)),
+        ] {
+            let mut counts = Counts::default();
+            counts.add("allowed", "pass", 20);
+            counts.add("violation", "would_block", broke);
+            uncounted.iter().for_each(|(kind, requests)| counts.add(kind, "would_block", *requests));
+            assert_eq!(counts.compliance(), share, "{uncounted:?}, {broke}");
+        }
+        assert_eq!(Counts::default().compliance(), None);
     }
 }

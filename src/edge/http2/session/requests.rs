@@ -106,7 +106,8 @@ impl<'e> Session<'e> {
             let request = InMemory::new(client, &head, &stream, ticket, (stall, self.output.clone()));
             return self.begin(through_memory(request, self.edge, self.stop.clone(), stream));
         };
-        let request = in_lane(&head, framing, &ticket.forward(self.client.behind(None)));
+        let forward = ticket.forward(self.client.behind(None));
+        let request = in_lane(&head, framing, &forward, lane.origin_host(&ticket));
         let client = Http2Client::new(stream, self.client.clone(), head.headers, self.output.clone());
         self.begin(through_lane(lane, client, ticket, request));
     }
@@ -144,12 +145,12 @@ fn expects(head: &Parts) -> bool {
 }
 
 /// A request as an origin gets it.
-fn in_lane(head: &Parts, framing: Framing, forward: &Forward<'_>) -> LaneRequest {
+fn in_lane(head: &Parts, framing: Framing, forward: &Forward<'_>, host: Option<&str>) -> LaneRequest {
     let framing = framing_with_trailers(head, framing);
     let cookies = joined_cookies(head);
     let fields = fields_of_http1(head, framing, cookies.as_deref());
     let line = (head.method.as_str().as_bytes(), target(head));
-    LaneRequest::of(line, fields, (framing, expects(head)), forward)
+    LaneRequest::of(line, fields, (framing, expects(head)), forward, host)
 }
 
 /// Sends the body of an answer as the client has room for it. Octets that the client still sends are thrown away.

@@ -94,7 +94,8 @@ impl<C: Client> Exchange<'_, C> {
         }
         self.has_begun = true;
         self.request.let_go();
-        self.ticket.forward(self.client.connection()).write_response(&mut lines, head.status);
+        let origin_host = self.ticket.host_to_replace(&self.lane.upstreams);
+        self.ticket.forward(self.client.connection()).write_response(&mut lines, head.status, origin_host);
         lines.lines(X_ROBOTS_TAG).for_each(|tag| self.tags.extend(tag.iter().chain(b"\n")));
         self.client.begin(&ClientHead { status: head.status, reason, lines: &lines }, &head);
     }

@@ -109,7 +109,7 @@ impl World {
             policies,
             strict: false,
             may_be_missing: false,
-            origins: known_origins(&copies),
+            origins: known_origins(&copies, &[]),
             published_proof: false,
         };
         let live = SiteManager::start(options, (&store, &remembered), Timestamp(now))
@@ -1169,4 +1169,33 @@ fn origin_flag_alone_serves_the_origins_file() {
     let _ = child.kill();
     let _ = child.wait();
     assert!(served.text().contains("User-agent: bingbot\nDisallow: /a/\n"), "{served:?}");
+}
+
+/// An application that writes the Host of each request into its robots.txt.
+#[test]
+fn address_of_the_origin_is_not_published() {
+    let origin = Origin::start(|request: &Received, stream| {
+        let host = request.field("host").unwrap_or_default();
+        let body = format!("User-agent: *\nDisallow: /a/\nSitemap: https://{host}/sitemap.xml\n");
+        let _ = stream.write_all(ok(&body).as_bytes());
+        false
+    });
+    for policy in ["", "purposes: { training: disallow }\n"] {
+        let mut setup = Setup::before(origin.address);
+        if !policy.is_empty() {
+            setup = setup.policy("site", policy);
+        }
+        let gate = setup.start();
+        let served = gate.get("shop.example", "/robots.txt", "");
+        let text = served.text();
+        assert!(text.contains("\nDisallow: /a/\n"), "{text}");
+        assert!(!text.contains("Sitemap:") && !text.contains("127.0.0.1"), "{text}");
+        assert!(text.lines().any(|line| line.starts_with("# Left out of the origin's robots.txt")), "{text}");
+        let output = gate.command(&["status", "--json"]);
+        let status: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(status["sites"][0]["origin_robots"]["unpublished_lines"], serde_json::json!([3]), "{status}");
+        assert_eq!(output.status.code(), Some(0), "a note is no problem");
+        let shown = gate.command(&["status"]);
+        assert!(String::from_utf8_lossy(&shown.stdout).contains(": line 3\n"));
+    }
 }

@@ -85,6 +85,11 @@ impl Origin {
         self.all().into_iter().rfind(Received::is_own).expect("a request")
     }
 
+    /// How crawlgate first asked for this target for itself.
+    pub fn own_for(&self, target: &str) -> Received {
+        self.all().into_iter().find(|request| request.is_own() && request.target() == target).expect("a request")
+    }
+
     /// Whether crawlgate asked for the origin's robots.txt for itself.
     pub fn was_asked_for_robots_txt(&self) -> bool {
         self.all().iter().any(|request| request.is_own() && request.target() == "/robots.txt")

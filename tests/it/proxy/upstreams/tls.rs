@@ -100,6 +100,32 @@ fn status(gate: &Gate) -> u16 {
 }
 
 #[test]
+fn host_that_servers_want_is_the_name_in_their_certificates() {
+    for lane in WAYS {
+        for (host, name, expected) in
+            [("app.example:8443", "", 200), ("a.example", "", 502), ("a.example", "app.example", 200)]
+        {
+            let authority = Authority::new();
+            let setup = setup(lane, "", "");
+            let directory = directory(&setup);
+            authority.certify(&directory, "server", &["app.example"], 2060);
+            std::fs::write(directory.join("ca.pem"), authority.pem()).expect("written");
+            let server = Server::start(&directory, "server", None);
+            let name = if name.is_empty() { String::new() } else { format!(", server_name: {name}") };
+            let gate = setup
+                .with_origins(&format!(
+                    "origins: {{ servers: ['https://{}'], host: {host}, tls: {{ ca: ca.pem{name} }} }}",
+                    server.address
+                ))
+                .start();
+            assert_eq!(status(&gate), expected, "{lane}, {host}");
+            let published = gate.get(HOST, "/robots.txt", "").text().contains("Disallow: /theirs/");
+            assert_eq!(published, expected == 200, "{lane}, {host}");
+        }
+    }
+}
+
+#[test]
 fn own_authority_vouches_for_server_and_no_other_does() {
     for lane in WAYS {
         let (ours, theirs) = (Authority::new(), Authority::new());

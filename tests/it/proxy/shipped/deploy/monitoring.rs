@@ -244,7 +244,7 @@ fn requests_of_crawlers_are_counted_in_the_dashboard_and_not_rated() {
     for expression in expressions.map(|target| target["expr"].as_str().expect("an expression")) {
         assert!(!expression.contains("rate(crawlgate_") || expression.contains("_bucket"), "{expression}");
     }
-    let kept = panels.iter().find(|panel| panel["title"] == "Who kept to it").expect("the panel");
+    let kept = panels.iter().find(|panel| panel["title"] == "Who obeyed it").expect("the panel");
     assert_eq!(kept["targets"].as_array().map(Vec::len), Some(3), "requests, violations, and the share");
 }
 

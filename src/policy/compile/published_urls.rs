@@ -1,0 +1,61 @@
+//! [`PublishedUrls`]: the URLs of the origin's robots.txt as crawlers may see them. An origin that does not know its public
+//! name writes the one by which crawlgate asks it, which may be an address inside the network.
+
+use crate::crawlers::is_public;
+use crate::policy::model::Policy;
+use crate::policy::origin::InternalAuthorities;
+use crate::robots::{AbsoluteUrl, Authority, Key};
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+/// Domains of names that have no meaning outside of a network (RFC 6761, RFC 6762, RFC 8375; ICANN reserved `internal`).
+const INTERNAL_DOMAINS: [&str; 4] = [".localhost", ".local", ".internal", ".home.arpa"];
+
+/// The site's hosts, and what is not to be published.
+pub struct PublishedUrls<'a> {
+    pub policy: &'a Policy,
+    pub internal: &'a InternalAuthorities,
+}
+
+impl PublishedUrls<'_> {
+    /// The value of a line as it is published; `None` if the line is to be left out.
+    pub fn value<'v>(&self, key: Key, value: &'v str) -> Option<Cow<'v, str>> {
+        if !matches!(key, Key::Host | Key::Sitemap | Key::License) || value.contains("//") {
+            return self.url(value);
+        }
+        // A host may stand there without a scheme.
+        let url = format!("//{value}");
+        let published = self.url(&url)?;
+        Some(Cow::Owned(published.strip_prefix("//")?.to_owned()))
+    }
+
+    fn url<'v>(&self, url: &'v str) -> Option<Cow<'v, str>> {
+        let Some(read) = AbsoluteUrl::read(url.as_bytes()) else { return Some(Cow::Borrowed(url)) };
+        let default_port = read.default_port().unwrap_or_default();
+        let ports: &[&[u8]] = if read.scheme.is_empty() { &[b"80", b"443"] } else { &[default_port] };
+        let is = |other: &String| {
+            let other = Authority::read(other.as_bytes());
+            ports.iter().any(|port| read.authority.is(&other, port))
+        };
+        if self.policy.has_host(&read.authority, default_port) {
+            return Some(Cow::Borrowed(url));
+        }
+        if self.internal.hosts.iter().any(is) {
+            let host = &self.policy.hosts.iter().find(|host| !host.value.wildcard)?.value;
+            let colon = if read.scheme.is_empty() { "" } else { ":" };
+            let text = |bytes| String::from_utf8_lossy(bytes);
+            return Some(Cow::Owned(format!("{}{colon}//{host}{}", text(read.scheme), text(read.rest))));
+        }
+        let is_unreachable = is_internal(read.authority.name) && !self.policy.has_name(read.authority.name);
+        (!is_unreachable && !self.internal.servers.iter().any(is)).then_some(Cow::Borrowed(url))
+    }
+}
+
+/// Whether a name or an address leads nowhere outside of a network: a private address, a single label, and the like.
+fn is_internal(name: &[u8]) -> bool {
+    let name = String::from_utf8_lossy(name).to_ascii_lowercase();
+    match name.parse::<IpAddr>() {
+        Ok(address) => !is_public(address),
+        Err(_) => !name.contains('.') || INTERNAL_DOMAINS.iter().any(|domain| name.ends_with(domain)),
+    }
+}
