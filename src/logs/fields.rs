@@ -13,7 +13,9 @@ pub fn host(field: &[u8]) -> Result<Option<&[u8]>, Unreadable> {
     let is_of_a_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._".contains(byte);
     match name {
         b"" | b"-" | b"_" => Ok(None),
-        _ if name.len() <= MAX_HOST && name.iter().all(is_of_a_name) => Ok(Some(field)),
+        _ if name.len() <= MAX_HOST && name.iter().all(is_of_a_name) && name.iter().any(u8::is_ascii_alphabetic) => {
+            Ok(Some(field))
+        }
         _ if client::is_address(name) || client::is_address(field) => Ok(Some(field)),
         _ => Err(Unreadable::BadHost),
     }
@@ -72,5 +74,5 @@ fn is_number_or_moment(field: &[u8]) -> bool {
 
 fn is_request(field: &[u8]) -> bool {
     let version = &field[field.len().saturating_sub(b" HTTP/1.1".len())..];
-    version.starts_with(b" HTTP/") && Asked::line(&Cow::Borrowed(field)).is_some()
+    version.starts_with(b" HTTP/") && Asked::line(&Cow::Borrowed(field)).is_some_and(|asked| !asked.method.is_empty())
 }
