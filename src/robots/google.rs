@@ -12,8 +12,10 @@ pub fn is_read_otherwise(rule: &Rule) -> bool {
 impl Rule {
     /// The directory that Google's library allows along with an Allow of its index page.
     pub(crate) fn google_directory(&self) -> Option<Pattern> {
-        let written = self.pattern.as_str().as_bytes();
-        Dialect::Google.directory_of_index(written).filter(|_| self.allow)
+        if !self.allow {
+            return None;
+        }
+        Dialect::Google.directory_of_index(self.pattern.as_str().as_bytes())
     }
 }
 

@@ -54,6 +54,7 @@ pub fn lint_site(site: &Site, diagnostics: &mut Diagnostics) {
             }
         }
     }
+    found.sort();
     super::limit(&mut found);
     diagnostics.items.append(&mut found.items);
 }
