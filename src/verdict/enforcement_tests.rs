@@ -329,7 +329,7 @@ fn licence_is_asked_after_every_other_refusal() {
 
 /// Everything by which a policy can turn a request away.
 const STRICT: &str = "robots:\n  origin: replace\n  license: https://shop.example/license.xml\n  \
-    groups: [{ agents: [\"*\", GPTBot], disallow: [/], crawl_delay: 10s }]\n\
+    groups: [{ agents: [\"*\", GPTBot], disallow: [/.well-known/], crawl_delay: 10s }]\n\
     enforcement: { mode: enforce, unverified: refuse, traps: [\"/.well-known/pki-validation/\"], \
     purposes: { other: enforce, training: { unlicensed: 402 } } }\n";
 
