@@ -78,7 +78,7 @@ impl SiteMetrics {
             ),
             reload_success: register.gauges(
                 "crawlgate_policy_reload_success",
-                "1 if the site's policy file as it is on disk is in force.",
+                "1 if the site's policy file as it is on disk is in force, or is gone (problem `policy_removed`).",
                 &["site"],
             ),
             reload_timestamp: register

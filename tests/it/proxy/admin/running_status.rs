@@ -232,13 +232,14 @@ fn rejected_policy_is_a_problem_until_it_is_repaired() {
 
 #[test]
 fn deleted_policy_is_enforced_until_its_end_is_confirmed() {
-    let enforcing = "hosts: [b.example]\nrobots: { origin: replace, groups: [{ agents: '*', disallow: / }] }\n\
+    let enforcing = "hosts: [b.example]\nrobots: { origin: replace, groups: [{ agents: '*', disallow: /private/ }] }\n\
                      enforcement: { mode: enforce }\n";
     let origin = Origin::plain();
     let mut gate = Setup::before(origin.address).policy("shop", POLICY).policy("b", enforcing).start();
-    let page = |gate: &Gate| gate.get("b.example", "/", &format!("User-Agent: {GPTBOT}\r\n")).status;
+    let page = |gate: &Gate| gate.get("b.example", "/private/", &format!("User-Agent: {GPTBOT}\r\n")).status;
     assert_eq!(gate.get("b.example", "/robots.txt", &format!("User-Agent: {GPTBOT}\r\n")).status, 200);
     let before = page(&gate);
+    assert_eq!(before, 403);
     std::fs::remove_file(gate.setup.policies().join("b.yaml")).expect("deleted");
     let found = wait_for_problem(&gate, "policy_removed");
     assert_eq!((&found["problems"][0]["subject"], page(&gate)), (&"b".into(), before));

