@@ -4,7 +4,7 @@
 //! policy and from the origin's robots.txt.
 
 use super::registry_overrides::Nature;
-use crate::crawlers::{Binds, Claim, Crawler, Purpose, Registry, SiteMarkers};
+use crate::crawlers::{Binds, Crawler, Purpose, Registry, SiteMarkers};
 use crate::policy::decode::is_token;
 use crate::policy::model::{AnswerPolicy, EnforcementFields, Mode, Policy, Unlicensed, Unverified};
 use crate::policy::site::{
