@@ -6,7 +6,7 @@
 
 use super::Pattern;
 use super::normal::hex_value;
-use super::target::TargetScratch;
+use super::target::{TargetScratch, google_target};
 use memchr::{memchr, memrchr};
 use std::str::FromStr;
 
@@ -133,11 +133,6 @@ impl Dialect {
             Dialect::Google => google_target(path),
         }
     }
-}
-
-/// A path and query as Google compares it. The library is written in C++ and takes a path for over at a NUL.
-pub(super) fn google_target(path: &[u8]) -> &[u8] {
-    &path[..memchr(0, path).unwrap_or(path.len())]
 }
 
 /// Rules as Google compares them: octets above ASCII are escaped, escapes get upper-case digits, nothing is decoded.

@@ -1,7 +1,6 @@
 //! [`Target`]: a request target normalised for matching, both as it was sent and as origins resolve it (dot segments,
 //! doubled slashes, `%2F`, parameters). [`TargetScratch`] makes it without allocation.
 
-use super::dialect::google_target;
 use super::normal::{LITERAL_STAR, Side, is_normal_target, is_verbatim, normalise_into};
 use memchr::{memchr, memchr2, memchr3_iter};
 
@@ -131,6 +130,11 @@ fn is_plain(raw: &[u8]) -> bool {
 /// Whether the path of a target is over where this rest of it begins.
 fn ends_path(rest: &[u8]) -> bool {
     matches!(rest, [] | [b'?', ..])
+}
+
+/// A path and query as Google's library compares it. The library is written in C++ and takes a path for over at a NUL.
+pub(super) fn google_target(path: &[u8]) -> &[u8] {
+    &path[..memchr(0, path).unwrap_or(path.len())]
 }
 
 /// A target without its query.

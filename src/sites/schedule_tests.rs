@@ -153,7 +153,10 @@ fn front_page_that_google_takes_for_its_index_page_is_indexable() {
     for (allow, indexable) in [("/index.html", true), ("/a/index.html", false)] {
         let directory = tempfile::tempdir().expect("a directory");
         let groups = format!("[{{ agents: '*', disallow: '/$', allow: {allow} }}]");
-        write(directory.path(), &format!("robots: {{ origin: replace, groups: {groups} }}\n"));
+        write(
+            directory.path(),
+            &format!("acknowledge: site_disallowed\nrobots: {{ origin: replace, groups: {groups} }}\n"),
+        );
         let site = start(directory.path(), 0).status(Timestamp(5)).sites.remove(0);
         assert_eq!(site.indexable, indexable, "{allow}");
     }

@@ -1,6 +1,7 @@
 //! [`lint_file`] checks a robots.txt as it was found, in any state.
 
 use super::catalogue as lints;
+use super::readings::{MAX_COMPARED, report, spelled_for_both, urls_of};
 use super::subject::{Subject, SubjectGroup, SubjectRule};
 use crate::crawlers::{Crawler, Registry};
 use crate::policy::agent_names::names_on_one_line;
@@ -50,7 +51,7 @@ pub fn lint_file(name: &str, file: &File, host: Option<&str>, server: Option<&st
     let subject = subject(file, &reading, host, server);
     super::lint_subject(&subject, registry, &mut found);
     signal_lines::lint(file, &reading, &subject, &mut found);
-    super::readings::lint_file(file, &reading, &Reading::new(file, Dialect::Google, &spaced), &mut found);
+    disagreements(file, &reading, &Reading::new(file, Dialect::Google, &spaced), &mut found);
     found.sort();
     super::limit(&mut found);
     FileLints { source, diagnostics: found }
@@ -76,7 +77,7 @@ fn span(file: &File, line: &Line, range: &Range<usize>) -> Span {
     }
 }
 
-pub(super) fn span_of_line(file: &File, number: usize) -> Span {
+fn span_of_line(file: &File, number: usize) -> Span {
     let Some(line) = file.line(number) else { return Span::default() };
     span(file, line, &line.record.as_ref().map_or(line.text.clone(), Record::whole))
 }
@@ -402,5 +403,24 @@ fn subject(file: &File, reading: &Reading, host: Option<&str>, server: Option<&s
         hosts: host.and_then(|host| parse_host(host).ok()).into_iter().collect(),
         is_policy: false,
         ignores_case: server.filter(|server| server.to_ascii_lowercase().contains("iis")).map(str::to_owned),
+    }
+}
+
+/// Compares the verdicts of both dialects about URLs of each rule.
+fn disagreements(file: &File, rfc: &Reading, google: &Reading, found: &mut Diagnostics) {
+    let rules = rfc.groups().iter().flat_map(|group| group.rules.iter().map(|rule| (group.agents.first(), rule)));
+    for (agent, rule) in rules.take(MAX_COMPARED) {
+        let (Some(agent), Some(record)) = (agent, file.record(rule.line)) else { continue };
+        let (written, pattern) = (file.octets(&record.value), rule.rule.pattern.as_str());
+        for url in urls_of(written, pattern) {
+            let [by_rfc, by_google] = [rfc, google].map(|reading| reading.verdict(agent.token.as_bytes(), &url));
+            // Whom Google's library does not know by this token, another lint says.
+            let same_group = by_rfc.bound == by_google.bound;
+            if same_group && by_rfc.allowed != by_google.allowed && by_rfc.line != by_google.line {
+                let help = spelled_for_both(written, pattern);
+                report(&url, by_rfc.allowed, span_of_line(file, rule.line), help, found);
+                break;
+            }
+        }
     }
 }

@@ -1,34 +1,16 @@
-//! Rules that Google's library reads otherwise than RFC 9309 says. [`lint_file`] looks for them in a robots.txt,
-//! [`lint_site`] in a policy. Both ask for URLs that the rules are about.
+//! Rules that Google's library reads otherwise than RFC 9309 says. [`lint_site`] looks for them in a policy, `file.rs` in
+//! a robots.txt. Both ask for the URLs that a rule is about ([`urls_of`]).
 
 use super::catalogue as lints;
-use super::file::span_of_line;
 use super::rules::holds_several_paths;
 use crate::policy::regular_expression::is_regular_expression;
 use crate::policy::site::{RuleSource, Site};
-use crate::robots::{File, GoogleRules, LITERAL_STAR, Reading, RuleSet, TargetScratch, is_read_otherwise};
+use crate::robots::{GoogleRules, LITERAL_STAR, RuleSet, TargetScratch, is_read_otherwise};
 use crate::yaml::{Diagnostics, Span};
+use std::collections::HashSet;
 
 /// Rules whose reading by both dialects is compared.
-const MAX_COMPARED: usize = 5_000;
-
-pub fn lint_file(file: &File, rfc: &Reading, google: &Reading, found: &mut Diagnostics) {
-    let rules = rfc.groups().iter().flat_map(|group| group.rules.iter().map(|rule| (group.agents.first(), rule)));
-    for (agent, rule) in rules.take(MAX_COMPARED) {
-        let (Some(agent), Some(record)) = (agent, file.record(rule.line)) else { continue };
-        let (written, pattern) = (file.octets(&record.value), rule.rule.pattern.as_str());
-        for url in urls_of(written, pattern) {
-            let [by_rfc, by_google] = [rfc, google].map(|reading| reading.verdict(agent.token.as_bytes(), &url));
-            // Whom Google's library does not know by this token, another lint says.
-            let same_group = by_rfc.bound == by_google.bound;
-            if same_group && by_rfc.allowed != by_google.allowed && by_rfc.line != by_google.line {
-                let help = spelled_for_both(written, pattern);
-                report(&url, by_rfc.allowed, span_of_line(file, rule.line), help, found);
-                break;
-            }
-        }
-    }
-}
+pub const MAX_COMPARED: usize = 5_000;
 
 pub fn lint_site(site: &Site, diagnostics: &mut Diagnostics) {
     let (mut found, mut compared, mut scratch) = (Diagnostics::default(), 0, TargetScratch::default());
@@ -54,6 +36,9 @@ pub fn lint_site(site: &Site, diagnostics: &mut Diagnostics) {
             }
         }
     }
+    // A rule that several groups share is one rule to its owner.
+    let mut seen = HashSet::new();
+    found.items.retain(|finding| seen.insert(finding.span));
     found.sort();
     super::limit(&mut found);
     diagnostics.items.append(&mut found.items);
@@ -63,14 +48,15 @@ fn allows(rules: &RuleSet, target: &[u8]) -> bool {
     rules.find(target).is_none_or(|rule| rules.rules()[rule].allow)
 }
 
-fn report(url: &[u8], is_allowed_by_rfc: bool, span: Span, help: String, found: &mut Diagnostics) {
+/// Reports a URL about which the readings differ.
+pub fn report(url: &[u8], is_allowed_by_rfc: bool, span: Span, help: String, found: &mut Diagnostics) {
     let [one, other] = if is_allowed_by_rfc { ["allowed", "disallowed"] } else { ["disallowed", "allowed"] };
     let message = format!("`{}` is {one} by the RFC and {other} by Google's library", String::from_utf8_lossy(url));
     lints::DIALECTS_DISAGREE.report(found, span, message, help);
 }
 
 /// The help: a spelling on which both dialects agree.
-fn spelled_for_both(written: &[u8], normal: &str) -> String {
+pub fn spelled_for_both(written: &[u8], normal: &str) -> String {
     if memchr::memmem::find(written, b"/index.htm").is_some() {
         "Google takes an index page for its directory; write `Allow: /that/directory/$` to say it to all".into()
     } else if written == normal.as_bytes() {
@@ -82,7 +68,7 @@ fn spelled_for_both(written: &[u8], normal: &str) -> String {
 
 /// URLs that a rule is about, as crawlers send them: percent-encoded, whatever the rule looks like. The second is the
 /// directory of an index page, which Google allows along with it.
-fn urls_of(written: &[u8], normal: &str) -> Vec<Vec<u8>> {
+pub fn urls_of(written: &[u8], normal: &str) -> Vec<Vec<u8>> {
     let text = written.strip_suffix(b"$").unwrap_or(written);
     // Other lints say what a list or a regular expression is meant to match.
     let is_path = text.starts_with(b"/") || text.starts_with(b"*");

@@ -694,6 +694,7 @@ fn rule_that_google_reads_otherwise_is_found_in_a_policy() {
         [] as [u32; 0]
     );
     assert_eq!(disagree("      disallow: ['/x%24y']\n"), [5]);
+    assert_eq!(disagree("      disallow: ['/x%24y']\n    - agents: [GPTBot]\n      extends: '*'\n"), [5]);
     assert_eq!(disagree("      disallow: [/a]\n      allow: ['/a%2Ab']\n"), [6]);
     assert_eq!(disagree("      disallow: ['/x$y', /%7Euser]\n      allow: [/other/index.html]\n"), [] as [u32; 0]);
 }
