@@ -29,7 +29,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::Instant;
 
 /// Octets of further requests that are read while one is answered. The rest waits in the socket.
-const READ_AHEAD: usize = 64 * 1024;
+const READ_AHEAD: usize = 16 * 1024;
 
 /// Octets of a request that are still read after its answer, while the connection is being closed. A connection that is
 /// closed while the client still sends is reset, and the client may lose the answer.

@@ -16,6 +16,12 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
+/// Bytes that a request holds in Pingora: its buffer for the response (Pingora 0.9.1).
+pub(super) const IN_PINGORA: usize = 64 * 1024;
+/// Bytes of a request's body that Pingora reads ahead of the origin: four pieces wait, one has no place yet, one is being
+/// written and one read, of 64 KiB each (Pingora 0.9.1).
+pub(super) const PINGORA_UPLOAD: usize = 448 * 1024;
+
 /// Pingora's work on a request. It returns the connection, if that goes on.
 type Reused<'a> = Pin<Box<dyn Future<Output = Option<ReusedHttpStream>> + Send + 'a>>;
 

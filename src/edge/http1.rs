@@ -147,18 +147,21 @@ async fn answer_here(edge: &Edge, connection: &mut Connection, responded: Respon
 
 /// Writes an answer. Returns how much of it was written.
 async fn write(connection: &mut Connection, answer: &Answer, keeps_alive: bool) -> Extent {
-    let mut octets = Vec::new();
-    with_date(|date| answer.write_http1(date, keeps_alive, &mut octets));
-    let mut rest = octets.as_slice();
+    // Room for most heads.
+    let mut head = Vec::with_capacity(1024);
+    with_date(|date| answer.write_http1_head(date, keeps_alive, &mut head));
+    // All requests share the body: of a copy, each slow client would hold one.
+    let mut rest = &answer.body()[..];
     let written = async {
+        connection.write_all(&head).await?;
         connection.write_all_buf(&mut rest).await?;
         connection.flush().await
     };
     let Err(error) = written.await else { return Extent::Whole };
     tracing::debug!(%error, "the client left before its answer was written");
-    match answer.body().len().checked_sub(rest.len()) {
-        Some(octets) => Extent::Begun(octets as u64),
-        None => Extent::Nothing,
+    match answer.body().len() - rest.len() {
+        0 if !rest.is_empty() => Extent::Nothing,
+        sent => Extent::Begun(sent as u64),
     }
 }
 

@@ -41,12 +41,16 @@ const SEND_BUFFER: usize = 64 * 1024;
 /// section 10.5.1), and a cookie may come in hundreds of pieces.
 const FIELDS: usize = 32 * 512;
 
+/// The longest list of fields. h2 itself refuses a longer head, with neither a body nor a line in the log. Of longer trailers
+/// it drops the rest.
+fn max_list(limits: &Limits) -> usize {
+    limits.headers.saturating_add(limits.target).saturating_add(FIELDS)
+}
+
 fn builder(limits: &Limits) -> server::Builder {
-    // h2 itself refuses a longer list, with neither a body nor a line in the log. Of longer trailers it drops the rest.
-    let list = limits.headers.saturating_add(limits.target).saturating_add(FIELDS);
     let mut builder = server::Builder::new();
     builder
-        .max_header_list_size(u32::try_from(list).unwrap_or(u32::MAX))
+        .max_header_list_size(u32::try_from(max_list(limits)).unwrap_or(u32::MAX))
         .max_concurrent_streams(limits.streams)
         .max_pending_accept_reset_streams(RESETS)
         .max_local_error_reset_streams(Some(RESETS))

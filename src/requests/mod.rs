@@ -44,6 +44,8 @@ pub use mapped::MappedRequest;
 pub use mistake::Mistake;
 pub use redirect::Redirect;
 pub use respond::{Received, Respond, Responded};
+#[cfg(feature = "proxy")]
+pub use sent::Record;
 pub use sent::{EndedBy, Sent};
 pub use sequence::{IsEncrypted, Next, RequestSettings, Requests};
 pub use strict::{Framing, Seen, check};

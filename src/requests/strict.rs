@@ -18,6 +18,17 @@ pub enum Framing {
     Chunked,
 }
 
+impl Framing {
+    /// The most bytes of the body that wait where at most `most` do.
+    pub fn at_most(self, most: usize) -> usize {
+        match self {
+            Framing::None => 0,
+            Framing::Length(length) => usize::try_from(length).map_or(most, |length| length.min(most)),
+            Framing::Chunked => most,
+        }
+    }
+}
+
 /// The parts of a head that [`check`] needs.
 pub struct Seen<'b> {
     method: &'b [u8],

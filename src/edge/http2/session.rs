@@ -10,8 +10,7 @@ use crate::edge::answered::{Extent, record};
 use crate::edge::close_log::CloseReason;
 use crate::edge::connection::Connection;
 use crate::edge::door::Edge;
-use crate::edge::lane::Record;
-use crate::requests::{ClientConnection, Responded};
+use crate::requests::{ClientConnection, Record, Responded};
 use crate::telemetry::OpenConnection;
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -33,8 +32,8 @@ type InFlight<'e> = Pin<Box<dyn Future<Output = Finished> + Send + 'e>>;
 type Accepted = Result<(http::Request<RecvStream>, SendResponse<Bytes>), h2::Error>;
 
 #[expect(clippy::large_enum_variant, reason = "it is taken apart at once, and a box would be an allocation")]
-enum Finished {
-    /// An answer or a response was sent whole. It is recorded later, unless it came through Pingora, which has recorded it.
+pub(super) enum Finished {
+    /// An answer or a response was sent whole. It is recorded later.
     Sent(Stream, Option<Unrecorded>),
     /// Its stream was reset before. It is recorded.
     Reset,
@@ -44,7 +43,7 @@ enum Finished {
 
 /// An answer or a response, to be recorded when its octets have left.
 #[expect(clippy::large_enum_variant, reason = "few of them wait, and not for long")]
-enum Unrecorded {
+pub(super) enum Unrecorded {
     Answer(Responded),
     Response(Record),
 }

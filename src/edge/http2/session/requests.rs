@@ -4,15 +4,16 @@
 use super::{Finished, Session, Unrecorded};
 use crate::answers::Asked;
 use crate::edge::answered::{Extent, hold, record};
-use crate::edge::door::Edge;
+use crate::edge::door::{Edge, PINGORA_UPLOAD};
 use crate::edge::http2::client::Http2Client;
 use crate::edge::http2::head::{
     fields_of_http1, framing, framing_with_trailers, head_of, joined_cookies, mapped, target,
 };
-use crate::edge::http2::memory::{self, InMemory};
+use crate::edge::http2::memory::{IN_MEMORY, InMemory};
 use crate::edge::http2::output::Output;
 use crate::edge::http2::stream::{Gone, Stream, throw_away};
-use crate::edge::lane::{After, Exchange, Lane, LaneRequest};
+use crate::edge::http2::{STREAM_WINDOW, max_list};
+use crate::edge::lane::{After, Exchange, LANE_UPLOAD, Lane, LaneRequest};
 use crate::requests::{
     Arrival, Connection as Asker, Forward, Framing, Next, Received, RequestHead, Respond, Responded, Ticket,
 };
@@ -22,7 +23,6 @@ use h2::{Reason, RecvStream};
 use http::StatusCode;
 use http::header::EXPECT;
 use http::request::Parts;
-use pingora_core::server::ShutdownWatch;
 use std::future::pending;
 use tokio::task::yield_now;
 
@@ -94,7 +94,18 @@ impl<'e> Session<'e> {
         let framing = framing(&head, stream.is_received());
         let lane = self.edge.lane.as_ref().filter(|_| fits(&head, framing, &ticket));
         let octets: usize = head.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + FIELD).sum();
-        ticket.hold(if lane.is_some() { REQUEST } else { REQUEST + 2 * memory::WAITING } + COPIES * octets);
+        let mut space = REQUEST + COPIES * octets + if lane.is_some() { 0 } else { IN_MEMORY };
+        if !stream.is_received() {
+            let ahead = if lane.is_some() { LANE_UPLOAD } else { PINGORA_UPLOAD };
+            let trailers = COPIES * max_list(self.edge.limits());
+            let upload = framing.at_most(STREAM_WINDOW as usize + ahead) + trailers;
+            match framing {
+                // Trailers may follow all the same. They wait until the response is over.
+                Framing::None => space += upload,
+                Framing::Length(_) | Framing::Chunked => ticket.hold_upload(upload),
+            }
+        }
+        ticket.hold(space);
         if ticket.lacks_space() {
             let answer = ticket
                 .forward(self.client.behind(None))
@@ -103,8 +114,8 @@ impl<'e> Session<'e> {
         }
         let Some(lane) = lane else {
             let (client, stall) = (self.client.of_one_request(), self.edge.limits().stall);
-            let request = InMemory::new(client, &head, &stream, ticket, (stall, self.output.clone()));
-            return self.begin(through_memory(request, self.edge, self.stop.clone(), stream));
+            let request = InMemory::new(client, &head, framing, ticket, (stall, self.output.clone()));
+            return self.begin(request.pass_on(self.edge, self.stop.clone(), stream));
         };
         let forward = ticket.forward(self.client.behind(None));
         let request = in_lane(&head, framing, &forward, lane.origin_host(&ticket));
@@ -198,13 +209,6 @@ fn through_lane(
         yield_now().await;
         stream.sending.reset(Reason::INTERNAL_ERROR);
         Finished::Over
-    }
-}
-
-async fn through_memory(request: InMemory, edge: &Edge, stop: ShutdownWatch, stream: Stream) -> Finished {
-    match request.pass_on(edge, stop, stream).await {
-        Some(stream) => Finished::Sent(stream, None),
-        None => Finished::Reset,
     }
 }
 

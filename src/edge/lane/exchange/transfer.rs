@@ -130,7 +130,10 @@ impl<C: Client> Exchange<'_, C> {
             }
             match self.poll_write(stream, context) {
                 Poll::Pending => return Ok(WaitsFor::Origin),
-                Poll::Ready(Ok(())) if self.request.is_whole => return Ok(WaitsFor::Done),
+                Poll::Ready(Ok(())) if self.request.is_whole => {
+                    self.ticket.release_upload();
+                    return Ok(WaitsFor::Done);
+                }
                 Poll::Ready(Ok(())) if !has_come => return Ok(WaitsFor::Client),
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) if !self.request.is_begun => {
