@@ -1,7 +1,7 @@
 //! [`read`] reads a line in the Common or Combined log format of Apache and nginx, with or without a leading virtual
 //! host. It ignores fields after the user agent, so lines of Traefik and of most extended formats are read, too.
 
-use super::client::{is_client, split_column};
+use super::client::{is_client, is_ipv4, split_column};
 use super::{Asked, Line, Octets, Reading, Record, Unreadable, fields, moment, request, unescape};
 use crate::time::Timestamp;
 use memchr::{memchr, memchr_iter, memchr2};
@@ -84,6 +84,9 @@ impl<'a> Columns<'a> {
     /// Reads `client identity user` or `host client identity user`. User names may have blanks in them, so an address in
     /// front is the client's, unless another address follows.
     fn read(head: &'a [u8]) -> Result<Columns<'a>, Unreadable> {
+        if let Some(client) = head.strip_suffix(b" - -").filter(|client| is_ipv4(client)) {
+            return Ok(Columns { host: None, client: Some(client) });
+        }
         let (first, rest) = split_column(head);
         let (second, third) = split_column(rest);
         if is_client(first) && !is_client(second) {

@@ -37,6 +37,25 @@ fn address(entry: &[u8]) -> Option<IpAddr> {
     Some(address.to_canonical())
 }
 
+/// Whether this is an address like `192.0.2.7`. Nearly every column is one, and to parse it takes three times as long.
+pub fn is_ipv4(word: &[u8]) -> bool {
+    let mut value = None;
+    let mut dots = 0;
+    for byte in word {
+        value = match (byte, value) {
+            (b'0'..=b'9', None) => Some(u16::from(byte - b'0')),
+            // No zeros in front: some read them as octal numbers.
+            (b'0'..=b'9', Some(value @ 1..=255)) => Some(value * 10 + u16::from(byte - b'0')),
+            (b'.', Some(0..=255)) => {
+                dots += 1;
+                None
+            }
+            _ => return false,
+        };
+    }
+    dots == 3 && value.is_some_and(|value| value <= 255)
+}
+
 /// Whether this is one address.
 pub fn is_address(word: &[u8]) -> bool {
     address(word).is_some()

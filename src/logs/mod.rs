@@ -20,7 +20,6 @@ use crate::time::Timestamp;
 use request::Asked;
 use std::borrow::Cow;
 use std::ops::Range;
-use std::str::FromStr;
 use strum::IntoStaticStr;
 
 /// One request, as a log tells it.
@@ -238,12 +237,7 @@ fn not_empty(field: Option<Octets<'_>>) -> Option<Octets<'_>> {
     field.map(or_empty).filter(|field| !field.is_empty())
 }
 
-/// A number of octets or a status; `-` and what is no number count as zero.
-fn number<N: FromStr + Default>(field: &[u8]) -> N {
-    std::str::from_utf8(field).ok().and_then(|field| field.parse().ok()).unwrap_or_default()
-}
-
-/// Octets of a line, or what they stand for without their escapes.
+/// Bytes of a line, or what they stand for without their escapes.
 pub type Octets<'a> = Cow<'a, [u8]>;
 
 /// A part of a field.

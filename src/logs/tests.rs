@@ -256,6 +256,24 @@ fn the_columns_before_the_time_are_read_for_certain() {
 }
 
 #[test]
+fn a_plain_address_is_known_as_the_parser_knows_it() {
+    for word in [
+        "192.0.2.7",
+        "0.0.0.0",
+        "255.255.255.255",
+        "256.0.2.7",
+        "1.2.3",
+        "1.2.3.4.5",
+        "1..2.3",
+        "01.2.3.4",
+        "1.2.3.",
+        "",
+    ] {
+        assert_eq!(super::client::is_ipv4(word.as_bytes()), word.parse::<std::net::Ipv4Addr>().is_ok(), "{word}");
+    }
+}
+
+#[test]
 fn the_client_of_a_list_needs_trusted_proxies() {
     let networks = |written: &[&str]| written.iter().map(|network| network.parse().expect("a network")).collect();
     let none: Vec<ipnet::IpNet> = Vec::new();
