@@ -312,7 +312,7 @@ fn combined_line_is_that_of_nginx_and_is_read_back() {
     log.write(&AccessRecord { client: None, http: "2", status: 0, user_agent: None, ..plain.clone() });
     let hostile = Some(Octets(HOSTILE));
     log.write(&AccessRecord { target: Octets(HOSTILE), user_agent: hostile, referer: hostile, ..plain.clone() });
-    log.write(&AccessRecord { method: Octets(b""), target: Octets(b""), ..plain });
+    log.write(&AccessRecord { method: Octets(b""), target: Octets(b""), status: 400, ..plain });
     log.flush(Duration::from_secs(10));
     let text = std::fs::read_to_string(&file).expect("ASCII");
     assert!(text.bytes().all(|octet| matches!(octet, b'\n' | b' '..=b'~')), "{text}");
