@@ -13,7 +13,6 @@ mod moment;
 mod prefixes;
 mod request;
 
-pub use client::client_address;
 pub use format::FormatString;
 
 use crate::time::Timestamp;
@@ -27,8 +26,10 @@ use strum::IntoStaticStr;
 pub struct Record<'a> {
     /// The host that was asked, where the format has it or the URL names it.
     pub host: Option<Octets<'a>>,
-    /// The client's column as it is written, where the format has it: see [`client_address`].
+    /// The client's column as it is written, where the format has it: see [`Record::client_address`].
     pub client: Option<Octets<'a>>,
+    /// X-Forwarded-For as it is written, where the format has it apart from the client.
+    pub forwarded: Option<Octets<'a>>,
     /// The time of the line.
     pub time: Timestamp,
     /// GET, HEAD, ...; empty where the log does not say it.
@@ -66,6 +67,7 @@ impl Line<'_> {
             Line::Request(record) => Line::Request(Record {
                 host: record.host.map(own),
                 client: record.client.map(own),
+                forwarded: record.forwarded.map(own),
                 method: own(record.method),
                 target: own(record.target),
                 content_type: record.content_type.map(own),
@@ -201,6 +203,7 @@ enum Field {
     Arguments,
     Host,
     Client,
+    Forwarded,
     Status,
     Bytes,
     ContentType,

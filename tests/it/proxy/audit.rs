@@ -571,6 +571,7 @@ fn a_list_without_trusted_proxies_accuses_nobody() {
         ("CLIENT, 104.16.1.1", &nobody, &known),
         ("\"CLIENT, 104.16.1.1\"", &nobody, &known),
         ("104.16.1.1", &proxy, &nobody),
+        ("CLIENT 104.16.1.1", &nobody, &known),
     ] {
         let case = googlebot_case(&googlebot_lines(form));
         let arguments = ["--robots", "robots.txt", "--lists", "lists", "access.log"];
@@ -582,9 +583,17 @@ fn a_list_without_trusted_proxies_accuses_nobody() {
 
 #[test]
 fn a_prefix_changes_neither_identity_nor_host_nor_exit_code() {
-    for prefix in ["", "2026-11-22T10:00:00.1Z stdout F ", "Nov 22 10:00:00 web1 nginx: ", "web-1  | "] {
-        let lines = googlebot_lines(&format!("{prefix}shop.example:443 CLIENT"));
-        let case = googlebot_case(&format!("{lines}{prefix}2026/11/22 10:00:00 [notice] 1#1: start\n"));
+    for (prefix, host) in [
+        ("", "shop.example:443 "),
+        ("2026-11-22T10:00:00.1Z stdout F ", "shop.example:443 "),
+        ("Nov 22 10:00:00 web1 nginx: ", "shop.example:443 "),
+        ("web-1  | ", "shop.example:443 "),
+        ("web1 ", ""),
+        ("2026-11-22T11:00:00+01:00 web1 ", ""),
+    ] {
+        let lines = googlebot_lines(&format!("{prefix}{host}CLIENT"));
+        let start = if host.is_empty() { "" } else { prefix };
+        let case = googlebot_case(&format!("{lines}{start}2026/11/22 10:00:00 [notice] 1#1: start\n"));
         let arguments = ["--robots", "robots.txt", "--lists", "lists", "--host", "shop.example", "access.log"];
         let report = case.json(&arguments);
         assert_eq!(by_identity(&report, "googlebot"), [("verified", 3, 3), ("suspected_impostor", 2, 2)], "{prefix}");
@@ -608,6 +617,8 @@ fn lines_that_are_lost_are_counted_and_fail() {
         ("hosted.log", hosted.as_bytes()),
         ("common.log", b"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] \"GET / HTTP/1.1\" 200 5\n"),
         ("good.log", good.as_bytes()),
+        ("swapped.log", line(AT, "/cart/", "-").replacen("\"-\"", "\"GB\"", 1).as_bytes()),
+        ("extra.log", line(AT, "/cart/", "-").replace('\n', " \"GB\"\n").as_bytes()),
         ("json.log", b"{\"time\":\"2026-11-22T10:00:00Z\",\"target\":\"/\",\"ua\":\"GPTBot/1.2\"}\n"),
     ]);
     fs::create_dir(case.0.path().join("policies")).expect("a directory");
@@ -625,6 +636,9 @@ fn lines_that_are_lost_are_counted_and_fail() {
         (&["start.log"], 0),
         (&["start.log", "--fail-on", "violation"], 3),
         (&["json.log"], 3),
+        (&["swapped.log"], 3),
+        (&["good.log", "swapped.log"], 3),
+        (&["extra.log"], 3),
         // A check passes only if no line was lost, unless that is said.
         (&["one.log", "--fail-on", "violation"], 3),
         (&["one.log", "--fail-on", "violation", "--max-unreadable", "10%"], 0),
