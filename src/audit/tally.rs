@@ -238,7 +238,7 @@ impl Tally {
         if self.examples.len() == EXAMPLES && !self.examples.last().is_some_and(is_earlier) {
             return;
         }
-        let text = crate::logs::printable(&text[..text.len().min(200)]);
+        let text = crate::printable::printable(&text[..text.len().min(200)]);
         self.examples.push(Example { input, line, reason, text });
         self.examples.sort();
         self.examples.truncate(EXAMPLES);

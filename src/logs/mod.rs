@@ -219,17 +219,6 @@ enum Field {
 
 const FIELDS: usize = Field::Other as usize + 1;
 
-/// Text of a log for a terminal or a page: nothing in it moves a cursor, ends a line or turns the direction of writing.
-/// (Unicode's control characters, its `Bidi_Control`, and the separators of lines and paragraphs.)
-pub fn printable(text: &[u8]) -> String {
-    let is_hidden = |sign: char| {
-        let turns =
-            matches!(sign, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        turns || sign.is_control() || matches!(sign, '\u{2028}' | '\u{2029}' | '\u{feff}')
-    };
-    String::from_utf8_lossy(text).chars().map(|sign| if is_hidden(sign) { '\u{fffd}' } else { sign }).collect()
-}
-
 /// A field as logs write it: `-` stands for nothing.
 fn or_empty(field: Octets<'_>) -> Octets<'_> {
     if *field == *b"-" { Cow::Borrowed(b"") } else { field }
