@@ -87,7 +87,7 @@ impl<'a> Worker<'a> {
     pub fn read(&mut self, chunk: &Chunk) {
         let octets = chunk.octets.strip_suffix(b"\n").unwrap_or(&chunk.octets);
         let mut start = 0;
-        let mut has_user_agent = None;
+        let mut has_user_agent: Option<bool> = None;
         let ends = memchr::memchr_iter(b'\n', octets).chain([octets.len()]);
         for (line, end) in (chunk.first_line..).zip(ends) {
             let text = &octets[start..end];

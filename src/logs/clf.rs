@@ -111,7 +111,8 @@ impl<'a> Columns<'a> {
         }
         let (first, rest) = split_column(head);
         let (second, third) = split_column(rest);
-        if is_client(first) && !is_client(second) {
+        let begins_with_client = is_client(first);
+        if begins_with_client && !is_client(second) {
             is_identity_and_user(second, third)?;
             return Ok(Columns { host: None, client: Some(first), forwarded: None });
         }
@@ -123,7 +124,7 @@ impl<'a> Columns<'a> {
             let (identity, user) = split_column(third);
             (second, identity, user)
         };
-        let forwarded = (is_client(first) && !is_socket_address(first)).then_some(first);
+        let forwarded = (begins_with_client && !is_socket_address(first)).then_some(first);
         let host = if is_host_missing || forwarded.is_some() { None } else { virtual_host(first)? };
         let client = fields::client(client)?;
         // Who has a name in place of an address has no identity but `-`.
