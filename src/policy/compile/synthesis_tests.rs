@@ -146,7 +146,7 @@ fn lines_with_hosts_that_crawlers_cannot_reach_are_left_out() {
             let origin = format!(
                 "Sitemap: https://{host}/secret.xml\nUser-agent: *\nDisallow: /a\nLicense: https://{host}/secret\n\
                  Host: {host}\nSitemap: {host}/secret.xml\nSitemap: //{host}/secret.xml\n\
-                 Clean-param: a http://{host}/secret\n"
+                 Clean-param: a https://{host}/secret\n"
             );
             let policy = format!("hosts: [shop.example]\nrobots: {{ origin: {mode} }}\n");
             let (text, lines) = published(&policy, &origin, internal.clone());
