@@ -42,9 +42,8 @@ pub fn witnesses(sites: [&Site; 2]) -> Witnesses {
         }
         found.add(&patterns[0], &patterns[1], &mut budget);
     }
-    if wild > 0 {
-        let matched = (MAX_WILD_MATCHES / wild).max(1);
-        found.targets = found.targets.into_iter().take(matched).collect();
+    if let Some(matched) = MAX_WILD_MATCHES.checked_div(wild) {
+        found.targets = found.targets.into_iter().take(matched.max(1)).collect();
     }
     found.is_cut = wild > 0 || budget.pairs == 0 || budget.steps == 0;
     found
