@@ -65,8 +65,8 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Sends an answer: at once if the client has room for all of it. Otherwise the answer waits, as long as there is
-    /// buffer space.
+    /// Sends an answer: at once if the client has room for all of it, and the connection too. Otherwise the answer waits, as
+    /// long as there is buffer space.
     fn answer(&mut self, mut stream: Stream, mut responded: Responded) {
         let (head, body) = (head_of(&responded.answer), responded.answer.body().clone());
         let sending = &mut stream.sending;
@@ -74,6 +74,7 @@ impl<'e> Session<'e> {
             return record(responded, Extent::Nothing);
         }
         let is_sent = match body.len() {
+            _ if self.output.is_full() => false,
             0 => true,
             length if sending.room_now(length) < length => false,
             _ => sending.send(body, true).is_ok(),

@@ -1,8 +1,12 @@
 //! What waits for a client or an origin counts in `limits.buffers`, on every way and until it is over.
 
 use super::streams::{NO_WINDOW, ask, asking};
-use crate::proxy::support::http2::{CONTINUATION, DATA, HEADERS, PREFACE, RST_STREAM, SETTINGS, frame, literal};
-use crate::proxy::support::{BROWSER, Connection, Gate, HOST, Http2, Origin, Setup};
+use crate::proxy::support::http2::{
+    CONTINUATION, DATA, HEADERS, PREFACE, RST_STREAM, SETTINGS, Upload, frame, literal,
+};
+use crate::proxy::support::{BROWSER, Connection, Gate, HOST, Http2, Origin, Setup, eventually};
+use std::io::Write;
+use std::net::TcpListener;
 
 const BUFFERS: &str = "crawlgate_buffers_bytes";
 const IN_FLIGHT: &str = "crawlgate_requests_in_flight";
@@ -67,6 +71,89 @@ fn response_without_a_window_counts_until_it_has_left_on_every_way() {
         drop(client);
         gate.wait_for_metric(BUFFERS, 0.0);
         gate.wait_for_metric(IN_FLIGHT, 0.0);
+    }
+}
+
+/// Clients of the attack, and what the documentation says that a connection takes, in KiB.
+const CLIENTS: u64 = 20;
+const CONNECTION: u64 = 50;
+
+/// What a gate holds more than `before`, when that changes no more, against what it counts, in KiB.
+fn assert_held_is_counted(gate: &Gate, before: u64, what: &str) {
+    let mut last = 0;
+    let held = eventually("the same memory twice", || {
+        let resident = gate.resident();
+        (std::mem::replace(&mut last, resident) == resident).then_some(resident.saturating_sub(before))
+    });
+    let counted = value(gate, BUFFERS) / KIB;
+    assert!(held as f64 <= 1.3 * counted + (CLIENTS * CONNECTION) as f64, "{what}: {held} KiB, {counted} KiB counted");
+}
+
+#[test]
+fn memory_of_streams_without_a_window_is_within_the_count() {
+    let origin = pages();
+    for (settings, policy, _) in WAYS {
+        let gate = before(&origin, &format!("{settings}\nlimits: {{ buffers_per_address: 512MiB }}"), policy);
+        drop(stalled(&gate, 1));
+        let before = gate.resident();
+        let clients: Vec<Connection> = (0..CLIENTS).map(|_| stalled(&gate, 100)).collect();
+        gate.wait_for_metric(IN_FLIGHT, CLIENTS as f64 * 100.0);
+        assert_held_is_counted(&gate, before, &format!("{settings} {policy}"));
+        drop(clients);
+        gate.wait_for_metric(BUFFERS, 0.0);
+    }
+}
+
+#[test]
+fn memory_of_expectations_without_a_window_is_within_the_count() {
+    let origin = pages();
+    let gate = before(&origin, "", "");
+    drop(stalled(&gate, 1));
+    let before = gate.resident();
+    let fields = [(":path", "/page"), (":authority", HOST), ("expect", "x")];
+    let block: Vec<u8> = fields.iter().flat_map(|(name, value)| literal(name, value)).collect();
+    let block = [b"\x82\x86", block.as_slice()].concat();
+    let clients: Vec<Connection> = (0..CLIENTS)
+        .map(|_| {
+            let mut client = gate.connect();
+            client.send_bytes(&[PREFACE, &NO_WINDOW].concat());
+            (0..100).for_each(|stream| client.send_headers(2 * stream + 1, &block));
+            (0..100).for_each(|_| drop(client.frame(HEADERS)));
+            client
+        })
+        .collect();
+    gate.wait_for_metric(BUFFERS, CLIENTS as f64 * 100.0 * 8.0 * KIB);
+    assert_held_is_counted(&gate, before, "417");
+    drop(clients);
+    gate.wait_for_metric("crawlgate_requests_rejected_total{reason=\"expectation\"}", CLIENTS as f64 * 100.0);
+    gate.wait_for_metric(BUFFERS, 0.0);
+}
+
+#[test]
+fn memory_of_uploads_that_no_origin_reads_is_within_the_count() {
+    static BODY: [u8; 1 << 20] = [b'x'; 1 << 20];
+    // The system takes connections for it.
+    let origin = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    for lane in ["on", "off"] {
+        let gate = Setup::before(origin.local_addr().expect("its address"))
+            .settings(&format!("lane: {lane}\nlimits: {{ buffers_per_address: 512MiB }}"))
+            .start();
+        let before = gate.resident();
+        let http2: Vec<Http2> = (0..CLIENTS / 2).map(|_| Http2::open(gate.address)).collect();
+        let mut uploads: Vec<Upload> =
+            http2.iter().flat_map(|client| (0..5).map(|_| client.upload(HOST, "/x", &[]))).collect();
+        uploads.iter_mut().for_each(|upload| upload.send(&BODY, false));
+        let http1: Vec<Connection> = (0..CLIENTS / 2).map(|_| gate.connect()).collect();
+        for client in &http1 {
+            let mut sender = client.sender();
+            write!(sender, "POST /x HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {}\r\n\r\n", BODY.len())
+                .expect("a head");
+            std::thread::spawn(move || sender.write_all(&BODY));
+        }
+        gate.wait_for_metric(IN_FLIGHT, CLIENTS as f64 * 3.0);
+        assert_held_is_counted(&gate, before, lane);
+        uploads.into_iter().for_each(Upload::reset);
+        drop((http1, http2));
     }
 }
 
