@@ -55,6 +55,11 @@ fn builder(limits: &Limits, is_proxy: bool) -> server::Builder {
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_send_buffer_size(SEND_BUFFER);
+    if is_proxy {
+        // It is answered 405. HAProxy resets a stream that it has not opened if this is not offered, and h2 ends the
+        // connection for that (HAProxy 2.6).
+        builder.enable_connect_protocol();
+    }
     builder
 }
 
