@@ -69,6 +69,7 @@ mod engine;
 pub mod indexing;
 mod logs;
 mod policy;
+mod printable;
 mod publications;
 pub mod robots;
 pub mod time;
@@ -105,6 +106,8 @@ mod evidence;
 mod exchange;
 #[cfg(feature = "proxy")]
 mod export;
+#[cfg(feature = "gate")]
+mod files;
 #[cfg(feature = "gate")]
 mod forwarding;
 #[cfg(feature = "proxy")]

@@ -118,8 +118,8 @@ fn print(arguments: &Arguments, explanation: &Explanation, snapshot: &Snapshot) 
         print_json(explanation)?;
         return fine(claimed);
     }
-    let mut out = std::io::stdout().lock();
-    let colour = super::colour(&out);
+    let colour = super::colour(&std::io::stdout());
+    let mut out = super::out(colour);
     out.write_all(explanation.to_text(snapshot, colour).as_bytes())?;
     if explanation.identity == Identity::Impostor {
         writeln!(out, "\n{}", ONLY_WHERE_VERIFIED)?;
@@ -137,7 +137,7 @@ fn print(arguments: &Arguments, explanation: &Explanation, snapshot: &Snapshot) 
 /// The earlier robots.txt that `--held` names, if it names a file.
 fn superseded(held: Option<&str>, registry: &Registry, now: Timestamp) -> Result<Option<SupersededVersion>> {
     let Some(file) = held.filter(|held| !matches!(*held, "none" | "current")) else { return Ok(None) };
-    let text = std::fs::read(file).map_err(cannot("read", file.as_ref()))?;
+    let text = crate::files::read(file.as_ref()).map_err(cannot("read", file.as_ref()))?;
     Ok(Some(SupersededVersion {
         parsed: Arc::new(ParsedVersion::read(text.into(), registry)),
         since: now,

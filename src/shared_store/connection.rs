@@ -89,7 +89,7 @@ impl SharedStore {
 fn client(settings: &StoreSettings) -> Result<Client, StoreError> {
     let StoreSettings { url, password_file, ca, .. } = settings;
     let read = |path: &Path| {
-        std::fs::read(path).map_err(|error| Refusal::File { path: path.to_owned(), reason: error.to_string() })
+        crate::files::read(path).map_err(|error| Refusal::File { path: path.to_owned(), reason: error.to_string() })
     };
     let password = match password_file {
         Some(path) => {

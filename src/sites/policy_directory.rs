@@ -3,6 +3,7 @@
 //! the reason why it has none ([`Unreadable`]).
 
 use crate::policy::included::{self, IncludedFiles};
+use crate::printable::printable_path;
 use crate::yaml::{Diagnostic, Source};
 use std::collections::BTreeMap;
 use std::fs;
@@ -42,6 +43,9 @@ pub enum Unread {
     /// The operating system refuses.
     #[error("cannot be read: {0}")]
     Io(String),
+    /// It is a link that leads out of its directory.
+    #[error("is a link to a file outside of its directory, and is not followed; name the file that it leads to")]
+    LeadsOut,
     /// It is larger than any policy.
     #[error("the file is larger than 4 MiB")]
     TooLarge,
@@ -64,6 +68,7 @@ impl Unreadable {
     pub fn diagnostic(&self) -> Diagnostic {
         let id = match self.why {
             Unread::NotAFile | Unread::Io(_) => "unreadable",
+            Unread::LeadsOut => "leads-out",
             Unread::TooLarge => "too-large",
             Unread::NotUtf8(_) => "not-utf8",
             Unread::Removed(_) => "removed",
@@ -109,8 +114,8 @@ pub fn policy_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
 pub fn policies(directory: &Path) -> io::Result<BTreeMap<String, PolicyText>> {
     let mut found: BTreeMap<String, (String, PolicyText)> = BTreeMap::new();
     for path in policy_files(directory)? {
-        let site = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let name = path.display().to_string();
+        let site = site_name(&path);
+        let name = printable_path(&path);
         let text = match found.get(&site) {
             Some((other, _)) => Err(Unreadable { path: name.clone(), why: Unread::DuplicateSite(other.clone()) }),
             None => read(&path),
@@ -136,12 +141,28 @@ pub fn included_files(directory: &Path) -> IncludedFiles {
     IncludedFiles(named.take(MAX_INCLUDED).filter_map(read).collect())
 }
 
+/// The site that a policy file is for: the name of the file without its ending.
+pub fn site_name(path: &Path) -> String {
+    printable_path(Path::new(path.file_stem().unwrap_or_default()))
+}
+
+/// Whether a path is a link that leads out of its directory. Whoever proposes a policy could so have another file of the
+/// machine printed.
+pub fn leads_out(path: &Path) -> bool {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // Kubernetes mounts a ConfigMap as links within the directory.
+    match (directory.canonicalize(), path.canonicalize()) {
+        (Ok(directory), Ok(file)) => !file.starts_with(directory),
+        _ => false,
+    }
+}
+
 /// Reads one policy file.
 ///
 /// # Errors
 /// See [`Unread`].
 pub fn read(path: &Path) -> PolicyText {
-    let name = path.display().to_string();
+    let name = printable_path(path);
     let unreadable = |why: Unread| Unreadable { path: name.clone(), why };
     // Opening a pipe waits until another process writes into it.
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
