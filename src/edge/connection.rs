@@ -109,6 +109,27 @@ impl Connection {
         .await
     }
 
+    /// Reads a body ahead, until its end or so many bytes of it are there. A body that is malformed is not: it is refused
+    /// where it is read.
+    pub(super) async fn see_body(&mut self, framing: Framing, most: usize) -> io::Result<()> {
+        let mut rest = Rest::from(framing);
+        let mut read = 0;
+        loop {
+            while read < self.stream.seen().len() && !rest.is_over() {
+                match rest.piece(&self.stream.seen()[read..]) {
+                    Ok((_, count)) => read += count,
+                    Err(BadChunk) => return Ok(()),
+                }
+            }
+            if rest.is_over() || read >= most {
+                return Ok(());
+            }
+            if self.see().await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+
     /// Whether the connection begins with these octets, which stay where they are.
     pub(super) async fn begins_with(&mut self, beginning: &[u8]) -> io::Result<bool> {
         poll_fn(|context| match self.stream.poll_begins_with(beginning, context) {

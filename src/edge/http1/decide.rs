@@ -15,8 +15,8 @@ pub(super) enum Course {
     Answer(Box<Responded>, bool),
     /// It goes to the origin through the lane.
     Lane(Ticket, Box<LaneRequest>),
-    /// It goes to the origin through Pingora, with this body.
-    Forward(Ticket, Framing),
+    /// It goes to the origin through Pingora, with this body. The client may wait for a 100 before it sends that (true).
+    Forward(Ticket, Framing, bool),
 }
 
 /// Reads a whole head, has the request judged, and chooses its course.
@@ -68,7 +68,7 @@ fn decide_within<const ROOM: usize>(edge: &Edge, head: &[u8], connection: &Conne
                     let in_lane = LaneRequest::new(&request, &ticket.forward(*connection), lane.origin_host(&ticket));
                     Course::Lane(ticket, Box::new(in_lane))
                 }
-                None => Course::Forward(ticket, request.framing),
+                None => Course::Forward(ticket, request.framing, request.expects),
             }
         }
     })

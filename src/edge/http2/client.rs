@@ -69,8 +69,9 @@ impl Client for Http2Client {
     }
 
     fn poll_body(&mut self, request: &mut Outgoing, context: &mut Context<'_>) -> Poll<Result<bool, BodyError>> {
+        let piece = ready!(self.stream.poll_data(context));
         let body = &mut self.stream.body;
-        match ready!(body.poll_data(context)) {
+        match piece {
             Some(Ok(piece)) => {
                 request.add(&piece);
                 self.output.note_moved(piece.len());

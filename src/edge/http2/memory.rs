@@ -119,9 +119,10 @@ async fn carry(
     output: &Output,
 ) -> Result<(), Cut> {
     let (read, write) = split(near);
-    let Stream { sending, body } = stream;
+    let Stream { sending, body, ahead } = stream;
+    let ahead = ahead.split().freeze();
     let upload = async {
-        upload(body, framing, write, output).await?;
+        upload(body, ahead, framing, write, output).await?;
         // The response ends the exchange.
         pending().await
     };
@@ -135,13 +136,19 @@ async fn carry(
 /// Carries the body of a request. Trailers are checked and stay behind: Pingora passes none on (Pingora 0.9.1).
 async fn upload(
     body: &mut RecvStream,
+    ahead: Bytes,
     framing: Framing,
     mut write: WriteHalf<DuplexStream>,
     output: &Output,
 ) -> Result<(), Cut> {
     let mut request = Outgoing::new(Buffer::default(), framing);
+    let mut ahead = Some(ahead).filter(|ahead| !ahead.is_empty());
     while !request.is_sent() {
-        match body.data().await {
+        let piece = match ahead.take() {
+            Some(ahead) => Some(Ok(ahead)),
+            None => body.data().await,
+        };
+        match piece {
             Some(piece) => {
                 let piece = piece.map_err(|_| Gone)?;
                 output.note_moved(piece.len());

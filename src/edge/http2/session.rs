@@ -173,7 +173,7 @@ impl<'e> Session<'e> {
             if let Poll::Ready(end) = self.poll_requests(context) {
                 return Poll::Ready(end);
             }
-            if self.closed_for.is_none() && self.output.is_flooded() {
+            if self.closed_for.is_none() && !self.client.peer.is_trusted && self.output.is_flooded() {
                 self.close_for("too many frames that move nothing");
                 continue;
             }
@@ -244,7 +244,7 @@ impl<'e> Session<'e> {
         let (stream, unrecorded) = match finished {
             Finished::Sent(stream, unrecorded) => (stream, unrecorded),
             Finished::Reset => {
-                if self.resets.count() {
+                if !self.client.peer.is_trusted && self.resets.count() {
                     self.close_for("too many resets");
                 }
                 return;

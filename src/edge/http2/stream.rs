@@ -3,7 +3,7 @@
 
 use super::output::Output;
 use crate::edge::timer::Stall;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, Response};
@@ -32,17 +32,38 @@ pub(super) struct Sending {
 pub(super) struct Stream {
     pub(super) sending: Sending,
     pub(super) body: RecvStream,
+    /// The part of the body that was read before the request was forwarded.
+    pub(super) ahead: BytesMut,
 }
 
 impl Stream {
     /// A stream. If its client has no room for anything of a response for `stall`, the stream is reset.
     pub(super) fn new(respond: SendResponse<Bytes>, body: RecvStream, stall: Duration) -> Stream {
-        Stream { sending: Sending { respond, body: None, stall: Stall::new(stall) }, body }
+        Stream { sending: Sending { respond, body: None, stall: Stall::new(stall) }, body, ahead: BytesMut::new() }
     }
 
     /// Whether the client has sent all of its request.
     pub(super) fn is_received(&self) -> bool {
         self.body.is_end_stream()
+    }
+
+    /// Reads the body ahead, until its end or so many bytes of it are there.
+    pub(super) async fn read_ahead(&mut self, most: usize) -> Result<(), Gone> {
+        while self.ahead.len() < most && !self.body.is_end_stream() {
+            match self.body.data().await {
+                Some(piece) => self.ahead.extend_from_slice(&piece.map_err(|_| Gone)?),
+                None => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The next piece of the body.
+    pub(super) fn poll_data(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, h2::Error>>> {
+        if self.ahead.is_empty() {
+            return self.body.poll_data(context);
+        }
+        Poll::Ready(Some(Ok(self.ahead.split().freeze())))
     }
 
     /// Throws away what the client still sends of a request that was answered, for a while. Afterwards the stream is reset.
