@@ -157,6 +157,31 @@ fn memory_of_uploads_that_no_origin_reads_is_within_the_count() {
     }
 }
 
+#[test]
+fn answers_that_no_socket_takes_count_until_the_client_leaves() {
+    let origin = pages();
+    let rules = format!("/{}", "x".repeat(1_000)).repeat(30).replace('/', ", /");
+    let policy = format!("robots: {{ origin: replace, groups: [{{ agents: ['*'], disallow: [{}] }}] }}\n", &rules[2..]);
+    let gate = Setup::before(origin.address).policy("site", &policy).start();
+    let fields = [(":path", "/robots.txt"), (":authority", HOST)];
+    let block: Vec<u8> = fields.iter().flat_map(|(name, value)| literal(name, value)).collect();
+    let block = [b"\x82\x86", block.as_slice()].concat();
+    let mut client = gate.connect();
+    // Every stream and the connection have a window of 2 GiB, and the client reads nothing.
+    client.send_bytes(&[PREFACE, &[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0x7f, 0xff, 0xff, 0xff]].concat());
+    client.send_bytes(&[0, 0, 4, 8, 0, 0, 0, 0, 0, 0x7f, 0xff, 0, 0]);
+    let mut stream = 1;
+    eventually("an answer that waits", || {
+        for _ in 0..20 {
+            client.send_bytes(&frame(HEADERS, 5, stream, &block));
+            stream += 2;
+        }
+        (value(&gate, BUFFERS) >= 8.0 * KIB).then_some(())
+    });
+    drop(client);
+    gate.wait_for_metric(BUFFERS, 0.0);
+}
+
 fn post() -> Vec<u8> {
     let fields = [(":path", "/x"), (":authority", HOST)];
     let fields = fields.iter().flat_map(|(name, value)| literal(name, value));
