@@ -69,9 +69,12 @@ impl Client for Http2Client {
     }
 
     fn poll_body(&mut self, request: &mut Outgoing, context: &mut Context<'_>) -> Poll<Result<bool, BodyError>> {
-        let piece = ready!(self.stream.poll_data(context));
-        let body = &mut self.stream.body;
-        match piece {
+        let Stream { body, ahead, .. } = &mut self.stream;
+        if !ahead.is_empty() {
+            request.add(&std::mem::take(ahead));
+            return Poll::Ready(Ok(body.is_end_stream()));
+        }
+        match ready!(body.poll_data(context)) {
             Some(Ok(piece)) => {
                 request.add(&piece);
                 self.output.note_moved(piece.len());

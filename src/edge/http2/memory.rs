@@ -120,9 +120,10 @@ async fn carry(
 ) -> Result<(), Cut> {
     let (read, write) = split(near);
     let Stream { sending, body, ahead } = stream;
-    let ahead = ahead.split().freeze();
+    let mut request = Outgoing::new(Buffer::default(), framing);
+    request.add(&std::mem::take(ahead));
     let upload = async {
-        upload(body, ahead, framing, write, output).await?;
+        upload(body, request, write, output).await?;
         // The response ends the exchange.
         pending().await
     };
@@ -136,19 +137,12 @@ async fn carry(
 /// Carries the body of a request. Trailers are checked and stay behind: Pingora passes none on (Pingora 0.9.1).
 async fn upload(
     body: &mut RecvStream,
-    ahead: Bytes,
-    framing: Framing,
+    mut request: Outgoing,
     mut write: WriteHalf<DuplexStream>,
     output: &Output,
 ) -> Result<(), Cut> {
-    let mut request = Outgoing::new(Buffer::default(), framing);
-    let mut ahead = Some(ahead).filter(|ahead| !ahead.is_empty());
     while !request.is_sent() {
-        let piece = match ahead.take() {
-            Some(ahead) => Some(Ok(ahead)),
-            None => body.data().await,
-        };
-        match piece {
+        match body.data().await {
             Some(piece) => {
                 let piece = piece.map_err(|_| Gone)?;
                 output.note_moved(piece.len());

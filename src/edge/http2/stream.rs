@@ -47,23 +47,18 @@ impl Stream {
         self.body.is_end_stream()
     }
 
-    /// Reads the body ahead, until its end or so many bytes of it are there.
-    pub(super) async fn read_ahead(&mut self, most: usize) -> Result<(), Gone> {
-        while self.ahead.len() < most && !self.body.is_end_stream() {
-            match self.body.data().await {
-                Some(piece) => self.ahead.extend_from_slice(&piece.map_err(|_| Gone)?),
-                None => return Ok(()),
-            }
+    /// Reads the body ahead, until its end or so many bytes of it are there. Other streams may use the connection's window
+    /// meanwhile: if half-sent bodies filled it, none of them could be completed.
+    pub(super) async fn read_ahead(&mut self, most: usize, output: &Output) -> Result<(), Gone> {
+        while self.ahead.len() < most
+            && let Some(piece) = self.body.data().await
+        {
+            let piece = piece.map_err(|_| Gone)?;
+            self.ahead.extend_from_slice(&piece);
+            output.note_moved(piece.len());
+            let _ = self.body.flow_control().release_capacity(piece.len());
         }
         Ok(())
-    }
-
-    /// The next piece of the body.
-    pub(super) fn poll_data(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, h2::Error>>> {
-        if self.ahead.is_empty() {
-            return self.body.poll_data(context);
-        }
-        Poll::Ready(Some(Ok(self.ahead.split().freeze())))
     }
 
     /// Throws away what the client still sends of a request that was answered, for a while. Afterwards the stream is reset.

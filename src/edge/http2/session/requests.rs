@@ -160,7 +160,7 @@ impl Forwarded {
             // If the stream is over, the body does not come either.
             let _ = self.stream.sending.inform(response);
         }
-        match timeout(edge.limits().stall, self.stream.read_ahead(most)).await {
+        match timeout(edge.limits().stall, self.stream.read_ahead(most, &self.output)).await {
             Ok(Ok(())) => {}
             Ok(Err(Gone)) => return Finished::Reset,
             Err(_) => return self.answer_timeout().await,

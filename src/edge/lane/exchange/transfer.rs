@@ -143,7 +143,10 @@ impl<C: Client> Exchange<'_, C> {
         let (since, _) = *self.transfer.upload.get_or_insert((now, 0));
         let is_late = since + HURRY <= now;
         let next = if is_late { now + LOOK_AGAIN } else { since + HURRY };
-        is_late && self.attempts.people_wait() || self.client.has_passed(next, context)
+        if self.client.has_passed(next, context) {
+            context.waker().wake_by_ref();
+        }
+        is_late && self.attempts.people_wait()
     }
 
     fn poll_request(&mut self, stream: &mut Stream, context: &mut Context<'_>) -> Result<WaitsFor> {

@@ -345,6 +345,22 @@ fn stream_takes_no_place_before_its_body_is_there() {
 }
 
 #[test]
+fn half_sent_bodies_of_a_connection_leave_each_other_room() {
+    for lane in ["on", "off"] {
+        let origin = Origin::plain();
+        let gate = before(&origin, lane, "connections: 20, queue: { wait: 60s }");
+        let http2 = Http2::open(gate.address);
+        let mut uploads: Vec<_> = (0..20).map(|_| http2.upload(HOST, "/1", &[("user-agent", BROWSER)])).collect();
+        uploads.iter_mut().for_each(|upload| upload.send(&[b'a'; 60_000], false));
+        for mut upload in uploads {
+            upload.send(b"b", true);
+            assert_eq!(upload.response().status, 200, "lane: {lane}");
+        }
+        assert!(origin.received().iter().all(|request| request.body.len() == 60_001), "lane: {lane}");
+    }
+}
+
+#[test]
 fn client_that_expects_a_100_gets_it_before_it_has_a_place() {
     for lane in ["on", "off"] {
         let (origin, go_on) = patient();
