@@ -2,8 +2,8 @@
 //! the edge hands the [`Ticket`] of a request (what was decided about it) on to the gateway.
 
 use super::connection::Connection;
+use super::record::Record;
 use super::redirect::Redirect;
-use super::sent::Record;
 use super::ticket::Ticket;
 use crate::forwarding::Peer;
 use crate::locks::lock;

@@ -1,7 +1,5 @@
-//! [`Sent`]: what was sent in response to a request, for its record. [`EndedBy`] says how the response ended. [`Record`]
-//! waits for the last byte to leave.
+//! [`Sent`]: what was sent in response to a request, for its record. [`EndedBy`] says how the response ended.
 
-use super::ticket::Ticket;
 use smallvec::SmallVec;
 
 /// A response as it was sent.
@@ -39,39 +37,5 @@ impl Sent<'_> {
             EndedBy::Client if self.status == 0 => Some("no_response"),
             EndedBy::Complete | EndedBy::Client | EndedBy::Unknown => None,
         }
-    }
-}
-
-/// A ticket with what was sent, to be recorded when the bytes have left. Until then the request keeps its buffer space.
-#[cfg(feature = "proxy")]
-#[derive(Debug)]
-pub struct Record {
-    /// The ticket.
-    pub ticket: Ticket,
-    /// The status that the client got; 0 for none.
-    pub status: u16,
-    /// The values of X-Robots-Tag that were sent, each with a line's end.
-    pub tags: Vec<u8>,
-    /// Bytes of the body that were sent.
-    pub bytes: u64,
-    /// How the response ended, if its bytes have left.
-    pub ended_by: EndedBy,
-}
-
-#[cfg(feature = "proxy")]
-impl Record {
-    /// Records the request. `has_left` says whether the bytes have left.
-    pub fn finish(self, has_left: bool) {
-        let tags = self.tags.split(|byte| *byte == b'\n').filter(|tag| !tag.is_empty());
-        self.ticket.finish(&Sent {
-            status: self.status,
-            tags: tags.collect(),
-            octets: self.bytes,
-            ended_by: match self.ended_by {
-                // The word of Pingora's errors.
-                EndedBy::Complete if !has_left => EndedBy::Error("WriteError"),
-                ended_by => ended_by,
-            },
-        });
     }
 }
