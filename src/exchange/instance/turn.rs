@@ -32,7 +32,7 @@ impl Exchange {
         self.heard = self.read;
         self.asks = asks;
         let now = clock();
-        self.began.get_or_insert(now.second());
+        self.begin(now);
         self.has_slept |= self.last_turn.is_some_and(|last| now.lived.saturating_sub(last) >= SLEPT_AFTER);
         let result = self.try_turn(store, clock, memory);
         let now = clock();

@@ -219,6 +219,57 @@ fn paused_store_is_away_in_time_and_comes_back() {
     assert_eq!(store.identity("beef").expect("an identity").0, identity);
 }
 
+/// A server that answers everything with the same bytes, one every so often.
+fn trickling(answer: impl Fn() -> Vec<u8> + Send + 'static, pause: Duration) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            let answer = answer();
+            for byte in answer.chunks(if pause.is_zero() { answer.len() } else { 1 }) {
+                if client.write_all(byte).is_err() {
+                    break;
+                }
+                std::thread::park_timeout(pause);
+            }
+        }
+    });
+    address
+}
+
+#[test]
+fn answer_that_trickles_makes_the_store_away_in_time() {
+    let address = trickling(|| vec![b'+'; 10_000], Duration::from_millis(20));
+    let mut store = SharedStore::new(settings(&format!("'redis://{address}/1'")));
+    let began = Instant::now();
+    let answer = store.identity("f00d");
+    assert!(matches!(answer, Err(StoreError::Away(_))), "{answer:?}");
+    assert!(began.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn answer_of_60_megabytes_makes_the_store_away() {
+    let large = || [b"$62914560\r\n".as_slice(), &vec![b'a'; 62_914_560], b"\r\n"].concat();
+    let address = trickling(large, Duration::ZERO);
+    let answer = SharedStore::new(settings(&format!("'redis://{address}'"))).identity("f00d");
+    assert!(matches!(answer, Err(StoreError::Away(_))), "{answer:?}");
+}
+
+#[test]
+fn name_that_is_longer_than_any_is_not_taken() {
+    let server = RedisServer::start();
+    let mut store = store(&server);
+    let (identity, _) = store.identity("f00d").expect("an identity");
+    let first = write(&mut store, &identity, Vec::new());
+    let long = "a".repeat(1_000_000);
+    let host = serde_json::to_string(&Member { host: long.clone(), ..member("bbbb") }).expect("JSON");
+    let _: u64 = server.command(&["HSET", "crawlgate:members", "bbbb", &host]);
+    assert!(matches!(store.read_members(), Err(StoreError::Newer(_))));
+    write(&mut store, &identity, vec![fact(&format!("s\n{long}"), 1, "")]);
+    assert!(matches!(store.read(first), Err(StoreError::Newer(_))));
+    assert!(matches!(store.read_sets(), Err(StoreError::Newer(_))));
+}
+
 #[test]
 fn log_that_was_cut_is_told_from_an_empty_one() {
     let server = RedisServer::start();
