@@ -106,6 +106,8 @@ mod exchange;
 #[cfg(feature = "proxy")]
 mod export;
 #[cfg(feature = "gate")]
+mod files;
+#[cfg(feature = "gate")]
 mod forwarding;
 #[cfg(feature = "proxy")]
 mod gateway;

@@ -314,6 +314,7 @@ fn own(path: &Path) -> Result<Option<ProcessLock>, ControlError> {
     match ProcessLock::acquire(Path::new(&file)) {
         Ok(Locking::Owned { lock, .. }) => Ok(Some(lock)),
         Ok(Locking::Held { pid }) => Err(ControlError::AlreadyRunning { path: path.display().to_string(), pid }),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(ControlError::io(path, error)),
         Err(error) => {
             tracing::debug!(%error, "cannot lock the control socket; another crawlgate is noticed only if it answers");
             Ok(None)

@@ -172,6 +172,19 @@ fn a_socket_removes_its_own_name_alone() {
 }
 
 #[test]
+fn lock_of_the_control_socket_that_is_no_lock_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("control.sock");
+    let (lock, notes) = (directory.path().join("control.sock.lock"), directory.path().join("notes"));
+    std::fs::write(&notes, "precious").expect("written");
+    std::os::unix::fs::symlink(&notes, &lock).expect("a link");
+    assert!(matches!(ControlSocket::bind(&path), Err(ControlError::Io { .. })));
+    std::fs::rename(&notes, &lock).expect("in place of the link");
+    assert!(matches!(ControlSocket::bind(&path), Err(ControlError::Io { .. })));
+    assert_eq!(std::fs::read_to_string(&lock).expect("read"), "precious");
+}
+
+#[test]
 fn a_request_that_is_too_long_or_never_ends_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let operations = operations(directory.path());

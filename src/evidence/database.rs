@@ -5,13 +5,12 @@
 mod writing;
 
 use super::{ChainName, Hash, Head, NoteError, PersonalLine};
+use crate::files::make_database;
 use rusqlite::{
     Connection, OpenFlags, OptionalExtension, Params, Result as SqlResult, Row, Transaction, TransactionBehavior,
     params,
 };
-use std::fs;
 use std::ops::Range;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -151,7 +150,7 @@ impl EvidenceDatabase {
         let file = directory.join(FILE);
         if make {
             // For this user alone: it holds addresses of clients.
-            let _ = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(&file);
+            make_database(&file)?;
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&file, flags)?;

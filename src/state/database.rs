@@ -5,12 +5,13 @@ use super::columns::TOLERANCE;
 use super::facts::{Fact, StoredFacts, TABLES, definitions};
 use super::history::{self, HistoryBatch};
 use super::previous_run::PreviousRun;
+use crate::files::make_database;
 use crate::time::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Result as SqlResult, params_from_iter};
 use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -156,7 +157,7 @@ impl Database {
     fn connect(file: &Path) -> Result<Database, DatabaseError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         // For this user alone: it holds addresses of clients. The files of the write-ahead log get the same rights.
-        let _ = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(file);
+        make_database(file)?;
         let connection = Connection::open_with_flags(file, flags)?;
         let database = Database::of(connection, file);
         let schema = database.connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(judged)?;
