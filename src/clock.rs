@@ -8,7 +8,6 @@
 use crate::locks::lock;
 use crate::threads::spawn;
 use crate::time::Timestamp;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
@@ -125,8 +124,8 @@ fn shifted(seconds: i64) -> SystemTime {
 /// Reads a clock file. Returns whether the shift changed.
 fn read(file: &Path, shift: &Shift) -> Result<bool, ClockError> {
     let name = || file.display().to_string();
-    let text = fs::read_to_string(file).map_err(|source| ClockError::Read { file: name(), source })?;
-    let new = parse(&text).ok_or_else(|| ClockError::Malformed { file: name() })?;
+    let text = crate::files::read(file).map_err(|source| ClockError::Read { file: name(), source })?;
+    let new = parse(&String::from_utf8_lossy(&text)).ok_or_else(|| ClockError::Malformed { file: name() })?;
     Ok(std::mem::replace(&mut *lock(shift), new) != new)
 }
 
@@ -175,7 +174,7 @@ mod tests {
     fn a_shifted_clock_moves_both_measures_and_one_that_was_set_only_the_wall() {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("clock");
-        fs::write(&file, "lived 25h set -1h").expect("written");
+        std::fs::write(&file, "lived 25h set -1h").expect("written");
         let (real, clock) = (Clock::default(), Clock::following(&file).expect("a clock"));
         let (real, shifted) = (real.moment(), clock.moment());
         assert!(shifted.now.0 - real.now.0 - 24 * 3_600 <= 1);

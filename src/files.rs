@@ -1,13 +1,85 @@
-//! Opening files under names that somebody else's file may have. [`open_own`] is for files that crawlgate makes for
-//! itself, and [`open_at_once`] for those that an operator chooses.
+//! Opens and reads files whose names may stand for something else: a device, a FIFO, somebody's file. Files that an
+//! operator chooses are read up to a size ([`read`]) and opened without waiting for the other end of a FIFO
+//! ([`open_at_once`]). Files that crawlgate makes for itself are never links ([`open_own`]).
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::fs::{File, OpenOptions};
-use std::io::{Error, ErrorKind, Result};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{Error, ErrorKind, Read, Result};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Opens a regular file: never through a link, and without waiting for the other end of a FIFO.
+/// Bytes of a file that a person writes: a robots.txt, a key, a certificate. Crawlers read 500 KiB of a robots.txt.
+pub const MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// A file of at most [`MAX_BYTES`].
+///
+/// # Errors
+/// As for [`read_file`].
+pub fn read(path: &Path) -> Result<Vec<u8>> {
+    read_file(path, MAX_BYTES)
+}
+
+/// A file of at most `most` bytes. One that says that it is larger is not read at all.
+///
+/// # Errors
+/// The file is larger, is a FIFO, or cannot be read.
+pub fn read_file(path: &Path, most: u64) -> Result<Vec<u8>> {
+    read_whole(open(path)?, most)
+}
+
+/// Opens anything but a FIFO for reading.
+fn open(path: &Path) -> Result<File> {
+    let file = open_at_once(File::options().read(true), path)?;
+    match file.metadata()?.file_type().is_fifo() {
+        true => Err(Error::new(ErrorKind::InvalidInput, "it is a FIFO, which crawlgate does not read")),
+        false => Ok(file),
+    }
+}
+
+/// What an argument of a command names, which may be the output of another command (`<(curl ...)`).
+///
+/// # Errors
+/// There are more than `most` bytes, or they cannot be read.
+pub fn read_argument(path: &Path, most: u64) -> Result<Vec<u8>> {
+    read_whole(File::open(path)?, most)
+}
+
+fn read_whole(file: File, most: u64) -> Result<Vec<u8>> {
+    if file.metadata()?.len() > most {
+        return Err(too_large(most));
+    }
+    read_up_to(file, most)
+}
+
+/// All bytes of `source`.
+///
+/// # Errors
+/// There are more than `most` bytes, or they cannot be read.
+pub fn read_up_to(source: impl Read, most: u64) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    source.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(too_large(most));
+    }
+    Ok(bytes)
+}
+
+fn too_large(most: u64) -> Error {
+    let text = format!("it has more than {} MiB, so crawlgate does not read it", most >> 20);
+    Error::new(ErrorKind::FileTooLarge, text)
+}
+
+/// Opens a file, which may be a link or a FIFO. A FIFO that nobody reads cannot be opened for writing.
+///
+/// # Errors
+/// The file cannot be opened.
+pub fn open_at_once(options: &OpenOptions, path: &Path) -> Result<File> {
+    let file = options.clone().custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
+    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    Ok(file)
+}
+
+/// Opens a regular file of crawlgate's own: never through a link.
 ///
 /// # Errors
 /// [`ErrorKind::AlreadyExists`]: something else than a regular file has this name.
@@ -21,36 +93,40 @@ pub fn open_own(options: &OpenOptions, path: &Path) -> Result<File> {
     }
 }
 
-/// Opens a file, which may be a link or a FIFO that somebody reads already.
+/// Reads a file of crawlgate's own.
 ///
 /// # Errors
-/// Nobody reads the FIFO, or the file cannot be opened.
-pub fn open_at_once(options: &OpenOptions, path: &Path) -> Result<File> {
-    let file = options.clone().custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
-    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
-    Ok(file)
+/// It cannot be read, is larger than [`MAX_BYTES`], or is no regular file.
+pub fn read_own(path: &Path) -> Result<String> {
+    let bytes = read_up_to(open_own(File::options().read(true), path)?, MAX_BYTES)?;
+    String::from_utf8(bytes).map_err(Error::other)
 }
 
-/// Makes the file of a database for this user alone, unless it is there. SQLite would follow a link.
+/// Refuses the file of a database that SQLite is to write, where it is no regular file: SQLite would follow a link. Where
+/// there is none and `make` says so, makes one for this user alone.
 ///
 /// # Errors
 /// Something else than a regular file has this name. Whatever else is wrong, SQLite says.
-pub fn make_database(path: &Path) -> rusqlite::Result<()> {
-    match open_own(OpenOptions::new().append(true).create(true).mode(0o600), path) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+pub fn prepare_database(path: &Path, make: bool) -> rusqlite::Result<()> {
+    refused(open_own(File::options().append(true).create(make).mode(0o600), path))
+}
+
+/// Refuses the file of a database that SQLite is to read, where SQLite would wait for the other end of a FIFO.
+///
+/// # Errors
+/// It is a FIFO. Whatever else is wrong, SQLite says.
+pub fn check_database(path: &Path) -> rusqlite::Result<()> {
+    refused(open(path))
+}
+
+fn refused(opened: Result<File>) -> rusqlite::Result<()> {
+    match opened {
+        Err(error) if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::InvalidInput) => {
             let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
             Err(rusqlite::Error::SqliteFailure(code, Some(error.to_string())))
         }
         _ => Ok(()),
     }
-}
-
-/// Reads a file that crawlgate made.
-///
-/// # Errors
-/// It cannot be read, or is no regular file.
-pub fn read_own(path: &Path) -> Result<String> {
-    std::io::read_to_string(open_own(OpenOptions::new().read(true), path)?)
 }
 
 /// The error for a file that is none of crawlgate's.
@@ -64,6 +140,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_has_no_end_is_read_up_to_the_bound() {
+        let error = read(Path::new("/dev/zero")).expect_err("endless");
+        assert_eq!(error.kind(), ErrorKind::FileTooLarge);
+        assert_eq!(read_up_to(&b"abc"[..], 3).expect("read"), b"abc");
+        assert_eq!(read_up_to(&b"abcd"[..], 3).expect_err("larger").kind(), ErrorKind::FileTooLarge);
+    }
+
+    #[test]
     fn key_and_database_that_are_links_or_fifos_are_refused() {
         let directory = tempfile::tempdir().expect("a directory");
         let [target, link, fifo] = ["target", "link", "fifo"].map(|name| directory.path().join(name));
@@ -72,8 +156,11 @@ mod tests {
         assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
         for path in [&link, &fifo] {
             assert_eq!(read_own(path).expect_err("foreign").kind(), ErrorKind::AlreadyExists);
-            assert!(make_database(path).is_err());
+            assert!(prepare_database(path, true).is_err());
         }
         assert_eq!(read_own(&target).expect("read"), "precious");
+        assert_eq!(read(&link).expect("an operator's file may be a link"), b"precious");
+        assert_eq!(read(&fifo).expect_err("a FIFO").kind(), ErrorKind::InvalidInput);
+        assert!(check_database(&fifo).is_err());
     }
 }

@@ -69,6 +69,7 @@ mod engine;
 pub mod indexing;
 mod logs;
 mod policy;
+mod printable;
 mod publications;
 pub mod robots;
 pub mod time;

@@ -113,7 +113,7 @@ impl<'q> Query<'q> {
 
 /// At most 40 characters of what a client sent, without control characters, which a terminal would obey.
 fn shown(text: &str) -> String {
-    crate::logs::printable(text.chars().take(40).collect::<String>().as_bytes())
+    crate::printable::printable(text.chars().take(40).collect::<String>().as_bytes())
 }
 
 fn hint(meant: Option<&str>) -> String {

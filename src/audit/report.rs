@@ -9,8 +9,8 @@ use super::sketch::{Counted, Sketch};
 use super::tally::{ClientIdentity, Counts, DayCounts, Row, Rows, RuleKey, Tally};
 use super::worker::{ListsUsed, PublishedNetworks};
 use crate::crawlers::{Purpose, Registry};
-use crate::logs::printable;
 use crate::policy::Site;
+use crate::printable::printable;
 use crate::time::{Timestamp, rfc3339};
 use ahash::AHashMap;
 use serde::Serialize;
@@ -45,8 +45,8 @@ pub struct Report {
     pub no_host: u64,
     /// Requests to hosts that are not judged.
     pub other_hosts: u64,
-    /// Requests that have a user agent.
-    pub with_user_agent: u64,
+    /// Logs in which every request has an empty user agent.
+    pub without_user_agents: Vec<String>,
     #[serde(serialize_with = "rfc3339")]
     pub from: Option<Timestamp>,
     #[serde(serialize_with = "rfc3339")]
@@ -208,6 +208,8 @@ impl Report {
             reason: example.reason.id(),
             text: example.text,
         });
+        let without_user_agents = tally.has_user_agents.iter().filter(|(_, has_one)| !**has_one);
+        let without_user_agents = without_user_agents.filter_map(|(input, _)| Some(inputs.get(*input)?.name()));
         let days = tally.days.iter().map(|(day, counts)| Day { day: Timestamp(day * 86_400).day(), counts: *counts });
         Report {
             lines: tally.lines,
@@ -220,7 +222,7 @@ impl Report {
             no_user_agent: tally.no_user_agent,
             no_host: tally.no_host,
             other_hosts: tally.other_hosts,
-            with_user_agent: tally.with_user_agent,
+            without_user_agents: without_user_agents.collect(),
             from: tally.span.first,
             to: tally.span.last,
             by_policies: rules.are_policies(),

@@ -35,7 +35,7 @@ pub fn table(out: &mut impl Write, report: &Report) -> io::Result<()> {
         for (reason, number) in &report.unreadable_reasons {
             writeln!(out, "{:>12}  {reason}", thousands(number))?;
         }
-        writeln!(out, "The first are")?;
+        writeln!(out, "For example")?;
         for example in &report.examples {
             writeln!(out, "  {}:{}: {}: {}", example.file, example.line, example.reason, example.text)?;
         }

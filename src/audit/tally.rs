@@ -151,8 +151,8 @@ pub struct Tally {
     pub no_user_agent: u64,
     pub no_host: u64,
     pub other_hosts: u64,
-    /// Requests with a user agent.
-    pub with_user_agent: u64,
+    /// Whether any request has a user agent, by the index of the input. Absent where the format has none.
+    pub has_user_agents: BTreeMap<usize, bool>,
     pub people: u64,
     pub people_bytes: u64,
     pub span: Span,
@@ -238,7 +238,7 @@ impl Tally {
         if self.examples.len() == EXAMPLES && !self.examples.last().is_some_and(is_earlier) {
             return;
         }
-        let text = crate::logs::printable(&text[..text.len().min(200)]);
+        let text = crate::printable::printable(&text[..text.len().min(200)]);
         self.examples.push(Example { input, line, reason, text });
         self.examples.sort();
         self.examples.truncate(EXAMPLES);
@@ -258,7 +258,9 @@ impl Tally {
         self.no_user_agent += other.no_user_agent;
         self.no_host += other.no_host;
         self.other_hosts += other.other_hosts;
-        self.with_user_agent += other.with_user_agent;
+        for (input, has_one) in other.has_user_agents {
+            *self.has_user_agents.entry(input).or_default() |= has_one;
+        }
         self.people += other.people;
         self.people_bytes += other.people_bytes;
         self.span.add(other.span);

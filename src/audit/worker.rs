@@ -9,7 +9,7 @@ use super::rules::{Found, Rules};
 use super::tally::{ClientIdentity, Rows, Tally, is_only_claimed};
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry, calls_itself};
 use crate::identity::{KnownList, KnownMeans, ListsSay, Means, PublishedLists, is_directory};
-use crate::logs::{Line, LineFormat, Record, client_address};
+use crate::logs::{Line, LineFormat, Record};
 use crate::policy::{HostHistory, Site};
 use crate::time::{Timestamp, rfc3339};
 use crate::verdict::{
@@ -87,6 +87,7 @@ impl<'a> Worker<'a> {
     pub fn read(&mut self, chunk: &Chunk) {
         let octets = chunk.octets.strip_suffix(b"\n").unwrap_or(&chunk.octets);
         let mut start = 0;
+        let mut has_user_agent: Option<bool> = None;
         let ends = memchr::memchr_iter(b'\n', octets).chain([octets.len()]);
         for (line, end) in (chunk.first_line..).zip(ends) {
             let text = &octets[start..end];
@@ -97,11 +98,18 @@ impl<'a> Worker<'a> {
             }
             self.tally.lines += 1;
             match self.options.format.read(text) {
-                Ok(Line::Request(record)) => self.request(&record),
+                Ok(Line::Request(record)) => {
+                    let user_agent = record.user_agent.as_deref();
+                    has_user_agent = has_user_agent.max(user_agent.map(|user_agent| !user_agent.is_empty()));
+                    self.request(&record);
+                }
                 Ok(Line::NoRequest) => self.tally.no_request += 1,
                 Ok(Line::ServerMessage) => self.tally.server_messages += 1,
                 Err(reason) => self.tally.unreadable(chunk.input, line, reason, text),
             }
+        }
+        if let Some(has_one) = has_user_agent {
+            *self.tally.has_user_agents.entry(chunk.input).or_default() |= has_one;
         }
     }
 
@@ -124,7 +132,6 @@ impl<'a> Worker<'a> {
             self.tally.no_user_agent += 1;
             return;
         };
-        self.tally.with_user_agent += u64::from(!user_agent.is_empty());
         let is_challenge = is_challenge(&record.method, &record.target);
         match self.claim(&found, user_agent) {
             claim if is_challenge || claim == Claim::Nobody => {
@@ -178,7 +185,7 @@ impl<'a> Worker<'a> {
             rows.insert(label.into(), Rows::default());
         }
         let Some(rows) = rows.get_mut(label) else { return };
-        let identity = identity(claim, record.client.as_deref(), (self.registry, site), self.options);
+        let identity = identity(claim, record, (self.registry, site), self.options);
         let is_claimed = is_only_claimed(identity);
         let row = rows.of(identity);
         let (is_disallowed, is_certain) = row.add(found.index, &decision, (record.time, record.bytes));
@@ -219,7 +226,7 @@ impl<'a> Worker<'a> {
 /// that it is a crawler's. `None` where it claims no name.
 fn identity(
     claim: Claim,
-    client: Option<&[u8]>,
+    record: &Record<'_>,
     (registry, site): (&Registry, &Site),
     options: &Options,
 ) -> Option<ClientIdentity> {
@@ -228,7 +235,7 @@ fn identity(
         Claim::Token(_) => None,
         Claim::Known(_) | Claim::Other | Claim::Tool | Claim::Nobody => return None,
     };
-    let address = client.and_then(|client| client_address(client, &options.trusted_proxies));
+    let address = record.client_address(&options.trusted_proxies);
     let by_policy = address.and_then(|address| site.networks.hold(claim, address));
     let is_proxy =
         address.is_some_and(|address| options.trusted_proxies.iter().any(|network| network.contains(&address)));

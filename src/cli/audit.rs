@@ -117,10 +117,11 @@ fn result(report: &Report, arguments: &Arguments) -> Result {
         return unreadable();
     }
     readable(report, report.unreadable, arguments.max_unreadable.unwrap_or(MAX_UNREADABLE))?;
-    if arguments.log_format.is_some() && report.judged() > 0 && report.with_user_agent == 0 {
-        let problem = "no request has a user agent, so that all of them count as those of tools. Compare the place of \
-                       $http_user_agent in --log-format with the lines of the log";
-        return Err(Failure::CouldNot(problem.into()));
+    if let Some(log) = report.without_user_agents.first() {
+        return Err(Failure::CouldNot(format!(
+            "no request of {log} has a user agent, so that all of them count as those of tools. If its lines have user \
+             agents, name their place with $http_user_agent in --log-format; if not, leave the log out"
+        )));
     }
     let Some(fail_on) = arguments.fail_on else { return Ok(()) };
     found(report, fail_on)?;

@@ -15,6 +15,7 @@ use crate::edge::{CertificateProblem, Certificates};
 use crate::policy::Site;
 use crate::policy::lint::{FileLints, allow_published_proof, lint_file};
 use crate::policy::model::{EnforcementFields, Mode, PausePolicy};
+use crate::printable::{Printer, Style, printable_path};
 use crate::robots::File;
 use crate::settings::Settings;
 use crate::sites::RetireStatus;
@@ -79,12 +80,14 @@ struct Checked {
 
 pub fn run(arguments: &Arguments) -> Result {
     let checked = check(arguments)?;
-    let (mut out, notes) = (io::stdout().lock(), arguments.notes);
+    let notes = arguments.notes;
+    let mut out = super::out(super::colour(&io::stdout()));
     match if arguments.json { Format::Json } else { arguments.format } {
         Format::Text if arguments.quiet => text::print_findings(&mut out, &checked, notes)?,
         Format::Text => text::print(&mut out, &checked, notes)?,
         Format::Json => print_json(&json::report(&checked))?,
         Format::Github => {
+            let mut out = Printer::new(io::stdout().lock(), Style::WorkflowCommands);
             github::print(&mut out, &checked, notes)?;
             writeln!(out, "{}", text::summary(&checked))?;
         }
@@ -100,7 +103,7 @@ fn check(arguments: &Arguments) -> Result<Checked> {
         arguments.paths.iter().cloned().partition(|path| is_robots_txt(path));
     let found = found.iter().map(|path| lint(path)).collect::<Result<Vec<_>>>()?;
     let origins = arguments.origin.read()?;
-    let mut loaded = if policies.is_empty() { Vec::new() } else { policies::load(&policies, &origins)? };
+    let mut loaded = if policies.is_empty() { Vec::new() } else { policies::load_proposed(&policies, &origins)? };
     let (mut settings, mut certificates) = (None, Vec::new());
     if let Some(path) = &arguments.config {
         let (source, diagnostics, read) = super::server_flags::read_settings(path)?;
@@ -232,6 +235,7 @@ pub(super) fn is_robots_txt(path: &Path) -> bool {
 
 fn lint(path: &Path) -> Result<FileLints> {
     let given = path.to_string_lossy();
+    tester::refuse_link_out(path)?;
     let RobotsTxt { name, bytes, server } = tester::file(&given, "check")?;
     let host = tester::host_of(&given);
     Ok(lint_file(&name, &File::parse(bytes), host.as_deref(), server.as_deref(), Registry::builtin()))
@@ -327,6 +331,6 @@ impl Repository {
                 other => file.push(other),
             }
         }
-        file.strip_prefix(&self.root).unwrap_or(Path::new(given)).display().to_string()
+        printable_path(file.strip_prefix(&self.root).unwrap_or(Path::new(given)))
     }
 }

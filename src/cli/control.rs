@@ -2,9 +2,8 @@
 //! process use it: `pause`, `resume`, `reload`, `status`, `traps`, `instances`, `upgrade`, and some flags of `crawlers`
 //! and `explain`.
 
-use super::{Failure, Result, places};
+use super::{Failure, Result, places, say};
 use crate::admin::control::{Request, Response, call};
-use std::io::Write;
 use std::path::PathBuf;
 
 /// Where the running crawlgate is asked.
@@ -43,9 +42,7 @@ impl Socket {
 
 /// Prints why a change is not fully in force, or may be lost at a restart.
 pub fn warn(warnings: &[String]) {
-    let mut errors = std::io::stderr().lock();
-    // Nobody reads a standard error that is closed.
-    warnings.iter().for_each(|warning| drop(writeln!(errors, "warning: {warning}")));
+    warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
 }
 
 /// The answer does not fit the question: another version of crawlgate is running.

@@ -4,6 +4,7 @@
 
 use super::{Failure, Result, control, crawler_proof, now, show};
 use crate::crawlers::{Binds, Claim, Crawler, CrawlerIndex, Purpose, Registry, calls_itself};
+use crate::printable::{Printer, Style};
 use crate::robots::Dialect;
 use crate::time::{Timestamp, rfc3339};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -260,7 +261,9 @@ struct IdentifiedLine<'a> {
 
 /// Answers each line of standard input: id or word, kind, why and the user agent, with tabs between them.
 fn identify_lines(registry: &Registry, json: bool) -> Result {
-    let (mut input, mut out) = (io::stdin().lock(), BufWriter::with_capacity(1 << 16, io::stdout().lock()));
+    let mut input = io::stdin().lock();
+    let style = if json { Style::Json } else { Style::Text { colours: false } };
+    let mut out = Printer::new(BufWriter::with_capacity(1 << 16, io::stdout().lock()), style);
     let mut line = Vec::new();
     while read_line(&mut input, &mut line)? {
         let (claim, reason) = registry.explain(&line);
@@ -282,7 +285,7 @@ fn identify_lines(registry: &Registry, json: bool) -> Result {
             serde_json::to_writer(&mut out, &identified)?;
             writeln!(out)?;
         } else {
-            writeln!(out, "{word}\t{kind}\t{why}\t{}", crate::logs::printable(&line))?;
+            writeln!(out, "{word}\t{kind}\t{why}\t{}", crate::printable::printable(&line))?;
         }
     }
     Ok(out.flush()?)

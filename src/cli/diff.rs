@@ -7,6 +7,7 @@ use crate::crawlers::Registry;
 use crate::diff::{Basis, Comparison, Difference, Side, markdown, text};
 use crate::logs::Line;
 use crate::policy::{SiteEntry, Snapshot};
+use crate::printable::printable_path;
 use crate::sites::policy_directory;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -92,9 +93,10 @@ fn compare(arguments: &Arguments, old: &Side, new: &Side, registry: &'static Reg
 }
 
 fn side(path: &Path, origins: &OriginCopies) -> Result<Side> {
-    let (name, is_one_file) = (path.display().to_string(), !path.is_dir());
+    let (name, is_one_file) = (printable_path(path), !path.is_dir());
     if super::check::is_robots_txt(path) {
-        let bytes = tester::rules(&name, "compare")?.bytes;
+        tester::refuse_link_out(path)?;
+        let bytes = tester::rules(&path.to_string_lossy(), "compare")?.bytes;
         let file = PublishedFile { name: name.clone(), bytes, since: None };
         let rules = Rules::published(vec![file], Duration::ZERO, Registry::builtin())?;
         let snapshot = Snapshot::new(rules.entries().cloned().collect(), 0);
@@ -105,7 +107,7 @@ fn side(path: &Path, origins: &OriginCopies) -> Result<Side> {
         say(&format!("note: {name} has no policy (*.yaml): every host there allows everything"));
         return Ok(Side { name, snapshot: Snapshot::new(Vec::new(), 0), is_one_file });
     }
-    let loaded = policies::load(&[path.to_owned()], origins)?;
+    let loaded = policies::load_proposed(&[path.to_owned()], origins)?;
     policies::report(&loaded, true);
     if let Some(broken) = loaded.iter().find(|file| file.site.is_none()) {
         return Err(Failure::CouldNot(format!("{} cannot be used, so it cannot be compared", broken.source.name)));
@@ -135,7 +137,7 @@ fn urls(path: &Path, comparison: &mut Comparison<'_>) -> Result {
     read.map_err(cannot("read", path))?;
     match wrong {
         Some((number, line)) => {
-            let problem = format!("{}:{number}: `{line}` is neither a path nor a URL", path.display());
+            let problem = format!("{}:{number}: `{line}` is neither a path nor a URL", printable_path(path));
             Err(Failure::CouldNot(format!("{problem}; a path begins with `/`, a URL with `https://`")))
         }
         None => Ok(()),

@@ -8,13 +8,17 @@ use crate::evidence::{
     CaseFindings, CaseSpan, Findings, VerifyKey, cover, forget, open_existing, read_joined, rotate_key, stamp, status,
     verify, verify_stamps, write_case,
 };
+use crate::files;
 use crate::time::Timestamp;
 use std::error::Error;
 use std::fs;
 use std::io::{self, Write};
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+
+/// Bytes of a case.
+const MAX_CASE: u64 = 1024 * 1024 * 1024;
 
 /// Export evidence about a crawler as one file, and check such a file
 #[derive(Debug, clap::Args)]
@@ -152,7 +156,7 @@ fn run_export(arguments: &Export) -> Result {
     }
     let mut joined = Vec::new();
     for file in &arguments.join {
-        let read = || -> Result<_, Box<dyn Error>> { Ok(read_joined(&fs::read(file)?)?) };
+        let read = || -> Result<_, Box<dyn Error>> { Ok(read_joined(&read_case(file)?)?) };
         let read = read().map_err(|error| Failure::CouldNot(format!("--join {}: {error}", file.display())));
         joined.extend(read?);
     }
@@ -173,18 +177,23 @@ fn run_export(arguments: &Export) -> Result {
     }
 }
 
+/// A case. It is in memory twice while it is checked.
+fn read_case(file: &Path) -> io::Result<Vec<u8>> {
+    files::read_argument(file, MAX_CASE)
+}
+
 fn key_of(given: &str) -> Result<VerifyKey> {
     if let Ok(key) = VerifyKey::parse(given) {
         return Ok(key);
     }
-    let text = fs::read_to_string(given)
+    let text = files::read_argument(given.as_ref(), files::MAX_BYTES)
         .map_err(|error| Failure::Usage(format!("--key {given} is no key, and no file with one: {error}")))?;
-    VerifyKey::parse(&text).map_err(|error| Failure::Usage(format!("--key {given}: {error}")))
+    VerifyKey::parse(&String::from_utf8_lossy(&text)).map_err(|error| Failure::Usage(format!("--key {given}: {error}")))
 }
 
 fn run_verify(arguments: &Verify) -> Result {
     let keys = arguments.key.iter().map(|key| key_of(key)).collect::<Result<Vec<_>, _>>()?;
-    let archive = fs::read(&arguments.file).map_err(cannot("read", &arguments.file))?;
+    let archive = read_case(&arguments.file).map_err(cannot("read", &arguments.file))?;
     let mut findings = verify(&archive, &keys);
     if let Some(authorities) = &arguments.tsa_ca {
         if let Err(error) = fs::File::open(authorities) {
@@ -262,7 +271,7 @@ fn run_rotate_key(state: &StateDirectory) -> Result {
     let mut log = open_existing(&directory)?;
     let key = rotate_key(&directory, &mut log, SystemTime::now())?;
     say("the log has a new key; publish it beside the old one, which stays good for what it signed");
-    Ok(writeln!(io::stdout(), "{}", key.line())?)
+    Ok(writeln!(super::out(false), "{}", key.line())?)
 }
 
 fn run_status(json: bool, state: &StateDirectory) -> Result {

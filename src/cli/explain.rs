@@ -5,6 +5,7 @@ use super::{Failure, Result, cannot, control, fine, now, origin_copy, policies, 
 use crate::admin::LiveQuestion;
 use crate::admin::control::{Request, Response};
 use crate::crawlers::Registry;
+use crate::files;
 use crate::policy::{ParsedVersion, Snapshot, SupersededVersion};
 use crate::time::Timestamp;
 use crate::verdict::{
@@ -118,8 +119,8 @@ fn print(arguments: &Arguments, explanation: &Explanation, snapshot: &Snapshot) 
         print_json(explanation)?;
         return fine(claimed);
     }
-    let mut out = std::io::stdout().lock();
-    let colour = super::colour(&out);
+    let colour = super::colour(&std::io::stdout());
+    let mut out = super::out(colour);
     out.write_all(explanation.to_text(snapshot, colour).as_bytes())?;
     if explanation.identity == Identity::Impostor {
         writeln!(out, "\n{}", ONLY_WHERE_VERIFIED)?;
@@ -137,7 +138,7 @@ fn print(arguments: &Arguments, explanation: &Explanation, snapshot: &Snapshot) 
 /// The earlier robots.txt that `--held` names, if it names a file.
 fn superseded(held: Option<&str>, registry: &Registry, now: Timestamp) -> Result<Option<SupersededVersion>> {
     let Some(file) = held.filter(|held| !matches!(*held, "none" | "current")) else { return Ok(None) };
-    let text = std::fs::read(file).map_err(cannot("read", file.as_ref()))?;
+    let text = files::read_argument(file.as_ref(), files::MAX_BYTES).map_err(cannot("read", file.as_ref()))?;
     Ok(Some(SupersededVersion {
         parsed: Arc::new(ParsedVersion::read(text.into(), registry)),
         since: now,

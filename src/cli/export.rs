@@ -63,7 +63,7 @@ pub fn run(arguments: &Arguments) -> Result {
     fs::create_dir_all(&arguments.output)?;
     // Servers are started from elsewhere.
     let directory = arguments.output.canonicalize()?;
-    let mut out = std::io::stdout().lock();
+    let mut out = super::out(false);
     let rules = Rules::of(site, Registry::builtin());
     for (name, bytes) in export(&rules, server, &directory.display().to_string()) {
         let file = directory.join(name);

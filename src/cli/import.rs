@@ -5,6 +5,7 @@ use super::{Failure, Result, say, write_new};
 use crate::crawlers::Registry;
 use crate::policy::decode::parse_host;
 use crate::policy::import::{ImportOptions, import};
+use crate::printable::printable_path;
 use crate::robots::File;
 use std::io::Write;
 use std::net::IpAddr;
@@ -35,9 +36,10 @@ pub fn run(arguments: &Arguments) -> Result {
     match &arguments.output {
         Some(path) => {
             write_new(path, imported.text.as_bytes())?;
-            say(&format!("wrote {}; check it with `crawlgate check {}`", path.display(), path.display()));
+            let path = printable_path(path);
+            say(&format!("wrote {path}; check it with `crawlgate check {path}`"));
         }
-        None => std::io::stdout().lock().write_all(imported.text.as_bytes())?,
+        None => super::out(false).write_all(imported.text.as_bytes())?,
     }
     for (line, note) in &imported.notes {
         say(&format!("{name}:{line}: {note}"));

@@ -126,7 +126,7 @@ pub fn run(arguments: &Arguments) -> Result {
 fn write_all(command: &Command, directory: &Path) -> Result {
     let failed = |path: &Path, error: io::Error| Failure::CouldNot(format!("{}: {error}", path.display()));
     fs::create_dir_all(directory).map_err(|error| failed(directory, error))?;
-    let mut out = io::stdout().lock();
+    let mut out = super::out(false);
     for command in std::iter::once(command).chain(command.get_subcommands()) {
         let path = directory.join(format!("{}.1", full_name(command)));
         fs::write(&path, page(command)?).map_err(|error| failed(&path, error))?;

@@ -35,6 +35,8 @@ mod tester;
 mod traps;
 mod upgrade;
 
+use crate::printable::{Printer, Style, printable_path};
+use crate::yaml::{Diagnostic, Source};
 use clap::{Parser, Subcommand};
 use serde::Serialize;
 use std::error::Error;
@@ -116,12 +118,7 @@ impl<E: Error + 'static> From<E> for Failure {
 
 /// The failure to `read`, `write` or `create` a file.
 fn cannot(act: &'static str, path: &Path) -> impl Fn(io::Error) -> Failure {
-    move |error| {
-        Failure::CouldNot(format!(
-            "cannot {act} {}: {error}",
-            crate::logs::printable(path.as_os_str().as_encoded_bytes())
-        ))
-    }
+    move |error| Failure::CouldNot(format!("cannot {act} {}: {error}", printable_path(path)))
 }
 
 /// Writes a file that must not be there yet.
@@ -136,9 +133,13 @@ pub fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Help and version are no mistakes; clap picks the stream. A closed pipe needs no message.
+            // Help and version are no mistakes. A closed pipe needs no message.
+            if error.use_stderr() {
+                say(&error.render().to_string());
+                return ExitCode::from(2);
+            }
             let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+            return ExitCode::SUCCESS;
         }
     };
     let outcome = match &arguments.command {
@@ -183,7 +184,26 @@ pub fn main() -> ExitCode {
 
 /// Prints a message for a person on standard error. A closed standard error is no reason to stop.
 fn say(message: &str) {
-    let _ = writeln!(io::stderr(), "{}", message.trim_end());
+    print_message(message, false);
+}
+
+/// Shows the findings about a file on standard error.
+fn say_findings<'a>(source: &Source, findings: impl IntoIterator<Item = &'a Diagnostic>) {
+    let colours = colour(&io::stderr());
+    findings.into_iter().for_each(|finding| print_message(&finding.render(source, colours), colours));
+}
+
+fn print_message(message: &str, colours: bool) {
+    let mut errors = Printer::new(io::stderr().lock(), Style::Text { colours });
+    let _ = writeln!(errors, "{}", message.trim_end());
+}
+
+/// Standard output as commands print to it: nothing foreign in a text or in JSON is obeyed by a terminal or a job.
+type Out = Printer<StdoutLock<'static>>;
+
+/// Standard output for text, with colours where the caller has made foreign texts [`printable`](crate::printable).
+fn out(colours: bool) -> Out {
+    Printer::new(io::stdout().lock(), Style::Text { colours })
 }
 
 /// Whether a stream takes colours: a terminal does, unless NO_COLOR says otherwise (<https://no-color.org>).
@@ -197,15 +217,13 @@ fn print_json(value: &impl Serialize) -> Result {
 }
 
 /// Prints a result, as JSON for a program or as text for a person.
-fn show<T: Serialize + ?Sized>(
-    json: bool,
-    value: &T,
-    text: impl FnOnce(&mut StdoutLock<'static>, &T) -> io::Result<()>,
-) -> Result {
-    let mut out = io::stdout().lock();
+fn show<T: Serialize + ?Sized>(json: bool, value: &T, text: impl FnOnce(&mut Out, &T) -> io::Result<()>) -> Result {
     if !json {
-        return Ok(text(&mut out, value)?);
+        let mut out = out(false);
+        text(&mut out, value)?;
+        return Ok(out.flush()?);
     }
+    let mut out = Printer::new(io::stdout().lock(), Style::Json);
     serde_json::to_writer_pretty(&mut out, value)?;
     Ok(writeln!(out)?)
 }

@@ -3,9 +3,11 @@
 //! options the commands print what they assume about the file.
 
 use super::{Failure, Result, cannot, now, say};
+use crate::files::{MAX_BYTES, read_argument};
 use crate::origin::robots::StoredCopies;
 use crate::policy::Site;
 use crate::policy::origin::{Origin, OriginFile};
+use crate::printable::printable_path;
 use crate::sites::{DefaultSite, KnownOrigins, Served};
 use crate::state::StateStore;
 use std::path::PathBuf;
@@ -38,8 +40,8 @@ impl OriginFrom {
     /// Reads the file, or the stored copies.
     pub fn read(&self) -> Result<OriginCopies> {
         let file = |path: &PathBuf| -> Result<_> {
-            let bytes = std::fs::read(path).map_err(cannot("read", path))?;
-            Ok(Arc::new(OriginFile::new(path.display().to_string(), bytes)))
+            let bytes = read_argument(path, MAX_BYTES).map_err(cannot("read", path))?;
+            Ok(Arc::new(OriginFile::new(printable_path(path), bytes)))
         };
         let file = self.origin_robots.as_ref().map(file).transpose()?;
         let stored = match &self.state {

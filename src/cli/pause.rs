@@ -51,5 +51,5 @@ pub fn run(arguments: &Arguments) -> Result {
     control::warn(&warnings);
     let site = arguments.site.as_deref().unwrap_or("every site");
     let whom = if arguments.everyone { "everyone" } else { "crawlers" };
-    Ok(writeln!(std::io::stdout(), "{site} is paused for {whom} until {until}; `crawlgate resume` ends it")?)
+    Ok(writeln!(super::out(false), "{site} is paused for {whom} until {until}; `crawlgate resume` ends it")?)
 }

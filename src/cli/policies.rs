@@ -2,13 +2,14 @@
 //! has the name or a host of an earlier one.
 
 use super::origin_copy::OriginCopies;
-use super::{Failure, Result, cannot, say};
+use super::{Failure, Result, cannot};
 use crate::crawlers::Registry;
 use crate::policy::{IncludedFiles, Site, SiteEntry, Snapshot};
-use crate::sites::policy_directory::{self, Unread, same_site_name};
+use crate::printable::printable_path;
+use crate::sites::policy_directory::{self, PolicyText, Unread, Unreadable, leads_out, same_site_name, site_name};
 use crate::time::Timestamp;
 use crate::verdict::{self, Surroundings};
-use crate::yaml::{Diagnostics, Source};
+use crate::yaml::{Diagnostic, Diagnostics, Source};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,21 +33,41 @@ impl Loaded {
 /// Loads files and the policies directly inside directories, in the order of their names, with what is known of their
 /// origins. Rejects a file that has the name or a host of an earlier one.
 pub fn load(paths: &[PathBuf], origins: &OriginCopies) -> Result<Vec<Loaded>> {
+    load_those(|_| true, paths, origins)
+}
+
+/// [`load`] that follows no link out of the directory of a file, for commands that check what somebody proposes.
+pub fn load_proposed(paths: &[PathBuf], origins: &OriginCopies) -> Result<Vec<Loaded>> {
+    load_those(|path| !leads_out(path), paths, origins)
+}
+
+/// [`load`] that reads the files for which `may_read` holds.
+fn load_those(may_read: fn(&Path) -> bool, paths: &[PathBuf], origins: &OriginCopies) -> Result<Vec<Loaded>> {
     let mut files = Vec::new();
     for path in paths {
         let kind = fs::metadata(path).map_err(cannot("read", path))?;
         if kind.is_dir() { files.extend(directory(path)?) } else { files.push(path.clone()) }
     }
     if files.is_empty() {
-        let places: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        let places: Vec<String> = paths.iter().map(|path| printable_path(path)).collect();
         return Err(Failure::CouldNot(format!("found no policy (*.yaml) in {}", places.join(", "))));
     }
-    let mut included: BTreeMap<PathBuf, IncludedFiles> = BTreeMap::new();
+    let mut included: BTreeMap<&Path, IncludedFiles> = BTreeMap::new();
     let mut loaded = Vec::new();
     for path in &files {
         let beside = crate::admin::control::directory_of(path);
-        let beside = included.entry(beside.to_owned()).or_insert_with(|| policy_directory::included_files(beside));
-        loaded.push(file(path, Surroundings { origin: &origins.of(&site_name(path)), files: beside })?);
+        let beside = included.entry(beside).or_insert_with(|| {
+            let mut files = policy_directory::included_files(beside);
+            files.0.retain(|name, _| may_read(&beside.join(name)));
+            files
+        });
+        let name = site_name(path);
+        let surroundings = Surroundings { origin: &origins.of(&name), files: beside };
+        let text = match may_read(path) {
+            true => policy_directory::read(path),
+            false => Err(Unreadable { path: printable_path(path), why: Unread::LeadsOut }),
+        };
+        loaded.push(file(text, name.clone(), surroundings)?);
     }
     conflicts(&mut loaded);
     Ok(loaded)
@@ -58,24 +79,23 @@ fn directory(path: &Path) -> Result<Vec<PathBuf>> {
 
 /// A file as text. That it is too large or not UTF-8 is a finding about the file, not a failure to read it.
 pub fn read_source(path: &Path) -> Result<(Source, Diagnostics)> {
-    let unreadable = match policy_directory::read(path) {
+    source_or_finding(policy_directory::read(path))
+}
+
+fn source_or_finding(read: PolicyText) -> Result<(Source, Diagnostics)> {
+    let unreadable = match read {
         Ok(source) => return Ok((source, Diagnostics::default())),
         Err(unreadable) => unreadable,
     };
     if let Unread::Io(_) | Unread::NotAFile = unreadable.why {
         return Err(unreadable.into());
     }
-    let source = Source { name: path.display().to_string().into(), text: "".into() };
+    let source = Source { name: unreadable.path.clone().into(), text: "".into() };
     Ok((source, Diagnostics { items: vec![unreadable.diagnostic()] }))
 }
 
-fn site_name(path: &Path) -> String {
-    path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
-}
-
-fn file(path: &Path, surroundings: Surroundings<'_>) -> Result<Loaded> {
-    let name = site_name(path);
-    let (source, diagnostics) = read_source(path)?;
+fn file(text: PolicyText, name: String, surroundings: Surroundings<'_>) -> Result<Loaded> {
+    let (source, diagnostics) = source_or_finding(text)?;
     Ok(match diagnostics.has_errors() {
         true => Loaded { name, source, site: None, diagnostics },
         false => Loaded::new(name, source, surroundings),
@@ -103,13 +123,9 @@ fn conflicts(loaded: &mut [Loaded]) {
 
 /// Shows the findings of files on standard error; for commands whose result is something else.
 pub fn report(loaded: &[Loaded], errors_only: bool) {
-    let colour = super::colour(&std::io::stderr());
     for file in loaded {
-        for finding in &file.diagnostics.items {
-            if !errors_only || finding.severity == crate::yaml::Severity::Error {
-                say(&finding.render(&file.source, colour));
-            }
-        }
+        let is_shown = |finding: &&Diagnostic| !errors_only || finding.severity == crate::yaml::Severity::Error;
+        super::say_findings(&file.source, file.diagnostics.items.iter().filter(is_shown));
     }
 }
 

@@ -2,7 +2,7 @@
 //! mining).
 
 use super::{Failure, Result, now, origin_copy, policies};
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 /// Print the robots.txt of a host, byte for byte
@@ -32,5 +32,10 @@ pub fn run(arguments: &Arguments) -> Result {
         (true, Some(file)) => &file.body,
         (true, None) => return Err(Failure::Found(format!("the policy of {} has no `tdm`", arguments.host))),
     };
-    Ok(std::io::stdout().lock().write_all(body)?)
+    // A terminal is shown the file, everything else gets its bytes.
+    match std::io::stdout().is_terminal() {
+        true => super::out(false).write_all(body)?,
+        false => std::io::stdout().lock().write_all(body)?,
+    }
+    Ok(())
 }

@@ -71,7 +71,7 @@ pub fn serve(settings: Settings, beginning: Beginning, more: impl FnOnce(&Bound)
         let listening = bound.urls().map(|url| format!("listening on {url}\n"));
         let lines: String = listening.chain(decisions).chain(admin).collect();
         // In one piece, so that no line of the log stands between these.
-        let mut out = std::io::stdout().lock();
+        let mut out = super::out(false);
         let _ = out.write_all(lines.as_bytes()).and_then(|()| out.flush());
         drop(out);
         more(bound);

@@ -1,6 +1,6 @@
 //! [`ServerFlags`]: the flags that `run` and `decide` share. A flag overrides the setting in `crawlgate.yaml`.
 
-use super::{Failure, Result, places, policies, say};
+use super::{Failure, Result, places, policies};
 use crate::server::Beginning;
 use crate::settings::{self, LogDestination, OriginSettings, ServerAddress, ServerSettings, Settings};
 use crate::yaml::{Diagnostic, Diagnostics, Source};
@@ -133,10 +133,7 @@ pub(super) fn read_settings(path: &Path) -> Result<(Source, Diagnostics, Option<
 /// The settings of a file; its mistakes go to standard error.
 pub(super) fn settings_file(path: &Path) -> Result<Settings> {
     let (source, diagnostics, settings) = read_settings(path)?;
-    let colour = super::colour(&std::io::stderr());
-    for finding in &diagnostics.items {
-        say(&finding.render(&source, colour));
-    }
+    super::say_findings(&source, &diagnostics.items);
     settings.ok_or_else(|| Failure::Found(format!("cannot use the settings file {}", path.display())))
 }
 

@@ -121,7 +121,7 @@ pub struct Crawler {
     pub rdns: Vec<String>,
     /// Whether its operator documents the name of an address alone, and not that the name leads back to the address.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub forward_undocumented: bool,
+    pub(crate) forward_undocumented: bool,
     /// Autonomous systems, as recorded.
     pub asn: Vec<String>,
     /// Where its addresses are published, as recorded.

@@ -6,7 +6,8 @@
 use super::Claim;
 use super::address::{ends_host, host_end, is_mail_host, words_outside_addresses};
 use super::octets::{
-    begins_with, begins_with_any, contains, contains_any, ends_with, find, is_token_byte, words, words_of,
+    begins_with, begins_with_any, contains, contains_any, ends_with, find, is_token_byte, names_another_program, words,
+    words_of,
 };
 use super::people::is_of_people;
 use super::shape::{BOT_ENDINGS, Shape, Words, has_fetcher_word, has_tool_word};
@@ -407,11 +408,6 @@ fn says_bots_name(text: &[u8]) -> bool {
         }
     }
     false
-}
-
-/// Whether `like` or `following` introduces the word that comes next: `FreshRSS/1.2 (like Googlebot)` is FreshRSS.
-pub fn names_another_program(before: &[u8]) -> bool {
-    ends_with(before, b"like ") || ends_with(before, b"following ")
 }
 
 /// Whether the string has what the strings of people's browsers have.

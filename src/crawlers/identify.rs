@@ -4,8 +4,8 @@
 
 use super::Claim;
 use super::crawler::{Crawler, CrawlerIndex, Purpose};
-use super::declared::{self, calls_itself, names_another_program};
-use super::octets::is_token_byte;
+use super::declared::{self, calls_itself};
+use super::octets::{is_token_byte, stands_alone};
 use super::people::is_of_people;
 use super::shape::{
     BROWSERS_BEGINNING, Shapes, device_of_plain_browser, ends_like_tool_or_bot, says_only_browser, tool_names,
@@ -34,13 +34,6 @@ impl Marker {
         }
         stands_alone(text, start, end, self.begins_word, self.ends_word)
     }
-}
-
-/// Whether `start..end` is no part of a word that begins before it or goes on after it, and names no other program.
-pub(super) fn stands_alone(text: &[u8], start: usize, end: usize, begins_word: bool, ends_word: bool) -> bool {
-    let is_inside_word = begins_word && start > 0 && is_token_byte(text[start - 1])
-        || ends_word && text.get(end).is_some_and(|&next| is_token_byte(next));
-    !is_inside_word && !names_another_program(&text[..start])
 }
 
 /// The marker that counts: a named crawler's before a tool's, then the longer before the shorter.

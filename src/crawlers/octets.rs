@@ -50,3 +50,15 @@ pub fn words_of(text: &[u8], is_part: impl Fn(u8) -> bool) -> impl Iterator<Item
 pub fn begins_with(text: &[u8], lower: &[u8]) -> bool {
     text.get(..lower.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(lower))
 }
+
+/// Whether `like` or `following` introduces the word that comes next: `FreshRSS/1.2 (like Googlebot)` is FreshRSS.
+pub fn names_another_program(before: &[u8]) -> bool {
+    ends_with(before, b"like ") || ends_with(before, b"following ")
+}
+
+/// Whether `start..end` is no part of a word that begins before it or goes on after it, and names no other program.
+pub fn stands_alone(text: &[u8], start: usize, end: usize, begins_word: bool, ends_word: bool) -> bool {
+    let is_inside_word = begins_word && start > 0 && is_token_byte(text[start - 1])
+        || ends_word && text.get(end).is_some_and(|&next| is_token_byte(next));
+    !is_inside_word && !names_another_program(&text[..start])
+}

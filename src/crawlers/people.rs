@@ -1,8 +1,7 @@
 //! The built-in list of user agents of people's browsers and apps. [`is_of_people`] tells whether a name stands in one of
 //! them.
 
-use super::identify::stands_alone;
-use super::octets::is_token_byte;
+use super::octets::{is_token_byte, stands_alone};
 use std::sync::LazyLock;
 
 const PEOPLE: &str = include_str!("humans.txt");

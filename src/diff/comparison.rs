@@ -84,7 +84,7 @@ impl<'a> Comparison<'a> {
         for site in &mut self.sites {
             let found = witnesses(site.sites());
             if found.is_cut {
-                let note = "the sites have too many patterns to try each with every other; compare on real URLs with \
+                let note = "the sites have too many patterns or wildcards to try all of them; compare on real URLs with \
                             --urls or --log, too";
                 site.notes.push(note.into());
             }

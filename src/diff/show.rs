@@ -4,8 +4,8 @@
 use super::{
     AccessChange, Basis, Difference, Effect, HeaderChange, Occurrences, Ruling, SettingChange, SiteDifference,
 };
-use crate::logs::printable;
 use crate::numbers::plural;
+use crate::printable::printable;
 use std::collections::BTreeSet;
 
 /// Crawlers that are named one by one.

@@ -1,6 +1,6 @@
 //! [`witnesses`] makes URLs on which two sites may differ, from the patterns of both. Each pattern gives some examples.
 //! A pattern whose rules differ between the sites is also combined with every other pattern, because the longest match
-//! decides. At most `MAX_PAIRS` pairs are combined.
+//! decides. The work is bounded: at most `MAX_PAIRS` pairs are combined, and patterns of many wildcards are not tried.
 
 use crate::policy::{Policy, Site};
 use crate::robots::Pattern;
@@ -9,13 +9,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Pairs of patterns that are combined.
 const MAX_PAIRS: usize = 50_000;
+/// Places of patterns that all searches for a common URL may compare.
+const MAX_STEPS: usize = 100_000_000;
+/// Wildcards of a pattern that gets examples.
+const MAX_WILDCARDS: usize = 100;
+/// URLs, times the wildcards of patterns with more than that. Matching them takes this long for each kind of crawler.
+const MAX_WILD_MATCHES: usize = 1_000_000;
 
 /// URLs to compare two sites on.
 #[derive(Debug, Default)]
 pub struct Witnesses {
     /// Paths with their query.
     pub targets: BTreeSet<String>,
-    /// Whether there were at least as many pairs of patterns as are combined at the most.
+    /// Whether the patterns were too many, or had too many wildcards, to try all.
     pub is_cut: bool,
 }
 
@@ -23,31 +29,54 @@ pub struct Witnesses {
 pub fn witnesses(sites: [&Site; 2]) -> Witnesses {
     let mut found = Witnesses::default();
     found.targets.insert("/".into());
-    let mut budget = MAX_PAIRS;
-    for [old, new] in [sites.map(of_robots), sites.map(|site| of_responses(&site.policy))] {
-        found.add(&old, &new, &mut budget);
+    let mut budget = Budget { pairs: MAX_PAIRS, steps: MAX_STEPS };
+    let mut wild = 0;
+    for mut patterns in [sites.map(of_robots), sites.map(|site| of_responses(&site.policy))] {
+        for side in &mut patterns {
+            side.retain(|pattern, rules| {
+                let wildcards = wildcards(pattern);
+                let is_wild = wildcards > MAX_WILDCARDS;
+                wild += if is_wild { wildcards * rules.len() } else { 0 };
+                !is_wild
+            });
+        }
+        found.add(&patterns[0], &patterns[1], &mut budget);
     }
-    found.is_cut = budget == 0;
+    if let Some(matched) = MAX_WILD_MATCHES.checked_div(wild) {
+        found.targets = found.targets.into_iter().take(matched.max(1)).collect();
+    }
+    found.is_cut = wild > 0 || budget.pairs == 0 || budget.steps == 0;
     found
+}
+
+fn wildcards(pattern: &Pattern) -> usize {
+    pattern.as_str().matches('*').count()
+}
+
+/// What combining patterns may still take.
+struct Budget {
+    pairs: usize,
+    steps: usize,
 }
 
 /// Patterns, each with the rules that it stands in.
 type Patterns = BTreeMap<Pattern, BTreeSet<String>>;
 
 impl Witnesses {
-    fn add(&mut self, old: &Patterns, new: &Patterns, budget: &mut usize) {
+    fn add(&mut self, old: &Patterns, new: &Patterns, budget: &mut Budget) {
         let all: BTreeSet<&Pattern> = old.keys().chain(new.keys()).collect();
         for pattern in &all {
             self.examples(pattern);
         }
         for changed in all.iter().filter(|pattern| old.get(**pattern) != new.get(**pattern)) {
             for other in all.iter().filter(|other| *other != changed) {
-                if *budget == 0 {
+                if budget.pairs == 0 || budget.steps == 0 {
                     return;
                 }
-                *budget -= 1;
+                budget.pairs -= 1;
                 // URLs that two plain patterns both match begin with the longer one, which has its own examples.
                 if changed.as_str().contains(['*', '$']) || other.as_str().contains(['*', '$']) {
+                    budget.steps = budget.steps.saturating_sub(changed.as_str().len() * other.as_str().len());
                     self.targets.extend(changed.common_target(other));
                 }
             }

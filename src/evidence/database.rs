@@ -5,7 +5,7 @@
 mod writing;
 
 use super::{ChainName, Hash, Head, NoteError, PersonalLine};
-use crate::files::make_database;
+use crate::files::prepare_database;
 use rusqlite::{
     Connection, OpenFlags, OptionalExtension, Params, Result as SqlResult, Row, Transaction, TransactionBehavior,
     params,
@@ -148,10 +148,8 @@ impl EvidenceDatabase {
     /// It cannot be read or written, or is not one that this version knows.
     pub fn open(directory: &Path, make: bool) -> Result<EvidenceDatabase> {
         let file = directory.join(FILE);
-        if make {
-            // For this user alone: it holds addresses of clients.
-            make_database(&file)?;
-        }
+        // For this user alone: it holds addresses of clients.
+        prepare_database(&file, make)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&file, flags)?;
         connection.busy_timeout(PATIENCE)?;

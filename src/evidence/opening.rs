@@ -92,7 +92,7 @@ pub fn open(directory: &Path, now: SystemTime) -> Result<OpenLog, OpenError> {
 /// See [`OpenError`].
 pub fn open_existing(directory: &Path) -> Result<OpenLog, OpenError> {
     let (database, file) = (directory.join(FILE), directory.join(KEY));
-    read(directory).map_err(|error| match (error, fs::read_to_string(&file).map(|text| SigningKey::parse(&text))) {
+    read(directory).map_err(|error| match (error, read_own(&file).map(|text| SigningKey::parse(&text))) {
         (DatabaseError::Damaged(_), Err(source)) => OpenError::File { file, source },
         (DatabaseError::Damaged(_), Ok(Err(source))) => OpenError::Key { file, source },
         (DatabaseError::Damaged(_), Ok(Ok(_))) => {

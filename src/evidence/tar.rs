@@ -46,15 +46,20 @@ fn header(path: &str, size: usize) -> [u8; BLOCK] {
 pub fn read(archive: &[u8]) -> Option<Files> {
     let (mut files, mut rest) = (Files::new(), archive);
     loop {
-        let (header, after) = rest.split_at_checked(BLOCK)?;
-        if header.iter().all(|octet| *octet == 0) {
-            return Some(files).filter(|files| write(files) == archive);
+        let (found, after) = rest.split_at_checked(BLOCK)?;
+        if found == [0; BLOCK] {
+            return (after == [0; BLOCK]).then_some(files);
         }
-        let name = header[..100].split(|octet| *octet == 0).next().unwrap_or_default();
+        let name = found[..100].split(|octet| *octet == 0).next().unwrap_or_default();
         let name = str::from_utf8(name).ok()?;
-        let size = usize::from_str_radix(str::from_utf8(&header[124..135]).ok()?, 8).ok()?;
+        let size = usize::from_str_radix(str::from_utf8(&found[124..135]).ok()?, 8).ok()?;
         let (content, after) = after.split_at_checked(size.checked_next_multiple_of(BLOCK)?)?;
-        files.insert(name.to_owned(), content[..size].to_vec());
+        let (content, padding) = content.split_at(size);
+        let is_next = files.last_key_value().is_none_or(|(last, _)| last.as_str() < name);
+        if !is_next || found != header(name, size) || padding.iter().any(|byte| *byte != 0) {
+            return None;
+        }
+        files.insert(name.to_owned(), content.to_vec());
         rest = after;
     }
 }
@@ -79,6 +84,23 @@ mod tests {
         assert!(tar.expect("tar").success());
         assert_eq!(std::fs::read(directory.path().join("c")).expect("a file"), b"three\n");
         assert_eq!(std::fs::read(directory.path().join("chains/b.jsonl")).expect("a file"), b"");
+    }
+
+    #[test]
+    fn archive_that_is_not_in_order_or_goes_on_is_refused() {
+        let archive = write(&files());
+        assert_eq!(read(&archive), Some(files()));
+        let entry = |path: &str| [&header(path, 1)[..], b"x", &[0; BLOCK - 1]].concat();
+        let end = [0; 2 * BLOCK];
+        assert!(read(&[&entry("a")[..], &entry("b"), &end].concat()).is_some());
+        for wrong in [
+            [&entry("b")[..], &entry("a"), &end].concat(),
+            [&entry("a")[..], &entry("a"), &end].concat(),
+            [&archive[..], &[0; BLOCK]].concat(),
+            archive[..archive.len() - BLOCK].to_vec(),
+        ] {
+            assert_eq!(read(&wrong), None);
+        }
     }
 
     proptest! {

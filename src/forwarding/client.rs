@@ -130,13 +130,15 @@ fn split(text: &[u8], separator: u8) -> SmallVec<[&[u8]; 8]> {
     parts
 }
 
-/// A parameter of an element of `Forwarded` (RFC 7239 section 4), without its quotes.
+/// A parameter of an element of `Forwarded`, without its quotes. One that is there twice says nothing (RFC 7239 section 4).
 fn parameter<'a>(element: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    split(element, b';').into_iter().find_map(|pair| {
+    let mut values = split(element, b';').into_iter().filter_map(|pair| {
         let equals = memchr::memchr(b'=', pair)?;
         let is_named = pair[..equals].trim_ascii().eq_ignore_ascii_case(name.as_bytes());
         is_named.then(|| unquoted(&pair[equals + 1..]))
-    })
+    });
+    let first = values.next();
+    first.filter(|_| values.next().is_none())
 }
 
 fn unquoted(value: &[u8]) -> &[u8] {

@@ -5,9 +5,12 @@ use std::ops::BitOrAssign;
 
 /// Fields with the address of a client: the standard one (RFC 7239), those that proxies made usual, and those of CDNs, by
 /// the operators' own pages.
-const ADDRESSES: [&str; 27] = [
+const ADDRESSES: [&str; 30] = [
     "x-forwarded-for",
     "forwarded",
+    "forwarded-for",
+    "x-forwarded",
+    "ali-cdn-real-ip",
     "x-real-ip",
     "cf-connecting-ip",
     "cf-connecting-ipv6",
@@ -35,8 +38,17 @@ const ADDRESSES: [&str; 27] = [
     "x-vercel-forwarded-for",
 ];
 /// What else a proxy says of the request that it got.
-const OTHERS: [&str; 6] =
-    ["x-original-url", "x-rewrite-url", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-port", "via"];
+const OTHERS: [&str; 9] = [
+    "x-original-url",
+    "x-original-host",
+    "x-rewrite-url",
+    "x-scheme",
+    "front-end-https",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-forwarded-port",
+    "via",
+];
 /// The beginning of more such fields. They count as one.
 const PREFIX: &str = "x-forwarded-";
 
@@ -71,7 +83,7 @@ impl ForwardingFields {
         // Most fields of a head end here.
         let may_be_one = matches!(
             name.as_bytes().first().map(u8::to_ascii_lowercase),
-            Some(b'c' | b'd' | b'f' | b'i' | b'p' | b't' | b'v' | b'w' | b'x')
+            Some(b'a' | b'c' | b'd' | b'f' | b'i' | b'p' | b't' | b'v' | b'w' | b'x')
         );
         if !may_be_one {
             return ForwardingFields::default();
@@ -128,7 +140,7 @@ mod tests {
         for name in ["X-Forwarded-Ssl", "x-forwarded-", &format!("x-forwarded-{}", "a".repeat(60))] {
             assert_eq!(ForwardingFields::named(name), ForwardingFields(PREFIX_BIT), "{name}");
         }
-        for name in ["", "host", "cookie", "cache-control", "x-forwarded", "x-requested-with", "vi\u{e1}"] {
+        for name in ["", "host", "cookie", "cache-control", "x-forwarder", "x-requested-with", "vi\u{e1}"] {
             assert!(ForwardingFields::named(name).is_empty(), "{name}");
         }
     }

@@ -16,7 +16,7 @@ pub mod refresh;
 pub mod reverse_dns;
 
 pub use means::{KnownMeans, ListIndex, Means, is_directory};
-pub use names::{AddressNames, FoundNames, NamesSay, Queue};
+pub use names::{AddressNames, NamesSay, Queue};
 pub use published::{KnownList, ListFailure, ListsSay, PublishedLists};
 pub use signature::{GoodSignature, SignatureSays, Signed, verify};
 #[cfg(feature = "internals")]

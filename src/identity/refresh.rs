@@ -10,6 +10,7 @@ use super::published::{FetchedList, ListChange, PublishedLists};
 use crate::clock::Clock;
 use crate::crawlers::MAX_LIST_BYTES;
 use crate::download::{client, conditional, field, octets};
+use crate::files;
 use crate::settings::{IdentitySettings, ListSettings};
 use crate::threads::spawn;
 use crate::time::Timestamp;
@@ -206,7 +207,11 @@ fn file(path: &Path, last_modified: &str, now: Timestamp) -> (ListFetch, Timesta
         if date == last_modified {
             return Ok((ListFetch::Unchanged, changed));
         }
-        let fetched = FetchedList { bytes: fs::read(path)?, etag: String::new(), last_modified: date };
+        let fetched = FetchedList {
+            bytes: files::read_file(path, MAX_LIST_BYTES as u64)?,
+            etag: String::new(),
+            last_modified: date,
+        };
         Ok((ListFetch::List(fetched), changed))
     };
     match read() {

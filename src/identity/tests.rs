@@ -1,5 +1,6 @@
 //! Which identities follow from published lists and answers of DNS, as time passes.
 
+use super::names::FoundNames;
 use super::published::{Disbelief, FetchedList};
 use super::*;
 use crate::crawlers::{ListError, Registry};

@@ -1,7 +1,8 @@
 //! [`read`] reads a line in the Common or Combined log format of Apache and nginx, with or without a leading virtual
-//! host. It ignores fields after the user agent, so lines of Traefik and of most extended formats are read, too.
+//! host or X-Forwarded-For. It ignores what follows the user agent, so lines of Traefik and of most extended formats are
+//! read, too. Quoted columns right behind the user agent must be lists of addresses, or the user agent is another column.
 
-use super::client::{is_client, split_column};
+use super::client::{is_client, is_ipv4, is_socket_address, split_column};
 use super::{Asked, Line, Octets, Reading, Record, Unreadable, fields, moment, request, unescape};
 use crate::time::Timestamp;
 use memchr::{memchr, memchr_iter, memchr2};
@@ -9,18 +10,20 @@ use memchr::{memchr, memchr_iter, memchr2};
 /// Reads a line.
 pub fn read(line: &[u8]) -> Reading<'_> {
     let (head, time, rest) = split_at_time(line).ok_or(Unreadable::OtherFormat)?;
-    let Columns { host, client } = Columns::read(head)?;
+    let columns = Columns::read(head)?;
     let (request, rest) = quoted(rest).ok_or(Unreadable::CutOff)?;
     let (status, rest) = word(rest).ok_or(Unreadable::CutOff)?;
     let (bytes, rest) = word(rest).ok_or(Unreadable::CutOff)?;
     let status = fields::status(fields::number(status)?)?;
     let bytes = fields::number(bytes)?;
-    let user_agent = user_agent(rest.trim_ascii_start())?;
+    let (user_agent, rest) = user_agent(rest.trim_ascii_start())?;
+    let forwarded = columns.forwarded.or(forwarded(rest)?);
     let request = unescape(request);
     let Some(asked) = Asked::line(&request) else { return request::none(&request, status) };
     Ok(Line::Request(Record {
-        host: asked.host.or(host.map(Into::into)),
-        client: client.map(Into::into),
+        host: asked.host.or(columns.host.map(Into::into)),
+        client: columns.client.map(Into::into),
+        forwarded: forwarded.map(Into::into),
         time,
         method: asked.method,
         target: asked.target,
@@ -41,17 +44,35 @@ fn split_at_time(line: &[u8]) -> Option<(&[u8], Timestamp, &[u8])> {
     })
 }
 
-/// The user agent behind the referer; `None` in the Common format, which ends before.
-fn user_agent(rest: &[u8]) -> Result<Option<Octets<'_>>, Unreadable> {
+/// The user agent behind the referer, and what follows; `None` in the Common format, which ends before.
+fn user_agent(rest: &[u8]) -> Result<(Option<Octets<'_>>, &[u8]), Unreadable> {
     if rest.is_empty() {
-        return Ok(None);
+        return Ok((None, rest));
     }
     if !rest.starts_with(b"\"") {
         return Err(Unreadable::OtherFormat);
     }
     let (_, rest) = quoted(rest).ok_or(Unreadable::CutOff)?;
-    let (user_agent, _) = quoted(rest.trim_ascii_start()).ok_or(Unreadable::CutOff)?;
-    fields::user_agent(unescape(user_agent)).map(Some)
+    let (user_agent, rest) = quoted(rest.trim_ascii_start()).ok_or(Unreadable::CutOff)?;
+    Ok((Some(fields::user_agent(unescape(user_agent))?), rest))
+}
+
+/// X-Forwarded-For, which the format `main` of nginx's packages has behind the user agent.
+fn forwarded(mut rest: &[u8]) -> Result<Option<&[u8]>, Unreadable> {
+    let mut forwarded = None;
+    loop {
+        rest = rest.trim_ascii_start();
+        if !rest.starts_with(b"\"") {
+            return Ok(forwarded);
+        }
+        let (column, behind) = quoted(rest).ok_or(Unreadable::CutOff)?;
+        if is_client(column) {
+            forwarded = forwarded.or(Some(column));
+        } else if column != b"-" {
+            return Err(Unreadable::OtherFormat);
+        }
+        rest = behind;
+    }
 }
 
 /// What stands between quotes, and what follows. A backslash escapes the sign behind it: nginx and Apache write none that
@@ -78,17 +99,22 @@ fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
 struct Columns<'a> {
     host: Option<&'a [u8]>,
     client: Option<&'a [u8]>,
+    forwarded: Option<&'a [u8]>,
 }
 
 impl<'a> Columns<'a> {
-    /// Reads `client identity user` or `host client identity user`. User names may have blanks in them, so an address in
-    /// front is the client's, unless another address follows.
+    /// Reads `client identity user`, `host client identity user` or `forwarded client identity user`. User names may have
+    /// blanks in them, so an address in front is the client's, unless another address follows.
     fn read(head: &'a [u8]) -> Result<Columns<'a>, Unreadable> {
+        if let Some(client) = head.strip_suffix(b" - -").filter(|client| is_ipv4(client)) {
+            return Ok(Columns { host: None, client: Some(client), forwarded: None });
+        }
         let (first, rest) = split_column(head);
         let (second, third) = split_column(rest);
-        if is_client(first) && !is_client(second) {
+        let begins_with_client = is_client(first);
+        if begins_with_client && !is_client(second) {
             is_identity_and_user(second, third)?;
-            return Ok(Columns { host: None, client: Some(first) });
+            return Ok(Columns { host: None, client: Some(first), forwarded: None });
         }
         // The name of a client, or nothing: `name - user`.
         let is_host_missing = second == b"-" && !third.starts_with(b"- ");
@@ -98,15 +124,23 @@ impl<'a> Columns<'a> {
             let (identity, user) = split_column(third);
             (second, identity, user)
         };
-        let host = if is_host_missing { None } else { fields::host(first)? };
+        let forwarded = (begins_with_client && !is_socket_address(first)).then_some(first);
+        let host = if is_host_missing || forwarded.is_some() { None } else { virtual_host(first)? };
         let client = fields::client(client)?;
         // Who has a name in place of an address has no identity but `-`.
         if client.is_none() && identity != b"-" {
             return Err(Unreadable::BadColumns);
         }
         is_identity_and_user(identity, user)?;
-        Ok(Columns { host, client })
+        Ok(Columns { host, client, forwarded })
     }
+}
+
+/// A host that looks like one. A single label is the name of a machine, which a collector of logs put in front.
+fn virtual_host(field: &[u8]) -> Result<Option<&[u8]>, Unreadable> {
+    let is_host =
+        |host: &&[u8]| host.iter().any(|byte| b".:".contains(byte)) || host.eq_ignore_ascii_case(b"localhost");
+    Ok(fields::host(field)?.filter(is_host))
 }
 
 /// Whether these can be the identity (RFC 1413), which is nearly always `-`, and the user; both may be missing.

@@ -50,9 +50,12 @@ pub fn number(field: &[u8]) -> Result<Option<u64>, Unreadable> {
     if field == b"-" {
         return Ok(None);
     }
-    // Digits alone: `parse` takes a sign, too.
-    let is_number = !field.is_empty() && field.iter().all(u8::is_ascii_digit);
-    if is_number { Ok(Some(super::number(field))) } else { Err(Unreadable::BadNumber) }
+    let mut number = 0_u64;
+    for byte in field {
+        let digit = byte.checked_sub(b'0').filter(|digit| *digit < 10).ok_or(Unreadable::BadNumber)?;
+        number = number.saturating_mul(10).saturating_add(u64::from(digit));
+    }
+    if field.is_empty() { Err(Unreadable::BadNumber) } else { Ok(Some(number)) }
 }
 
 /// The user agent; empty where there was none.

@@ -96,6 +96,7 @@ fn variable(name: &str) -> Field {
         "args" | "query_string" => Field::Arguments,
         "host" | "http_host" | "server_name" => Field::Host,
         "remote_addr" => Field::Client,
+        "http_x_forwarded_for" | "proxy_add_x_forwarded_for" => Field::Forwarded,
         "status" => Field::Status,
         "body_bytes_sent" | "bytes_sent" => Field::Bytes,
         "sent_http_content_type" => Field::ContentType,
@@ -132,6 +133,7 @@ fn read<'a>(found: &Found<'a>) -> Reading<'a> {
     Ok(Line::Request(Record {
         host: asked.host.or(host.map(Into::into)),
         client: client.map(Into::into),
+        forwarded: not_empty(raw(Field::Forwarded).map(Into::into)),
         time,
         method: asked.method,
         target: asked.target,

@@ -25,6 +25,14 @@ const KEYS: &[(Field, &[&[&str]])] = &[
     (Field::Arguments, &[&["args"], &["query_string"]]),
     (Field::Host, &[&["http_host", "RequestHost"], &["host"], &["vhost", "virtual_host"], &["server_name"]]),
     (Field::Client, &[&["client_ip", "ClientHost", "remote_addr"], &["remote_ip", "client"]]),
+    (
+        Field::Forwarded,
+        &[
+            &["http_x_forwarded_for", "request_X-Forwarded-For"],
+            &["X-Forwarded-For", "x_forwarded_for"],
+            &["proxy_add_x_forwarded_for"],
+        ],
+    ),
     (Field::Status, &[&["status", "DownstreamStatus"], &["status_code"]]),
     (Field::Bytes, &[&["body_bytes_sent", "DownstreamContentSize"], &["bytes", "size"], &["bytes_sent"]]),
     (Field::ContentType, &[&["sent_http_content_type", "downstream_Content-Type"]]),
@@ -141,6 +149,7 @@ impl<'a> Slots<'a> {
         Ok(Line::Request(Record {
             host: asked.host.or_else(|| not_empty(self.text(Field::Host)).filter(|host| **host != *b"_")),
             client: not_empty(self.text(Field::Client)),
+            forwarded: not_empty(self.text(Field::Forwarded)),
             time,
             method: asked.method,
             target: asked.target,
@@ -214,11 +223,17 @@ impl<'de> Visitor<'de> for AnyValue {
         Ok(Value::Nothing)
     }
 
-    /// Its first item: Caddy writes the lines of a header field as a list.
+    /// Caddy writes the lines of a header field as a list. Together they are one value (RFC 9110 section 5.3).
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value<'de>, A::Error> {
-        let first = items.next_element()?.unwrap_or(Value::Nothing);
-        while items.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(first)
+        let mut value = items.next_element()?.unwrap_or(Value::Nothing);
+        while let Some(item) = items.next_element()? {
+            if let (Value::Text(text), Value::Text(line)) = (&mut value, item) {
+                let text = text.to_mut();
+                text.push_str(", ");
+                text.push_str(&line);
+            }
+        }
+        Ok(value)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value<'de>, A::Error> {

@@ -13,14 +13,12 @@ mod moment;
 mod prefixes;
 mod request;
 
-pub use client::client_address;
 pub use format::FormatString;
 
 use crate::time::Timestamp;
 use request::Asked;
 use std::borrow::Cow;
 use std::ops::Range;
-use std::str::FromStr;
 use strum::IntoStaticStr;
 
 /// One request, as a log tells it.
@@ -28,8 +26,10 @@ use strum::IntoStaticStr;
 pub struct Record<'a> {
     /// The host that was asked, where the format has it or the URL names it.
     pub host: Option<Octets<'a>>,
-    /// The client's column as it is written, where the format has it: see [`client_address`].
+    /// The client's column as it is written, where the format has it: see [`Record::client_address`].
     pub client: Option<Octets<'a>>,
+    /// X-Forwarded-For as it is written, where the format has it apart from the client.
+    pub forwarded: Option<Octets<'a>>,
     /// The time of the line.
     pub time: Timestamp,
     /// GET, HEAD, ...; empty where the log does not say it.
@@ -67,6 +67,7 @@ impl Line<'_> {
             Line::Request(record) => Line::Request(Record {
                 host: record.host.map(own),
                 client: record.client.map(own),
+                forwarded: record.forwarded.map(own),
                 method: own(record.method),
                 target: own(record.target),
                 content_type: record.content_type.map(own),
@@ -202,6 +203,7 @@ enum Field {
     Arguments,
     Host,
     Client,
+    Forwarded,
     Status,
     Bytes,
     ContentType,
@@ -217,17 +219,6 @@ enum Field {
 
 const FIELDS: usize = Field::Other as usize + 1;
 
-/// Text of a log for a terminal or a page: nothing in it moves a cursor, ends a line or turns the direction of writing.
-/// (Unicode's control characters, its `Bidi_Control`, and the separators of lines and paragraphs.)
-pub fn printable(text: &[u8]) -> String {
-    let is_hidden = |sign: char| {
-        let turns =
-            matches!(sign, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        turns || sign.is_control() || matches!(sign, '\u{2028}' | '\u{2029}' | '\u{feff}')
-    };
-    String::from_utf8_lossy(text).chars().map(|sign| if is_hidden(sign) { '\u{fffd}' } else { sign }).collect()
-}
-
 /// A field as logs write it: `-` stands for nothing.
 fn or_empty(field: Octets<'_>) -> Octets<'_> {
     if *field == *b"-" { Cow::Borrowed(b"") } else { field }
@@ -238,12 +229,7 @@ fn not_empty(field: Option<Octets<'_>>) -> Option<Octets<'_>> {
     field.map(or_empty).filter(|field| !field.is_empty())
 }
 
-/// A number of octets or a status; `-` and what is no number count as zero.
-fn number<N: FromStr + Default>(field: &[u8]) -> N {
-    std::str::from_utf8(field).ok().and_then(|field| field.parse().ok()).unwrap_or_default()
-}
-
-/// Octets of a line, or what they stand for without their escapes.
+/// Bytes of a line, or what they stand for without their escapes.
 pub type Octets<'a> = Cow<'a, [u8]>;
 
 /// A part of a field.

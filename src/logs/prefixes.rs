@@ -6,8 +6,10 @@ use super::moment::MONTHS;
 use serde::Deserialize;
 use std::borrow::Cow;
 
-/// Each returns what stands behind its prefix; `None` where a line does not have it.
-const PREFIXES: &[fn(&[u8]) -> Option<&[u8]>] = &[cri, syslog_3164, syslog_5424, rfc3339, compose, kubectl];
+/// Returns what stands behind a prefix; `None` where a line does not have it.
+type Strip = fn(&[u8]) -> Option<&[u8]>;
+
+const PREFIXES: &[Strip] = &[cri, syslog_3164, syslog_5424, rfc3339, compose, kubectl];
 
 /// Names of containers and pods are shorter (RFC 1123, with the names of a project and a node).
 const MAX_NAME: usize = 256;

@@ -1,7 +1,7 @@
 //! The formats of access logs: lines that are read, and damaged lines that are not.
 
 use super::format::FormatError;
-use super::{FormatString, Line, LineFormat, Reading, Record, Unreadable, client_address, moment};
+use super::{FormatString, Line, LineFormat, Reading, Record, Unreadable, moment};
 use crate::time::Timestamp;
 
 const AT: Timestamp = Timestamp(1_795_341_600); // 2026-11-22T10:00:00Z
@@ -34,7 +34,7 @@ fn combined_and_common_lines_with_and_without_a_host_are_read() {
         ),
         (format!(r#"a.example 2001:db8::1 - - {TIME} "HEAD /a HTTP/2.0" 301 5"#), "a.example HEAD /a 301 5 none"),
         (format!(r#"192.0.2.7 - a b {TIME} "GET /a HTTP/1.1" 200 5 "-" "-""#), "none GET /a 200 5 "),
-        (format!(r#"192.0.2.1 192.0.2.7 - - {TIME} "GET /a HTTP/1.1" 200 5 "-" "x""#), "192.0.2.1 GET /a 200 5 x"),
+        (format!(r#"192.0.2.1 192.0.2.7 - - {TIME} "GET /a HTTP/1.1" 200 5 "-" "x""#), "none GET /a 200 5 x"),
         (format!(r#"192.0.2.7 - [x] {TIME} "GET /a b HTTP/1.1" 200 5 "-" "x""#), "none GET /a b 200 5 x"),
         (
             format!(r#"192.0.2.7 - - {TIME} "GET /\x22\"\\ HTTP/1.1" 200 5 "\"" "a\x22b" 7 "r""#),
@@ -231,7 +231,16 @@ fn the_columns_before_the_time_are_read_for_certain() {
         ("a.example 66.249.66.1, 104.16.1.1 - -", Ok("a.example 66.249.66.1, 104.16.1.1")),
         ("a.example:443 [2001:db8::1]:5 - u", Ok("a.example:443 [2001:db8::1]:5")),
         ("[2001:db8::2]:443 66.249.66.1 - -", Ok("[2001:db8::2]:443 66.249.66.1")),
-        ("198.51.100.1 66.249.66.1 - -", Ok("198.51.100.1 66.249.66.1")),
+        ("198.51.100.1:80 66.249.66.1 - -", Ok("198.51.100.1:80 66.249.66.1")),
+        ("66.249.66.1 104.16.1.1 - -", Ok("none 104.16.1.1")),
+        ("2001:db8::1 104.16.1.1 - a b", Ok("none 104.16.1.1")),
+        ("66.249.66.1, 104.16.1.1 10.0.0.1 - -", Ok("none 10.0.0.1")),
+        ("shop:443 66.249.66.1 - -", Ok("shop:443 66.249.66.1")),
+        ("localhost 66.249.66.1 - -", Ok("localhost 66.249.66.1")),
+        ("web1 66.249.66.1 - -", Ok("none 66.249.66.1")),
+        ("web_1-a 66.249.66.1:80 - a b", Ok("none 66.249.66.1:80")),
+        ("2026-11-25T10:00:00+01:00 web1 66.249.66.1 - -", Ok("none 66.249.66.1")),
+        ("web1 a.example 66.249.66.1 - -", Err(BadColumns)),
         ("- 66.249.66.1 - -", Ok("none 66.249.66.1")),
         ("_ 66.249.66.1 - -", Ok("none 66.249.66.1")),
         ("- - -", Ok("none none")),
@@ -245,7 +254,6 @@ fn the_columns_before_the_time_are_read_for_certain() {
         ("a b c d", Err(BadColumns)),
         ("a|b 66.249.66.1 - -", Err(BadHost)),
         ("nginx: 66.249.66.1 - -", Err(BadHost)),
-        ("66.249.66.1, 104.16.1.1 10.0.0.1 - -", Err(BadHost)),
         ("a.example a|b - -", Err(BadClient)),
         ("", Err(BadColumns)),
     ] {
@@ -253,6 +261,106 @@ fn the_columns_before_the_time_are_read_for_certain() {
         let expected = expected.map(|read| format!("{read} / x")).unwrap_or_else(|error| format!("Err({error:?})"));
         assert_eq!(facts(&LineFormat::Detect.read(line.as_bytes())), expected, "{line}");
     }
+}
+
+#[test]
+fn a_plain_address_is_known_as_the_parser_knows_it() {
+    for word in [
+        "192.0.2.7",
+        "0.0.0.0",
+        "255.255.255.255",
+        "256.0.2.7",
+        "1.2.3",
+        "1.2.3.4.5",
+        "1..2.3",
+        "01.2.3.4",
+        "1.2.3.",
+        "",
+    ] {
+        assert_eq!(super::client::is_ipv4(word.as_bytes()), word.parse::<std::net::Ipv4Addr>().is_ok(), "{word}");
+    }
+}
+
+#[test]
+fn a_quoted_column_more_must_be_a_list_of_addresses() {
+    let read = |columns: &str| {
+        let line = format!(r#"8.8.8.8 - - [22/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5 {columns}"#);
+        let reading = LineFormat::Detect.read(line.as_bytes()).map(Line::into_owned);
+        reading.map(|line| match line {
+            Line::Request(record) => record.forwarded.map(|list| String::from_utf8_lossy(&list).into_owned()),
+            other => panic!("{columns}: {other:?}"),
+        })
+    };
+    for (columns, expected) in [
+        (r#""-" "x""#, None),
+        (r#""-" "x" "-""#, None),
+        (r#""-" "-" "-" "-""#, None),
+        (r#""-" "x" "66.249.66.1""#, Some("66.249.66.1")),
+        (r#""-" "x" "-" "2001:db8::1, unknown" 0.003 "HIT""#, Some("2001:db8::1, unknown")),
+        (r#""-" "x" 12 "router" "http://10.0.0.1" 2ms"#, None),
+    ] {
+        assert_eq!(read(columns), Ok(expected.map(str::to_owned)), "{columns}");
+    }
+    for column in ["GB", "shop.example", "HIT", "gzip", "text/html", "TLSv1.3", "de", "GPTBot/1.2", "0.003", "unknown"]
+    {
+        for columns in [
+            format!(r#""-" "-" "{column}""#),
+            format!(r#""-" "{column}" "GPTBot/1.2""#),
+            format!(r#""{column}" "-" "GPTBot/1.2" "66.249.66.1""#),
+            format!(r#""-" "GPTBot/1.2" "-" "{column}""#),
+        ] {
+            let is_number = columns.contains(r#""-" "0.003" "#);
+            let expected = if is_number { Unreadable::BadUserAgent } else { Unreadable::OtherFormat };
+            assert_eq!(read(&columns), Err(expected), "{columns}");
+        }
+    }
+    assert_eq!(read(r#""-" "x" "66.249"#), Err(Unreadable::CutOff));
+}
+
+#[test]
+fn x_forwarded_for_names_the_client_in_every_format() {
+    let trusted = ["104.16.0.0/13".parse().expect("a network")];
+    let clf = |client: &str, forwarded: &str| {
+        format!(r#"{client} - - [22/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "x"{forwarded}"#)
+    };
+    let json = |fields: &str| {
+        format!(r#"{{"time":1795341600,"uri":"/","remote_addr":"104.16.1.1","user_agent":"x",{fields}}}"#)
+    };
+    let caddy = |lines: &str| {
+        let headers = format!(r#"{{"User-Agent":["x"],"X-Forwarded-For":[{lines}]}}"#);
+        format!(r#"{{"ts":1795341600,"request":{{"remote_ip":"104.16.1.1","uri":"/","headers":{headers}}}}}"#)
+    };
+    let known = Some("66.249.66.1");
+    for (line, untrusting, trusting) in [
+        (clf("104.16.1.1", r#" "66.249.66.1""#), None, known),
+        (clf("104.16.1.1", r#" "192.0.2.9, 66.249.66.1""#), None, known),
+        (clf("104.16.1.1", r#" "66.249.66.1, unknown""#), None, None),
+        (clf("104.16.1.1", r#" "104.16.1.1""#), Some("104.16.1.1"), Some("104.16.1.1")),
+        (clf("104.16.1.1", r#" "-""#), Some("104.16.1.1"), Some("104.16.1.1")),
+        (clf("66.249.66.1", r#" "66.249.66.1""#), known, known),
+        (clf("66.249.66.1", r#" "192.0.2.9""#), None, known),
+        (clf("-", r#" "66.249.66.1""#), None, None),
+        (clf("66.249.66.1 104.16.1.1", ""), None, known),
+        (clf("192.0.2.9, 66.249.66.1 104.16.1.1", r#" "192.0.2.9""#), None, known),
+        (json(r#""http_x_forwarded_for":"66.249.66.1""#), None, known),
+        (json(r#""x_forwarded_for":"66.249.66.1""#), None, known),
+        (json(r#""request_X-Forwarded-For":"66.249.66.1""#), None, known),
+        (json(r#""proxy_add_x_forwarded_for":"66.249.66.1, 104.16.1.1""#), None, known),
+        (json(r#""http_x_forwarded_for":"-""#), Some("104.16.1.1"), Some("104.16.1.1")),
+        (json(r#""http_x_forwarded_for":"nobody""#), None, None),
+        (caddy(r#""66.249.66.1""#), None, known),
+        (caddy(r#""192.0.2.9","66.249.66.1""#), None, known),
+    ] {
+        let read = |networks| record(&line).client_address(networks).map(|address| address.to_string());
+        assert_eq!(read(&[]).as_deref(), untrusting, "{line}");
+        assert_eq!(read(&trusted).as_deref(), trusting, "{line}");
+    }
+    let format = r#"$remote_addr [$time_iso8601] "$request" "$http_user_agent" "$http_x_forwarded_for""#;
+    let format = LineFormat::FormatString(FormatString::parse(format).expect("a format"));
+    let line = br#"104.16.1.1 [2026-11-22T10:00:00Z] "GET / HTTP/1.1" "x" "66.249.66.1""#;
+    let Ok(Line::Request(read)) = format.read(line) else { panic!("a request") };
+    assert_eq!(read.client_address(&[]), None);
+    assert_eq!(read.client_address(&trusted), "66.249.66.1".parse().ok());
 }
 
 #[test]
@@ -275,7 +383,8 @@ fn the_client_of_a_list_needs_trusted_proxies() {
         ("crawl.example", None, None),
     ] {
         for (proxies, expected) in [(&none, untrusting), (&trusted, trusting)] {
-            let read = client_address(column.as_bytes(), proxies).map(|address| address.to_string());
+            let line = format!(r#"{{"time":1795341600,"uri":"/","user_agent":"x","client":{column:?}}}"#);
+            let read = record(&line).client_address(proxies).map(|address| address.to_string());
             assert_eq!(read.as_deref(), expected, "{column} {proxies:?}");
         }
     }
@@ -455,18 +564,4 @@ fn the_type_of_the_response_is_read_where_the_format_has_it() {
         // nginx's `$content_type` is that of the request.
         assert_eq!(types(&LineFormat::Detect, &json("content_type", media)), None);
     }
-}
-
-#[test]
-fn hidden_characters_are_made_visible_and_others_stay() {
-    for hidden in ["\0", "\n", "\u{7f}", "\u{85}", "\u{9b}", "\u{61c}", "\u{200e}", "\u{200f}", "\u{202a}", "\u{202e}"]
-    {
-        assert_eq!(super::printable(hidden.as_bytes()), "\u{fffd}", "{hidden:?}");
-    }
-    for hidden in ["\u{2028}", "\u{2029}", "\u{2066}", "\u{2069}", "\u{feff}"] {
-        assert_eq!(super::printable(hidden.as_bytes()), "\u{fffd}", "{hidden:?}");
-    }
-    let shown = "a \u{e9}\u{5d0}\u{200d}\u{202f}\u{2065}\u{206a}";
-    assert_eq!(super::printable(shown.as_bytes()), shown);
-    assert_eq!(super::printable(b"a\xff"), "a\u{fffd}");
 }

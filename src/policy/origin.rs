@@ -24,10 +24,20 @@ pub struct OriginFile {
 /// Authorities by which crawlgate reaches origins, and crawlers do not: no robots.txt publishes them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InternalAuthorities {
-    /// Hosts that origins want as their Host. In a published URL the site's own host takes their place.
-    pub hosts: Vec<String>,
+    /// Hosts that origins want as their Host. In a URL that a site publishes, its own host takes the place of the one that its
+    /// origin wants.
+    pub hosts: Vec<WantedHost>,
     /// Servers, each with its port.
     pub servers: Vec<String>,
+}
+
+/// The Host that an origin wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WantedHost {
+    /// The host, with or without a port.
+    pub host: String,
+    /// The hosts of that origin, as the settings have them; empty for all that no other origin has.
+    pub origin_hosts: Vec<String>,
 }
 
 impl OriginFile {

@@ -23,8 +23,9 @@ impl Rule {
 #[derive(Debug)]
 pub struct GoogleRules {
     rules: RuleSet,
-    /// The group and the rule of the document that each rule comes from.
-    sources: Box<[(usize, usize)]>,
+    /// The group and the rule of the document that each rule comes from. `Allow: /`, which is written for a group without
+    /// rules, comes from none.
+    sources: Box<[(usize, Option<usize>)]>,
 }
 
 impl GoogleRules {
@@ -32,11 +33,15 @@ impl GoogleRules {
     pub fn new(document: &Document, groups: &[usize]) -> GoogleRules {
         let (mut rules, mut sources) = (Vec::new(), Vec::new());
         for &group in groups {
+            if document.groups[group].rules.is_empty() {
+                rules.push(Rule { allow: true, pattern: Pattern::verbatim(b"/") });
+                sources.push((group, None));
+            }
             for (index, rule) in document.groups[group].rules.iter().enumerate() {
                 let written = Dialect::Google.pattern(rule.pattern.as_str().as_bytes());
                 for pattern in std::iter::once(written).chain(rule.google_directory()) {
                     rules.push(Rule { allow: rule.allow, pattern });
-                    sources.push((group, index));
+                    sources.push((group, Some(index)));
                 }
             }
         }
@@ -48,8 +53,8 @@ impl GoogleRules {
         &self.rules
     }
 
-    /// The group and the rule of the document that a rule comes from.
-    pub fn source(&self, rule: usize) -> Option<(usize, usize)> {
+    /// The group of the document that a rule comes from, and the rule if it has one.
+    pub fn source(&self, rule: usize) -> Option<(usize, Option<usize>)> {
         self.sources.get(rule).copied()
     }
 }

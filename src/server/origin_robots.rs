@@ -15,7 +15,7 @@ pub use fetching::{FetchJob, start};
 
 use crate::clock::Moment;
 use crate::origin::robots::{FetchResult, FetchState, FetchedCopy, StoredCopies, StoredCopy, Targets};
-use crate::policy::origin::{InternalAuthorities, Origin, OriginCopyState, OriginFile};
+use crate::policy::origin::{InternalAuthorities, Origin, OriginCopyState, OriginFile, WantedHost};
 use crate::policy::site::{SiteEntry, Snapshot};
 use crate::settings::{OriginSettings, ServerAddress};
 use crate::sites::{
@@ -63,11 +63,16 @@ fn origin_file(copy: &FetchedCopy, internal: &Arc<InternalAuthorities>) -> Arc<O
 
 /// The authorities by which crawlgate reaches origins. A host that clients may ask for is none of them.
 fn internal_authorities(origins: &[OriginSettings]) -> Arc<InternalAuthorities> {
-    let is_internal = |host: &&String| !origins.iter().any(|origin| origin.hosts.contains(host));
     let servers = origins.iter().flat_map(|origin| &origin.servers).map(|server| &server.address);
     let servers = servers.filter(|address| address.socket.is_none()).map(ServerAddress::host_and_port);
-    let hosts = origins.iter().filter_map(|origin| origin.host.as_ref()).filter(is_internal);
-    Arc::new(InternalAuthorities { hosts: hosts.cloned().collect(), servers: servers.collect() })
+    let mut hosts = Vec::new();
+    for origin in origins {
+        let Some(host) = &origin.host else { continue };
+        if !origins.iter().any(|other| other.hosts.contains(host)) {
+            hosts.push(WantedHost { host: host.clone(), origin_hosts: origin.hosts.clone() });
+        }
+    }
+    Arc::new(InternalAuthorities { hosts, servers: servers.collect() })
 }
 
 /// What is known of sites from stored copies, before the origins of these settings are asked.

@@ -1,17 +1,19 @@
-//! [`Link`]: a connection to the store whose answers are bounded in time and size. The connection of the crate redis bounds
-//! neither: its time limit is for each read alone. Commands and values are those of that crate.
+//! [`Link`]: a connection to the store whose answers are bounded in time and size. Commands, values and the parser are those
+//! of the crate redis. Its connection has a time limit for each read alone, none for the size of an answer, and takes no
+//! stream of ours.
 
 use super::refusal::{Refusal, of_error};
 use crate::exchange::{Deadline, StoreError};
+use crate::files;
 use crate::locks::lock;
 use crate::settings::{StoreSettings, StoreUrl};
 use crate::threads::spawn;
-use redis::{Cmd, ErrorKind, FromRedisValue, RedisResult, Value, parse_redis_value};
+use redis::{Cmd, ErrorKind, FromRedisValue, Parser, RedisResult, Value};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::sync::mpsc::channel;
@@ -25,20 +27,24 @@ const ANSWER: Duration = Duration::from_secs(10);
 const SLOWEST: u64 = 64 * 1024;
 /// How soon a stop is noticed.
 const SLICE: Duration = Duration::from_millis(100);
-/// Bytes of all answers to one call. Each value counts [`VALUE`] bytes beside its own.
-const MAX_ANSWERS: usize = 256 * 1024 * 1024;
-/// Bytes of one string: an entry of 2,000 facts has fewer.
-const MAX_STRING: usize = 8 * 1024 * 1024;
-const MAX_LINE: u64 = 64 * 1024;
-const MAX_DEPTH: usize = 8;
+/// Bytes of an answer, and of all answers to one call. Each line counts [`VALUE`] bytes more: a value takes one at the least,
+/// and `*1000000` with a million empty values is short.
+const MAX_ANSWER: usize = 32 * 1024 * 1024;
+const MAX_CALL: usize = 256 * 1024 * 1024;
 const VALUE: usize = 64;
 
 /// A connection.
 pub(super) struct Link {
-    stream: BufReader<Box<dyn Duplex>>,
+    stream: Bounded,
+    parser: Parser,
     limits: Arc<Mutex<Limits>>,
-    /// What the answers may still take.
-    left: usize,
+}
+
+/// A stream that is read up to a size.
+struct Bounded {
+    stream: Box<dyn Duplex>,
+    left_of_answer: usize,
+    left_of_call: usize,
 }
 
 trait Duplex: Read + Write + Send {}
@@ -85,15 +91,19 @@ impl Link {
         let socket = Socket { stream: reach(url, &limits)?, limits: limits.clone(), deadline: deadline.clone() };
         let stream: Box<dyn Duplex> =
             if url.tls { Box::new(encrypt(socket, url, authorities)?) } else { Box::new(socket) };
-        Ok(Link { stream: BufReader::new(stream), limits, left: MAX_ANSWERS })
+        Ok(Link::new(stream, limits))
+    }
+
+    fn new(stream: Box<dyn Duplex>, limits: Arc<Mutex<Limits>>) -> Link {
+        let stream = Bounded { stream, left_of_answer: MAX_ANSWER, left_of_call: MAX_CALL };
+        Link { stream, parser: Parser::new(), limits }
     }
 
     /// Within the time for connecting.
     fn log_in(&mut self, url: &StoreUrl, password: Option<String>) -> RedisResult<()> {
         if let Some(password) = password {
             self.write(&redis::cmd("AUTH").arg(&url.user).arg(password).get_packed_command())?;
-            let answer = self.value(0)?.extract_error();
-            answer.map_err(|error| (ErrorKind::AuthenticationFailed, "AUTH", error.to_string()))?;
+            self.receive().map_err(|error| (ErrorKind::AuthenticationFailed, "AUTH", error.to_string()))?;
         }
         // The user may lack the right for a command that is not needed.
         if url.database != 0 {
@@ -105,7 +115,7 @@ impl Link {
 
     /// Begins a call: its answers may take the whole size.
     pub(super) fn begin_call(&mut self) {
-        self.left = MAX_ANSWERS;
+        self.stream.left_of_call = MAX_CALL;
     }
 
     /// Sends commands.
@@ -117,14 +127,15 @@ impl Link {
     }
 
     fn write(&mut self, commands: &[u8]) -> RedisResult<()> {
-        let stream = self.stream.get_mut();
+        let stream = &mut self.stream.stream;
         stream.write_all(commands)?;
         Ok(stream.flush()?)
     }
 
     /// Reads the answer to one command.
     pub(super) fn receive(&mut self) -> RedisResult<Value> {
-        self.value(0)?.extract_error()
+        self.stream.left_of_answer = MAX_ANSWER;
+        self.parser.parse_value(&mut self.stream)?.extract_error()
     }
 
     /// Sends a command and reads the answer.
@@ -132,45 +143,17 @@ impl Link {
         self.send(&command.get_packed_command())?;
         Ok(T::from_redis_value(self.receive()?)?)
     }
+}
 
-    /// Reads a value of RESP2.
-    fn value(&mut self, depth: usize) -> RedisResult<Value> {
-        self.charge(VALUE)?;
-        let mut line = Vec::new();
-        (&mut self.stream).take(MAX_LINE).read_until(b'\n', &mut line)?;
-        let Some(text) = line.strip_suffix(b"\r\n") else {
-            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
-        };
-        let length = text.get(1..).and_then(|digits| std::str::from_utf8(digits).ok()?.parse::<i64>().ok());
-        match (text.first(), length) {
-            (Some(b'+' | b'-' | b':'), _) => parse_redis_value(&line),
-            (Some(b'$' | b'*'), Some(..0)) => Ok(Value::Nil),
-            (Some(b'$'), Some(length)) => self.string(usize::try_from(length).unwrap_or(usize::MAX)),
-            (Some(b'*'), Some(count)) if depth < MAX_DEPTH => {
-                let values = (0..count).map(|_| self.value(depth + 1));
-                Ok(Value::Array(values.collect::<RedisResult<_>>()?))
-            }
-            _ => Err((ErrorKind::Parse, "it does not speak the protocol of Redis").into()),
+impl Read for Bounded {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.stream.read(buffer)?;
+        let lines = buffer[..count].iter().filter(|byte| **byte == b'\n').count();
+        for left in [&mut self.left_of_answer, &mut self.left_of_call] {
+            let less = left.checked_sub(count + lines * VALUE);
+            *left = less.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "its answer is too large"))?;
         }
-    }
-
-    fn string(&mut self, length: usize) -> RedisResult<Value> {
-        if length > MAX_STRING {
-            return Err(too_large().into());
-        }
-        self.charge(length)?;
-        let mut string = Vec::new();
-        (&mut self.stream).take(length as u64 + 2).read_to_end(&mut string)?;
-        if string.len() < length + 2 {
-            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
-        }
-        string.truncate(length);
-        Ok(Value::BulkString(string))
-    }
-
-    fn charge(&mut self, bytes: usize) -> io::Result<()> {
-        self.left = self.left.checked_sub(bytes).ok_or_else(too_large)?;
-        Ok(())
+        Ok(count)
     }
 }
 
@@ -218,10 +201,6 @@ impl Write for Socket {
 /// How long bytes take on the slowest line.
 fn time_of(bytes: usize) -> Duration {
     Duration::from_nanos(bytes as u64 * (1_000_000_000 / SLOWEST))
-}
-
-fn too_large() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "its answer is too large")
 }
 
 /// Resolves the name and connects to the first address that answers.
@@ -275,7 +254,7 @@ fn encrypt(
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, StoreError> {
-    std::fs::read(path).map_err(|error| Refusal::File { path: path.to_owned(), reason: error.to_string() }.into())
+    files::read(path).map_err(|error| Refusal::File { path: path.to_owned(), reason: error.to_string() }.into())
 }
 
 #[cfg(test)]
@@ -285,27 +264,22 @@ mod tests {
 
     fn received(answer: &str) -> RedisResult<Value> {
         let limits = Arc::new(Mutex::new(Limits { end: Instant::now(), patience: PATIENCE }));
-        let stream: Box<dyn Duplex> = Box::new(Cursor::new(answer.as_bytes().to_vec()));
-        Link { stream: BufReader::new(stream), limits, left: MAX_ANSWERS }.receive()
-    }
-
-    #[test]
-    fn values_of_the_protocol_are_read() {
-        let answer = "*5\r\n+OK\r\n:-7\r\n$4\r\na\r\nb\r\n$-1\r\n*0\r\n";
-        let expected =
-            [Value::Okay, Value::Int(-7), Value::BulkString(b"a\r\nb".into()), Value::Nil, Value::Array(vec![])];
-        assert_eq!(received(answer).expect("a value"), Value::Array(expected.into()));
-        assert_eq!(received("-NOAUTH no\r\n").expect_err("an error").code(), Some("NOAUTH"));
+        Link::new(Box::new(Cursor::new(answer.as_bytes().to_vec())), limits).receive()
     }
 
     #[test]
     fn answer_that_is_too_large_or_nested_is_an_error() {
-        let nested = "*1\r\n".repeat(MAX_DEPTH + 1);
-        let long = format!("+{}\r\n", "a".repeat(MAX_LINE as usize));
+        let large = format!("$62914560\r\n{}\r\n", "a".repeat(62_914_560));
+        let many = format!("*1000000\r\n{}", "_\r\n".repeat(1_000_000));
+        let line = format!("+{}", "a".repeat(MAX_ANSWER));
+        let nested = "*1\r\n".repeat(1_000_000);
+        let maps = "%4000000000000000000\r\n".repeat(1_000_000);
         for answer in
-            ["$62914560\r\n", "$9223372036854775807\r\n", "*1000000000000\r\n:1\r\n", &nested, &long, "%1\r\n", ""]
+            [&large, &many, &line, &nested, &maps, "$9223372036854775807\r\n", "*1000000000000\r\n:1\r\n", "x", ""]
         {
-            assert!(received(answer).is_err(), "{answer}");
+            assert!(received(answer).is_err(), "{}", &answer[..answer.len().min(32)]);
         }
+        assert_eq!(received("-NOAUTH no\r\n").expect_err("an error").code(), Some("NOAUTH"));
+        assert_eq!(received("*2\r\n+OK\r\n$-1\r\n").expect("a value"), Value::Array(vec![Value::Okay, Value::Nil]));
     }
 }

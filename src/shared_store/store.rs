@@ -15,8 +15,8 @@ use std::fmt;
 
 /// How many entries the log has at the least; Redis cuts whole nodes off beyond it.
 const LOG: usize = 20_000;
-/// How many entries are read at once.
-const MOST_ENTRIES: usize = 1_000;
+/// How many entries are read at once: with 2,000 facts each they are an answer that [`Link`] takes.
+const MOST_ENTRIES: usize = 25;
 /// Keys that no instance has touched for so long end by themselves: 40 days, longer than facts are kept.
 const END: i64 = 40 * 86_400;
 /// The end of a key is put off when so much of the time is over. Each time touches the key, which ends a transaction that

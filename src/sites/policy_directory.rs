@@ -2,11 +2,13 @@
 //! reads them, and [`included_files`] reads the files that policies may name. [`PolicyText`] is the text of a policy file, or
 //! the reason why it has none ([`Unreadable`]).
 
+use crate::files::read_file;
 use crate::policy::included::{self, IncludedFiles};
+use crate::printable::printable_path;
 use crate::yaml::{Diagnostic, Source};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// A policy is written by hand; a larger file is a mistake.
@@ -42,6 +44,9 @@ pub enum Unread {
     /// The operating system refuses.
     #[error("cannot be read: {0}")]
     Io(String),
+    /// It is a link that leads out of its directory.
+    #[error("is a link to a file outside of its directory, and is not followed; name the file that it leads to")]
+    LeadsOut,
     /// It is larger than any policy.
     #[error("the file is larger than 4 MiB")]
     TooLarge,
@@ -64,6 +69,7 @@ impl Unreadable {
     pub fn diagnostic(&self) -> Diagnostic {
         let id = match self.why {
             Unread::NotAFile | Unread::Io(_) => "unreadable",
+            Unread::LeadsOut => "leads-out",
             Unread::TooLarge => "too-large",
             Unread::NotUtf8(_) => "not-utf8",
             Unread::Removed(_) => "removed",
@@ -109,8 +115,8 @@ pub fn policy_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
 pub fn policies(directory: &Path) -> io::Result<BTreeMap<String, PolicyText>> {
     let mut found: BTreeMap<String, (String, PolicyText)> = BTreeMap::new();
     for path in policy_files(directory)? {
-        let site = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let name = path.display().to_string();
+        let site = site_name(&path);
+        let name = printable_path(&path);
         let text = match found.get(&site) {
             Some((other, _)) => Err(Unreadable { path: name.clone(), why: Unread::DuplicateSite(other.clone()) }),
             None => read(&path),
@@ -132,8 +138,24 @@ pub fn included_files(directory: &Path) -> IncludedFiles {
         let can_be_named = included::ENDINGS.contains(&ending) && !name.starts_with('.');
         (can_be_named && path.is_file()).then_some((name, path))
     });
-    let read = |(name, path): (String, PathBuf)| Some((name, bytes_of(&path, included::MAX_FILE).ok()??.into()));
+    let read = |(name, path): (String, PathBuf)| Some((name, read_file(&path, included::MAX_FILE).ok()?.into()));
     IncludedFiles(named.take(MAX_INCLUDED).filter_map(read).collect())
+}
+
+/// The site that a policy file is for: the name of the file without its ending.
+pub fn site_name(path: &Path) -> String {
+    printable_path(Path::new(path.file_stem().unwrap_or_default()))
+}
+
+/// Whether a path is a link that leads out of its directory. Whoever proposes a policy could so have another file of the
+/// machine printed.
+pub fn leads_out(path: &Path) -> bool {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // Kubernetes mounts a ConfigMap as links within the directory.
+    match (directory.canonicalize(), path.canonicalize()) {
+        (Ok(directory), Ok(file)) => !file.starts_with(directory),
+        _ => false,
+    }
 }
 
 /// Reads one policy file.
@@ -141,22 +163,18 @@ pub fn included_files(directory: &Path) -> IncludedFiles {
 /// # Errors
 /// See [`Unread`].
 pub fn read(path: &Path) -> PolicyText {
-    let name = path.display().to_string();
+    let name = printable_path(path);
     let unreadable = |why: Unread| Unreadable { path: name.clone(), why };
     // Opening a pipe waits until another process writes into it.
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
         return Err(unreadable(Unread::NotAFile));
     }
-    let bytes = bytes_of(path, MAX_BYTES).map_err(|error| unreadable(Unread::Io(error.to_string())))?;
-    match String::from_utf8(bytes.ok_or_else(|| unreadable(Unread::TooLarge))?) {
+    let bytes = read_file(path, MAX_BYTES).map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => unreadable(Unread::TooLarge),
+        _ => unreadable(Unread::Io(error.to_string())),
+    })?;
+    match String::from_utf8(bytes) {
         Ok(text) => Ok(Source { name: name.into(), text: text.into() }),
         Err(error) => Err(unreadable(Unread::NotUtf8(error.utf8_error().valid_up_to()))),
     }
-}
-
-/// The bytes of a file; `None` where it is larger than `most`.
-fn bytes_of(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
-    let mut bytes = Vec::new();
-    fs::File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
-    Ok((bytes.len() as u64 <= most).then_some(bytes))
 }

@@ -5,7 +5,7 @@ use super::columns::TOLERANCE;
 use super::facts::{Fact, StoredFacts, TABLES, definitions};
 use super::history::{self, HistoryBatch};
 use super::previous_run::PreviousRun;
-use crate::files::make_database;
+use crate::files::{check_database, prepare_database};
 use crate::time::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Result as SqlResult, params_from_iter};
@@ -157,7 +157,7 @@ impl Database {
     fn connect(file: &Path) -> Result<Database, DatabaseError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         // For this user alone: it holds addresses of clients. The files of the write-ahead log get the same rights.
-        make_database(file)?;
+        prepare_database(file, true)?;
         let connection = Connection::open_with_flags(file, flags)?;
         let database = Database::of(connection, file);
         let schema = database.connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(judged)?;
@@ -332,6 +332,7 @@ pub(super) fn open_for_reading(file: &Path) -> SqlResult<Connection> {
     if fs::metadata(beside(file, "-wal")).is_ok_and(|log| log.len() > 0) {
         return open_following(file);
     }
+    check_database(file)?;
     // SQLite would make a file beside it for the readers of a write-ahead log.
     let path = file.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     Connection::open_with_flags(format!("file:{path}?immutable=1"), READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
@@ -341,6 +342,7 @@ const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::S
 
 /// Opens the file for reading where another process writes: its write-ahead log is followed.
 pub(super) fn open_following(file: &Path) -> SqlResult<Connection> {
+    check_database(file)?;
     Connection::open_with_flags(file, READ_ONLY)
 }
 

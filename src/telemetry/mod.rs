@@ -17,6 +17,7 @@ pub use metrics::{CrawlerCounts, IdentityCounts, Metrics, OpenConnection, Server
 pub use recent::{Recent, RecentByName, Throttle};
 pub use traffic::{Traffic, TrafficStatus};
 
+use crate::printable::{Printer, Style};
 use tracing_log::AsLog;
 use tracing_subscriber::EnvFilter;
 
@@ -27,13 +28,15 @@ pub fn start_tracing(default_filter: &str, json: bool) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default_filter));
     // What the filter drops is not handed over: Pingora logs a lot about every request.
     let loudest = filter.max_level_hint().unwrap_or(tracing::level_filters::LevelFilter::TRACE).as_log();
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let colours = !json && std::io::IsTerminal::is_terminal(&std::io::stderr());
+    let style = if json { Style::Json } else { Style::Text { colours } };
+    let writer = move || Printer::new(std::io::stderr(), style);
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
     let _ = tracing_log::LogTracer::builder().with_max_level(loudest).init();
     let _ = if json {
         tracing::subscriber::set_global_default(builder.json().finish())
     } else {
-        let colour = std::io::IsTerminal::is_terminal(&std::io::stderr());
-        tracing::subscriber::set_global_default(builder.with_ansi(colour).with_target(false).finish())
+        tracing::subscriber::set_global_default(builder.with_ansi(colours).with_target(false).finish())
     };
 }
 

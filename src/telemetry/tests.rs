@@ -312,7 +312,7 @@ fn combined_line_is_that_of_nginx_and_is_read_back() {
     log.write(&AccessRecord { client: None, http: "2", status: 0, user_agent: None, ..plain.clone() });
     let hostile = Some(Octets(HOSTILE));
     log.write(&AccessRecord { target: Octets(HOSTILE), user_agent: hostile, referer: hostile, ..plain.clone() });
-    log.write(&AccessRecord { method: Octets(b""), target: Octets(b""), ..plain });
+    log.write(&AccessRecord { method: Octets(b""), target: Octets(b""), status: 400, ..plain });
     log.flush(Duration::from_secs(10));
     let text = std::fs::read_to_string(&file).expect("ASCII");
     assert!(text.bytes().all(|octet| matches!(octet, b'\n' | b' '..=b'~')), "{text}");
@@ -343,4 +343,18 @@ fn combined_line_is_that_of_nginx_and_is_read_back() {
     let odd = read(lines[2]);
     assert_eq!((&*odd.target, odd.user_agent.as_deref()), (HOSTILE, Some(HOSTILE)));
     assert!(matches!(LineFormat::Detect.read(lines[3].as_bytes()), Ok(Line::NoRequest)));
+}
+
+#[test]
+fn hidden_characters_are_escaped_in_lines_of_json() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("access.log");
+    let log = AccessLog::open(&LogDestination::File(file.clone()), AccessFormat::Json).expect("opened");
+    let target = "/\u{9b}2J\u{202e}\u{7f}\u{e9}";
+    log.write(&record(target));
+    log.flush(Duration::from_secs(10));
+    let text = std::fs::read_to_string(&file).expect("read");
+    assert!(!text.contains(['\u{9b}', '\u{202e}', '\u{7f}']) && text.contains('\u{e9}'), "{text:?}");
+    let line: serde_json::Value = serde_json::from_str(&text).expect("one line of JSON");
+    assert_eq!(line["target"], target);
 }

@@ -4,6 +4,7 @@
 use super::channel::{Channel, ChannelError, MOST_DESCRIPTORS};
 use super::messages::{FromPredecessor, FromSuccessor, Memory, PassedListener};
 use crate::locks::lock;
+use crate::printable::{Printer, Style};
 use crate::settings::ListenAddress;
 use crate::threads::spawn;
 use std::collections::VecDeque;
@@ -140,7 +141,7 @@ impl NextProcess {
             serves: false,
         };
         let read = move || {
-            copy(output, &kept);
+            copy(output, &kept, io::stderr());
             drop(writes);
         };
         spawn("next-process", read)?;
@@ -221,13 +222,14 @@ impl Drop for NextProcess {
     }
 }
 
-/// Writes what the next process writes to standard error, so that it is in the log, and keeps the end of it.
-fn copy(mut output: PipeReader, kept: &Mutex<VecDeque<u8>>) {
+/// Writes what the next process writes to `errors`, so that it is in the log, and keeps the end of it.
+fn copy(mut output: PipeReader, kept: &Mutex<VecDeque<u8>>, errors: impl Write) {
     let mut buffer = [0; 4096];
+    let mut errors = Printer::new(errors, Style::Text { colours: false });
     while let Ok(count @ 1..) = output.read(&mut buffer) {
         let read = &buffer[..count];
         // A closed standard error is no reason to stop.
-        let _ = io::stderr().write_all(read);
+        let _ = errors.write_all(read).and_then(|()| errors.flush());
         let mut kept = lock(kept);
         kept.extend(read);
         let surplus = kept.len().saturating_sub(OUTPUT);
@@ -304,6 +306,17 @@ mod tests {
         assert!(Path::new(&process).exists());
         assert!(next.end().to_string().contains("waiting for a disk"));
         assert!(!Path::new(&process).exists());
+    }
+
+    #[test]
+    fn what_the_next_process_writes_reaches_no_terminal() {
+        let (output, mut next) = io::pipe().expect("a pipe");
+        next.write_all("\x1b]0;title\x07 \u{9b}2J\n::stop-commands::t\n".as_bytes()).expect("written");
+        drop(next);
+        let mut errors = Vec::new();
+        copy(output, &Mutex::default(), &mut errors);
+        let text = String::from_utf8(errors).expect("text");
+        assert!(!text.contains(['\x1b', '\x07', '\u{9b}']) && !text.contains("\n::"), "{text:?}");
     }
 
     #[test]

@@ -24,6 +24,10 @@ use std::time::{Duration, Instant};
 /// Servers tried for a request.
 pub const MOST_ATTEMPTS: usize = 2;
 
+/// A failure of one request is not its server's if the server has answered another request so shortly before, in
+/// milliseconds.
+const MEANWHILE: u64 = 5_000;
+
 /// The group key of the next peer that must not get a kept connection. Origins have the small keys.
 static FRESH: AtomicU64 = AtomicU64::new(1 << 32);
 
@@ -88,6 +92,11 @@ pub enum Reached {
 #[derive(Default)]
 pub struct Attempts {
     held: Option<Held>,
+    /// Whether that server closed the connection of a request that is sent once more.
+    is_suspect: bool,
+    /// The server before, if it did. It is at fault if the next one answers the same request. If that closes, too, the
+    /// request is.
+    suspect: Option<Held>,
     /// The origin, and the last server, by their places in the settings.
     place: Option<ServerPlace>,
     count: usize,
@@ -112,7 +121,11 @@ impl Attempts {
         let began = *self.began.get_or_insert_with(Instant::now);
         self.count = self.count.saturating_add(1);
         let held = match self.held.take() {
-            Some(failed) => Ok(upstreams.group(failed.server.entry.place).enter_after(&failed.server)),
+            Some(failed) => {
+                let next = upstreams.group(failed.server.entry.place).enter_after(&failed.server);
+                self.suspect = Some(failed).filter(|_| std::mem::take(&mut self.is_suspect));
+                Ok(next)
+            }
             None => self.enter(upstreams, wanted).await,
         };
         let held = held.inspect_err(|none| {
@@ -189,6 +202,7 @@ impl Attempts {
         };
         let (goes_on, reason) = (may_be_repeated && self.count < MOST_ATTEMPTS, failure_reason(error.etype()));
         let was_closed_before = reached == Reached::KeptConnection && has_ended(error);
+        let was_closed_elsewhere = self.suspect.take().is_some() || self.must_be_fresh;
         self.must_be_fresh = was_closed_before;
         if goes_on {
             upstreams.metrics.upstream.retried(held.server.entry.place, reason);
@@ -199,10 +213,13 @@ impl Attempts {
             let request = FailedRequest { host: wanted.host, target: wanted.target, reason, error, at };
             held.server.entry.tally.failed(&held.server.named(), &request);
         }
-        if !was_closed_before && is_fault(&held.server, reached, error, self.asked) {
+        let has_closed = reached == Reached::NewConnection && has_ended(error);
+        self.is_suspect = has_closed && goes_on;
+        let is_for_request = self.is_suspect || has_closed && was_closed_elsewhere;
+        if !was_closed_before && !is_for_request && is_fault(&held.server, reached, error, self.asked) {
             upstreams.failed(&held.server, reason);
         }
-        held.is_trial = false;
+        held.is_trial &= is_for_request;
         goes_on
     }
 
@@ -214,6 +231,10 @@ impl Attempts {
         server.entry.tally.answered(status, lived);
         upstreams.metrics.upstream.answered(server.entry.place, status, now.duration_since(began).as_secs_f64());
         upstreams.answered(server, status, now.duration_since(upstreams.started));
+        if let Some(mut suspect) = self.suspect.take() {
+            upstreams.failed(&suspect.server, "read");
+            suspect.is_trial = false;
+        }
         held.is_trial = false;
         if held.server.entry.shared.room.is_some() && is_endless() {
             held.leave();
@@ -231,11 +252,12 @@ fn has_ended(error: &Error) -> bool {
     matches!(error.etype(), ErrorType::ConnectionClosed | ErrorType::ReadError | ErrorType::WriteError)
 }
 
-/// Whether a failure is the server's, and not that of one request: no connection, no head, or a malformed head. A timeout
-/// is the server's if it has answered no other request meanwhile.
+/// Whether a failure is the server's, and not that of one request: no connection; or no head, or a malformed head, and the
+/// server has answered no other request meanwhile. Origins close some paths without an answer.
 fn is_fault(server: &Server, reached: Reached, error: &Error, asked: u64) -> bool {
     let is_late = matches!(error.etype(), ErrorType::ReadTimedout | ErrorType::WriteTimedout);
-    reached == Reached::Nothing || reached != Reached::Body && !(is_late && server.has_answered_since(asked))
+    let since = if is_late { asked } else { asked.saturating_sub(MEANWHILE) };
+    reached == Reached::Nothing || reached != Reached::Body && !server.has_answered_since(since)
 }
 
 impl Upstreams {

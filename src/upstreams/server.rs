@@ -79,7 +79,7 @@ struct Live {
     crawlers: AtomicUsize,
     /// Failures in a row.
     failures: AtomicU32,
-    /// In milliseconds since the start.
+    /// In milliseconds since the start; 0 before the first answer.
     last_answer: AtomicU64,
     is_on_trial: AtomicBool,
     state: Mutex<ServerState>,
@@ -191,7 +191,7 @@ impl Server {
     /// Notes an answer, which ends the failures in a row. Returns whether the server may be on trial.
     pub fn has_answered(&self, now: u64) -> bool {
         let live = &self.live;
-        live.last_answer.store(now, Ordering::Relaxed);
+        live.last_answer.store(now.max(1), Ordering::Relaxed);
         if live.failures.load(Ordering::Relaxed) != 0 {
             live.failures.store(0, Ordering::Relaxed);
         }
@@ -200,7 +200,8 @@ impl Server {
 
     /// Whether it has answered a request since then, or earlier in the same millisecond.
     pub fn has_answered_since(&self, since: u64) -> bool {
-        self.live.last_answer.load(Ordering::Relaxed) >= since
+        let answer = self.live.last_answer.load(Ordering::Relaxed);
+        answer != 0 && answer >= since
     }
 
     pub fn state(&self) -> MutexGuard<'_, ServerState> {

@@ -303,6 +303,86 @@ async fn slow_request_ejects_no_server_that_answers_others() {
     assert!(group.entries.iter().flat_map(|entry| group.servers(entry)).all(|server| server.is_up()));
 }
 
+/// A GET that each server which gets it closes without an answer.
+async fn closed(upstreams: &Upstreams) {
+    let (mut attempts, wanted) = (Attempts::default(), wanted(true));
+    let mut goes_on = true;
+    while goes_on {
+        chosen(&mut attempts, upstreams, &wanted).await;
+        goes_on = attempts.failed(upstreams, &wanted, Reached::NewConnection, &failure(ErrorType::ConnectionClosed));
+    }
+}
+
+#[tokio::test]
+async fn request_that_every_server_closes_ejects_none() {
+    let upstreams = upstreams(&[servers(&["127.0.0.1", "127.0.0.2"])]);
+    for _ in 0..20 {
+        closed(&upstreams).await;
+    }
+    // The first of them may have had a kept connection.
+    for _ in 0..20 {
+        let (mut attempts, wanted) = (Attempts::default(), wanted(true));
+        for (reached, goes_on) in [(Reached::KeptConnection, true), (Reached::NewConnection, false)] {
+            chosen(&mut attempts, &upstreams, &wanted).await;
+            let error = failure(ErrorType::ConnectionClosed);
+            assert_eq!(attempts.failed(&upstreams, &wanted, reached, &error), goes_on);
+        }
+    }
+    assert!(all(&upstreams).iter().all(|server| server.is_up()));
+    // It keeps no server ejected, either: as a trial it has no result.
+    failing(&upstreams, 1, ErrorType::ConnectRefused, 8).await;
+    assert!(!first(&upstreams).is_up());
+    for _ in 0..3 {
+        end_ejection(&upstreams);
+        closed(&upstreams).await;
+    }
+    one(&upstreams, &wanted(true)).await;
+    assert!(first(&upstreams).is_up());
+}
+
+#[tokio::test]
+async fn server_that_closes_what_another_answers_is_ejected() {
+    let upstreams = upstreams(&[servers(&["127.0.0.1", "127.0.0.2"])]);
+    for _ in 0..6 {
+        let (mut attempts, wanted) = (Attempts::default(), wanted(true));
+        while chosen(&mut attempts, &upstreams, &wanted).await == 1 {
+            assert!(attempts.failed(&upstreams, &wanted, Reached::NewConnection, &failure(ErrorType::ReadError)));
+        }
+        attempts.answered(&upstreams, 200, Duration::ZERO, || false);
+    }
+    assert!(!first(&upstreams).is_up());
+}
+
+#[tokio::test]
+async fn failure_of_one_path_ejects_no_server_that_answers_others() {
+    use ErrorType::{ConnectionClosed, InvalidHTTPHeader, ReadTimedout};
+    for (reached, kind, answers, is_up) in [
+        (Reached::NewConnection, ConnectionClosed, true, true),
+        (Reached::Octets, ConnectionClosed, true, true),
+        (Reached::Octets, InvalidHTTPHeader, true, true),
+        (Reached::NewConnection, ConnectionClosed, false, false),
+        (Reached::Octets, InvalidHTTPHeader, false, false),
+        (Reached::NewConnection, ReadTimedout, false, false),
+    ] {
+        let upstreams = upstreams(&[servers(&["127.0.0.1", "127.0.0.2"])]);
+        for _ in 0..if answers { 2 } else { 0 } {
+            one(&upstreams, &wanted(true)).await;
+        }
+        for _ in 0..8 {
+            let mut attempts = Attempts::default();
+            chosen(&mut attempts, &upstreams, &wanted(false)).await;
+            attempts.failed(&upstreams, &wanted(false), reached, &failure(kind.clone()));
+        }
+        assert_eq!(all(&upstreams).iter().all(|server| server.is_up()), is_up, "{reached:?} {kind:?} {answers}");
+    }
+}
+
+/// The servers of the first origin.
+fn all(upstreams: &Upstreams) -> Vec<Arc<Server>> {
+    let group = &upstreams.groups[0];
+    group.entries.iter().flat_map(|entry| group.servers(entry)).collect()
+}
+
 #[tokio::test]
 async fn statuses_eject_only_where_the_settings_say_so() {
     for (statuses, is_up) in [(vec![], true), (vec![502..=503], false)] {

@@ -152,7 +152,7 @@ impl ServerTls {
 
 impl Contents {
     fn read(settings: &OriginTls) -> Result<Contents, TlsFileError> {
-        let read = |file: &TlsFile| match std::fs::read(&file.path) {
+        let read = |file: &TlsFile| match crate::files::read(&file.path) {
             Ok(octets) => Ok(Content { file: file.clone(), octets }),
             Err(error) => Err(wrong(file, format_args!("cannot read this file: {error}"))),
         };

@@ -142,10 +142,10 @@ impl<'a> Question<'a> {
         let matched = match_rules(rules, google, self.target);
         let place = match own.filter(|_| matched.is_by_google()) {
             Some(own) => matched.rule.and_then(|rule| own.source(rule)),
-            None => matched.rule.map(|rule| (usize::from(group), rule)),
+            None => matched.rule.map(|rule| (usize::from(group), Some(rule))),
         };
         let group = place.and_then(|(group, _)| u16::try_from(group).ok()).unwrap_or(group);
-        (matched, Some(RuleRef { group, rule: place.and_then(|(_, rule)| u32::try_from(rule).ok()) }))
+        (matched, Some(RuleRef { group, rule: place.and_then(|(_, rule)| u32::try_from(rule?).ok()) }))
     }
 
     /// Whether enforcement looks at this request. The files that crawlgate itself hands out are free for every client.

@@ -206,6 +206,20 @@ fn crawler_is_found_in_a_superseded_version_by_its_own_names() {
 }
 
 #[test]
+fn described_crawler_is_found_in_a_superseded_version_by_its_token() {
+    let described = "crawlers: [{ token: HouseBot, user_agent: [our-reader] }]\n";
+    let world = World::of(&format!("{}{described}", enforced("{ agents: '*', disallow: [/a/] }")));
+    for (before, expected) in [
+        ("User-agent: HouseBot\nDisallow: /b/\n\nUser-agent: *\nDisallow: /a/\n", Kind::StaleCopy),
+        ("User-agent: OtherBot\nDisallow: /b/\n\nUser-agent: *\nDisallow: /a/\n", Kind::Violation),
+    ] {
+        let versions = superseded(before);
+        let request = Request { cached_versions: holding(&versions), ..Request::new(&world, "our-reader/1.0", "/a/") };
+        assert_eq!(request.decide().kind, expected, "{before}");
+    }
+}
+
+#[test]
 fn crawler_without_rules_is_allowed_and_unbound_is_neither() {
     let world = World::of("robots: { origin: replace, groups: [{ agents: GPTBot, disallow: /a/ }] }\n");
     for (user_agent, verdict, binding) in [

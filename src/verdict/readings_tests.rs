@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::robots::Dialect;
+use crate::verdict::decision::RuleRef;
 
 const INDEX_PAGE: &str = "{ agents: '*', disallow: /d/, allow: /d/index.html }";
 const STOREBOT: &str = "Mozilla/5.0 (X11; Linux x86_64; Storebot-Google/1.0) AppleWebKit/537.36";
@@ -84,6 +85,16 @@ fn group_of_a_token_that_google_cuts_binds_google() {
     let document = &closed.snapshot.sites()[0].site.document;
     assert_eq!(document.groups[usize::from(rule.group)].agents, ["*"]);
     assert_eq!(read(&closed, GOOGLEBOT, "/a/1"), ("unproven", "block", "both"));
+}
+
+/// A group without rules is written with `Allow: /`, which Google reads along with another group of the same token.
+#[test]
+fn group_without_rules_that_google_joins_to_another_opens_it() {
+    let groups = "{ agents: Storebot-Google, disallow: [/, /b/] }, { agents: Storebot-Google2 }";
+    let world = World::of(&enforced(groups));
+    assert_eq!(read(&world, STOREBOT, "/a"), ("allowed", "pass", "only_rfc9309"));
+    assert_eq!(world.ask(STOREBOT, "/a").rule, Some(RuleRef { group: 1, rule: None }));
+    assert_eq!(read(&world, STOREBOT, "/b/"), ("unproven", "block", "both"));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! line for logs.
 
 use super::{Source, Span};
+use crate::printable::{is_hidden, printable};
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
@@ -113,10 +114,9 @@ impl Diagnostic {
 
     /// Shows it as rustc would, with the lines of the file; with colours when `colour`.
     pub fn render(&self, source: &Source, colour: bool) -> String {
-        // Control characters of the file would reach the terminal (escape sequences); each becomes one byte that is
-        // harmless, so that offsets stay right.
         let shown = |text: &str| text.chars().map(harmless).collect::<String>();
         let text = shown(&source.text);
+        let name = printable(source.name.as_bytes());
         let level = match self.severity {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
@@ -137,9 +137,9 @@ impl Diagnostic {
                 let context =
                     |related: &Related| AnnotationKind::Context.span(range(related.span)).label(shown(&related.label));
                 let related = self.related.iter().map(context);
-                title.element(Snippet::source(&text).path(&*source.name).annotation(primary).annotations(related))
+                title.element(Snippet::source(&text).path(&name).annotation(primary).annotations(related))
             }
-            None => title.element(annotate_snippets::Origin::path(&*source.name)),
+            None => title.element(annotate_snippets::Origin::path(&name)),
         };
         if let Some(help) = self.help_and_more() {
             group = group.element(Level::HELP.message(shown(&help)));
@@ -160,7 +160,7 @@ impl Diagnostic {
     /// `file:line:column: error[id]: message`, for logs and `status`.
     pub fn one_line(&self, source: &Source) -> String {
         let message = on_one_line(&self.message);
-        let (name, severity, id) = (&source.name, self.severity.name(), self.id);
+        let (name, severity, id) = (printable(source.name.as_bytes()), self.severity.name(), self.id);
         match self.span {
             Some(span) => format!("{name}:{}:{}: {severity}[{id}]: {message}", span.line, span.column),
             None => format!("{name}: {severity}[{id}]: {message}"),
@@ -177,7 +177,7 @@ impl Diagnostic {
 }
 
 fn on_one_line(text: &str) -> String {
-    text.chars().map(|sign| if sign.is_control() { ' ' } else { sign }).collect()
+    text.chars().map(|sign| if is_hidden(sign) { ' ' } else { sign }).collect()
 }
 
 /// A text that is too long to be read, without its middle: a pattern mostly stands there.
@@ -191,14 +191,14 @@ fn shortened(text: String) -> String {
     format!("{first} [...] {last}")
 }
 
-/// Keeps the width in bytes: only ASCII controls, of one byte, are replaced. C1 controls have two bytes and become `§`,
-/// which has two as well.
+/// A sign that no terminal obeys, of as many bytes, so that offsets stay right.
 fn harmless(sign: char) -> char {
-    match sign {
-        '\n' | '\t' | '\r' => sign,
-        '\0'..='\x1f' | '\x7f' => '?',
-        '\u{80}'..='\u{9f}' => '§',
-        _ => sign,
+    match (sign, sign.len_utf8()) {
+        ('\n' | '\t' | '\r', _) => sign,
+        _ if !is_hidden(sign) => sign,
+        (_, 1) => '?',
+        (_, 2) => '§',
+        _ => '\u{fffd}',
     }
 }
 

@@ -72,7 +72,7 @@ impl Dashboard {
 
     fn answer_to(&self, question: &LiveQuestion) -> Explained {
         let answer = self.operations.explain(question);
-        let shown = |value: &Value| value.as_str().map(|text| crate::logs::printable(text.as_bytes()));
+        let shown = |value: &Value| value.as_str().map(|text| crate::printable::printable(text.as_bytes()));
         let of = |pointer: &str| answer.explanation.pointer(pointer).and_then(shown);
         let list = |pointer: &str| {
             let lines = answer.explanation.pointer(pointer)?.as_array()?.iter().filter_map(shown);

@@ -43,7 +43,7 @@ impl Dashboard {
             choices: period.choices(&samples_link(&chosen)),
             selected: chosen
                 .iter()
-                .map(|(name, value)| (crate::logs::printable(value.as_bytes()), without(name)))
+                .map(|(name, value)| (crate::printable::printable(value.as_bytes()), without(name)))
                 .collect(),
             groups: self.history.sample_groups(&filter, period.from, GROUPS + 1)?,
             samples: self.history.samples(&filter, period.from, SAMPLES)?,

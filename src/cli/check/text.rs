@@ -6,10 +6,10 @@ use crate::edge::CertificateProblem;
 use crate::numbers::plural;
 use crate::policy::Site;
 use crate::verdict::LINE_FOR_ALL;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
 /// Prints the findings, then the good sites, then a summary.
-pub(super) fn print(out: &mut (impl Write + IsTerminal), checked: &Checked, notes: bool) -> io::Result<()> {
+pub(super) fn print(out: &mut impl Write, checked: &Checked, notes: bool) -> io::Result<()> {
     print_findings(out, checked, notes)?;
     if !notes && checked.counts.notes() > 0 {
         writeln!(out, "{}\n", checked.counts.notes_line())?;
@@ -21,11 +21,11 @@ pub(super) fn print(out: &mut (impl Write + IsTerminal), checked: &Checked, note
 }
 
 /// Prints the findings alone.
-pub(super) fn print_findings(out: &mut (impl Write + IsTerminal), checked: &Checked, notes: bool) -> io::Result<()> {
+pub(super) fn print_findings(out: &mut impl Write, checked: &Checked, notes: bool) -> io::Result<()> {
     for CertificateProblem { is_error, text } in &checked.certificates {
         writeln!(out, "{}: {text}\n", if *is_error { "error" } else { "warning" })?;
     }
-    let colour = crate::cli::colour(out);
+    let colour = crate::cli::colour(&io::stdout());
     checked
         .listed(notes)
         .try_for_each(|(source, finding)| writeln!(out, "{}\n", finding.render(source, colour).trim_end()))

@@ -3,14 +3,18 @@
 
 use super::Result;
 use crate::crawlers::Registry;
+use crate::files::{MAX_BYTES, read_argument};
 use crate::robots::{Dialect, File, Reading};
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::io::{self, BufRead, BufWriter, Write};
+use std::io::{self, BufRead, BufWriter, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 
 /// Octets of files that are kept prepared; beyond it, all are forgotten and read again when asked about.
 const KEPT: usize = 256 * 1024 * 1024;
+
+/// Bytes of a line.
+const MAX_LINE: u64 = 1024 * 1024;
 
 /// Answers each line of standard input. A line that is not a question, and a file that cannot be read, get `error` and
 /// the reason in place of the verdict, so that lines in and out stay side by side.
@@ -23,15 +27,19 @@ pub fn run(dialect: Dialect) -> Result {
     let mut line = Vec::new();
     loop {
         line.clear();
-        if questions.read_until(b'\n', &mut line)? == 0 {
+        if questions.by_ref().take(MAX_LINE).read_until(b'\n', &mut line)? == 0 {
             break;
+        }
+        let is_whole = line.len() < MAX_LINE as usize || line.ends_with(b"\n");
+        if !is_whole {
+            questions.skip_until(b'\n')?;
         }
         let question = line.strip_suffix(b"\n").unwrap_or(&line);
         // Written on Windows; no URL ends so.
         let question = question.strip_suffix(b"\r").unwrap_or(question);
         let mut parts = question.splitn(3, |octet| *octet == b'\t');
         match (parts.next(), parts.next(), parts.next()) {
-            (Some(file), Some(token), Some(url)) => match files.reading(file, dialect, &spaced) {
+            (Some(file), Some(token), Some(url)) if is_whole => match files.reading(file, dialect, &spaced) {
                 Ok(reading) => {
                     let verdict = reading.verdict(token, url);
                     let word = if verdict.allowed { "allow" } else { "deny" };
@@ -39,6 +47,7 @@ pub fn run(dialect: Dialect) -> Result {
                 }
                 Err(error) => writeln!(out, "error\t{error}")?,
             },
+            _ if !is_whole => writeln!(out, "error\tthe line is longer than 1 MiB")?,
             _ => writeln!(out, "error\ta line is: file TAB token TAB url")?,
         }
         lines += 1;
@@ -67,7 +76,7 @@ impl Files {
                 self.readings.clear();
                 self.octets = 0;
             }
-            let reading = std::fs::read(OsStr::from_bytes(path)).map(|bytes| {
+            let reading = read_argument(OsStr::from_bytes(path).as_ref(), MAX_BYTES).map(|bytes| {
                 self.octets += bytes.len();
                 Reading::new(&File::parse(bytes), dialect, spaced)
             });

@@ -6,11 +6,15 @@ mod url_verdict;
 
 use super::{Failure, Result, cannot, fine, show};
 use crate::crawlers::{Registry, SiteMarkers};
+use crate::files::{MAX_BYTES, read_argument, read_up_to};
 use crate::origin::{Fetched, fetch};
 use crate::policy::ParsedVersion;
+use crate::printable::{printable, printable_path};
 use crate::robots::{Dialect, File, Key, Reading, Shape};
+use crate::sites::policy_directory::{Unread, leads_out};
 use asked::Asked;
-use std::io::{Read, Write};
+use std::io::Write;
+use std::path::Path;
 use url_verdict::UrlVerdict;
 
 /// Test URLs against any robots.txt: the verdict and the deciding line for each crawler
@@ -90,13 +94,17 @@ pub fn run(arguments: &Arguments) -> Result {
         let urls = arguments.urls.iter();
         answers.extend(urls.map(|url| UrlVerdict::new(&file, &readings, arguments.dialect_for(asked), asked, url)));
     }
-    show(arguments.json, &answers, |out, answers| {
-        let colour = super::colour(out);
-        answers.iter().enumerate().try_for_each(|(place, answer)| {
+    if arguments.json {
+        super::print_json(&answers)?;
+    } else {
+        let colour = super::colour(&std::io::stdout());
+        let mut out = super::out(colour);
+        for (place, answer) in answers.iter().enumerate() {
             out.write_all(if place > 0 { b"\n" } else { b"" })?;
-            answer.write(out, &name, &file, colour)
-        })
-    })?;
+            answer.write(&mut out, &name, &file, colour)?;
+        }
+        out.flush()?;
+    }
     fine(answers.iter().all(|answer| answer.allowed))
 }
 
@@ -185,6 +193,14 @@ impl Source {
     }
 }
 
+/// Fails for a robots.txt that is a link out of its directory, where it may be what somebody proposes.
+pub(super) fn refuse_link_out(path: &Path) -> Result {
+    match leads_out(path) {
+        true => Err(Failure::CouldNot(format!("{} {}", printable_path(path), Unread::LeadsOut))),
+        false => Ok(()),
+    }
+}
+
 /// The file that an argument names.
 pub(super) fn file(source: &str, purpose: &str) -> Result<RobotsTxt> {
     read(source)?.file(source, purpose)
@@ -208,18 +224,17 @@ fn warn_unless_robots_txt(name: &str, file: &File) {
     if is_known && file.shape() == Shape::Text {
         return;
     }
-    let text: String =
-        file.text(&line.text).chars().take(60).map(|sign| if sign.is_control() { ' ' } else { sign }).collect();
+    let text: String = file.text(&line.text).chars().take(60).collect();
     super::say(&format!("warning: {name} has no line of a robots.txt, so it allows everything; it says `{text}`"));
 }
 
 /// Reads a file, standard input, or an http(s) URL.
 fn read(source: &str) -> Result<Source> {
-    let file = |name: &str, bytes| Ok(Source::File(RobotsTxt { name: name.to_owned(), bytes, server: None }));
+    let file =
+        |name: &str, bytes| Ok(Source::File(RobotsTxt { name: printable(name.as_bytes()), bytes, server: None }));
     if source == "-" {
-        let mut bytes = Vec::new();
-        std::io::stdin().lock().read_to_end(&mut bytes)?;
-        return file("standard input", bytes);
+        let read = read_up_to(std::io::stdin().lock(), MAX_BYTES);
+        return file("standard input", read.map_err(cannot("read", "standard input".as_ref()))?);
     }
     if source.starts_with("http://") || source.starts_with("https://") {
         return Ok(match fetch(source)? {
@@ -228,7 +243,7 @@ fn read(source: &str) -> Result<Source> {
             Fetched::Unreachable(status) => Source::Status { status, allowed: false },
         });
     }
-    file(source, std::fs::read(source).map_err(cannot("read", source.as_ref()))?)
+    file(source, read_argument(source.as_ref(), MAX_BYTES).map_err(cannot("read", source.as_ref()))?)
 }
 
 /// The host of a URL, with its port; `None` of anything else.

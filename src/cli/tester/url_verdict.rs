@@ -201,7 +201,7 @@ fn shown(file: &File, line: &crate::robots::Line) -> String {
 
 /// What a terminal can be shown, cut to a length that fits it.
 fn printable(text: &str) -> String {
-    let mut out: String = crate::logs::printable(text.chars().take(SHOWN).collect::<String>().as_bytes());
+    let mut out: String = crate::printable::printable(text.chars().take(SHOWN).collect::<String>().as_bytes());
     if text.chars().nth(SHOWN).is_some() {
         out.push_str("...");
     }

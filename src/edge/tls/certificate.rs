@@ -88,7 +88,7 @@ impl Contents {
     /// Reads the files.
     pub fn read(files: &CertificateFiles) -> Result<Contents, CertificateError> {
         let read = |path: &Path| {
-            std::fs::read(path).map_err(|source| CertificateError::Read { path: path.to_owned(), source })
+            crate::files::read(path).map_err(|source| CertificateError::Read { path: path.to_owned(), source })
         };
         Ok(Contents { certificate: read(&files.certificate)?, key: read(&files.key)? })
     }

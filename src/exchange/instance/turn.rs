@@ -258,7 +258,7 @@ impl Exchange {
                 self.read = read.last;
                 return Ok(true);
             };
-            let is_end = entries.len() < 1_000;
+            let is_end = entries.last().is_none_or(|(position, _)| *position >= read.last);
             let mut reads_sets = false;
             for (position, entry) in entries {
                 reads_sets |= entry.sets && entry.member.run != self.me.run;
@@ -364,7 +364,7 @@ impl Exchange {
         if self.wanted.is_empty() {
             return Ok(());
         }
-        let keys: Vec<String> = self.wanted.iter().take(64).cloned().collect();
+        let keys: Vec<String> = self.wanted.iter().take(32).cloned().collect();
         for fact in store.fetch(&keys)? {
             if let Some((version, bytes)) = records::file_of(&fact) {
                 self.wanted.remove(&fact.key);

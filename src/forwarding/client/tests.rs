@@ -63,7 +63,16 @@ fn client_in_no_entry_that_can_be_read_is_unknown() {
         let client = find("10.0.0.1", LIST, &[line]);
         assert_eq!((client.address, client.logged, client.is_unread), (None, ip("10.0.0.1"), true), "{line}");
     }
-    for line in ["proto=https", "for=unknown", "for=_hidden", "for=\"_hidden:80\"", "for=", "198.51.100.1", "for"] {
+    for line in [
+        "proto=https",
+        "for=unknown",
+        "for=_hidden",
+        "for=\"_hidden:80\"",
+        "for=",
+        "198.51.100.1",
+        "for",
+        "for=192.0.2.7;for=198.51.100.1",
+    ] {
         let client = find("10.0.0.1", ELEMENTS, &[&format!("for=203.0.113.9, {line}")]);
         assert_eq!((client.address, client.logged, client.is_unread), (None, ip("10.0.0.1"), true), "{line}");
     }

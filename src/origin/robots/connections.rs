@@ -143,7 +143,7 @@ pub fn tls_of(tls: &OriginTls) -> Result<TlsConfig, Error> {
     };
     let client = match &tls.client {
         Some([cert, key]) => {
-            let key = PrivateKey::from_pem(&std::fs::read(&key.path)?)?;
+            let key = PrivateKey::from_pem(&crate::files::read(&key.path)?)?;
             Some(ClientCert::new_with_certs(&certificates(cert)?, key))
         }
         None => None,
@@ -152,7 +152,7 @@ pub fn tls_of(tls: &OriginTls) -> Result<TlsConfig, Error> {
 }
 
 fn certificates(file: &TlsFile) -> Result<Vec<Certificate<'static>>, Error> {
-    let text = std::fs::read(&file.path)?;
+    let text = crate::files::read(&file.path)?;
     let of_item = |item| match item {
         Ok(PemItem::Certificate(certificate)) => Some(Ok(certificate)),
         Ok(_) => None,

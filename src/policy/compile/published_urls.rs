@@ -3,7 +3,7 @@
 
 use crate::crawlers::is_public;
 use crate::policy::model::Policy;
-use crate::policy::origin::InternalAuthorities;
+use crate::policy::origin::{InternalAuthorities, WantedHost};
 use crate::robots::{AbsoluteUrl, Authority, Key};
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -20,6 +20,12 @@ pub struct PublishedUrls<'a> {
 impl PublishedUrls<'_> {
     /// The value of a line as it is published; `None` if the line is to be left out.
     pub fn value<'v>(&self, key: Key, value: &'v str) -> Option<Cow<'v, str>> {
+        if !matches!(key, Key::Host | Key::Sitemap | Key::License) && value.contains(char::is_whitespace) {
+            // Of other lines a URL may be a part (`Clean-param: a http://...`).
+            let mut words = value.split_whitespace();
+            let is_publishable = words.all(|word| self.url(word).as_deref() == Some(word));
+            return is_publishable.then_some(Cow::Borrowed(value));
+        }
         if !matches!(key, Key::Host | Key::Sitemap | Key::License) || value.contains("//") {
             return self.url(value);
         }
@@ -40,7 +46,11 @@ impl PublishedUrls<'_> {
         if self.policy.has_host(&read.authority, default_port) {
             return Some(Cow::Borrowed(url));
         }
-        if self.internal.hosts.iter().any(is) {
+        let mut wanted = self.internal.hosts.iter().filter(|wanted| is(&wanted.host)).peekable();
+        if wanted.peek().is_some() {
+            if !wanted.any(|wanted| self.has_origin(wanted)) {
+                return None;
+            }
             let host = &self.policy.hosts.iter().find(|host| !host.value.wildcard)?.value;
             let colon = if read.scheme.is_empty() { "" } else { ":" };
             let text = |bytes| String::from_utf8_lossy(bytes);
@@ -49,6 +59,12 @@ impl PublishedUrls<'_> {
         let is_unreachable = is_internal(read.authority.name) && !self.policy.has_name(read.authority.name);
         (!is_unreachable && !self.internal.servers.iter().any(is)).then_some(Cow::Borrowed(url))
     }
+
+    /// Whether the origin that wants this host is the site's.
+    fn has_origin(&self, wanted: &WantedHost) -> bool {
+        let hosts = &wanted.origin_hosts;
+        hosts.is_empty() || self.policy.hosts.iter().any(|own| hosts.contains(&own.value.to_string()))
+    }
 }
 
 /// Whether a name or an address leads nowhere outside of a network: a private address, a single label, and the like.
@@ -56,6 +72,13 @@ fn is_internal(name: &[u8]) -> bool {
     let name = String::from_utf8_lossy(name).to_ascii_lowercase();
     match name.parse::<IpAddr>() {
         Ok(address) => !is_public(address),
+        // Clients read `127.1` and `0x7f.0.0.1` as addresses, and undo escapes (WHATWG URL, host parsing).
+        Err(_) if name.contains('%') || ends_in_number(&name) => true,
         Err(_) => !name.contains('.') || INTERNAL_DOMAINS.iter().any(|domain| name.ends_with(domain)),
     }
+}
+
+fn ends_in_number(name: &str) -> bool {
+    let last = name.rsplit('.').next().unwrap_or_default();
+    last.starts_with("0x") || last.bytes().all(|byte| byte.is_ascii_digit())
 }

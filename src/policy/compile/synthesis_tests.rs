@@ -2,7 +2,7 @@
 //! path, sitemaps without an absolute URL are left out, and comments above groups are true.
 
 use crate::crawlers::Registry;
-use crate::policy::origin::{InternalAuthorities, Origin, OriginFile};
+use crate::policy::origin::{InternalAuthorities, Origin, OriginFile, WantedHost};
 use crate::policy::{Site, compile_with_origin, read};
 use crate::robots::{Dialect, File, Reading};
 use crate::time::Timestamp;
@@ -92,6 +92,10 @@ fn only_the_star_group_says_that_it_is_for_unnamed_crawlers() {
     assert!(text.contains(&format!("{COMMENT}\nUser-agent: *\n")), "{text}");
 }
 
+fn wanted(host: &str, origin_hosts: &[&str]) -> WantedHost {
+    WantedHost { host: host.into(), origin_hosts: origin_hosts.iter().map(|host| (*host).into()).collect() }
+}
+
 /// The file of an origin with these internal authorities, as a site publishes it, and the lines that it leaves out.
 fn published(policy: &str, origin: &str, internal: InternalAuthorities) -> (String, Vec<usize>) {
     let source = Source { name: "shop.yaml".into(), text: policy.into() };
@@ -117,6 +121,10 @@ fn lines_with_hosts_that_crawlers_cannot_reach_are_left_out() {
         "192.168.1.1",
         "169.254.1.1",
         "100.64.0.1",
+        "127.1:3000",
+        "0x7f.0.0.1",
+        "%31%32%37.0.0.1",
+        "2130706433",
         "0.0.0.0",
         "[::1]:80",
         "[fd00::1]",
@@ -137,7 +145,8 @@ fn lines_with_hosts_that_crawlers_cannot_reach_are_left_out() {
         for mode in ["merge", "only"] {
             let origin = format!(
                 "Sitemap: https://{host}/secret.xml\nUser-agent: *\nDisallow: /a\nLicense: https://{host}/secret\n\
-                 Host: {host}\nSitemap: {host}/secret.xml\nSitemap: //{host}/secret.xml\n"
+                 Host: {host}\nSitemap: {host}/secret.xml\nSitemap: //{host}/secret.xml\n\
+                 Clean-param: a https://{host}/secret\n"
             );
             let policy = format!("hosts: [shop.example]\nrobots: {{ origin: {mode} }}\n");
             let (text, lines) = published(&policy, &origin, internal.clone());
@@ -145,7 +154,7 @@ fn lines_with_hosts_that_crawlers_cannot_reach_are_left_out() {
                 !text.contains("secret") && !text.contains(host) && text.contains("\nDisallow: /a\n"),
                 "{host}:\n{text}"
             );
-            assert_eq!(lines, [1, 4, 5, 6, 7], "{host}, {mode}");
+            assert_eq!(lines, [1, 4, 5, 6, 7, 8], "{host}, {mode}");
         }
     }
 }
@@ -153,7 +162,7 @@ fn lines_with_hosts_that_crawlers_cannot_reach_are_left_out() {
 #[test]
 fn lines_with_hosts_that_crawlers_may_reach_are_published() {
     let internal = InternalAuthorities {
-        hosts: vec!["www.shop.example".into()],
+        hosts: vec![wanted("www.shop.example", &[])],
         servers: vec!["shop.example:443".into(), "cdn.example:8080".into()],
     };
     for url in [
@@ -175,7 +184,8 @@ fn lines_with_hosts_that_crawlers_may_reach_are_published() {
 
 #[test]
 fn host_that_an_origin_wants_becomes_the_sites_first_one() {
-    let internal = InternalAuthorities { hosts: vec!["app.example".into(), "app:81".into()], servers: Vec::new() };
+    let hosts = vec![wanted("app.example", &["www.shop.example"]), wanted("app:81", &[])];
+    let internal = InternalAuthorities { hosts, servers: Vec::new() };
     let origin = "Sitemap: https://App.example/a.xml?b\nSitemap: http://app:81/c.xml\nHost: app.example\n";
     let policy = "hosts: ['*.shop.example', shop.example, www.shop.example]\nrobots: { origin: only }\n";
     let (text, lines) = published(policy, origin, internal.clone());
@@ -183,6 +193,8 @@ fn host_that_an_origin_wants_becomes_the_sites_first_one() {
         assert!(text.contains(&format!("\n{line}\n")), "{line}:\n{text}");
     }
     assert_eq!(lines, Vec::<usize>::new());
+    let another = InternalAuthorities { hosts: vec![wanted("app.example", &["blog.example"])], servers: Vec::new() };
+    assert_eq!(published(policy, origin, another).1, [1, 2, 3], "the host that the origin of another site wants");
     for hosts in ["", "hosts: ['*.shop.example']\n"] {
         let (text, lines) = published(&format!("{hosts}robots: {{ origin: only }}\n"), origin, internal.clone());
         assert!(!text.to_lowercase().contains("app"), "{text}");

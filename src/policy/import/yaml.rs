@@ -1,15 +1,11 @@
 //! Writes pieces of YAML for an imported policy. A YAML reader gets the same texts back from [`scalar`] and [`list`].
-//! [`write_comments`] writes comments. [`one_line`] replaces line breaks and invisible characters, so that a text fits
-//! into one line.
+//! [`write_comments`] writes comments. [`one_line`] is for a text within a line.
+
+use crate::printable::{is_hidden, printable};
 
 /// Text without line breaks and other characters that cannot be seen.
 pub fn one_line(text: &str) -> String {
-    text.chars().map(|c| if is_special(c) { '\u{FFFD}' } else { c }).collect()
-}
-
-/// Whether a character would end a line, or could not be seen in it.
-fn is_special(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{FEFF}')
+    printable(text.as_bytes())
 }
 
 /// Adds lines of comments.
@@ -44,7 +40,7 @@ pub fn scalar(text: &str) -> String {
     for c in text.chars() {
         match c {
             '"' | '\\' => out.extend(['\\', c]),
-            c if is_special(c) => out += &format!("\\u{:04X}", u32::from(c)),
+            c if is_hidden(c) => out += &format!("\\u{:04X}", u32::from(c)),
             c => out.push(c),
         }
     }

@@ -105,9 +105,10 @@ impl Counts {
     }
 
     /// Disallowed requests that do not count, neither as obeyed nor as broken: the crawler may use an older robots.txt, or
-    /// it is not known which one. Until when an older one may be used is not stored with the counts.
+    /// it is not known which one, or RFC 9309 and the origin may read the path in different ways. Until when an older one may
+    /// be used is not stored with the counts.
     pub fn uncounted(&self) -> u64 {
-        self.get("unproven") + self.get("stale_copy")
+        self.get("unproven") + self.get("stale_copy") + self.get("ambiguous")
     }
 
     /// The percentage of requests that obeyed the rules, among those that obeyed or broke them. `None` without any, and

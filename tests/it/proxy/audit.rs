@@ -542,11 +542,11 @@ fn requests_from_outside_of_published_networks_are_suspected() {
     assert_eq!(case.json(&["--robots", "robots.txt", "access.log"])["lists"], Value::Null);
 }
 
-/// Lines of the real Googlebot, of an impostor and of somebody else, with what `form` makes of a client.
-fn googlebot_lines(form: &dyn Fn(&str) -> String) -> String {
+/// Three lines of the real Googlebot and two of an impostor, with the client in place of `CLIENT` in `form`.
+fn googlebot_lines(form: &str) -> String {
     const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
     let lines = [("66.249.66.1", 3), ("203.0.113.9", 2)]
-        .map(|(client, number)| line_of(&form(client), "/cart/", GOOGLEBOT).repeat(number));
+        .map(|(client, number)| line_of(&form.replace("CLIENT", client), "/cart/", GOOGLEBOT).repeat(number));
     lines.concat()
 }
 
@@ -564,32 +564,36 @@ fn googlebot_case(log: &str) -> Case {
 fn a_list_without_trusted_proxies_accuses_nobody() {
     let known = [("verified", 3, 3), ("suspected_impostor", 2, 2)];
     let nobody = [("unverified", 5, 5)];
-    let list = |client: &str| format!("{client}, 104.16.1.1");
-    let quoted = |client: &str| format!("\"{client}, 104.16.1.1\"");
-    let port = |client: &str| format!("{client}:4711");
-    let proxy = |_: &str| "104.16.1.1".to_owned();
-    let plain = |client: &str| client.to_owned();
-    let forms: [(&dyn Fn(&str) -> String, &[_], &[_]); 5] = [
-        (&plain, &known, &known),
-        (&port, &known, &known),
-        (&list, &nobody, &known),
-        (&quoted, &nobody, &known),
-        (&proxy, &[("suspected_impostor", 5, 5)], &nobody),
-    ];
-    for (form, untrusting, trusting) in forms {
+    let proxy = [("suspected_impostor", 5, 5)];
+    for (form, untrusting, trusting) in [
+        ("CLIENT", &known[..], &known[..]),
+        ("CLIENT:4711", &known, &known),
+        ("CLIENT, 104.16.1.1", &nobody, &known),
+        ("\"CLIENT, 104.16.1.1\"", &nobody, &known),
+        ("104.16.1.1", &proxy, &nobody),
+        ("CLIENT 104.16.1.1", &nobody, &known),
+    ] {
         let case = googlebot_case(&googlebot_lines(form));
         let arguments = ["--robots", "robots.txt", "--lists", "lists", "access.log"];
-        assert_eq!(by_identity(&case.json(&arguments), "googlebot"), untrusting, "{}", form("x"));
+        assert_eq!(by_identity(&case.json(&arguments), "googlebot"), untrusting, "{form}");
         let trusted = [&arguments[..], &["--trusted-proxy", "104.16.0.0/13"]].concat();
-        assert_eq!(by_identity(&case.json(&trusted), "googlebot"), trusting, "{}", form("x"));
+        assert_eq!(by_identity(&case.json(&trusted), "googlebot"), trusting, "{form}");
     }
 }
 
 #[test]
 fn a_prefix_changes_neither_identity_nor_host_nor_exit_code() {
-    for prefix in ["", "2026-11-22T10:00:00.1Z stdout F ", "Nov 22 10:00:00 web1 nginx: ", "web-1  | "] {
-        let lines = googlebot_lines(&|client| format!("{prefix}shop.example:443 {client}"));
-        let case = googlebot_case(&format!("{lines}{prefix}2026/11/22 10:00:00 [notice] 1#1: start\n"));
+    for (prefix, host) in [
+        ("", "shop.example:443 "),
+        ("2026-11-22T10:00:00.1Z stdout F ", "shop.example:443 "),
+        ("Nov 22 10:00:00 web1 nginx: ", "shop.example:443 "),
+        ("web-1  | ", "shop.example:443 "),
+        ("web1 ", ""),
+        ("2026-11-22T11:00:00+01:00 web1 ", ""),
+    ] {
+        let lines = googlebot_lines(&format!("{prefix}{host}CLIENT"));
+        let start = if host.is_empty() { "" } else { prefix };
+        let case = googlebot_case(&format!("{lines}{start}2026/11/22 10:00:00 [notice] 1#1: start\n"));
         let arguments = ["--robots", "robots.txt", "--lists", "lists", "--host", "shop.example", "access.log"];
         let report = case.json(&arguments);
         assert_eq!(by_identity(&report, "googlebot"), [("verified", 3, 3), ("suspected_impostor", 2, 2)], "{prefix}");
@@ -613,6 +617,8 @@ fn lines_that_are_lost_are_counted_and_fail() {
         ("hosted.log", hosted.as_bytes()),
         ("common.log", b"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] \"GET / HTTP/1.1\" 200 5\n"),
         ("good.log", good.as_bytes()),
+        ("swapped.log", line(AT, "/cart/", "-").replacen("\"-\"", "\"GB\"", 1).as_bytes()),
+        ("extra.log", line(AT, "/cart/", "-").replace('\n', " \"GB\"\n").as_bytes()),
         ("json.log", b"{\"time\":\"2026-11-22T10:00:00Z\",\"target\":\"/\",\"ua\":\"GPTBot/1.2\"}\n"),
     ]);
     fs::create_dir(case.0.path().join("policies")).expect("a directory");
@@ -630,6 +636,9 @@ fn lines_that_are_lost_are_counted_and_fail() {
         (&["start.log"], 0),
         (&["start.log", "--fail-on", "violation"], 3),
         (&["json.log"], 3),
+        (&["swapped.log"], 3),
+        (&["good.log", "swapped.log"], 3),
+        (&["extra.log"], 3),
         // A check passes only if no line was lost, unless that is said.
         (&["one.log", "--fail-on", "violation"], 3),
         (&["one.log", "--fail-on", "violation", "--max-unreadable", "10%"], 0),

@@ -300,3 +300,13 @@ fn markdown_shows_hostile_patterns_as_text() {
         assert!(!row.contains("<script>") || row.contains('`'), "{row}");
     }
 }
+
+#[test]
+fn patterns_of_many_wildcards_are_not_tried_all() {
+    let rules: String = (0..51).map(|rule| format!("Disallow: /{}{rule}\n", "a*".repeat(1_000))).collect();
+    let plain: String = (0..2_000).map(|rule| format!("Disallow: /p{rule}/\n")).collect();
+    let case = Case::new(&[("old.txt", ""), ("new.txt", &format!("User-agent: *\n{rules}{plain}"))]);
+    let (code, difference) = case.json(&["old.txt", "new.txt"]);
+    assert_eq!((code, list(&difference["sites"][0], "notes").len()), (Some(1), 1));
+    assert!(difference["compared"].as_u64().is_some_and(|compared| compared < 100), "{}", difference["compared"]);
+}

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -145,4 +146,72 @@ fn notes_are_listed_where_they_are_asked_for() {
     assert!(
         json["notes"].as_u64() > Some(0) && json["findings"].as_array().is_some_and(|findings| !findings.is_empty())
     );
+}
+
+/// Whoever proposes a change chooses the names of files.
+#[test]
+fn name_of_a_file_becomes_no_command_and_no_escape() {
+    let names = ["::stop-commands::t.yaml", "x\n::add-mask::y\n.yaml", "\x1b[2J\u{9b}\u{202e}##[error]z.yaml"];
+    for (text, name) in [BROKEN, GOOD].into_iter().flat_map(|text| names.map(|name| (text, name))) {
+        let directory = repository(&[(name, text)]);
+        fs::create_dir(directory.path().join("old")).expect("a directory");
+        let runs: [&[&str]; 7] = [
+            &["check"],
+            &["check", "--quiet"],
+            &["check", "--format", "json"],
+            &["check", "--format", "sarif"],
+            &["diff", "old", "policies"],
+            &["diff", "old", "policies", "--format", "markdown"],
+            &["explain", "--host", "other.example", "--user-agent", "GPTBot", "/"],
+        ];
+        for arguments in runs {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_crawlgate"));
+            let output = command.args(arguments).current_dir(directory.path()).output().expect("the binary runs");
+            for shown in [&output.stdout, &output.stderr].map(|shown| String::from_utf8_lossy(shown).into_owned()) {
+                assert!(!shown.contains(['\x1b', '\u{9b}', '\u{202e}']), "{arguments:?}: {shown:?}");
+                assert!(!shown.contains("##["), "{arguments:?}: {shown:?}");
+                assert!(!shown.lines().any(|line| line.trim_start().starts_with("::")), "{arguments:?}: {shown:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn link_that_leads_out_of_the_directory_is_not_followed() {
+    let directory = repository(&[("good.yaml", GOOD)]);
+    let (root, policies) = (directory.path(), directory.path().join("policies"));
+    fs::write(root.join("secret"), "password: hunter2\n").expect("a file");
+    symlink("../secret", policies.join("out.yaml")).expect("a link");
+    symlink("../secret", policies.join("out.txt")).expect("a link");
+    for arguments in [["--json"].as_slice(), &["policies/out.yaml", "--json"]] {
+        let output = check(root, arguments);
+        assert_eq!(output.status.code(), Some(1));
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let findings = report["findings"].as_array().expect("a list");
+        assert!(findings.iter().any(|finding| finding["id"] == "leads-out"), "{report}");
+        assert!(!text(&output).contains("hunter2"), "{report}");
+    }
+    for arguments in [["check", "policies/out.txt"].as_slice(), &["diff", "policies/out.txt", "policies/out.txt"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_crawlgate"));
+        let output = command.args(arguments).current_dir(root).output().expect("the binary runs");
+        let shown = [output.stdout, output.stderr].concat();
+        assert_eq!((output.status.code(), String::from_utf8_lossy(&shown).contains("hunter2")), (Some(3), false));
+    }
+    let previous = GOOD.replace("{ origin: replace", "{ previous: out.txt, origin: replace");
+    fs::write(policies.join("good.yaml"), previous).expect("a policy");
+    assert!(!text(&check(root, &["policies/good.yaml"])).contains("hunter2"));
+}
+
+/// As Kubernetes mounts a ConfigMap.
+#[test]
+fn link_within_the_directory_is_followed() {
+    let directory = repository(&[]);
+    let policies = directory.path().join("policies");
+    fs::create_dir(policies.join("..2026")).expect("a directory");
+    fs::write(policies.join("..2026/good.yaml"), GOOD).expect("a policy");
+    symlink("..2026", policies.join("..data")).expect("a link");
+    symlink("..data/good.yaml", policies.join("good.yaml")).expect("a link");
+    let output = check(directory.path(), &["--json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((output.status.code(), report["sites"].as_array().map(Vec::len)), (Some(0), Some(1)), "{report}");
 }

@@ -1,6 +1,7 @@
 //! The commands that ask the engine without a server, as processes.
 
 use std::io::Write;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -708,4 +709,75 @@ fn check_warns_of_a_site_that_no_public_name_leads_to() {
     };
     assert!(warns("\"127.0.0.1:3000\"") && warns("localhost") && warns("\"[::1]\""));
     assert!(!warns("shop.example") && !warns("localhost, shop.example"));
+}
+
+/// Of golang.org/x/mod/sumdb/note.
+const KEY: &str = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW";
+
+#[test]
+fn input_without_an_end_is_read_up_to_a_bound() {
+    let directory = directory(&[("a.yaml", GOOD), ("a.txt", "")]);
+    std::fs::File::create(directory.path().join("case.tar")).and_then(|case| case.set_len(1 << 32)).expect("a file");
+    symlink("/dev/zero", directory.path().join("zero.txt")).expect("a link");
+    let runs: [&[&str]; 10] = [
+        &["tester", "-", "--agent", "GPTBot", "/"],
+        &["tester", "/dev/zero", "--agent", "GPTBot", "/"],
+        &["import", "-"],
+        &["import", "/dev/zero"],
+        &["check", "-"],
+        &["diff", "a.txt", "-"],
+        &["check", "a.yaml", "--origin-robots", "/dev/zero"],
+        &["audit", "--robots", "zero.txt", "a.txt"],
+        &["evidence", "verify", "case.tar", "--key", KEY],
+        &["explain", "--host", "shop.example", "--user-agent", "GPTBot", "--policies", ".", "--held", "/dev/zero", "/"],
+    ];
+    for arguments in runs {
+        let output = Command::new(env!("CARGO_BIN_EXE_crawlgate"))
+            .args(arguments)
+            .current_dir(directory.path())
+            .stdin(std::fs::File::open("/dev/zero").expect("a device"))
+            .output()
+            .expect("the binary runs");
+        assert_eq!(output.status.code(), Some(3), "{arguments:?}: {output:?}");
+    }
+}
+
+#[test]
+fn line_without_an_end_is_no_question_of_the_tester() {
+    let mut questions = b"/dev/null\tx\t/".to_vec();
+    questions.resize(3 << 20, b'x');
+    questions.extend(b"\n/dev/null\tx\t/\n");
+    let answers = batch(&questions);
+    assert!(answers[0].starts_with("error\t") && answers[1..] == ["allow\t0"], "{answers:?}");
+}
+
+/// The answers of `tester --batch`.
+fn batch(questions: &[u8]) -> Vec<String> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_crawlgate"));
+    let command = command.args(["tester", "--batch"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut tester = command.spawn().expect("the binary runs");
+    tester.stdin.take().expect("a pipe").write_all(questions).expect("written");
+    let output = tester.wait_with_output().expect("ended");
+    text(&output.stdout).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn tokens_of_a_robots_txt_reach_no_terminal() {
+    let hostile =
+        "User-agent: a\u{9b}2J\x1b[2Jb\nDisallow: /\x1b[2J\u{202e}x\nX\x1b[2J: \u{9b}\n# \u{202e}\x1b##[error]y\n";
+    let directory = directory(&[("a.txt", hostile)]);
+    let file = directory.path().join("a.txt");
+    let file = file.to_str().expect("UTF-8");
+    let runs: [&[&str]; 5] = [
+        &["import", file],
+        &["check", file],
+        &["check", file, "--json"],
+        &["check", file, "--format", "github"],
+        &["tester", file, "--agent", "a\u{9b}", "/\x1b"],
+    ];
+    for arguments in runs {
+        let output = crawlgate(arguments);
+        let shown = text(&output.stdout) + &text(&output.stderr);
+        assert!(!shown.contains(['\x1b', '\u{9b}', '\u{202e}']), "{arguments:?}: {shown:?}");
+    }
 }

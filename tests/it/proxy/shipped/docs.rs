@@ -38,7 +38,7 @@ fn findings(name: &str, text: &str) -> String {
 
 /// Whether a block of a page with policies is a settings file.
 fn is_settings(block: &str) -> bool {
-    block.starts_with("listen:")
+    ["listen:", "trusted_proxies:"].iter().any(|field| block.starts_with(field))
 }
 
 /// Over HTTP/2 a target that is no URL would be a 502.

@@ -283,8 +283,8 @@ impl Stage {
     ) -> (String, Response) {
         self.asked += 1;
         let target = format!("{target}?request={}", self.asked);
-        let from = if self.from.is_empty() { String::new() } else { format!("X-Forwarded-For: {}\r\n", self.from) };
-        let headers = format!("User-Agent: {agent}\r\n{from}{headers}");
+        let from = if self.from.is_empty() { "192.0.2.200" } else { self.from };
+        let headers = format!("User-Agent: {agent}\r\nX-Forwarded-For: {from}\r\n{headers}");
         let response = self.gate.ask(method, host, &target, &headers);
         let field = |name: &str| response.field(name).map(str::to_owned);
         if let Some((tag, date)) = field("etag").zip(field("last-modified")).filter(|_| method == "GET") {
