@@ -32,6 +32,9 @@ const SLICE: Duration = Duration::from_millis(100);
 const MAX_ANSWER: usize = 32 * 1024 * 1024;
 const MAX_CALL: usize = 256 * 1024 * 1024;
 const VALUE: usize = 64;
+/// Bytes without an end of a line: an entry of 2,000 facts has fewer. The parser begins a line anew with each part of it that
+/// comes.
+const MAX_LINE: usize = 4 * 1024 * 1024;
 
 /// A connection.
 pub(super) struct Link {
@@ -45,6 +48,8 @@ struct Bounded {
     stream: Box<dyn Duplex>,
     left_of_answer: usize,
     left_of_call: usize,
+    /// Since the last end of a line.
+    line: usize,
 }
 
 trait Duplex: Read + Write + Send {}
@@ -95,7 +100,7 @@ impl Link {
     }
 
     fn new(stream: Box<dyn Duplex>, limits: Arc<Mutex<Limits>>) -> Link {
-        let stream = Bounded { stream, left_of_answer: MAX_ANSWER, left_of_call: MAX_CALL };
+        let stream = Bounded { stream, left_of_answer: MAX_ANSWER, left_of_call: MAX_CALL, line: 0 };
         Link { stream, parser: Parser::new(), limits }
     }
 
@@ -148,11 +153,16 @@ impl Link {
 impl Read for Bounded {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.stream.read(buffer)?;
-        let lines = buffer[..count].iter().filter(|byte| **byte == b'\n').count();
-        for left in [&mut self.left_of_answer, &mut self.left_of_call] {
-            let less = left.checked_sub(count + lines * VALUE);
-            *left = less.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "its answer is too large"))?;
+        let mut lines = buffer[..count].rsplit(|byte| *byte == b'\n');
+        let rest = lines.next().map_or(0, <[u8]>::len);
+        let lines = lines.count();
+        self.line = if lines == 0 { self.line + rest } else { rest };
+        let bytes = count + lines * VALUE;
+        if self.line > MAX_LINE || bytes > self.left_of_answer || bytes > self.left_of_call {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "its answer is too large"));
         }
+        self.left_of_answer -= bytes;
+        self.left_of_call -= bytes;
         Ok(count)
     }
 }
@@ -269,9 +279,9 @@ mod tests {
 
     #[test]
     fn answer_that_is_too_large_or_nested_is_an_error() {
-        let large = format!("$62914560\r\n{}\r\n", "a".repeat(62_914_560));
+        let large = format!("$62914560\r\n{}\r\n", "a\n".repeat(31_457_280));
         let many = format!("*1000000\r\n{}", "_\r\n".repeat(1_000_000));
-        let line = format!("+{}", "a".repeat(MAX_ANSWER));
+        let line = format!("+{}", "a".repeat(MAX_LINE));
         let nested = "*1\r\n".repeat(1_000_000);
         let maps = "%4000000000000000000\r\n".repeat(1_000_000);
         for answer in
