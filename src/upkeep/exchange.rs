@@ -33,9 +33,9 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// How long a start waits for its first turn, so that `/robots.txt` is answered from the first request on.
-const FIRST_TURN: Duration = Duration::from_secs(1);
+const FIRST_TURN: Duration = Duration::from_millis(500);
 /// How long a publication waits for a turn that goes on. Then it is tried again, as while the store is away.
-const ANNOUNCEMENT: Duration = Duration::from_secs(2);
+const ANNOUNCEMENT: Duration = Duration::from_millis(500);
 /// How long a stop waits for the turn that goes on, and then for the goodbye.
 const LAST_TURN: Duration = Duration::from_secs(2);
 const GOODBYE: Duration = Duration::from_secs(3);
