@@ -42,7 +42,7 @@ pub fn start(
     // For people.
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let deadline = Deadline::default();
-    let store = Box::new(SharedStore::with_deadline(store, deadline.clone()));
+    let store = Box::new(SharedStore::new(store, deadline.clone()));
     let options = ExchangeOptions { store, deadline, host };
     ExchangeThread::start((instance.clone(), state.clone()), remembered, options)
         .map(Some)
@@ -60,7 +60,7 @@ pub fn report(
         id: exchange.status().id,
         history: state.history(),
         clock: operations.instance.clock.clone(),
-        connection: Mutex::new((SharedStore::with_deadline(store.clone(), exchange.deadline()), None)),
+        connection: Mutex::new((SharedStore::new(store.clone(), exchange.deadline()), None)),
     });
     let (telling, of_others) = (counts.clone(), counts.clone());
     let tell = move || {

@@ -47,13 +47,8 @@ impl Connected {
 }
 
 impl SharedStore {
-    /// A store by these settings, without a connection yet.
-    pub fn new(settings: StoreSettings) -> SharedStore {
-        SharedStore::with_deadline(settings, Deadline::default())
-    }
-
-    /// The same, with a deadline for all its answers.
-    pub fn with_deadline(settings: StoreSettings, deadline: Deadline) -> SharedStore {
+    /// A store by these settings, without a connection yet, and with a deadline for all its answers.
+    pub fn new(settings: StoreSettings, deadline: Deadline) -> SharedStore {
         SharedStore { settings, deadline, connected: None }
     }
 
