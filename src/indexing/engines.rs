@@ -1,7 +1,7 @@
 //! [`BOTS`]: what the operators of crawlers document about X-Robots-Tag, with the page and its date. Each [`Bot`] says
 //! whether a crawler reads the field and which directives it honours. Lints quote it.
 
-use super::{Directive, Flag, Tags};
+use super::Directive;
 
 /// The documentation of an operator about its crawler and X-Robots-Tag.
 #[derive(Clone, Copy, Debug)]
@@ -177,11 +177,4 @@ impl Bot {
 pub fn is_retired_by_all(directive: &Directive) -> bool {
     let readers = || BOTS.iter().filter(|bot| bot.reads == Reads::Header).map(|bot| bot.support(directive));
     readers().any(|support| support == Support::Retired) && !readers().any(|support| support == Support::Honoured)
-}
-
-/// Whether Bing would obey the milder of two directives: of noarchive and nocache together it obeys nocache alone.
-/// Source: blogs.bing.com, September 2023.
-pub fn is_softened_at_bing(tags: &Tags) -> bool {
-    let said = tags.effective("bingbot");
-    said.says(Flag::NoArchive) && said.says(Flag::NoCache)
 }
