@@ -240,14 +240,8 @@ fn groups_that_drop_star_rules(subject: &Subject, registry: &Registry, diagnosti
         let is_silent = |(rule, target): &&(&SubjectRule, Vec<u8>)| {
             !own.iter().any(|(own, own_target)| own.pattern.matches(target) || rule.pattern.matches(own_target))
         };
-        let dropped: Vec<_> = forbidden.iter().filter(is_silent).collect();
-        let Some((first, _)) = dropped.first() else { continue };
-        let path = first.pattern.as_str();
-        let message = match dropped.len() - 1 {
-            0 => format!("`{agent}` may fetch `{path}`, which `*` may not"),
-            1 => format!("`{agent}` may fetch `{path}` and another path that `*` may not"),
-            more => format!("`{agent}` may fetch `{path}` and {more} other paths that `*` may not"),
-        };
+        let Some((first, _)) = forbidden.iter().find(is_silent) else { continue };
+        let message = format!("`{agent}` may fetch `{}`, which `*` may not", first.pattern.as_str());
         diagnostics.push(
             lints::GROUP_DROPS_STAR_RULES
                 .at(*span, message)

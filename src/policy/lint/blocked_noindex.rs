@@ -5,10 +5,10 @@ use super::catalogue as lints;
 use super::site::SEARCH_ENGINES;
 use crate::crawlers::Registry;
 use crate::indexing::Scope;
-use crate::policy::model::{Environment, IndexingRule};
+use crate::policy::model::Environment;
 use crate::policy::site::{RuleSource, Site};
 use crate::robots::{Pattern, Rule};
-use crate::yaml::{Diagnostic, Diagnostics, Span};
+use crate::yaml::{Diagnostics, Located, Span};
 
 /// The most comparisons of octets of patterns, in all of a policy.
 const OVERLAPS_OF_A_POLICY: usize = 500_000;
@@ -19,17 +19,40 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     }
     let mut lookup = GroupLookup { site, registry, overlaps: OVERLAPS_OF_A_POLICY };
     for rule in &site.policy.indexing {
-        if lookup.overlaps == 0 {
-            break;
-        }
+        let everywhere = (Pattern::new("/"), rule.when.path_regex.as_ref().map_or(rule.span, |regex| regex.span));
+        let places = if rule.when.paths.is_empty() { vec![everywhere] } else { located(&rule.when.paths) };
         let mut scopes = rule.tags.iter().filter(|(_, said)| said.forbids_indexing()).map(|(scope, _)| scope);
-        let Some((place, found, whom)) = scopes.find_map(|scope| unseen_by(scope, rule, &mut lookup)) else { continue };
-        let finding = lints::NOINDEX_UNSEEN
-            .at(place, format!("this noindex is never seen: robots.txt keeps {whom} off these pages"))
-            .help("allow crawling until the pages have left the index, or let `retire` do both in their order");
-        diagnostics.push(pointing_at(finding, &found.source, site));
+        let found = scopes.find_map(|scope| unseen_by(scope, &places, &mut lookup));
+        report(found, site, diagnostics);
     }
-    retired(site, &mut lookup, diagnostics);
+    for retired in &site.policy.retire {
+        let found = unseen_by(&Scope::All, &located(&retired.paths), &mut lookup);
+        report(found, site, diagnostics);
+    }
+}
+
+fn located(paths: &[Located<String>]) -> Vec<(Pattern, Span)> {
+    paths.iter().map(|path| (Pattern::new(&path.value), path.span)).collect()
+}
+
+fn report(found: Option<Unseen>, site: &Site, diagnostics: &mut Diagnostics) {
+    let Some(Unseen { place, source, whom }) = found else { return };
+    let finding = lints::NOINDEX_UNSEEN
+        .at(place, format!("this noindex is never seen: robots.txt keeps {whom} off these pages"))
+        .help("allow crawling until the pages have left the index, or let `retire` do both in their order");
+    // What stands in the origin's file cannot be shown in this one.
+    diagnostics.push(match (&source, &site.origin) {
+        (RuleSource::Origin(line), Some(origin)) => finding.label(format!("disallowed by {}", origin.place(*line))),
+        (source, _) => finding.related(source.span(), "disallowed here"),
+    });
+}
+
+/// A noindex for crawlers that may not fetch its pages.
+struct Unseen {
+    place: Span,
+    /// The Disallow.
+    source: RuleSource,
+    whom: String,
 }
 
 /// A Disallow that keeps crawlers off.
@@ -39,16 +62,9 @@ struct KeptOff {
     whole_site: bool,
 }
 
-/// The place where a rule says noindex to crawlers that may not fetch its pages, with the Disallow and whom it keeps off.
-/// Of the crawlers that are named in groups the two largest search engines count: others have hardly any results that a
-/// page could be left out of.
-fn unseen_by(scope: &Scope, rule: &IndexingRule, lookup: &mut GroupLookup<'_>) -> Option<(Span, KeptOff, String)> {
-    let everywhere = rule.when.path_regex.as_ref().map_or(rule.span, |regex| regex.span);
-    let mut places: Vec<(Pattern, Span)> =
-        rule.when.paths.iter().map(|path| (Pattern::new(&path.value), path.span)).collect();
-    if places.is_empty() {
-        places.push((Pattern::new("/"), everywhere));
-    }
+/// The first of some places at which crawlers never see a noindex. Of the crawlers that are named in groups the two largest
+/// search engines count: others have hardly any results that a page could be left out of.
+fn unseen_by(scope: &Scope, places: &[(Pattern, Span)], lookup: &mut GroupLookup<'_>) -> Option<Unseen> {
     let star = lookup.site.matcher.star();
     let audiences = match scope {
         Scope::Bot(name) => vec![(&**name, lookup.group_of(name))],
@@ -59,11 +75,12 @@ fn unseen_by(scope: &Scope, rule: &IndexingRule, lookup: &mut GroupLookup<'_>) -
     };
     for (whom, group) in audiences {
         let Some(group) = group else { continue };
-        for (path, span) in &places {
+        for (path, place) in places {
             let found = lookup.keeping_off(group, path);
+            // The owner wants an engine nowhere that may fetch nothing.
             let is_by_name = *scope == Scope::All && Some(group) != star;
             if let Some(found) = found.filter(|found| !(is_by_name && found.whole_site)) {
-                return Some((*span, found, whom.to_owned()));
+                return Some(Unseen { place: *place, source: found.source, whom: whom.to_owned() });
             }
         }
     }
@@ -110,26 +127,4 @@ impl<'s> GroupLookup<'s> {
 fn is_of_retire(site: &Site, source: &RuleSource) -> bool {
     let mut paths = site.policy.retire.iter().flat_map(|retired| &retired.paths);
     paths.any(|path| *source == RuleSource::Policy(path.span))
-}
-
-/// Shows where the Disallow stands. What stands in the origin's file cannot be shown in this one.
-fn pointing_at(finding: Diagnostic, found: &RuleSource, site: &Site) -> Diagnostic {
-    match (found, &site.origin) {
-        (RuleSource::Origin(line), Some(origin)) => finding.label(format!("disallowed by {}", origin.place(*line))),
-        (source, _) => finding.related(source.span(), "disallowed here"),
-    }
-}
-
-fn retired(site: &Site, lookup: &mut GroupLookup<'_>, diagnostics: &mut Diagnostics) {
-    for retired in &site.policy.retire {
-        let Some(star) = site.matcher.star() else { continue };
-        for path in &retired.paths {
-            let pattern = Pattern::new(&path.value);
-            let Some(found) = lookup.keeping_off(star, &pattern) else { continue };
-            let finding = lints::RETIRED_UNSEEN
-                .at(path.span, "this path is disallowed already: its noindex is never seen")
-                .help("remove the Disallow: `retire` writes one when its time has come");
-            diagnostics.push(pointing_at(finding, &found.source, site));
-        }
-    }
 }

@@ -54,7 +54,6 @@ lints! {
     PAST_PAUSE: Warning "past-pause", "a pause that is over";
     PAUSE_WITHOUT_FROM: Warning "pause-without-from", "a pause whose length cannot be checked";
     NOINDEX_UNSEEN: Warning "noindex-unseen", "a noindex on pages that robots.txt keeps crawlers off";
-    RETIRED_UNSEEN: Warning "retired-unseen", "a retired path whose noindex crawlers cannot see";
     STAGING_LOOKS_LIKE_PRODUCTION: Warning "staging-looks-like-production", "a staging policy for what looks like the site itself";
     PRODUCTION_LOOKS_LIKE_STAGING: Warning "production-looks-like-staging", "a production policy for what looks like a test site";
     GROUP_DROPS_STAR_RULES: Warning "group-drops-star-rules", "a group that frees a crawler from the rules of `*`";
@@ -79,14 +78,12 @@ lints! {
     CONTRADICTORY_TAG: Warning "contradictory-tag", "directives that cannot both be meant";
     UNAVAILABLE_AFTER_PAST: Warning "unavailable-after-past", "an unavailable_after that has passed";
     CUSTOM_DIRECTIVE: Warning "custom-directive", "an undocumented directive";
-    UNUSED_DIRECTIVE: Warning "unused-directive", "a directive that the crawler it is for does not honour";
     HEADER_UNREAD: Warning "header-unread", "directives to a crawler that does not look for them in the header";
     // Of agents.
     TOKEN_MATCHES_NO_REQUEST: Note "token-matches-no-request", "a token that stands in people's user agents";
     GENERIC_TOKEN: Warning "generic-token", "a word for bots in general in place of a product token";
     UNKNOWN_TOKEN: Warning "unknown-token", "a token that is nearly that of a known crawler";
     SHORT_TOKEN: Warning "short-token", "a token of one or two characters";
-    GROUP_IN_PARTS: Note "group-in-parts", "a token with several groups";
     STAR_IGNORED: Note "star-ignored", "a closed site that some crawlers enter because they must be named";
     // Of rules.
     DUPLICATE_RULE: Note "duplicate-rule", "the same rule twice";

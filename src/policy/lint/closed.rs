@@ -58,27 +58,17 @@ fn site_closed(subject: &Subject, rule: &SubjectRule, diagnostics: &mut Diagnost
 
 /// Google renders pages: what it may not fetch is missing from them.
 fn resources_closed(crawlers: &str, group: &SubjectGroup, diagnostics: &mut Diagnostics) {
-    let closing = |rule: &SubjectRule| -> Vec<&'static str> {
-        if rule.allow { Vec::new() } else { closed_by(rule.pattern.as_str(), group) }
-    };
-    let found: Vec<(&SubjectRule, Vec<&'static str>)> =
-        group.rules.iter().map(|rule| (rule, closing(rule))).filter(|(_, kinds)| !kinds.is_empty()).collect();
-    let Some(((first, _), rest)) = found.split_first() else { return };
-    let kinds = RESOURCES.iter().map(|(kind, ..)| *kind);
-    let kinds: Vec<&str> = kinds.filter(|kind| found.iter().any(|(_, kinds)| kinds.contains(kind))).collect();
-    let pattern = first.pattern.as_str();
-    let what = match rest.len() {
-        0 => format!("`{pattern}` keeps"),
-        1 => format!("`{pattern}` and another rule keep"),
-        more => format!("`{pattern}` and {more} other rules keep"),
-    };
-    let mut finding = lints::RESOURCES_CLOSED
-        .at(first.span, format!("{what} {crawlers} off {}", joined(&kinds)))
-        .help("search engines look at pages as people see them; allow what the pages need");
-    for (other, _) in rest.iter().take(3) {
-        finding = finding.related(other.span, "here, too");
+    for rule in group.rules.iter().filter(|rule| !rule.allow) {
+        let kinds = closed_by(rule.pattern.as_str(), group);
+        if !kinds.is_empty() {
+            lints::RESOURCES_CLOSED.report(
+                diagnostics,
+                rule.span,
+                format!("`{}` keeps {crawlers} off {}", rule.pattern.as_str(), kinds.join(" and ")),
+                "search engines look at pages as people see them; allow what the pages need",
+            );
+        }
     }
-    diagnostics.push(finding);
 }
 
 /// The resources that a pattern closes and no other rule of the group opens again. Only folders and endings of the whole
@@ -104,12 +94,4 @@ fn closed_by(pattern: &str, group: &SubjectGroup) -> Vec<&'static str> {
     };
     let found = RESOURCES.iter().filter(|(_, endings, folders)| closes(endings, folders));
     found.map(|(kind, ..)| *kind).collect()
-}
-
-fn joined(words: &[&str]) -> String {
-    match words {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
 }

@@ -43,13 +43,12 @@ pub fn lint_file(name: &str, file: &File, host: Option<&str>, registry: &Registr
         return FileLints { source, diagnostics: found };
     }
     let lines = file.lines_read();
-    lines.clone().for_each(|line| each_line(file, line, &mut found));
+    lines.for_each(|line| each_line(file, line, &mut found));
     grouping(file, &reading, &mut found);
     delays(file, &reading, registry, &mut found);
     several_agents(file, &reading, registry, &mut found);
     let subject = subject(file, &reading, host);
     super::lint_subject(&subject, registry, &mut found);
-    signal_lines::lint(file, &reading, &subject, &mut found);
     disagreements(file, &reading, &Reading::new(file, Dialect::Google, &spaced), &mut found);
     found.sort();
     super::limit(&mut found);
@@ -157,6 +156,7 @@ fn each_line(file: &File, line: &Line, found: &mut Diagnostics) {
         found.push(lint.at(span_of_line(file, line.number), message).help(help));
     }
     hash_in_path(file, line, found);
+    signal_lines::lint(file, line, found);
     each_record(file, line, found);
 }
 
@@ -190,12 +190,6 @@ fn each_record(file: &File, line: &Line, found: &mut Diagnostics) {
     };
     match record.spelling {
         Spelling::Exact => {}
-        Spelling::Typo => lints::MISSPELT_KEY.report(
-            found,
-            key,
-            format!("`{name}` is misspelt; some crawlers read it all the same"),
-            format!("write `{proper}`"),
-        ),
         // `sitemap https://...`: the first colon is that of the URL.
         Spelling::Longer if name.split_once(' ').is_some_and(|(word, _)| word.eq_ignore_ascii_case(proper)) => {
             lints::MISSING_COLON.report(
@@ -205,10 +199,10 @@ fn each_record(file: &File, line: &Line, found: &mut Diagnostics) {
                 "write `key: value`",
             )
         }
-        Spelling::Longer => lints::MISSPELT_KEY.report(
+        Spelling::Typo | Spelling::Longer => lints::MISSPELT_KEY.report(
             found,
             key,
-            format!("`{name}` is no key; Google's library takes it for `{proper}`, others ignore the line"),
+            format!("`{name}` is misspelt: Google's library takes it for `{proper}`, others may ignore the line"),
             format!("write `{proper}`"),
         ),
     }
@@ -248,15 +242,11 @@ fn rules_outside(file: &File, reading: &Reading, found: &mut Diagnostics) {
         |line: &&Line| line.record.as_ref().is_some_and(|record| matches!(record.key, Key::Allow | Key::Disallow));
     let mut outside = file.lines().iter().take_while(|line| line.number < first_agent).filter(is_rule);
     let Some(first) = outside.next() else { return };
-    let message = match outside.count() {
-        0 => "this rule is for no crawler: no User-agent stands above it".to_owned(),
-        more => format!("this rule and {more} more are for no crawler: no User-agent stands above them"),
-    };
     lints::RULE_OUTSIDE_GROUP.report(
         found,
         span_of_line(file, first.number),
-        message,
-        "write `User-agent: *` above it",
+        "rules from here on are for no crawler: no User-agent stands above them",
+        "write `User-agent: *` above",
     );
 }
 
@@ -299,22 +289,7 @@ fn several_agents(file: &File, reading: &Reading, registry: &Registry, found: &m
 
 fn grouping(file: &File, reading: &Reading, found: &mut Diagnostics) {
     rules_outside(file, reading, found);
-    let mut seen: HashSet<String> = HashSet::new();
     for group in reading.groups() {
-        let mut own: HashSet<String> = HashSet::new();
-        for agent in &group.agents {
-            let token = agent.token.to_ascii_lowercase();
-            if seen.contains(&token) && own.insert(token.clone()) {
-                lints::GROUP_IN_PARTS.report(
-                    found,
-                    span_of_line(file, agent.line),
-                    format!("`{}` has a group above already", agent.token),
-                    "crawlers are to join the two (RFC 9309 section 2.2.1), but some read one only",
-                );
-            }
-            own.insert(token);
-        }
-        seen.extend(own);
         // Agents, then only extensions, then another agent: one group, whatever the owner meant.
         for pair in group.agents.windows(2) {
             let [AgentLine { token: one, line: from, .. }, AgentLine { token: other, line: to, .. }] = pair else {

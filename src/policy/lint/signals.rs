@@ -4,7 +4,7 @@
 use super::catalogue as lints;
 use crate::crawlers::{Claim, Purpose, Registry};
 use crate::policy::compile::signals::covers_all;
-use crate::policy::model::{ContentSignal, ContentUsage, Emission, GroupSignals, Mode, OriginRobots, SignalCategory};
+use crate::policy::model::{Emission, GroupSignals, Mode, OriginRobots, SignalCategory};
 use crate::policy::site::Site;
 use crate::yaml::{Diagnostics, Span};
 
@@ -16,50 +16,17 @@ pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
     plain_http(site, diagnostics);
 }
 
-/// The values of a category for every crawler: for the site, or in the group `*`.
-fn said_to_all(site: &Site, category: SignalCategory) -> Vec<(&'static str, bool, Span)> {
-    let robots = &site.policy.robots;
-    let star = || robots.groups.iter().filter(|group| group.is_for("*")).map(|group| &group.signals);
-    let signals = star().flat_map(|star| &star.content_signal).chain(&robots.signals.content_signal);
-    let usage = star().flat_map(|star| &star.content_usage).chain(&robots.signals.content_usage);
-    said_of(category, signals, usage)
-}
-
-/// The values of a category for the whole site in the two vocabularies: of each the first statement that has one.
-pub(super) fn said_of<'a>(
-    category: SignalCategory,
-    mut signals: impl Iterator<Item = &'a ContentSignal>,
-    usage: impl Iterator<Item = &'a ContentUsage>,
-) -> Vec<(&'static str, bool, Span)> {
-    let signal = signals.find_map(|signal| signal.get(category)).map(|said| (category.name(), said.value, said.span));
-    let mut usage = usage.filter(|rule| covers_all(&rule.paths)).flat_map(|rule| &rule.said);
-    let usage = usage.find(|(name, _)| name.value == category.usage());
-    signal.into_iter().chain(usage.map(|(name, said)| (category.usage(), *said, name.span))).collect()
-}
-
 /// Reports vocabularies with opposite values for the whole site.
 fn disagreements(site: &Site, diagnostics: &mut Diagnostics) {
     for category in SignalCategory::ALL {
-        opposed_signals(&said_to_all(site, category), diagnostics);
-    }
-    let Some(rule) = site.policy.tdm.iter().find(|rule| covers_all(&rule.paths)) else { return };
-    for (name, said, place) in said_to_all(site, SignalCategory::AiTrain) {
-        if said == rule.reserved {
-            let (tdm, word) = if said { ("reserved", "yes") } else { ("not reserved", "no") };
-            diagnostics.push(
-                lints::SIGNALS_DISAGREE
-                    .at(rule.span, format!("text and data mining is {tdm}, and `{name}: {word}`"))
-                    .related(place, "the opposite is said here")
-                    .help("training a model is mining (EU AI Act, recital 105): say the same in both"),
-            );
+        let mut said = said_to_all(site, category);
+        if category == SignalCategory::AiTrain {
+            // Training a model is mining (EU AI Act, recital 105).
+            let rule = site.policy.tdm.iter().find(|rule| covers_all(&rule.paths));
+            said.extend(rule.map(|rule| ("text and data mining", !rule.reserved, rule.span)));
         }
-    }
-}
-
-/// Reports the values of two vocabularies for a category, if they are opposite.
-pub(super) fn opposed_signals(said: &[(&str, bool, Span)], diagnostics: &mut Diagnostics) {
-    let [(one, first, place), (other, second, span), ..] = said else { return };
-    if first != second {
+        let Some((one, first, place)) = said.first() else { continue };
+        let Some((other, second, span)) = said.iter().find(|(_, other, _)| other != first) else { continue };
         let word = |said: &bool| if *said { "yes" } else { "no" };
         diagnostics.push(
             lints::SIGNALS_DISAGREE
@@ -68,6 +35,19 @@ pub(super) fn opposed_signals(said: &[(&str, bool, Span)], diagnostics: &mut Dia
                 .help("say the same in both: readers of one do not read the other"),
         );
     }
+}
+
+/// The values of a category for every crawler, for the site or in the group `*`: in each of the two vocabularies the first
+/// statement for the whole site.
+fn said_to_all(site: &Site, category: SignalCategory) -> Vec<(&'static str, bool, Span)> {
+    let robots = &site.policy.robots;
+    let star = || robots.groups.iter().filter(|group| group.is_for("*")).map(|group| &group.signals);
+    let mut signals = star().flat_map(|star| &star.content_signal).chain(&robots.signals.content_signal);
+    let usage = star().flat_map(|star| &star.content_usage).chain(&robots.signals.content_usage);
+    let signal = signals.find_map(|signal| signal.get(category)).map(|said| (category.name(), said.value, said.span));
+    let mut usage = usage.filter(|rule| covers_all(&rule.paths)).flat_map(|rule| &rule.said);
+    let usage = usage.find(|(name, _)| name.value == category.usage());
+    signal.into_iter().chain(usage.map(|(name, said)| (category.usage(), *said, name.span))).collect()
 }
 
 /// Reports a demand for a licence that reaches search engines: they buy no licence, and drop the pages.

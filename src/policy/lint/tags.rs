@@ -1,14 +1,14 @@
-//! Lints of `indexing`: directives that contradict each other, that no crawler honours or whose date has passed; names
-//! that are no crawler's; rules that nothing can match.
+//! Lints of `indexing`: directives that contradict each other, that no crawler documents or whose date has passed;
+//! names that are no crawler's.
 
 use super::{agents, catalogue as lints, words};
 use crate::crawlers::Registry;
-use crate::indexing::engines::{self, Reads, Support};
+use crate::indexing::engines::{self, Reads};
 use crate::indexing::{Directive, Directives, Flag, Scope, is_bots_name};
 use crate::policy::model::IndexingRule;
 use crate::policy::site::Site;
 use crate::time::Timestamp;
-use crate::yaml::{Diagnostics, nearest};
+use crate::yaml::{Diagnostics, Span, nearest};
 
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     for rule in &site.policy.indexing {
@@ -24,9 +24,6 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
 fn unknown_names(rule: &IndexingRule, registry: &Registry, diagnostics: &mut Diagnostics) {
     for (scope, _) in rule.tags.iter() {
         let Scope::Bot(name) = scope else { continue };
-        if engines::bot(name).is_some() {
-            continue;
-        }
         let written = rule.written.iter().find(|written| written.scope == *scope);
         let place = written.map_or(rule.span, |written| written.text.span);
         if name.eq_ignore_ascii_case("robots") {
@@ -56,16 +53,15 @@ fn each_scope(rule: &IndexingRule, scope: &Scope, said: &Directives, now: Timest
         found.map_or(rule.span, |text| text.span)
     };
     for directive in said.iter() {
-        each_directive(scope, directive, place(directive), now, diagnostics);
+        each_directive(directive, place(directive), now, diagnostics);
     }
     if let Scope::Bot(name) = scope
         && let Some(bot) = engines::bot(name)
-        && bot.reads != Reads::Header
         && let Some(text) = written.next()
     {
         let (only, help) = match bot.reads {
             Reads::Meta => ("meta tags in HTML", "the page itself has to say it"),
-            _ => ("robots.txt", "write a group for it under `robots`"),
+            Reads::RobotsTxt => ("robots.txt", "write a group for it under `robots`"),
         };
         lints::HEADER_UNREAD.report(
             diagnostics,
@@ -76,50 +72,20 @@ fn each_scope(rule: &IndexingRule, scope: &Scope, said: &Directives, now: Timest
     }
 }
 
-fn each_directive(
-    scope: &Scope,
-    directive: &Directive,
-    place: crate::yaml::Span,
-    now: Timestamp,
-    diagnostics: &mut Diagnostics,
-) {
+fn each_directive(directive: &Directive, place: Span, now: Timestamp, diagnostics: &mut Diagnostics) {
     match directive {
-        Directive::Custom(word) => {
-            lints::CUSTOM_DIRECTIVE.report(
-                diagnostics,
-                place,
-                format!("`{word}` is sent as it is; no search engine documents it"),
-                "a crawler that does not know it passes over it",
-            );
-            return;
-        }
-        Directive::UnavailableAfter(moment) if *moment <= now => {
-            lints::UNAVAILABLE_AFTER_PAST.report(
-                diagnostics,
-                place,
-                format!("{moment} has passed: these pages are not to be found any more"),
-                "write noindex, which every search engine knows, or a later date",
-            );
-        }
+        Directive::Custom(word) => lints::CUSTOM_DIRECTIVE.report(
+            diagnostics,
+            place,
+            format!("`{word}` is sent as it is; no search engine documents it"),
+            "a crawler that does not know it passes over it",
+        ),
+        Directive::UnavailableAfter(moment) if *moment <= now => lints::UNAVAILABLE_AFTER_PAST.report(
+            diagnostics,
+            place,
+            format!("{moment} has passed: these pages are not to be found any more"),
+            "write noindex, which every search engine knows, or a later date",
+        ),
         _ => {}
-    }
-    let finding = match scope {
-        Scope::All if engines::is_retired_by_all(directive) => {
-            Some((format!("no crawler follows {} any more", directive.name()), "remove it".to_owned()))
-        }
-        Scope::Bot(name) => engines::bot(name).filter(|bot| bot.reads == Reads::Header).and_then(|bot| {
-            let said = match bot.support(directive) {
-                Support::Retired => format!("{} no longer uses {}", bot.operator, directive.name()),
-                Support::Unlisted => {
-                    format!("{} does not name {} among what it honours", bot.operator, directive.name())
-                }
-                Support::Honoured | Support::Unknown => return None,
-            };
-            Some((said, format!("see {} ({})", bot.source, bot.as_of)))
-        }),
-        Scope::All => None,
-    };
-    if let Some((message, help)) = finding {
-        lints::UNUSED_DIRECTIVE.report(diagnostics, place, message, help);
     }
 }
