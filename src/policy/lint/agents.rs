@@ -103,14 +103,8 @@ pub(super) fn misspelt<'r>(name: &str, registry: &'r Registry) -> Option<&'r str
 
 /// A crawler looks for its token; no crawler reads a group for what people call it.
 fn not_a_token(agent: &str, span: Span, meant: &[&Crawler], diagnostics: &mut Diagnostics) {
-    let token = |crawler: &&Crawler| crawler.tokens.first().map(|token| format!("`{token}`"));
-    let help = match meant {
-        [one] => format!("{} looks for {}", one.name, token(one).unwrap_or_default()),
-        _ => {
-            let named = meant.iter().filter_map(|one| Some(format!("{} ({})", token(one)?, one.purpose.name())));
-            format!("write the tokens that are meant: {}", named.collect::<Vec<_>>().join(", "))
-        }
-    };
+    let named = meant.iter().map(|one| format!("`{}` ({})", one.tokens[0], one.purpose.name()));
+    let help = format!("write the tokens that are meant: {}", named.collect::<Vec<_>>().join(", "));
     lints::NOT_A_TOKEN.report(
         diagnostics,
         span,

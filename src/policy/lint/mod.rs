@@ -57,7 +57,11 @@ fn lint_subject(subject: &Subject, registry: &Registry, diagnostics: &mut Diagno
     rules::lint(subject, &mut found);
     closed::lint(subject, &mut found);
     sitemaps::lint(subject, &mut found);
-    // A rule that several groups share is one rule to its owner.
+    add_once(found, diagnostics);
+}
+
+/// Adds findings about rules: a rule that several groups share is one rule to its owner.
+fn add_once(mut found: Diagnostics, diagnostics: &mut Diagnostics) {
     let mut seen = HashSet::new();
     found.items.retain(|finding| seen.insert((finding.id, finding.span)));
     found.sort();

@@ -38,11 +38,7 @@ fn allows_left_out(site: &Site, diagnostics: &mut Diagnostics) {
         let finding = lints::ORIGIN_ALLOW_LEFT_OUT.at(left_out.disallow, message);
         found.push(
             finding
-                .label(if left_out.compared {
-                    "it could defeat this rule"
-                } else {
-                    "it could defeat this rule: that file has too many rules to compare them all"
-                })
+                .label("it could defeat this rule")
                 .help(format!("what is to stay open belongs into the policy: `allow: [{allow:?}]`")),
         );
     }

@@ -244,7 +244,7 @@ fn prune(connection: &Connection, now: Timestamp) -> SqlResult<()> {
 #[cfg(test)]
 mod tests {
     use super::{MAX_SAMPLES, prepare, write};
-    use crate::state::history::{Counts, DAY, HOUR, HistoryBatch, Sample, Step};
+    use crate::state::history::{Counts, DAY, HOUR, HistoryBatch, Sample};
     use crate::time::Timestamp;
     use rusqlite::Connection;
 
