@@ -17,10 +17,11 @@ use std::time::Duration;
 
 /// The name of the file.
 pub const FILE: &str = "state.db";
-/// The version of the tables. A change of a table is a higher number, and a step of opening that brings an older file to
-/// it. Since 2 the history counts by identity ([`history::prepare`]); since 3 there are several
-/// instances, and one that does not know of them must not serve in the place of a member.
+/// The version of the tables. A change of a table is a higher number. Since 3 there are several instances, and one that
+/// does not know of them must not serve in the place of a member.
 const SCHEMA: i64 = 3;
+/// The history of the version before counts no identities. Such a file is set aside.
+const OLDEST_SCHEMA: i64 = 2;
 /// For so long a commit waits for a person who has the file open.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The write-ahead log is cut back to this size after a large transaction.
@@ -163,6 +164,9 @@ impl Database {
         let schema = database.connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(judged)?;
         if schema > SCHEMA {
             return Err(DatabaseError::Newer { schema });
+        }
+        if (1..OLDEST_SCHEMA).contains(&schema) {
+            return Err(DatabaseError::Damaged(format!("its tables are of version {schema}")));
         }
         database.configure().map_err(judged)?;
         Ok(database)
