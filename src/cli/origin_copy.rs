@@ -3,6 +3,7 @@
 //! options the commands print what they assume about the file.
 
 use super::{Failure, Result, cannot, now, say};
+use crate::files::{MAX_BYTES, read_argument};
 use crate::origin::robots::StoredCopies;
 use crate::policy::Site;
 use crate::policy::origin::{Origin, OriginFile};
@@ -39,7 +40,7 @@ impl OriginFrom {
     /// Reads the file, or the stored copies.
     pub fn read(&self) -> Result<OriginCopies> {
         let file = |path: &PathBuf| -> Result<_> {
-            let bytes = crate::files::read(path).map_err(cannot("read", path))?;
+            let bytes = read_argument(path, MAX_BYTES).map_err(cannot("read", path))?;
             Ok(Arc::new(OriginFile::new(printable_path(path), bytes)))
         };
         let file = self.origin_robots.as_ref().map(file).transpose()?;
