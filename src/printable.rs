@@ -84,10 +84,16 @@ impl<W: Write> Drop for Printer<W> {
 }
 
 impl Style {
+    /// Makes a line of UTF-8 harmless in its place.
+    pub fn make_harmless(self, line: &mut Vec<u8>) {
+        if !is_harmless(line) {
+            *line = self.harmless(&String::from_utf8_lossy(line)).into_owned().into_bytes();
+        }
+    }
+
     /// A line that its reader obeys in nothing.
     fn harmless(self, line: &str) -> Cow<'_, str> {
-        let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
-        if line.bytes().all(is_plain) && !line.contains("##") && !line.trim_start().starts_with("::") {
+        if is_harmless(line.as_bytes()) {
             return Cow::Borrowed(line);
         }
         let mut out = String::with_capacity(line.len());
@@ -118,6 +124,15 @@ impl Style {
             _ => line,
         }
     }
+}
+
+/// Whether a line is printable ASCII without anything that looks like a command, as nearly all lines are.
+fn is_harmless(line: &[u8]) -> bool {
+    // Without a way out of the loop it is done for many bytes at once.
+    let is_odd = |odd: bool, byte: &u8| odd | !matches!(byte, b' '..=b'~' | b'\n' | b'\t');
+    !line.iter().fold(false, is_odd)
+        && memchr::memmem::find(line, b"##").is_none()
+        && !line.trim_ascii_start().starts_with(b"::")
 }
 
 /// The length of the sequence at the beginning of a text that sets colours (ECMA-48, SGR).

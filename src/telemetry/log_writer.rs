@@ -5,7 +5,7 @@
 
 use super::log_file::{LogFile, Lost};
 use crate::locks::lock;
-use crate::printable::{Printer, Style};
+use crate::printable::Style;
 use crate::settings::LogDestination;
 use crate::threads::spawn;
 use serde::Serialize;
@@ -126,7 +126,11 @@ impl LogWriter {
 
     /// Takes a line of JSON in.
     pub fn write(&self, record: &impl Serialize) {
-        self.write_line(|line| serde_json::to_writer(Printer::new(line, Style::Json), record).is_ok());
+        self.write_line(|line| {
+            let is_written = serde_json::to_writer(&mut *line, record).is_ok();
+            Style::Json.make_harmless(line);
+            is_written
+        });
     }
 
     /// Takes a line in, which `write` appends without its end. A line that it cannot write counts as dropped.
