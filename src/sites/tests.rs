@@ -615,23 +615,6 @@ fn pauses_before_the_policy_was_in_force_have_never_been() {
 }
 
 #[test]
-fn pause_of_run_time_that_is_over_is_remembered() {
-    let directory = tempfile::tempdir().expect("a directory");
-    write(directory.path(), "a.yaml", &policy("/one"));
-    let live = start(directory.path(), None, 0);
-    let last = |live: &SiteManager| live.snapshot().sites()[0].last_switched.as_ref().map(|pause| pause.until);
-    let request = PauseRequest { seconds: Some(60), ..PauseRequest::default() };
-    assert!(live.pause(&request, Timestamp(100)).is_ok());
-    assert_eq!(last(&live), None);
-    assert_eq!(live.next_switch(), Some(Timestamp(160)));
-    live.keep_time(Timestamp(160));
-    assert_eq!((last(&live), live.next_switch()), (Some(Timestamp(160)), None));
-    assert!(live.pause(&request, Timestamp(200)).is_ok());
-    assert!(live.resume(None, Timestamp(210)).is_ok());
-    assert_eq!(last(&live), Some(Timestamp(210)));
-}
-
-#[test]
 fn a_directory_that_is_a_link_is_watched_through_a_swap() {
     let directory = tempfile::tempdir().expect("a directory");
     let root = directory.path();
