@@ -109,11 +109,10 @@ fn name_of_a_file_becomes_no_command_and_no_escape() {
     for (text, name) in [BROKEN, GOOD].into_iter().flat_map(|text| names.map(|name| (text, name))) {
         let directory = repository(&[(name, text)]);
         fs::create_dir(directory.path().join("old")).expect("a directory");
-        let runs: [&[&str]; 7] = [
+        let runs: [&[&str]; 6] = [
             &["check"],
             &["check", "--quiet"],
             &["check", "--format", "json"],
-            &["check", "--format", "sarif"],
             &["diff", "old", "policies"],
             &["diff", "old", "policies", "--format", "markdown"],
             &["explain", "--host", "other.example", "--user-agent", "GPTBot", "/"],
