@@ -1,7 +1,7 @@
 //! Names that others take: what a forger was given binds no honest crawler, and a list of networks that never verified
 //! the crawler it describes calls nobody an impostor.
 
-use crate::proxy::support::{Connection, Gate, Origin, Response, Setup, eventually, read};
+use crate::proxy::support::{Gate, Origin, Response, Setup, eventually, read};
 use serde_json::Value;
 
 const POLICY: &str = r#"
@@ -25,14 +25,6 @@ fn shop(origin: &Origin) -> Setup {
 
 fn from(gate: &Gate, client: &str, user_agent: &str, target: &str) -> Response {
     gate.get("shop.example", target, &format!("User-Agent: {user_agent}\r\nX-Forwarded-For: {client}\r\n"))
-}
-
-fn api(gate: &Gate, path: &str) -> Value {
-    let mut connection = Connection::open(gate.admin);
-    connection.send(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
-    let response = connection.response("GET");
-    assert_eq!(response.status, 200, "{path}");
-    serde_json::from_slice(&response.body).expect("JSON")
 }
 
 fn status(gate: &Gate) -> Value {
