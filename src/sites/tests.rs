@@ -350,7 +350,7 @@ fn changed_html_rules_make_pages_new() {
     write(directory.path(), "a.yaml", &text("{ meta: yes }"));
     let live = start(directory.path(), Some(state.path()), 40 * DAY);
     assert!(!new(&live, 40 * DAY), "the same in other words");
-    write(directory.path(), "a.yaml", &text("{ meta: yes, nosnippet: .price }"));
+    write(directory.path(), "a.yaml", &text("{ meta: yes, paths: /price/ }"));
     live.reload(Timestamp(41 * DAY));
     assert!(new(&live, 41 * DAY));
 }
