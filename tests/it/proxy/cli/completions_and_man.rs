@@ -141,8 +141,7 @@ fn every_command_has_a_page_with_all_that_its_help_tells() {
     for command in &commands {
         assert!(main.contains(&format!("crawlgate-{command}(1)")), "the main page does not name {command}");
     }
-    for word in [".SH EXIT STATUS", ".SH FILES", ".SH ENVIRONMENT", "crawlgate.yaml", "/var/lib/crawlgate", "NO_COLOR"]
-    {
+    for word in ["EXIT STATUS", ".SH FILES", ".SH ENVIRONMENT", "crawlgate.yaml", "/var/lib/crawlgate", "NO_COLOR"] {
         assert!(main.contains(word), "{word}");
     }
 }
