@@ -1,12 +1,11 @@
 //! What rewriting a page costs beside passing it on: a page of a megabyte in pieces as they come from a socket.
 //! `cargo bench --no-default-features --features html --bench html`.
 
-use crawlgate::indexing::{Tags, parse_lines};
-use crawlgate::internals::html::{Marks, Page};
+use crawlgate::indexing::parse_lines;
+use crawlgate::internals::html::Page;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::fmt::Write;
 use std::hint::black_box;
-use std::sync::Arc;
 
 /// Pieces of this size.
 const PIECE: usize = 16 * 1024;
@@ -48,10 +47,6 @@ fn rewrite(page: Option<Page>, html: &[u8]) -> usize {
 
 fn rewriting(criterion: &mut Criterion) {
     let tags = parse_lines([b"noindex, nofollow".as_slice(), b"googlebot: nosnippet"]);
-    let mut marks = Marks::default();
-    marks.link(".comments a", &["nofollow", "ugc"]).expect("a selector");
-    marks.nosnippet(".price").expect("a selector");
-    let marks = Arc::new(marks);
     let mut group = criterion.benchmark_group("html");
     for bytes in [16 * 1024, 1 << 20] {
         let html = page(bytes);
@@ -63,13 +58,7 @@ fn rewriting(criterion: &mut Criterion) {
             bencher.iter(|| html.chunks(PIECE).map(|piece| black_box(piece.to_vec()).len()).sum::<usize>());
         });
         group.bench_function(BenchmarkId::new("metas", &size), |bencher| {
-            bencher.iter(|| rewrite(Page::new(&tags, None, Some(b"utf-8")), html));
-        });
-        group.bench_function(BenchmarkId::new("marks", &size), |bencher| {
-            bencher.iter(|| rewrite(Page::new(&Tags::default(), Some(&marks), Some(b"utf-8")), html));
-        });
-        group.bench_function(BenchmarkId::new("both", &size), |bencher| {
-            bencher.iter(|| rewrite(Page::new(&tags, Some(&marks), Some(b"utf-8")), html));
+            bencher.iter(|| rewrite(Page::new(&tags, Some(b"utf-8")), html));
         });
     }
     group.finish();

@@ -403,8 +403,7 @@ const PAGE: usize = 2_000;
 /// the same in whatever pieces, and but for metas of its own, what is written into it can be taken out again.
 #[cfg(feature = "html")]
 pub fn html(data: &[u8]) {
-    use crawlgate::internals::html::{Marks, Page, RewriteResult};
-    use std::sync::Arc;
+    use crawlgate::internals::html::{Page, RewriteResult};
     const METAS: [&str; 2] =
         ["<meta name=\"robots\" content=\"noindex\">", "<meta name=\"examplebot\" content=\"nofollow\">"];
     let end = data.iter().position(|octet| *octet == b'\n').unwrap_or(data.len());
@@ -414,43 +413,37 @@ pub fn html(data: &[u8]) {
     let label = words.next().filter(|label| !label.is_empty());
     let sizes = words.next().filter(|sizes| !sizes.is_empty()).unwrap_or(b"\x01");
     let tags = parse_lines([b"noindex".as_slice(), b"examplebot: nofollow"]);
-    let mut marks = Marks::default();
-    marks.link("a, .c > :not(b)", &["nofollow", "ugc"]).expect("a selector");
-    marks.nosnippet("p:nth-child(2), [id]").expect("a selector");
-    let marks = Arc::new(marks);
-    for marks in [None, Some(&marks)] {
-        let page = || Page::new(&tags, marks, label).expect("something to say");
-        let mut whole = page();
-        let mut at_once = whole.write(html);
-        at_once.extend(whole.end());
+    let page = || Page::new(&tags, label).expect("something to say");
+    let mut whole = page();
+    let mut at_once = whole.write(html);
+    at_once.extend(whole.end());
 
-        let (mut pieces, mut rest, mut sizes) = (page(), html, sizes.iter().cycle());
-        let mut together = Vec::new();
-        while !rest.is_empty() {
-            let size = usize::from(*sizes.next().expect("they go round")).clamp(1, rest.len());
-            together.extend(pieces.write(&rest[..size]));
-            rest = &rest[size..];
-        }
-        together.extend(pieces.end());
-        assert_eq!(together, at_once, "it matters where pieces end");
-        assert_eq!(pieces.outcome(), whole.outcome());
+    let (mut pieces, mut rest, mut sizes) = (page(), html, sizes.iter().cycle());
+    let mut together = Vec::new();
+    while !rest.is_empty() {
+        let size = usize::from(*sizes.next().expect("they go round")).clamp(1, rest.len());
+        together.extend(pieces.write(&rest[..size]));
+        rest = &rest[size..];
+    }
+    together.extend(pieces.end());
+    assert_eq!(together, at_once, "it matters where pieces end");
+    assert_eq!(pieces.outcome(), whole.outcome());
 
-        if whole.outcome() != RewriteResult::Read {
-            assert_eq!(at_once, html, "what cannot be read is changed");
+    if whole.outcome() != RewriteResult::Read {
+        assert_eq!(at_once, html, "what cannot be read is changed");
+    }
+    let lower = html.to_ascii_lowercase();
+    let has = |word: &[u8]| lower.windows(word.len()).any(|window| window == word);
+    if !has(b"robots") && !has(b"examplebot") {
+        let written = METAS.concat();
+        let places: Vec<usize> =
+            (0..at_once.len()).filter(|place| at_once[*place..].starts_with(written.as_bytes())).collect();
+        assert!(places.len() <= 1, "written more than once");
+        let mut without = at_once;
+        for place in places {
+            without.drain(place..place + written.len());
         }
-        let lower = html.to_ascii_lowercase();
-        let has = |word: &[u8]| lower.windows(word.len()).any(|window| window == word);
-        if marks.is_none() && !has(b"robots") && !has(b"examplebot") {
-            let written = METAS.concat();
-            let places: Vec<usize> =
-                (0..at_once.len()).filter(|place| at_once[*place..].starts_with(written.as_bytes())).collect();
-            assert!(places.len() <= 1, "written more than once");
-            let mut without = at_once;
-            for place in places {
-                without.drain(place..place + written.len());
-            }
-            assert_eq!(without, html, "something else is changed");
-        }
+        assert_eq!(without, html, "something else is changed");
     }
 }
 
@@ -895,7 +888,6 @@ pub fn timestamp(data: &[u8]) {
     let hash = stamp.hash.0;
     let places: Vec<usize> = (0..data.len()).filter(|place| data[*place..].starts_with(&hash)).collect();
     assert!(!places.is_empty() && data.windows(stamp.time.len()).any(|octets| octets == stamp.time.as_bytes()));
-    assert!(stamp.seconds().is_none_or(|seconds| seconds > -63_000_000_000 && seconds < 254_000_000_000));
     assert_eq!(read_stamp(&data[..data.len() - 1]), None, "the last octet is missing");
     assert_eq!(read_stamp(&[data, b"\0"].concat()), None, "an octet follows");
     let others = places.iter().map(|place| {

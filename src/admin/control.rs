@@ -3,8 +3,7 @@
 //! is one line of JSON, and so is its [`Response`].
 
 use super::{
-    CrawlerIdentity, InstanceStatus, LiveAnswer, LiveQuestion, Operations, Refusal, StoreStatus, UpgradeReport,
-    UpgradeRequest,
+    InstanceStatus, LiveAnswer, LiveQuestion, Operations, Refusal, StoreStatus, UpgradeReport, UpgradeRequest,
 };
 use crate::identity::refresh::ListUpdate;
 use crate::ledger::Mark;
@@ -66,7 +65,6 @@ pub enum Request {
     },
     Explain(LiveQuestion),
     UpdateLists,
-    Identities,
     Instances,
     Forget {
         instance: String,
@@ -103,10 +101,6 @@ pub enum Response {
     /// The update of each published list.
     ListsUpdated {
         lists: Vec<ListUpdate>,
-    },
-    /// What was proven of the requests under each crawler's name.
-    Identities {
-        crawlers: Vec<CrawlerIdentity>,
     },
     /// The state of the store and its instances.
     Instances(Box<StoreStatus>),
@@ -402,7 +396,6 @@ fn perform(line: &[u8], operations: &Operations) -> Result<Response, Refusal> {
             Response::Released { marks: operations.release(IpNet::new(address, prefix_length)?) }
         }
         Request::Explain(question) => Response::Explained(operations.explain(&question)),
-        Request::Identities => Response::Identities { crawlers: operations.identities() },
         Request::Instances => Response::Instances(Box::new(store()?.status())),
         Request::Forget { instance } => {
             store()?.exchange.forget(&instance)?;

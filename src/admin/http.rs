@@ -6,7 +6,7 @@
 
 use super::dashboard::{Dashboard, PageError};
 use super::query::{Query, QueryError};
-use super::{InstanceStatus, Operations, crawlers};
+use super::{InstanceStatus, Operations, violations};
 use crate::state::history::HistoryReader;
 use crate::telemetry::AccessLog;
 use ::http::{HeaderValue, Method, Response, StatusCode, header};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// The Content-Security-Policy of pages: a page may load its style, and nothing runs.
 const PAGE_POLICY: &str =
-    "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+    "default-src 'none'; style-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
 /// The answer to `/api/status`.
 #[derive(Serialize)]
@@ -69,13 +69,12 @@ impl AdminApp {
                 uptime_seconds: self.operations.started.elapsed().as_secs(),
                 status: self.operations.status(),
             })),
-            "/api/violations" => answer(crawlers::violations(&self.operations, query)),
-            "/api/crawlers" => answer(crawlers::crawlers(&self.operations, query)),
+            "/api/violations" => answer(violations::violations(&self.operations, query)),
             _ => match self.dashboard.answer(path, query) {
                 Some(page) => page_or_problem(page),
                 None => plain(
                     StatusCode::NOT_FOUND,
-                    "not found; available: /, /metrics, /healthz, /readyz, /api/status, /api/violations, /api/crawlers\n",
+                    "not found; available: /, /metrics, /healthz, /readyz, /api/status, /api/violations\n",
                 ),
             },
         }

@@ -4,16 +4,15 @@
 //! person.
 
 pub mod control;
-mod crawlers;
 pub mod dashboard;
 mod http;
 mod instances;
 mod operations;
 mod query;
 mod status;
+mod violations;
 
 pub use self::http::AdminApp;
-pub use crawlers::CrawlerIdentity;
 pub use instances::{Instances, StoreStatus, hindrance, reported, stands};
 pub use operations::{LiveAnswer, LiveQuestion, Operations, UpgradeReport, UpgradeRequest};
 pub use status::{InstanceStatus, runs_on};

@@ -21,7 +21,6 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
@@ -53,8 +52,6 @@ pub struct Operations {
     pub certificates: OnceLock<CertificatesSource>,
     /// Returns the status of the hosts for which crawlgate gets certificates.
     pub orders: OnceLock<OrdersSource>,
-    /// The control socket, where there is one.
-    pub(super) control: OnceLock<PathBuf>,
     /// The shared store through which several instances exchange facts, where there is one.
     pub instances: OnceLock<Instances>,
     /// Hands over to the next process, where that is possible.
@@ -76,7 +73,6 @@ impl Operations {
             lists: OnceLock::new(),
             certificates: OnceLock::new(),
             orders: OnceLock::new(),
-            control: OnceLock::new(),
             instances: OnceLock::new(),
             upgrade: OnceLock::new(),
             warned: Mutex::default(),
@@ -88,11 +84,6 @@ impl Operations {
     /// The state of the store and its instances. `None` without a store.
     pub fn instances(&self) -> Option<StoreStatus> {
         self.instances.get().map(Instances::status)
-    }
-
-    /// Sets the path of the control socket. To be called once.
-    pub fn answers_on(&self, control: &Path) {
-        let _ = self.control.set(std::path::absolute(control).unwrap_or_else(|_| control.to_owned()));
     }
 
     /// Updates the published lists now. `None` where this crawlgate does not, or where it takes too long.

@@ -83,8 +83,7 @@ fn a_question_that_cannot_be_meant_is_refused_and_says_why() {
             "unknown parameter `sites`: this endpoint takes site, crawler, kind, identity, limit",
         ),
         ("/api/violations?site=shop&site=blog", "`site` is given twice"),
-        ("/api/crawlers?limit=5", "unknown parameter `limit`: this endpoint takes site, crawler"),
-        ("/api/crawlers?site=my%20shop", "`site` is `my shop`, which is not a known site"),
+        ("/api/violations?site=my%20shop", "`site` is `my shop`, which is not a known site"),
         ("/api/violations?crawler=Googlebot", "did you mean `googlebot`?"),
         ("/api/violations?crawler=googelbot", "did you mean `googlebot`?"),
         ("/api/violations?crawler=SomeBot", "did you mean `other`?"),
@@ -96,7 +95,7 @@ fn a_question_that_cannot_be_meant_is_refused_and_says_why() {
     }
     for path in [
         "/api/violations?limit=500&kind=never_fetched&site=shop&crawler=bingbot",
-        "/api/crawlers?crawler=google%62ot",
+        "/api/violations?crawler=google%62ot",
         "/api/violations?crawler=none&site=unclaimed",
         "/api/status?",
         "/metrics?x=y",

@@ -3,7 +3,6 @@
 
 mod github;
 mod json;
-mod sarif;
 mod text;
 
 use super::origin_copy::{self, OriginCopies};
@@ -64,8 +63,6 @@ enum Format {
     Json,
     /// Workflow commands: GitHub shows each finding beside its line
     Github,
-    /// SARIF 2.1.0, for code hosts and editors
-    Sarif,
 }
 
 /// Everything that was read, and what was found.
@@ -91,7 +88,6 @@ pub fn run(arguments: &Arguments) -> Result {
             github::print(&mut out, &checked, notes)?;
             writeln!(out, "{}", text::summary(&checked))?;
         }
-        Format::Sarif => print_json(&sarif::log(&checked, notes))?,
     }
     let refused = checked.loaded.iter().any(|file| file.site.is_none());
     let Counts { errors, warnings, .. } = checked.counts;

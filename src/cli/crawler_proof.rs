@@ -1,14 +1,12 @@
 //! The flags of the command `crawlers` that check identities, because a user agent alone proves nothing. [`verify`]
 //! (`--verify`) checks whether an address belongs to a crawler, by the same lists and DNS queries as the server, and
 //! shows each step. [`update`] (`--update`) makes the running crawlgate fetch the lists that operators of crawlers
-//! publish. [`live`] (`--live`) shows how many requests under each crawler's name were verified, unverified, or from
-//! impostors.
+//! publish.
 
 use super::control::Socket;
 use super::{Failure, Result, control, fine, now, server_flags, show};
-use crate::admin::CrawlerIdentity;
 use crate::admin::control::{Request, Response};
-use crate::crawlers::{Claim, Crawler, CrawlerIndex, Registry};
+use crate::crawlers::{Claim, CrawlerIndex, Registry};
 use crate::identity::refresh::{ListUpdate, UpdateResult, update as update_list};
 use crate::identity::reverse_dns::{Confirmation, Step, confirm};
 use crate::identity::{Claimed, ListIndex, Proofs, Uses};
@@ -32,43 +30,6 @@ pub fn settings(file: Option<&Path>) -> Result<IdentitySettings> {
         Some(file) => Ok(file.identity),
         None => Ok(IdentitySettings { outgoing: true, ..IdentitySettings::default() }),
     }
-}
-
-/// Shows what was proven of the requests under each crawler's name, or under this one's.
-pub fn live(control: &Socket, of: Option<&Crawler>, json: bool) -> Result {
-    let Response::Identities { mut crawlers } = control.ask(&Request::Identities)? else {
-        return control::unexpected();
-    };
-    crawlers.retain(|found| of.is_none_or(|of| of.id == found.crawler));
-    show(json, crawlers.as_slice(), identities)
-}
-
-fn identities(out: &mut impl Write, crawlers: &[CrawlerIdentity]) -> io::Result<()> {
-    if crawlers.is_empty() {
-        return writeln!(out, "no request of a crawler since the start");
-    }
-    let width = crawlers.iter().map(|found| found.crawler.len()).max().unwrap_or_default().max(7);
-    writeln!(out, "{:<width$}  VERIFIED  UNVERIFIED  IMPOSTORS  LAST VERIFIED BY WHAT IS PUBLISHED", "CRAWLER")?;
-    for CrawlerIdentity { crawler, requests, published } in crawlers {
-        let of = |outcome: &str| requests.get(outcome).copied().unwrap_or_default();
-        let verified = published.as_ref().and_then(|published| published.last_verified);
-        let verified = verified.map_or_else(|| "-".to_owned(), |moment| moment.to_string());
-        let is_suspended = published.as_ref().is_some_and(|published| published.suspended);
-        let suspected = of("suspected");
-        let remark = match (is_suspended, suspected) {
-            (true, _) => "; calls no request an impostor's: none was verified for 7 days".to_owned(),
-            (false, 0) => String::new(),
-            (false, _) => format!("; {suspected} from outside of its lists, and `identity.outgoing` is no"),
-        };
-        let unverified = of("unverified") + of("suspended") + suspected;
-        writeln!(
-            out,
-            "{crawler:<width$}  {:>8}  {unverified:>10}  {:>9}  {verified}{remark}",
-            of("verified"),
-            of("impostor")
-        )?;
-    }
-    Ok(())
 }
 
 /// What the lists and reverse DNS say of an address.

@@ -2,17 +2,15 @@
 //! claims to be. [`identify_lines`] identifies the user agent in each line of standard input. `crawler_proof` has the
 //! options that check whether an address belongs to a crawler.
 
-use super::{Failure, Result, control, crawler_proof, now, show};
+use super::{Failure, Result, control, crawler_proof, show};
 use crate::crawlers::{Binds, Claim, Crawler, CrawlerIndex, Purpose, Registry, calls_itself};
 use crate::printable::{Printer, Style};
 use crate::robots::Dialect;
-use crate::time::{Timestamp, rfc3339};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use std::io::{self, BufRead, BufWriter, Read, Write};
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// Longer lines of standard input are cut: a user agent is read up to 4,096 octets.
 const MAX_LINE: u64 = 16 * 1024;
@@ -29,17 +27,8 @@ pub struct Arguments {
     /// Only crawlers of this purpose
     #[arg(long, value_parser = purposes())]
     purpose: Option<Purpose>,
-    /// Only crawlers whose facts are older than this many days (180 by default), or have no date
-    #[arg(
-        long,
-        value_name = "DAYS",
-        num_args = 0..=1,
-        default_missing_value = "180",
-        conflicts_with_all = ["name", "identify"]
-    )]
-    stale: Option<u32>,
     /// Look up whether this address is that of the crawler in --as, and show each step
-    #[arg(long, value_name = "ADDRESS", requires = "as_crawler", conflicts_with_all = ["name", "identify", "purpose", "stale"])]
+    #[arg(long, value_name = "ADDRESS", requires = "as_crawler", conflicts_with_all = ["name", "identify", "purpose"])]
     verify: Option<IpAddr>,
     /// The id, name or token of the crawler for --verify
     #[arg(long = "as", id = "as_crawler", value_name = "TOKEN", requires = "verify")]
@@ -48,11 +37,8 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE", requires = "verify")]
     config: Option<PathBuf>,
     /// Have the running crawlgate fetch the published lists now, and say what changed
-    #[arg(long, conflicts_with_all = ["name", "identify", "purpose", "stale", "verify"])]
+    #[arg(long, conflicts_with_all = ["name", "identify", "purpose", "verify"])]
     update: bool,
-    /// Show who the requests under each crawler's name were found to be by the running crawlgate
-    #[arg(long, conflicts_with_all = ["identify", "purpose", "stale", "verify", "update"])]
-    live: bool,
     #[command(flatten)]
     control: control::Socket,
     /// Print JSON
@@ -70,10 +56,6 @@ pub fn run(arguments: &Arguments) -> Result {
     let registry = Registry::builtin();
     if arguments.update {
         return crawler_proof::update(&arguments.control, arguments.json);
-    }
-    if arguments.live {
-        let of = arguments.name.as_deref().map(|name| named(registry, name)).transpose()?;
-        return crawler_proof::live(&arguments.control, of.map(|of| registry.get(of)), arguments.json);
     }
     if let (Some(address), Some(name)) = (arguments.verify, &arguments.claimed) {
         let crawler = named(registry, name)?;
@@ -95,10 +77,6 @@ pub fn run(arguments: &Arguments) -> Result {
         .iter()
         .filter(|crawler| arguments.purpose.is_none_or(|purpose| crawler.purpose == purpose))
         .collect();
-    if let Some(days) = arguments.stale {
-        let limit = Duration::from_secs(u64::from(days) * 86_400);
-        return stale(&listed, limit, now(), arguments.json);
-    }
     show(arguments.json, listed.as_slice(), table)
 }
 
@@ -110,52 +88,6 @@ fn named(registry: &Registry, name: &str) -> Result<CrawlerIndex> {
         let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
         Failure::Found(format!("there is no crawler `{name}` in the registry{hint}"))
     })
-}
-
-/// A record whose facts are to be read again.
-#[derive(Serialize)]
-struct Stale<'a> {
-    id: &'a str,
-    /// The day they were read, as far as it was noted: a month is its first day, a year its first of January.
-    #[serde(serialize_with = "rfc3339")]
-    read: Option<Timestamp>,
-    source: &'a str,
-    documentation: Option<&'a str>,
-}
-
-fn stale(crawlers: &[&Crawler], limit: Duration, now: Timestamp, json: bool) -> Result {
-    let dated = crawlers.iter().map(|crawler| (crawler, date_of(&crawler.source)));
-    let mut found: Vec<Stale<'_>> = dated
-        .filter(|(_, read)| read.is_none_or(|read| now.since(read) > limit))
-        .map(|(crawler, read)| Stale {
-            id: &crawler.id,
-            read,
-            source: &crawler.source,
-            documentation: crawler.doc.as_deref(),
-        })
-        .collect();
-    // The oldest first; what has no date after them.
-    found.sort_by_key(|stale| (stale.read.is_none(), stale.read));
-    show(json, &found, |out, found| {
-        let width = found.iter().map(|stale| stale.id.len()).max().unwrap_or(0);
-        found.iter().try_for_each(|Stale { id, read, source, documentation }| {
-            let read = read.map_or("no date".to_owned(), Timestamp::day);
-            writeln!(out, "{id:<width$}  {read:<10}  {source}  {}", documentation.unwrap_or("-"))
-        })
-    })
-}
-
-/// The last date that a source names: `2026-10-03`, `2026-10`, `2026`.
-fn date_of(source: &str) -> Option<Timestamp> {
-    let words = source.split(|sign: char| !sign.is_ascii_digit() && sign != '-');
-    words
-        .filter_map(|word| match word.len() {
-            4 => Timestamp::parse(&format!("{word}-01-01")),
-            7 => Timestamp::parse(&format!("{word}-01")),
-            10 => Timestamp::parse(word),
-            _ => None,
-        })
-        .max()
 }
 
 /// What a user agent claims to be, in a word, and the kind of a client without a record.
@@ -315,21 +247,7 @@ fn marker_in<'a>(crawler: &'a Crawler, user_agent: &[u8]) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_LINE, date_of, read_line};
-    use crate::crawlers::Registry;
-    use crate::time::Timestamp;
-
-    #[test]
-    fn the_date_of_a_fact_is_the_last_that_its_source_names() {
-        let day = |text: &str| Timestamp::parse(text);
-        assert_eq!(date_of("[D] 2026-10"), day("2026-10-01"));
-        assert_eq!(date_of("[D] 2026; string [U]"), day("2026-01-01"));
-        assert_eq!(date_of("[D] by way of [S] 2026-08"), day("2026-08-01"));
-        assert_eq!(date_of("[D] 2025-03-04, [S] 2026-01"), day("2026-01-01"));
-        assert_eq!(date_of("[D] date unknown"), None);
-        let dated = Registry::builtin().crawlers().iter().filter(|crawler| date_of(&crawler.source).is_some());
-        assert!(dated.count() > 60);
-    }
+    use super::{MAX_LINE, read_line};
 
     #[test]
     fn a_long_line_is_cut_and_the_next_is_whole() {

@@ -6,12 +6,11 @@ use super::places::StateDirectory;
 use super::{Failure, Result, cannot, fine, places, say, show, write_new};
 use crate::evidence::{
     CaseFindings, CaseSpan, Findings, VerifyKey, cover, forget, open_existing, read_joined, rotate_key, stamp, status,
-    verify, verify_stamps, write_case,
+    verify, write_case,
 };
 use crate::files;
 use crate::time::Timestamp;
 use std::error::Error;
-use std::fs;
 use std::io::{self, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -33,7 +32,7 @@ Examples:
   crawlgate evidence status
   crawlgate evidence export --site shop --crawler gptbot --from 2026-11-01 --to 2026-12-01 -o case.tar
   crawlgate evidence export --site shop --crawler gptbot --from 2026-11-01 --join other-machine.tar -o case.tar
-  crawlgate evidence verify case.tar --key log.vkey --tsa-ca tsa-ca.pem
+  crawlgate evidence verify case.tar --key log.vkey
   crawlgate evidence forget --address 203.0.113.5
   crawlgate evidence forget --before 2026-01-01 --state /var/lib/crawlgate
 
@@ -91,9 +90,6 @@ struct Verify {
     /// The public key of the log, or a file with it; again for each further log of the case
     #[arg(long, required = true)]
     key: Vec<String>,
-    /// Check the signatures of timestamps by these certificates of authorities, with the program openssl
-    #[arg(long, value_name = "PEM")]
-    tsa_ca: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -194,13 +190,7 @@ fn key_of(given: &str) -> Result<VerifyKey> {
 fn run_verify(arguments: &Verify) -> Result {
     let keys = arguments.key.iter().map(|key| key_of(key)).collect::<Result<Vec<_>, _>>()?;
     let archive = read_case(&arguments.file).map_err(cannot("read", &arguments.file))?;
-    let mut findings = verify(&archive, &keys);
-    if let Some(authorities) = &arguments.tsa_ca {
-        if let Err(error) = fs::File::open(authorities) {
-            return Err(Failure::Usage(format!("--tsa-ca {}: {error}", authorities.display())));
-        }
-        findings = verify_stamps(&archive, authorities, findings)?;
-    }
+    let findings = verify(&archive, &keys);
     show(arguments.json, &findings, show_case)?;
     fine(findings.faults.is_empty())
 }

@@ -96,11 +96,7 @@ fn html(html: &HtmlPolicy) -> String {
     if html.meta {
         said.push("meta".into());
     }
-    for link in &html.links {
-        let words: Vec<&str> = link.rel.iter().map(Into::into).collect();
-        said.push(format!("{} on {}", words.join(" "), values(&link.select).join(", ")));
-    }
-    for (name, list) in [("nosnippet on", &html.nosnippet), ("paths", &html.paths), ("not paths", &html.not_paths)] {
+    for (name, list) in [("paths", &html.paths), ("not paths", &html.not_paths)] {
         if !list.is_empty() {
             said.push(format!("{name} {}", values(list).join(", ")));
         }

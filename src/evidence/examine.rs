@@ -282,7 +282,7 @@ fn deleted_before(link: &Link) -> Option<&str> {
 fn timestamps(files: &Files, checkpoints: &[Proven], findings: &mut Findings) {
     let stamps: Vec<_> = files.iter().filter(|(file, _)| file.starts_with("timestamps/")).collect();
     if !stamps.is_empty() {
-        findings.unknown.push(super::openssl::UNCHECKED.to_owned());
+        findings.unknown.push("whether the authorities signed the timestamps: `openssl ts -verify` checks it".into());
     } else if !checkpoints.is_empty() {
         let alone = "no checkpoint of the case has a timestamp of an authority: the key alone says when";
         findings.unknown.push(alone.to_owned());

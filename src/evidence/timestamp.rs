@@ -16,14 +16,9 @@ pub struct Stamp {
 impl Stamp {
     /// The time as entries write it, without the fraction that it may have.
     pub fn shown(&self) -> String {
-        let moment = self.seconds().and_then(|seconds| chrono::DateTime::from_timestamp(seconds, 0));
-        moment.map_or_else(|| self.time.clone(), |moment| moment.format("%Y-%m-%dT%H:%M:%SZ").to_string())
-    }
-
-    /// The time in seconds since 1970, without the fraction that it may have.
-    pub fn seconds(&self) -> Option<i64> {
-        let time = chrono::NaiveDateTime::parse_from_str(self.time.get(..14)?, "%Y%m%d%H%M%S").ok()?;
-        Some(time.and_utc().timestamp())
+        let seconds = self.time.get(..14).unwrap_or_default();
+        let moment = chrono::NaiveDateTime::parse_from_str(seconds, "%Y%m%d%H%M%S");
+        moment.map_or_else(|_| self.time.clone(), |moment| moment.format("%Y-%m-%dT%H:%M:%SZ").to_string())
     }
 }
 

@@ -7,7 +7,7 @@
 use super::head::Head;
 use crate::heads::{X_ROBOTS_TAG, joined, origin_form};
 use crate::html::{self, Page, RewriteResult};
-use crate::indexing::{Tags, parse_lines};
+use crate::indexing::parse_lines;
 use crate::policy::Site;
 use crate::policy::model::OriginTags;
 use crate::policy::site::HtmlRules;
@@ -127,14 +127,11 @@ impl PageRewrite {
     }
 
     /// Begins to rewrite. Called when the response has the X-Robots-Tag that the client gets.
-    pub fn begin(&mut self, head: &impl Head, rules: Option<&HtmlRules>) {
+    pub fn begin(&mut self, head: &impl Head) {
         if !matches!(self, PageRewrite::Framed) {
             return;
         }
-        let page = rules.and_then(|rules| {
-            let tags = if rules.meta { parse_lines(head.lines(X_ROBOTS_TAG)) } else { Tags::default() };
-            Page::new(&tags, Some(&rules.marks), charset(content_type(head)))
-        });
+        let page = Page::new(&parse_lines(head.lines(X_ROBOTS_TAG)), charset(content_type(head)));
         *self = page.map_or(PageRewrite::No, |page| PageRewrite::Running(Box::new(page)));
     }
 
@@ -236,14 +233,12 @@ fn content_type(head: &impl Head) -> &[u8] {
     head.lines(header::CONTENT_TYPE).next().unwrap_or_default()
 }
 
-/// Whether there are tags or marks to be written. A page without them keeps its length, too.
+/// Whether there are tags to be written. A page without them keeps its length, too.
 fn has_something_to_say(status: StatusCode, head: &impl Head, decision: &Decision, site: &Site) -> bool {
-    let Some(rules) = &site.html else { return false };
     let content_type = joined(head.lines(header::CONTENT_TYPE));
     let content_type = content_type.as_deref();
     let theirs = head.has(X_ROBOTS_TAG) && site.origin_tags != OriginTags::Strip;
-    !rules.marks.is_empty()
-        || rules.meta && (theirs || site.tags.tags(&decision.path_rules, status.as_u16(), content_type).is_some())
+    theirs || site.tags.tags(&decision.path_rules, status.as_u16(), content_type).is_some()
 }
 
 /// Weakens the entity tag of a 304, if the client's copy has been rewritten: the tag of such a copy is weak. A client that

@@ -93,6 +93,6 @@ pub(super) fn filter(
         let origin_host = ticket.host_to_replace(&gateway.upstreams);
         ticket.forward(shared(session)).write_response(response, response.status, origin_host);
         // The response has the X-Robots-Tag that the client gets.
-        ctx.body.begin(&response.headers, ticket.judged().and_then(|(_, entry)| entry.site.html.as_ref()));
+        ctx.body.begin(&response.headers);
     }
 }

@@ -1,48 +1,30 @@
-//! [`of_page`] finds the character encoding of an HTML page. Only pages in an encoding that is compatible with ASCII
-//! can be rewritten (not in UTF-16, for example).
+//! Character encodings of HTML pages. Only pages in an encoding that is compatible with ASCII can be rewritten (not in
+//! UTF-16, for example).
 
-use crate::locks::lock;
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
-use lol_html::html_content::{EndTag, TextChunk, TextType};
-use lol_html::send::{DocumentContentHandlers, ElementContentHandlers, Settings};
-use lol_html::{AsciiCompatibleEncoding, HtmlRewriter, Selector};
-use std::borrow::Cow;
-use std::sync::{Arc, Mutex};
+use lol_html::AsciiCompatibleEncoding;
 
-/// How many octets of a page are searched for its encoding before any of it is passed on: as many as browsers search
-/// (HTML standard, section 13.2.3.2).
+/// How many octets of a page are held at the most until its first tag is there.
 pub(super) const LOOKED_AT: usize = 1024;
 
 /// Whether pages whose Content-Type field has this label can be read. An unknown label says nothing: browsers search
 /// the page then.
 pub fn is_readable(label: Option<&[u8]>) -> bool {
-    label.and_then(Encoding::for_label).is_none_or(|encoding| AsciiCompatibleEncoding::new(encoding).is_some())
+    label.and_then(Encoding::for_label).is_none_or(Encoding::is_ascii_compatible)
 }
 
-/// The encoding of a page by the start of it; `None` when it cannot be read. A byte order mark outranks the field, the
-/// field outranks the page's own meta. Only undeclared UTF-16 has a NUL in its first octets.
-pub(super) fn of_page(label: Option<&[u8]>, start: &[u8]) -> Option<AsciiCompatibleEncoding> {
-    if start.iter().take(FIRST).any(|octet| *octet == 0) {
-        return None;
-    }
-    let encoding = match Encoding::for_bom(start) {
-        Some((encoding, _)) => encoding,
-        None => label.and_then(Encoding::for_label).or_else(|| Declared::in_start(start).encoding).unwrap_or(UTF_8),
+/// Whether a page can be read, by what outranks its metas: a byte order mark, then the field. Only undeclared UTF-16 has a NUL
+/// in its first octets.
+pub(super) fn can_read(label: Option<&[u8]>, start: &[u8]) -> bool {
+    let is_readable = match Encoding::for_bom(start) {
+        Some((encoding, _)) => encoding.is_ascii_compatible(),
+        None => is_readable(label),
     };
-    AsciiCompatibleEncoding::new(encoding)
+    is_readable && !start.iter().take(FIRST).any(|octet| *octet == 0)
 }
 
 /// How many octets tell a byte order mark and UTF-16.
 pub(super) const FIRST: usize = 4;
-
-/// Whether the start of a page settles its encoding, so that none of it need be held any longer: a byte order mark, the
-/// field or a meta says it, or the head is over without one.
-pub(super) fn is_known(label: Option<&[u8]>, start: &[u8]) -> bool {
-    outranks_metas(label, start) || {
-        let declared = Declared::in_start(start);
-        declared.over || declared.encoding.is_some()
-    }
-}
 
 /// Whether an encoding is known that outranks the page's metas.
 pub(super) fn outranks_metas(label: Option<&[u8]>, start: &[u8]) -> bool {
@@ -53,60 +35,6 @@ pub(super) fn outranks_metas(label: Option<&[u8]>, start: &[u8]) -> bool {
 /// encoding is.
 pub(super) fn transparent() -> AsciiCompatibleEncoding {
     AsciiCompatibleEncoding::new(WINDOWS_1252).unwrap_or_else(AsciiCompatibleEncoding::utf_8)
-}
-
-/// The encoding that a head declares.
-#[derive(Clone, Copy, Default)]
-struct Declared {
-    /// The encoding of the first meta that declares one.
-    encoding: Option<&'static Encoding>,
-    /// Whether the head is over: later metas do not count.
-    over: bool,
-}
-
-impl Declared {
-    /// Reads the head as far as it goes in the start of a page.
-    fn in_start(start: &[u8]) -> Declared {
-        let found: Arc<Mutex<Declared>> = Arc::default();
-        let Ok(every) = "*".parse::<Selector>() else { return Declared::default() };
-        let elements = ElementContentHandlers::default().element({
-            let found = found.clone();
-            move |element: &mut lol_html::send::Element<'_, '_>| {
-                let mut declared = lock(&found);
-                match element.tag_name().as_str() {
-                    "meta" if !declared.over && declared.encoding.is_none() => {
-                        declared.encoding = by_meta(|name| element.get_attribute(name));
-                    }
-                    name => declared.over |= !is_of_head(name),
-                }
-                if element.tag_name() == "head" {
-                    let found = found.clone();
-                    element.on_end_tag(Box::new(move |_: &mut EndTag<'_>| {
-                        lock(&found).over = true;
-                        Ok(())
-                    }))?;
-                }
-                Ok(())
-            }
-        });
-        let text = DocumentContentHandlers::default().text({
-            let found = found.clone();
-            move |text: &mut TextChunk<'_>| {
-                lock(&found).over |= text.text_type() == TextType::Data && !text.as_str().trim_ascii().is_empty();
-                Ok(())
-            }
-        });
-        let settings = Settings::new_send()
-            .append_element_content_handler((Cow::Owned(every), elements))
-            .append_document_content_handler(text)
-            .with_encoding(transparent())
-            .with_adjust_charset_on_meta_tag(false)
-            .with_strict(false);
-        let mut reader = HtmlRewriter::new(settings, |_: &[u8]| ());
-        // An error leaves what was found before it.
-        let _ = reader.write(start);
-        *lock(&found)
-    }
 }
 
 /// Whether an element can stand in the head (HTML standard, section 13.2.6.4.4). A template can, but what is in it

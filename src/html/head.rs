@@ -35,6 +35,8 @@ pub(super) struct Head {
     templates: usize,
     /// Whether the encoding is known already, so that a meta does not change it.
     encoding_known: bool,
+    /// Whether a meta names an encoding that cannot be read.
+    pub(super) is_unreadable: bool,
     /// Whether a doctype, or an element that only a document has, was seen.
     document: bool,
     /// Nothing more is to be done.
@@ -46,8 +48,16 @@ pub(super) type SharedHead = Arc<Mutex<Head>>;
 impl Head {
     pub(super) fn new(ours: Tags, encoding_known: bool) -> SharedHead {
         let (theirs, written) = (Tags::default(), Tags::default());
-        let head = Head { ours, theirs, written, templates: 0, encoding_known, document: false, done: false };
-        Arc::new(Mutex::new(head))
+        Arc::new(Mutex::new(Head {
+            ours,
+            theirs,
+            written,
+            templates: 0,
+            encoding_known,
+            is_unreadable: false,
+            document: false,
+            done: false,
+        }))
     }
 
     /// Ends the head: returns the elements to write here.
@@ -80,7 +90,8 @@ impl Head {
             && let Some(encoding) = by_meta(|name| element.get_attribute(name))
         {
             // From here on the page cannot be read.
-            self.done = !encoding.is_ascii_compatible();
+            self.is_unreadable = !encoding.is_ascii_compatible();
+            self.done = self.is_unreadable;
             self.encoding_known = true;
         }
         let Some(name) = element.get_attribute("name") else { return };

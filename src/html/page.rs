@@ -1,20 +1,18 @@
 //! [`Page`] rewrites one page, piece by piece as it comes from the origin. Its states:
 //!
-//! - `Looking`: the first octets are held until the encoding is known.
-//! - `Reading`: robots metas are merged or added in the head, and attributes are added to elements of the page.
+//! - `Looking`: the first octets are held until it is known whether the page can be read.
+//! - `Reading`: robots metas are merged or added in the head.
 //! - `Passing`: the rest passes unchanged. A page comes here when it cannot be read, when a tag is too large or
 //!   elements are nested too deep, or when nothing more is to be written.
 
 use super::charset::{self, LOOKED_AT};
 use super::head::{self, Head, SharedHead};
-use super::marks::Marks;
 use super::metas;
 use crate::indexing::Tags;
 use crate::locks::lock;
 use encoding_rs::Encoding;
 use lol_html::send::{HtmlRewriter, Settings};
-use lol_html::{AsciiCompatibleEncoding, MemorySettings, Selector};
-use std::borrow::Cow;
+use lol_html::{MemorySettings, Selector};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use strum::IntoStaticStr;
 
@@ -42,7 +40,6 @@ pub enum RewriteResult {
 
 /// One page on its way to the client.
 pub struct Page {
-    marks: Option<Arc<Marks>>,
     /// The encoding by the Content-Type field.
     label: Option<Box<[u8]>>,
     state: State,
@@ -50,16 +47,13 @@ pub struct Page {
 }
 
 enum State {
-    /// The first octets are held until the encoding is known.
+    /// The first octets are held until it is known whether the page can be read.
     Looking {
         held: Vec<u8>,
         metas: Tags,
     },
-    /// The head is read first; its output is read for marks.
-    Reading {
-        head: Option<(Reading, SharedHead)>,
-        marks: Option<Reading>,
-    },
+    /// The head is read.
+    Reading(Reading, SharedHead),
     Passing,
 }
 
@@ -70,13 +64,11 @@ impl std::fmt::Debug for Page {
 }
 
 impl Page {
-    /// A page whose metas are to say `tags` and whose elements get `marks`. `label` is the encoding by the Content-Type
-    /// field. `None` when there is nothing to do.
-    pub fn new(tags: &Tags, marks: Option<&Arc<Marks>>, label: Option<&[u8]>) -> Option<Page> {
+    /// A page whose metas are to say `tags`. `label` is the encoding by the Content-Type field. `None` when there is nothing
+    /// to do.
+    pub fn new(tags: &Tags, label: Option<&[u8]>) -> Option<Page> {
         let metas = metas::of_tags(tags);
-        let marks = marks.filter(|marks| !marks.is_empty()).cloned();
-        (!metas.is_empty() || marks.is_some()).then(|| Page {
-            marks,
+        (!metas.is_empty()).then(|| Page {
             label: label.map(Box::from),
             state: State::Looking { held: Vec::new(), metas },
             outcome: RewriteResult::Read,
@@ -89,10 +81,8 @@ impl Page {
             // No more than is looked at: where a piece of input ends must not matter.
             let (looked_at, rest) = piece.split_at(piece.len().min(LOOKED_AT - held.len()));
             held.extend_from_slice(looked_at);
-            let label = self.label.as_deref();
-            let known = held.len() >= charset::FIRST
-                && begins(held).is_some_and(|first| first != b'<' || charset::is_known(label, held));
-            if held.len() < LOOKED_AT && !known {
+            let is_enough = held.len() >= charset::FIRST && begins(held).is_some();
+            if held.len() < LOOKED_AT && !is_enough {
                 return Vec::new();
             }
             let mut out = self.begin();
@@ -105,10 +95,8 @@ impl Page {
     /// Ends the page: returns what was still held.
     pub fn end(&mut self) -> Vec<u8> {
         let mut out = if matches!(self.state, State::Looking { .. }) { self.begin() } else { Vec::new() };
-        if let State::Reading { head, mut marks } = std::mem::replace(&mut self.state, State::Passing) {
-            let last = head.map(|(reading, _)| self.close(reading)).unwrap_or_default();
-            out.extend(self.through(marks.as_mut(), last.into()));
-            out.extend(marks.map(|reading| self.close(reading)).unwrap_or_default());
+        if let State::Reading(reading, head) = std::mem::replace(&mut self.state, State::Passing) {
+            out.extend(self.close(reading, &head));
         }
         out
     }
@@ -123,28 +111,24 @@ impl Page {
         self.outcome
     }
 
-    /// Finds the encoding in what is held, and reads the page from its start.
+    /// Reads the page from its start, if what is held says that it can be read.
     fn begin(&mut self) -> Vec<u8> {
         let State::Looking { held, metas } = std::mem::replace(&mut self.state, State::Passing) else {
             return Vec::new();
         };
         let label = self.label.as_deref();
-        let Some(encoding) = charset::of_page(label, &held) else {
+        if !charset::can_read(label, &held) {
             self.outcome = RewriteResult::Encoding;
             return held;
-        };
+        }
         if begins(&held).is_some_and(|first| first != b'<') {
             self.outcome = RewriteResult::NotMarkup;
             return held;
         }
-        let every = EVERY_ELEMENT.as_ref().filter(|_| !metas.is_empty());
-        let head = every.map(|every| {
-            let head = Head::new(metas, charset::outranks_metas(label, &held));
-            let settings = head::with_handlers(settings(charset::transparent()), every, &head);
-            (Reading::new(settings), head)
-        });
-        let marks = self.marks.as_ref().map(|marks| Reading::new(marks.with_handlers(settings(encoding))));
-        self.state = State::Reading { head, marks };
+        let Some(every) = EVERY_ELEMENT.as_ref() else { return held };
+        let head = Head::new(metas, charset::outranks_metas(label, &held));
+        let reading = Reading::new(head::with_handlers(settings(), every, &head));
+        self.state = State::Reading(reading, head);
         // A byte order mark is no text.
         let mark = Encoding::for_bom(&held).map_or(0, |(_, length)| length);
         let rest = held[mark..].to_vec();
@@ -155,43 +139,27 @@ impl Page {
     }
 
     fn feed(&mut self, piece: &[u8]) -> Vec<u8> {
-        let State::Reading { mut head, mut marks } = std::mem::replace(&mut self.state, State::Passing) else {
+        let State::Reading(mut reading, head) = std::mem::replace(&mut self.state, State::Passing) else {
             return piece.to_vec();
         };
-        let read = self.through(head.as_mut().map(|(reading, _)| reading), piece.into());
-        let mut out = self.through(marks.as_mut(), read.into());
-        // Where the head is over, the rest of its reading is given out, and the rest of the page is not read for it.
-        if head.as_ref().is_some_and(|(reading, head)| reading.is_over() || head::is_done(head))
-            && let Some((reading, _)) = head.take()
-        {
-            let last = self.close(reading);
-            out.extend(self.through(marks.as_mut(), last.into()));
-        }
-        let marks = marks.filter(|reading| !reading.is_over());
-        if head.is_some() || marks.is_some() {
-            self.state = State::Reading { head, marks };
+        let mut out = reading.write(piece);
+        // Where the head is over, the rest of its reading is given out, and the rest of the page is not read.
+        if reading.is_over() || head::is_done(&head) {
+            out.extend(self.close(reading, &head));
+        } else {
+            self.state = State::Reading(reading, head);
         }
         out
     }
 
-    /// What a reading makes of octets; without one they pass.
-    fn through(&mut self, reading: Option<&mut Reading>, bytes: Cow<'_, [u8]>) -> Vec<u8> {
-        let Some(reading) = reading else { return bytes.into_owned() };
-        let out = reading.write(&bytes);
-        self.note(reading);
-        out
-    }
-
-    fn close(&mut self, mut reading: Reading) -> Vec<u8> {
+    fn close(&mut self, mut reading: Reading, head: &SharedHead) -> Vec<u8> {
         reading.end();
-        self.note(&reading);
-        reading.take()
-    }
-
-    fn note(&mut self, reading: &Reading) {
         if reading.too_large {
             self.outcome = RewriteResult::TooLarge;
+        } else if lock(head).is_unreadable {
+            self.outcome = RewriteResult::Encoding;
         }
+        reading.take()
     }
 }
 
@@ -201,13 +169,13 @@ fn begins(held: &[u8]) -> Option<u8> {
     held[mark..].trim_ascii_start().first().copied()
 }
 
-fn settings<'s>(encoding: AsciiCompatibleEncoding) -> Settings<'static, 's> {
+fn settings<'s>() -> Settings<'static, 's> {
     let memory = MemorySettings::new()
         .with_preallocated_parsing_buffer_size(1024)
         .with_max_allowed_memory_usage(MEMORY)
         .with_graceful_bail_out_on_memory_limit_exceeded(true);
     Settings::new_send()
-        .with_encoding(encoding)
+        .with_encoding(charset::transparent())
         .with_memory_settings(memory)
         // Strict, the page would be cut off where it is ambiguous.
         .with_strict(false)

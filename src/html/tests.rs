@@ -4,7 +4,6 @@
 use super::*;
 use crate::indexing::{Directives, Scope, Tags, parse_lines};
 use proptest::prelude::*;
-use std::sync::Arc;
 
 fn tags(lines: &[&str]) -> Tags {
     parse_lines(lines.iter().map(|line| line.as_bytes()))
@@ -27,19 +26,7 @@ fn whole(page: Page, html: &[u8]) -> (Vec<u8>, RewriteResult) {
 }
 
 fn with_metas(html: &str, lines: &[&str]) -> String {
-    let page = Page::new(&tags(lines), None, None).expect("something to say");
-    String::from_utf8(whole(page, html.as_bytes()).0).expect("UTF-8 stays UTF-8")
-}
-
-fn marks() -> Arc<Marks> {
-    let mut marks = Marks::default();
-    marks.link(".comments a", &["nofollow", "ugc"]).expect("a selector");
-    marks.nosnippet(".price").expect("a selector");
-    Arc::new(marks)
-}
-
-fn with_marks(html: &str) -> String {
-    let page = Page::new(&Tags::default(), Some(&marks()), None).expect("something to do");
+    let page = Page::new(&tags(lines), None).expect("something to say");
     String::from_utf8(whole(page, html.as_bytes()).0).expect("UTF-8 stays UTF-8")
 }
 
@@ -128,7 +115,7 @@ fn a_head_that_is_cut_off_keeps_its_merged_metas() {
 fn a_head_without_end_is_passed_on_as_it_comes() {
     let start = "<html><head><noscript><img></noscript>";
     for filler in ["<!---->", "</x>", " ", "<link>", "<meta name=a>", "<style></style>", "<noscript></noscript>"] {
-        let mut page = Page::new(&tags(&["noindex"]), None, Some(b"utf-8")).expect("something to say");
+        let mut page = Page::new(&tags(&["noindex"]), Some(b"utf-8")).expect("something to say");
         let mut released = page.write(start.as_bytes());
         let piece = filler.repeat(4_096 / filler.len());
         let mut written = start.len();
@@ -154,7 +141,6 @@ fn what_is_no_document_is_let_be() {
     ] {
         assert_eq!(with_metas(html, &["noindex"]), html);
     }
-    assert_eq!(with_marks("{\"html\": \"<i class=price>x</i>\"}"), "{\"html\": \"<i class=price>x</i>\"}");
 }
 
 #[test]
@@ -234,9 +220,9 @@ fn what_softens_a_meta_stays_only_where_both_say_so() {
 
 /// An origin that sends the shell of a page and then thinks must not have it held.
 #[test]
-fn what_says_its_encoding_is_held_no_longer() {
+fn start_of_a_page_is_held_no_longer_than_needed() {
     let first = |html: &str, label: Option<&[u8]>| {
-        let mut page = Page::new(&tags(&["noindex"]), None, label).expect("something to say");
+        let mut page = Page::new(&tags(&["noindex"]), label).expect("something to say");
         String::from_utf8(page.write(html.as_bytes())).expect("UTF-8")
     };
     let head = format!("<html><head>{NOINDEX}</head><body>");
@@ -249,8 +235,6 @@ fn what_says_its_encoding_is_held_no_longer() {
     assert_eq!(first(long_answer, None), format!("<!doctype html><title>t</title>{NOINDEX}<ul><li>one</li>"));
     assert_eq!(first("<li>a fragment</li>", None), "<li>a fragment</li>");
     assert_eq!(first("hello", None), "hello");
-    assert_eq!(first("<html><head><title>", None), "", "its encoding may still be said");
-    assert_eq!(first("<html><head><script>if (a < b) '<p>'", None), "", "as long as nothing is of the body");
     assert_eq!(first("  \n\n", Some(b"utf-8")), "", "it may be no page");
 }
 
@@ -298,7 +282,7 @@ fn what_cannot_be_read_for_sure_stays_and_ours_stands_beside_it() {
 fn names_and_values_of_the_origin_cannot_leave_their_quotes() {
     let mut said = tags(&["x&'bot: noindex"]);
     said.merge(&tags(&["note: \"><script>alert(1)</script> é"]));
-    let page = Page::new(&said, None, None).expect("something to say");
+    let page = Page::new(&said, None).expect("something to say");
     let out = String::from_utf8(whole(page, b"<html><body>").0).expect("ASCII");
     assert!(!out.contains("<script"), "{out}");
     assert!(
@@ -318,65 +302,8 @@ fn names_that_browsers_know_are_for_no_bot() {
         "referrer: nofollow",
         "apple-mobile-web-app-capable: noindex",
     ];
-    assert!(Page::new(&tags(&lines), None, None).is_none());
-    assert!(Page::new(&tags(&["all", "bingbot: all"]), None, None).is_none(), "nothing is restricted");
-}
-
-#[test]
-fn links_and_snippets_are_marked_where_the_selectors_say() {
-    assert_eq!(
-        with_marks("<a href=a>1</a><div class='x comments'><a href=b>2</a><a rel=\"UGC noopener\" href=c>3</a></div>"),
-        "<a href=a>1</a><div class='x comments'><a href=b rel=\"nofollow ugc\">2</a>\
-         <a rel=\"UGC noopener nofollow\" href=c>3</a></div>"
-    );
-    assert_eq!(
-        with_marks("<b class=price>1</b><b class='price' data-nosnippet>2</b><!-- <b class=price> -->"),
-        "<b class=price data-nosnippet=\"\">1</b><b class='price' data-nosnippet>2</b><!-- <b class=price> -->"
-    );
-    let whole_rel = "<p class=comments><a rel='ugc nofollow'>x</a></p>";
-    assert_eq!(with_marks(whole_rel), whole_rel);
-}
-
-/// The examples of docs/policy.md: what a browser would add is not there.
-#[test]
-fn selectors_go_by_tags_as_they_are_written() {
-    let selected = |selector: &str, html: &str| {
-        let mut marks = Marks::default();
-        marks.nosnippet(selector).expect("a selector");
-        let page = Page::new(&Tags::default(), Some(&Arc::new(marks)), None).expect("something to do");
-        let out = String::from_utf8(whole(page, html.as_bytes()).0).expect("ASCII");
-        let marked = out.split('<').filter(|tag| tag.contains("data-nosnippet"));
-        marked.map(|tag| tag.split([' ', '>']).take(2).collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
-    };
-    let list = "<ul><li><a id=1></a><li><a id=2></a><li><a id=3></a></ul>";
-    assert_eq!(selected("li:nth-child(2) a", list), ["a id=2", "a id=3"]);
-    assert_eq!(selected("li:nth-of-type(3) > a", list), [""; 0]);
-    assert_eq!(selected("ul > li:nth-child(2)", list), [""; 0]);
-    assert_eq!(selected(".note a", "<p class=note>a<p>b <a id=1></a></p>"), ["a id=1"]);
-    assert_eq!(selected("tbody a", "<table><tr><td><a id=1></a></table>"), [""; 0]);
-    assert_eq!(selected("body a", "<title>t</title><p><a id=1></a>"), [""; 0]);
-    let closed = "<ul><li><a id=1></a></li><li><a id=2></a></li></ul>";
-    assert_eq!(selected("ul > li:nth-child(2) a", closed), ["a id=2"]);
-    assert_eq!(selected("section a", "<section><p>1<p><a id=1></a></section><a id=2></a>"), ["a id=1"]);
-}
-
-#[test]
-fn rel_of_what_is_no_link_is_let_be() {
-    let mut marks = Marks::default();
-    marks.link("*", &["nofollow"]).expect("a selector");
-    let html = "<html><head><link rel=stylesheet href=x></head><body><p>y</p></body></html>";
-    let page = Page::new(&Tags::default(), Some(&Arc::new(marks)), None).expect("something to do");
-    assert_eq!(whole(page, html.as_bytes()).0, html.as_bytes());
-}
-
-#[test]
-fn selectors_that_cannot_be_decided_in_passing_are_refused() {
-    for bad in ["", "a >", "a:hover", "p + a", "a ~ b", "a::before", "svg|a", "a[", ":has(b)"] {
-        assert!(Marks::default().link(bad, &["ugc"]).is_err(), "{bad}");
-    }
-    for good in [".comments a", "a[href^='http']:not([href*=\"shop.example\"])", "main > p:nth-child(2) a, #x", "*"] {
-        assert!(Marks::default().nosnippet(good).is_ok(), "{good}");
-    }
+    assert!(Page::new(&tags(&lines), None).is_none());
+    assert!(Page::new(&tags(&["all", "bingbot: all"]), None).is_none(), "nothing is restricted");
 }
 
 #[test]
@@ -388,7 +315,7 @@ fn pages_in_encodings_that_cannot_be_read_pass_byte_for_byte() {
     let by_pragma =
         b"<!doctype html><meta http-equiv=Content-Type content='text/html; charset=\"ISO-2022-JP\"'><p>x".to_vec();
     for html in [utf_16, bare, iso_2022, by_pragma] {
-        let page = Page::new(&tags(&["noindex"]), Some(&marks()), None).expect("something to do");
+        let page = Page::new(&tags(&["noindex"]), None).expect("something to do");
         assert_eq!(whole(page, &html), (html.clone(), RewriteResult::Encoding));
     }
     assert!(is_readable(None) && is_readable(Some(b"Shift_JIS")) && is_readable(Some(b"no-such-thing")));
@@ -410,11 +337,7 @@ fn octets_outside_of_ascii_are_given_back_as_they_were() {
         let mut expected = html[..head].to_vec();
         expected.extend(NOINDEX.bytes());
         expected.extend(&html[head..]);
-        let marked = String::from("<p class=price title='\u{1}'").len() + 1;
-        let place = expected.len() - every.len() - 1;
-        assert!(expected[place - marked..place].starts_with(b"<p class=price"));
-        expected.splice(place..place, b" data-nosnippet=\"\"".iter().copied());
-        let page = Page::new(&tags(&["noindex"]), Some(&marks()), label).expect("something to do");
+        let page = Page::new(&tags(&["noindex"]), label).expect("something to do");
         assert_eq!(whole(page, &html), (expected, RewriteResult::Read), "{label:?}");
     }
 }
@@ -422,7 +345,7 @@ fn octets_outside_of_ascii_are_given_back_as_they_were() {
 #[test]
 fn a_label_of_the_field_outranks_the_page() {
     let html = b"<!doctype html><meta charset=iso-2022-jp><p>x";
-    let page = Page::new(&tags(&["noindex"]), None, Some(b"utf-8")).expect("something to say");
+    let page = Page::new(&tags(&["noindex"]), Some(b"utf-8")).expect("something to say");
     assert!(String::from_utf8_lossy(&whole(page, html).0).contains(NOINDEX));
 }
 
@@ -445,22 +368,15 @@ fn long_page(bytes: usize) -> String {
 fn a_long_page_is_rewritten_whole_in_whatever_pieces() {
     let html = long_page(1 << 20);
     let expected = html.replace("</head>", &format!("{NOINDEX}</head>"));
-    let new = || Page::new(&tags(&["noindex"]), None, None).expect("something to say");
+    let new = || Page::new(&tags(&["noindex"]), None).expect("something to say");
     for sizes in [[1 << 20, 1], [65_536, 65_536], [1_024, 7], [3_000, 1]] {
         assert!(in_pieces(new(), html.as_bytes(), &sizes).0 == expected.as_bytes(), "{sizes:?}");
-    }
-    let marked = expected
-        .replace("<b class=price>", "<b class=price data-nosnippet=\"\">")
-        .replace("<a href=x>", "<a href=x rel=\"nofollow ugc\">");
-    for sizes in [[1 << 20, 1], [65_536, 65_536], [1_024, 7]] {
-        let page = Page::new(&tags(&["noindex"]), Some(&marks()), None).expect("something to do");
-        assert!(in_pieces(page, html.as_bytes(), &sizes).0 == marked.as_bytes(), "{sizes:?}");
     }
 }
 
 #[test]
 fn after_the_head_a_page_passes_when_nothing_else_is_asked() {
-    let mut page = Page::new(&tags(&["noindex"]), None, None).expect("something to say");
+    let mut page = Page::new(&tags(&["noindex"]), None).expect("something to say");
     let html = long_page(4_000);
     page.write(html.as_bytes());
     assert!(page.is_passing());
@@ -471,14 +387,9 @@ fn what_is_larger_than_the_memory_passes_from_there_on() {
     let huge = format!("<link rel=icon href=\"data:{}\">", "x".repeat(1 << 20));
     let html = format!("<!doctype html><title>a</title>{huge}<p>x<b class=price>y</b>");
     for sizes in [usize::MAX, 4_096] {
-        let page = Page::new(&tags(&["noindex"]), Some(&marks()), None).expect("something to do");
+        let page = Page::new(&tags(&["noindex"]), None).expect("something to do");
         assert_eq!(in_pieces(page, html.as_bytes(), &[sizes]), (html.clone().into_bytes(), RewriteResult::TooLarge));
     }
-    // Elements that are never closed are held too.
-    let deep = format!("<!doctype html><p>{}", "<div><i>".repeat(200_000));
-    let page = Page::new(&Tags::default(), Some(&marks()), None).expect("something to do");
-    let (out, outcome) = whole(page, deep.as_bytes());
-    assert!(out == deep.as_bytes() && outcome == RewriteResult::TooLarge);
 }
 
 #[test]
@@ -494,11 +405,9 @@ fn broken_pages_lose_nothing() {
         "<!doctype html><![CDATA[ x ]]><?php echo 1 ?><p>",
         "<!doctype html>\0<p>\0",
     ] {
-        let page = Page::new(&tags(&["noindex"]), Some(&marks()), None).expect("something to do");
+        let page = Page::new(&tags(&["noindex"]), None).expect("something to do");
         let out = String::from_utf8(whole(page, html.as_bytes()).0).expect("UTF-8 stays UTF-8");
-        let without = [NOINDEX, " data-nosnippet=\"\"", " rel=\"nofollow ugc\""]
-            .iter()
-            .fold(out.clone(), |text, added| text.replace(added, ""));
+        let without = out.replace(NOINDEX, "");
         // Attributes of an element that is written anew are put in order; nothing else changes.
         let plain = |text: &str| text.split_ascii_whitespace().collect::<String>();
         assert_eq!(plain(&without), plain(html), "{out}");
@@ -605,12 +514,10 @@ proptest! {
         pad in 0usize..3,
         sizes in proptest::collection::vec(1usize..40, 1..6),
         said in any_tags(),
-        marked in any::<bool>(),
     ) {
         // Beyond the octets that are looked at first, and within them.
         let html = format!("{}{html}", "<!-- 0123456789 -->\n".repeat(pad * 30));
-        let marks = marks();
-        let page = || Page::new(&said, marked.then_some(&marks), None).expect("something to do");
+        let page = || Page::new(&said, None).expect("something to do");
         let (at_once, outcome) = whole(page(), html.as_bytes());
         prop_assert_eq!(in_pieces(page(), html.as_bytes(), &sizes), (at_once, outcome));
     }
@@ -621,8 +528,7 @@ proptest! {
         sizes in proptest::collection::vec(1usize..40, 1..4),
     ) {
         let html = [b"<!doctype html>".as_slice(), &html].concat();
-        let marks = marks();
-        let page = || Page::new(&tags(&["noindex"]), Some(&marks), None).expect("something to do");
+        let page = || Page::new(&tags(&["noindex"]), None).expect("something to do");
         let at_once = whole(page(), &html);
         prop_assert!(at_once.0.len() >= html.len());
         prop_assert_eq!(in_pieces(page(), &html, &sizes), at_once);
@@ -635,7 +541,7 @@ proptest! {
             format!("<meta name=\"{name}\" content=\"{directives}\">")
         }).collect();
         let html = format!("<!doctype html><html><head><title>t</title>{metas}</head><body>x</body></html>");
-        let page = Page::new(&said, None, None).expect("something to say");
+        let page = Page::new(&said, None).expect("something to say");
         let out = String::from_utf8(whole(page, html.as_bytes()).0).expect("UTF-8");
         let mut expected = theirs.unwrap_or_default();
         expected.merge(&said);

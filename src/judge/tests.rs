@@ -173,7 +173,7 @@ fn explaining_alone_leaves_no_trace() {
     }
     assert!(judge.ledger.copies("shop").is_empty());
     assert!(judge.behaviours.traps.is_empty());
-    assert!(world.recorder.metrics.by_crawler().is_empty());
+    assert!(!world.recorder.metrics.render().contains("crawlgate_requests_total{"));
     assert!(world.recorder.logs.events.recent().is_empty());
 }
 
@@ -191,8 +191,11 @@ fn a_trap_marks_the_client_once_judged_and_a_fetch_of_robots_txt_is_remembered()
     assert_eq!(judged(&judge.judge(&at(3))).1, Kind::Trapped);
     assert_eq!(judge.behaviours.traps.len(), 1);
     assert_eq!(judged(&judge.judge(&at(0))).1, Kind::Trapped);
-    let record = world.recorder.metrics.by_crawler();
-    assert_eq!((record[0].all.requests, record[0].robots_txt), (1, 1), "only the fetch was recorded");
+    let metrics = world.recorder.metrics.render();
+    for name in ["crawlgate_requests_total{", "crawlgate_robots_txt_total{"] {
+        let counts: Vec<&str> = metrics.lines().filter(|line| line.starts_with(name)).collect();
+        assert!(counts.len() == 1 && counts[0].ends_with(" 1"), "only the fetch was recorded: {counts:?}");
+    }
     assert!(start.now > Timestamp(0));
 }
 

@@ -100,7 +100,8 @@ pub enum HostNews {
     New,
 }
 
-/// What one crawler was served on one host: for reports.
+/// What one crawler was served on one host: for tests.
+#[cfg(test)]
 #[derive(Debug, PartialEq, Eq)]
 pub struct CrawlerCopies {
     /// The host, with its port where that is not a usual one.
@@ -435,12 +436,8 @@ impl Ledger {
         self.list_health.tell(now);
     }
 
-    /// The name under which a crawler stands in [`Ledger::copies`].
-    pub fn name<'a>(registry: &'a Registry, entry: &'a SiteEntry, claim: Claim) -> &'a str {
-        RobotsCache::of(claim, registry, entry).name
-    }
-
     /// What was served to crawlers on the hosts of a site, by host and name.
+    #[cfg(test)]
     pub fn copies(&self, site: &str) -> Vec<CrawlerCopies> {
         let mut all = Vec::new();
         self.observations.each(|key, host| {

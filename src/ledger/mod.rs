@@ -29,7 +29,7 @@ pub use client_news::{ClientNews, FetchNews, Mark};
 #[cfg(feature = "internals")]
 pub use crawl_rate::gcra;
 pub use crawl_rate::{CrawlRate, RateKey};
-pub use ledger::{CrawlerCopies, HostNews, Ledger, ProxyFetch, ServedCopy};
+pub use ledger::{HostNews, Ledger, ProxyFetch, ServedCopy};
 pub use network_list_health::{EVERY_SITE, ListHealth, list_of};
 pub use proxies::ProxyPath;
 pub use traps::Traps;

@@ -85,7 +85,7 @@ impl Call {
         {
             let end = self.page.frame(&mut head.headers, head.status, decision, &entry.site);
             ticket.forward(Connection::from(Peer::default())).write_response(&mut head.headers, head.status, None);
-            self.page.begin(&head.headers, entry.site.html.as_ref());
+            self.page.begin(&head.headers);
             self.count_page(end);
         }
         self.note(head);

@@ -6,7 +6,7 @@ pub use crate::forwarding::PageRewrite;
 #[cfg(not(feature = "html"))]
 mod none {
     use crate::forwarding::Head;
-    use crate::policy::{Site, site::HtmlRules};
+    use crate::policy::Site;
     use crate::verdict::Decision;
     use bytes::Bytes;
     use http::StatusCode;
@@ -26,7 +26,7 @@ mod none {
             false
         }
 
-        pub fn begin(&mut self, _: &impl Head, _: Option<&HtmlRules>) {}
+        pub fn begin(&mut self, _: &impl Head) {}
 
         pub fn write(&mut self, _: &mut Option<Bytes>, _: bool) -> Option<&'static str> {
             None

@@ -9,8 +9,7 @@ pub use enforcement::{
     AnswerPolicy, Audience, BehindCache, Enforcement, EnforcementFields, Mode, PausePolicy, PauseTime, Unverified,
 };
 pub use indexing::{
-    Conditions, HtmlPolicy, IndexingRule, LinkPolicy, LinkRel, OriginTags, RetirePolicy, StatusCondition,
-    WrittenDirectives,
+    Conditions, HtmlPolicy, IndexingRule, OriginTags, RetirePolicy, StatusCondition, WrittenDirectives,
 };
 pub use signals::{
     ContentSignal, ContentUsage, Emission, GroupSignals, LicensePolicy, SignalCategory, SiteSignals, TdmRule,

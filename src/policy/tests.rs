@@ -350,43 +350,15 @@ fn html_is_off_or_a_word_or_a_map() {
     };
     assert!(!html("off").meta && !html("false").meta && !html("{ meta: no }").meta);
     assert!(html("meta").meta && html("{ meta: yes }").meta);
-    let all = html(
-        "{ links: { select: [.comments a, .forum a], rel: ugc }, nosnippet: .price, paths: /a/, not: { paths: /a/b } }",
-    );
-    assert_eq!((all.meta, all.links[0].select.len(), <&str>::from(all.links[0].rel[0])), (false, 2, "ugc"));
-    assert_eq!((all.nosnippet.len(), all.paths.len(), all.not_paths.len()), (1, 1, 1));
+    let all = html("{ meta: yes, paths: /a/, not: { paths: /a/b } }");
+    assert_eq!((all.paths.len(), all.not_paths.len()), (1, 1));
 }
 
 #[test]
 fn mistakes_of_html_are_shown_in_their_place() {
-    let text = "robots: { origin: replace }\nhtml:\n  meta: perhaps\n  links:\n    - { select: '', rel: [nofolow] }\n    - { rel: ugc }\n  paths: drafts\n  not: {}\n  metas: x\n";
-    assert_eq!(
-        ids(text),
-        [
-            ("bad-value", 3, 9),
-            ("bad-selector", 5, 17),
-            ("bad-value", 5, 27),
-            ("missing-field", 6, 7),
-            ("bad-path", 7, 10),
-            ("empty-not", 8, 8),
-            ("unknown-field", 9, 3),
-        ]
-    );
-    let many = format!("robots: {{ origin: replace }}\nhtml: {{ nosnippet: [{}] }}\n", vec!["b"; 51].join(", "));
-    assert_eq!(ids(&many), [("too-many-selectors", 2, 7)]);
-    let long = format!("robots: {{ origin: replace }}\nhtml: {{ nosnippet: {} }}\n", "b".repeat(501));
-    assert_eq!(ids(&long), [("bad-selector", 2, 20)]);
-}
-
-/// The engine alone has no reader of selectors.
-#[cfg(feature = "html")]
-#[test]
-fn a_selector_that_looks_ahead_is_refused_with_help() {
-    let found = findings("robots: { origin: replace }\nhtml: { nosnippet: ['.price', 'p + b'] }\n");
-    let [error] = found.items.as_slice() else { panic!("{found:?}") };
-    assert_eq!((error.id, error.span.map(|span| (span.line, span.column))), ("bad-selector", Some((2, 31))));
-    assert!(error.message.starts_with("`p + b` cannot be used as a selector: "), "{}", error.message);
-    assert!(error.help.as_deref().is_some_and(|help| help.contains("`.class`")));
+    let text = "robots: { origin: replace }\nhtml:\n  meta: perhaps\n  paths: drafts\n  not: {}\n  metas: x\n";
+    assert_eq!(ids(text), [("bad-value", 3, 9), ("bad-path", 4, 10), ("empty-not", 5, 8), ("unknown-field", 6, 3),]);
+    assert_eq!(ids("robots: { origin: replace }\nhtml: { paths: /a/ }\n"), [("missing-field", 2, 7)]);
 }
 
 /// Parameters are not told apart, and not taken as if they were.

@@ -63,8 +63,12 @@ impl World {
 
     /// Requests of GPTBot that were counted, and those of them for robots.txt.
     fn counted(&self) -> (u64, u64) {
-        let counts = self.instance.metrics.by_crawler();
-        counts.first().map_or((0, 0), |crawler| (crawler.all.requests, crawler.robots_txt))
+        let metrics = self.instance.metrics.render();
+        let count = |name: &str| -> u64 {
+            let lines = metrics.lines().filter(|line| line.starts_with(name) && !line.contains("crawler=\"none\""));
+            lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
+        };
+        (count("crawlgate_requests_total{"), count("crawlgate_robots_txt_total{"))
     }
 
     fn in_flight(&self) -> bool {

@@ -136,7 +136,6 @@ pub struct ControlDoor {
 impl ControlDoor {
     /// The control socket at this path, if there is one. It is not opened yet.
     pub fn new(path: Option<PathBuf>, operations: Arc<Operations>) -> ControlDoor {
-        path.iter().for_each(|path| operations.answers_on(path));
         ControlDoor { path, operations, socket: Arc::default() }
     }
 

@@ -559,10 +559,7 @@ impl Changes {
     fn publish(&mut self, now: Timestamp) -> Snapshot {
         self.catalog.prune(&self.publisher.log, now);
         let pauses = &self.catalog.memory.pauses;
-        let paused = |entry: &SiteEntry| {
-            let entry = entry.clone().with_pauses(pauses.of(&entry.site, now), now);
-            SiteEntry { last_switched: pauses.over(&entry.site.name), ..entry }
-        };
+        let paused = |entry: &SiteEntry| entry.clone().with_pauses(pauses.of(&entry.site, now), now);
         let sites = self.catalog.entries().map(paused).collect();
         let others = state::changes(self.stored.records(), self.catalog.memory.records(), now);
         self.stored = self.catalog.memory.clone();

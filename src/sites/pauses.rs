@@ -80,8 +80,6 @@ type PlanKey = (String, String);
 pub struct Pauses {
     /// Those that were switched on at run time, by site.
     switched: BTreeMap<String, ActivePause>,
-    /// Of each site the pause of run time that ended last, since the start.
-    over: BTreeMap<String, ActivePause>,
     /// When a policy with this planned pause was first in force; also of one that recurs.
     first_seen: BTreeMap<PlanKey, Timestamp>,
     /// When an operator ended the planned pause.
@@ -119,11 +117,6 @@ impl Pauses {
             .into_iter()
             .chain(self.planned(site, now).into_iter().map(|(_, pause)| pause))
             .collect()
-    }
-
-    /// The pause of a site that was switched on at run time and ended last, by itself or by an operator.
-    pub fn over(&self, site: &str) -> Option<ActivePause> {
-        self.over.get(site).cloned()
     }
 
     fn planned<'p>(&self, site: &'p Site, now: Timestamp) -> Vec<(&'p PausePolicy, ActivePause)> {
@@ -194,9 +187,6 @@ impl Pauses {
     pub fn resume(&mut self, site: &Site, now: Timestamp) -> bool {
         let switched = self.switched.remove(&site.name).filter(|pause| now < pause.until);
         let mut ended = switched.is_some();
-        if let Some(pause) = switched {
-            self.over.insert(site.name.clone(), ActivePause { until: now, ..pause });
-        }
         for (plan, pause) in self.planned(site, now) {
             if pause.from <= now && now < pause.until {
                 self.ended.insert(key(&site.name, plan), now);
@@ -210,15 +200,7 @@ impl Pauses {
     pub fn prune<'a>(&mut self, in_force: impl Iterator<Item = &'a Site>, now: Timestamp) {
         let planned: BTreeSet<PlanKey> =
             in_force.flat_map(|site| site.policy.pauses.iter().map(|pause| key(&site.name, pause))).collect();
-        let over = &mut self.over;
-        over.retain(|_, pause| now.since(pause.until) < REMEMBERED);
-        self.switched.retain(|site, pause| {
-            let is_on = now < pause.until;
-            if !is_on {
-                over.insert(site.clone(), pause.clone());
-            }
-            is_on
-        });
+        self.switched.retain(|_, pause| now < pause.until);
         for noted in [&mut self.first_seen, &mut self.ended] {
             noted.retain(|key, since| planned.contains(key) || now.since(*since) < REMEMBERED);
         }

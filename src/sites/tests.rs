@@ -350,7 +350,7 @@ fn changed_html_rules_make_pages_new() {
     write(directory.path(), "a.yaml", &text("{ meta: yes }"));
     let live = start(directory.path(), Some(state.path()), 40 * DAY);
     assert!(!new(&live, 40 * DAY), "the same in other words");
-    write(directory.path(), "a.yaml", &text("{ meta: yes, nosnippet: .price }"));
+    write(directory.path(), "a.yaml", &text("{ meta: yes, paths: /price/ }"));
     live.reload(Timestamp(41 * DAY));
     assert!(new(&live, 41 * DAY));
 }
@@ -612,23 +612,6 @@ fn pauses_before_the_policy_was_in_force_have_never_been() {
     assert_eq!(begun(at(10, 720)), [(at(10, 720), at(10, 750))], "the one that was on");
     live.keep_time(at(11, 240));
     assert_eq!(begun(at(11, 240)), [(at(10, 720), at(10, 750)), (at(11, 120), at(11, 180))]);
-}
-
-#[test]
-fn pause_of_run_time_that_is_over_is_remembered() {
-    let directory = tempfile::tempdir().expect("a directory");
-    write(directory.path(), "a.yaml", &policy("/one"));
-    let live = start(directory.path(), None, 0);
-    let last = |live: &SiteManager| live.snapshot().sites()[0].last_switched.as_ref().map(|pause| pause.until);
-    let request = PauseRequest { seconds: Some(60), ..PauseRequest::default() };
-    assert!(live.pause(&request, Timestamp(100)).is_ok());
-    assert_eq!(last(&live), None);
-    assert_eq!(live.next_switch(), Some(Timestamp(160)));
-    live.keep_time(Timestamp(160));
-    assert_eq!((last(&live), live.next_switch()), (Some(Timestamp(160)), None));
-    assert!(live.pause(&request, Timestamp(200)).is_ok());
-    assert!(live.resume(None, Timestamp(210)).is_ok());
-    assert_eq!(last(&live), Some(Timestamp(210)));
 }
 
 #[test]

@@ -3,14 +3,12 @@
 //! address of a request. The number of series with a label for the crawler is limited. When a site is removed, its
 //! series are removed.
 
-mod by_crawler;
 mod counters;
 mod edge;
 mod register;
 mod sites;
 mod upstream;
 
-pub use by_crawler::{CrawlerCounts, IdentityCounts};
 pub use edge::{EdgeMetrics, OpenConnection};
 pub use sites::SiteGauges;
 pub use upstream::{ServerPlace, UpstreamMetrics};

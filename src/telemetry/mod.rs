@@ -13,7 +13,7 @@ mod traffic;
 pub use access::{AccessLog, AccessRecord, Octets};
 pub use certificates::{CertificateStatus, FailedOrder, OrderStatus, RefusedRenewal};
 pub use events::{Event, Events, ServerEvent};
-pub use metrics::{CrawlerCounts, IdentityCounts, Metrics, OpenConnection, ServerPlace, SiteGauges, UNCLAIMED};
+pub use metrics::{Metrics, OpenConnection, ServerPlace, SiteGauges, UNCLAIMED};
 pub use recent::{Recent, RecentByName, Throttle};
 pub use traffic::{Traffic, TrafficStatus};
 

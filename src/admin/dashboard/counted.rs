@@ -22,15 +22,12 @@ impl Dashboard {
         if let Some(away) = &store.exchange.away {
             return alone(&away.error);
         }
-        let Period { from, to, step } = *period;
-        // The summary compares with as long a time before.
-        let begin = step.begin(Timestamp(from.0 - (to.0 - from.0)));
-        let told = match (instances.counts)(step, begin) {
+        let told = match (instances.counts)(period.step, period.from) {
             Ok(told) => told,
             Err(error) => return alone(&error),
         };
         let says = sentence(&store, &told, period);
-        Ok((self.history.with_others(step, begin, &told)?, says))
+        Ok((self.history.with_others(period.step, period.from, &told)?, says))
     }
 
     /// A sentence that says whose samples a page shows; empty without a store.

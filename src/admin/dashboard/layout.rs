@@ -2,13 +2,7 @@
 //! links to pages.
 
 /// The pages in the navigation.
-const PAGES: [(&str, &str); 5] = [
-    ("/", "Overview"),
-    ("/violations", "Violations"),
-    ("/tester", "Tester"),
-    ("/pauses", "Pauses"),
-    ("/health", "Health"),
-];
+const PAGES: [(&str, &str); 3] = [("/", "Overview"), ("/violations", "Violations"), ("/health", "Health")];
 
 /// The frame of a page.
 #[derive(Debug)]

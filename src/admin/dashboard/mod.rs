@@ -9,12 +9,10 @@ mod format;
 mod health;
 mod layout;
 mod overview;
-mod pauses;
 mod period;
 mod rows;
 mod site;
 mod summary;
-mod tester;
 mod violations;
 
 pub use overview::{Overview, report_page};
@@ -50,7 +48,7 @@ pub enum PageError {
     #[error("{0}")]
     Unknown(String),
     /// The history cannot be read.
-    #[error("{0}; the pages that need no history are /health, /pauses and /tester")]
+    #[error("{0}; the page that needs no history is /health")]
     History(#[from] HistoryError),
     /// A template failed, which no input does.
     #[error("cannot write the page: {0}")]
@@ -70,8 +68,6 @@ impl Dashboard {
             "/site" => self.site(query),
             "/crawler" => self.crawler(query),
             "/violations" => self.violations(query),
-            "/tester" => self.tester(query),
-            "/pauses" => self.pauses(query),
             "/health" => self.health(query),
             "/style.css" => return Some(Ok(("text/css; charset=utf-8", STYLE.into()))),
             _ => return None,

@@ -6,7 +6,7 @@ use super::charts::Bar;
 use super::layout::{Layout, Link};
 use super::period::Period;
 use super::rows::{CrawlerRow, Row, UNLISTED};
-use super::summary::{TimeBefore, sentences};
+use super::summary::sentences;
 use super::{Dashboard, Page, STYLE};
 use crate::admin::query::Query;
 use crate::admin::status::Problem;
@@ -137,8 +137,7 @@ impl Overview {
             sites,
             unlisted: history.unlisted(from, NAMES)?,
         };
-        let before = TimeBefore::read(history, &period)?;
-        overview.summary = sentences(&overview.by_identity, &overview.crawlers, before.as_ref());
+        overview.summary = sentences(&overview.by_identity, &overview.crawlers);
         Ok(overview)
     }
 }

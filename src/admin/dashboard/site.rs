@@ -29,7 +29,6 @@ struct SitePage<'a> {
     robots_txt: Vec<ServedLine>,
     /// The site, where it is in force.
     site: Option<&'a Site>,
-    pause: Vec<String>,
 }
 
 struct ServedLine {
@@ -68,7 +67,6 @@ impl Dashboard {
             crawlers: on_site(name, counts),
             robots_txt: site.map(served).unwrap_or_default(),
             site,
-            pause: self.pause_commands(name, status.paused_until.is_some()),
             status,
         };
         Ok(page.render()?)

@@ -1,62 +1,16 @@
 //! [`sentences`]: the summary at the top of the overview, for readers who are not engineers. It says which crawlers
-//! obeyed the rules, which broke them and since when, what was refused, and what changed in comparison with the period
-//! before ([`TimeBefore`]). A crawler that broke rules is always named together with what is proven of its identity.
+//! obeyed the rules, which broke them and since when, and what was refused. A crawler that broke rules is always named together with what is proven of its identity.
 
 use super::format::thousands;
-use super::period::Period;
 use super::rows::{CrawlerRow, claims_nothing};
-use crate::state::history::{ByIdentity, HistoryError, HistoryReader};
-use crate::time::Timestamp;
+use crate::state::history::ByIdentity;
 use std::borrow::Borrow;
-use std::cmp::Ordering;
-use std::collections::BTreeSet;
 
 /// The most names in a sentence.
 const NAMED: usize = 3;
 
-/// The counts of the period before, which is as long.
-#[derive(Debug, Default)]
-pub struct TimeBefore {
-    requests: u64,
-    /// Requests that broke rules: of verified crawlers, and of clients of which nothing is proven.
-    broke: [u64; 2],
-    /// Crawlers that broke rules, with their identities.
-    breakers: BTreeSet<(String, String)>,
-}
-
-impl TimeBefore {
-    /// Reads the counts from the history. `None` where it does not keep them for so long.
-    ///
-    /// # Errors
-    /// The history cannot be read.
-    pub fn read(history: &HistoryReader, period: &Period) -> Result<Option<TimeBefore>, HistoryError> {
-        let Period { from, to, step } = *period;
-        let begin = step.begin(Timestamp(from.0 - (to.0 - from.0)));
-        if begin.0 < to.0 - step.kept() {
-            return Ok(None);
-        }
-        let mut before = TimeBefore::default();
-        history.each("", (begin, from), step, |_, (crawler, identity), counts| match crawler {
-            "" => {
-                before.requests += counts.requests();
-                before.broke[usize::from(identity != "verified")] += counts.broke();
-            }
-            crawler if counts.broke() > 0 => {
-                before.breakers.insert((crawler.to_owned(), known(identity).to_owned()));
-            }
-            _ => {}
-        })?;
-        Ok(Some(before))
-    }
-}
-
-/// The identity of counts. Those without one count as `unverified`.
-fn known(identity: &str) -> &str {
-    if matches!(identity, "verified" | "impostor") { identity } else { "unverified" }
-}
-
 /// The sentences, in their order.
-pub fn sentences(by_identity: &ByIdentity, crawlers: &[CrawlerRow], before: Option<&TimeBefore>) -> Vec<String> {
+pub fn sentences(by_identity: &ByIdentity, crawlers: &[CrawlerRow]) -> Vec<String> {
     let own = by_identity.own();
     if by_identity.all().requests() == 0 {
         return vec!["No crawler came in this time.".to_owned()];
@@ -68,7 +22,6 @@ pub fn sentences(by_identity: &ByIdentity, crawlers: &[CrawlerRow], before: Opti
     out.extend(impostors(crawlers));
     out.extend(suspected(crawlers));
     out.push(refused(by_identity));
-    out.extend(changes(by_identity, crawlers, before));
     out
 }
 
@@ -197,46 +150,10 @@ fn refused(by: &ByIdentity) -> String {
     }
 }
 
-fn changes(by_identity: &ByIdentity, crawlers: &[CrawlerRow], before: Option<&TimeBefore>) -> Vec<String> {
-    let Some(before) = before else { return Vec::new() };
-    if before.requests == 0 {
-        return vec!["There are no counts of the time before to compare with.".to_owned()];
-    }
-    let broke = [by_identity.verified.broke(), by_identity.unverified.broke()];
-    let of = ["verified crawlers", "clients of which nothing is proven"];
-    let mut out: Vec<String> = (of.into_iter().zip(broke.into_iter().zip(before.broke)))
-        .filter(|(_, numbers)| *numbers != (0, 0))
-        .map(|(of, (now, then))| {
-            let change = match now.cmp(&then) {
-                Ordering::Equal => format!("as many as in the time before ({})", thousands(then)),
-                Ordering::Greater => format!("{} more than in the time before", thousands(now - then)),
-                Ordering::Less => format!("{} fewer than in the time before", thousands(then - now)),
-            };
-            format!("In all {} of {of} broke the rules: {change}.", requests(now))
-        })
-        .collect();
-    let now = crawlers.iter().filter(|row| row.counts.broke() > 0);
-    let now: BTreeSet<(String, String)> = now.map(|row| (row.id.clone(), row.identity.to_owned())).collect();
-    for (when, these, others) in [("New", &now, &before.breakers), ("Not", &before.breakers, &now)] {
-        let mut names: Vec<&(String, String)> = these.difference(others).collect();
-        names.sort_by_key(|(_, identity)| identity != "verified");
-        // No name that broke rules stands without what is proven of it.
-        let named = |id: &str, identity: &str| {
-            let name = crawlers.iter().find(|row| row.id == id).map_or(id, |row| &row.name);
-            if claims_nothing(id) { name.to_owned() } else { format!("{name} ({identity})") }
-        };
-        let names: Vec<String> = names.into_iter().map(|(id, identity)| named(id, identity)).collect();
-        if !names.is_empty() {
-            out.push(format!("{when} since then: {}.", list(&names)));
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::rows::CrawlerRow;
-    use super::{TimeBefore, list, sentences};
+    use super::{list, sentences};
     use crate::state::history::{ByIdentity, Counts};
 
     #[test]
@@ -257,19 +174,14 @@ mod tests {
             CrawlerRow { id: name.into(), name: name.into(), identity, counts, ..CrawlerRow::default() }
         };
         let crawlers = given.map(row);
-        let before = TimeBefore { requests: 40, broke: [2, 34], ..TimeBefore::default() };
-        let said = sentences(&by_identity, &crawlers, Some(&before));
+        let said = sentences(&by_identity, &crawlers);
         assert!(said[0].contains("40 requests"), "{said:?}");
         let place = |name: &str| said.iter().position(|sentence| sentence.contains(name)).expect("a sentence");
         assert!(place("GPTBot") < place("AhrefsBot") && place("AhrefsBot") < place("bingbot"), "{said:?}");
-        let all: Vec<&String> = said.iter().filter(|sentence| sentence.starts_with("In all")).collect();
-        assert!(all[0].contains(" 6 ") && all[0].contains(" 4 more"), "{all:?}");
-        assert!(all[1].contains(" 34 ") && all[1].contains("(34)") && all.len() == 2, "{all:?}");
         assert!(
             said.iter().any(|sentence| sentence.contains("would refuse 40 more, and 14 of impostors.")),
             "{said:?}"
         );
-        assert!(said.last().is_some_and(|last| last.contains(": GPTBot (verified), ")), "{said:?}");
     }
 
     #[test]
@@ -290,7 +202,7 @@ mod tests {
             let crawlers = [("Bytespider", kind, 21), ("bingbot", "allowed", 5)].map(row);
             let mut by_identity = ByIdentity::default();
             crawlers.iter().for_each(|row| by_identity.add(row.identity, &row.counts));
-            let said = sentences(&by_identity, &crawlers, None);
+            let said = sentences(&by_identity, &crawlers);
             let of = |name: &str| said.iter().filter(|sentence| sentence.contains(name)).count();
             assert_eq!((of("Bytespider"), of("bingbot")), (0, 1), "{said:?}");
             assert_eq!((of("21 "), of("No crawler broke")), (1, 0), "{said:?}");

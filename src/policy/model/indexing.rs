@@ -1,5 +1,5 @@
 //! [`IndexingRule`], [`HtmlPolicy`] and [`RetirePolicy`]: three checked sections of a policy. `indexing` gives
-//! responses their X-Robots-Tag, `html` changes HTML pages, and `retire` takes paths out of search engines in two
+//! responses their X-Robots-Tag, `html` writes metas into HTML pages, and `retire` takes paths out of search engines in two
 //! steps.
 
 use super::Defaulted;
@@ -90,33 +90,8 @@ pub enum OriginTags {
 pub struct HtmlPolicy {
     /// Whether robots metas say what the X-Robots-Tag field says.
     pub meta: bool,
-    /// The words of `rel` for links.
-    pub links: Vec<LinkPolicy>,
-    /// Selectors of elements that are not to be quoted.
-    pub nosnippet: Vec<Located<String>>,
     /// Only pages of these paths, where there are any: robots patterns.
     pub paths: Vec<Located<String>>,
     /// No pages of these paths.
     pub not_paths: Vec<Located<String>>,
-}
-
-/// Links and their words of `rel`.
-#[derive(Clone, Debug)]
-pub struct LinkPolicy {
-    /// CSS selectors of the links.
-    pub select: Vec<Located<String>>,
-    /// Words that are added to their `rel`.
-    pub rel: Vec<LinkRel>,
-}
-
-/// A word of `rel` that is meant for search engines. Other words would change what a browser does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
-#[strum(serialize_all = "lowercase")]
-pub enum LinkRel {
-    /// Not vouched for.
-    Nofollow,
-    /// Written by visitors.
-    Ugc,
-    /// Paid for.
-    Sponsored,
 }

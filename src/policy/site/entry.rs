@@ -67,8 +67,6 @@ pub struct SiteEntry {
     pub tag_ages: TagAges,
     /// The planned or switched pauses; the first whose time it is counts.
     pub pauses: Vec<ActivePause>,
-    /// The pause of run time that ended last, for who asks how it was.
-    pub last_switched: Option<ActivePause>,
     /// The answer to a request for robots.txt.
     pub robots_txt: RobotsTxtAnswer,
 }
@@ -94,7 +92,6 @@ impl SiteEntry {
             since: now,
             tag_ages: TagAges::default(),
             pauses: Vec::new(),
-            last_switched: None,
             robots_txt: RobotsTxtAnswer::File,
         };
         entry.with_pauses(Vec::new(), now)

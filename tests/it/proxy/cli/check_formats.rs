@@ -1,6 +1,6 @@
 //! `check --format`: what code hosts and editors read.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -27,7 +27,7 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn sarif(output: &Output) -> Value {
+fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(output)))
 }
 
@@ -75,61 +75,15 @@ fn names_are_those_of_the_repository_wherever_check_runs() {
         (&policies, "../policies/shop.yaml", "policies/shop.yaml"),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_crawlgate"))
-            .args(["check", "--format", "sarif", named])
+            .args(["check", "--format", "github", named])
             .current_dir(from)
             .env("GITHUB_WORKSPACE", &root)
             .output()
             .expect("the binary runs");
-        let at = &sarif(&output)["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"];
-        assert_eq!(at["uri"], wanted, "{named} from {}", from.display());
+        let shown = text(&output);
+        let first = shown.lines().next().unwrap_or_default();
+        assert!(first.contains(&format!("file={wanted},")), "{named} from {}: {first}", from.display());
     }
-}
-
-#[test]
-fn sarif_has_each_finding_with_its_rule_and_its_place() {
-    let warned = format!("{GOOD}pause: {{ until: 2001-01-01T00:00:00Z }}\n");
-    let directory = repository(&[("shop.yaml", BROKEN), ("blog ü.yaml", &warned)]);
-    fs::write(directory.path().join("crawlgate.yaml"), "origins: http://127.0.0.1:3000\nlisen: 0.0.0.0:80\n")
-        .expect("settings");
-    let output = check(directory.path(), &["--format", "sarif", "--config", "crawlgate.yaml", "policies"]);
-    assert_eq!(output.status.code(), Some(1));
-    let log = sarif(&output);
-    assert_eq!((&log["version"], log["runs"].as_array().map(Vec::len)), (&json!("2.1.0"), Some(1)));
-    let run = &log["runs"][0];
-    assert_eq!(run["tool"]["driver"]["name"], "crawlgate");
-    let rules = run["tool"]["driver"]["rules"].as_array().expect("rules");
-    let results = run["results"].as_array().expect("results");
-    let mut seen = Vec::new();
-    for result in results {
-        let rule = &rules[result["ruleIndex"].as_u64().expect("a number") as usize];
-        assert_eq!(rule["id"], result["ruleId"]);
-        for part in ["shortDescription", "fullDescription", "help"] {
-            assert!(rule[part]["text"].as_str().is_some_and(|text| !text.is_empty()), "{rule}");
-        }
-        assert!(result["message"]["text"].as_str().is_some_and(|text| !text.is_empty()), "{result}");
-        let place = &result["locations"][0]["physicalLocation"];
-        let region = &place["region"];
-        seen.push((
-            place["artifactLocation"]["uri"].as_str().expect("a file").to_owned(),
-            result["level"].as_str().expect("a level").to_owned(),
-            [&region["startLine"], &region["startColumn"], &region["endColumn"]].map(|number| number.as_u64()),
-        ));
-    }
-    let row = |file: &str, level: &str, place: [u64; 3]| (file.to_owned(), level.to_owned(), place.map(Some));
-    for wanted in [
-        row("policies/shop.yaml", "error", [6, 7, 14]),
-        row("crawlgate.yaml", "error", [2, 1, 6]),
-        row("policies/blog%20%C3%BC.yaml", "warning", [3, 8, 39]),
-    ] {
-        assert!(seen.contains(&wanted), "{wanted:?} in {seen:?}");
-    }
-}
-
-#[test]
-fn without_findings_sarif_is_a_log_without_results() {
-    let directory = repository(&[("blog.yaml", GOOD)]);
-    let output = check(directory.path(), &["--format", "sarif"]);
-    assert_eq!((output.status.code(), &sarif(&output)["runs"][0]["results"]), (Some(0), &json!([])));
 }
 
 #[test]
@@ -137,12 +91,12 @@ fn notes_are_listed_where_they_are_asked_for() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     fs::write(directory.path().join("robots.txt"), "User-agent: *\nDisallow: /a\nDisallow: /a/b\n").expect("a file");
     let listed = |arguments: &[&str]| {
-        let log = sarif(&check(directory.path(), &[&["--format", "sarif", "robots.txt"], arguments].concat()));
-        log["runs"][0]["results"].as_array().map(Vec::len)
+        let shown = text(&check(directory.path(), &[&["--format", "github", "robots.txt"], arguments].concat()));
+        shown.lines().filter(|line| line.starts_with("::notice ")).count()
     };
-    assert_eq!(listed(&[]), Some(0));
-    assert!(listed(&["--notes"]) > Some(0));
-    let json = sarif(&check(directory.path(), &["--format", "json", "robots.txt"]));
+    assert_eq!(listed(&[]), 0);
+    assert!(listed(&["--notes"]) > 0);
+    let json = json(&check(directory.path(), &["--format", "json", "robots.txt"]));
     assert!(
         json["notes"].as_u64() > Some(0) && json["findings"].as_array().is_some_and(|findings| !findings.is_empty())
     );
@@ -155,11 +109,10 @@ fn name_of_a_file_becomes_no_command_and_no_escape() {
     for (text, name) in [BROKEN, GOOD].into_iter().flat_map(|text| names.map(|name| (text, name))) {
         let directory = repository(&[(name, text)]);
         fs::create_dir(directory.path().join("old")).expect("a directory");
-        let runs: [&[&str]; 7] = [
+        let runs: [&[&str]; 6] = [
             &["check"],
             &["check", "--quiet"],
             &["check", "--format", "json"],
-            &["check", "--format", "sarif"],
             &["diff", "old", "policies"],
             &["diff", "old", "policies", "--format", "markdown"],
             &["explain", "--host", "other.example", "--user-agent", "GPTBot", "/"],

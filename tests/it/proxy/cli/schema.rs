@@ -415,7 +415,7 @@ fn effects(document: &Value) -> String {
     let pause = site.policy.pauses.first().map(|pause| (pause.audience, pause.retry_after, pause.pause_robots_txt));
     let statuses: Vec<u16> = site.policy.tests.iter().map(|case| case.status).collect();
     let (body, cache) = (String::from_utf8_lossy(&site.robots_txt.body), &site.robots_txt.cache_control);
-    let html = site.html.as_ref().map(|html| html.meta);
+    let html = site.html.is_some();
     let retired: Vec<_> = site.policy.retire.iter().map(|retired| retired.disallow_after.value).collect();
     let tags = (site.origin_tags, html, retired);
     let settled = (site.policy.environment, tags, site.grace, site.behind_cache, &site.answers);
@@ -659,11 +659,7 @@ const WRONG_POLICIES: &[&str] = &[
     "robots: { origin: replace }\nhtml: metas",
     "robots: { origin: replace }\nhtml: [meta]",
     "robots: { origin: replace }\nhtml: { meta: maybe }",
-    "robots: { origin: replace }\nhtml: { links: { select: a } }",
-    "robots: { origin: replace }\nhtml: { links: { select: a, rel: stylesheet } }",
-    "robots: { origin: replace }\nhtml: { links: { select: a, rel: [] } }",
-    "robots: { origin: replace }\nhtml: { nosnippet: '' }",
-    "robots: { origin: replace }\nhtml: { nosnippet: [] }",
+    "robots: { origin: replace }\nhtml: { paths: [/drafts/] }",
     "robots: { origin: replace }\nhtml: { meta: yes, paths: drafts }",
     "robots: { origin: replace }\nhtml: { meta: yes, not: [/drafts/] }",
     "robots: { origin: replace }\nhtml: { meta: yes, not: {} }",
@@ -1052,7 +1048,7 @@ fn whole_policy() -> impl Strategy<Value = String> {
             |text| text,
         ),
         maybe("origin_tags", pick(&["keep", "merge", "replace", "strip"]), |text| text),
-        maybe("html", pick(&["off", "meta", "{ meta: yes }", "{ nosnippet: .price, meta: no }"]), |text| text),
+        maybe("html", pick(&["off", "meta", "{ meta: yes }", "{ paths: /price/, meta: no }"]), |text| text),
         maybe("enforcement", enforcement, |text| text),
         maybe("pause", pause, |text| text),
         maybe("acknowledge", several(&["site_disallowed", "site_noindex", "long_pause"]), |text| text),
