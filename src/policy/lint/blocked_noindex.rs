@@ -58,7 +58,10 @@ fn unseen_by(scope: &Scope, rule: &IndexingRule, lookup: &mut GroupLookup<'_>) -
     let mut places: Vec<(Pattern, Span)> =
         rule.when.paths.iter().map(|path| (Pattern::new(&path.value), path.span)).collect();
     if places.is_empty() {
-        places.push((Pattern::new("/"), everywhere));
+        let regex = rule.when.path_regex.as_ref().and_then(|regex| plain(&regex.value));
+        let is_pdf = rule.when.types.iter().any(|media_type| media_type.value == "application/pdf");
+        let path = regex.unwrap_or_else(|| if is_pdf { "/*.pdf$".into() } else { "/".into() });
+        places.push((Pattern::new(&path), everywhere));
     }
     places.iter().find_map(|(path, span)| {
         let of_group = group.and_then(|group| Some((group, lookup.keeping_off(group, path)?)));
@@ -82,6 +85,15 @@ fn unseen_by(scope: &Scope, rule: &IndexingRule, lookup: &mut GroupLookup<'_>) -
         };
         Some((*span, found, message))
     })
+}
+
+/// The pattern of a regular expression that is a text, perhaps with an anchor at either end.
+fn plain(regex: &str) -> Option<String> {
+    let (start, rest) = regex.strip_prefix('^').map_or(("*", regex), |rest| ("", rest));
+    let (rest, end) = rest.strip_suffix('$').map_or((rest, ""), |rest| (rest, "$"));
+    let text = rest.replace("\\.", "\0").replace("\\/", "/").replace("\\-", "-");
+    let is_plain = text.chars().all(|sign| sign.is_ascii_alphanumeric() || "/-_\0".contains(sign));
+    (is_plain && !text.is_empty()).then(|| format!("{start}{}{end}", text.replace('\0', ".")))
 }
 
 /// The rules of the groups, and the comparisons that are left for them.

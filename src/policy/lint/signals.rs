@@ -52,13 +52,14 @@ fn said_to_all(site: &Site, category: SignalCategory) -> Vec<(&'static str, bool
 /// The values of a category for the whole site in the two vocabularies: of each the first statement that has one.
 pub(super) fn said_of<'a>(
     category: SignalCategory,
-    mut signals: impl Iterator<Item = &'a ContentSignal>,
+    signals: impl Iterator<Item = &'a ContentSignal>,
     usage: impl Iterator<Item = &'a ContentUsage>,
 ) -> Vec<(&'static str, bool, Span)> {
-    let signal = signals.find_map(|signal| signal.get(category)).map(|said| (category.name(), said.value, said.span));
+    let signals = signals.flat_map(|signal| &signal.said).filter(|(other, _)| *other == category);
+    let signals = signals.map(|(_, said)| (category.name(), said.value, said.span));
     let mut usage = usage.filter(|rule| covers_all(&rule.paths)).flat_map(|rule| &rule.said);
     let usage = usage.find(|(name, _)| name.value == category.usage());
-    signal.into_iter().chain(usage.map(|(name, said)| (category.usage(), *said, name.span))).collect()
+    signals.chain(usage.map(|(name, said)| (category.usage(), *said, name.span))).collect()
 }
 
 /// Reports crawlers that are invited by name for the one use that is refused; or shut out, while their use is granted.
@@ -185,14 +186,14 @@ fn disagreements(site: &Site, diagnostics: &mut Diagnostics) {
 
 /// Reports the values of two vocabularies for a category, if they are opposite.
 pub(super) fn opposed_signals(said: &[(&str, bool, Span)], diagnostics: &mut Diagnostics) {
-    let [(one, first, place), (other, second, span), ..] = said else { return };
-    if first != second {
+    let Some(((one, first, place), rest)) = said.split_first() else { return };
+    if let Some((other, second, span)) = rest.iter().find(|(_, second, _)| second != first) {
         let word = |said: &bool| if *said { "yes" } else { "no" };
         diagnostics.push(
             lints::SIGNALS_DISAGREE
                 .at(*span, format!("`{other}: {}`, and `{one}: {}`", word(second), word(first)))
                 .related(*place, "the opposite is said here")
-                .help("say the same in both: readers of one do not read the other"),
+                .help("say it once, or the same in both: readers of one do not read the other"),
         );
     }
 }
