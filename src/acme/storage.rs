@@ -5,15 +5,13 @@
 use super::certificate::IssuedCertificate;
 use super::failure::StorageError;
 use super::progress::Progress;
+use crate::files::read_own;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::{DirBuilder, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-
-/// The largest file that is read.
-const LARGEST: u64 = 1024 * 1024;
 
 /// The account at the authority.
 #[derive(Serialize, Deserialize)]
@@ -96,10 +94,8 @@ impl Storage {
 
     fn read(&self, name: &str) -> Result<Option<String>, StorageError> {
         let path = self.directory.join(name);
-        let mut text = String::new();
-        let read = File::open(&path).and_then(|file| file.take(LARGEST).read_to_string(&mut text));
-        match read {
-            Ok(_) => Ok(Some(text)),
+        match read_own(&path) {
+            Ok(text) => Ok(Some(text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(StorageError { path, source }),
         }

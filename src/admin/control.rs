@@ -28,6 +28,8 @@ use std::time::{Duration, Instant};
 /// A request is short; an answer holds the findings of all sites.
 const MAX_REQUEST: usize = 64 * 1024;
 const MAX_ANSWER: u64 = 64 * 1024 * 1024;
+/// Clients at a time. More wait until one has its answer, or said nothing for too long.
+const MAX_CLIENTS: usize = 128;
 /// How long a client may take to send its line, or to take the answer.
 const CLIENT_TIME: Duration = Duration::from_secs(5);
 /// How long the server may take to write its last answers when it ends.
@@ -171,27 +173,33 @@ pub struct ControlSocket {
     lock: Mutex<Option<ProcessLock>>,
     /// The device and the inode of the socket: another process may have taken the name since.
     identity: Option<(u64, u64)>,
-    unanswered: Unanswered,
+    connected: Clients,
+    /// Those whose request was read and whose answer is not written yet.
+    unanswered: Clients,
 }
 
-/// How many clients there are whose request was read and whose answer is not written yet.
+/// How many clients there are in one state.
 #[derive(Default)]
-struct Unanswered {
+struct Clients {
     count: Mutex<usize>,
     changed: Condvar,
 }
 
-impl Unanswered {
-    fn add(&self) -> Answering<'_> {
+impl Clients {
+    fn add(&self) -> Client<'_> {
         *lock(&self.count) += 1;
-        Answering(self)
+        Client(self)
+    }
+
+    fn wait_for_fewer_than(&self, most: usize) {
+        drop(self.changed.wait_while(lock(&self.count), |count| *count >= most));
     }
 }
 
 /// One of these clients.
-struct Answering<'u>(&'u Unanswered);
+struct Client<'c>(&'c Clients);
 
-impl Drop for Answering<'_> {
+impl Drop for Client<'_> {
     fn drop(&mut self) {
         *lock(&self.0.count) -= 1;
         self.0.changed.notify_all();
@@ -245,35 +253,40 @@ impl ControlSocket {
         let identity = identity(&hidden);
         fs::rename(&hidden, path).map_err(failed)?;
         let lock = Mutex::new(lock);
-        Ok(ControlSocket { listener, path: path.to_owned(), lock, identity, unanswered: Unanswered::default() })
+        let [connected, unanswered] = Default::default();
+        Ok(ControlSocket { listener, path: path.to_owned(), lock, identity, connected, unanswered })
     }
 
-    /// Answers until the process ends, in threads of its own: neither a slow client nor a reload makes a request
-    /// wait. At most eight clients at a time.
+    /// Answers until the process ends, each client in a thread of its own: neither a silent client nor a reload makes a
+    /// request wait. At most `MAX_CLIENTS` at a time.
     ///
     /// # Errors
     /// No thread can be started.
     pub fn serve(self: Arc<ControlSocket>, operations: Arc<Operations>) -> io::Result<()> {
-        for number in 0..8 {
-            let (socket, operations) = (self.clone(), operations.clone());
-            crate::threads::spawn(&format!("control-{number}"), move || {
-                loop {
-                    match socket.listener.accept() {
-                        Ok((stream, _)) => {
-                            if let Err(error) = answer(&stream, &operations, &socket.unanswered) {
-                                tracing::debug!(%error, "a client of the control socket disconnected");
-                            }
-                        }
-                        // Out of descriptors, say. Trying again at once would only take processor time.
-                        Err(error) => {
-                            tracing::warn!(%error, "the control socket cannot accept a connection; retrying in a second");
-                            thread::park_timeout(Duration::from_secs(1));
-                        }
-                    }
+        let accept = move || {
+            loop {
+                let accepted = self.listener.accept().and_then(|(stream, _)| self.attend(stream, &operations));
+                // Out of descriptors, say. Trying again at once would only take processor time.
+                if let Err(error) = accepted {
+                    tracing::warn!(%error, "the control socket cannot accept a connection; retrying in a second");
+                    thread::park_timeout(Duration::from_secs(1));
                 }
-            })?;
-        }
-        Ok(())
+                self.connected.wait_for_fewer_than(MAX_CLIENTS);
+            }
+        };
+        crate::threads::spawn("control", accept).map(drop)
+    }
+
+    /// Answers one client.
+    fn attend(self: &Arc<ControlSocket>, stream: UnixStream, operations: &Arc<Operations>) -> io::Result<()> {
+        let (socket, operations) = (self.clone(), operations.clone());
+        let work = move || {
+            let _connected = socket.connected.add();
+            if let Err(error) = answer(&stream, &operations, &socket.unanswered) {
+                tracing::debug!(%error, "a client of the control socket disconnected");
+            }
+        };
+        crate::threads::spawn("control-client", work).map(drop)
     }
 
     /// A descriptor of the lock for another process, where there is one.
@@ -314,6 +327,7 @@ fn own(path: &Path) -> Result<Option<ProcessLock>, ControlError> {
     match ProcessLock::acquire(Path::new(&file)) {
         Ok(Locking::Owned { lock, .. }) => Ok(Some(lock)),
         Ok(Locking::Held { pid }) => Err(ControlError::AlreadyRunning { path: path.display().to_string(), pid }),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(ControlError::io(path, error)),
         Err(error) => {
             tracing::debug!(%error, "cannot lock the control socket; another crawlgate is noticed only if it answers");
             Ok(None)
@@ -332,7 +346,7 @@ impl Drop for ControlSocket {
     }
 }
 
-fn answer(mut stream: &UnixStream, operations: &Operations, unanswered: &Unanswered) -> io::Result<()> {
+fn answer(mut stream: &UnixStream, operations: &Operations, unanswered: &Clients) -> io::Result<()> {
     let line = read_line(stream)?;
     let _answering = unanswered.add();
     let request = line.ok_or_else(|| format!("the request is longer than {MAX_REQUEST} bytes").into());

@@ -172,6 +172,33 @@ fn a_socket_removes_its_own_name_alone() {
 }
 
 #[test]
+fn silent_clients_of_the_control_socket_delay_nobody() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let operations = operations(directory.path());
+    let path = directory.path().join("control.sock");
+    Arc::new(ControlSocket::bind(&path).expect("bound")).serve(operations).expect("served");
+    let silent: Vec<UnixStream> = (0..30).map(|_| UnixStream::connect(&path).expect("connected")).collect();
+    assert!(matches!(call(&path, &Request::Status), Ok(Response::Status(_))));
+    // The answer came before the time of the first of them was over.
+    silent[0].set_nonblocking(true).expect("set");
+    let read = (&silent[0]).read(&mut [0]);
+    assert_eq!(read.expect_err("it is still waited for").kind(), std::io::ErrorKind::WouldBlock);
+}
+
+#[test]
+fn lock_of_the_control_socket_that_is_no_lock_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("control.sock");
+    let (lock, notes) = (directory.path().join("control.sock.lock"), directory.path().join("notes"));
+    std::fs::write(&notes, "precious").expect("written");
+    std::os::unix::fs::symlink(&notes, &lock).expect("a link");
+    assert!(matches!(ControlSocket::bind(&path), Err(ControlError::Io { .. })));
+    std::fs::rename(&notes, &lock).expect("in place of the link");
+    assert!(matches!(ControlSocket::bind(&path), Err(ControlError::Io { .. })));
+    assert_eq!(std::fs::read_to_string(&lock).expect("read"), "precious");
+}
+
+#[test]
 fn a_request_that_is_too_long_or_never_ends_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let operations = operations(directory.path());

@@ -236,9 +236,9 @@ pub(super) fn is_robots_txt(path: &Path) -> bool {
 fn lint(path: &Path) -> Result<FileLints> {
     let given = path.to_string_lossy();
     tester::refuse_link_out(path)?;
-    let RobotsTxt { name, bytes, server } = tester::file(&given, "check")?;
+    let RobotsTxt { name, bytes } = tester::file(&given, "check")?;
     let host = tester::host_of(&given);
-    Ok(lint_file(&name, &File::parse(bytes), host.as_deref(), server.as_deref(), Registry::builtin()))
+    Ok(lint_file(&name, &File::parse(bytes), host.as_deref(), Registry::builtin()))
 }
 
 /// Findings by their weight, those that are not listed included.

@@ -179,14 +179,14 @@ fn run_export(arguments: &Export) -> Result {
 
 /// A case. It is in memory twice while it is checked.
 fn read_case(file: &Path) -> io::Result<Vec<u8>> {
-    files::read_file(file, MAX_CASE)
+    files::read_argument(file, MAX_CASE)
 }
 
 fn key_of(given: &str) -> Result<VerifyKey> {
     if let Ok(key) = VerifyKey::parse(given) {
         return Ok(key);
     }
-    let text = files::read(given.as_ref())
+    let text = files::read_argument(given.as_ref(), files::MAX_BYTES)
         .map_err(|error| Failure::Usage(format!("--key {given} is no key, and no file with one: {error}")))?;
     VerifyKey::parse(&String::from_utf8_lossy(&text)).map_err(|error| Failure::Usage(format!("--key {given}: {error}")))
 }

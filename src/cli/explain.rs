@@ -5,6 +5,7 @@ use super::{Failure, Result, cannot, control, fine, now, origin_copy, policies, 
 use crate::admin::LiveQuestion;
 use crate::admin::control::{Request, Response};
 use crate::crawlers::Registry;
+use crate::files;
 use crate::policy::{ParsedVersion, Snapshot, SupersededVersion};
 use crate::time::Timestamp;
 use crate::verdict::{
@@ -137,7 +138,7 @@ fn print(arguments: &Arguments, explanation: &Explanation, snapshot: &Snapshot) 
 /// The earlier robots.txt that `--held` names, if it names a file.
 fn superseded(held: Option<&str>, registry: &Registry, now: Timestamp) -> Result<Option<SupersededVersion>> {
     let Some(file) = held.filter(|held| !matches!(*held, "none" | "current")) else { return Ok(None) };
-    let text = crate::files::read(file.as_ref()).map_err(cannot("read", file.as_ref()))?;
+    let text = files::read_argument(file.as_ref(), files::MAX_BYTES).map_err(cannot("read", file.as_ref()))?;
     Ok(Some(SupersededVersion {
         parsed: Arc::new(ParsedVersion::read(text.into(), registry)),
         since: now,

@@ -3,6 +3,7 @@
 //! options the commands print what they assume about the file.
 
 use super::{Failure, Result, cannot, now, say};
+use crate::files::{MAX_BYTES, read_argument};
 use crate::origin::robots::{StoredCopies, cut, defect};
 use crate::policy::Site;
 use crate::policy::origin::{Origin, OriginFile};
@@ -41,7 +42,7 @@ impl OriginFrom {
     pub fn read(&self) -> Result<OriginCopies> {
         let file = |path: &PathBuf| -> Result<_> {
             let name = printable_path(path);
-            let mut bytes = crate::files::read(path).map_err(cannot("read", path))?;
+            let mut bytes = read_argument(path, MAX_BYTES).map_err(cannot("read", path))?;
             if let Some(cut) = cut(&mut bytes) {
                 say(&format!("note: {name}: {cut}"));
             }

@@ -20,7 +20,7 @@ pub use registry::Registry;
 
 pub(crate) use declared::{calls_itself, is_generic, product_name};
 pub(crate) use identify::SiteMarkers;
-pub(crate) use network::{is_public, read_network, read_networks};
+pub(crate) use network::{is_public, read_network, read_networks, written_address};
 pub(crate) use network_list::{ListError, MAX_LIST_BYTES, read_list};
 pub(crate) use people::is_of_people;
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Networks as people write them: [`read_network`] reads one, [`read_networks`] a list in a file. [`is_public`] tells
-//! public addresses from others.
+//! Networks as people write them: [`read_network`] reads one, [`read_networks`] a list in a file. [`written_address`]
+//! reads an address, and [`is_public`] tells public addresses from others.
 
 use crate::yaml::{Decoder, Node};
 use ipnet::{IpNet, Ipv4Net};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// The bits before the IPv4 address in an IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2).
 const MAPPED: u8 = 96;
@@ -28,6 +28,14 @@ pub fn read_networks(decoder: &mut Decoder, node: &Node) -> Vec<IpNet> {
     let help = "write `10.20.0.0/16`, `2001:db8::/32` or a single address; of IPv4 within IPv6 `::ffff:` at least /96";
     let mistake = ("bad-network", "is neither a network nor an address", help);
     decoder.all_parsed(node, "a list of networks, like 10.20.0.0/16", read_network, mistake)
+}
+
+/// An address, with or without a port, an IPv6 one with or without brackets.
+pub fn written_address(text: &str) -> Option<IpAddr> {
+    let address = text.parse::<IpAddr>().ok();
+    let address = address.or_else(|| Some(text.parse::<SocketAddr>().ok()?.ip()));
+    let address = address.or_else(|| text.strip_prefix('[')?.strip_suffix(']')?.parse().ok())?;
+    Some(address.to_canonical())
 }
 
 /// Whether an address is one of the public network. Others prove nothing of a crawler, and lead no crawler anywhere.

@@ -60,7 +60,7 @@ pub(super) async fn serve(door: &Door, mut connection: Box<Connection>, stops: S
 
 /// The place of the next head in the octets that were seen. `None` if the client is gone or was idle for too long, or the
 /// server stops.
-async fn next_head(
+pub(super) async fn next_head(
     connection: &mut Connection,
     limits: &Limits,
     mut closed: Pin<&mut impl Future>,
@@ -146,7 +146,7 @@ async fn answer_here(edge: &Edge, connection: &mut Connection, responded: Respon
 }
 
 /// Writes an answer. Returns how much of it was written.
-async fn write(connection: &mut Connection, answer: &Answer, keeps_alive: bool) -> Extent {
+pub(super) async fn write(connection: &mut Connection, answer: &Answer, keeps_alive: bool) -> Extent {
     let mut octets = Vec::new();
     with_date(|date| answer.write_http1(date, keeps_alive, &mut octets));
     let mut rest = octets.as_slice();

@@ -1,36 +1,87 @@
-//! [`Plain`]: a listener without limits, for the admin interface. The interface is an application of Pingora's and not
-//! public.
+//! [`Plain`]: a listener for an application of Pingora's that is not public, the admin interface. Its connections have the
+//! limits of the proxy's, counted apart.
 
-use super::connection::Connection;
+use super::connection::{Connection, LINGERING};
+use super::http1::{next_head, write};
 use super::listening::{ClientSocket, Serve};
+use super::serve_door::answer_at_once;
 use super::stops::Stops;
 use super::transport::Transport;
+use crate::answers::{Asked, Rejection, rejection};
 use crate::forwarding::Peer;
-use crate::requests::ClientConnection;
+use crate::requests::{Admission, ClientConnection, Mistake};
+use crate::settings::Limits;
 use async_trait::async_trait;
-use pingora_core::apps::ServerApp;
-use pingora_core::protocols::Stream;
+use http::{HeaderMap, Method};
+use pingora_core::apps::HttpServerApp;
+use pingora_core::protocols::http::ServerSession;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
 
-/// How long a client may take nothing of what is written.
-const STALL: Duration = Duration::from_secs(60);
+/// How long a request may take, from its whole head to the last byte of the response.
+const REQUEST_TIME: Duration = Duration::from_secs(60);
 
 /// Serves the connections of an application of Pingora's.
-pub struct Plain<A>(pub Arc<A>);
+pub struct Plain<A> {
+    app: Arc<A>,
+    limits: Limits,
+    admission: Arc<Admission>,
+}
+
+impl<A> Plain<A> {
+    /// In front of an application.
+    pub fn new(app: A, limits: Limits) -> Plain<A> {
+        let admission = Admission::new(limits.connections, limits.connections_per_address);
+        Plain { app: Arc::new(app), limits, admission }
+    }
+}
 
 #[async_trait]
-impl<A: ServerApp + Send + Sync + 'static> Serve for Plain<A> {
+impl<A: HttpServerApp + Send + Sync + 'static> Serve for Plain<A> {
     async fn serve(&self, socket: ClientSocket, stops: Stops) {
-        let (transport, address) = match socket {
-            ClientSocket::Tcp(stream, address) => (Transport::Plain(stream), Some(address)),
-            ClientSocket::Unix(stream) => (Transport::Unix(stream), None),
+        let admitted = self.admission.admit(1);
+        let (transport, address, _admitted) = match (socket, admitted) {
+            (ClientSocket::Tcp(stream, address), Ok(mut admitted)) => {
+                if admitted.admit_address(address.ip().to_canonical()).is_err() {
+                    return answer_at_once(&stream, Rejection::Busy);
+                }
+                (Transport::Plain(stream), Some(address), admitted)
+            }
+            (ClientSocket::Unix(stream), Ok(admitted)) => (Transport::Unix(stream), None, admitted),
+            (ClientSocket::Tcp(stream, _), Err(_)) => return answer_at_once(&stream, Rejection::Busy),
+            (ClientSocket::Unix(_), Err(_)) => return,
         };
         let peer = Peer { address: address.map(|address| address.ip()), ..Peer::default() };
-        let connection = Connection::new(transport, address, ClientConnection::new(peer, None), None, STALL);
-        let mut next: Option<Stream> = Some(Box::new(connection));
-        while let Some(stream) = next {
-            next = self.0.process_new(stream, &stops.leaving).await;
+        let client = ClientConnection::new(peer, None);
+        self.speak(Box::new(Connection::new(transport, address, client, None, self.limits.stall)), stops).await;
+    }
+}
+
+impl<A: HttpServerApp + Send + Sync + 'static> Plain<A> {
+    async fn speak(&self, mut connection: Box<Connection>, Stops { leaving, mut closing }: Stops) {
+        let mut closed = pin!(closing.wait_for(|closing| *closing));
+        loop {
+            match next_head(&mut connection, &self.limits, closed.as_mut()).await {
+                // Its bytes stay where they are, for Pingora.
+                Ok(Some(_)) => {}
+                Ok(None) => return drop(connection.shutdown().await),
+                Err(mistake) => return refuse(&mut connection, mistake).await,
+            }
+            let session = ServerSession::new_http1(connection);
+            let answered = timeout(REQUEST_TIME, self.app.process_new_http(session, &leaving)).await;
+            let Ok(Some(reused)) = answered else { return };
+            let Ok(next) = reused.consume().0.into_any().downcast::<Connection>() else { return };
+            connection = next;
         }
     }
+}
+
+/// Refuses a head that cannot be read, or that does not come.
+async fn refuse(connection: &mut Connection, mistake: Mistake) {
+    let asked = Asked { method: &Method::GET, headers: &HeaderMap::new() };
+    write(connection, &rejection(mistake.rejection(), &asked), false).await;
+    connection.linger(LINGERING).await;
 }

@@ -194,7 +194,7 @@ impl Door {
 }
 
 /// Writes an answer in clear text, if the socket takes it at once.
-fn answer_at_once(stream: &TcpStream, reason: Rejection) {
+pub(super) fn answer_at_once(stream: &TcpStream, reason: Rejection) {
     let answer = rejection(reason, &Asked { method: &Method::GET, headers: &HeaderMap::new() });
     let mut octets = Vec::new();
     with_date(|date| answer.write_http1(date, false, &mut octets));

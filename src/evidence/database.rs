@@ -5,13 +5,12 @@
 mod writing;
 
 use super::{ChainName, Hash, Head, NoteError, PersonalLine};
+use crate::files::prepare_database;
 use rusqlite::{
     Connection, OpenFlags, OptionalExtension, Params, Result as SqlResult, Row, Transaction, TransactionBehavior,
     params,
 };
-use std::fs;
 use std::ops::Range;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -149,10 +148,8 @@ impl EvidenceDatabase {
     /// It cannot be read or written, or is not one that this version knows.
     pub fn open(directory: &Path, make: bool) -> Result<EvidenceDatabase> {
         let file = directory.join(FILE);
-        if make {
-            // For this user alone: it holds addresses of clients.
-            let _ = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(&file);
-        }
+        // For this user alone: it holds addresses of clients.
+        prepare_database(&file, make)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&file, flags)?;
         connection.busy_timeout(PATIENCE)?;

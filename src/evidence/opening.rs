@@ -4,6 +4,7 @@
 
 use super::database::{FILE, LogState};
 use super::{DatabaseError, EvidenceDatabase, NoteError, SigningKey, time_text};
+use crate::files::read_own;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -91,7 +92,7 @@ pub fn open(directory: &Path, now: SystemTime) -> Result<OpenLog, OpenError> {
 /// See [`OpenError`].
 pub fn open_existing(directory: &Path) -> Result<OpenLog, OpenError> {
     let (database, file) = (directory.join(FILE), directory.join(KEY));
-    read(directory).map_err(|error| match (error, fs::read_to_string(&file).map(|text| SigningKey::parse(&text))) {
+    read(directory).map_err(|error| match (error, read_own(&file).map(|text| SigningKey::parse(&text))) {
         (DatabaseError::Damaged(_), Err(source)) => OpenError::File { file, source },
         (DatabaseError::Damaged(_), Ok(Err(source))) => OpenError::Key { file, source },
         (DatabaseError::Damaged(_), Ok(Ok(_))) => {
@@ -109,7 +110,7 @@ fn read_whole(directory: &Path) -> Result<OpenLog, DatabaseError> {
         return Err(DatabaseError::Damaged("the database was gone"));
     }
     let log = read(directory)?;
-    let runs: Option<u64> = fs::read_to_string(directory.join(RUNS)).ok().and_then(|text| text.trim().parse().ok());
+    let runs: Option<u64> = read_own(&directory.join(RUNS)).ok().and_then(|text| text.trim().parse().ok());
     match runs {
         Some(runs) if log.state.runs < runs => Err(DatabaseError::Damaged("the database was an older copy")),
         None if log.state.runs > 1 => {
@@ -134,7 +135,7 @@ fn read(directory: &Path) -> Result<OpenLog, DatabaseError> {
 /// The private key of a log. `changed` is the public key that signs now, if the key was ever changed. A change that a crash
 /// broke off is finished.
 pub fn read_key(directory: &Path, log: &str, changed: Option<&str>) -> Option<SigningKey> {
-    let read = |name: &str| SigningKey::parse(&fs::read_to_string(directory.join(name)).ok()?).ok();
+    let read = |name: &str| SigningKey::parse(&read_own(&directory.join(name)).ok()?).ok();
     let fits = |key: &SigningKey| {
         let key = key.verify_key();
         key.name == log && changed.is_none_or(|changed| key.line() == changed)

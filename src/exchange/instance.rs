@@ -167,6 +167,11 @@ impl Exchange {
         }
     }
 
+    /// Begins, before the first turn.
+    pub fn begin(&mut self, now: Now) {
+        self.began.get_or_insert(now.second());
+    }
+
     fn is_over(&self, member: &Member) -> bool {
         matches!(self.standing(member), Standing::Left | Standing::Gone)
     }

@@ -23,7 +23,7 @@ pub use instance::{Before, Exchange, Gauge, Memory, Now};
 pub use member::{Identity, Member, Position, Standing};
 pub use outbox::Outbox;
 use records::{Clocks, OfLog};
-pub use store::{Batch, Entry, LogRead, Sets, Store, StoreError, Written};
+pub use store::{Batch, Deadline, Entry, LogRead, Sets, Store, StoreError, Written};
 
 use crate::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};

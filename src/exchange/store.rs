@@ -17,7 +17,10 @@
 //! expires after 40 days unless an instance renews it.
 
 use super::{Identity, Member, Position, SharedFact};
+use crate::locks::lock;
 use serde::{Deserialize, Serialize};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 /// Facts that clients make, in the store at most. The oldest go: an instance that starts later does not hear of them.
 pub const MOST_OF_CLIENTS: usize = 65_536;
@@ -111,7 +114,23 @@ pub enum StoreError {
     Newer(String),
 }
 
-/// The place where instances meet. Each call ends within a time-out of about 2 seconds.
+/// Until when answers of a store are waited for, whoever waits. There is no end until one is set, by a stop.
+#[derive(Clone, Debug, Default)]
+pub struct Deadline(Arc<Mutex<Option<Instant>>>);
+
+impl Deadline {
+    /// Sets the end, also for the call that waits now.
+    pub fn set(&self, end: Option<Instant>) {
+        *lock(&self.0) = end;
+    }
+
+    /// The end, if there is one.
+    pub fn get(&self) -> Option<Instant> {
+        *lock(&self.0)
+    }
+}
+
+/// The place where instances meet. Each question of a call is answered within some seconds, or the store is away.
 pub trait Store: Send {
     /// Which store it is, and its time in milliseconds since 1970 (`TIME`), read in one step. Where there is no epoch, `founding` becomes it (`SET NX`, then
     /// `GET`): of several instances that find an empty store at once one founds it. Called before everything else, after

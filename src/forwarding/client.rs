@@ -2,12 +2,13 @@
 //! that the settings choose ([`ClientAddress`]). A trusted proxy that names no client that can be read leaves the client
 //! unknown: its own address would be taken for that of everybody behind it.
 
+use crate::crawlers::written_address;
 use crate::heads::is_host;
 use crate::ledger::ProxyPath;
 use crate::settings::ClientAddress;
 use ipnet::IpNet;
 use smallvec::SmallVec;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 /// The other end of the connection.
 #[derive(Clone, Copy, Debug, Default)]
@@ -146,17 +147,11 @@ fn unquoted(value: &[u8]) -> &[u8] {
     value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value)
 }
 
-/// An address, with or without a port, an IPv6 one with or without brackets. A port may be hidden (RFC 7239 section 6.3);
+/// A port may be hidden (RFC 7239 section 6.3);
 /// a client that is `unknown` or hidden has no address.
 fn parse(node: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(node).ok()?;
-    let text = text.rsplit_once(":_").map_or(text, |(before, _)| before);
-    let address = text
-        .parse::<IpAddr>()
-        .ok()
-        .or_else(|| text.parse::<SocketAddr>().ok().map(|address| address.ip()))
-        .or_else(|| text.strip_prefix('[')?.strip_suffix(']')?.parse().ok())?;
-    Some(address.to_canonical())
+    written_address(text.rsplit_once(":_").map_or(text, |(before, _)| before))
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 use std::ops::BitOrAssign;
 
 /// Fields with the address of a client: the standard one (RFC 7239), those that proxies made usual, and those of CDNs, by
-/// the operators' own pages.
-const ADDRESSES: [&str; 30] = [
+/// the operators' own pages. Behind them stands what else a proxy says of the request that it got.
+const NAMES: [&str; 39] = [
     "x-forwarded-for",
     "forwarded",
     "forwarded-for",
@@ -36,9 +36,6 @@ const ADDRESSES: [&str; 30] = [
     "x-remote-ip",
     "x-sucuri-clientip",
     "x-vercel-forwarded-for",
-];
-/// What else a proxy says of the request that it got.
-const OTHERS: [&str; 9] = [
     "x-original-url",
     "x-original-host",
     "x-rewrite-url",
@@ -52,8 +49,9 @@ const OTHERS: [&str; 9] = [
 /// The beginning of more such fields. They count as one.
 const PREFIX: &str = "x-forwarded-";
 
-const ADDRESS_BITS: u64 = (1 << ADDRESSES.len()) - 1;
-const PREFIX_BIT: u64 = 1 << (ADDRESSES.len() + OTHERS.len());
+/// The first 30 have the address of a client.
+const ADDRESS_BITS: u64 = (1 << 30) - 1;
+const PREFIX_BIT: u64 = 1 << NAMES.len();
 /// Proxies add to this field and never replace it (RFC 9110 section 7.6.3).
 const VIA_BIT: u64 = PREFIX_BIT >> 1;
 
@@ -61,13 +59,8 @@ const VIA_BIT: u64 = PREFIX_BIT >> 1;
 const LENGTHS: u64 = {
     let mut lengths = 0;
     let mut place = 0;
-    while place < ADDRESSES.len() {
-        lengths |= 1 << ADDRESSES[place].len();
-        place += 1;
-    }
-    place = 0;
-    while place < OTHERS.len() {
-        lengths |= 1 << OTHERS[place].len();
+    while place < NAMES.len() {
+        lengths |= 1 << NAMES[place].len();
         place += 1;
     }
     lengths
@@ -94,7 +87,7 @@ impl ForwardingFields {
         if name.len() >= 64 || LENGTHS >> name.len() & 1 == 0 {
             return other;
         }
-        let place = ADDRESSES.iter().chain(&OTHERS).position(|own| name.eq_ignore_ascii_case(own));
+        let place = NAMES.iter().position(|own| name.eq_ignore_ascii_case(own));
         place.map_or(other, |place| ForwardingFields(1 << place))
     }
 
@@ -115,7 +108,7 @@ impl ForwardingFields {
 
     /// Their names.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        let all = ADDRESSES.into_iter().chain(OTHERS).chain(["x-forwarded-..."]);
+        let all = NAMES.into_iter().chain(["x-forwarded-..."]);
         all.enumerate().filter(move |(place, _)| self.0 >> place & 1 == 1).map(|(_, name)| name)
     }
 }
@@ -132,7 +125,7 @@ mod tests {
 
     #[test]
     fn forwarding_fields_are_known_in_any_case() {
-        for (place, name) in ADDRESSES.into_iter().chain(OTHERS).enumerate() {
+        for (place, name) in NAMES.into_iter().enumerate() {
             let found = ForwardingFields::named(&name.to_ascii_uppercase());
             assert_eq!(found, ForwardingFields(1 << place), "{name}");
             assert_eq!(found.names().collect::<Vec<_>>(), [name]);
@@ -154,5 +147,6 @@ mod tests {
         }
         assert_eq!(fields.dropped().names().collect::<Vec<_>>(), ["x-forwarded-for", "forwarded", "x-rewrite-url"]);
         assert_eq!(fields.other_addresses("x-forwarded-for").names().collect::<Vec<_>>(), ["forwarded"]);
+        assert_eq!((NAMES[29], NAMES[30]), ("x-vercel-forwarded-for", "x-original-url"));
     }
 }

@@ -2,6 +2,7 @@
 //! column of its own. [`Record::client_address`] says which of them is the client's.
 
 use super::Record;
+use crate::crawlers::written_address;
 use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
 
@@ -42,11 +43,7 @@ fn address(entry: &[u8]) -> Option<IpAddr> {
     if !entry.first().is_some_and(|first| first.is_ascii_hexdigit() || b"[:".contains(first)) {
         return None;
     }
-    let text = std::str::from_utf8(entry).ok()?;
-    let address = text.parse::<IpAddr>().ok();
-    let address = address.or_else(|| Some(text.parse::<SocketAddr>().ok()?.ip()));
-    let address = address.or_else(|| text.strip_prefix('[')?.strip_suffix(']')?.parse().ok())?;
-    Some(address.to_canonical())
+    written_address(std::str::from_utf8(entry).ok()?)
 }
 
 /// Whether this is an address like `192.0.2.7`. Nearly every column is one, and to parse it takes three times as long.

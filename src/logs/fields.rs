@@ -1,7 +1,46 @@
-//! What a field must look like. A field that looks otherwise is that of another column, and the line is not read.
+//! Which keys name a field ([`named`]), and what it must look like. A field that looks otherwise is that of another column, and the line is not read.
 
-use super::{Asked, Octets, Unreadable, client, moment, or_empty, request};
+use super::{Asked, Field, Octets, Unreadable, client, moment, or_empty, request};
 use std::borrow::Cow;
+
+/// What keys mean, without regard to case; of one field those with the lowest rank first.
+const KEYS: &[(Field, &[&[&str]])] = &[
+    (
+        Field::Time,
+        &[&["StartUTC"], &["time_iso8601"], &["msec", "ts"], &["time"], &["timestamp"], &["@timestamp", "time_local"]],
+    ),
+    (Field::Request, &[&["request"], &["request_line"]]),
+    (Field::Method, &[&["request_method", "RequestMethod"], &["method"]]),
+    (Field::Target, &[&["request_uri", "RequestPath", "target"]]),
+    (Field::Path, &[&["uri"], &["url"], &["path", "document_uri"]]),
+    (Field::Arguments, &[&["args"], &["query_string"]]),
+    (Field::Host, &[&["http_host", "RequestHost"], &["host"], &["vhost", "virtual_host"], &["server_name"]]),
+    (Field::Client, &[&["client_ip", "ClientHost", "remote_addr"], &["remote_ip", "client"]]),
+    (
+        Field::Forwarded,
+        &[
+            &["http_x_forwarded_for", "request_X-Forwarded-For"],
+            &["X-Forwarded-For", "x_forwarded_for"],
+            &["proxy_add_x_forwarded_for"],
+        ],
+    ),
+    (Field::Status, &[&["status", "DownstreamStatus"], &["status_code"]]),
+    (Field::Bytes, &[&["body_bytes_sent", "DownstreamContentSize"], &["bytes", "size"], &["bytes_sent"]]),
+    (Field::ContentType, &[&["sent_http_content_type", "downstream_Content-Type"]]),
+    (
+        Field::UserAgent,
+        &[&["http_user_agent", "request_User-Agent"], &["user_agent", "User-Agent"], &["useragent"], &["agent"]],
+    ),
+    (Field::Headers, &[&["headers"]]),
+    (Field::Logger, &[&["logger"]]),
+    (Field::Message, &[&["level"], &["msg"]]),
+];
+
+/// The field that a key of JSON or a variable of nginx names, and its rank among the keys of that field.
+pub fn named(key: &str) -> Option<(Field, usize)> {
+    let is_one = |names: &&[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(key));
+    KEYS.iter().find_map(|(field, ranks)| Some((*field, ranks.iter().position(is_one)?)))
+}
 
 /// The host, which may be followed by a port. `-` and nginx's `_` are none.
 pub fn host(field: &[u8]) -> Result<Option<&[u8]>, Unreadable> {

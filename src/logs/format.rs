@@ -50,7 +50,8 @@ impl FormatString {
             if literal.is_empty() && pieces.peek().is_some() {
                 return Err(FormatError::NoSeparator(name.to_owned()));
             }
-            variables.push((variable(name), memmem::Finder::new(literal.as_bytes()).into_owned()));
+            let field = fields::named(name).map_or(Field::Other, |(field, _)| field);
+            variables.push((field, memmem::Finder::new(literal.as_bytes()).into_owned()));
         }
         let has = |wanted: &[Field]| variables.iter().any(|(variable, _)| wanted.contains(variable));
         if !has(&[Field::Time]) {
@@ -83,25 +84,6 @@ impl FormatString {
         }
         // What is left over belongs to another format.
         if rest.is_empty() { read(&found) } else { Err(Unreadable::OtherFormat) }
-    }
-}
-
-fn variable(name: &str) -> Field {
-    match name {
-        "time_local" | "time_iso8601" | "msec" => Field::Time,
-        "request" => Field::Request,
-        "request_method" => Field::Method,
-        "request_uri" => Field::Target,
-        "uri" | "document_uri" => Field::Path,
-        "args" | "query_string" => Field::Arguments,
-        "host" | "http_host" | "server_name" => Field::Host,
-        "remote_addr" => Field::Client,
-        "http_x_forwarded_for" | "proxy_add_x_forwarded_for" => Field::Forwarded,
-        "status" => Field::Status,
-        "body_bytes_sent" | "bytes_sent" => Field::Bytes,
-        "sent_http_content_type" => Field::ContentType,
-        "http_user_agent" => Field::UserAgent,
-        _ => Field::Other,
     }
 }
 

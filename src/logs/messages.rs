@@ -1,5 +1,6 @@
 //! [`is_message`] knows lines that servers write beside their access log, into the same output: their start and errors.
 
+use super::moment::is_like;
 use super::prefixes::syslog_time;
 
 /// What such lines begin with.
@@ -24,8 +25,6 @@ const BEGINNINGS: &[&[u8]] = &[
 const LEVELS: &[&[u8]] =
     &[b"TRACE", b"DEBUG", b"INFO", b"WARN", b"ERROR", b"TRC", b"DBG", b"INF", b"WRN", b"ERR", b"FTL"];
 
-const WEEKDAYS: &[u8] = b"MonTueWedThuFriSatSun";
-
 /// Whether a line that could not be read is a message of a server that is known.
 pub fn is_message(line: &[u8]) -> bool {
     BEGINNINGS.iter().any(|beginning| line.starts_with(beginning))
@@ -41,15 +40,14 @@ pub fn is_message(line: &[u8]) -> bool {
 /// `2026/11/22 10:00:00 [error] 12#12: `, and Caddy's messages for people, which have tabs. Its access log in that form
 /// cannot be read.
 fn is_nginx_or_caddy(line: &[u8]) -> bool {
-    let Some((time, rest)) = line.split_at_checked(b"2026/11/22 10:00:00".len()) else { return false };
-    let signs = [(4, b'/'), (7, b'/'), (10, b' '), (13, b':'), (16, b':')];
-    let is_time = signs.iter().all(|&(place, sign)| time[place] == sign);
+    const SHAPE: &[u8] = b"0000/00/00 00:00:00";
+    let Some((time, rest)) = line.split_at_checked(SHAPE.len()) else { return false };
     let is_caddy = rest.starts_with(b".") && rest.contains(&b'\t');
-    is_time && (rest.starts_with(b" [") || is_caddy && memchr::memmem::find(rest, b"http.log.access").is_none())
+    is_like(time, SHAPE)
+        && (rest.starts_with(b" [") || is_caddy && memchr::memmem::find(rest, b"http.log.access").is_none())
 }
 
 /// `[Sun Nov 22 10:00:00.123456 2026] [core:error] [pid 1] `.
 fn is_apache(line: &[u8]) -> bool {
-    let Some(text) = line.strip_prefix(b"[") else { return false };
-    text.get(3) == Some(&b' ') && WEEKDAYS.chunks(3).any(|day| text.starts_with(day)) && text.contains(&b']')
+    line.get(..5).is_some_and(|begin| is_like(begin, b"[aaa ")) && line.contains(&b']')
 }

@@ -8,7 +8,7 @@ use chrono::{NaiveDate, NaiveDateTime};
 pub const CLF_LENGTH: usize = 26;
 
 /// The months as logs write them, three letters each.
-pub const MONTHS: &[u8] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
+const MONTHS: &[u8] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
 
 /// `10/Oct/2000:13:55:36 -0700`, as Apache and nginx (`$time_local`) write it.
 pub fn clf(text: &[u8]) -> Option<Timestamp> {
@@ -59,6 +59,17 @@ fn seconds([year, month, day]: [u32; 3], clock: &[u8]) -> Option<i64> {
     let minute = date.and_hms_opt(digits(&[*h1, *h2])?, digits(&[*m1, *m2])?, 0)?;
     let second = digits(&[*s1, *s2]).filter(|second| *second <= 60)?;
     Some(minute.and_utc().timestamp() + i64::from(second))
+}
+
+/// Whether a text has a shape, in which `0` stands for a digit, `a` for a letter and `?` for any sign.
+pub fn is_like(text: &[u8], shape: &[u8]) -> bool {
+    let is = |(byte, sign): (&u8, &u8)| match sign {
+        b'0' => byte.is_ascii_digit(),
+        b'a' => byte.is_ascii_alphabetic(),
+        b'?' => true,
+        sign => byte == sign,
+    };
+    text.len() == shape.len() && text.iter().zip(shape).all(is)
 }
 
 fn digits(text: &[u8]) -> Option<u32> {

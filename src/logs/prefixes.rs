@@ -2,7 +2,7 @@
 //! prefix is one entry of [`PREFIXES`]. A line may have several, one behind the other.
 
 use super::Octets;
-use super::moment::MONTHS;
+use super::moment::is_like;
 use serde::Deserialize;
 use std::borrow::Cow;
 
@@ -55,10 +55,9 @@ fn syslog_3164(line: &[u8]) -> Option<&[u8]> {
 pub fn syslog_time(line: &[u8]) -> Option<&[u8]> {
     let line = priority(line).unwrap_or(line);
     rfc3339(line).or_else(|| {
-        let (time, rest) = line.split_at_checked(b"Nov 22 10:00:00 ".len())?;
-        let is_time = [(3, b' '), (6, b' '), (9, b':'), (12, b':'), (15, b' ')];
-        let is_month = MONTHS.chunks(3).any(|month| time.starts_with(month));
-        (is_month && is_time.iter().all(|&(place, sign)| time[place] == sign)).then_some(rest)
+        const SHAPE: &[u8] = b"aaa ?0 00:00:00 ";
+        let (time, rest) = line.split_at_checked(SHAPE.len())?;
+        is_like(time, SHAPE).then_some(rest)
     })
 }
 
@@ -116,11 +115,10 @@ fn priority(line: &[u8]) -> Option<&[u8]> {
 /// `2026-11-22T10:00:00.123456789Z `, of `--timestamps`. journalctl writes `+0100` in place of `+01:00`.
 fn rfc3339(line: &[u8]) -> Option<&[u8]> {
     let (time, rest) = word(line)?;
-    let (second, fraction) = time.split_at_checked(b"2026-11-22T10:00:00".len())?;
-    let signs = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':')];
-    let is_time = signs.iter().all(|&(place, sign)| second[place] == sign)
-        && second.iter().filter(|byte| byte.is_ascii_digit()).count() == second.len() - signs.len()
-        && fraction.iter().all(|byte| byte.is_ascii_digit() || b".,:+-Z".contains(byte));
+    const SHAPE: &[u8] = b"0000-00-00T00:00:00";
+    let (second, fraction) = time.split_at_checked(SHAPE.len())?;
+    let is_time =
+        is_like(second, SHAPE) && fraction.iter().all(|byte| byte.is_ascii_digit() || b".,:+-Z".contains(byte));
     is_time.then_some(rest)
 }
 

@@ -3,7 +3,7 @@
 
 pub mod robots;
 
-use crate::download::{client, field, octets};
+use crate::download::{client, octets};
 use crate::robots::MAX_BYTES;
 use std::time::Duration;
 
@@ -21,8 +21,6 @@ pub enum Fetched {
         bytes: Vec<u8>,
         /// Its URL, after redirects.
         location: String,
-        /// The `Server` field of the answer.
-        server: Option<String>,
     },
     /// 4xx, or too many redirects. Crawlers treat the site as one without rules (RFC 9309 section 2.3.1.3).
     Unavailable(u16),
@@ -53,9 +51,8 @@ pub fn fetch(url: &str) -> Result<Fetched, FetchError> {
     match status {
         200..=299 => {
             let location = ureq::ResponseExt::get_uri(&response).to_string();
-            let server = field(&response, "server");
             let bytes = octets(response.into_body(), MAX_BYTES).map_err(|e| failed(e.to_string()))?;
-            Ok(Fetched::File { bytes, location, server })
+            Ok(Fetched::File { bytes, location })
         }
         429 | 500..=599 => Ok(Fetched::Unreachable(status)),
         _ => Ok(Fetched::Unavailable(status)),

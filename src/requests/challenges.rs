@@ -1,14 +1,14 @@
 //! [`Challenges`]: the files by which a certificate authority checks who controls a host (RFC 8555 section 8.3). crawlgate
 //! makes those for its own orders. For another client of an authority (certbot, acme.sh) it reads them from a directory.
 
+use crate::files::read_file;
 use crate::heads::origin_form;
 use crate::verdict::acme_token;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The longest file: a token, a dot and the hash of a key.
-const LONGEST: usize = 1024;
+const LONGEST: u64 = 1024;
 
 /// The content of the file for a token, if the token belongs to an order of crawlgate's.
 pub type OwnFiles = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
@@ -41,8 +41,5 @@ impl Challenges {
 
 fn read(webroot: &Path, token: &str) -> Option<Vec<u8>> {
     let path = webroot.join(".well-known/acme-challenge").join(token);
-    let file = std::fs::File::open(path).ok()?;
-    let mut content = Vec::new();
-    file.take(LONGEST as u64 + 1).read_to_end(&mut content).ok()?;
-    (content.len() <= LONGEST).then_some(content)
+    read_file(&path, LONGEST).ok()
 }

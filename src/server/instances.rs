@@ -8,7 +8,8 @@
 use super::ServerError;
 use crate::admin::{Instances, Operations};
 use crate::clock::Clock;
-use crate::locks::lock;
+use crate::exchange::Deadline;
+use crate::locks::{lock, lock_within};
 use crate::settings::{Settings, StoreSettings};
 use crate::shared_store::{CountsOfPeriod, SharedStore};
 use crate::state::history::{HistoryReader, Step, Told};
@@ -20,6 +21,8 @@ use std::time::Duration;
 
 /// How often counts are written.
 const EVERY: Duration = Duration::from_secs(5);
+/// How long a page waits for the connection.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Counts are in the history some seconds after the requests: an hour that has just ended is written once more.
 const LATE: i64 = 60;
 /// Periods that are written at once.
@@ -38,7 +41,9 @@ pub fn start(
     tracing::info!("other instances are met in {}", store.url);
     // For people.
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let options = ExchangeOptions { store: Box::new(SharedStore::new(store)), host };
+    let deadline = Deadline::default();
+    let store = Box::new(SharedStore::new(store, deadline.clone()));
+    let options = ExchangeOptions { store, deadline, host };
     ExchangeThread::start((instance.clone(), state.clone()), remembered, options)
         .map(Some)
         .map_err(ServerError::io("cannot start the thread of the exchange with other instances"))
@@ -55,7 +60,7 @@ pub fn report(
         id: exchange.status().id,
         history: state.history(),
         clock: operations.instance.clock.clone(),
-        connection: Mutex::new((SharedStore::new(store.clone()), None)),
+        connection: Mutex::new((SharedStore::new(store.clone(), exchange.deadline()), None)),
     });
     let (telling, of_others) = (counts.clone(), counts.clone());
     let tell = move || {
@@ -98,7 +103,9 @@ impl CountsOfInstances {
     fn of_others(&self, step: Step, from: Timestamp) -> Result<Vec<Told>, String> {
         let starts = periods(step, from, self.clock.moment().now);
         let names: Vec<String> = starts.iter().map(|start| name(step, *start)).collect();
-        let found = lock(&self.connection).0.counts(&names).map_err(|error| error.to_string())?;
+        let connection = lock_within(&self.connection, PATIENCE);
+        let mut connection = connection.ok_or("the store takes long for the counts of this instance")?;
+        let found = connection.0.counts(&names).map_err(|error| error.to_string())?;
         let others = starts.into_iter().zip(found).flat_map(|(start, fields)| {
             let others = fields.into_iter().filter(|(instance, _)| *instance != self.id);
             // What a later crawlgate wrote in another form is missing.

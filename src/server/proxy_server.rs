@@ -10,7 +10,7 @@ use crate::decisions::Decisions;
 use crate::edge::{BoundListener, Door, Edge, Lane, Listening, Open, Plain, Pulse, Serve, Share, Stops, TlsListener};
 use crate::gateway::Gateway;
 use crate::requests::{Challenges, Redirect, RequestSettings};
-use crate::settings::{ListenSettings, Settings};
+use crate::settings::{Limits, ListenSettings, Settings};
 use crate::upstreams::{Checks, MOST_ATTEMPTS, Resolver};
 use pingora_core::server::configuration::ServerConf;
 use pingora_core::server::{RunArgs, Server};
@@ -40,6 +40,7 @@ pub struct ProxyServer {
     drain: Drain,
     readiness: Arc<Readiness>,
     admin_stops: Stops,
+    limits: Limits,
     /// The pulse of the workers on the listeners of the proxy and of the decision service.
     pub pulse: Arc<Pulse>,
 }
@@ -94,7 +95,7 @@ impl ProxyServer {
             limit: settings.limits.drain,
             upgrade_limit: settings.upgrade_drain,
         };
-        ProxyServer { server, drain, readiness, admin_stops, pulse }
+        ProxyServer { server, drain, readiness, admin_stops, limits: settings.limits, pulse }
     }
 
     /// Puts the admin interface on its listener, if there is one.
@@ -103,7 +104,7 @@ impl ProxyServer {
         let app = AdminApp::new(rooms.operations.clone(), rooms.instance.access.clone(), rooms.store.history());
         self.server.add_service(Listening {
             name: "admin",
-            listeners: vec![(listener, Arc::new(Plain(Arc::new(app))))],
+            listeners: vec![(listener, Arc::new(Plain::new(app, self.limits)))],
             threads: 1,
             stops: self.admin_stops.clone(),
             open: Arc::default(),

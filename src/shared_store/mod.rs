@@ -5,6 +5,8 @@
 //! makes one and examines the server; each error ends it.
 
 mod connection;
+mod link;
+mod refusal;
 mod store;
 
 pub use connection::SharedStore;

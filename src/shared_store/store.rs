@@ -3,19 +3,20 @@
 //! for each instance. Nothing is judged by them.
 
 use super::connection::{Connected, KEYS, MARK, SharedStore, fields, last, refuse_eviction, run};
+use super::link::Link;
 use crate::exchange::event::is_of_clients;
 use crate::exchange::store::MOST_OF_CLIENTS;
 use crate::exchange::{
     Batch, Entry, Identity, LogRead, Member, Position, Sets, SharedFact, Store, StoreError, Written,
 };
-use redis::{Connection, FromRedisValue, Pipeline, RedisResult};
+use redis::{FromRedisValue, Pipeline, RedisResult};
 use std::collections::HashMap;
 use std::fmt;
 
 /// How many entries the log has at the least; Redis cuts whole nodes off beyond it.
 const LOG: usize = 20_000;
-/// How many entries are read at once.
-const MOST_ENTRIES: usize = 1_000;
+/// How many entries are read at once: with 2,000 facts each they are an answer that [`Link`] takes.
+const MOST_ENTRIES: usize = 25;
 /// Keys that no instance has touched for so long end by themselves: 40 days, longer than facts are kept.
 const END: i64 = 40 * 86_400;
 /// The end of a key is put off when so much of the time is over. Each time touches the key, which ends a transaction that
@@ -26,6 +27,9 @@ const TRIES: usize = 4;
 
 /// Instances that have a field in the hash of a period. An instance that finds no room is missing in the sums.
 const MOST_INSTANCES: usize = 256;
+
+/// Bytes of the key of a fact or of a name in a member: hosts have at most 253, paths and tokens of policies some more.
+const MAX_NAME: usize = 4 * 1024;
 
 /// An entry of a stream: its place, and its fields.
 type RawEntry = (String, HashMap<String, String>);
@@ -73,7 +77,7 @@ impl Store for SharedStore {
                 let mut answers = connected.run(&watch)?;
                 let identity = connected.identity(last(&mut answers)?);
                 if identity != *expected || pipeline.is_empty() {
-                    redis::cmd("UNWATCH").exec(&mut connected.connection)?;
+                    let () = connected.connection.ask(&redis::cmd("UNWATCH"))?;
                     return Ok(Written { identity, position: None });
                 }
                 // Otherwise the epoch was touched in between, and may be the same.
@@ -115,7 +119,9 @@ impl Store for SharedStore {
             Ok((events, facts))
         })?;
         // Scores are whole seconds, far below where a double loses them.
-        let events = events.into_iter().map(|(key, at)| Ok(SharedFact { key, at: at as i64, value: String::new() }));
+        let events = events
+            .into_iter()
+            .map(|(key, at)| Ok(SharedFact { key: short(key)?, at: at as i64, value: String::new() }));
         let facts = events.chain(facts.into_iter().map(|(key, written)| read_fact(key, &written)));
         Ok(Sets { facts: facts.collect::<Result<_, StoreError>>()?, members: self.read_members()? })
     }
@@ -123,8 +129,8 @@ impl Store for SharedStore {
     fn read_members(&mut self) -> Result<Vec<Member>, StoreError> {
         let members = self.key("members");
         let members: HashMap<String, String> =
-            self.ask(|connected| redis::cmd("HGETALL").arg(&members).query(&mut connected.connection))?;
-        members.values().map(|written| read_json(written)).collect()
+            self.ask(|connected| connected.connection.ask(redis::cmd("HGETALL").arg(&members)))?;
+        members.values().map(|written| read_json(written).and_then(checked)).collect()
     }
 
     fn fetch(&mut self, keys: &[String]) -> Result<Vec<SharedFact>, StoreError> {
@@ -133,7 +139,7 @@ impl Store for SharedStore {
         }
         let facts = self.key("facts");
         let written: Vec<Option<String>> =
-            self.ask(|connected| redis::cmd("HMGET").arg(&facts).arg(keys).query(&mut connected.connection))?;
+            self.ask(|connected| connected.connection.ask(redis::cmd("HMGET").arg(&facts).arg(keys)))?;
         let found = keys.iter().zip(written);
         found.filter_map(|(key, written)| Some(read_fact(key.clone(), &written?))).collect()
     }
@@ -155,7 +161,7 @@ impl SharedStore {
     /// Whether an instance has told what it counted in a period.
     pub fn has_counts(&mut self, period: &str, instance: &str) -> Result<bool, StoreError> {
         let key = self.counts_key(period);
-        self.ask(|connected| redis::cmd("HEXISTS").arg(&key).arg(instance).query(&mut connected.connection))
+        self.ask(|connected| connected.connection.ask(redis::cmd("HEXISTS").arg(&key).arg(instance)))
     }
 
     /// Tells what an instance counted, in place of what it told of these periods before.
@@ -255,7 +261,27 @@ fn position(place: String) -> Result<Position, StoreError> {
 }
 
 fn entry((place, mut fields): RawEntry) -> Result<(Position, Entry), StoreError> {
-    Ok((position(place)?, read_json(&fields.remove("e").unwrap_or_default())?))
+    let entry: Entry = read_json(&fields.remove("e").unwrap_or_default())?;
+    let facts = entry.facts.into_iter().map(|fact| Ok(SharedFact { key: short(fact.key)?, ..fact }));
+    let facts = facts.collect::<Result<_, StoreError>>()?;
+    Ok((position(place)?, Entry { member: checked(entry.member)?, facts, ..entry }))
+}
+
+/// Refuses a name that is longer than any: it would be kept, and shown.
+fn short(name: String) -> Result<String, StoreError> {
+    match name.len() {
+        ..=MAX_NAME => Ok(name),
+        length => Err(StoreError::Newer(cannot_read(&format!("a name of {length} bytes")))),
+    }
+}
+
+/// Refuses a member with such a name.
+fn checked(member: Member) -> Result<Member, StoreError> {
+    let Member { id, run, continues, host, version, policies, crawlers, settled, .. } = &member;
+    let settled = settled.iter().flat_map(|Identity { run_id, epoch }| [run_id, epoch]);
+    let names = [id, run, host, version, policies, crawlers].into_iter().chain(continues).chain(settled);
+    names.map(|name| short(name.clone())).collect::<Result<Vec<_>, _>>()?;
+    Ok(member)
 }
 
 /// Reads what an instance wrote.
@@ -272,7 +298,7 @@ const PART: usize = 1_000;
 
 /// Reads a set or hash in parts.
 fn scan<T: FromRedisValue>(
-    connection: &mut Connection,
+    connection: &mut Link,
     command: &str,
     key: &str,
     matching: Option<&str>,
@@ -284,7 +310,7 @@ fn scan<T: FromRedisValue>(
         if let Some(pattern) = matching {
             ask.arg("MATCH").arg(pattern);
         }
-        let (next, part): (u64, Vec<T>) = ask.query(connection)?;
+        let (next, part): (u64, Vec<T>) = connection.ask(&ask)?;
         all.extend(part);
         if next == 0 {
             return Ok(all);
@@ -302,7 +328,7 @@ fn write_fact(fact: &SharedFact) -> String {
 fn read_fact(key: String, written: &str) -> Result<SharedFact, StoreError> {
     let read = written.split_once(' ').and_then(|(at, value)| Some((at.parse().ok()?, value.to_owned())));
     let (at, value) = read.ok_or_else(|| StoreError::Newer(cannot_read(&format!("the fact `{key}`"))))?;
-    Ok(SharedFact { key, at, value })
+    Ok(SharedFact { key: short(key)?, at, value })
 }
 
 fn cannot_read(what: &impl fmt::Display) -> String {

@@ -2,12 +2,13 @@
 //! reads them, and [`included_files`] reads the files that policies may name. [`PolicyText`] is the text of a policy file, or
 //! the reason why it has none ([`Unreadable`]).
 
+use crate::files::read_file;
 use crate::policy::included::{self, IncludedFiles};
 use crate::printable::printable_path;
 use crate::yaml::{Diagnostic, Source};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// A policy is written by hand; a larger file is a mistake.
@@ -137,7 +138,7 @@ pub fn included_files(directory: &Path) -> IncludedFiles {
         let can_be_named = included::ENDINGS.contains(&ending) && !name.starts_with('.');
         (can_be_named && path.is_file()).then_some((name, path))
     });
-    let read = |(name, path): (String, PathBuf)| Some((name, bytes_of(&path, included::MAX_FILE).ok()??.into()));
+    let read = |(name, path): (String, PathBuf)| Some((name, read_file(&path, included::MAX_FILE).ok()?.into()));
     IncludedFiles(named.take(MAX_INCLUDED).filter_map(read).collect())
 }
 
@@ -168,16 +169,12 @@ pub fn read(path: &Path) -> PolicyText {
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
         return Err(unreadable(Unread::NotAFile));
     }
-    let bytes = bytes_of(path, MAX_BYTES).map_err(|error| unreadable(Unread::Io(error.to_string())))?;
-    match String::from_utf8(bytes.ok_or_else(|| unreadable(Unread::TooLarge))?) {
+    let bytes = read_file(path, MAX_BYTES).map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => unreadable(Unread::TooLarge),
+        _ => unreadable(Unread::Io(error.to_string())),
+    })?;
+    match String::from_utf8(bytes) {
         Ok(text) => Ok(Source { name: name.into(), text: text.into() }),
         Err(error) => Err(unreadable(Unread::NotUtf8(error.utf8_error().valid_up_to()))),
     }
-}
-
-/// The bytes of a file; `None` where it is larger than `most`.
-fn bytes_of(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
-    let mut bytes = Vec::new();
-    fs::File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
-    Ok((bytes.len() as u64 <= most).then_some(bytes))
 }

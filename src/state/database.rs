@@ -5,21 +5,23 @@ use super::columns::TOLERANCE;
 use super::facts::{Fact, StoredFacts, TABLES, definitions};
 use super::history::{self, HistoryBatch};
 use super::previous_run::PreviousRun;
+use crate::files::{check_database, prepare_database};
 use crate::time::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Result as SqlResult, params_from_iter};
 use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The name of the file.
 pub const FILE: &str = "state.db";
-/// The version of the tables. A change of a table is a higher number, and a step of opening that brings an older file to
-/// it. Since 2 the history counts by identity ([`history::prepare`]); since 3 there are several
-/// instances, and one that does not know of them must not serve in the place of a member.
+/// The version of the tables. A change of a table is a higher number. Since 3 there are several instances, and one that
+/// does not know of them must not serve in the place of a member.
 const SCHEMA: i64 = 3;
+/// The history of the version before counts no identities. Such a file is set aside.
+const OLDEST_SCHEMA: i64 = 2;
 /// For so long a commit waits for a person who has the file open.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The write-ahead log is cut back to this size after a large transaction.
@@ -156,12 +158,15 @@ impl Database {
     fn connect(file: &Path) -> Result<Database, DatabaseError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         // For this user alone: it holds addresses of clients. The files of the write-ahead log get the same rights.
-        let _ = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(file);
+        prepare_database(file, true)?;
         let connection = Connection::open_with_flags(file, flags)?;
         let database = Database::of(connection, file);
         let schema = database.connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(judged)?;
         if schema > SCHEMA {
             return Err(DatabaseError::Newer { schema });
+        }
+        if (1..OLDEST_SCHEMA).contains(&schema) {
+            return Err(DatabaseError::Damaged(format!("its tables are of version {schema}")));
         }
         database.configure().map_err(judged)?;
         Ok(database)
@@ -331,6 +336,7 @@ pub(super) fn open_for_reading(file: &Path) -> SqlResult<Connection> {
     if fs::metadata(beside(file, "-wal")).is_ok_and(|log| log.len() > 0) {
         return open_following(file);
     }
+    check_database(file)?;
     // SQLite would make a file beside it for the readers of a write-ahead log.
     let path = file.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     Connection::open_with_flags(format!("file:{path}?immutable=1"), READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
@@ -340,6 +346,7 @@ const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::S
 
 /// Opens the file for reading where another process writes: its write-ahead log is followed.
 pub(super) fn open_following(file: &Path) -> SqlResult<Connection> {
+    check_database(file)?;
     Connection::open_with_flags(file, READ_ONLY)
 }
 

@@ -2,11 +2,15 @@
 //! process id of the owner. A clean end empties the file, so that the next process notices a crash even if this one
 //! could write nothing else.
 
+use crate::files::{foreign, open_own};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+
+/// The longest content of the file: a process id, padded.
+const MAX_LENGTH: u64 = 32;
 
 /// The locked file. The lock goes with the process, however the process ends, or to the process that got a descriptor of
 /// the file: a lock belongs to the open file, and lasts until its last descriptor is closed.
@@ -37,15 +41,20 @@ impl ProcessLock {
     /// Locks a file, making it if need be.
     ///
     /// # Errors
-    /// The file cannot be made or written, or its file system has no locks.
+    /// The file cannot be made or written, or its file system has no locks. [`io::ErrorKind::AlreadyExists`]: it is none of
+    /// ours, and stays as it is.
     pub fn acquire(path: &Path) -> io::Result<Locking> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let mut file = options.open(path)?;
+        let mut file = open_own(&options, path)?;
         let locked = file.try_lock();
         let mut written = Vec::new();
-        // A process id is short; a longer file is none of ours.
-        (&mut file).take(32).read_to_end(&mut written)?;
+        (&mut file).take(MAX_LENGTH + 1).read_to_end(&mut written)?;
+        // A crash of the machine may leave zeros.
+        let is_ours = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b' ' | b'\n' | 0);
+        if written.len() as u64 > MAX_LENGTH || !written.iter().all(is_ours) {
+            return Err(foreign(path));
+        }
         let written = String::from_utf8_lossy(&written);
         match locked {
             Ok(()) => {}
@@ -171,10 +180,36 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_holds_no_pid_is_no_reason_to_fail() {
+    fn file_of_somebody_else_is_refused_and_left_alone() {
         let directory = tempfile::tempdir().expect("a directory");
-        fs::write(file(&directory), "x".repeat(4_096)).expect("written");
-        assert!(!owned(ProcessLock::acquire(&file(&directory))).1);
+        let (target, link) = (directory.path().join("notes"), directory.path().join("link"));
+        std::os::unix::fs::symlink(&target, &link).expect("a link");
+        for text in ["", "a note\n", &"1".repeat(33)] {
+            fs::write(&target, text).expect("written");
+            let refused = ProcessLock::acquire(&link).expect_err("a link");
+            assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+            if !text.is_empty() {
+                let refused = ProcessLock::acquire(&target).expect_err("a file of another form");
+                assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+            }
+            assert_eq!(fs::read_to_string(&target).expect("read"), text);
+        }
+    }
+
+    #[test]
+    fn fifo_is_refused_without_waiting_for_its_other_end() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let fifo = file(&directory);
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
+        let refused = ProcessLock::acquire(&fifo).expect_err("a FIFO");
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    fn file_of_zeros_after_a_crash_is_locked() {
+        let directory = tempfile::tempdir().expect("a directory");
+        fs::write(file(&directory), [0; 21]).expect("written");
+        owned(ProcessLock::acquire(&file(&directory)));
     }
 
     #[test]

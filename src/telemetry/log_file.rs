@@ -4,6 +4,7 @@
 //! the old file, and [`LogFile::reopen_problem`] says why. A line that was written in part, for example on a full disk,
 //! is ended before the next one, and every lost line is counted.
 
+use crate::files::open_at_once;
 use crate::locks::lock;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -137,7 +138,7 @@ impl LogFile {
 
 /// Opens a file for appending, and says whether it ends in a part of a line.
 fn append(path: &Path) -> io::Result<(File, bool)> {
-    let file = OpenOptions::new().create(true).append(true).open(path)?;
+    let file = open_at_once(OpenOptions::new().create(true).append(true), path)?;
     let metadata = file.metadata()?;
     // A file that cannot be read counts as one that ends in a whole line.
     let torn = metadata.is_file() && metadata.len() > 0 && last_octet(path).is_ok_and(|last| last != b'\n');

@@ -10,11 +10,14 @@ mod memory;
 
 use super::instance::Instance;
 use super::threads::Repeated;
-use crate::clock::Clock;
+use crate::clock::{Clock, Moment};
 use crate::evidence::Hash;
-use crate::exchange::{Before, BegunAnew, Exchange, ExchangeStatus, Gauge, Identity, Member, Now, Outbox, Store, TURN};
+use crate::exchange::{
+    Away, Before, BegunAnew, CONFIRM_WITHIN, Deadline, Exchange, ExchangeStatus, Gauge, Hindrance, Identity, Member,
+    Now, Outbox, Store, TURN,
+};
 use crate::judge::Others;
-use crate::locks::lock;
+use crate::locks::{lock, lock_within};
 use crate::policy::{Snapshot, Version};
 use crate::publications::{OfOthers, PublicationLog, VersionFile};
 use crate::sites::{Announce, PauseWord};
@@ -25,8 +28,20 @@ use away_log::AwayLog;
 use memory::OfInstance;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, Weak};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+/// How long a start waits for its first turn, so that `/robots.txt` is answered from the first request on.
+const FIRST_TURN: Duration = Duration::from_millis(500);
+/// How long a publication waits for a turn that goes on. Then it is tried again, as while the store is away.
+const ANNOUNCEMENT: Duration = Duration::from_millis(500);
+/// How long a stop waits for the turn that goes on, and then for the goodbye.
+const LAST_TURN: Duration = Duration::from_secs(2);
+const GOODBYE: Duration = Duration::from_secs(3);
+
+/// Why something has to wait.
+const BUSY: &str = "the store has not answered yet what it was asked before";
 
 /// The exchange of this instance.
 pub struct ExchangeThread {
@@ -47,6 +62,9 @@ struct Shared {
     /// What operators said of pauses at other instances, until the sites have heard it.
     pauses: Mutex<Vec<PauseWord>>,
     away: AwayLog,
+    deadline: Deadline,
+    /// When the turn began that goes on.
+    turning: Mutex<Option<Moment>>,
     /// The status after the last turn, so that a reader need not wait for the store.
     status: ArcSwap<ExchangeStatus>,
 }
@@ -60,13 +78,15 @@ struct Core {
 pub struct ExchangeOptions {
     /// Where instances meet.
     pub store: Box<dyn Store>,
+    /// The deadline of its answers.
+    pub deadline: Deadline,
     /// The name of this machine.
     pub host: String,
 }
 
 impl ExchangeThread {
     /// Makes the instance one of several. To be called before anything is served: until the store is reached, `/robots.txt` is
-    /// answered 503, and no crawler is accused. Takes the first turn before it returns.
+    /// answered 503, and no crawler is accused. Waits a moment for the first turn.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -88,7 +108,9 @@ impl ExchangeThread {
         instance.recorder.go_by(others.clone());
         // Nothing changes what is published before the threads of upkeep begin.
         let (log, files) = instance.sites.published();
-        let exchange = Exchange::new(me, before, (outbox.clone(), gauge), log, files);
+        let mut exchange = Exchange::new(me, before, (outbox.clone(), gauge), log, files);
+        exchange.begin(now(&instance.clock));
+        let status = exchange.status(now(&instance.clock));
         let shared = Arc::new(Shared {
             core: Mutex::new(Core { exchange, store: options.store }),
             instance: instance.clone(),
@@ -100,13 +122,17 @@ impl ExchangeThread {
             of_others: Mutex::default(),
             pauses: Mutex::default(),
             away: AwayLog::default(),
-            status: ArcSwap::default(),
+            deadline: options.deadline,
+            turning: Mutex::default(),
+            status: ArcSwap::from_pointee(status),
         });
         shared.keep_membership();
         instance.sites.announce_through(Box::new(Announcing(Arc::downgrade(&shared), outbox)));
-        shared.turn();
         let exchange = ExchangeThread { shared, thread: Mutex::default() };
-        exchange.resume()?;
+        let (is_over, first_turn) = channel();
+        exchange.run(Some(is_over))?;
+        // Disconnected when the turn is over.
+        let _ = first_turn.recv_timeout(FIRST_TURN);
         Ok(Arc::new(exchange))
     }
 
@@ -116,9 +142,16 @@ impl ExchangeThread {
     /// The thread cannot be started.
     pub fn resume(&self) -> io::Result<()> {
         self.shared.others.set_closed(false);
+        self.shared.deadline.set(None);
+        self.run(None)
+    }
+
+    /// Starts the thread, which drops the sender after its first turn.
+    fn run(&self, mut first: Option<Sender<()>>) -> io::Result<()> {
         let turning = self.shared.clone();
         let work = move || {
             turning.turn();
+            drop(first.take());
             TURN
         };
         *lock(&self.thread) = Some(Repeated::start("exchange", work)?);
@@ -129,11 +162,21 @@ impl ExchangeThread {
     pub fn status(&self) -> ExchangeStatus {
         let shared = &self.shared;
         let mut status = ExchangeStatus::clone(&shared.status.load());
-        let now = shared.instance.clock.moment().now;
+        let Moment { now, lived } = shared.instance.clock.moment();
         status.begun_anew = lock(&shared.begun_anew).filter(|begun| begun.until > now);
+        if let Some(began) = lock(&shared.turning).filter(|began| lived.saturating_sub(began.lived) >= CONFIRM_WITHIN) {
+            let error = format!("the store has not answered everything that it was asked at {}", began.now);
+            status.away.get_or_insert(Away { since: began.now, error, is_refused: false });
+            status.accuses_not.get_or_insert(Hindrance::StoreAway);
+        }
         status.announcement_waits_since = *lock(&shared.announcing);
         status.records_waiting = shared.others.waiting();
         status
+    }
+
+    /// Until when answers of the store are waited for.
+    pub fn deadline(&self) -> Deadline {
+        self.shared.deadline.clone()
     }
 
     /// Takes an instance for gone that will not come back.
@@ -141,24 +184,34 @@ impl ExchangeThread {
     /// # Errors
     /// No other instance has this id.
     pub fn forget(&self, id: &str) -> Result<(), String> {
-        lock(&self.shared.core).exchange.forget(id)
+        match lock_within(&self.shared.core, ANNOUNCEMENT) {
+            Some(mut core) => core.exchange.forget(id),
+            None => Err(BUSY.to_owned()),
+        }
     }
 
     /// Stops without a goodbye: another process goes on in the place of this one.
     pub fn stop(&self) {
-        if let Some(thread) = lock(&self.thread).take() {
-            thread.close();
-            self.shared.end_waiting();
-        }
+        self.end_turns();
+    }
+
+    /// Ends the thread, also in a turn that takes long; says whether it ran.
+    fn end_turns(&self) -> bool {
+        let Some(thread) = lock(&self.thread).take() else { return false };
+        self.shared.deadline.set(Some(Instant::now() + LAST_TURN));
+        thread.close();
+        self.shared.end_waiting();
+        true
     }
 
     /// Tells everything and leaves. Nothing may be served any more. After [`ExchangeThread::stop`] another process has the
     /// place of this one, and there is nothing to say.
     pub fn close(&self) {
-        let Some(thread) = lock(&self.thread).take() else { return };
-        thread.close();
+        if !self.end_turns() {
+            return;
+        }
         let shared = &self.shared;
-        shared.end_waiting();
+        shared.deadline.set(Some(Instant::now() + GOODBYE));
         let clock = &shared.instance.clock;
         let (left, was_member) = {
             let mut core = lock(&shared.core);
@@ -196,10 +249,12 @@ impl Shared {
         let digest = policies(&sites.snapshot());
         let (changed, settled, pauses, begins_anew) = {
             let mut core = lock(&self.core);
+            *lock(&self.turning) = Some(clock.moment());
             let Core { exchange, store } = &mut *core;
             exchange.me.policies = digest;
             let mut memory = OfInstance::new(&self.instance);
             exchange.turn(store.as_mut(), &|| now(clock), &mut memory, asks);
+            *lock(&self.turning) = None;
             (exchange.others(now(clock)), exchange.settled().cloned(), memory.pauses, memory.begins_anew)
         };
         if begins_anew {
@@ -294,10 +349,12 @@ impl Announce for Announcing {
     fn announce(&self, log: &PublicationLog, files: &[VersionFile]) -> Result<(), String> {
         let Some(shared) = self.0.upgrade() else { return Err("this instance has left the exchange".to_owned()) };
         let clock = &shared.instance.clock;
-        let told = {
-            let mut core = lock(&shared.core);
-            let Core { exchange, store } = &mut *core;
-            exchange.announce(store.as_mut(), now(clock), log, files)
+        let told = match lock_within(&shared.core, ANNOUNCEMENT) {
+            Some(mut core) => {
+                let Core { exchange, store } = &mut *core;
+                exchange.announce(store.as_mut(), now(clock), log, files)
+            }
+            None => Err(BUSY.to_owned()),
         };
         let mut since = lock(&shared.announcing);
         match &told {

@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::exchange::tests::simulated::{OnThread, Simulated};
 use crate::exchange::{
-    Batch, Hindrance, Identity, LogRead, Member, Position, Sets, SharedFact, Store, StoreError, Written,
+    Batch, Deadline, Hindrance, Identity, LogRead, Member, Position, Sets, SharedFact, Store, StoreError, Written,
 };
 use crate::heads::ForwardingFields;
 use crate::identity::Proofs;
@@ -56,6 +56,52 @@ impl Store for Live {
     }
 }
 
+/// A store that answers nothing until its deadline.
+struct Mute(Deadline);
+
+impl Mute {
+    fn answer<T>(&self) -> Result<T, StoreError> {
+        while self.0.get().is_none_or(|end| Instant::now() < end) {
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+        Err(StoreError::Away("it is mute".to_owned()))
+    }
+}
+
+impl Store for Mute {
+    fn identity(&mut self, _: &str) -> Result<(Identity, i64), StoreError> {
+        self.answer()
+    }
+
+    fn write(&mut self, _: &Identity, _: &Batch) -> Result<Written, StoreError> {
+        self.answer()
+    }
+
+    fn read(&mut self, _: Position) -> Result<LogRead, StoreError> {
+        self.answer()
+    }
+
+    fn read_sets(&mut self) -> Result<Sets, StoreError> {
+        self.answer()
+    }
+
+    fn read_members(&mut self) -> Result<Vec<Member>, StoreError> {
+        self.answer()
+    }
+
+    fn fetch(&mut self, _: &[String]) -> Result<Vec<SharedFact>, StoreError> {
+        self.answer()
+    }
+}
+
+/// A directory with a policy.
+fn directory() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::create_dir(directory.path().join("policies")).expect("a folder");
+    write(directory.path(), "");
+    directory
+}
+
 struct One {
     directory: tempfile::TempDir,
     instance: Arc<Instance>,
@@ -73,7 +119,12 @@ fn write(directory: &Path, rule: &str) {
 impl One {
     /// An instance on a host that is new with crawlgate, if it is among these.
     fn start(store: &Simulated, directory: tempfile::TempDir, new_hosts: &[&str]) -> One {
-        let clock = Clock::default();
+        let store = Box::new(Live(store.clone()));
+        let options = ExchangeOptions { store, deadline: Deadline::default(), host: "edge".into() };
+        One::with(options, Clock::default(), directory, new_hosts)
+    }
+
+    fn with(options: ExchangeOptions, clock: Clock, directory: tempfile::TempDir, new_hosts: &[&str]) -> One {
         let of_store = clock.clone();
         let opened = StateStore::open(Some(&directory.path().join("state")), Arc::new(move || of_store.moment()));
         let (state, remembered) = opened.expect("no other owner");
@@ -93,16 +144,12 @@ impl One {
             passed: None,
         };
         let instance = parts.open().unwrap_or_else(|error| panic!("{error}"));
-        let options = ExchangeOptions { store: Box::new(Live(store.clone())), host: "edge".into() };
         let exchange = ExchangeThread::start((instance.clone(), state.clone()), &remembered, options);
         One { directory, instance, exchange: exchange.expect("a thread"), state }
     }
 
     fn new(store: &Simulated) -> One {
-        let directory = tempfile::tempdir().expect("a directory");
-        std::fs::create_dir(directory.path().join("policies")).expect("a folder");
-        write(directory.path(), "");
-        One::start(store, directory, &["shop.example"])
+        One::start(store, directory(), &["shop.example"])
     }
 
     /// One by this policy, on a host that crawlers may know from before.
@@ -293,6 +340,23 @@ fn without_the_store_nothing_is_accused_and_robots_txt_waits() {
     assert!(report.waiting.is_some());
     assert_eq!(one.instance.sites.snapshot().sites()[0].site.robots_txt.version, before);
     assert!(one.exchange.status().announcement_waits_since.is_some());
+}
+
+#[test]
+fn turn_that_takes_long_holds_up_nothing_and_is_in_the_status() {
+    let (directory, deadline) = (directory(), Deadline::default());
+    let shift = directory.path().join("clock");
+    std::fs::write(&shift, "lived 1s").expect("a clock");
+    let options = ExchangeOptions { store: Box::new(Mute(deadline.clone())), deadline, host: "edge".into() };
+    let one = One::with(options, Clock::following(&shift).expect("a clock"), directory, &[]);
+    let status = one.exchange.status();
+    assert_eq!(status.accuses_not, Some(Hindrance::StoreAway));
+    assert!(status.withholds_robots_txt_since.is_some());
+    write(one.directory.path(), ", /new/");
+    assert!(one.instance.sites.reload(one.instance.clock.moment().now).waiting.is_some());
+    std::fs::write(&shift, "lived 7s").expect("a clock");
+    eventually("it is said", || one.exchange.status().away.is_some());
+    one.exchange.close();
 }
 
 #[test]

@@ -67,12 +67,6 @@ pub fn sentences(by_identity: &ByIdentity, crawlers: &[CrawlerRow], before: Opti
     out.extend(uncounted(own.uncounted()));
     out.extend(impostors(crawlers));
     out.extend(suspected(crawlers));
-    if by_identity.unknown > 0 {
-        let number = requests(by_identity.unknown);
-        out.push(format!(
-            "{number} were counted before crawlgate kept identities apart, and stand among the unverified."
-        ));
-    }
     out.push(refused(by_identity));
     out.extend(changes(by_identity, crawlers, before));
     out

@@ -3,6 +3,7 @@
 
 use super::Result;
 use crate::crawlers::Registry;
+use crate::files::{MAX_BYTES, read_argument};
 use crate::robots::{Dialect, File, Reading};
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -75,7 +76,7 @@ impl Files {
                 self.readings.clear();
                 self.octets = 0;
             }
-            let reading = crate::files::read(OsStr::from_bytes(path).as_ref()).map(|bytes| {
+            let reading = read_argument(OsStr::from_bytes(path).as_ref(), MAX_BYTES).map(|bytes| {
                 self.octets += bytes.len();
                 Reading::new(&File::parse(bytes), dialect, spaced)
             });

@@ -6,7 +6,7 @@ mod url_verdict;
 
 use super::{Failure, Result, cannot, fine, show};
 use crate::crawlers::{Registry, SiteMarkers};
-use crate::files::{MAX_BYTES, read_up_to};
+use crate::files::{MAX_BYTES, read_argument, read_up_to};
 use crate::origin::{Fetched, fetch};
 use crate::policy::ParsedVersion;
 use crate::printable::{printable, printable_path};
@@ -178,8 +178,6 @@ pub(super) struct RobotsTxt {
     /// What to call it in messages.
     pub(super) name: String,
     pub(super) bytes: Vec<u8>,
-    /// The `Server` field of the answer that had the file.
-    pub(super) server: Option<String>,
 }
 
 /// What a FILE argument names: a file, or only a status.
@@ -221,7 +219,7 @@ pub(super) fn file(source: &str, purpose: &str) -> Result<RobotsTxt> {
 pub(super) fn rules(source: &str, purpose: &str) -> Result<RobotsTxt> {
     let read = read(source)?;
     if matches!(read, Source::Status { allowed: true, .. }) {
-        return Ok(RobotsTxt { name: source.to_owned(), bytes: Vec::new(), server: None });
+        return Ok(RobotsTxt { name: source.to_owned(), bytes: Vec::new() });
     }
     let file = read.file(source, purpose)?;
     warn_unless_robots_txt(&file.name, &File::parse(&*file.bytes));
@@ -240,20 +238,19 @@ fn warn_unless_robots_txt(name: &str, file: &File) {
 
 /// Reads a file, standard input, or an http(s) URL.
 fn read(source: &str) -> Result<Source> {
-    let file =
-        |name: &str, bytes| Ok(Source::File(RobotsTxt { name: printable(name.as_bytes()), bytes, server: None }));
+    let file = |name: &str, bytes| Ok(Source::File(RobotsTxt { name: printable(name.as_bytes()), bytes }));
     if source == "-" {
         let read = read_up_to(std::io::stdin().lock(), MAX_BYTES);
         return file("standard input", read.map_err(cannot("read", "standard input".as_ref()))?);
     }
     if source.starts_with("http://") || source.starts_with("https://") {
         return Ok(match fetch(source)? {
-            Fetched::File { bytes, location, server } => Source::File(RobotsTxt { name: location, bytes, server }),
+            Fetched::File { bytes, location } => Source::File(RobotsTxt { name: location, bytes }),
             Fetched::Unavailable(status) => Source::Status { status, allowed: true },
             Fetched::Unreachable(status) => Source::Status { status, allowed: false },
         });
     }
-    file(source, crate::files::read(source.as_ref()).map_err(cannot("read", source.as_ref()))?)
+    file(source, read_argument(source.as_ref(), MAX_BYTES).map_err(cannot("read", source.as_ref()))?)
 }
 
 /// The host of a URL, with its port; `None` of anything else.

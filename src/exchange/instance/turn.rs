@@ -32,7 +32,7 @@ impl Exchange {
         self.heard = self.read;
         self.asks = asks;
         let now = clock();
-        self.began.get_or_insert(now.second());
+        self.begin(now);
         self.has_slept |= self.last_turn.is_some_and(|last| now.lived.saturating_sub(last) >= SLEPT_AFTER);
         let result = self.try_turn(store, clock, memory);
         let now = clock();
@@ -258,7 +258,7 @@ impl Exchange {
                 self.read = read.last;
                 return Ok(true);
             };
-            let is_end = entries.len() < 1_000;
+            let is_end = entries.last().is_none_or(|(position, _)| *position >= read.last);
             let mut reads_sets = false;
             for (position, entry) in entries {
                 reads_sets |= entry.sets && entry.member.run != self.me.run;
@@ -364,7 +364,7 @@ impl Exchange {
         if self.wanted.is_empty() {
             return Ok(());
         }
-        let keys: Vec<String> = self.wanted.iter().take(64).cloned().collect();
+        let keys: Vec<String> = self.wanted.iter().take(32).cloned().collect();
         for fact in store.fetch(&keys)? {
             if let Some((version, bytes)) = records::file_of(&fact) {
                 self.wanted.remove(&fact.key);

@@ -272,10 +272,8 @@ impl<'a> Allows<'a> {
         let Some(conflict) = self.ours.conflict(&rule.pattern, bounds) else { return true };
         let (ours, more, told) = match conflict {
             Conflict::Covered((ours, _)) => (ours, "", None),
-            Conflict::Defeats((ours, by)) => (ours, "", told(rule, source, by, true)),
-            Conflict::NotCompared((ours, by)) => {
-                (ours, ": there is too much to compare", told(rule, source, by, false))
-            }
+            Conflict::Defeats((ours, by)) => (ours, "", told(rule, source, by)),
+            Conflict::NotCompared((ours, by)) => (ours, ": there is too much to compare", told(rule, source, by)),
         };
         self.left_out += 1;
         if self.left_out <= NOTED {
@@ -293,10 +291,10 @@ impl<'a> Allows<'a> {
 }
 
 /// The finding about an Allow that is left out, where both rules have a place.
-fn told(rule: &Rule, source: &RuleSource, by: &RuleSource, compared: bool) -> Option<LeftOut> {
+fn told(rule: &Rule, source: &RuleSource, by: &RuleSource) -> Option<LeftOut> {
     match (source, by) {
         (RuleSource::Origin(line), RuleSource::Policy(span) | RuleSource::Purpose(span)) => {
-            Some(LeftOut { allow: rule.pattern.clone(), line: *line, disallow: *span, compared })
+            Some(LeftOut { allow: rule.pattern.clone(), line: *line, disallow: *span })
         }
         _ => None,
     }

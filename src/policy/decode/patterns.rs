@@ -2,7 +2,7 @@
 //! Disallow values: a prefix, in which `*` stands for any characters and a last `$` for the end. [`check_pattern`]
 //! checks one pattern.
 
-use crate::policy::regular_expression::{is_regular_expression, paths_for};
+use crate::policy::regular_expression::{PATHS, is_regular_expression};
 use crate::yaml::{Decoder, Diagnostic, Located, Node};
 
 /// The most octets of a pattern: crawlers are sure to read so many.
@@ -26,10 +26,7 @@ pub fn check_pattern(decoder: &mut Decoder, pattern: &Located<String>) -> bool {
                 .help(format!("write `{}`", rest.find('/').map_or("/", |slash| &rest[slash..]))),
             None => error(&format!("`{text}` matches nothing: a path begins with `/` or `*`")).help(
                 if text.starts_with('^') || is_regular_expression(text) {
-                    format!(
-                        "paths are no regular expressions, but prefixes with `*` and, at the end, `$`: {}",
-                        paths_for(text)
-                    )
+                    format!("paths are no regular expressions: {PATHS}")
                 } else {
                     format!("write `/{text}` or `*{text}`")
                 },

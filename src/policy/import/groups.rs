@@ -174,19 +174,17 @@ impl Import<'_> {
         if added.left_out.is_empty() {
             return;
         }
-        let mut parts = Vec::new();
-        for (part, why) in added.left_out {
-            let (part, line) = (one_line(&part), said.clone());
-            parts.push(part.clone());
-            let left_out = if added.is_carried {
-                LeftOut::SignalPart { part, line, why }
-            } else {
-                LeftOut::SignalLine { line, why }
-            };
-            self.note(number, left_out);
+        if !added.is_carried {
+            self.note(number, LeftOut::UnknownLine(said.clone()));
+            draft.left_out.push((number, said));
+            return;
         }
+        let parts: Vec<String> = added.left_out.iter().map(|part| one_line(part)).collect();
         let name = one_line(&self.file.text(&record.name));
-        draft.left_out.push((number, if added.is_carried { format!("{name}: {}", parts.join(", ")) } else { said }));
+        draft.left_out.push((number, format!("{name}: {}", parts.join(", "))));
+        for part in parts {
+            self.note(number, LeftOut::SignalPart { part, line: said.clone() });
+        }
     }
 }
 

@@ -40,25 +40,15 @@ pub enum LeftOut {
     #[error("`Crawl-delay: {0}` is left out: a policy takes more than nothing and at most a day")]
     CrawlDelayOutOfRange(String),
     /// A line of an unknown kind.
-    #[error("`{0}` is left out: a policy cannot say it yet")]
+    #[error("`{0}` is left out: a policy cannot say it, or the token has another one already")]
     UnknownLine(String),
-    /// A whole line with signals.
-    #[error("`{line}` is left out: {why}")]
-    SignalLine {
-        /// The line.
-        line: String,
-        /// The reason.
-        why: SignalLimit,
-    },
     /// A part of a line with signals.
-    #[error("`{part}` of `{line}` is left out: {why}")]
+    #[error("`{part}` of `{line}` is left out: a policy cannot say it, or the token has another one already")]
     SignalPart {
         /// The part.
         part: String,
         /// The line.
         line: String,
-        /// The reason.
-        why: SignalLimit,
     },
     /// A licence whose URL has this mistake.
     #[error("the licence is left out: {0}")]
@@ -72,30 +62,4 @@ pub enum LeftOut {
     /// A rule that belongs to no group.
     #[error("`{0}` is left out: it stands before the first User-agent")]
     BeforeFirstGroup(String),
-}
-
-/// The reason why a policy cannot have a part of a line with signals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
-pub enum SignalLimit {
-    /// The token already has another value.
-    #[error("the token has another one already")]
-    HasAnother,
-    /// `Content-Signal` has other categories or values.
-    #[error("a policy knows search, ai-input and ai-train, each yes or no, and use")]
-    UnknownSignal,
-    /// `Content-Usage` has other categories or values.
-    #[error("a policy knows categories in small letters, each y or n")]
-    UnknownCategory,
-    /// A category has parameters.
-    #[error("a policy has no parameters of categories")]
-    Parameters,
-    /// The path is too long or has control characters.
-    #[error("no path of a policy is like this one")]
-    Path,
-    /// The value breaks the syntax of RFC 9651.
-    #[error("it is no dictionary of categories, and counts for nothing")]
-    NoDictionary,
-    /// The group has as many rules as a policy takes.
-    #[error("a policy takes no more of them in a group")]
-    TooMany,
 }

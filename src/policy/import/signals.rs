@@ -2,7 +2,6 @@
 //! `Content-Signal` (contentsignals.org) and `Content-Usage` (draft-ietf-aipref-attach-05). [`AddedLine`] is the result
 //! of reading one such line: whether the policy has any of it, and the parts that a policy cannot say.
 
-use super::left_out::SignalLimit;
 use super::yaml::scalar;
 use crate::policy::decode::MAX_PATTERN;
 use crate::policy::model::{SignalCategory, USAGE_CATEGORIES};
@@ -18,8 +17,8 @@ const MAX_USAGE: usize = 1_000;
 pub struct AddedLine {
     /// Whether the policy has any part of the line.
     pub is_carried: bool,
-    /// The parts that a policy cannot say, and why.
-    pub left_out: Vec<(String, SignalLimit)>,
+    /// The parts that a policy cannot say, or of which the group says the opposite already.
+    pub left_out: Vec<String>,
 }
 
 /// The statements of a group about the use of content.
@@ -44,12 +43,12 @@ fn categories(members: &[&str], added: &mut AddedLine) -> BTreeMap<String, bool>
     let mut said = BTreeMap::new();
     for member in members {
         let UsageMember { said: Some((category, word)), parameters } = usage_member(member) else {
-            added.left_out.push(((*member).to_owned(), SignalLimit::UnknownCategory));
+            added.left_out.push((*member).to_owned());
             continue;
         };
         said.insert(category.to_owned(), word);
         if !parameters.is_empty() {
-            added.left_out.push((format!(";{parameters}"), SignalLimit::Parameters));
+            added.left_out.push(format!(";{parameters}"));
         }
     }
     said
@@ -72,36 +71,33 @@ impl Signals {
     pub fn add_signal(&mut self, value: &str) -> AddedLine {
         let mut added = AddedLine::default();
         for (part, said) in signal_parts(value) {
-            let has_another = match said {
-                Some(SignalPart::Extent(word)) => *self.extent.get_or_insert(word) != word,
-                Some(SignalPart::Category(category, said)) => *self.signal.entry(category).or_insert(said) != said,
-                None => {
-                    added.left_out.push((part.to_owned(), SignalLimit::UnknownSignal));
-                    continue;
-                }
+            let is_said = match said {
+                Some(SignalPart::Extent(word)) => *self.extent.get_or_insert(word) == word,
+                Some(SignalPart::Category(category, said)) => *self.signal.entry(category).or_insert(said) == said,
+                None => false,
             };
-            if has_another {
-                added.left_out.push((part.to_owned(), SignalLimit::HasAnother))
+            if is_said {
+                added.is_carried = true;
             } else {
-                added.is_carried = true
+                added.left_out.push(part.to_owned());
             }
         }
         if !added.is_carried && added.left_out.is_empty() {
-            added.left_out.push((value.to_owned(), SignalLimit::UnknownSignal));
+            added.left_out.push(value.to_owned());
         }
         added
     }
 
     /// Adds the value of a `Content-Usage` line: a path or none, and a dictionary of RFC 9651, `/open/ train-ai=y`.
     pub fn add_usage(&mut self, value: &str) -> AddedLine {
-        let whole = |why| AddedLine { is_carried: false, left_out: vec![(value.to_owned(), why)] };
+        let nothing = || AddedLine { is_carried: false, left_out: vec![value.to_owned()] };
         let (path, members) = usage_line(value);
         let fits =
             |path: &str| path.len() <= MAX_PATTERN && !path.contains(|c: char| c.is_control() || c == '\u{FFFD}');
         if !path.is_none_or(fits) {
-            return whole(SignalLimit::Path);
+            return nothing();
         }
-        let Some(members) = members else { return whole(SignalLimit::NoDictionary) };
+        let Some(members) = members else { return nothing() };
         let mut added = AddedLine::default();
         let said = categories(&members, &mut added);
         if said.is_empty() {
@@ -115,12 +111,11 @@ impl Signals {
                     if *usage.said.entry(category.clone()).or_insert(word) == word {
                         added.is_carried = true;
                     } else {
-                        let member = format!("{category}={}", if word { "y" } else { "n" });
-                        added.left_out.push((member, SignalLimit::HasAnother));
+                        added.left_out.push(format!("{category}={}", if word { "y" } else { "n" }));
                     }
                 }
             }
-            None if full => return whole(SignalLimit::TooMany),
+            None if full => return nothing(),
             None => {
                 self.usage.push(Usage { path: path.map(str::to_owned), pattern, said });
                 added.is_carried = true;

@@ -2,12 +2,10 @@
 //! their owners expect.
 
 use super::catalogue as lints;
-use super::subject::{Subject, SubjectGroup, SubjectRule};
+use super::subject::{Subject, SubjectRule};
 use crate::crawlers::{Binds, Crawler, Purpose, Registry, is_generic, is_of_people};
 use crate::policy::decode::is_token;
-use crate::robots::Pattern;
 use crate::yaml::{Diagnostics, Severity, Span};
-use std::collections::HashSet;
 use strsim::damerau_levenshtein;
 
 /// The most comparisons of patterns in all groups of a file; beyond it, further groups are not checked.
@@ -38,27 +36,23 @@ pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostic
             generic_token(agent, *span, Severity::Warning, diagnostics);
             continue;
         }
-        let of_people = is_name_of_people(agent, registry);
-        if of_people && !subject.is_policy {
+        if is_name_of_people(agent, registry) && !subject.is_policy {
             // In a policy the owner can write a marker for it: that is said there.
             token_matches_no_request(agent, *span, "name the crawler that is meant, or remove the group", diagnostics);
         }
         let meant = meant_by(agent, registry);
         if !meant.is_empty() {
             not_a_token(agent, *span, &meant, diagnostics);
-        } else if subject.is_policy || of_people || registry.has_token(agent) {
-            unknown_token(agent, *span, registry, diagnostics);
-        } else if !unknown_token(agent, *span, registry, diagnostics) && !is_tool(agent, registry) {
-            lints::UNLISTED_TOKEN.report(
+        } else if let Some(near) = nearly(agent, registry) {
+            lints::UNKNOWN_TOKEN.report(
                 diagnostics,
                 *span,
-                format!("no crawler that crawlgate knows has the token `{agent}`"),
-                "nothing is to be done if it is your own, or a new one",
+                format!("no known crawler looks for `{agent}`"),
+                format!("did you mean `{near}`?"),
             );
         }
     }
     groups_that_drop_star_rules(subject, registry, diagnostics);
-    applebot_follows_googlebot(subject, diagnostics);
     star_ignored(subject, registry, diagnostics);
 }
 
@@ -138,14 +132,8 @@ fn not_a_token(agent: &str, span: Span, meant: &[&Crawler], diagnostics: &mut Di
 }
 
 fn tokens_of(meant: &[&Crawler]) -> String {
-    let token = |crawler: &&Crawler| crawler.tokens.first().map(|token| format!("`{token}`"));
-    match meant {
-        [one] => format!("{} looks for {}", one.name, token(one).unwrap_or_default()),
-        _ => {
-            let named = meant.iter().filter_map(|one| Some(format!("{} ({})", token(one)?, one.purpose.name())));
-            format!("write the tokens that are meant: {}", named.collect::<Vec<_>>().join(", "))
-        }
-    }
+    let named = meant.iter().map(|one| format!("`{}` ({})", one.tokens[0], one.purpose.name()));
+    format!("write the tokens that are meant: {}", named.collect::<Vec<_>>().join(", "))
 }
 
 /// The tokens that are meant by a name that is no token, in words.
@@ -161,33 +149,23 @@ fn meant_by<'r>(name: &str, registry: &'r Registry) -> Vec<&'r Crawler> {
         return Vec::new();
     }
     let plain = plain(name);
+    let is = |known: &String| self::plain(known) == plain;
     let with_token = || registry.crawlers().iter().filter(|crawler| !crawler.tokens.is_empty());
-    let names = |crawler: &'r Crawler| {
-        crawler.tokens.first().into_iter().chain([&crawler.name, &crawler.id]).map(String::as_str)
-    };
-    if let Some(one) = with_token().find(|crawler| names(crawler).any(|known| self::plain(known) == plain)) {
+    let is_called = |crawler: &&Crawler| is(&crawler.tokens[0]) || is(&crawler.name) || is(&crawler.id);
+    if let Some(one) = with_token().find(is_called) {
         return vec![one];
     }
-    // Those that their operators document, where there are such: of the others many are gone.
-    let documented = |is_meant: &dyn Fn(&&Crawler) -> bool| {
-        let (documented, others): (Vec<_>, Vec<_>) =
-            with_token().filter(is_meant).partition(|crawler| crawler.source.contains("[D]"));
-        if documented.is_empty() { others } else { documented }
-    };
-    let is_named = |name: &String| self::plain(name) == plain;
-    let by_product = documented(&|crawler| crawler.products.iter().any(is_named));
-    let by_operator = documented(&|crawler| is_named(&crawler.operator));
-    let by_token = documented(&|crawler| is_of_product(crawler, &plain));
-    let found = [by_product, by_operator, by_token].into_iter().find(|found| !found.is_empty());
-    one_for_each_purpose(&found.unwrap_or_default())
+    let is_meant =
+        |crawler: &&Crawler| is(&crawler.operator) || crawler.products.iter().any(is) || is_of_product(crawler, &plain);
+    one_for_each_purpose(&with_token().filter(is_meant).collect::<Vec<_>>())
 }
 
-/// The first crawler of each purpose, one that obeys robots.txt if there is one. The purposes that owners mean come alone
-/// where the crawlers have one of them.
+/// The first crawler of each purpose: one that its operator documents if there is one, because of the others many are gone,
+/// and that obeys robots.txt. The purposes that owners mean come alone where the crawlers have one of them.
 fn one_for_each_purpose<'r>(crawlers: &[&'r Crawler]) -> Vec<&'r Crawler> {
     let first = |purpose: Purpose| {
         let with_purpose = crawlers.iter().filter(|crawler| crawler.purpose == purpose);
-        with_purpose.min_by_key(|crawler| crawler.binds == Binds::Never).copied()
+        with_purpose.min_by_key(|crawler| (!crawler.source.contains("[D]"), crawler.binds == Binds::Never)).copied()
     };
     let meant: Vec<_> = MEANT_PURPOSES.into_iter().filter_map(first).collect();
     if meant.is_empty() { Purpose::ALL.into_iter().filter_map(first).take(MAX_MEANT).collect() } else { meant }
@@ -214,25 +192,6 @@ fn short_token(agent: &str, span: Span, is_policy: bool, diagnostics: &mut Diagn
     let severity = if is_policy || agent.is_empty() { Severity::Warning } else { Severity::Note };
     let help = "write the whole product token of the crawler that is meant";
     lints::SHORT_TOKEN.with(severity).report(diagnostics, span, message, help);
-}
-
-/// Whether a name is that of a known program without a token of its own, like Wget.
-fn is_tool(name: &str, registry: &Registry) -> bool {
-    registry.crawlers().iter().any(|known| known.tokens.is_empty() && known.is_called(name))
-}
-
-/// Reports a token that is nearly a known one; returns whether it did.
-fn unknown_token(agent: &str, span: Span, registry: &Registry, diagnostics: &mut Diagnostics) -> bool {
-    let near = nearly(agent, registry);
-    if let Some(near) = near {
-        lints::UNKNOWN_TOKEN.report(
-            diagnostics,
-            span,
-            format!("no known crawler looks for `{agent}`"),
-            format!("did you mean `{near}`?"),
-        );
-    }
-    near.is_some()
 }
 
 /// The known token that a name is nearly written like; `None` also where the name is known.
@@ -304,14 +263,8 @@ fn groups_that_drop_star_rules(subject: &Subject, registry: &Registry, diagnosti
         let is_silent = |(rule, target): &&(&SubjectRule, Vec<u8>)| {
             !own.iter().any(|(own, own_target)| own.pattern.matches(target) || rule.pattern.matches(own_target))
         };
-        let dropped: Vec<_> = forbidden.iter().filter(is_silent).collect();
-        let Some((first, _)) = dropped.first() else { continue };
-        let path = first.pattern.as_str();
-        let message = match dropped.len() - 1 {
-            0 => format!("`{agent}` may fetch `{path}`, which `*` may not"),
-            1 => format!("`{agent}` may fetch `{path}` and another path that `*` may not"),
-            more => format!("`{agent}` may fetch `{path}` and {more} other paths that `*` may not"),
-        };
+        let Some((first, _)) = forbidden.iter().find(is_silent) else { continue };
+        let message = format!("`{agent}` may fetch `{}`, which `*` may not", first.pattern.as_str());
         diagnostics.push(
             lints::GROUP_DROPS_STAR_RULES
                 .at(*span, message)
@@ -330,26 +283,6 @@ fn follows_star(agent: &str, registry: &Registry) -> bool {
     let is = |token: &String| token.eq_ignore_ascii_case(agent);
     let known = registry.crawlers().iter().find(|crawler| crawler.tokens.iter().any(is));
     known.is_none_or(|crawler| matches!(crawler.binds, Binds::Star | Binds::Unknown))
-}
-
-fn applebot_follows_googlebot(subject: &Subject, diagnostics: &mut Diagnostics) {
-    let Some(group) = subject.named("Googlebot").filter(|_| subject.named("Applebot").is_none()) else { return };
-    // Otherwise Applebot would follow `*`: where its rules are equal, there is nothing to report.
-    let rules = |group: &SubjectGroup| -> HashSet<(bool, Pattern)> {
-        group.rules.iter().map(|rule| (rule.allow, rule.pattern.clone())).collect()
-    };
-    if subject.named("*").is_some_and(|star| rules(star) == rules(group)) {
-        return;
-    }
-    let googlebot = group.agents.iter().find(|(agent, _)| agent.eq_ignore_ascii_case("Googlebot"));
-    if let Some((_, googlebot)) = googlebot {
-        lints::APPLEBOT_FOLLOWS_GOOGLEBOT.report(
-            diagnostics,
-            *googlebot,
-            "this group binds Applebot too, which has no group of its own",
-            "Apple documents that Applebot follows Googlebot's rules then; name Applebot where that is not meant",
-        );
-    }
 }
 
 /// An owner who closes the whole site under `*` believes that it is closed. Crawlers of ads must be named.

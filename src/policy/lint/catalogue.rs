@@ -54,9 +54,6 @@ lints! {
     PAST_PAUSE: Warning "past-pause", "a pause that is over";
     PAUSE_WITHOUT_FROM: Warning "pause-without-from", "a pause whose length cannot be checked";
     NOINDEX_UNSEEN: Warning "noindex-unseen", "a noindex on pages that robots.txt keeps crawlers off";
-    RETIRED_UNSEEN: Warning "retired-unseen", "a retired path whose noindex crawlers cannot see";
-    RETIRED_KEPT_OPEN: Warning "retired-kept-open", "a retired path that an Allow of the policy keeps open";
-    RETIRED_TOO_SOON: Warning "retired-too-soon", "a retired path that is closed before crawlers come by";
     STAGING_LOOKS_LIKE_PRODUCTION: Warning "staging-looks-like-production", "a staging policy for what looks like the site itself";
     PRODUCTION_LOOKS_LIKE_STAGING: Warning "production-looks-like-staging", "a production policy for what looks like a test site";
     GROUP_DROPS_STAR_RULES: Warning "group-drops-star-rules", "a group that frees a crawler from the rules of `*`";
@@ -64,45 +61,29 @@ lints! {
     NOT_A_TOKEN: Warning "not-a-token", "a name in place of a product token";
     UNKNOWN_CRAWLER: Note "unknown-crawler", "enforcement for an unknown crawler";
     UNVERIFIED_REFUSED: Warning "unverified-refused", "refusing crawlers that cannot be verified yet";
-    RESERVED_TOKEN: Warning "reserved-token", "a token that stands for crawlers without a name";
-    TOKEN_WITH_BLANK: Warning "token-with-blank", "a token of several words";
     MARK_OF_ANOTHER: Warning "mark-of-another", "a user agent by which another crawler is known";
     NETWORK_OF_EVERYBODY: Warning "network-of-everybody", "networks that prove everybody";
     PREVIOUS_UNDECLARED: Note "previous-undeclared", "an old file of the origin, of which nothing is declared";
-    TRAP_IN_THE_WAY: Warning "trap-in-the-way", "a trap that machines have to walk into";
     MISSING_FILE: Warning "missing-file", "a file beside the policy that is not there";
     ORIGIN_ALLOW_LEFT_OUT: Warning "origin-allow-left-out", "an Allow of the origin that cannot be kept beside a rule of the policy";
     ORIGIN_KEY_LEFT_OUT: Note "origin-key-left-out", "a line of the origin whose key crawlgate does not know";
     // Of signals.
-    SIGNAL_CONTRADICTS_RULES: Warning "signal-contradicts-rules", "a signal and a rule of which one makes the other pointless";
     SIGNALS_DISAGREE: Warning "signals-disagree", "two signals that say the opposite";
-    USAGE_OF_DISALLOWED: Warning "usage-of-disallowed", "a preference for pages that robots.txt keeps crawlers off";
-    UNKNOWN_CATEGORY: Warning "unknown-category", "a category of use that the vocabulary does not have";
     UNREADABLE_SIGNAL: Warning "unreadable-signal", "a part of a signal that readers pass over";
-    UNREACHABLE_RESERVATION: Warning "unreachable-reservation", "a rule of `tdm` behind one for the whole site";
-    UNREACHABLE_LICENSE: Warning "unreachable-license", "a licence behind one for the whole site";
-    LICENSE_OF_NOBODY: Warning "license-of-nobody", "a crawler that is asked for a licence, and there is none for it";
+    LICENSE_OF_NOBODY: Warning "license-of-nobody", "crawlers that are asked for a licence, and there is none";
     LICENSE_FOR_SEARCH: Warning "license-for-search", "search engines that are asked for a licence";
     LICENSE_NOT_HTTPS: Warning "license-not-https", "a licence that is not fetched over HTTPS";
     SIGNAL_NOWHERE: Warning "signal-nowhere", "what a group says where only headers speak";
-    VALIDATORS_STUMBLE: Note "validators-stumble", "lines that validators of robots.txt do not know";
     // Of the tags of a policy.
-    INDEXIFEMBEDDED_ALONE: Warning "indexifembedded-alone", "indexifembedded without noindex";
     CONTRADICTORY_TAG: Warning "contradictory-tag", "directives that cannot both be meant";
     UNAVAILABLE_AFTER_PAST: Warning "unavailable-after-past", "an unavailable_after that has passed";
     CUSTOM_DIRECTIVE: Warning "custom-directive", "an undocumented directive";
-    UNUSED_DIRECTIVE: Warning "unused-directive", "a directive that the crawler it is for does not honour";
     HEADER_UNREAD: Warning "header-unread", "directives to a crawler that does not look for them in the header";
-    RULE_NEVER_MATCHES: Warning "rule-never-matches", "a rule of `indexing` that no response can match";
-    SELECTOR_OF_THE_TREE: Note "selector-of-the-tree", "a selector that asks for the place of an element among others";
     // Of agents.
     TOKEN_MATCHES_NO_REQUEST: Note "token-matches-no-request", "a token that stands in people's user agents";
     GENERIC_TOKEN: Warning "generic-token", "a word for bots in general in place of a product token";
-    UNLISTED_TOKEN: Note "unlisted-token", "a token that no known crawler uses";
     UNKNOWN_TOKEN: Warning "unknown-token", "a token that is nearly that of a known crawler";
     SHORT_TOKEN: Warning "short-token", "a token of one or two characters";
-    GROUP_IN_PARTS: Note "group-in-parts", "a token with several groups";
-    APPLEBOT_FOLLOWS_GOOGLEBOT: Note "applebot-follows-googlebot", "a group for Googlebot that binds Applebot, too";
     STAR_IGNORED: Note "star-ignored", "a closed site that some crawlers enter because they must be named";
     // Of rules.
     DUPLICATE_RULE: Note "duplicate-rule", "a rule that stands there twice, or that a wider one says already";
@@ -112,9 +93,6 @@ lints! {
     HASH_IN_PATH: Warning "hash-in-path", "a `#` in a path, which begins a comment";
     OPEN_ENDED_PATH: Note "open-ended-path", "a path without a slash at its end, which closes more than the folder";
     REGULAR_EXPRESSION: Warning "regular-expression", "a regular expression in place of a path";
-    DOLLAR_INSIDE: Warning "dollar-inside", "a `$` that ends no path";
-    MANY_WILDCARDS: Warning "many-wildcards", "a path with many wildcards";
-    ORIGIN_IGNORES_CASE: Warning "origin-ignores-case", "an origin for which case does not matter, as it does for crawlers";
     EVERY_QUERY: Note "every-query", "a rule that closes every URL with a query";
     PRIVATE_PATH: Note "private-path", "a path that reads like a secret";
     DIALECTS_DISAGREE: Warning "dialects-disagree", "a rule that Google's library reads otherwise than the RFC";
@@ -135,7 +113,6 @@ lints! {
     MISSING_COLON: Warning "missing-colon", "a key and a value without a colon between them";
     NO_RECORD: Warning "no-record", "a line that is neither a rule nor a comment";
     RETIRED_DIRECTIVE: Warning "retired-directive", "a directive that no crawler reads any more";
-    UNSUPPORTED_DIRECTIVE: Note "unsupported-directive", "a directive that few crawlers read";
     UNKNOWN_DIRECTIVE: Note "unknown-directive", "an undocumented directive";
     LINE_TOO_LONG: Warning "line-too-long", "a line of which the end is not read";
     UNREADABLE_OCTETS: Warning "unreadable-octets", "NUL, broken UTF-8 or a stray byte order mark";

@@ -17,10 +17,9 @@ const RESOURCES: [(&str, &[&str], &[&str]); 3] = [
     ("images", &["png", "jpg", "jpeg", "gif", "webp", "svg"], &["img", "images", "wp-content/uploads"]),
 ];
 /// Folders that hold all of them.
-const FOLDERS_OF_ALL: [&str; 14] = [
+const FOLDERS_OF_ALL: [&str; 12] = [
     "assets",
     "static",
-    "_next",
     "_next/static",
     "_nuxt",
     "pub/static",
@@ -29,14 +28,9 @@ const FOLDERS_OF_ALL: [&str; 14] = [
     "skins",
     "skin",
     "wp-includes",
-    "wp-content",
     "wp-content/themes",
     "wp-content/plugins",
 ];
-/// Folders of which only this one inside has what pages are made of: the rest may well be closed.
-const INSIDE: [(&str, &str); 2] = [("_next", "_next/static"), ("wp-content", "wp-content/themes")];
-/// Folders that hold all of them in Joomla, and may hold anything elsewhere.
-const FOLDERS_OF_JOOMLA: [&str; 2] = ["templates", "media"];
 
 pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
     // A policy has an interlock for it.
@@ -95,40 +89,26 @@ fn site_closed(subject: &Subject, diagnostics: &mut Diagnostics) {
 
 /// Google renders pages: what it may not fetch is missing from them.
 fn resources_closed(crawlers: &str, group: &SubjectGroup, diagnostics: &mut Diagnostics) {
-    let is_joomla =
-        group.rules.iter().any(|rule| rule.pattern.as_str().trim_end_matches(['/', '*']) == "/administrator");
-    let closing = |rule: &SubjectRule| -> Vec<&'static str> {
-        if rule.allow { Vec::new() } else { closed_by(rule.pattern.as_str(), group, is_joomla) }
-    };
-    let found: Vec<(&SubjectRule, Vec<&'static str>)> =
-        group.rules.iter().map(|rule| (rule, closing(rule))).filter(|(_, kinds)| !kinds.is_empty()).collect();
-    let Some(((first, _), rest)) = found.split_first() else { return };
-    let kinds = RESOURCES.iter().map(|(kind, ..)| *kind);
-    let kinds: Vec<&str> = kinds.filter(|kind| found.iter().any(|(_, kinds)| kinds.contains(kind))).collect();
-    let pattern = first.pattern.as_str();
-    let what = match rest.len() {
-        0 => format!("`{pattern}` keeps"),
-        1 => format!("`{pattern}` and another rule keep"),
-        more => format!("`{pattern}` and {more} other rules keep"),
-    };
-    let mut finding = lints::RESOURCES_CLOSED
-        .at(first.span, format!("{what} {crawlers} off {}", joined(&kinds)))
-        .help("search engines look at pages as people see them; allow what the pages need");
-    for (other, _) in rest.iter().take(3) {
-        finding = finding.related(other.span, "here, too");
+    for rule in group.rules.iter().filter(|rule| !rule.allow) {
+        let kinds = closed_by(rule.pattern.as_str(), group);
+        if !kinds.is_empty() {
+            lints::RESOURCES_CLOSED.report(
+                diagnostics,
+                rule.span,
+                format!("`{}` keeps {crawlers} off {}", rule.pattern.as_str(), kinds.join(" and ")),
+                "search engines look at pages as people see them; allow what the pages need",
+            );
+        }
     }
-    diagnostics.push(finding);
 }
 
 /// The resources that a pattern closes and no other rule of the group opens again. Only folders and endings of the whole
 /// site count: single files and folders of a section are closed for reasons of their own.
-fn closed_by(pattern: &str, group: &SubjectGroup, is_joomla: bool) -> Vec<&'static str> {
+fn closed_by(pattern: &str, group: &SubjectGroup) -> Vec<&'static str> {
     let path = pattern.trim_end_matches(['$', '*']).trim_start_matches(['/', '*']);
     let folder = path.trim_end_matches('/');
     let is_one_of = |folders: &[&str], name: &str| folders.iter().any(|known| known.eq_ignore_ascii_case(name));
-    let holds_all = is_one_of(&FOLDERS_OF_ALL, folder) || (is_joomla && is_one_of(&FOLDERS_OF_JOOMLA, folder));
-    let inside = INSIDE.iter().find(|(known, _)| known.eq_ignore_ascii_case(folder));
-    let sampled = inside.map_or(folder, |(_, inside)| *inside);
+    let holds_all = is_one_of(&FOLDERS_OF_ALL, folder);
     let mut scratch = TargetScratch::default();
     let mut is_closed = |sample: String| {
         let target = scratch.normalise(sample.as_bytes()).sent;
@@ -140,17 +120,9 @@ fn closed_by(pattern: &str, group: &SubjectGroup, is_joomla: bool) -> Vec<&'stat
         match ending {
             Some(ending) => is_closed(format!("/folder/sample.{ending}")),
             // The first ending stands for all: lists that open some of them leave out the rare ones.
-            None => (holds_all || is_one_of(folders, folder)) && is_closed(format!("/{sampled}/sample.{}", endings[0])),
+            None => (holds_all || is_one_of(folders, folder)) && is_closed(format!("/{folder}/sample.{}", endings[0])),
         }
     };
     let found = RESOURCES.iter().filter(|(_, endings, folders)| closes(endings, folders));
     found.map(|(kind, ..)| *kind).collect()
-}
-
-fn joined(words: &[&str]) -> String {
-    match words {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
 }

@@ -1,28 +1,19 @@
-//! Lints of `crawlers`: names, markers and networks by which one crawler would be taken for another. Also a lint of a
-//! trap (a path that marks each client that requests it) on the path that certificate authorities request.
+//! Lints of `crawlers`: markers and networks by which one crawler would be taken for another.
 
 use super::catalogue as lints;
 use crate::crawlers::{Claim, Crawler, Purpose, Registry};
 use crate::policy::model::DescribedCrawler;
 use crate::policy::site::Site;
-use crate::robots::Pattern;
 use crate::yaml::{Diagnostics, Located};
 use ipnet::IpNet;
 
-/// Words that stand in place of a token in answers, events and metrics.
-const TAKEN: [&str; 2] = ["other", "overflow"];
-
 /// The first address of the IPv6 block that addresses are given out of.
 const GIVEN_OUT: std::net::Ipv6Addr = std::net::Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0);
-
-/// Paths that certificate authorities request (RFC 8555 section 8.3; CA/Browser Forum 3.2.2.4.18).
-const CHALLENGES: [&[u8]; 2] = [b"/.well-known/acme-challenge/token", b"/.well-known/pki-validation/fileauth.txt"];
 
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let policy = &site.policy;
     for described in &policy.crawlers {
         let known = registry.find(&described.token.value).map(|index| registry.get(index));
-        names(described, known, registry, diagnostics);
         markers(described, known, registry, &policy.crawlers, diagnostics);
         if let Some(network) = described.networks.iter().find(|network| is_of_everybody(network)) {
             diagnostics.push(
@@ -32,39 +23,6 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
                     .help("write the networks that its operator publishes; leave `networks` out if there are none"),
             );
         }
-    }
-    for trap in &policy.enforcement.traps {
-        let pattern = Pattern::new(&trap.value);
-        if CHALLENGES.iter().any(|challenge| pattern.matches(challenge)) {
-            diagnostics.push(
-                lints::TRAP_IN_THE_WAY
-                    .at(trap.span, "certificate authorities request this path, and crawlgate never blocks that")
-                    .label("it catches no client that asks for a challenge")
-                    .help("choose a path that nothing asks for, like `/no-crawlers-here/`"),
-            );
-        }
-    }
-}
-
-fn names(described: &DescribedCrawler, known: Option<&Crawler>, registry: &Registry, diagnostics: &mut Diagnostics) {
-    let token = &described.token;
-    if TAKEN.iter().any(|taken| taken.eq_ignore_ascii_case(&token.value)) {
-        diagnostics.push(
-            lints::RESERVED_TOKEN
-                .at(token.span, format!("`{}` is what crawlers without a name are counted under", token.value))
-                .label("the two cannot be told apart in events and answers")
-                .help("choose another token"),
-        );
-    }
-    let listed = || registry.tokens_with_blanks().iter().any(|known| known.eq_ignore_ascii_case(&token.value));
-    if token.value.contains(' ') && known.is_none() && !listed() {
-        let first = token.value.split(' ').next().unwrap_or_default();
-        lints::TOKEN_WITH_BLANK.report(
-            diagnostics,
-            token.span,
-            format!("a product token has no blanks; crawlers and testers read `{first}`"),
-            "write one word (RFC 9309 section 2.2.1: letters, `-` and `_`); how the user agent reads goes into `user_agent`",
-        );
     }
 }
 

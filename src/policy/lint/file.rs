@@ -24,16 +24,15 @@ pub struct FileLints {
     pub diagnostics: Diagnostics,
 }
 
-/// Checks a file. `host` is the host that it is for, and `server` the server software that this host names, where they are
-/// known.
+/// Checks a file. `host` is the host that it is for, where it is known.
 ///
 /// ```
 /// use crawlgate::{crawlers::Registry, internals::policy::lint::lint_file, robots::File};
 /// let file = File::parse(*b"User-agent: *\nDisallow: private/\n");
-/// let lints = lint_file("robots.txt", &file, None, None, Registry::builtin());
+/// let lints = lint_file("robots.txt", &file, None, Registry::builtin());
 /// assert_eq!(lints.diagnostics.items[0].id, "path-without-slash");
 /// ```
-pub fn lint_file(name: &str, file: &File, host: Option<&str>, server: Option<&str>, registry: &Registry) -> FileLints {
+pub fn lint_file(name: &str, file: &File, host: Option<&str>, registry: &Registry) -> FileLints {
     let source = Source { name: name.into(), text: text_of(file).into() };
     let spaced = registry.tokens_with_blanks();
     let reading = Reading::new(file, Dialect::Rfc9309, &spaced);
@@ -44,14 +43,14 @@ pub fn lint_file(name: &str, file: &File, host: Option<&str>, server: Option<&st
         return FileLints { source, diagnostics: found };
     }
     let lines = file.lines_read();
-    lines.clone().for_each(|line| each_line(file, line, &mut found));
-    grouping(file, &reading, &mut found);
+    lines.for_each(|line| each_line(file, line, &mut found));
+    rules_outside(file, &reading, &mut found);
+    signal_lines::opposed(file, &reading, &mut found);
     glued_groups(file, &reading, registry, &mut found);
     delays(file, &reading, registry, &mut found);
     several_agents(file, &reading, registry, &mut found);
-    let subject = subject(file, &reading, host, server);
+    let subject = subject(file, &reading, host);
     super::lint_subject(&subject, registry, &mut found);
-    signal_lines::lint(file, &reading, &subject, &mut found);
     disagreements(file, &reading, &Reading::new(file, Dialect::Google, &spaced), &mut found);
     found.sort();
     super::limit(&mut found);
@@ -159,6 +158,7 @@ fn each_line(file: &File, line: &Line, found: &mut Diagnostics) {
         found.push(lint.at(span_of_line(file, line.number), message).help(help));
     }
     hash_in_path(file, line, found);
+    signal_lines::lint(file, line, found);
     each_record(file, line, found);
 }
 
@@ -192,12 +192,6 @@ fn each_record(file: &File, line: &Line, found: &mut Diagnostics) {
     };
     match record.spelling {
         Spelling::Exact => {}
-        Spelling::Typo => lints::MISSPELT_KEY.report(
-            found,
-            key,
-            format!("`{name}` is misspelt; some crawlers read it all the same"),
-            format!("write `{proper}`"),
-        ),
         // `sitemap https://...`: the first colon is that of the URL.
         Spelling::Longer if name.split_once(' ').is_some_and(|(word, _)| word.eq_ignore_ascii_case(proper)) => {
             lints::MISSING_COLON.report(
@@ -207,10 +201,10 @@ fn each_record(file: &File, line: &Line, found: &mut Diagnostics) {
                 "write `key: value`",
             )
         }
-        Spelling::Longer => lints::MISSPELT_KEY.report(
+        Spelling::Typo | Spelling::Longer => lints::MISSPELT_KEY.report(
             found,
             key,
-            format!("`{name}` is no key; Google's library takes it for `{proper}`, others ignore the line"),
+            format!("`{name}` is misspelt: Google's library takes it for `{proper}`, others may ignore the line"),
             format!("write `{proper}`"),
         ),
     }
@@ -220,9 +214,11 @@ fn other_key(line: &Line, name: &str, key: Key, span: Span, found: &mut Diagnost
     let (lint, message, help) = match key {
         Key::Noindex => {
             let directive = name.to_ascii_lowercase();
+            // Google named noindex, nofollow and crawl-delay when it retired them (Search Central blog, 2019-07-02, "A note
+            // on unsupported rules in robots.txt").
             (
                 lints::RETIRED_DIRECTIVE,
-                format!("`{name}` in robots.txt: {}", no_longer_read(name)),
+                format!("no crawler reads `{name}` in robots.txt"),
                 format!("send `X-Robots-Tag: {directive}`, and let crawlers fetch the page, or they will not see it"),
             )
         }
@@ -230,21 +226,6 @@ fn other_key(line: &Line, name: &str, key: Key, span: Span, found: &mut Diagnost
             let lint = lints::RETIRED_DIRECTIVE.with(Severity::Note);
             (lint, "`Host`: Yandex stopped reading it in 2018".into(), "redirect to the main host".into())
         }
-        Key::RequestRate => (
-            lints::UNSUPPORTED_DIRECTIVE,
-            format!("`{name}` is read by SeznamBot and hardly any other crawler"),
-            "Crawl-delay is read by more: Bingbot, CCBot, ClaudeBot".into(),
-        ),
-        Key::VisitTime => (
-            lints::UNSUPPORTED_DIRECTIVE,
-            format!("`{name}` is read by hardly any crawler"),
-            "to slow crawlers down at busy hours answer 429 or 503 with Retry-After".into(),
-        ),
-        Key::CleanParam => (
-            lints::UNSUPPORTED_DIRECTIVE,
-            "`Clean-param` is read by Yandex only".into(),
-            "others need a rule or a canonical link".into(),
-        ),
         Key::Unknown if line.oddities.is_empty() => (
             lints::UNKNOWN_DIRECTIVE,
             format!("`{name}` is in no crawler's documentation"),
@@ -256,16 +237,6 @@ fn other_key(line: &Line, name: &str, key: Key, span: Span, found: &mut Diagnost
     found.push(lint.at(span, message).help(help));
 }
 
-/// Since when no crawler reads a tag in robots.txt. Google named noindex, nofollow and crawl-delay when it retired them
-/// (Search Central blog, 2019-07-02, "A note on unsupported rules in robots.txt").
-pub(super) fn no_longer_read(directive: &str) -> &'static str {
-    if directive.eq_ignore_ascii_case("noarchive") {
-        "no crawler documents that it reads it there"
-    } else {
-        "Google stopped reading it in 2019"
-    }
-}
-
 /// Rules before the first User-agent: one finding for all of them.
 fn rules_outside(file: &File, reading: &Reading, found: &mut Diagnostics) {
     let first_agent = reading.agents().next().map_or(usize::MAX, |agent| agent.line);
@@ -273,45 +244,30 @@ fn rules_outside(file: &File, reading: &Reading, found: &mut Diagnostics) {
         |line: &&Line| line.record.as_ref().is_some_and(|record| matches!(record.key, Key::Allow | Key::Disallow));
     let mut outside = file.lines().iter().take_while(|line| line.number < first_agent).filter(is_rule);
     let Some(first) = outside.next() else { return };
-    let message = match outside.count() {
-        0 => "this rule is for no crawler: no User-agent stands above it".to_owned(),
-        more => format!("this rule and {more} more are for no crawler: no User-agent stands above them"),
-    };
     lints::RULE_OUTSIDE_GROUP.report(
         found,
         span_of_line(file, first.number),
-        message,
-        "write `User-agent: *` above it",
+        "rules from here on are for no crawler: no User-agent stands above them",
+        "write `User-agent: *` above",
     );
 }
 
-/// Lints of Crawl-delay: one in a group for crawlers that are all known to ignore it, and as a note one that other
-/// search engines obey and Google does not.
+/// A Crawl-delay in a group for crawlers that are all known to ignore it.
 fn delays(file: &File, reading: &Reading, registry: &Registry, found: &mut Diagnostics) {
     let ignores = |token: &str| {
         let is = |crawler: &&Crawler| crawler.tokens.first().is_some_and(|own| own.eq_ignore_ascii_case(token));
         registry.crawlers().iter().find(is).is_some_and(|crawler| crawler.crawl_delay == Some(false))
     };
-    let has_googlebot = reading.agents().any(|agent| agent.token.eq_ignore_ascii_case("Googlebot"));
     let is_delay = |number: &&usize| file.record(**number).is_some_and(|record| record.key == Key::CrawlDelay);
     for group in reading.groups() {
         let Some(&delay) = group.others.iter().find(is_delay) else { continue };
-        let (lint, place) = (lints::CRAWL_DELAY_IGNORED, span_of_line(file, delay));
         if group.agents.iter().all(|agent| !agent.star && ignores(&agent.token)) {
             let agents: Vec<&str> = group.agents.iter().map(|agent| agent.token.as_str()).take(3).collect();
-            let ignore = if agents.len() == 1 { "ignores" } else { "ignore" };
-            lint.report(
+            lints::CRAWL_DELAY_IGNORED.report(
                 found,
-                place,
-                format!("{} {ignore} Crawl-delay", agents.join(" and ")),
+                span_of_line(file, delay),
+                format!("Crawl-delay is ignored by {}", agents.join(" and ")),
                 "remove it, or slow the crawler down by answering 429 or 503 with Retry-After",
-            );
-        } else if !has_googlebot && group.agents.iter().any(|agent| agent.star) {
-            lint.with(Severity::Note).report(
-                found,
-                place,
-                "Google ignores Crawl-delay, under `*`, too",
-                "other crawlers go by it; to slow Google down answer 429 or 503 with Retry-After",
             );
         }
     }
@@ -330,27 +286,6 @@ fn several_agents(file: &File, reading: &Reading, registry: &Registry, found: &m
             format!("crawlers read only the first name of this line, `{}`", agent.token),
             format!("write each name on a line of its own: {}", lines.join(", ")),
         );
-    }
-}
-
-fn grouping(file: &File, reading: &Reading, found: &mut Diagnostics) {
-    rules_outside(file, reading, found);
-    let mut seen: HashSet<String> = HashSet::new();
-    for group in reading.groups() {
-        let mut own: HashSet<String> = HashSet::new();
-        for agent in &group.agents {
-            let token = agent.token.to_ascii_lowercase();
-            if seen.contains(&token) && own.insert(token.clone()) {
-                lints::GROUP_IN_PARTS.report(
-                    found,
-                    span_of_line(file, agent.line),
-                    format!("`{}` has a group above already", agent.token),
-                    "crawlers are to join the two (RFC 9309 section 2.2.1), but some read one only",
-                );
-            }
-            own.insert(token);
-        }
-        seen.extend(own);
     }
 }
 
@@ -387,7 +322,7 @@ fn is_search(token: &str, registry: &Registry) -> bool {
     crawler.is_some_and(|crawler| crawler.purpose == Purpose::Search)
 }
 
-fn subject(file: &File, reading: &Reading, host: Option<&str>, server: Option<&str>) -> Subject {
+fn subject(file: &File, reading: &Reading, host: Option<&str>) -> Subject {
     let mut unions: Vec<(&[usize], SubjectGroup)> = Vec::new();
     let mut known: HashSet<String> = HashSet::new();
     for agent in reading.agents() {
@@ -417,7 +352,6 @@ fn subject(file: &File, reading: &Reading, host: Option<&str>, server: Option<&s
         sitemaps: sitemaps.collect(),
         hosts: host.and_then(|host| parse_host(host).ok()).into_iter().collect(),
         is_policy: false,
-        ignores_case: server.filter(|server| server.to_ascii_lowercase().contains("iis")).map(str::to_owned),
     }
 }
 

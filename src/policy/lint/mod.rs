@@ -48,7 +48,6 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     passed_on::lint(site, diagnostics);
     readings::lint_site(site, diagnostics);
     site::previous(site, diagnostics);
-    site::selectors(site, diagnostics);
     lint_subject(&Subject::of_site(site), registry, diagnostics);
 }
 
@@ -58,7 +57,11 @@ fn lint_subject(subject: &Subject, registry: &Registry, diagnostics: &mut Diagno
     rules::lint(subject, &mut found);
     closed::lint(subject, &mut found);
     sitemaps::lint(subject, &mut found);
-    // A rule that several groups share is one rule to its owner.
+    add_once(found, diagnostics);
+}
+
+/// Adds findings about rules: a rule that several groups share is one rule to its owner.
+fn add_once(mut found: Diagnostics, diagnostics: &mut Diagnostics) {
     let mut seen = HashSet::new();
     found.items.retain(|finding| seen.insert((finding.id, finding.span)));
     found.sort();
@@ -69,8 +72,7 @@ fn lint_subject(subject: &Subject, registry: &Registry, diagnostics: &mut Diagno
 /// How many findings of one kind in one file are shown: a page of HTML has a thousand lines that are no records.
 const MAX_OF_A_KIND: usize = 3;
 
-/// Keeps the first few findings of each kind; the last of them has the number of the others. All errors are kept. Names
-/// that are no tokens are a kind each: the tokens that are meant differ from name to name.
+/// Keeps the first few findings of each kind; the last of them has the number of the others. All errors are kept.
 fn limit(found: &mut Diagnostics) {
     /// How many of a kind were shown, where the last of them stands, and how many were left out.
     #[derive(Default)]
@@ -79,11 +81,10 @@ fn limit(found: &mut Diagnostics) {
         last: usize,
         left_out: usize,
     }
-    let mut counts: HashMap<(&str, Option<String>), Count> = HashMap::new();
+    let mut counts: HashMap<&str, Count> = HashMap::new();
     let mut kept = Vec::with_capacity(found.items.len());
     for finding in found.items.drain(..) {
-        let name = (finding.id == catalogue::NOT_A_TOKEN.id).then(|| finding.message.clone());
-        let count = counts.entry((finding.id, name)).or_default();
+        let count = counts.entry(finding.id).or_default();
         if finding.severity == Severity::Error || count.shown < MAX_OF_A_KIND {
             (count.shown, count.last) = (count.shown + 1, kept.len());
             kept.push(finding);

@@ -1,112 +1,15 @@
-//! Checks that two kinds of lint are always right: those about rules that match nothing, and those about a noindex
-//! that no crawler sees. Each finding is compared with the verdicts of the policy.
+//! Checks that the lint about a noindex that no crawler sees is always right. Each finding is compared with the verdicts
+//! of the policy.
 
 use super::tests::linted;
-use crate::crawlers::Registry;
-use crate::policy::origin::Origin;
 use crate::policy::site::Site;
-use crate::policy::{compile_with_origin, read};
 use crate::robots::TargetScratch;
-use crate::time::Timestamp;
-use crate::yaml::{Diagnostics, Source};
 use proptest::prelude::*;
-use std::sync::Arc;
-
-fn site(conditions: &str) -> Site {
-    let text = format!("robots: {{ origin: replace }}\nindexing:\n  - {{ {conditions}, tag: noai }}\n");
-    let source = Source { name: "shop.yaml".into(), text: text.as_str().into() };
-    let (policy, found) = read("shop", &source);
-    let policy = policy.unwrap_or_else(|| panic!("{text}: {found:?}"));
-    compile_with_origin(
-        Arc::new(policy),
-        &Origin::Unknown,
-        Registry::builtin(),
-        Timestamp::parse("2026-11-21").expect("a day"),
-    )
-    .expect("compiles")
-}
-
-fn said(site: &Site) -> Vec<String> {
-    let mut found = Diagnostics::default();
-    super::lint(site, Registry::builtin(), &mut found);
-    let here = found.items.into_iter().filter(|item| item.id == "rule-never-matches");
-    here.map(|item| item.message).collect()
-}
 
 fn is_tagged(site: &Site, target: &str) -> bool {
     let mut scratch = TargetScratch::default();
     let rules = site.tags.for_path(scratch.normalise(target.as_bytes()), &mut Vec::new());
     [200, 206, 404].iter().any(|status| site.tags.tags(&rules, *status, Some(b"text/html")).is_some())
-}
-
-#[test]
-fn rules_that_match_something_are_let_be() {
-    for (conditions, url) in [
-        ("path_regex: '^a|^/b/'", "/b/x"),
-        ("path_regex: '^x?/c2/'", "/c2/"),
-        ("path_regex: '^a*/c/'", "/c/"),
-        ("path_regex: '^a{0,3}/c3/'", "/c3/"),
-        (r"path_regex: '^/d2/(\?)?$'", "/d2/"),
-        ("path_regex: '^/d3[?]*x'", "/d3x"),
-        ("path_regex: '^/d4$a*'", "/d4"),
-        ("path_regex: '(?i)^/NEWS/'", "/news/"),
-        ("path_regex: '(?x) ^ /n   # news'", "/n"),
-        ("path_regex: '^/100%/'", "/100%25/"),
-        ("path_regex: '^/caf\u{e9}/'", "/caf%C3%A9/"),
-        ("path_regex: '\\.(png|jpe?g)$'", "/a.jpeg"),
-        ("path_regex: 'a'", "/a"),
-        ("path_regex: '^/[^/]+$'", "/a"),
-        ("path_regex: '^/a%zz'", "/a%zz"),
-        ("paths: '/%7Euser/', path_regex: '^/~user/x'", "/~user/x"),
-        ("paths: '/*?id=', path_regex: '^/a$'", "/a?id=1"),
-        ("paths: '/*.pdf$', path_regex: '\\.png$'", "/a.png?.pdf"),
-        ("paths: '/a*b$', path_regex: '^/a/x$', not: { paths: '/*c$' }", "/a/x?b"),
-        ("path_regex: '^/n/a', not: { path_regex: '^/n/ab' }", "/n/ac"),
-        ("path_regex: '^/n/a', not: { paths: '/n/' }", "/n%2Fa"),
-        ("paths: /m/, not: { path_regex: '^/m/$' }", "/m/x"),
-        ("status: [206, 404], not: { status: 200 }", "/"),
-        ("status: 200, not: { status: 206 }", "/"),
-        ("types: 'text/*', not: { types: text/plain }", "/"),
-        ("paths: '/a%23b'", "/a%23b"),
-    ] {
-        let site = site(conditions);
-        assert!(is_tagged(&site, url), "{conditions} on {url}");
-        assert_eq!(said(&site), Vec::<String>::new(), "{conditions}");
-    }
-}
-
-#[test]
-fn rules_that_match_nothing_are_told() {
-    let site = site("path_regex: '^events/'");
-    for url in ["/", "/events/", "/a", "/n/"] {
-        assert!(!is_tagged(&site, url), "{url}");
-    }
-    let said = said(&site);
-    assert!(matches!(&said[..], [only] if only.contains("a path begins with `/`")), "{said:?}");
-}
-
-/// What an expression matches is not what its writer means: said so, and not that it matches nothing.
-#[test]
-fn rules_that_match_unlikely_paths_are_reported() {
-    for (conditions, seldom, never, why) in [
-        (r"path_regex: '^/d\?x=1'", "/d%3Fx=1", "/d?x=1", "the query is no part of the path"),
-        ("path_regex: '^/caf%C3%A9/'", "/caf%25C3%25A9/", "/caf%C3%A9/", "with its escapes decoded"),
-        ("path_regex: '^/%41/'", "/%2541/", "/%41/", "with its escapes decoded"),
-        ("paths: '/a#b'", "/a%23b", "/a", "what follows `#` in a URL"),
-    ] {
-        let site = site(conditions);
-        assert!(is_tagged(&site, seldom) && !is_tagged(&site, never), "{conditions}");
-        let said = said(&site);
-        assert!(matches!(&said[..], [only] if only.contains(why)), "{conditions}: {said:?}");
-    }
-}
-
-/// Groups, alternatives, flags, boundaries and repeated repetitions are not read: nothing is said.
-#[test]
-fn expressions_with_pieces_that_are_not_read_are_let_be() {
-    for regex in ["^(a|b)/", "(?i)^a", "^a{0}{2}", "^[[:alpha:]]?a$b|c", r"^\x61", "^a|^/b"] {
-        assert_eq!(said(&site(&format!("path_regex: '{regex}'"))), Vec::<String>::new(), "{regex}");
-    }
 }
 
 /// Expressions of a few pieces that meet in few ways.
@@ -175,40 +78,6 @@ fn urls() -> impl Strategy<Value = String> {
         Just("%2A"),
     ];
     proptest::collection::vec(piece, 0..7).prop_map(|pieces| format!("/{}", pieces.concat()))
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
-    /// Of a rule that tags some URL it is never said that it matches nothing.
-    #[test]
-    fn nothing_false_is_said(
-        regex in proptest::option::of(expressions()),
-        path in proptest::option::of(paths()),
-        not_regex in proptest::option::of(expressions()),
-        not_path in proptest::option::of(paths()),
-        urls in proptest::collection::vec(urls(), 60),
-    ) {
-        let compiles = |text: &Option<String>| text.as_ref().is_none_or(|text| regex::bytes::Regex::new(text).is_ok());
-        prop_assume!(compiles(&regex) && compiles(&not_regex));
-        let conditions = |regex: &Option<String>, path: &Option<String>| {
-            let regex = regex.iter().map(|regex| format!("path_regex: '{regex}'"));
-            regex.chain(path.iter().map(|path| format!("paths: '{path}'"))).collect::<Vec<_>>().join(", ")
-        };
-        let (when, not) = (conditions(&regex, &path), conditions(&not_regex, &not_path));
-        prop_assume!(!when.is_empty());
-        let not = if not.is_empty() { String::new() } else { format!(", not: {{ {not} }}") };
-        let site = site(&format!("{when}{not}"));
-        if let Some(url) = urls.iter().find(|url| is_tagged(&site, url)) {
-            let said = said(&site);
-            let false_here = said.iter().find(|said| {
-                let nothing = said.contains("nothing") || said.contains("no path of");
-                let query = said.contains("no part of the path") && !url.contains("%3F");
-                let escapes = said.contains("escapes decoded") && !url.contains("%25") && !url.contains('%');
-                nothing || query || escapes
-            });
-            prop_assert!(false_here.is_none(), "{}{}: {:?} is matched, and said is {:?}", when, not, url, said);
-        }
-    }
 }
 
 /// What is said of a noindex that robots.txt hides, in a policy with these groups and conditions.

@@ -7,7 +7,6 @@ use crate::policy::regular_expression::is_regular_expression;
 use crate::policy::site::{RuleSource, Site};
 use crate::robots::{GoogleRules, LITERAL_STAR, RuleSet, TargetScratch, is_read_otherwise};
 use crate::yaml::{Diagnostics, Span};
-use std::collections::HashSet;
 
 /// Rules whose reading by both dialects is compared.
 pub const MAX_COMPARED: usize = 5_000;
@@ -36,12 +35,7 @@ pub fn lint_site(site: &Site, diagnostics: &mut Diagnostics) {
             }
         }
     }
-    // A rule that several groups share is one rule to its owner.
-    let mut seen = HashSet::new();
-    found.items.retain(|finding| seen.insert(finding.span));
-    found.sort();
-    super::limit(&mut found);
-    diagnostics.items.append(&mut found.items);
+    super::add_once(found, diagnostics);
 }
 
 fn allows(rules: &RuleSet, target: &[u8]) -> bool {

@@ -3,14 +3,12 @@
 
 use super::catalogue as lints;
 use super::subject::{Subject, SubjectGroup, SubjectRule};
-use crate::policy::regular_expression::{is_regular_expression, paths_for};
+use crate::policy::regular_expression::{PATHS, is_regular_expression};
 use crate::robots::Pattern;
 use crate::yaml::{Diagnostics, Span};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// A path needs two or three; more make matching slow for every crawler.
-const MAX_WILDCARDS: usize = 8;
 /// The longest name that is checked for being open-ended: other names hardly begin with a longer one.
 const MAX_NAME: usize = 40;
 /// Parts of a path that tell a curious reader where to look.
@@ -52,22 +50,6 @@ pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
     }
     needless.items.retain(|finding| needed[&finding.span] <= 0);
     diagnostics.items.append(&mut needless.items);
-    origin_ignores_case(subject, diagnostics);
-}
-
-fn origin_ignores_case(subject: &Subject, diagnostics: &mut Diagnostics) {
-    if let Some(server) = &subject.ignores_case {
-        let with_letters = |rule: &&SubjectRule| rule.pattern.as_str().bytes().any(|octet| octet.is_ascii_alphabetic());
-        let rules = subject.groups.iter().flat_map(|group| &group.rules);
-        if let Some(rule) = rules.filter(|rule| !rule.allow).find(with_letters) {
-            lints::ORIGIN_IGNORES_CASE.report(
-                diagnostics,
-                rule.span,
-                format!("the origin ({server}) serves this path in any case; crawlers compare case"),
-                "have the origin redirect to one spelling, or write the spellings that are linked",
-            );
-        }
-    }
 }
 
 fn each_rule(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
@@ -77,22 +59,6 @@ fn each_rule(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
     for rule in &group.rules {
         let pattern = rule.pattern.as_str();
         misread(rule, &opened, diagnostics);
-        if has_dollar_inside(pattern) {
-            lints::DOLLAR_INSIDE.report(
-                diagnostics,
-                rule.span,
-                format!("`{pattern}` matches only URLs with the character `$`"),
-                "`$` is the end of a URL only as the last character of a rule; URLs that have the character match as they are",
-            );
-        }
-        if pattern.bytes().filter(|octet| *octet == b'*').count() > MAX_WILDCARDS {
-            lints::MANY_WILDCARDS.report(
-                diagnostics,
-                rule.span,
-                "crawlers may be slow with a path of so many wildcards, or give up on it",
-                format!("use at most {MAX_WILDCARDS}; `**` is `*`"),
-            );
-        }
         let secret = pattern
             .split(['/', '*', '$', '?'])
             .find(|part| SECRETS.iter().any(|secret| part.eq_ignore_ascii_case(secret)));
@@ -124,14 +90,14 @@ fn misread(rule: &SubjectRule, opened: &[&str], diagnostics: &mut Diagnostics) {
             diagnostics,
             rule.span,
             format!("`{pattern}` matches nothing: a path begins with `/` or `*`"),
-            path_for(pattern, rule.allow),
+            path_for(pattern),
         );
     } else if is_regular_expression(pattern) {
         lints::REGULAR_EXPRESSION.report(
             diagnostics,
             rule.span,
             format!("`{pattern}` looks like a regular expression, and robots.txt has none"),
-            paths_for(pattern),
+            PATHS,
         );
     } else if holds_several_paths(pattern) {
         lints::SEVERAL_PATHS.report(
@@ -168,80 +134,17 @@ pub(super) fn holds_several_paths(pattern: &str) -> bool {
     parts.any(|(before, after)| before.len() > 1 && after.starts_with(|sign: char| sign.is_ascii_alphanumeric()))
 }
 
-/// Whether a `$` stands before the end where URLs hardly have one: `/*.pdf$/`, `/foo$bar`. Domino (`/$file/`) and OData
-/// (`?$filter=`) have it at the beginning of a word.
-fn has_dollar_inside(pattern: &str) -> bool {
-    let text = pattern.strip_suffix('$').unwrap_or(pattern);
-    let begins_word = |place: usize| {
-        let (before, after) = (&text[..place], &text[place + 1..]);
-        before.ends_with(['/', '*', '?', '&', '=', '$'])
-            && after.starts_with(|sign: char| sign.is_ascii_alphanumeric() || "$(_-".contains(sign))
-    };
-    text.match_indices('$').any(|(place, _)| !begins_word(place))
-}
-
-/// The help for a path that does not begin with a slash. Owners write quotes, words, regular expressions, URLs, and
-/// rules for other hosts.
-fn path_for(pattern: &str, is_allow: bool) -> String {
-    let unquoted = unquoted(pattern);
-    let key = if is_allow { "Allow" } else { "Disallow" };
-    let word = unquoted.to_ascii_lowercase();
-    if matches!(word.as_str(), "" | "none" | "nothing" | "null" | "false") {
-        return if is_allow {
-            "write `Disallow: /` if nothing is to be allowed, and remove the line otherwise".into()
-        } else {
-            "write an empty `Disallow:` if nothing is to be disallowed".into()
-        };
-    }
-    if matches!(word.as_str(), "all" | "everything" | "true") {
-        return format!("write `{key}: /` if the whole site is meant");
-    }
-    if unquoted != pattern {
-        let path = if unquoted.starts_with(['/', '*']) { unquoted } else { format!("/{unquoted}") };
-        return format!("write `{path}`, without quotes");
-    }
+/// The help for a path that does not begin with a slash. Owners write regular expressions, and URLs.
+fn path_for(pattern: &str) -> String {
     if pattern.starts_with('^') || is_regular_expression(pattern) {
-        return format!("robots.txt has no regular expressions: {}", paths_for(pattern));
+        return format!("robots.txt has no regular expressions: {PATHS}");
     }
-    let Some((_, url)) = pattern.split_once("://").filter(|(scheme, _)| !scheme.contains(['/', '?', '*'])) else {
-        let general = format!("write `/{pattern}` or `*{pattern}`");
-        return match pattern.split_once('/') {
-            Some((host, path)) if is_host(host) && !path.is_empty() => {
-                format!("if `{host}` is a host, its rules belong into its own robots.txt; on this one write `/{path}`")
-            }
-            Some((host, _)) if host.contains('.') && !host.contains(['?', '*']) => {
-                format!("{general}; if `{host}` is a host, its rules belong into its own robots.txt")
-            }
-            _ => general,
-        };
-    };
-    match url.find('/').map(|slash| url.split_at(slash)) {
-        Some((host, path)) if path != "/" => {
-            format!("write `{path}`; if `{host}` is another host, the rule belongs into its own robots.txt")
+    match pattern.split_once("://") {
+        Some((_, url)) => {
+            format!("write `{}`, in the robots.txt of that host", url.find('/').map_or("/", |slash| &url[slash..]))
         }
-        _ => format!(
-            "a robots.txt is for its own host: write `Disallow: /` into that of `{}`",
-            url.trim_end_matches('/')
-        ),
+        None => format!("write `/{pattern}` or `*{pattern}`"),
     }
-}
-
-/// Whether this is the name of a host: labels, and a top-level domain of letters.
-fn is_host(name: &str) -> bool {
-    let mut labels = name.rsplit('.');
-    let is_label =
-        |label: &str| !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    let is_domain =
-        labels.next().is_some_and(|top| top.len() >= 2 && top.bytes().all(|byte| byte.is_ascii_alphabetic()));
-    is_domain && name.matches('.').count() >= 2 && labels.all(is_label)
-}
-
-/// A pattern without the quotes around it, typographic ones included.
-fn unquoted(pattern: &str) -> String {
-    let typed = ["%E2%80%9C", "%E2%80%9D", "%E2%80%98", "%E2%80%99"]
-        .iter()
-        .fold(pattern.to_owned(), |text, quote| text.replace(quote, "\""));
-    typed.trim_matches(['"', '\'', '`']).to_owned()
 }
 
 /// Reports rules that decide nothing, because the same path has another rule.

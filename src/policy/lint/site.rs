@@ -36,11 +36,7 @@ fn allows_left_out(site: &Site, diagnostics: &mut Diagnostics) {
         let finding = lints::ORIGIN_ALLOW_LEFT_OUT.at(left_out.disallow, message);
         found.push(
             finding
-                .label(if left_out.compared {
-                    "it could defeat this rule"
-                } else {
-                    "it could defeat this rule: that file has too many rules to compare them all"
-                })
+                .label("it could defeat this rule")
                 .help(format!("what is to stay open belongs into the policy: `allow: [{allow:?}]`")),
         );
     }
@@ -293,25 +289,6 @@ pub(super) fn previous(site: &Site, diagnostics: &mut Diagnostics) {
         "if every host of the site served this file all that time, through every cache, write `robots: { previous: origin }`; \
          violations are then certain from the first minute. The date alone does not prove it",
     );
-}
-
-/// Parts of a selector that ask for the place of an element among others.
-const OF_THE_TREE: [&str; 3] = [">", ":nth-", ":first-"];
-
-/// Selectors of `html` that ask for the place of an element among others. crawlgate compares a selector with the tags as
-/// they are written, not with the tree of a browser.
-pub(super) fn selectors(site: &Site, diagnostics: &mut Diagnostics) {
-    let html = &site.policy.html;
-    for selector in html.links.iter().flat_map(|links| &links.select).chain(&html.nosnippet) {
-        let written = selector.value.to_ascii_lowercase();
-        let Some(part) = OF_THE_TREE.into_iter().find(|part| written.contains(part)) else { continue };
-        lints::SELECTOR_OF_THE_TREE.report(
-            diagnostics,
-            selector.span,
-            format!("`{part}` is held against the tags as they are written, not against the tree of a browser"),
-            "where pages leave tags out (`</li>`, `</p>`, `<tbody>`, `<body>`) it selects others than a browser would; a class on the elements themselves does not",
-        );
-    }
 }
 
 /// Parts of host names by which people tell a test site from the site itself.

@@ -17,8 +17,6 @@ pub struct Subject {
     pub hosts: Vec<HostPattern>,
     /// Whether it is made from a policy, where a group can extend another.
     pub is_policy: bool,
-    /// The name of the origin's server, where that tells that it ignores case in paths.
-    pub ignores_case: Option<String>,
 }
 
 /// All the rules of some tokens.
@@ -62,7 +60,6 @@ impl Subject {
             sitemaps: site.policy.robots.sitemaps.iter().map(|url| (url.value.clone(), url.span)).collect(),
             hosts: site.policy.hosts.iter().map(|host| host.value.clone()).collect(),
             is_policy: true,
-            ignores_case: None,
         }
     }
 

@@ -1,41 +1,29 @@
-//! Lints of `indexing`: directives that contradict each other, that no crawler honours or whose date has passed; names
-//! that are no crawler's; rules that nothing can match.
+//! Lints of `indexing`: directives that contradict each other, that no crawler documents or whose date has passed;
+//! names that are no crawler's.
 
 use super::{agents, catalogue as lints, words};
 use crate::crawlers::Registry;
-use crate::indexing::engines::{self, Reads, Support};
+use crate::indexing::engines::{self, Reads};
 use crate::indexing::{Directive, Directives, Flag, Scope, is_bots_name};
 use crate::policy::model::IndexingRule;
 use crate::policy::site::Site;
 use crate::time::Timestamp;
-use crate::yaml::{Diagnostics, nearest};
+use crate::yaml::{Diagnostics, Span, nearest};
 
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     for rule in &site.policy.indexing {
-        never_matches(rule, diagnostics);
+        words::lint(rule, diagnostics);
         unknown_names(rule, registry, diagnostics);
         for (scope, said) in rule.tags.iter() {
             each_scope(rule, scope, said, site.at, diagnostics);
         }
-        if engines::is_softened_at_bing(&rule.tags) {
-            lints::CONTRADICTORY_TAG.report(
-                diagnostics,
-                rule.span,
-                "Bing goes by nocache alone where it is told noarchive, too",
-                "nocache is the milder of the two: write the one that is meant (blogs.bing.com, September 2023)",
-            );
-        }
     }
-    words::lint(&site.policy.indexing, diagnostics);
 }
 
 /// Reports names of no crawler that are nearly written like one.
 fn unknown_names(rule: &IndexingRule, registry: &Registry, diagnostics: &mut Diagnostics) {
     for (scope, _) in rule.tags.iter() {
         let Scope::Bot(name) = scope else { continue };
-        if engines::bot(name).is_some() {
-            continue;
-        }
         let written = rule.written.iter().find(|written| written.scope == *scope);
         let place = written.map_or(rule.span, |written| written.text.span);
         if name.eq_ignore_ascii_case("robots") {
@@ -64,30 +52,16 @@ fn each_scope(rule: &IndexingRule, scope: &Scope, said: &Directives, now: Timest
         let found = written.clone().find(|text| Directives::parse(&text.value).is_ok_and(holds));
         found.map_or(rule.span, |text| text.span)
     };
-    let whole = match scope {
-        Scope::All => said.clone(),
-        Scope::Bot(name) => rule.tags.effective(name),
-    };
-    if said.says(Flag::IndexIfEmbedded) && !whole.forbids_indexing() {
-        lints::INDEXIFEMBEDDED_ALONE.report(
-            diagnostics,
-            place(&Directive::Flag(Flag::IndexIfEmbedded)),
-            "indexifembedded does nothing without noindex",
-            "it lets a page that says noindex be found where others embed it: write `[noindex, indexifembedded]`, \
-                       or, where another rule says noindex of these pages, write it there",
-        );
-    }
     for directive in said.iter() {
-        each_directive(scope, directive, place(directive), now, diagnostics);
+        each_directive(directive, place(directive), now, diagnostics);
     }
     if let Scope::Bot(name) = scope
         && let Some(bot) = engines::bot(name)
-        && bot.reads != Reads::Header
         && let Some(text) = written.next()
     {
         let (only, help) = match bot.reads {
             Reads::Meta => ("meta tags in HTML", "the page itself has to say it"),
-            _ => ("robots.txt", "write a group for it under `robots`"),
+            Reads::RobotsTxt => ("robots.txt", "write a group for it under `robots`"),
         };
         lints::HEADER_UNREAD.report(
             diagnostics,
@@ -98,98 +72,20 @@ fn each_scope(rule: &IndexingRule, scope: &Scope, said: &Directives, now: Timest
     }
 }
 
-fn each_directive(
-    scope: &Scope,
-    directive: &Directive,
-    place: crate::yaml::Span,
-    now: Timestamp,
-    diagnostics: &mut Diagnostics,
-) {
+fn each_directive(directive: &Directive, place: Span, now: Timestamp, diagnostics: &mut Diagnostics) {
     match directive {
-        Directive::Custom(word) => {
-            lints::CUSTOM_DIRECTIVE.report(
-                diagnostics,
-                place,
-                format!("`{word}` is sent as it is; no search engine documents it"),
-                "a crawler that does not know it passes over it",
-            );
-            return;
-        }
-        Directive::UnavailableAfter(moment) if *moment <= now => {
-            lints::UNAVAILABLE_AFTER_PAST.report(
-                diagnostics,
-                place,
-                format!("{moment} has passed: these pages are not to be found any more"),
-                "write noindex, which every search engine knows, or a later date",
-            );
-        }
+        Directive::Custom(word) => lints::CUSTOM_DIRECTIVE.report(
+            diagnostics,
+            place,
+            format!("`{word}` is sent as it is; no search engine documents it"),
+            "a crawler that does not know it passes over it",
+        ),
+        Directive::UnavailableAfter(moment) if *moment <= now => lints::UNAVAILABLE_AFTER_PAST.report(
+            diagnostics,
+            place,
+            format!("{moment} has passed: these pages are not to be found any more"),
+            "write noindex, which every search engine knows, or a later date",
+        ),
         _ => {}
     }
-    let finding = match scope {
-        Scope::All if engines::is_retired_by_all(directive) => {
-            Some((format!("no crawler follows {} any more", directive.name()), "remove it".to_owned()))
-        }
-        Scope::Bot(name) => engines::bot(name).filter(|bot| bot.reads == Reads::Header).and_then(|bot| {
-            let said = match bot.support(directive) {
-                Support::Retired => format!("{} no longer uses {}", bot.operator, directive.name()),
-                Support::Unlisted => {
-                    format!("{} does not name {} among what it honours", bot.operator, directive.name())
-                }
-                Support::Honoured | Support::Unknown => return None,
-            };
-            Some((said, format!("see {} ({})", bot.source, bot.as_of)))
-        }),
-        Scope::All => None,
-    };
-    if let Some((message, help)) = finding {
-        lints::UNUSED_DIRECTIVE.report(diagnostics, place, message, help);
-    }
-}
-
-fn never_matches(rule: &IndexingRule, diagnostics: &mut Diagnostics) {
-    if let Some(path) = rule.when.paths.iter().find(|path| path.value.contains('#')) {
-        lints::RULE_NEVER_MATCHES.report(
-            diagnostics,
-            path.span,
-            "what follows `#` in a URL never reaches a server: only paths with `%23` match this",
-            "write `%23` if it is a part of the path, or leave out what begins with `#`",
-        );
-    }
-    if let Some(regex) = &rule.when.path_regex
-        && let Some((message, help)) = mistake_in(&regex.value)
-    {
-        lints::RULE_NEVER_MATCHES.report(diagnostics, regex.span, message, help);
-    }
-}
-
-/// The part of an expression that no path can match, or few, and the help. Expressions with groups, classes and
-/// alternatives are not examined.
-fn mistake_in(regex: &str) -> Option<(&'static str, String)> {
-    if regex.contains(['(', '[', '{', '|']) || regex.contains(r"\\") {
-        return None;
-    }
-    let is_needed = |behind: &str| !behind.starts_with(['?', '*']);
-    if let Some(path) = regex.strip_prefix('^')
-        && path.starts_with(|sign: char| sign.is_ascii_alphanumeric())
-        && is_needed(&path[1..])
-    {
-        return Some(("this expression matches nothing: a path begins with `/`", format!("write `^/{path}`")));
-    }
-    if regex.match_indices(r"\?").any(|(at, _)| is_needed(&regex[at + 2..])) {
-        return Some((
-            "the query is no part of the path: this matches only where the path itself has a `?`, as `%3F`",
-            "use `paths`, whose `*` reaches the query: `/*?id=`".into(),
-        ));
-    }
-    let is_escape = |behind: &str| {
-        let digits = behind.bytes().take(2).filter(u8::is_ascii_hexdigit).count();
-        digits == 2 && is_needed(&behind[2..])
-    };
-    regex.match_indices('%').any(|(at, _)| is_escape(&regex[at + 1..])).then(|| {
-        (
-            "the path is read with its escapes decoded: this matches only where an escape is escaped once more, like \
-             `%2541` for `%41`",
-            "write the character itself: `é` for `%C3%A9`, `A` for `%41`".into(),
-        )
-    })
 }

@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// (id, line of it) of everything found in a robots.txt.
-fn of_file(text: &[u8], host: Option<&str>, server: Option<&str>) -> Vec<(&'static str, u32)> {
-    let found = lint_file("robots.txt", &File::parse(text), host, server, Registry::builtin());
+fn of_file(text: &[u8], host: Option<&str>) -> Vec<(&'static str, u32)> {
+    let found = lint_file("robots.txt", &File::parse(text), host, Registry::builtin());
     found.diagnostics.items.iter().map(|item| (item.id, item.span.map_or(0, |span| span.line))).collect()
 }
 
@@ -51,7 +51,6 @@ const FILES: &[(&str, u32, &str, &str)] = &[
         "User-agent: *\nDisallow: /a\nUser-agent: Twitterbot\nAllow: /\nUser-agent: Bingbot\nAllow: /a\n"),
     ("unknown-token", 1, "User-agent: Googelbot\nDisallow: /a\n",
         "User-agent: OurOwnBot\nUser-agent: WebZIP\nUser-agent: Roverbot\nUser-agent: Devil\nDisallow: /a\n"),
-    ("unlisted-token", 1, "User-agent: Foozle\nDisallow: /a\n", "User-agent: Bingbot\nUser-agent: wget\nDisallow: /a\n"),
     ("token-matches-no-request", 1, "User-agent: Chrome\nDisallow: /a\n", "User-agent: Chrome-Lighthouse\nDisallow: /a\n"),
     ("generic-token", 1, "User-agent: Spider\nDisallow: /a\n", "User-agent: otherspider\nDisallow: /a\n"),
     ("dialects-disagree", 2, "User-agent: *\nDisallow: /%2A\n", "User-agent: *\nDisallow: /*/a\n"),
@@ -61,12 +60,6 @@ const FILES: &[(&str, u32, &str, &str)] = &[
         "User-agent: *\nDisallow: /wiki/Löschkandidaten/\nDisallow: /a%c3%a4/b\n"),
     ("short-token", 1, "User-agent:\nDisallow: /a\n", "User-agent: *\nDisallow: /a\n"),
     ("short-token", 1, "User-agent: ia\nDisallow: /a\n", "User-agent: ice\nDisallow: /a\n"),
-    ("group-in-parts", 3, "User-agent: *\nDisallow: /a\nUser-agent: *\nDisallow: /b\n",
-        "User-agent: *\nDisallow: /a\nDisallow: /b\n"),
-    ("applebot-follows-googlebot", 1, "User-agent: Googlebot\nDisallow: /a\n",
-        "User-agent: Googlebot\nUser-agent: Applebot\nDisallow: /a\n"),
-    ("applebot-follows-googlebot", 1, "User-agent: Googlebot\nDisallow: /a\nUser-agent: *\nDisallow: /b\n",
-        "User-agent: Googlebot\nDisallow: /a\nUser-agent: *\nDisallow: /a\n"),
     ("star-ignored", 2, "User-agent: *\nDisallow: /\n", "User-agent: *\nDisallow: /\nAllow: /$\n"),
     ("duplicate-rule", 3, "User-agent: *\nDisallow: /a\nDisallow: /%61\n", "User-agent: *\nDisallow: /a\nDisallow: /b\n"),
     ("duplicate-rule", 3, "User-agent: *\nDisallow: /a/\nDisallow: /a/b\n", "User-agent: *\nDisallow: /a/\nAllow: /a/b\nDisallow: /a/b/c\n"),
@@ -78,7 +71,6 @@ const FILES: &[(&str, u32, &str, &str)] = &[
     ("generic-token", 1, "User-agent: Mozilla\nDisallow: /a\n", "User-agent: Mozilla-Tabstack\nDisallow: /a\n"),
     ("unreachable-rule", 2, "User-agent: *\nDisallow: /a\nAllow: /a\n", "User-agent: *\nDisallow: /a\nAllow: /a/\n"),
     ("path-without-slash", 2, "User-agent: *\nDisallow: private\n", "User-agent: *\nDisallow: *private\n"),
-    ("many-wildcards", 2, "User-agent: *\nDisallow: /*a*a*a*a*a*a*a*a*a\n", "User-agent: *\nDisallow: /*a*b*c*d\n"),
     ("private-path", 2, "User-agent: *\nDisallow: /backup/\n", "User-agent: *\nDisallow: /backup-guide/\n"),
     ("dialects-disagree", 2, "User-agent: *\nDisallow: /%7Euser\n", "User-agent: *\nDisallow: /~user\n"),
     ("dialects-disagree", 2, "User-agent: *\nAllow: /d/index.html\nDisallow: /d\n",
@@ -106,8 +98,6 @@ const FILES: &[(&str, u32, &str, &str)] = &[
     ("empty-file", 0, "Sitemap: https://shop.example/s.xml\n", "User-agent: *\nAllow: /\nSitemap: https://shop.example/s.xml\n"),
     ("crawl-delay-ignored", 3, "User-agent: Googlebot\nDisallow: /a\nCrawl-delay: 10\n",
         "User-agent: Bingbot\nUser-agent: Googlebot\nDisallow: /a\nCrawl-delay: 10\n"),
-    ("crawl-delay-ignored", 3, "User-agent: *\nDisallow: /a\nCrawl-delay: 10\n",
-        "User-agent: Bingbot\nDisallow: /a\nCrawl-delay: 10\n"),
     ("not-a-token", 1, "User-agent: ChatGPT\nDisallow: /a\n", "User-agent: ChatGPT-User\nUser-agent: chatbot\nDisallow: /a\n"),
     ("not-a-token", 1, "User-agent: OpenAI\nDisallow: /a\n", "User-agent: OAI-SearchBot\nUser-agent: Yandex\nDisallow: /a\n"),
     ("unreadable-signal", 2, "User-agent: *\nContent-Signal: search=yes, ai-train=maybe\nAllow: /\n",
@@ -117,25 +107,18 @@ const FILES: &[(&str, u32, &str, &str)] = &[
     ("unreadable-signal", 2, "User-agent: *\nContent-Usage: train-ai=no\nAllow: /\n",
         "User-agent: *\nContent-Usage: train-ai=n;q=1\nContent-Usage: /a/ search=y, ai-use=n\nAllow: /\n"),
     ("unreadable-signal", 2, "User-agent: *\nContent-Usage: Train-AI=n\nAllow: /\n", "User-agent: *\nContent-Signal:search=no\nAllow: /\n"),
-    ("unknown-category", 2, "User-agent: *\nContent-Signal: ai-training:no\nAllow: /\n",
+    ("unreadable-signal", 2, "User-agent: *\nContent-Signal: ai-training:no\nAllow: /\n",
         "User-agent: *\nContent-Signal: use=full\nAllow: /\n"),
-    ("unknown-category", 2, "User-agent: *\nContent-Signal: train-ai=no\nAllow: /\n",
+    ("unreadable-signal", 2, "User-agent: *\nContent-Signal: train-ai=no\nAllow: /\n",
         "User-agent: *\nContent-Signal: ai-train=no\nAllow: /\n"),
-    ("unknown-category", 2, "User-agent: *\nContent-Usage: ai-train=n\nAllow: /\n",
+    ("unreadable-signal", 2, "User-agent: *\nContent-Usage: ai-train=n\nAllow: /\n",
         "User-agent: *\nContent-Usage: train-ai=n\nAllow: /\n"),
     ("signals-disagree", 3, "User-agent: *\nContent-Signal: ai-train=no\nContent-Signal: ai-train=yes\nAllow: /\n",
         "User-agent: *\nContent-Signal: ai-train=no\nContent-Signal: search=yes, ai-train=no\nAllow: /\n"),
-    ("signals-disagree", 3, "User-agent: *\nContent-Signal: ai-train=no\nContent-Usage: train-ai=y\nAllow: /\n",
-        "User-agent: *\nContent-Signal: ai-train=no\nContent-Usage: /a/ train-ai=y\nContent-Usage: train-ai=n\nAllow: /\n"),
-    ("signal-contradicts-rules", 2, "User-agent: GPTBot\nContent-Signal: ai-train=yes\nDisallow: /\n",
-        "User-agent: GPTBot\nContent-Signal: ai-train=no\nDisallow: /\nUser-agent: *\nContent-Signal: ai-train=yes\nAllow: /\n"),
-    ("usage-of-disallowed", 3, "User-agent: *\nDisallow: /a/\nContent-Usage: /a/b train-ai=n\n",
-        "User-agent: *\nDisallow: /a/\nAllow: /a/b\nContent-Usage: /a/b train-ai=n\n"),
     ("hash-in-path", 2, "User-agent: *\nDisallow: /a#b\n", "User-agent: *\nDisallow: /a # b\nDisallow: /c# d\nDisallow: /d #e\n"),
     ("open-ended-path", 2, "User-agent: *\nDisallow: /shop\n",
         "User-agent: *\nDisallow: /shop/\nDisallow: /a\nAllow: /ab\nDisallow: /c$\nDisallow: /d.html\nDisallow: /e?\nAllow: /f\n"),
     ("resources-closed", 2, "User-agent: *\nDisallow: /_next/static/\n", "User-agent: *\nDisallow: /_next/\nAllow: /_next/static/\n"),
-    ("resources-closed", 2, "User-agent: *\nDisallow: /_next/\n", "User-agent: *\nDisallow: /_next/data/\n"),
     ("resources-closed", 2, "User-agent: *\nDisallow: /_nuxt/\n", "User-agent: *\nDisallow: /nuxt/\n"),
     ("resources-closed", 2, "User-agent: *\nDisallow: /pub/static/\n", "User-agent: *\nDisallow: /pub/errors/\n"),
     ("resources-closed", 2, "User-agent: *\nDisallow: /wp-content/uploads/\n",
@@ -146,20 +129,12 @@ const FILES: &[(&str, u32, &str, &str)] = &[
     ("regular-expression", 2, "User-agent: *\nDisallow: /.*\\.php\n", "User-agent: *\nDisallow: /.*\nDisallow: /*.php$\n"),
     ("regular-expression", 2, "User-agent: *\nDisallow: /(en|de)/shop\n",
         "User-agent: *\nDisallow: /(en)/\nDisallow: /a[]=\nDisallow: ^/a|b\n"),
-    ("dollar-inside", 2, "User-agent: *\nDisallow: /*.pdf$/\n", "User-agent: *\nDisallow: /*.pdf$\nDisallow: /*$compare\n"),
-    ("dollar-inside", 2, "User-agent: *\nDisallow: /foo$bar\n",
-        "User-agent: *\nDisallow: /foo%24bar\nDisallow: /*?$filter=\nDisallow: /*.nsf/$$Search\n"),
-    ("dollar-inside", 2, "User-agent: *\nDisallow: /a$b/\n", "User-agent: *\nDisallow: /$file/\nDisallow: /b/$\n"),
     ("resources-closed", 2, "User-agent: *\nDisallow: /js/\n",
         "User-agent: *\nDisallow: /js/\nAllow: /js/*.js$\nDisallow: /departments/images/\nDisallow: /track.gif\n"),
     ("resources-closed", 2, "User-agent: Googlebot\nDisallow: /*.css$\nUser-agent: *\nDisallow: /a\n",
         "User-agent: *\nDisallow: /wp-includes/\nUser-agent: Googlebot\nDisallow: /a\n"),
     ("resources-closed", 2, "User-agent: *\nDisallow: /wp-content/plugins/\n",
         "User-agent: *\nDisallow: /wp-content/cache/\nDisallow: /media/\nDisallow: /templates/\nDisallow: /distribution/\n"),
-    ("resources-closed", 3, "User-agent: *\nDisallow: /administrator/\nDisallow: /templates/\n",
-        "User-agent: *\nDisallow: /administrator/\nDisallow: /modules/\n"),
-    ("resources-closed", 3, "User-agent: *\nDisallow: /administrator\nDisallow: /media/\n",
-        "User-agent: *\nDisallow: /administrators\nDisallow: /media/\n"),
     ("resources-closed", 2, "User-agent: *\nDisallow: /dist/\n", "User-agent: *\nDisallow: /blog/dist/\n"),
     ("resources-closed", 2, "User-agent: *\nDisallow: /*.JS$\n", "User-agent: *\nDisallow: /*.JSON$\n"),
     ("missing-colon", 1, "Sitemap https://shop.example/s.xml\n", "Sitemap : https://shop.example/s.xml\n"),
@@ -185,7 +160,6 @@ const FILES: &[(&str, u32, &str, &str)] = &[
     ("missing-colon", 2, "User-agent: *\nDisallow /a\n", "User-agent: *\nDisallow:/a\n"),
     ("no-record", 2, "User-agent: *\nKeep out of here\nDisallow: /a\n", "User-agent: *\n# Keep out of here\nDisallow: /a\n"),
     ("retired-directive", 3, "User-agent: *\nDisallow: /a\nNoindex: /b\n", "User-agent: *\nDisallow: /a\nCrawl-delay: 1\n"),
-    ("unsupported-directive", 3, "User-agent: *\nDisallow: /a\nClean-param: ref /\n", "User-agent: *\nDisallow: /a\nLicense: https://shop.example/l.xml\n"),
     ("unknown-directive", 3, "User-agent: *\nDisallow: /a\nUnicorn: /b\n", "User-agent: *\nDisallow: /a\nContent-Signal: search=yes\n"),
     ("unreadable-octets", 2, "User-agent: *\nDisallow: /a\0b\n", "User-agent: *\nDisallow: /a%00b\n"),
     ("unreadable-octets", 2, "User-agent: *\n\u{feff}Disallow: /a\n", "\u{feff}User-agent: *\nDisallow: /a\n"),
@@ -252,74 +226,34 @@ const POLICIES: &[(&str, u32, &str, &str)] = &[
         "robots:\n  origin: replace\n  groups:\n    - { agents: [Googlebot, Applebot], disallow: /a }\n"),
     ("sitemap-other-host", 4, "hosts: shop.example\nrobots:\n  origin: replace\n  sitemaps: https://other.example/s.xml\n",
         "hosts: \"*.shop.example\"\nrobots:\n  origin: replace\n  sitemaps: https://www.shop.example/s.xml\n"),
-    ("signal-contradicts-rules", 2, "purposes: { training: allow }\nrobots: { origin: replace, content_signal: { ai-train: no } }\n",
-        "purposes: { training: inherit }\nrobots: { origin: replace, content_signal: { ai-train: no } }\n"),
-    ("signal-contradicts-rules", 2, "purposes: { training: disallow }\nrobots: { origin: replace, content_usage: { train-ai: yes } }\n",
-        "purposes: { training: disallow }\nrobots: { origin: replace, content_usage: { train-ai: no } }\n"),
-    ("signal-contradicts-rules", 4, "robots:\n  origin: replace\n  groups:\n    - { agents: GPTBot, disallow: /, content_signal: { ai-train: yes } }\n",
-        "robots:\n  origin: replace\n  groups:\n    - { agents: GPTBot, disallow: /, content_signal: { ai-train: no } }\n"),
-    ("signal-contradicts-rules", 3, "purposes: { training: disallow }\nrobots: { origin: replace, license: https://a.example/l }\nenforcement: { purposes: { training: { unlicensed: 401 } } }\n",
-        "purposes: { training: inherit }\nrobots: { origin: replace, license: https://a.example/l }\nenforcement: { purposes: { training: { unlicensed: 401 } } }\n"),
-    ("signal-contradicts-rules", 2, "robots: { origin: replace, license: https://a.example/l, groups: { agents: GPTBot, disallow: / } }\nenforcement: { agents: { GPTBot: { unlicensed: 401 } } }\n",
-        "robots: { origin: replace, license: https://a.example/l, groups: { agents: GPTBot, disallow: /a } }\nenforcement: { agents: { GPTBot: { unlicensed: 401 } } }\n"),
     ("signals-disagree", 4, "robots:\n  origin: replace\n  content_signal: { ai-train: no }\n  content_usage: { train-ai: yes }\n",
         "robots:\n  origin: replace\n  content_signal: { ai-train: no }\n  content_usage: [{ train-ai: no }, { paths: /open/, train-ai: yes }]\n"),
     ("signals-disagree", 2, "robots: { origin: replace, content_signal: { ai-train: no } }\ntdm: { reservation: no }\n",
         "robots: { origin: replace, content_signal: { ai-train: no } }\ntdm: { reservation: yes }\n"),
-    ("usage-of-disallowed", 4, "robots:\n  origin: replace\n  groups: { agents: '*', disallow: /a }\n  content_usage: { paths: /a/b, search: no }\n",
-        "robots:\n  origin: replace\n  groups: { agents: '*', disallow: /a, allow: /a/b }\n  content_usage: { paths: /a/b, search: no }\n"),
-    ("unknown-category", 1, "robots: { origin: replace, content_usage: { other: { train-genai: no } } }\n",
-        "robots: { origin: replace, content_usage: { train-ai: no } }\n"),
-    ("unreachable-reservation", 2, "robots: { origin: replace }\ntdm: [{ reservation: yes }, { paths: /a, reservation: no }]\n",
-        "robots: { origin: replace }\ntdm: [{ paths: /a, reservation: no }, { reservation: yes }]\n"),
-    ("unreachable-license", 1, "robots: { origin: replace, license: [https://a.example/1, https://a.example/2] }\n",
-        "robots: { origin: replace, license: [{ url: https://a.example/1, paths: /a/ }, https://a.example/2] }\n"),
-    ("license-of-nobody", 2, "robots: { origin: replace, groups: [{ agents: CCBot, disallow: /a, license: https://a.example/l }] }\nenforcement: { agents: { OwnBot: { unlicensed: 401 } } }\n",
-        "robots: { origin: replace, groups: [{ agents: [CCBot, OwnBot], disallow: /a, license: https://a.example/l }] }\nenforcement: { agents: { OwnBot: { unlicensed: 401 }, ccbot: { unlicensed: 402 } } }\n"),
     ("license-for-search", 2, "robots: { origin: replace, license: https://a.example/l }\nenforcement: { unlicensed: 402 }\n",
         "robots: { origin: replace, license: https://a.example/l }\nenforcement: { unlicensed: 402, purposes: { search: { unlicensed: pass } } }\n"),
     ("license-not-https", 1, "robots: { origin: replace, license: http://a.example/l }\n",
         "robots: { origin: replace, license: https://a.example/l }\n"),
     ("signal-nowhere", 4, "robots:\n  origin: replace\n  signals: headers_only\n  groups: { agents: '*', content_signal: { search: yes } }\n",
         "robots:\n  origin: replace\n  signals: headers_only\n  content_signal: { search: yes }\n"),
-    ("validators-stumble", 1, "robots: { origin: replace, content_usage: { train-ai: no } }\n",
-        "robots: { origin: replace, signals: all, content_usage: { train-ai: no } }\n"),
-    ("validators-stumble", 1, "robots: { origin: replace, license: https://a.example/l }\n",
-        "robots: { origin: replace, signals: headers_only, license: https://a.example/l }\n"),
     ("noindex-unseen", 5, "robots:\n  origin: replace\n  groups: [{ agents: Bingbot, disallow: /a }]\nindexing:\n  - { paths: /a/, tags: { bingbot: noindex } }\n",
         "robots:\n  origin: replace\n  groups: [{ agents: Bingbot, disallow: /a }]\nindexing:\n  - { paths: /a/, tags: { googlebot: noindex } }\n"),
     ("noindex-unseen", 6, "acknowledge: site_disallowed\nrobots:\n  origin: replace\n  groups: [{ agents: \"*\", disallow: / }]\nindexing:\n  - { types: application/pdf, tag: noindex }\n",
         "acknowledge: site_disallowed\nrobots:\n  origin: replace\n  groups: [{ agents: \"*\", disallow: /, allow: /pdf/ }]\nindexing:\n  - { types: application/pdf, tag: noindex }\n"),
-    ("retired-unseen", 2, "robots: { origin: replace, groups: [{ agents: \"*\", disallow: /old }] }\nretire: { paths: /old/, noindex_from: 2026-11-20 }\n",
+    ("noindex-unseen", 2, "robots: { origin: replace, groups: [{ agents: \"*\", disallow: /old }] }\nretire: { paths: /old/, noindex_from: 2026-11-20 }\n",
         "robots: { origin: replace, groups: [{ agents: \"*\", disallow: /older }] }\nretire: { paths: /old/, noindex_from: 2026-01-20 }\n"),
-    ("retired-kept-open", 2, "robots: { origin: replace, groups: [{ agents: bingbot, allow: /old/forum }] }\nretire: { paths: /old/, noindex_from: 2026-01-20 }\n",
-        "robots: { origin: replace, groups: [{ agents: bingbot, allow: [/o, /older] }] }\nretire: { paths: /old/, noindex_from: 2026-01-20 }\n"),
-    ("retired-too-soon", 2, "robots: { origin: replace }\nretire: { paths: /old/, noindex_from: 2026-11-20, disallow_after: 2d }\n",
-        "robots: { origin: replace }\nretire: { paths: /old/, noindex_from: 2026-11-20 }\n"),
     ("staging-looks-like-production", 1, "hosts: [www.shop.example]\nenvironment: staging\nrobots: { origin: replace }\n",
         "hosts: [new.shop.example, test-shop.example, staging.example.com, localhost]\nenvironment: staging\nrobots: { origin: replace }\n"),
     ("production-looks-like-staging", 1, "hosts: [shop.example, stage2.shop.example]\nrobots: { origin: replace }\n",
         "hosts: [shop.example, www.testing.example, backstage.shop.example, dev.test]\nrobots: { origin: replace }\n"),
-    ("indexifembedded-alone", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: indexifembedded }\n",
-        "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { \"*\": noindex, googlebot: indexifembedded } }\n"),
     ("contradictory-tag", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: [all, noindex] }\n",
         "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: all }\n"),
     ("contradictory-tag", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: \"max-snippet: 5, max-snippet: 7\" }\n",
         "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { \"*\": \"max-snippet: 5\", bingbot: \"max-snippet: 3\" } }\n"),
-    ("contradictory-tag", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: nocache, tags: { bingbot: noarchive } }\n",
-        "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { bingbot: noarchive, slurp: nocache } }\n"),
-    ("contradictory-tag", 4, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: noindex }\n  - { paths: /a/b, types: text/html, tag: all }\n",
-        "robots: { origin: replace }\nindexing:\n  - { paths: /a, not: { paths: /a/b }, tag: noindex }\n  - { paths: /a/b, types: text/html, tag: all }\n"),
-    ("contradictory-tag", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a/b, tags: { bingbot: \"max-snippet: 50\" } }\n  - { paths: /a, tag: \"max-snippet: 0\" }\n",
-        "robots: { origin: replace }\nindexing:\n  - { paths: /a/b, tags: { bingbot: \"max-snippet: 0\" } }\n  - { paths: /a, tag: \"max-snippet: 50\" }\n"),
     ("unavailable-after-past", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: \"unavailable_after: 2026-11-20\" }\n",
         "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: \"unavailable_after: 2026-11-22\" }\n"),
     ("custom-directive", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: dontkeepme }\n",
         "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: noai }\n"),
-    ("unused-directive", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { googlebot: noarchive } }\n",
-        "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { bingbot: noarchive } }\n"),
-    ("unused-directive", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: noodp }\n",
-        "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: noarchive }\n"),
     ("unknown-token", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { robots: noindex } }\n",
         "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { \"*\": noindex } }\n"),
     ("unknown-token", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { noindx: nofollow } }\n",
@@ -343,14 +277,6 @@ const POLICIES: &[(&str, u32, &str, &str)] = &[
         "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: '/*.pdf$' }]\nindexing:\n  - { path_regex: 'pdf', tag: noindex }\n"),
     ("header-unread", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { applebot: noindex } }\n",
         "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { otherbot: noindex } }\n"),
-    ("rule-never-matches", 3, "robots: { origin: replace }\nindexing:\n  - { paths: \"/a#b\", tag: noai }\n",
-        "robots: { origin: replace }\nindexing:\n  - { paths: \"/a%23b\", tag: noai }\n"),
-    ("rule-never-matches", 3, "robots: { origin: replace }\nindexing:\n  - { path_regex: \"^events/\", tag: noai }\n",
-        "robots: { origin: replace }\nindexing:\n  - { path_regex: \"^/events/\", tag: noai }\n"),
-    ("reserved-token", 2, "robots: { origin: replace }\ncrawlers: { token: Other, user_agent: intranet-reader }\n",
-        "robots: { origin: replace }\ncrawlers: { token: Another, user_agent: intranet-reader }\n"),
-    ("token-with-blank", 2, "robots: { origin: replace }\ncrawlers: { token: 'Bad Token', user_agent: intranet-reader }\n",
-        "robots: { origin: replace }\ncrawlers: [{ token: Bad-Token, user_agent: 'intranet reader' }, { token: 'Datadog Synthetics' }]\n"),
     ("mark-of-another", 3, "robots: { origin: replace }\ncrawlers:\n  - { token: OurBot, user_agent: Googlebot }\n",
         "robots: { origin: replace }\ncrawlers:\n  - { token: OurBot, user_agent: [Googlebot-for-us, curl, ClaudeBot-like] }\n  - { token: Googlebot, user_agent: Googlebot }\n"),
     ("mark-of-another", 4, "robots: { origin: replace }\ncrawlers:\n  - { token: OurBot }\n  - { token: OtherBot, user_agent: [another, ourbot] }\n",
@@ -359,39 +285,22 @@ const POLICIES: &[(&str, u32, &str, &str)] = &[
         "robots: { origin: replace }\ncrawlers: { token: OurBot, networks: [10.0.0.0/8, 'fc00::/7', '2000::/5'] }\n"),
     ("network-of-everybody", 2, "robots: { origin: replace }\ncrawlers: { token: OurBot, networks: [10.0.0.0/8, '2000::/3'] }\n",
         "robots: { origin: replace }\ncrawlers: { token: OurBot, networks: [10.0.0.0/8, '2001::/16'] }\n"),
-    ("trap-in-the-way", 2, "robots: { origin: replace }\nenforcement: { traps: ['/no-crawlers-here/', '/.well-known/acme-challenge/'] }\n",
-        "robots: { origin: replace }\nenforcement: { traps: ['/no-crawlers-here/', '/.well-known/no-crawlers-here/'] }\n"),
-    ("trap-in-the-way", 2, "robots: { origin: replace }\nenforcement: { traps: ['/.well-known/pki-validation/'] }\n",
-        "robots: { origin: replace }\nenforcement: { traps: ['/.well-known/pki-validation$'] }\n"),
     ("noindex-unseen", 5, "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: '/*.pdf$' }]\nindexing:\n  - { paths: '/d/*.pdf$', tag: noindex }\n",
         "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: '/*.pdf$' }]\nindexing:\n  - { paths: '/d/*.pdf', tag: noindex }\n"),
     ("noindex-unseen", 5, "robots:\n  origin: replace\n  groups: [{ agents: Googlebot, disallow: /g/ }, { agents: Bingbot, disallow: /g/ }]\nindexing:\n  - { paths: /g/, tag: noindex }\n",
         "robots:\n  origin: replace\n  groups: [{ agents: Googlebot, disallow: /g/x }, { agents: GPTBot, disallow: /g/ }, { agents: Bingbot, disallow: / }]\nindexing:\n  - { paths: /g/, tag: noindex }\n"),
     ("noindex-unseen", 5, "robots:\n  origin: replace\n  groups: [{ agents: Googlebot, disallow: /i/ }]\nindexing:\n  - { paths: /i/, tags: { googlebot-image: noindex } }\n",
         "robots:\n  origin: replace\n  groups: [{ agents: Googlebot, disallow: /i/ }, { agents: Googlebot-Image, disallow: /j/ }]\nindexing:\n  - { paths: /i/, tags: { googlebot-image: noindex } }\n"),
-    ("selector-of-the-tree", 2, "robots: { origin: replace }\nhtml: { links: { select: 'li:nth-child(2) a', rel: ugc } }\n",
-        "robots: { origin: replace }\nhtml: { links: { select: '.second a', rel: ugc } }\n"),
     ("site-noindex", 2, "robots: { origin: replace }\nretire: { paths: /, noindex_from: 2026-11-20 }\n",
         "robots: { origin: replace }\nretire: { paths: /a, noindex_from: 2026-11-20 }\n"),
 ];
 
-/// The noindex may well stand in another rule: then it is that one which is to be changed.
-#[test]
-fn what_to_do_about_indexifembedded_says_where() {
-    let found = findings(
-        "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: noindex }\n  - { paths: /a, tag: indexifembedded }\n",
-    );
-    let alone = found.items.iter().find(|item| item.id == "indexifembedded-alone").expect("a finding");
-    let help = alone.help.as_deref().unwrap_or_default();
-    assert!(help.ends_with("where another rule says noindex of these pages, write it there"), "{help}");
-}
-
 #[test]
 fn lints_of_files_find_what_they_are_about_and_nothing_near_it() {
     for (id, line, with, without) in FILES {
-        let found = of_file(with.as_bytes(), Some("shop.example"), None);
+        let found = of_file(with.as_bytes(), Some("shop.example"));
         assert!(found.contains(&(id, *line)), "{id} in {with:?}: {found:?}");
-        let found = of_file(without.as_bytes(), Some("shop.example"), None);
+        let found = of_file(without.as_bytes(), Some("shop.example"));
         assert!(!found.iter().any(|(other, _)| other == id), "{id} in {without:?}: {found:?}");
     }
 }
@@ -409,17 +318,14 @@ fn each_lint_finds_its_own_mistake_alone() {
 #[test]
 fn lints_that_need_more_than_a_line() {
     let long = format!("User-agent: *\nDisallow: /{}\n", "a".repeat(17_000));
-    assert!(of_file(long.as_bytes(), None, None).contains(&("line-too-long", 2)));
+    assert!(of_file(long.as_bytes(), None).contains(&("line-too-long", 2)));
     let large = format!("User-agent: *\n{}", "Disallow: /page\n# and so on\n".repeat(20_000));
-    let found = of_file(large.as_bytes(), None, None);
+    let found = of_file(large.as_bytes(), None);
     let first = u32::try_from(1 + large[..500 * 1024].matches('\n').count()).unwrap();
     assert!(found.contains(&("file-too-large", first)), "{found:?}");
-    assert!(of_file(b"User-agent: *\nDisallow: /\xff\n", None, None).contains(&("unreadable-octets", 2)));
+    assert!(of_file(b"User-agent: *\nDisallow: /\xff\n", None).contains(&("unreadable-octets", 2)));
     let utf16: Vec<u8> = "User-agent: *\nDisallow: /\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    assert!(of_file(&utf16, None, None).contains(&("not-a-robots-txt", 0)));
-    let text = b"User-agent: *\nDisallow: /Cart/\n";
-    assert!(of_file(text, None, Some("Microsoft-IIS/10.0")).contains(&("origin-ignores-case", 2)));
-    assert!(of_file(text, None, Some("nginx")).is_empty());
+    assert!(of_file(&utf16, None).contains(&("not-a-robots-txt", 0)));
 }
 
 #[test]
@@ -427,10 +333,11 @@ fn every_lint_has_a_case_here() {
     let here = [
         "line-too-long",
         "file-too-large",
-        "origin-ignores-case",
         "origin-allow-left-out",
         "origin-key-left-out",
         "previous-undeclared",
+        // tests/it/proxy/forwarding/signals.rs.
+        "license-of-nobody",
         // tests/it/proxy/cli/first_day.rs.
         "missing-file",
     ];
@@ -439,39 +346,16 @@ fn every_lint_has_a_case_here() {
     assert_eq!(cases, lints);
 }
 
-#[test]
-fn the_note_on_validators_names_the_lines_they_refuse() {
-    let told = |robots: &str| {
-        let found = findings(&format!("robots: {{ origin: replace, {robots} }}\n"));
-        let note = found.items.into_iter().find(|item| item.id == "validators-stumble");
-        note.unwrap_or_else(|| panic!("{robots}")).message
-    };
-    let all = told("content_signal: { search: yes }, content_usage: { search: yes }, license: https://a.example/l");
-    assert!(["`License` and `Content-Usage`", "on `Content-Signal`"].iter().all(|part| all.contains(part)), "{all}");
-    let one = told("content_usage: { search: yes }");
-    assert!(one.contains("`Content-Usage`") && !one.contains("License") && !one.contains("Signal"), "{one}");
-    assert!(told("content_signal: { search: yes }").contains("`Content-Signal`"));
-}
-
-/// What to write in place of a path without a slash: owners write URLs, and rules for other hosts.
+/// What to write in place of a path without a slash: owners write URLs and regular expressions.
 #[test]
 fn the_remedy_for_a_path_without_slash_is_one() {
     for (written, help) in [
         ("private", "write `/private` or `*private`"),
         ("https://a.example/b", "write `/b`"),
-        ("http://a.example/", "into that of `a.example`"),
-        ("img.a.example/b/*", "if `img.a.example` is a host"),
-        ("img.a.example/b/*", "on this one write `/b/*`"),
-        ("\"\"", "an empty `Disallow:`"),
-        ("None", "an empty `Disallow:`"),
-        ("\"/a/\"", "write `/a/`, without quotes"),
-        ("'b'", "write `/b`, without quotes"),
-        ("\u{201c}/c\u{201d}", "write `/c`, without quotes"),
-        ("all", "write `Disallow: /`"),
         ("^/x", "no regular expressions"),
     ] {
         let text = format!("User-agent: *\nDisallow: {written}\n");
-        let found = lint_file("robots.txt", &File::parse(text.into_bytes()), None, None, Registry::builtin());
+        let found = lint_file("robots.txt", &File::parse(text.into_bytes()), None, Registry::builtin());
         let item = found.diagnostics.items.iter().find(|item| item.id == "path-without-slash").expect("a finding");
         assert!(item.help.as_ref().is_some_and(|told| told.contains(help)), "{written}: {item:?}");
     }
@@ -482,33 +366,15 @@ fn the_remedy_for_a_path_without_slash_is_one() {
 fn lists_of_paths_and_expressions_are_told_once() {
     for (path, id) in [("/a /b", "several-paths"), ("/i, /j", "several-paths"), (r"/.*\.php", "regular-expression")] {
         let text = format!("User-agent: *\nDisallow: {path}\n");
-        assert_eq!(of_file(text.as_bytes(), None, None), [(id, 2)], "{path}");
+        assert_eq!(of_file(text.as_bytes(), None), [(id, 2)], "{path}");
     }
-}
-
-#[test]
-fn only_of_request_rate_seznambot_is_named() {
-    for (key, is_named) in [("Request-rate", true), ("Visit-time", false)] {
-        let text = format!("User-agent: *\nDisallow: /a\n{key}: 1/10\n");
-        let found = lint_file("robots.txt", &File::parse(text.into_bytes()), None, None, Registry::builtin());
-        let item = found.diagnostics.items.iter().find(|item| item.id == "unsupported-directive").expect("a finding");
-        assert_eq!(item.message.contains("SeznamBot"), is_named, "{}", item.message);
-    }
-}
-
-#[test]
-fn a_group_that_drops_rules_says_how_many() {
-    let text = "User-agent: *\nDisallow: /a\nDisallow: /b\nDisallow: /c/d\nUser-agent: Bingbot\nDisallow: /c/\n";
-    let found = lint_file("robots.txt", &File::parse(text.as_bytes()), None, None, Registry::builtin());
-    let item = found.diagnostics.items.iter().find(|item| item.id == "group-drops-star-rules").expect("a finding");
-    assert!(item.message.contains("`/a` and another path"), "{}", item.message);
 }
 
 /// What is found is shown: the first of a kind, and how many more there are.
 #[test]
 fn a_thousand_of_a_kind_are_told_in_three() {
     let text = "User-agent: *\n".to_owned() + &"Disallow /a\n".repeat(1_000);
-    let found = lint_file("robots.txt", &File::parse(text.into_bytes()), None, None, Registry::builtin());
+    let found = lint_file("robots.txt", &File::parse(text.into_bytes()), None, Registry::builtin());
     let colons: Vec<_> = found.diagnostics.items.iter().filter(|item| item.id == "missing-colon").collect();
     assert_eq!((colons.len(), colons[2].more), (3, 997));
     assert!(colons[2].render(&found.source, false).contains("and 997 more"));
@@ -521,38 +387,10 @@ fn a_thousand_of_a_kind_are_told_in_three() {
 #[test]
 fn places_are_right_in_files_of_any_kind() {
     let text = b"\xef\xbb\xbfUser-agent: *\rDisallow: /\xe9\xe9\rDisallow: private\r";
-    let found = lint_file("robots.txt", &File::parse(*text), None, None, Registry::builtin());
+    let found = lint_file("robots.txt", &File::parse(*text), None, Registry::builtin());
     let item = found.diagnostics.items.iter().find(|item| item.id == "path-without-slash").unwrap();
     let shown = item.render(&found.source, false);
     assert!(shown.contains("robots.txt:3:1") && shown.contains("3 | Disallow: private"), "{shown}");
-}
-
-/// The line is passed on, where it means nothing; the lint says where it does.
-#[test]
-fn a_noindex_in_the_origin_s_file_is_told() {
-    use crate::policy::compile_with_origin;
-    use crate::policy::origin::{Origin, OriginFile};
-    let text = "User-agent: *\nDisallow: /x\nNoindex: /a/\nnofollow: /b/\nHost: shop.example\n";
-    let told = |policy: &str| {
-        let (policy, found) = read("shop", &Source { name: "shop.yaml".into(), text: policy.into() });
-        let policy = Arc::new(policy.unwrap_or_else(|| panic!("{found:?}")));
-        let origin = Origin::Read(Arc::new(OriginFile::new("or.txt", text.as_bytes())));
-        let site = compile_with_origin(policy, &origin, Registry::builtin(), Timestamp(0)).expect("compiles");
-        let mut found = Diagnostics::default();
-        super::lint(&site, Registry::builtin(), &mut found);
-        let body = String::from_utf8_lossy(&site.robots_txt.body).into_owned();
-        found.items.retain(|item| item.id == "retired-directive");
-        (found.items.into_iter().map(|item| (item.message, item.help.unwrap_or_default())).collect::<Vec<_>>(), body)
-    };
-    let (found, body) = told("robots: { groups: { agents: GPTBot, disallow: /y } }\n");
-    assert!(body.contains("\nNoindex: /a/\n"), "{body}");
-    assert_eq!(found.len(), 2, "{found:?}");
-    assert!(found[0].0.starts_with("`Noindex: /a/`") && found[0].0.contains("or.txt:3"), "{found:?}");
-    assert!(found[0].1.contains(r#"indexing: [{ paths: "/a/", tag: noindex }]"#), "{found:?}");
-    let said = "indexing: [{ paths: [/a/], tag: noindex }, { paths: /b/, tags: { bingbot: nofollow } }]\n";
-    let (found, _) = told(&format!("robots: {{ groups: {{ agents: GPTBot, disallow: /y }} }}\n{said}"));
-    assert!(matches!(&found[..], [(message, _)] if message.contains("`nofollow: /b/`")), "{found:?}");
-    assert!(told("robots: { origin: replace }\n").0.is_empty());
 }
 
 #[test]
@@ -581,13 +419,12 @@ fn an_old_file_of_the_origin_suggests_to_declare_it() {
 /// The remedy is the directive that was written, sent as a tag: noindex in its place takes the pages out of the index.
 #[test]
 fn a_retired_directive_is_to_be_sent_as_itself() {
-    for (key, since) in [("Noindex", true), ("NoFollow", true), ("Noarchive", false)] {
+    for key in ["Noindex", "NoFollow", "Noarchive"] {
         let text = format!("User-agent: *\nDisallow: /a\n{key}: /b\n");
-        let found = lint_file("robots.txt", &File::parse(text.into_bytes()), None, None, Registry::builtin());
+        let found = lint_file("robots.txt", &File::parse(text.into_bytes()), None, Registry::builtin());
         let item = found.diagnostics.items.iter().find(|item| item.id == "retired-directive").expect("a finding");
         let help = item.help.as_deref().unwrap_or_default();
         assert!(help.contains(&format!("`X-Robots-Tag: {}`", key.to_ascii_lowercase())), "{help}");
-        assert_eq!(item.message.contains("2019"), since, "{}", item.message);
     }
 }
 
@@ -607,7 +444,7 @@ fn a_name_that_is_no_token_is_told_those_that_are_meant() {
         ("Google-bot", &["Googlebot"]),
     ] {
         let text = format!("User-agent: {written}\nDisallow: /a/\n");
-        let found = lint_file("robots.txt", &File::parse(text.into_bytes()), None, None, Registry::builtin());
+        let found = lint_file("robots.txt", &File::parse(text.into_bytes()), None, Registry::builtin());
         let ids: Vec<_> = found.diagnostics.items.iter().map(|item| item.id).collect();
         assert!(!ids.contains(&"unlisted-token") && !ids.contains(&"unknown-token"), "{written}: {ids:?}");
         let item = found.diagnostics.items.iter().find(|item| item.id == "not-a-token").expect(written);
@@ -615,17 +452,7 @@ fn a_name_that_is_no_token_is_told_those_that_are_meant() {
         let told: Vec<&str> = help.split('`').skip(1).step_by(2).collect();
         assert_eq!(told, meant, "{written}: {help}");
     }
-    assert!(!of_file(b"User-agent: Grok\nDisallow: /a/\n", None, None).iter().any(|(id, _)| *id == "not-a-token"));
-}
-
-#[test]
-fn each_of_many_names_keeps_the_tokens_that_are_meant() {
-    let names = ["ChatGPT", "OpenAI", "GPT-Bot", "Google", "Anthropic", "Gemini", "Copilot"];
-    let text = names.map(|name| format!("User-agent: {name}\nDisallow: /a/\n\n")).concat();
-    let found = lint_file("robots.txt", &File::parse(text.into_bytes()), None, None, Registry::builtin());
-    let told = found.diagnostics.items.iter().filter(|item| item.id == "not-a-token");
-    let told: Vec<_> = told.map(|item| (item.help.is_some(), item.more)).collect();
-    assert_eq!(told, [(true, 0); 7]);
+    assert!(!of_file(b"User-agent: Grok\nDisallow: /a/\n", None).iter().any(|(id, _)| *id == "not-a-token"));
 }
 
 /// Whatever crawlgate learns of crawlers: no token is taken for a name.
@@ -633,64 +460,16 @@ fn each_of_many_names_keeps_the_tokens_that_are_meant() {
 fn a_known_token_is_never_a_name() {
     for token in Registry::builtin().crawlers().iter().flat_map(|crawler| &crawler.tokens) {
         let text = format!("User-agent: {token}\nDisallow: /a/\n");
-        let found = of_file(text.as_bytes(), None, None);
+        let found = of_file(text.as_bytes(), None);
         assert!(!found.iter().any(|(id, _)| *id == "not-a-token"), "{token}");
     }
-}
-
-#[test]
-fn the_help_of_an_expression_is_about_this_one() {
-    for (written, help) in [
-        (r"/.*\.php", "write `/*.php`"),
-        ("/(en|de)/shop", "write `/en/shop` and `/de/shop`"),
-        ("/item/[0-9]{3}/x$", "write `/item/*/x$`"),
-        (r"/a/\d+\.html$", "write `/a/*.html$`"),
-        (r"^/b\?c=", "write `/b?c=`"),
-        ("/(a|b)(c|d)(e|f)", "write a rule for each path"),
-        (r"/(a|\d)/", "write a rule for each path"),
-    ] {
-        let text = format!("User-agent: *\nDisallow: {written}\n");
-        let found = lint_file("robots.txt", &File::parse(text.into_bytes()), None, None, Registry::builtin());
-        let ids = ["regular-expression", "path-without-slash"];
-        let item = found.diagnostics.items.iter().find(|item| ids.contains(&item.id)).expect(written);
-        assert!(item.help.as_ref().is_some_and(|told| told.contains(help)), "{written}: {item:?}");
-    }
-}
-
-#[test]
-fn following_the_help_on_a_signal_leaves_no_finding() {
-    let found = |line: &str| {
-        let text = format!("User-agent: *\n{line}\nAllow: /\n");
-        lint_file("robots.txt", &File::parse(text.into_bytes()), None, None, Registry::builtin()).diagnostics.items
-    };
-    for (line, meant) in [
-        ("Content-Usage: ai-train=no", "train-ai=n"),
-        ("Content-Usage: ai-train=y", "train-ai=y"),
-        ("Content-Usage: ai-training=disallow", "train-ai=n"),
-        ("Content-Usage: ai-input=n", "ai-use=n"),
-        ("Content-Usage: train-ai=no", "train-ai=n"),
-        ("Content-Usage: train-ai=maybe", "train-ai=n"),
-        ("Content-Signal: ai-training=no", "ai-train=no"),
-        ("Content-Signal: train-ai=n", "ai-train=no"),
-        ("Content-Signal: ai-train:no", "ai-train=no"),
-        ("Content-Signal: AI_Input=yes", "ai-input=yes"),
-        ("Content-Signal: serch=yes", "search=yes"),
-    ] {
-        let before = found(line);
-        let [item] = before.as_slice() else { panic!("{line}: {before:?}") };
-        let help = item.help.as_deref().unwrap_or_default();
-        assert_eq!(help.split('`').nth(1), Some(meant), "{line}: {help}");
-        let (key, _) = line.split_once(' ').expect("a line");
-        assert_eq!(found(&format!("{key} {meant}")), [], "{line}");
-    }
-    assert_eq!(found("Content-Usage: foo=no").len(), 1);
 }
 
 /// What is found stands at the part of the line that says it.
 #[test]
 fn a_part_of_a_signal_is_found_in_its_place() {
     let text = "User-agent: *\nContent-Signal: search=yes, ai-train=maybe\nDisallow: /a/\n";
-    let found = lint_file("robots.txt", &File::parse(text.as_bytes()), None, None, Registry::builtin());
+    let found = lint_file("robots.txt", &File::parse(text.as_bytes()), None, Registry::builtin());
     let item = found.diagnostics.items.iter().find(|item| item.id == "unreadable-signal").expect("a finding");
     let span = item.span.expect("a place");
     assert_eq!((&text[span.start..span.end], span.line, span.column), ("ai-train=maybe", 2, 29));

@@ -82,6 +82,4 @@ pub struct LeftOut {
     pub line: usize,
     /// The Disallow that it could defeat.
     pub disallow: Span,
-    /// Whether the two patterns were compared: of a file with very many rules not all are.
-    pub compared: bool,
 }

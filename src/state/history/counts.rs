@@ -32,8 +32,6 @@ pub(super) const COLUMNS: [&str; 18] = [
     "would_refuse",
     "paused",
 ];
-/// The identity of counts from before there were identities.
-pub(super) const UNKNOWN: &str = "unknown";
 /// Counts that wait to be written.
 const MAX_COUNTS: usize = 200_000;
 /// Samples that wait to be written.
@@ -146,17 +144,10 @@ impl<'de> serde::Deserialize<'de> for Counts {
 pub struct ByIdentity {
     /// Requests of the crawler itself.
     pub verified: Counts,
-    /// Requests of which nothing is proven, with those that were counted before identities were.
+    /// Requests of which nothing is proven.
     pub unverified: Counts,
     /// Requests of clients that are proven not to be the crawler.
     pub impostor: Counts,
-    /// Requests among the unverified ones that were counted before identities were.
-    #[serde(rename = "counted_before_identities", skip_serializing_if = "is_zero")]
-    pub unknown: u64,
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 impl ByIdentity {
@@ -165,10 +156,6 @@ impl ByIdentity {
         match identity {
             "verified" => self.verified.add_all(counts),
             "impostor" => self.impostor.add_all(counts),
-            UNKNOWN => {
-                self.unknown += counts.requests();
-                self.unverified.add_all(counts);
-            }
             _ => self.unverified.add_all(counts),
         }
     }
@@ -176,7 +163,6 @@ impl ByIdentity {
     /// Adds all of another.
     pub fn add_all(&mut self, other: &ByIdentity) {
         other.each().into_iter().for_each(|(identity, counts)| self.add(identity, counts));
-        self.unknown += other.unknown;
     }
 
     /// Takes what another has in a column out of it, and says how much that was.

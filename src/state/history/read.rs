@@ -3,8 +3,8 @@
 //! [`Counted`] are the requests that one instance counted in one hour, day or week. Instances in front of one site exchange
 //! these counts, and [`HistoryReader::with_others`] adds them up.
 
-use super::counts::{COLUMNS, UNKNOWN};
-use super::tables::{add, add_with_sums, adding, rows, sums, table, tells_identities};
+use super::counts::COLUMNS;
+use super::tables::{add, add_with_sums, adding, rows, sums, table};
 use super::{ByIdentity, Counts, HistoryBatch, Sample, Step, prepare, write};
 use crate::locks::lock;
 use crate::state::database::{FILE, has_log, open_following, open_for_reading};
@@ -162,7 +162,7 @@ impl HistoryReader {
         self.with(|connection| {
             let mut statement = connection.prepare(&format!(
                 "SELECT start, crawler, identity, {columns} FROM {} WHERE site = ?1 AND start >= ?2 AND start < ?3",
-                source(connection, step)?
+                table(step)
             ))?;
             let mut rows = statement.query((site, from, before))?;
             while let Some(row) = rows.next()? {
@@ -179,7 +179,7 @@ impl HistoryReader {
             let mut statement = connection.prepare(&format!(
                 "SELECT site, identity, {} FROM {} WHERE crawler = ?1 AND start >= ?2 AND site <> '' GROUP BY site, identity",
                 sums(),
-                source(connection, step)?
+                table(step)
             ))?;
             by_identity(statement.query((crawler, from))?)
         })
@@ -197,7 +197,7 @@ impl HistoryReader {
             let mut statement = connection.prepare(&format!(
                 "SELECT start, identity, {} FROM {} WHERE site = ?1 AND start >= ?2 AND crawler = ?3 ORDER BY start",
                 COLUMNS.join(", "),
-                source(connection, step)?
+                table(step)
             ))?;
             by_identity(statement.query((site, from, crawler))?)
         })
@@ -335,16 +335,6 @@ fn open(file: &Path) -> Result<Connection, HistoryError> {
     Ok(connection)
 }
 
-/// The table of periods as it is today, also of a file that a crawlgate before identities wrote and that none has opened
-/// since.
-fn source(connection: &Connection, step: Step) -> SqlResult<String> {
-    let table = table(step);
-    Ok(match tells_identities(connection)? {
-        true => table.to_owned(),
-        false => format!("(SELECT *, '{UNKNOWN}' AS identity FROM {table})"),
-    })
-}
-
 /// Rows of a key, an identity and counts, in the order of their keys.
 fn by_identity<K: FromSql + PartialEq>(mut rows: Rows<'_>) -> SqlResult<Vec<(K, ByIdentity)>> {
     let mut found: Vec<(K, ByIdentity)> = Vec::new();
@@ -422,7 +412,7 @@ impl HistoryReader {
     /// See [`HistoryError`].
     pub fn counted(&self, step: Step, start: Timestamp, now: Timestamp) -> Result<Counted, HistoryError> {
         let counted = self.with(|connection| {
-            let (table, columns) = (source(connection, step)?, COLUMNS.join(", "));
+            let (table, columns) = (table(step), COLUMNS.join(", "));
             let sql = format!(
                 "SELECT site, crawler, identity, {columns} FROM {table} WHERE start = ?1 AND site <> '' AND crawler IN \
                  (SELECT crawler FROM {table} WHERE site = '' AND start = ?1 AND crawler <> '')"
@@ -440,7 +430,7 @@ impl HistoryReader {
     pub fn with_others(&self, step: Step, from: Timestamp, others: &[Told]) -> Result<HistoryReader, HistoryError> {
         let Some(sum) = Memory::new() else { return Ok(self.clone()) };
         let own: Vec<(String, Timestamp, String, String, Counts)> = self.with(|connection| {
-            let (table, columns) = (source(connection, step)?, COLUMNS.join(", "));
+            let (table, columns) = (table(step), COLUMNS.join(", "));
             let sql = format!("SELECT site, start, crawler, identity, {columns} FROM {table} WHERE start >= ?1");
             rows(connection, &sql, [from], |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, counts(row, 4)?))
@@ -460,33 +450,6 @@ impl HistoryReader {
             connection.execute_batch("COMMIT")
         })?;
         Ok(HistoryReader(Arc::new(Source::Sum(sum, self.clone()))))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_of_an_older_crawlgate_is_read_without_being_changed() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let columns = COLUMNS.map(|column| format!("{column} INTEGER NOT NULL")).join(", ");
-        let connection = Connection::open(directory.path().join(FILE)).expect("a file");
-        connection
-            .execute_batch(&format!(
-                "CREATE TABLE history_hours (site TEXT NOT NULL, start INTEGER NOT NULL, crawler TEXT NOT NULL, {columns});
-                 INSERT INTO history_hours VALUES ('shop', 3600, 'googlebot', {})",
-                vec!["2"; COLUMNS.len()].join(", ")
-            ))
-            .expect("an older table");
-        drop(connection);
-        let history = HistoryReader::open(directory.path()).expect("a history");
-        let sites = history.sites("googlebot", Timestamp(0), Step::Hour).expect("read");
-        let [(site, counts)] = &sites[..] else { panic!("{sites:?}") };
-        assert_eq!((site.as_str(), counts.unverified.requests(), counts.unknown), ("shop", 2, 2));
-        assert_eq!(counts.own(), counts.all());
-        let series = history.series("shop", "googlebot", Timestamp(0), Step::Hour).expect("read");
-        assert_eq!(series, [(Timestamp(3600), *counts)]);
     }
 }
 

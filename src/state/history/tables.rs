@@ -1,8 +1,7 @@
-//! The tables of the history (counts and samples of requests) in `state.db`. [`prepare`] makes them, and brings those
-//! of an older crawlgate into the form of today. [`write`] adds a batch, and deletes rows that are too old or too
-//! many.
+//! The tables of the history (counts and samples of requests) in `state.db`. [`prepare`] makes them. [`write`] adds a
+//! batch, and deletes rows that are too old or too many.
 
-use super::counts::{COLUMNS, UNKNOWN};
+use super::counts::COLUMNS;
 use super::{Counts, DAY, HistoryBatch, SAMPLES_EACH, Sample, Step};
 use crate::time::Timestamp;
 use rusqlite::types::Value;
@@ -73,56 +72,8 @@ fn most(step: Step) -> i64 {
     }
 }
 
-/// Makes the tables where they are missing, and brings those of an older crawlgate into the form of today.
+/// Makes the tables where they are missing.
 pub fn prepare(connection: &Connection) -> SqlResult<()> {
-    match tells_identities(connection)? {
-        true => make(connection),
-        false => with_identities(connection),
-    }
-}
-
-/// Whether the counts have an identity. Those of the first version of the tables have none.
-pub fn tells_identities(connection: &Connection) -> SqlResult<bool> {
-    let table = table(Step::Hour);
-    Ok(!connection.table_exists(None, table)? || connection.column_exists(None, table, "identity")?)
-}
-
-/// Moves what tables without identities have into new ones, in one transaction. What was proven then is not known.
-fn with_identities(connection: &Connection) -> SqlResult<()> {
-    // Within a transaction that is held, or one of its own.
-    connection.execute_batch("SAVEPOINT identities")?;
-    let moved = move_all(connection);
-    let undo = if moved.is_ok() { "" } else { "ROLLBACK TO identities; " };
-    connection.execute_batch(&format!("{undo}RELEASE identities"))?;
-    moved
-}
-
-fn move_all(connection: &Connection) -> SqlResult<()> {
-    let columns = COLUMNS.join(", ");
-    let counts = Step::ALL.map(|step| (table(step), format!("site, start, crawler, '{UNKNOWN}', {columns}")));
-    let samples = ("history_samples", SAMPLE_COLUMNS.to_owned());
-    let mut older = Vec::new();
-    for (table, columns) in counts.into_iter().chain([samples]) {
-        if connection.table_exists(None, table)? {
-            connection.execute_batch(&format!("ALTER TABLE {table} RENAME TO older_{table}"))?;
-            older.push((table, columns));
-        }
-    }
-    let indexes =
-        "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name LIKE 'older_history%' AND sql <> ''";
-    for index in rows(connection, indexes, [], |row| row.get::<_, String>(0))? {
-        connection.execute_batch(&format!("DROP INDEX {index}"))?;
-    }
-    make(connection)?;
-    for (table, columns) in older {
-        connection.execute_batch(&format!(
-            "INSERT INTO {table} SELECT {columns} FROM older_{table}; DROP TABLE older_{table}"
-        ))?;
-    }
-    weeks_of_days(connection)
-}
-
-fn make(connection: &Connection) -> SqlResult<()> {
     let columns: Vec<String> = COLUMNS.iter().map(|column| format!("{column} INTEGER NOT NULL")).collect();
     for table in Step::ALL.map(table) {
         connection.execute_batch(&format!(
@@ -132,18 +83,7 @@ fn make(connection: &Connection) -> SqlResult<()> {
             columns.join(", ")
         ))?;
     }
-    connection.execute_batch(OTHERS)?;
-    weeks_of_days(connection)
-}
-
-/// Adds up the days of a history that was kept before there were weeks.
-fn weeks_of_days(connection: &Connection) -> SqlResult<()> {
-    let monday = format!("start - (start - {}) % {}", Step::FIRST_MONDAY, Step::Week.seconds());
-    connection.execute_batch(&format!(
-        "INSERT INTO history_weeks SELECT site, {monday} AS week, crawler, identity, {} FROM history_days \
-         WHERE NOT EXISTS (SELECT 1 FROM history_weeks) GROUP BY site, week, crawler, identity",
-        sums()
-    ))
+    connection.execute_batch(OTHERS)
 }
 
 /// Adds a batch. `pruned` is the beginning of the hour in which old rows were deleted last.
@@ -303,8 +243,8 @@ fn prune(connection: &Connection, now: Timestamp) -> SqlResult<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{COLUMNS, MAX_SAMPLES, OTHERS, prepare, table, tells_identities, write};
-    use crate::state::history::{Counts, DAY, HOUR, HistoryBatch, Sample, Step};
+    use super::{MAX_SAMPLES, prepare, write};
+    use crate::state::history::{Counts, DAY, HOUR, HistoryBatch, Sample};
     use crate::time::Timestamp;
     use rusqlite::Connection;
 
@@ -345,76 +285,6 @@ mod tests {
             format!("SELECT would_refuse FROM history_days WHERE site = '' AND crawler = '' AND start = {today}");
         let yesterday = i64::from(NOW.0.rem_euclid(DAY) < HOUR);
         assert_eq!(number(&connection, &of_day), 9 - 4 * yesterday);
-    }
-
-    #[test]
-    fn weeks_of_a_history_without_them_are_those_of_its_days() {
-        let (connection, mut pruned) = (database(), 0);
-        for days in [0, 1, 6, 7, 100] {
-            write(&connection, &requests(Timestamp(NOW.0 - days * DAY), "gptbot", days as u64 + 1), &mut pruned, NOW)
-                .expect("written");
-        }
-        let weeks = || -> Vec<(i64, String, String, i64)> {
-            let sql = "SELECT start, site, crawler, violation FROM history_weeks ORDER BY start, site, crawler";
-            let mut statement = connection.prepare(sql).expect("a question");
-            let rows =
-                statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))).expect("rows");
-            rows.collect::<Result<_, _>>().expect("weeks")
-        };
-        let before = weeks();
-        // 2026-11-22 is a Sunday: 0, 1 and 6 days before it are of one week.
-        assert_eq!(
-            before.iter().map(|row| row.3).collect::<Vec<_>>(),
-            [101, 101, 101, 101, 8, 8, 8, 8, 10, 10, 10, 10]
-        );
-        connection.execute_batch("DROP TABLE history_weeks").expect("a history without weeks");
-        prepare(&connection).expect("tables");
-        assert_eq!(weeks(), before);
-        prepare(&connection).expect("tables");
-        assert_eq!(weeks(), before, "added up once");
-    }
-
-    /// The tables as they were before counts had identities.
-    fn older() -> Connection {
-        let connection = Connection::open_in_memory().expect("memory");
-        let columns = COLUMNS.map(|column| format!("{column} INTEGER NOT NULL")).join(", ");
-        for table in Step::ALL.map(table) {
-            let definition = format!(
-                "CREATE TABLE {table} (site TEXT NOT NULL, start INTEGER NOT NULL, crawler TEXT NOT NULL, {columns}, \
-                 PRIMARY KEY (site, start, crawler)) WITHOUT ROWID, STRICT;
-                 CREATE INDEX {table}_by_crawler ON {table} (crawler, start);
-                 INSERT INTO {table} VALUES ('', {}, 'googlebot', 7, {})",
-                NOW.0,
-                vec!["2"; COLUMNS.len() - 1].join(", ")
-            );
-            connection.execute_batch(&definition).expect("an older table");
-        }
-        connection.execute_batch(&OTHERS.replace("rule, identity, ", "rule, ")).expect("the other tables");
-        let sample = "INSERT INTO history_samples VALUES (0, 'shop', 'googlebot', 'violation', 'Disallow: /', 3, 5, 's', \
-                      'c', 'unverified', 'GET', 'h', '/t', 'ua', 'pass', 200, 'v')";
-        connection.execute_batch(sample).expect("a sample");
-        connection
-    }
-
-    #[test]
-    fn counts_of_an_older_history_are_of_unknown_identity() {
-        let connection = older();
-        assert!(!tells_identities(&connection).expect("read"));
-        prepare(&connection).expect("moved");
-        prepare(&connection).expect("moved once");
-        assert!(tells_identities(&connection).expect("read"));
-        for table in Step::ALL.map(table) {
-            let requests = format!("SELECT requests FROM {table} WHERE identity = 'unknown' AND crawler = 'googlebot'");
-            assert_eq!(number(&connection, &requests), 7, "{table}");
-            assert_eq!(number(&connection, &format!("SELECT COUNT(*) FROM {table}")), 1, "{table}");
-        }
-        let sample =
-            "SELECT number FROM history_samples WHERE identity = 'unverified' AND target = '/t' AND status = 200";
-        assert_eq!(number(&connection, sample), 3);
-        let left = "SELECT COUNT(*) FROM sqlite_schema WHERE name LIKE 'older%' OR tbl_name LIKE 'older%'";
-        assert_eq!(number(&connection, left), 0);
-        assert_eq!(number(&connection, "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'index' AND sql <> ''"), 7);
-        write(&connection, &requests(NOW, "googlebot", 1), &mut 0, NOW).expect("written");
     }
 
     #[test]

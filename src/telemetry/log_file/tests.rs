@@ -125,3 +125,13 @@ fn a_pipe_or_a_device_is_written_as_a_file_is() {
     let lost = log.write_lines(LINE.repeat(3).as_bytes()).expect_err("full");
     assert_eq!((lost.lines, lost.error.kind()), (3, ErrorKind::StorageFull));
 }
+
+#[test]
+fn fifo_that_nobody_reads_is_an_error_at_once() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let fifo = directory.path().join("log");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
+    assert!(LogFile::open("log", &fifo).is_err());
+    let _reader = crate::files::open_at_once(fs::File::options().read(true), &fifo).expect("a reader");
+    write(&mut opened(&fifo), LINE);
+}

@@ -4,7 +4,7 @@
 use crate::proxy::support::redis::RedisServer;
 use crawlgate::internals::exchange::store::MOST_OF_CLIENTS;
 use crawlgate::internals::exchange::{
-    Batch, Entry, Identity, Member, Position, SharedFact, Store, StoreError, Written,
+    Batch, Deadline, Entry, Identity, Member, Position, SharedFact, Store, StoreError, Written,
 };
 use crawlgate::internals::settings::{Settings, StoreSettings, read};
 use crawlgate::internals::shared_store::SharedStore;
@@ -19,8 +19,12 @@ fn settings(store: &str) -> StoreSettings {
     read(&source, Settings::default()).0.and_then(|file| file.store).expect("settings of a store")
 }
 
+fn opened(settings: StoreSettings) -> SharedStore {
+    SharedStore::new(settings, Deadline::default())
+}
+
 fn store(server: &RedisServer) -> SharedStore {
-    SharedStore::new(settings(&format!("'{}'", server.url())))
+    opened(settings(&format!("'{}'", server.url())))
 }
 
 fn fact(key: &str, at: i64, value: &str) -> SharedFact {
@@ -219,6 +223,57 @@ fn paused_store_is_away_in_time_and_comes_back() {
     assert_eq!(store.identity("beef").expect("an identity").0, identity);
 }
 
+/// A server that answers everything with the same bytes, one every so often.
+fn trickling(answer: impl Fn() -> Vec<u8> + Send + 'static, pause: Duration) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            let answer = answer();
+            for byte in answer.chunks(if pause.is_zero() { answer.len() } else { 1 }) {
+                if client.write_all(byte).is_err() {
+                    break;
+                }
+                std::thread::park_timeout(pause);
+            }
+        }
+    });
+    address
+}
+
+#[test]
+fn answer_that_trickles_makes_the_store_away_in_time() {
+    let address = trickling(|| vec![b'+'; 10_000], Duration::from_millis(20));
+    let mut store = opened(settings(&format!("'redis://{address}/1'")));
+    let began = Instant::now();
+    let answer = store.identity("f00d");
+    assert!(matches!(answer, Err(StoreError::Away(_))), "{answer:?}");
+    assert!(began.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn answer_of_60_megabytes_makes_the_store_away() {
+    let large = || [b"$62914560\r\n".as_slice(), &vec![b'a'; 62_914_560], b"\r\n"].concat();
+    let address = trickling(large, Duration::ZERO);
+    let answer = opened(settings(&format!("'redis://{address}'"))).identity("f00d");
+    assert!(matches!(answer, Err(StoreError::Away(_))), "{answer:?}");
+}
+
+#[test]
+fn name_that_is_longer_than_any_is_not_taken() {
+    let server = RedisServer::start();
+    let mut store = store(&server);
+    let (identity, _) = store.identity("f00d").expect("an identity");
+    let first = write(&mut store, &identity, Vec::new());
+    let long = "a".repeat(1_000_000);
+    let host = serde_json::to_string(&Member { host: long.clone(), ..member("bbbb") }).expect("JSON");
+    let _: u64 = server.command(&["HSET", "crawlgate:members", "bbbb", &host]);
+    assert!(matches!(store.read_members(), Err(StoreError::Newer(_))));
+    write(&mut store, &identity, vec![fact(&format!("s\n{long}"), 1, "")]);
+    assert!(matches!(store.read(first), Err(StoreError::Newer(_))));
+    assert!(matches!(store.read_sets(), Err(StoreError::Newer(_))));
+}
+
 #[test]
 fn log_that_was_cut_is_told_from_an_empty_one() {
     let server = RedisServer::start();
@@ -289,7 +344,7 @@ fn keys_of_another_program_are_left_alone() {
         let said = refusal(&mut store(&server));
         assert!(said.contains(key) && said.contains("prefix"), "{said}");
         assert_eq!(server.command::<String>(&["GET", key]), "mine");
-        let mut elsewhere = SharedStore::new(settings(&format!("{{ url: '{}', prefix: 'shop:' }}", server.url())));
+        let mut elsewhere = opened(settings(&format!("{{ url: '{}', prefix: 'shop:' }}", server.url())));
         elsewhere.identity("f00d").expect("another prefix");
     }
 }
@@ -333,11 +388,11 @@ fn of_version(version: &'static str) -> SocketAddr {
 #[test]
 fn server_of_an_old_version_is_refused() {
     for version in ["6.0.16", "5.0.14", "2.8.0", "", "of today"] {
-        let said = refusal(&mut SharedStore::new(settings(&format!("'redis://{}'", of_version(version)))));
+        let said = refusal(&mut opened(settings(&format!("'redis://{}'", of_version(version)))));
         assert!(said.contains(version) && said.contains("6.2"), "{said}");
     }
     for version in ["6.2.0", "7.2.4", "10.0.0"] {
-        let answer = SharedStore::new(settings(&format!("'redis://{}'", of_version(version)))).identity("f00d");
+        let answer = opened(settings(&format!("'redis://{}'", of_version(version)))).identity("f00d");
         assert!(!format!("{answer:?}").contains("6.2 or later"), "{version}: {answer:?}");
     }
 }
@@ -363,16 +418,16 @@ fn wrong_password_is_told_from_no_answer() {
     store(&server).identity("f00d").expect("an identity");
     let port = server.program.address.port();
     for url in [format!("redis://:wrong@127.0.0.1:{port}"), format!("redis://127.0.0.1:{port}")] {
-        let said = refusal(&mut SharedStore::new(settings(&format!("'{url}'"))));
+        let said = refusal(&mut opened(settings(&format!("'{url}'"))));
         assert!(said.contains("password") && !said.contains("wrong@"), "{said}");
     }
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("password");
     std::fs::write(&file, "right\n").expect("a password");
     let of_file = format!("{{ url: 'redis://127.0.0.1:{port}', password_file: '{}' }}", file.display());
-    SharedStore::new(settings(&of_file)).identity("f00d").expect("an identity");
+    opened(settings(&of_file)).identity("f00d").expect("an identity");
     std::fs::remove_file(&file).expect("a file");
-    assert!(refusal(&mut SharedStore::new(settings(&of_file))).contains(&file.display().to_string()));
+    assert!(refusal(&mut opened(settings(&of_file))).contains(&file.display().to_string()));
 }
 
 #[test]
@@ -384,7 +439,7 @@ fn user_of_the_documentation_may_do_what_is_needed() {
     let _: () = server.command(&words);
     let (user, password) = (words[2], words.iter().find_map(|word| word.strip_prefix('>')).expect("a password"));
     let port = server.program.address.port();
-    let mut store = SharedStore::new(settings(&format!("'redis://{user}:{password}@127.0.0.1:{port}/0'")));
+    let mut store = opened(settings(&format!("'redis://{user}:{password}@127.0.0.1:{port}/0'")));
     let (identity, _) = store.identity("f00d").expect("an identity");
     let place = write(&mut store, &identity, vec![fact("s\na", 1, ""), fact("p\nb", 1, "x")]);
     store.read(place).expect("the log");
@@ -401,17 +456,17 @@ fn user_of_the_documentation_may_do_what_is_needed() {
     // Nothing but the prefix is open to it.
     let mut elsewhere = settings(&format!("'redis://{user}:{password}@127.0.0.1:{port}/0'"));
     elsewhere.prefix = "other:".into();
-    assert!(refusal(&mut SharedStore::new(elsewhere)).contains("does not let"));
+    assert!(refusal(&mut opened(elsewhere)).contains("does not let"));
 }
 
 #[test]
 fn certificate_of_the_store_is_verified() {
     let server = RedisServer::with_tls();
     let with_ca = format!("{{ url: '{}', ca: '{}' }}", server.url(), server.ca());
-    SharedStore::new(settings(&with_ca)).identity("f00d").expect("an identity");
+    opened(settings(&with_ca)).identity("f00d").expect("an identity");
     // Nobody of the system vouches for it; and it is for another name.
     let of_system = store(&server).identity("f00d");
     assert!(matches!(&of_system, Err(StoreError::Away(said)) if said.contains("ertificate")), "{of_system:?}");
     let other_name = with_ca.replace("localhost", "127.0.0.1");
-    assert!(matches!(SharedStore::new(settings(&other_name)).identity("f00d"), Err(StoreError::Away(_))));
+    assert!(matches!(opened(settings(&other_name)).identity("f00d"), Err(StoreError::Away(_))));
 }

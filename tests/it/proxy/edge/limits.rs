@@ -41,6 +41,29 @@ fn one_client_gets_so_many_connections_and_the_rest_a_503() {
 }
 
 #[test]
+fn admin_listener_has_the_deadlines_and_bounds_of_the_proxy() {
+    let origin = Origin::plain();
+    let settings = "limits: { head: 300ms, idle: 30s, connections_per_address: 3 }";
+    let gate = Setup::before(origin.address).settings(settings).start();
+    let mut slow = Connection::open(gate.admin);
+    slow.send("GET /healthz HTTP/1.1\r\nHost: local");
+    assert_eq!(slow.response("GET").status, 408);
+    assert!(slow.is_closed());
+    let open: Vec<Connection> = (0..3).map(|_| Connection::open(gate.admin)).collect();
+    assert_eq!(Connection::open(gate.admin).response("GET").status, 503);
+    drop((slow, open));
+    let ask = |connection: &mut Connection| {
+        connection.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        connection.response("GET").status
+    };
+    let mut connection = eventually("there is room again", || {
+        let mut connection = Connection::open(gate.admin);
+        (ask(&mut connection) == 200).then_some(connection)
+    });
+    assert_eq!(ask(&mut connection), 200, "the connection goes on");
+}
+
+#[test]
 fn a_trusted_proxy_is_counted_in_total_only() {
     let origin = Origin::plain();
     let settings = "limits: { connections: 4, connections_per_address: 1 }\ntrusted_proxies: 127.0.0.1";

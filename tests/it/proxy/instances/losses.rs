@@ -3,6 +3,9 @@
 use super::{Fleet, instances, kind, kinds, problems, setup};
 use crate::proxy::support::redis::RedisServer;
 use crate::proxy::support::{BINGBOT, Gate, HOST, Origin, eventually, read};
+use std::io::Write;
+use std::net::TcpListener;
+use std::time::Duration;
 
 #[test]
 fn instance_that_starts_in_a_flushed_store_goes_by_what_the_other_wrote_again() {
@@ -66,6 +69,30 @@ fn records_that_wait_are_written_at_a_stop_without_the_store() {
         assert_eq!(kinds(gate, &path), ["unproven"]);
         assert!(read(&gate.path("events.log")).contains(&path), "{path}");
     }
+}
+
+#[test]
+fn start_behind_a_store_that_trickles_serves_and_stops() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("store: 'redis://{}/0'", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                while client.write_all(b"+").is_ok() {
+                    std::thread::park_timeout(Duration::from_millis(20));
+                }
+            });
+        }
+    });
+    let origin = Origin::plain();
+    let mut gate = setup(&origin, &url).start();
+    assert_eq!(gate.get(HOST, "/", "").status, 200);
+    assert_eq!(gate.get(HOST, "/robots.txt", "").status, 503);
+    let store = instances(&gate);
+    assert!(store["withholds_robots_txt_since"].is_string() && store["accuses_not"].is_string(), "{store}");
+    eventually("the status says it", || instances(&gate)["away"].is_object().then_some(()));
+    gate.signal("TERM");
+    assert!(gate.ended().success());
 }
 
 /// What an instance says at its stop that needs a person.
