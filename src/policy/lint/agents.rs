@@ -24,12 +24,12 @@ const OF_PRODUCTS: [&str; 7] = ["bot", "user", "searchbot", "web", "agent", "aiu
 
 pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostics) {
     for (agent, span) in subject.groups.iter().flat_map(|group| &group.agents).filter(|(agent, _)| agent != "*") {
-        if agent.chars().count() < MIN_TOKEN {
-            short_token(agent, *span, subject.is_policy, diagnostics);
-            continue;
-        }
         if let Some(sign) = agent.chars().find(|sign| is_invisible(*sign)) {
             invisible_sign(sign, *span, diagnostics);
+            continue;
+        }
+        if agent.chars().count() < MIN_TOKEN {
+            short_token(agent, *span, subject.is_policy, diagnostics);
             continue;
         }
         if is_generic(agent.as_bytes()) {

@@ -19,7 +19,7 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     }
     let mut lookup = GroupLookup { site, registry, overlaps: OVERLAPS_OF_A_POLICY };
     for rule in &site.policy.indexing {
-        let places = if rule.when.paths.is_empty() { vec![of_no_path(rule)] } else { located(&rule.when.paths) };
+        let places = if rule.when.paths.is_empty() { of_no_path(rule) } else { located(&rule.when.paths) };
         let mut scopes = rule.tags.iter().filter(|(_, said)| said.forbids_indexing()).map(|(scope, _)| scope);
         let found = scopes.find_map(|scope| unseen_by(scope, &places, &mut lookup));
         report(found, site, diagnostics);
@@ -86,19 +86,21 @@ fn unseen_by(scope: &Scope, places: &[(Pattern, Span)], lookup: &mut GroupLookup
     None
 }
 
-/// What a rule without paths is about: the files of its type or of its regular expression, as far as a pattern says it.
-fn of_no_path(rule: &IndexingRule) -> (Pattern, Span) {
+/// What a rule without paths is about: the files of its type or of its regular expression, as far as a pattern says it,
+/// and with them the whole site.
+fn of_no_path(rule: &IndexingRule) -> Vec<(Pattern, Span)> {
     let is_pdf = rule.when.types.iter().any(|media_type| media_type.value == "application/pdf");
-    let by_type = if is_pdf { "/*.pdf$" } else { "/" };
-    match &rule.when.path_regex {
-        Some(regex) => (Pattern::new(&plain(&regex.value).unwrap_or_else(|| by_type.into())), regex.span),
-        None => (Pattern::new(by_type), rule.span),
-    }
+    let by_type = is_pdf.then(|| "/*.pdf$".to_owned());
+    let by_regex = rule.when.path_regex.as_ref().and_then(|regex| plain(&regex.value));
+    let place = rule.when.path_regex.as_ref().map_or(rule.span, |regex| regex.span);
+    let patterns = by_regex.or(by_type).into_iter().chain(["/".to_owned()]);
+    patterns.map(|pattern| (Pattern::new(&pattern), place)).collect()
 }
 
 /// The pattern of a regular expression that is a text, perhaps with an anchor at either end.
 fn plain(regex: &str) -> Option<String> {
-    let (start, rest) = regex.strip_prefix('^').map_or(("*", regex), |rest| ("", rest));
+    let anywhere = if regex.starts_with('/') { "*" } else { "/*" };
+    let (start, rest) = regex.strip_prefix('^').map_or((anywhere, regex), |rest| ("", rest));
     let (rest, end) = rest.strip_suffix('$').map_or((rest, ""), |rest| (rest, "$"));
     let text = rest.replace("\\.", "\0").replace("\\/", "/").replace("\\-", "-");
     let is_plain = text.chars().all(|sign| sign.is_ascii_alphanumeric() || "/-_\0".contains(sign));
