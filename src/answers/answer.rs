@@ -127,6 +127,12 @@ impl Answer {
     /// it ends in any case after an answer that [`closes`](Answer::closes).
     pub fn write_http1(&self, date: &[u8], keeps_alive: bool, out: &mut Vec<u8>) {
         out.reserve(self.shared.octets.len() + self.body.len() + 256);
+        self.write_http1_head(date, keeps_alive, out);
+        out.extend_from_slice(&self.body);
+    }
+
+    /// Writes the head alone.
+    pub fn write_http1_head(&self, date: &[u8], keeps_alive: bool, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.shared.octets);
         for (field, value) in &self.own {
             write_line(*field, value, out);
@@ -139,7 +145,6 @@ impl Answer {
             b"\r\nConnection: close\r\n\r\n"
         };
         out.extend_from_slice(connection);
-        out.extend_from_slice(&self.body);
     }
 }
 

@@ -28,6 +28,8 @@ pub enum Rejection {
     HeadersTooLarge,
     /// The request is malformed, or two readers could understand it differently.
     Malformed,
+    /// The client expects something other than a 100 (RFC 9110 section 10.1.1).
+    Expectation,
     /// The request did not arrive in time.
     Timeout,
     /// The body is larger than the settings allow.
@@ -73,6 +75,11 @@ impl Rejection {
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
                 "headers_too_large",
                 "The header fields are too large.",
+            ),
+            Rejection::Expectation => Page::new(
+                StatusCode::EXPECTATION_FAILED,
+                "expectation",
+                "The request expects something other than 100-continue.",
             ),
             Rejection::Timeout => {
                 Page::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", "The request did not arrive in time.")

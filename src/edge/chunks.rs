@@ -4,7 +4,9 @@
 use crate::requests::Framing;
 
 /// Octets of chunk extensions and trailers that a body may have in all. Clients hardly send them, and origins hardly read them.
-const ASIDE: usize = 8 * 1024;
+pub const ASIDE: usize = 8 * 1024;
+/// Trailers that a body may have.
+pub const MAX_TRAILERS: usize = 100;
 /// Digits of a chunk's size: one chunk of 256 TiB is enough.
 const DIGITS: u8 = 12;
 
@@ -41,6 +43,7 @@ pub struct Chunks {
     aside: usize,
     /// The lines of the trailers, each with its end.
     trailers: Vec<u8>,
+    trailer_count: usize,
     /// Whether spaces may follow a size, as some origins send them.
     allows_padding: bool,
 }
@@ -123,6 +126,10 @@ impl Chunks {
             }
             (State::Trailer, b'\r') => State::TrailerEnd,
             (State::TrailerEnd, b'\n') => {
+                self.trailer_count += 1;
+                if self.trailer_count > MAX_TRAILERS {
+                    return Err(BadChunk);
+                }
                 self.trailers.extend_from_slice(b"\r\n");
                 State::TrailerStart
             }

@@ -29,7 +29,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::Instant;
 
 /// Octets of further requests that are read while one is answered. The rest waits in the socket.
-const READ_AHEAD: usize = 64 * 1024;
+const READ_AHEAD: usize = 16 * 1024;
 
 /// Octets of a request that are still read after its answer, while the connection is being closed. A connection that is
 /// closed while the client still sends is reset, and the client may lose the answer.
@@ -107,6 +107,27 @@ impl Connection {
             polled => polled,
         })
         .await
+    }
+
+    /// Reads a body ahead, until its end or so many bytes of it are there. A body that is malformed is not: it is refused
+    /// where it is read.
+    pub(super) async fn see_body(&mut self, framing: Framing, most: usize) -> io::Result<()> {
+        let mut rest = Rest::from(framing);
+        let mut read = 0;
+        loop {
+            while read < self.stream.seen().len() && !rest.is_over() {
+                match rest.piece(&self.stream.seen()[read..]) {
+                    Ok((_, count)) => read += count,
+                    Err(BadChunk) => return Ok(()),
+                }
+            }
+            if rest.is_over() || read >= most {
+                return Ok(());
+            }
+            if self.see().await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
     }
 
     /// Whether the connection begins with these octets, which stay where they are.

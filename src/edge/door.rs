@@ -5,9 +5,10 @@ use super::close_log::CloseLog;
 use super::lane::Lane;
 use super::tls::TlsListener;
 use crate::forwarding::is_trusted;
-use crate::requests::{Admission, Redirect, Requests, Respond};
+use crate::requests::{Admission, Framing, Redirect, Requests, Respond, Ticket};
 use crate::settings::Limits;
 use crate::telemetry::Metrics;
+use crate::upstreams::Upstreams;
 use ipnet::IpNet;
 use pingora_core::apps::{HttpServerApp, ReusedHttpStream};
 use pingora_core::protocols::http::ServerSession;
@@ -15,6 +16,15 @@ use pingora_core::server::ShutdownWatch;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+
+/// Bytes that a request holds in Pingora: its buffer for the response (Pingora 0.9.1).
+pub(super) const IN_PINGORA: usize = 64 * 1024;
+/// Bytes of a request's body that Pingora reads ahead of the origin: four pieces wait, one has no place yet, one is being
+/// written and one read, of 64 KiB each (Pingora 0.9.1).
+pub(super) const PINGORA_UPLOAD: usize = 448 * 1024;
+/// Bytes of a body that a client sends before its request takes a place at an origin with few of them. With less, clients
+/// that send nothing more could keep all places.
+const MAX_BODY_FIRST: usize = 64 * 1024;
 
 /// Pingora's work on a request. It returns the connection, if that goes on.
 type Reused<'a> = Pin<Box<dyn Future<Output = Option<ReusedHttpStream>> + Send + 'a>>;
@@ -39,6 +49,8 @@ pub struct Edge {
     pub(super) app: Option<Box<dyn App>>,
     /// Without it no request takes the lane.
     pub(super) lane: Option<Lane>,
+    /// The origins, where requests are forwarded.
+    upstreams: Option<Arc<Upstreams>>,
     /// The decision service, which answers every request in place of `app`.
     pub(super) responder: Option<Arc<dyn Respond>>,
     /// The proxies that may ask it.
@@ -50,8 +62,8 @@ pub struct Edge {
 
 impl Edge {
     /// In front of Pingora's proxy: it gets what is not answered here and does not fit the lane.
-    pub fn new(requests: Arc<Requests>, app: Box<dyn App>, lane: Option<Lane>) -> Edge {
-        Edge { app: Some(app), lane, ..Edge::bare(requests) }
+    pub fn new(requests: Arc<Requests>, app: Box<dyn App>, lane: Option<Lane>, upstreams: Arc<Upstreams>) -> Edge {
+        Edge { app: Some(app), lane, upstreams: Some(upstreams), ..Edge::bare(requests) }
     }
 
     /// In front of a service that answers every request by itself. Then only `askers` may connect.
@@ -67,6 +79,7 @@ impl Edge {
             requests,
             app: None,
             lane: None,
+            upstreams: None,
             responder: None,
             askers: Vec::new(),
             metrics,
@@ -83,6 +96,20 @@ impl Edge {
         self.responder.is_none() || is_trusted(peer, &self.askers)
     }
 
+    /// How much of a request's body has to be there before the request may take a place at its origin; 0 where places are
+    /// not bounded.
+    pub(super) fn body_first(&self, ticket: &Ticket, framing: Framing) -> usize {
+        let has_places = || self.upstreams.as_ref().is_some_and(|all| all.has_places(ticket.host(), ticket.target()));
+        match framing {
+            Framing::None => 0,
+            Framing::Length(length) if has_places() => {
+                usize::try_from(length).map_or(MAX_BODY_FIRST, |length| length.min(MAX_BODY_FIRST))
+            }
+            Framing::Chunked if has_places() => MAX_BODY_FIRST,
+            Framing::Length(_) | Framing::Chunked => 0,
+        }
+    }
+
     pub(super) fn trusts(&self, peer: IpAddr) -> bool {
         is_trusted(peer, &self.requests.settings().trusted_proxies)
     }
@@ -96,6 +123,8 @@ pub struct Door {
     pub tls: Option<TlsListener>,
     /// Whether each connection begins with a header of the PROXY protocol.
     pub proxy_protocol: bool,
+    /// Whether HTTP/2 is spoken beside HTTP/1.
+    pub speaks_http2: bool,
     /// Whether requests are redirected to https.
     pub redirect: Option<Redirect>,
 }

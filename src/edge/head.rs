@@ -30,8 +30,8 @@ pub struct Request<'h, 'b> {
     pub expects: bool,
     /// Whether it asks for another protocol.
     pub upgrades: bool,
-    /// Whether its fields fit the lane: no Upgrade, no HTTP2-Settings, no fields named by Connection, no Expect beside
-    /// `100-continue`.
+    /// Whether its fields fit the lane: no Upgrade, no HTTP2-Settings, no fields named by Connection, one Expect at
+    /// most.
     pub is_simple: bool,
 }
 
@@ -83,12 +83,12 @@ impl<'h, 'b> Request<'h, 'b> {
     fn take_in(&mut self, field: &Header<'b>, seen: &mut Seen<'b>, has_connection: &mut bool) -> Result<(), Mistake> {
         let (name, value) = (field.name, field.value.trim_ascii());
         let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
-        if matches!(name.len(), 4 | 10 | 14 | 17) {
+        if matches!(name.len(), 4 | 6 | 10 | 14 | 17) {
             seen.note(name, value)?;
         }
         match name.len() {
             6 if is("expect") => {
-                self.is_simple &= value.eq_ignore_ascii_case(b"100-continue") && !self.expects;
+                self.is_simple &= !self.expects;
                 self.expects = true;
             }
             7 if is("upgrade") => (self.upgrades, self.is_simple) = (true, false),

@@ -16,11 +16,12 @@ use super::head::target_for_origin;
 use super::lane::{After, Exchange};
 use super::scan::Scanner;
 use super::stops::Stops;
-use crate::answers::Answer;
-use crate::requests::{Mistake, Responded};
+use crate::answers::{Answer, Asked};
+use crate::requests::{Framing, Mistake, Responded, Ticket};
 use crate::settings::Limits;
 use client::Http1Client;
 use decide::{Course, decide};
+use http::{HeaderMap, Method};
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::server::ShutdownWatch;
 use std::borrow::Cow;
@@ -108,7 +109,12 @@ async fn one(
             let keeps_alive = may_go_on && !*leaving.borrow();
             answer_here(edge, &mut connection, *responded, keeps_alive).await.then_some(connection)
         }
-        Course::Lane(ticket, request) => {
+        Course::Lane(mut ticket, mut request) => {
+            let expects = std::mem::take(&mut request.expects);
+            match body_first(edge, &mut connection, &mut ticket, request.body, expects).await {
+                Ok(still_expects) => request.expects = still_expects,
+                Err(status) => return without_body(edge, &mut connection, ticket, status).await,
+            }
             let mut client = Http1Client::new(&mut connection, &head, &request, leaving);
             // In a box, or each connection would have room for it between its requests.
             let after = Box::pin(Exchange::new(edge.lane.as_ref()?, &mut client, ticket, *request).run()).await;
@@ -121,7 +127,10 @@ async fn one(
                 After::BrokenOff => None,
             }
         }
-        Course::Forward(ticket, body) => {
+        Course::Forward(mut ticket, body, expects) => {
+            if let Err(status) = body_first(edge, &mut connection, &mut ticket, body, expects).await {
+                return without_body(edge, &mut connection, ticket, status).await;
+            }
             if let Cow::Owned(target) = target_for_origin(ticket.target()) {
                 let begin = ticket.method().len() + 1;
                 head.splice(begin..begin + ticket.target().len(), target);
@@ -131,6 +140,56 @@ async fn one(
             forward(edge, connection, leaving).await
         }
     }
+}
+
+/// Waits for the body of a request, or the first part of it, where the origin has few places. Returns whether the client
+/// still waits for a 100.
+///
+/// # Errors
+/// The status of the answer; `None` if the client left.
+async fn body_first(
+    edge: &Edge,
+    connection: &mut Connection,
+    ticket: &mut Ticket,
+    framing: Framing,
+    expects: bool,
+) -> Result<bool, Option<u16>> {
+    let most = edge.body_first(ticket, framing);
+    if most == 0 {
+        return Ok(expects);
+    }
+    ticket.hold(most);
+    if ticket.lacks_space() {
+        return Err(Some(503));
+    }
+    connection.set_deadline(edge.limits().stall);
+    let seen = async {
+        if expects {
+            connection.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
+            connection.flush().await?;
+        }
+        connection.see_body(framing, most).await
+    };
+    // In a box: few requests need the room for it.
+    match Box::pin(seen).await {
+        Ok(()) => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(Some(408)),
+        Err(_) => Err(None),
+    }
+}
+
+/// Ends a request whose body did not come.
+async fn without_body(
+    edge: &Edge,
+    connection: &mut Connection,
+    ticket: Ticket,
+    status: Option<u16>,
+) -> Option<Box<Connection>> {
+    let method = Method::from_bytes(ticket.method()).unwrap_or_default();
+    let asked = Asked { method: &method, headers: &HeaderMap::new() };
+    let answer = ticket.forward(connection.client.behind(None)).fail(status?, &asked);
+    answer_here(edge, connection, (ticket, answer).into(), false).await;
+    None
 }
 
 /// Sends an answer. Returns whether the connection goes on.
@@ -147,18 +206,21 @@ async fn answer_here(edge: &Edge, connection: &mut Connection, responded: Respon
 
 /// Writes an answer. Returns how much of it was written.
 pub(super) async fn write(connection: &mut Connection, answer: &Answer, keeps_alive: bool) -> Extent {
-    let mut octets = Vec::new();
-    with_date(|date| answer.write_http1(date, keeps_alive, &mut octets));
-    let mut rest = octets.as_slice();
+    // Room for most heads.
+    let mut head = Vec::with_capacity(1024);
+    with_date(|date| answer.write_http1_head(date, keeps_alive, &mut head));
+    // All requests share the body: of a copy, each slow client would hold one.
+    let mut rest = &answer.body()[..];
     let written = async {
+        connection.write_all(&head).await?;
         connection.write_all_buf(&mut rest).await?;
         connection.flush().await
     };
     let Err(error) = written.await else { return Extent::Whole };
     tracing::debug!(%error, "the client left before its answer was written");
-    match answer.body().len().checked_sub(rest.len()) {
-        Some(octets) => Extent::Begun(octets as u64),
-        None => Extent::Nothing,
+    match answer.body().len() - rest.len() {
+        0 if !rest.is_empty() => Extent::Nothing,
+        sent => Extent::Begun(sent as u64),
     }
 }
 

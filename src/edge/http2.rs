@@ -7,6 +7,8 @@
 //! A connection is open, or is ending: then it has sent a GOAWAY, and ends with its last request. A stop, or `limits.idle`
 //! without a request, moves it from open to ending. Its last GOAWAY always names the last request that crawlgate has taken,
 //! so that the client can send later ones again elsewhere. If a client floods, its connection ends with all its requests.
+//! A proxy in `trusted_proxies` speaks for many clients: there only what costs memory is bounded, and no visitor ends the
+//! connection of the others.
 
 mod client;
 mod head;
@@ -26,7 +28,7 @@ use h2::server;
 use output::Output;
 use pingora_core::server::ShutdownWatch;
 use session::Session;
-use timeouts::RESETS;
+use timeouts::{MAX_RESETS_OF_PROXY, RESETS};
 use tokio::time::timeout;
 
 /// The first octets of a client (RFC 9113 section 3.4).
@@ -41,18 +43,27 @@ const SEND_BUFFER: usize = 64 * 1024;
 /// section 10.5.1), and a cookie may come in hundreds of pieces.
 const FIELDS: usize = 32 * 512;
 
-fn builder(limits: &Limits) -> server::Builder {
-    // h2 itself refuses a longer list, with neither a body nor a line in the log. Of longer trailers it drops the rest.
-    let list = limits.headers.saturating_add(limits.target).saturating_add(FIELDS);
+/// The longest list of fields. h2 itself refuses a longer head, with neither a body nor a line in the log. Of longer trailers
+/// it drops the rest.
+fn max_list(limits: &Limits) -> usize {
+    limits.headers.saturating_add(limits.target).saturating_add(FIELDS)
+}
+
+fn builder(limits: &Limits, is_proxy: bool) -> server::Builder {
     let mut builder = server::Builder::new();
     builder
-        .max_header_list_size(u32::try_from(list).unwrap_or(u32::MAX))
+        .max_header_list_size(u32::try_from(max_list(limits)).unwrap_or(u32::MAX))
         .max_concurrent_streams(limits.streams)
-        .max_pending_accept_reset_streams(RESETS)
-        .max_local_error_reset_streams(Some(RESETS))
+        .max_pending_accept_reset_streams(if is_proxy { MAX_RESETS_OF_PROXY } else { RESETS })
+        .max_local_error_reset_streams((!is_proxy).then_some(RESETS))
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_send_buffer_size(SEND_BUFFER);
+    if is_proxy {
+        // It is answered 405. HAProxy resets a stream that it has not opened if this is not offered, and h2 ends the
+        // connection for that (HAProxy 2.6).
+        builder.enable_connect_protocol();
+    }
     builder
 }
 
@@ -60,9 +71,10 @@ fn builder(limits: &Limits) -> server::Builder {
 pub(super) async fn serve(edge: &Edge, connection: Box<Connection>, stop: ShutdownWatch) {
     let (client, counted) = (connection.client.clone(), connection.counted.clone());
     let address = client.peer.address;
+    let is_proxy = client.peer.is_trusted;
     let output = Output::new(connection);
     let limits = edge.limits();
-    let handshake = output.flushing(builder(limits).handshake(output.clone()));
+    let handshake = output.flushing(builder(limits, is_proxy).handshake(output.clone()));
     let connection = match timeout(limits.handshake, handshake).await {
         Ok(Ok(connection)) => connection,
         Ok(Err(error)) => return edge.close_log.note(CloseReason::Http2, address, &error),

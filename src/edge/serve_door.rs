@@ -171,7 +171,7 @@ impl Door {
     /// Serves a connection in its protocol: over TLS the one that ALPN chose, in clear text the one that its first octets
     /// show. A listener that redirects to https speaks HTTP/1 alone: no client asks for a redirect over HTTP/2.
     async fn speak(&self, mut connection: Box<Connection>, mut speaks_http2: bool, mut stops: Stops) {
-        if self.tls.is_none() && self.redirect.is_none() {
+        if self.tls.is_none() && self.redirect.is_none() && self.speaks_http2 {
             connection.set_deadline(self.edge.limits().idle);
             let begins = tokio::select! {
                 biased;

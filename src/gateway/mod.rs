@@ -13,12 +13,11 @@ mod response;
 
 use crate::forwarding::{PageRewrite, RewriteEnd};
 use crate::heads::X_ROBOTS_TAG;
-use crate::requests::{Arrival, EndedBy, Requests, Sent, Ticket};
+use crate::requests::{Arrival, EndedBy, Record, Requests, Ticket};
 use crate::settings::Limits;
 use crate::upstreams::{Attempts, Reached, Upstreams};
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::HeaderValue;
 use pingora_core::modules::http::HttpModules;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_core::{Error, ErrorSource, ErrorType, Result};
@@ -196,11 +195,16 @@ impl ProxyHttp for Gateway {
         let Some(ticket) = ctx.ticket.take() else { return };
         let response = session.response_written();
         let tags = response.into_iter().flat_map(|response| response.headers.get_all(X_ROBOTS_TAG));
-        ticket.finish(&Sent {
+        let record = Record {
+            ticket,
             status: response.map_or(0, |response| response.status.as_u16()),
-            tags: tags.map(HeaderValue::as_bytes).collect(),
-            octets: session.body_bytes_sent() as u64,
+            tags: tags.flat_map(|tag| [tag.as_bytes(), b"\n"].concat()).collect(),
+            bytes: session.body_bytes_sent() as u64,
             ended_by: error.map_or(EndedBy::Complete, |error| EndedBy::Error(error.etype().as_str())),
-        });
+        };
+        match early::connection(session) {
+            Some(connection) => connection.record(record),
+            None => record.finish(true),
+        }
     }
 }

@@ -1,6 +1,7 @@
-//! [`BufferSpace`] limits the octets of requests and responses in buffers, for each client and in total. A request
-//! over HTTP/2, and the body of a larger response, reserve the most that they may need, as a [`Held`], until the
-//! request ends. So a client that reads nothing takes no more than its share.
+//! [`BufferSpace`] limits the bytes of requests and responses in buffers, for each client and in total. A request over
+//! HTTP/2 or through Pingora and the body of a larger response reserve the most that they may need, as a [`Held`], until
+//! the last byte has left; the body of a request does until the origin has it. So a client that reads nothing takes no more
+//! than its share.
 
 use super::admission::{Admission, Admitted, Full};
 use crate::forwarding::Head;

@@ -2,6 +2,7 @@
 //! the edge hands the [`Ticket`] of a request (what was decided about it) on to the gateway.
 
 use super::connection::Connection;
+use super::record::Record;
 use super::redirect::Redirect;
 use super::ticket::Ticket;
 use crate::forwarding::Peer;
@@ -20,6 +21,8 @@ pub struct ClientConnection {
     /// The version of TLS that it speaks: `1.2` or `1.3`.
     pub tls: Option<&'static str>,
     received: Mutex<Option<Ticket>>,
+    is_of_one_request: bool,
+    sent: Mutex<Option<Box<Record>>>,
     has_switched: AtomicBool,
     is_given_up: AtomicBool,
 }
@@ -32,6 +35,8 @@ impl ClientConnection {
             hsts,
             tls: None,
             received: Mutex::default(),
+            is_of_one_request: false,
+            sent: Mutex::default(),
             has_switched: AtomicBool::new(false),
             is_given_up: AtomicBool::new(false),
         }
@@ -39,7 +44,11 @@ impl ClientConnection {
 
     /// A copy for one request. Over HTTP/2, requests of one connection are handed on at the same time.
     pub fn of_one_request(&self) -> ClientConnection {
-        ClientConnection { tls: self.tls, ..ClientConnection::new(self.peer, self.hsts.clone()) }
+        ClientConnection {
+            tls: self.tls,
+            is_of_one_request: true,
+            ..ClientConnection::new(self.peer, self.hsts.clone())
+        }
     }
 
     /// The facts that its requests share. `redirect` is that of its listener.
@@ -55,6 +64,20 @@ impl ClientConnection {
     /// Takes the ticket that was left, if there is one.
     pub fn take_over(&self) -> Option<Ticket> {
         lock(&self.received).take()
+    }
+
+    /// Records what the gateway has sent. Over HTTP/2 that still waits for the client's window, so the edge records it.
+    pub fn record(&self, record: Record) {
+        if self.is_of_one_request {
+            *lock(&self.sent) = Some(Box::new(record));
+        } else {
+            record.finish(true);
+        }
+    }
+
+    /// Takes the record of the only request, once the gateway is done with it.
+    pub fn take_record(&self) -> Option<Record> {
+        lock(&self.sent).take().map(|record| *record)
     }
 
     /// Notes that the origin agreed to another protocol (101): from now on octets pass as they are.

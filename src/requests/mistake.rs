@@ -38,6 +38,8 @@ pub enum Mistake {
     TransferEncoding,
     /// TRACE and CONNECT.
     Method,
+    /// An expectation other than `100-continue`.
+    Expectation,
     /// The head did not arrive in time.
     HeadTimeout,
 }
@@ -55,6 +57,7 @@ impl Mistake {
             Mistake::Method => Rejection::Method,
             Mistake::TargetTooLong => Rejection::TargetTooLong,
             Mistake::TooManyFields | Mistake::HeadersTooLarge => Rejection::HeadersTooLarge,
+            Mistake::Expectation => Rejection::Expectation,
             Mistake::HeadTimeout => Rejection::Timeout,
             Mistake::BodyTooLarge => Rejection::BodyTooLarge,
             _ => Rejection::Malformed,

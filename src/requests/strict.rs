@@ -18,6 +18,17 @@ pub enum Framing {
     Chunked,
 }
 
+impl Framing {
+    /// The most bytes of the body that wait where at most `most` do.
+    pub fn at_most(self, most: usize) -> usize {
+        match self {
+            Framing::None => 0,
+            Framing::Length(length) => usize::try_from(length).map_or(most, |length| length.min(most)),
+            Framing::Chunked => most,
+        }
+    }
+}
+
 /// The parts of a head that [`check`] needs.
 pub struct Seen<'b> {
     method: &'b [u8],
@@ -33,22 +44,39 @@ pub struct Seen<'b> {
     agent: Option<&'b [u8]>,
     length: Option<&'b [u8]>,
     coding: Option<&'b [u8]>,
+    has_other_expectation: bool,
 }
 
 impl<'b> Seen<'b> {
     /// A head of which no field is noted yet.
     pub fn new(method: &'b [u8], target: &'b [u8], is_http10: bool) -> Seen<'b> {
         let (authority, host, agent, length, coding) = (None, None, None, None, None);
-        Seen { method, target, is_http10, authority, octets: 0, fields: 0, host, agent, length, coding }
+        Seen {
+            method,
+            target,
+            is_http10,
+            authority,
+            octets: 0,
+            fields: 0,
+            host,
+            agent,
+            length,
+            coding,
+            has_other_expectation: false,
+        }
     }
 
-    /// Notes a field, if it is one of those that may come only once.
+    /// Notes a field, if [`check`] needs it.
     ///
     /// # Errors
-    /// The field came before.
+    /// The field came before, and may come only once.
     pub fn note(&mut self, name: &str, value: &'b [u8]) -> Result<(), Mistake> {
         let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
         match name.len() {
+            6 if is("expect") => {
+                self.has_other_expectation |= !value.eq_ignore_ascii_case(b"100-continue");
+                Ok(())
+            }
             4 if is("host") && self.host.replace(value).is_some() => Err(Mistake::BadHost),
             10 if is("user-agent") && self.agent.replace(value).is_some() => Err(Mistake::UserAgent),
             14 if is("content-length") && self.length.replace(value).is_some() => Err(Mistake::ContentLength),
@@ -82,6 +110,10 @@ pub fn check<'b>(seen: &Seen<'b>, limits: &Limits) -> Result<(&'b [u8], Framing)
     }
     if matches!(seen.method, b"TRACE" | b"CONNECT") {
         return Err(Mistake::Method);
+    }
+    // HTTP/1.0 has no expectations.
+    if seen.has_other_expectation && !seen.is_http10 {
+        return Err(Mistake::Expectation);
     }
     Ok((host, framing))
 }

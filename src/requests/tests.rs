@@ -139,6 +139,8 @@ fn mapped_heads_are_read_strictly() {
     assert_eq!(mistake(Method::GET, "?a", named, &[]), Some(Mistake::Target));
     assert_eq!(mistake(Method::GET, "*", named, &[]), Some(Mistake::Target));
     assert_eq!(mistake(Method::OPTIONS, "*", named, &[]), None);
+    assert_eq!(mistake(Method::GET, "/", named, &[("expect", "x")]), Some(Mistake::Expectation));
+    assert_eq!(mistake(Method::GET, "/", named, &[("expect", "100-continue")]), None);
     assert_eq!(mistake(Method::TRACE, "/", named, &[]), Some(Mistake::Method));
     assert_eq!(mistake(Method::POST, "/", named, &[("content-length", "1x")]), Some(Mistake::ContentLength));
     let long = format!("/{}", "a".repeat(Limits::DEFAULT.target));

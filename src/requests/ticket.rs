@@ -4,7 +4,7 @@
 #[cfg(feature = "proxy")]
 mod wanted;
 
-use super::buffer_space::{BufferSpace, Held, NoSpace};
+use super::buffer_space::{BufferSpace, Held, NoSpace, SMALL_BODY};
 use super::connection::{Arrival, Connection};
 use super::head::RequestHead;
 use super::mistake::Mistake;
@@ -57,6 +57,8 @@ struct Open {
     is_open: bool,
     /// Space in buffers for the request and its response.
     held: SmallVec<[Held; 1]>,
+    /// Space for its body, until the origin has all of it.
+    upload_space: Option<Held>,
     lacks_space: bool,
     /// The octets of its body until now.
     upload: Upload,
@@ -85,6 +87,7 @@ impl Ticket {
             is_answered: false,
             is_open: true,
             held: SmallVec::new(),
+            upload_space: None,
             lacks_space: false,
             upload: Upload::default(),
             turned_away: None,
@@ -153,6 +156,20 @@ impl Ticket {
     pub fn hold(&mut self, octets: usize) {
         let held = self.0.shared.space.hold(octets, self.0.noted.client());
         self.keep(held.map(Some));
+    }
+
+    /// Reserves space for what may wait of its body, until the origin has all of it. A small body needs nothing.
+    pub fn hold_upload(&mut self, bytes: usize) {
+        if bytes > SMALL_BODY {
+            let held = self.0.shared.space.hold(bytes, self.0.noted.client());
+            self.0.lacks_space |= held.is_err();
+            self.0.upload_space = held.ok();
+        }
+    }
+
+    /// Releases the space for its body: the origin has all of it.
+    pub fn release_upload(&mut self) {
+        self.0.upload_space = None;
     }
 
     /// Reserves space for the body of its response: its length, at most `most`. `head` is that of the response.

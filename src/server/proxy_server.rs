@@ -61,7 +61,12 @@ impl ProxyServer {
         let proxy = proxy(settings, rooms, &server);
         let stall = settings.limits.stall;
         let lane = || Lane::new(rooms.upstreams.clone(), &server.configuration, stall);
-        let edge = Edge::new(rooms.requests.clone(), Box::new(proxy.clone()), settings.lane.then(lane));
+        let edge = Edge::new(
+            rooms.requests.clone(),
+            Box::new(proxy.clone()),
+            settings.lane.then(lane),
+            rooms.upstreams.clone(),
+        );
         let mut served = doors(settings, listeners.proxy, &Arc::new(edge));
         if let Some(door) = decision_door(settings, rooms) {
             served.extend(listeners.decisions.into_iter().map(|listener| (listener, door.clone())));
@@ -154,7 +159,13 @@ fn doors(settings: &Settings, listeners: Vec<(BoundListener, Option<TlsListener>
             Some(443) => Redirect { port: None },
             seen => Redirect { port: seen.or(port) },
         });
-        let door = Door { edge: edge.clone(), tls, proxy_protocol: said.proxy_protocol, redirect };
+        let door = Door {
+            edge: edge.clone(),
+            tls,
+            proxy_protocol: said.proxy_protocol,
+            speaks_http2: said.speaks_http2,
+            redirect,
+        };
         (listener, Arc::new(door) as Arc<dyn Serve>)
     };
     settings.listen.iter().zip(listeners).map(door).collect()
@@ -174,7 +185,7 @@ fn decision_door(settings: &Settings, rooms: &Rooms) -> Option<Arc<dyn Serve>> {
     });
     let decisions = Arc::new(Decisions::new(requests.clone()));
     let edge = Arc::new(Edge::answering(requests, decisions, said.trusted.clone()));
-    Some(Arc::new(Door { edge, tls: None, proxy_protocol: false, redirect: None }))
+    Some(Arc::new(Door { edge, tls: None, proxy_protocol: false, speaks_http2: true, redirect: None }))
 }
 
 fn proxy(settings: &Settings, rooms: &Rooms, server: &Server) -> Arc<HttpProxy<Gateway>> {

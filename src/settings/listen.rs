@@ -20,6 +20,8 @@ pub struct ListenSettings {
     pub tls: Option<TlsSettings>,
     /// Whether each connection begins with a header of the PROXY protocol.
     pub proxy_protocol: bool,
+    /// Whether HTTP/2 is spoken beside HTTP/1.
+    pub speaks_http2: bool,
     /// Whether requests are led to https, and where.
     pub redirect: Option<RedirectSettings>,
 }
@@ -33,7 +35,7 @@ pub struct RedirectSettings {
 
 impl From<SocketAddr> for ListenSettings {
     fn from(address: SocketAddr) -> ListenSettings {
-        ListenSettings { address, tls: None, proxy_protocol: false, redirect: None }
+        ListenSettings { address, tls: None, proxy_protocol: false, speaks_http2: true, redirect: None }
     }
 }
 
@@ -109,13 +111,14 @@ fn listener(fields: &mut Fields<'_>) -> Option<ListenSettings> {
     let address = fields.get("address", address);
     let tls = fields.get("tls", tls);
     let proxy_protocol = fields.get("proxy_protocol", Decoder::boolean).unwrap_or(false);
+    let speaks_http2 = fields.get("http2", Decoder::boolean).unwrap_or(true);
     if let (Some((key, _)), true) = (fields.take_with_key("redirect"), tls.is_some()) {
         let message = "a listener with `tls` is where `redirect: https` leads to";
         let help = "put `redirect: https` on the listener for port 80";
         fields.decoder.error_with_help("bad-value", key, message, help);
     }
     let redirect = fields.get("redirect", redirect);
-    Some(ListenSettings { address: address?, tls, proxy_protocol, redirect })
+    Some(ListenSettings { address: address?, tls, proxy_protocol, speaks_http2, redirect })
 }
 
 /// `https`, or `{ to: https, port: 8443 }`.

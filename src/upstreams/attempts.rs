@@ -241,6 +241,17 @@ impl Attempts {
         }
     }
 
+    /// Whether the origin has a bound on requests.
+    pub fn has_places(&self) -> bool {
+        self.held.as_ref().is_some_and(|held| held.server.entry.shared.room.is_some())
+    }
+
+    /// Whether people wait for a place at the origin.
+    pub fn people_wait(&self) -> bool {
+        let room = self.held.as_ref().and_then(|held| held.server.entry.shared.room.as_ref());
+        room.is_some_and(|room| room.waiting() > 0)
+    }
+
     /// Gives the place at the server back while the response goes on, as that of a WebSocket does.
     pub fn leave(&mut self) {
         self.held.iter_mut().for_each(Held::leave);

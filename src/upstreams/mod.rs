@@ -48,6 +48,8 @@ pub struct Upstreams {
     groups: Vec<Group>,
     /// Whether an origin wants its own Host.
     has_hosts: bool,
+    /// Whether an origin has a bound on requests.
+    has_places: bool,
     without_origin: WithoutOrigin,
     started: Instant,
     metrics: Arc<Metrics>,
@@ -76,6 +78,7 @@ impl Upstreams {
         Ok(Upstreams {
             index: OriginIndex::new(settings),
             has_hosts: settings.iter().any(|origin| origin.host.is_some()),
+            has_places: settings.iter().any(|origin| origin.places.is_some()),
             groups,
             without_origin: WithoutOrigin::default(),
             started: Instant::now(),
@@ -144,6 +147,11 @@ impl Upstreams {
     pub fn go_on(&self, passed: &[PassedServer]) {
         let now = group::milliseconds(self.elapsed());
         self.groups.iter().for_each(|group| group.go_on(passed, now));
+    }
+
+    /// Whether the origin of a request bounds how many it takes at once.
+    pub fn has_places(&self, host: &[u8], target: &[u8]) -> bool {
+        self.has_places && self.index.find(host, target).is_some_and(|origin| self.groups[origin].shared.room.is_some())
     }
 
     /// The Host that the origin of a request wants; `None` for the client's.

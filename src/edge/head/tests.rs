@@ -147,6 +147,19 @@ fn fields_that_two_readers_could_read_differently_are_refused() {
 }
 
 #[test]
+fn expectation_other_than_a_100_is_refused() {
+    for (fields, wrong) in [
+        ("Expect: x\r\n", Some(Mistake::Expectation)),
+        ("Expect:\r\n", Some(Mistake::Expectation)),
+        ("Expect: 100-continue\r\nexpect: x\r\n", Some(Mistake::Expectation)),
+        ("Expect: 100-Continue\r\n", None),
+    ] {
+        assert_eq!(mistake(GET, &format!("{HOST}{fields}")), wrong, "{fields:?}");
+        assert_eq!(mistake("GET / HTTP/1.0", &format!("{HOST}{fields}")), None, "{fields:?}");
+    }
+}
+
+#[test]
 fn bodies_that_two_readers_could_frame_differently_are_refused() {
     for (fields, wrong) in [
         ("Content-Length: 1\r\nContent-Length: 1\r\n", Mistake::ContentLength),

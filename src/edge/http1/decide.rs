@@ -1,9 +1,10 @@
 //! [`decide`] chooses the [`Course`] of a request over HTTP/1: an answer of crawlgate's, forwarding by the lane
 //! (`lane`), or forwarding by Pingora's proxy.
 
-use crate::edge::door::Edge;
+use crate::answers::Asked;
+use crate::edge::door::{Edge, IN_PINGORA, PINGORA_UPLOAD};
 use crate::edge::head::{MOST_FIELDS, Request, header_map};
-use crate::edge::lane::{LaneRequest, fits};
+use crate::edge::lane::{LANE_UPLOAD, LaneRequest, fits};
 use crate::requests::{Connection, Framing, Mistake, Next, Received, RequestHead, Responded, Ticket};
 
 /// Room for the fields of most heads.
@@ -14,8 +15,8 @@ pub(super) enum Course {
     Answer(Box<Responded>, bool),
     /// It goes to the origin through the lane.
     Lane(Ticket, Box<LaneRequest>),
-    /// It goes to the origin through Pingora, with this body.
-    Forward(Ticket, Framing),
+    /// It goes to the origin through Pingora, with this body. The client may wait for a 100 before it sends that (true).
+    Forward(Ticket, Framing, bool),
 }
 
 /// Reads a whole head, has the request judged, and chooses its course.
@@ -48,15 +49,27 @@ fn decide_within<const ROOM: usize>(edge: &Edge, head: &[u8], connection: &Conne
         });
         return Ok(Course::Answer(Box::new(responded), may_go_on));
     }
-    let (ticket, next) = edge.requests.receive(&request, connection, arrival);
+    let (mut ticket, next) = edge.requests.receive(&request, connection, arrival);
     Ok(match next {
         Next::Answer(answer) => Course::Answer(Box::new((ticket, answer).into()), may_go_on),
-        Next::Forward => match edge.lane.as_ref().filter(|_| fits(&request, &ticket)) {
-            Some(lane) => {
-                let in_lane = LaneRequest::new(&request, &ticket.forward(*connection), lane.origin_host(&ticket));
-                Course::Lane(ticket, Box::new(in_lane))
+        Next::Forward => {
+            let lane = edge.lane.as_ref().filter(|_| fits(&request, &ticket));
+            if lane.is_none() {
+                ticket.hold(IN_PINGORA);
             }
-            None => Course::Forward(ticket, request.framing),
-        },
+            ticket.hold_upload(request.framing.at_most(if lane.is_some() { LANE_UPLOAD } else { PINGORA_UPLOAD }));
+            if ticket.lacks_space() {
+                let (method, headers) = (request.answer_method(), request.answer_fields());
+                let answer = ticket.forward(*connection).fail(503, &Asked { method: &method, headers: &headers });
+                return Ok(Course::Answer(Box::new((ticket, answer).into()), may_go_on));
+            }
+            match lane {
+                Some(lane) => {
+                    let in_lane = LaneRequest::new(&request, &ticket.forward(*connection), lane.origin_host(&ticket));
+                    Course::Lane(ticket, Box::new(in_lane))
+                }
+                None => Course::Forward(ticket, request.framing, request.expects),
+            }
+        }
     })
 }

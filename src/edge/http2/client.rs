@@ -9,7 +9,9 @@ use super::output::Output;
 use super::stream::{Gone, Stream};
 use crate::answers::Answer;
 use crate::edge::date::date_value;
-use crate::edge::lane::{BodyError, Client, ClientHead, Outgoing, ResponseFraming, ResponseHead};
+use crate::edge::lane::{
+    BadTrailers, BodyError, Client, ClientHead, Outgoing, ResponseFraming, ResponseHead, check_trailers,
+};
 use crate::edge::timer::Timer;
 use crate::requests::{ClientConnection, Connection};
 use bytes::Bytes;
@@ -67,7 +69,11 @@ impl Client for Http2Client {
     }
 
     fn poll_body(&mut self, request: &mut Outgoing, context: &mut Context<'_>) -> Poll<Result<bool, BodyError>> {
-        let body = &mut self.stream.body;
+        let Stream { body, ahead, .. } = &mut self.stream;
+        if !ahead.is_empty() {
+            request.add(&std::mem::take(ahead));
+            return Poll::Ready(Ok(body.is_end_stream()));
+        }
         match ready!(body.poll_data(context)) {
             Some(Ok(piece)) => {
                 request.add(&piece);
@@ -78,6 +84,7 @@ impl Client for Http2Client {
             Some(Err(_)) => Poll::Ready(Err(BodyError::Gone(cut(Gone)))),
             None => {
                 if let Ok(Some(trailers)) = ready!(body.poll_trailers(context)) {
+                    check_trailers(&trailers).map_err(|BadTrailers| BodyError::Malformed)?;
                     trailers
                         .iter()
                         .for_each(|(name, value)| request.add_trailer(name.as_str(), value.as_bytes().trim_ascii()));

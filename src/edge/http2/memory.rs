@@ -4,14 +4,17 @@
 //! The body of the request is passed on as fast as Pingora takes it, and the response as fast as the client takes it.
 //! A stream that ends early ends the connection in memory, and with it the request at the origin.
 
-use super::head::{fields_of_http1, framing, head_of_http2, joined_cookies, target};
+use super::head::{fields_of_http1, head_of_http2, joined_cookies, target};
 use super::output::Output;
+use super::session::{Finished, Unrecorded};
 use super::stream::{Gone, Sending, Stream};
 use crate::edge::buffers::Buffer;
 use crate::edge::chunks::BadChunk;
 use crate::edge::connection::Connection;
-use crate::edge::door::Edge;
-use crate::edge::lane::{BadResponse, Incoming, Lines, Outgoing, Parsed, ResponseFraming, poll_read, write_head};
+use crate::edge::door::{Edge, IN_PINGORA};
+use crate::edge::lane::{
+    BadResponse, BadTrailers, Incoming, Lines, Outgoing, Parsed, ResponseFraming, check_trailers, poll_read, write_head,
+};
 use crate::edge::transport::Transport;
 use crate::requests::{ClientConnection, Framing, Ticket};
 use bytes::Bytes;
@@ -28,7 +31,9 @@ use tokio::io::{AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf, duplex, split}
 use tokio::task::yield_now;
 
 /// Octets that wait in memory, in each direction.
-pub(super) const WAITING: usize = 16 * 1024;
+const WAITING: usize = 16 * 1024;
+/// Bytes that a request holds on this way beside what one in the lane holds.
+pub(super) const IN_MEMORY: usize = 2 * WAITING + IN_PINGORA;
 
 /// Why a response ended before its end.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +48,8 @@ enum Cut {
     Head(#[from] BadResponse),
     #[error("the response has a malformed chunk")]
     Chunk(#[from] BadChunk),
+    #[error("the request has too many trailers")]
+    Trailers,
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -61,11 +68,10 @@ impl InMemory {
     pub(super) fn new(
         client: ClientConnection,
         head: &Parts,
-        stream: &Stream,
+        framing: Framing,
         ticket: Ticket,
         (stall, output): (Duration, Output),
     ) -> InMemory {
-        let framing = framing(head, stream.is_received());
         let (near, far) = duplex(WAITING);
         client.hand_on(ticket);
         let mut connection = Box::new(Connection::new(Transport::Memory(far), None, client, None, stall));
@@ -78,9 +84,10 @@ impl InMemory {
         InMemory { connection, near, framing, is_head: head.method == Method::HEAD, output }
     }
 
-    /// Has Pingora forward the request. Returns the stream, if it was not reset before the response ended.
-    pub(super) async fn pass_on(self, edge: &Edge, stop: ShutdownWatch, mut stream: Stream) -> Option<Stream> {
+    /// Has Pingora forward the request. The client may still have to take the end of the response.
+    pub(super) async fn pass_on(self, edge: &Edge, stop: ShutdownWatch, mut stream: Stream) -> Finished {
         let InMemory { connection, near, framing, is_head, output } = self;
+        let client = connection.client.clone();
         let session = ServerSession::new_http1(connection);
         // The connection that Pingora gives back is closed: the next request has one of its own.
         let process = async {
@@ -89,14 +96,18 @@ impl InMemory {
             }
         };
         let ((), carried) = tokio::join!(process, carry(near, &mut stream, (framing, is_head), &output));
-        let Err(cut) = carried else { return Some(stream) };
+        let record = client.take_record();
+        let Err(cut) = carried else { return Finished::Sent(stream, record.map(Unrecorded::Response)) };
         tracing::debug!(%cut, "a response over HTTP/2 broke off");
+        if let Some(record) = record {
+            record.finish(false);
+        }
         let was_reset = matches!(cut, Cut::Gone(Gone));
         // The client gets what came before: a reset throws away what h2 has not written. Of a stream that is over it does
         // nothing.
         yield_now().await;
         stream.sending.reset(Reason::INTERNAL_ERROR);
-        (!was_reset).then_some(stream)
+        if was_reset { Finished::Reset } else { Finished::Sent(stream, None) }
     }
 }
 
@@ -108,9 +119,11 @@ async fn carry(
     output: &Output,
 ) -> Result<(), Cut> {
     let (read, write) = split(near);
-    let Stream { sending, body } = stream;
+    let Stream { sending, body, ahead } = stream;
+    let mut request = Outgoing::new(Buffer::default(), framing);
+    request.add(&std::mem::take(ahead));
     let upload = async {
-        upload(body, framing, write, output).await?;
+        upload(body, request, write, output).await?;
         // The response ends the exchange.
         pending().await
     };
@@ -121,14 +134,13 @@ async fn carry(
     }
 }
 
-/// Carries the body of a request. Trailers stay behind: Pingora passes none on (Pingora 0.9.1).
+/// Carries the body of a request. Trailers are checked and stay behind: Pingora passes none on (Pingora 0.9.1).
 async fn upload(
     body: &mut RecvStream,
-    framing: Framing,
+    mut request: Outgoing,
     mut write: WriteHalf<DuplexStream>,
     output: &Output,
-) -> Result<(), Gone> {
-    let mut request = Outgoing::new(Buffer::default(), framing);
+) -> Result<(), Cut> {
     while !request.is_sent() {
         match body.data().await {
             Some(piece) => {
@@ -142,6 +154,9 @@ async fn upload(
                 let _ = body.flow_control().release_capacity(piece.len());
             }
             None => {
+                if let Ok(Some(trailers)) = body.trailers().await {
+                    check_trailers(&trailers).map_err(|BadTrailers| Cut::Trailers)?;
+                }
                 request.end();
                 let _ = write.write_all(request.waiting()).await;
             }
@@ -175,9 +190,18 @@ impl Download<'_> {
             return Err(Cut::Response);
         }
         loop {
-            let (piece, ends) = self.response.piece();
+            let (piece, _) = self.response.piece();
             if !piece.is_empty() {
-                let count = self.sending.room(piece.len()).await?;
+                let wanted = piece.len();
+                let count = poll_fn(|context| {
+                    let polled = self.sending.poll_room(wanted, context);
+                    if polled.is_pending() {
+                        self.response.settle();
+                    }
+                    polled
+                });
+                let count = count.await?;
+                let (piece, ends) = self.response.piece();
                 let ends = ends && count == piece.len();
                 self.sending.send(Bytes::copy_from_slice(&piece[..count]), ends)?;
                 self.response.passed_on(count);

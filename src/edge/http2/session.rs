@@ -10,8 +10,7 @@ use crate::edge::answered::{Extent, record};
 use crate::edge::close_log::CloseReason;
 use crate::edge::connection::Connection;
 use crate::edge::door::Edge;
-use crate::edge::lane::Record;
-use crate::requests::{ClientConnection, Responded};
+use crate::requests::{ClientConnection, Record, Responded};
 use crate::telemetry::OpenConnection;
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -33,8 +32,8 @@ type InFlight<'e> = Pin<Box<dyn Future<Output = Finished> + Send + 'e>>;
 type Accepted = Result<(http::Request<RecvStream>, SendResponse<Bytes>), h2::Error>;
 
 #[expect(clippy::large_enum_variant, reason = "it is taken apart at once, and a box would be an allocation")]
-enum Finished {
-    /// An answer or a response was sent whole. It is recorded later, unless it came through Pingora, which has recorded it.
+pub(super) enum Finished {
+    /// An answer or a response was sent whole. It is recorded later.
     Sent(Stream, Option<Unrecorded>),
     /// Its stream was reset before. It is recorded.
     Reset,
@@ -44,7 +43,7 @@ enum Finished {
 
 /// An answer or a response, to be recorded when its octets have left.
 #[expect(clippy::large_enum_variant, reason = "few of them wait, and not for long")]
-enum Unrecorded {
+pub(super) enum Unrecorded {
     Answer(Responded),
     Response(Record),
 }
@@ -174,7 +173,7 @@ impl<'e> Session<'e> {
             if let Poll::Ready(end) = self.poll_requests(context) {
                 return Poll::Ready(end);
             }
-            if self.closed_for.is_none() && self.output.is_flooded() {
+            if self.closed_for.is_none() && !self.client.peer.is_trusted && self.output.is_flooded() {
                 self.close_for("too many frames that move nothing");
                 continue;
             }
@@ -245,7 +244,7 @@ impl<'e> Session<'e> {
         let (stream, unrecorded) = match finished {
             Finished::Sent(stream, unrecorded) => (stream, unrecorded),
             Finished::Reset => {
-                if self.resets.count() {
+                if !self.client.peer.is_trusted && self.resets.count() {
                     self.close_for("too many resets");
                 }
                 return;

@@ -3,7 +3,7 @@
 
 use super::output::Output;
 use crate::edge::timer::Stall;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, Response};
@@ -32,17 +32,33 @@ pub(super) struct Sending {
 pub(super) struct Stream {
     pub(super) sending: Sending,
     pub(super) body: RecvStream,
+    /// The part of the body that was read before the request was forwarded.
+    pub(super) ahead: BytesMut,
 }
 
 impl Stream {
     /// A stream. If its client has no room for anything of a response for `stall`, the stream is reset.
     pub(super) fn new(respond: SendResponse<Bytes>, body: RecvStream, stall: Duration) -> Stream {
-        Stream { sending: Sending { respond, body: None, stall: Stall::new(stall) }, body }
+        Stream { sending: Sending { respond, body: None, stall: Stall::new(stall) }, body, ahead: BytesMut::new() }
     }
 
     /// Whether the client has sent all of its request.
     pub(super) fn is_received(&self) -> bool {
         self.body.is_end_stream()
+    }
+
+    /// Reads the body ahead, until its end or so many bytes of it are there. Other streams may use the connection's window
+    /// meanwhile: if half-sent bodies filled it, none of them could be completed.
+    pub(super) async fn read_ahead(&mut self, most: usize, output: &Output) -> Result<(), Gone> {
+        while self.ahead.len() < most
+            && let Some(piece) = self.body.data().await
+        {
+            let piece = piece.map_err(|_| Gone)?;
+            self.ahead.extend_from_slice(&piece);
+            output.note_moved(piece.len());
+            let _ = self.body.flow_control().release_capacity(piece.len());
+        }
+        Ok(())
     }
 
     /// Throws away what the client still sends of a request that was answered, for a while. Afterwards the stream is reset.

@@ -23,6 +23,8 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// h2 keeps counts of its own (h2 0.4.20), which have the same bound: resets of streams that no request is known of, for the
 /// life of the connection, and requests that are reset before crawlgate has begun with them.
 pub(super) const RESETS: usize = 100;
+/// Requests of a trusted proxy that may be reset before crawlgate has begun with them. They take memory until then: 10 MB.
+pub(super) const MAX_RESETS_OF_PROXY: usize = 10_000;
 const RESET_WINDOW: Duration = Duration::from_secs(10);
 
 /// The step that is due.

@@ -11,8 +11,7 @@ use super::outgoing::Outgoing;
 use super::request::LaneRequest;
 use super::wire::of_client;
 use crate::answers::{Answer, Asked, Field};
-use crate::edge::buffers::Buffer;
-use crate::requests::{EndedBy, Sent, Ticket};
+use crate::requests::{EndedBy, Record, Ticket};
 use crate::upstreams::{Attempts, Reached, Route, failure_status};
 use http::Method;
 use pingora_core::protocols::Stream;
@@ -66,7 +65,7 @@ pub struct Exchange<'e, C> {
     /// Whether the origin keeps the connection.
     keeps_origin: bool,
     /// The values of X-Robots-Tag that were sent, each with a line's end.
-    tags: Buffer,
+    tags: Vec<u8>,
     /// The status that the client got, or is about to get; 0 before.
     status: u16,
     /// Whether that is the final one.
@@ -91,7 +90,7 @@ impl<'e, C: Client> Exchange<'e, C> {
             transfer: Transfer::default(),
             expectation: if expects { Expectation::Asked } else { Expectation::None },
             keeps_origin: false,
-            tags: Buffer::default(),
+            tags: Vec::new(),
             status: 0,
             has_begun: false,
             body_octets: 0,
@@ -115,7 +114,11 @@ impl<'e, C: Client> Exchange<'e, C> {
                 Err(error) => self.fail(error).await,
             };
             let Exchange { ticket, tags, status, body_octets, .. } = self;
-            (after, Record { ticket, tags, status, octets: body_octets, error: passed_on.err() })
+            let ended_by = match &passed_on {
+                Ok(()) => EndedBy::Complete,
+                Err(error) => EndedBy::Error(error.etype().as_str()),
+            };
+            (after, Record { ticket, tags, status, bytes: body_octets, ended_by })
         }
     }
 
@@ -171,32 +174,5 @@ impl<'e, C: Client> Exchange<'e, C> {
     async fn flush(&mut self) -> Result<()> {
         let flushed = poll_fn(|context| self.client.poll_flush(context)).await;
         flushed.map_err(|error| of_client(ErrorType::WriteError, error))
-    }
-}
-
-/// The record of an exchange, to be written when its octets have left.
-pub struct Record {
-    ticket: Ticket,
-    /// The values of X-Robots-Tag that were sent, each with a line's end.
-    tags: Buffer,
-    status: u16,
-    octets: u64,
-    error: Option<Box<Error>>,
-}
-
-impl Record {
-    /// Records it. `has_left` says whether the octets have left.
-    pub fn finish(self, has_left: bool) {
-        let tags = self.tags.split(|octet| *octet == b'\n').filter(|tag| !tag.is_empty());
-        self.ticket.finish(&Sent {
-            status: self.status,
-            tags: tags.collect(),
-            octets: self.octets,
-            ended_by: match &self.error {
-                Some(error) => EndedBy::Error(error.etype().as_str()),
-                None if has_left => EndedBy::Complete,
-                None => EndedBy::Error(ErrorType::WriteError.as_str()),
-            },
-        });
     }
 }

@@ -6,9 +6,8 @@ use crate::edge::buffers::Buffer;
 use crate::edge::chunks::{BadChunk, Chunks, Rest};
 use std::ops::Range;
 
-/// Octets that may wait for a client in memory of their own. More octets stay in the buffer, and are counted for the
-/// client.
-const MOST_SETTLED: usize = 8 * 1024;
+/// A buffer of at most this size is not exchanged for a smaller one.
+const SMALL_BUFFER: usize = 16 * 1024;
 
 /// The stage of a response. Each stage leads to a later one.
 #[derive(Debug, Default)]
@@ -61,11 +60,11 @@ impl Incoming {
         matches!(self.stage, Stage::Awaited | Stage::Head)
     }
 
-    /// Moves the octets that wait for the client into memory of their size, if they are few. The buffer is then free for
-    /// another request.
+    /// Moves the bytes that wait for the client into memory of their size, if they fill less than half of the buffer. The
+    /// buffer is then free for another request.
     pub fn settle(&mut self) {
         let waiting = self.input.len() - self.piece.start;
-        if waiting <= MOST_SETTLED && self.input.capacity() > 2 * MOST_SETTLED {
+        if self.input.capacity() > SMALL_BUFFER.max(2 * waiting) {
             self.input.settle(self.piece.start);
             self.read -= self.piece.start;
             self.piece = 0..self.piece.len();
@@ -174,7 +173,7 @@ mod tests {
         response.passed_on(2);
         response.settle();
         assert_eq!((response.piece(), response.has_surplus()), ((b"me octe".as_slice(), true), true));
-        assert!(response.input.capacity() <= MOST_SETTLED);
+        assert!(response.input.capacity() <= SMALL_BUFFER);
         response.passed_on(7);
         assert!(response.is_body_over() && response.has_surplus());
     }

@@ -21,15 +21,15 @@ mod trailers;
 mod wire;
 
 pub use client::{BodyError, Client, ClientHead};
-pub use exchange::{After, Exchange, Record};
+pub use exchange::{After, Exchange};
 pub use incoming::Incoming;
 pub use lines::Lines;
-pub use outgoing::{Outgoing, write_chunk};
+pub use outgoing::{LANE_UPLOAD, Outgoing, write_chunk};
 pub use request::{LaneRequest, fits, write_head};
 #[cfg(feature = "internals")]
 pub use response::read as read_response;
 pub use response::{BadResponse, Framing as ResponseFraming, Parsed, ResponseHead};
-pub use trailers::{BadTrailers, read_trailers};
+pub use trailers::{BadTrailers, check_trailers, read_trailers};
 pub use wire::poll_read;
 
 use crate::requests::Ticket;

@@ -8,6 +8,8 @@ use std::io::Write;
 
 /// Octets of a body that wait for the origin.
 const MOST_WAITING: usize = 32 * 1024;
+/// Bytes of memory for them: a piece that begins below the limit has up to 32 KiB.
+pub const LANE_UPLOAD: usize = 2 * MOST_WAITING;
 
 /// A request on its way.
 #[derive(Debug)]

@@ -1,11 +1,10 @@
 //! [`read_trailers`] reads the trailers of a body in chunks. It leaves out fields that a server could take for fields of
 //! the head: with those a client could contradict the head that crawlgate has judged.
 
+use crate::edge::chunks::{ASIDE, MAX_TRAILERS};
 use crate::heads::ForwardingFields;
+use http::HeaderMap;
 use httparse::{EMPTY_HEADER, Header, Status};
-
-/// The most trailers that a body may have.
-const MOST: usize = 100;
 
 /// Fields that say where a message ends or goes to, how it is read or who sends it (RFC 9110 section 6.5.1).
 const OF_HEADS: [&str; 29] = [
@@ -53,7 +52,7 @@ pub fn read_trailers<T>(lines: &[u8], with: impl FnOnce(&[Header<'_>]) -> T) -> 
         return Ok(with(&[]));
     }
     let octets = [lines, b"\r\n"].concat();
-    let mut room = [EMPTY_HEADER; MOST];
+    let mut room = [EMPTY_HEADER; MAX_TRAILERS];
     match httparse::parse_headers(&octets, &mut room) {
         Ok(Status::Complete((length, fields))) if length == octets.len() => {
             let passed: Vec<Header<'_>> = fields.iter().filter(|field| may_be_trailer(field.name)).copied().collect();
@@ -61,6 +60,15 @@ pub fn read_trailers<T>(lines: &[u8], with: impl FnOnce(&[Header<'_>]) -> T) -> 
         }
         _ => Err(BadTrailers),
     }
+}
+
+/// Checks trailers of HTTP/2 against the limits that those of HTTP/1.1 have. A colon counts as one of their bytes.
+///
+/// # Errors
+/// They are too many or too large.
+pub fn check_trailers(trailers: &HeaderMap) -> Result<(), BadTrailers> {
+    let bytes: usize = trailers.iter().map(|(name, value)| name.as_str().len() + 1 + value.len()).sum();
+    if trailers.len() > MAX_TRAILERS || bytes > ASIDE { Err(BadTrailers) } else { Ok(()) }
 }
 
 /// Whether a trailer with this name is passed on. Applications read `_` as `-`.
@@ -91,7 +99,7 @@ mod tests {
 
     #[test]
     fn lines_that_are_no_fields_are_refused() {
-        for lines in ["no colon\r\n", "A : b\r\n", ": b\r\n", "A: b\0\r\n", &"A: b\r\n".repeat(MOST + 1)] {
+        for lines in ["no colon\r\n", "A : b\r\n", ": b\r\n", "A: b\0\r\n", &"A: b\r\n".repeat(MAX_TRAILERS + 1)] {
             assert_eq!(passed(lines), Err(BadTrailers), "{lines:?}");
         }
     }

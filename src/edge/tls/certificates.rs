@@ -84,7 +84,7 @@ impl Certificates {
                 certificates.issued = issued;
             }
             certificates.sets.push(set.clone());
-            TlsListener::new(tls, set).map(Some)
+            TlsListener::new(tls, listener.speaks_http2, set).map(Some)
         };
         let tls = listeners.iter().map(&mut open).collect::<Result<_, _>>()?;
         Ok((certificates, tls))

@@ -56,13 +56,20 @@ pub struct Handshake {
 }
 
 impl TlsListener {
-    fn new(settings: &TlsSettings, certificates: Arc<CertificateSet>) -> Result<TlsListener, TlsError> {
+    fn new(
+        settings: &TlsSettings,
+        speaks_http2: bool,
+        certificates: Arc<CertificateSet>,
+    ) -> Result<TlsListener, TlsError> {
         let versions: &[_] = if settings.allows_tls12 { &[&TLS13, &TLS12] } else { &[&TLS13] };
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(versions)?
             .with_no_client_auth()
             .with_cert_resolver(certificates);
-        config.alpn_protocols = vec![H2.to_vec(), HTTP1.to_vec()];
+        if speaks_http2 {
+            config.alpn_protocols.push(H2.to_vec());
+        }
+        config.alpn_protocols.push(HTTP1.to_vec());
         if settings.acme.is_some() {
             config.alpn_protocols.push(acme::ALPN.to_vec());
         }

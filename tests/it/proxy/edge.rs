@@ -2,6 +2,8 @@
 
 mod answers;
 mod attacks;
+mod behind_proxies;
+mod buffers;
 mod certificates;
 mod h2spec;
 mod heads;

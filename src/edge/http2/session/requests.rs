@@ -4,27 +4,31 @@
 use super::{Finished, Session, Unrecorded};
 use crate::answers::Asked;
 use crate::edge::answered::{Extent, hold, record};
-use crate::edge::door::Edge;
+use crate::edge::door::{Edge, PINGORA_UPLOAD};
 use crate::edge::http2::client::Http2Client;
 use crate::edge::http2::head::{
     fields_of_http1, framing, framing_with_trailers, head_of, joined_cookies, mapped, target,
 };
-use crate::edge::http2::memory::{self, InMemory};
+use crate::edge::http2::memory::{IN_MEMORY, InMemory};
 use crate::edge::http2::output::Output;
 use crate::edge::http2::stream::{Gone, Stream, throw_away};
-use crate::edge::lane::{After, Exchange, Lane, LaneRequest};
+use crate::edge::http2::{STREAM_WINDOW, max_list};
+use crate::edge::lane::{After, Exchange, LANE_UPLOAD, Lane, LaneRequest};
 use crate::requests::{
-    Arrival, Connection as Asker, Forward, Framing, Next, Received, RequestHead, Respond, Responded, Ticket,
+    Arrival, ClientConnection, Connection as Asker, Forward, Framing, Next, Received, RequestHead, Respond, Responded,
+    Ticket,
 };
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
-use http::StatusCode;
 use http::header::EXPECT;
 use http::request::Parts;
+use http::{Response, StatusCode};
 use pingora_core::server::ShutdownWatch;
 use std::future::pending;
+use std::sync::Arc;
 use tokio::task::yield_now;
+use tokio::time::timeout;
 
 /// Malformed requests of a connection before it is closed, as in Pingora's own loop (Pingora 0.9.1).
 const MALFORMED: usize = 32;
@@ -57,7 +61,7 @@ impl<'e> Session<'e> {
             Next::Answer(answer) => {
                 self.malformed += usize::from(ticket.is_refused() && answer.status() == StatusCode::BAD_REQUEST);
                 self.answer(stream, (ticket, answer).into());
-                if self.malformed >= MALFORMED {
+                if !self.client.peer.is_trusted && self.malformed >= MALFORMED {
                     self.close_for("too many malformed requests");
                 }
             }
@@ -65,8 +69,8 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Sends an answer: at once if the client has room for all of it. Otherwise the answer waits, as long as there is
-    /// buffer space.
+    /// Sends an answer: at once if the client has room for all of it, and the connection too. Otherwise the answer waits, as
+    /// long as there is buffer space.
     fn answer(&mut self, mut stream: Stream, mut responded: Responded) {
         let (head, body) = (head_of(&responded.answer), responded.answer.body().clone());
         let sending = &mut stream.sending;
@@ -74,6 +78,7 @@ impl<'e> Session<'e> {
             return record(responded, Extent::Nothing);
         }
         let is_sent = match body.len() {
+            _ if self.output.is_full() => false,
             0 => true,
             length if sending.room_now(length) < length => false,
             _ => sending.send(body, true).is_ok(),
@@ -94,22 +99,86 @@ impl<'e> Session<'e> {
         let framing = framing(&head, stream.is_received());
         let lane = self.edge.lane.as_ref().filter(|_| fits(&head, framing, &ticket));
         let octets: usize = head.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + FIELD).sum();
-        ticket.hold(if lane.is_some() { REQUEST } else { REQUEST + 2 * memory::WAITING } + COPIES * octets);
+        let mut space = REQUEST + COPIES * octets + if lane.is_some() { 0 } else { IN_MEMORY };
+        if !stream.is_received() {
+            let ahead = if lane.is_some() { LANE_UPLOAD } else { PINGORA_UPLOAD };
+            let trailers = COPIES * max_list(self.edge.limits());
+            let upload = framing.at_most(STREAM_WINDOW as usize + ahead) + trailers;
+            match framing {
+                // Trailers may follow all the same. They wait until the response is over.
+                Framing::None => space += upload,
+                Framing::Length(_) | Framing::Chunked => ticket.hold_upload(upload),
+            }
+        }
+        let body_first = self.edge.body_first(&ticket, framing);
+        ticket.hold(space + body_first);
         if ticket.lacks_space() {
             let answer = ticket
                 .forward(self.client.behind(None))
                 .fail(503, &Asked { method: &head.method, headers: &head.headers });
             return self.answer(stream, (ticket, answer).into());
         }
-        let Some(lane) = lane else {
-            let (client, stall) = (self.client.of_one_request(), self.edge.limits().stall);
-            let request = InMemory::new(client, &head, &stream, ticket, (stall, self.output.clone()));
-            return self.begin(through_memory(request, self.edge, self.stop.clone(), stream));
-        };
-        let forward = ticket.forward(self.client.behind(None));
-        let request = in_lane(&head, framing, &forward, lane.origin_host(&ticket));
-        let client = Http2Client::new(stream, self.client.clone(), head.headers, self.output.clone());
-        self.begin(through_lane(lane, client, ticket, request));
+        let (client, output) = (self.client.clone(), self.output.clone());
+        let request = Forwarded { head, framing, stream, ticket, client, output };
+        match lane {
+            _ if body_first > 0 => self.begin(request.with_body(self.edge, self.stop.clone(), body_first)),
+            Some(lane) => self.begin(request.in_lane(lane)),
+            None => self.begin(request.in_memory(self.edge, self.stop.clone())),
+        }
+    }
+}
+
+/// A request on its way to the origin.
+struct Forwarded {
+    head: Parts,
+    framing: Framing,
+    stream: Stream,
+    ticket: Ticket,
+    client: Arc<ClientConnection>,
+    output: Output,
+}
+
+impl Forwarded {
+    fn in_lane(self, lane: &Lane) -> impl Future<Output = Finished> + Send {
+        let Forwarded { head, framing, stream, ticket, client, output } = self;
+        let request = in_lane(&head, framing, &ticket.forward(client.behind(None)), lane.origin_host(&ticket));
+        through_lane(lane, Http2Client::new(stream, client, head.headers, output), ticket, request)
+    }
+
+    fn in_memory(self, edge: &Edge, stop: ShutdownWatch) -> impl Future<Output = Finished> + Send {
+        let Forwarded { head, framing, stream, ticket, client, output } = self;
+        let (client, stall) = (client.of_one_request(), edge.limits().stall);
+        InMemory::new(client, &head, framing, ticket, (stall, output)).pass_on(edge, stop, stream)
+    }
+
+    /// Forwards it when its body, or so much of it, is there.
+    async fn with_body(mut self, edge: &Edge, stop: ShutdownWatch, most: usize) -> Finished {
+        if expects(&self.head) {
+            self.head.headers.remove(EXPECT);
+            let mut response = Response::new(());
+            *response.status_mut() = StatusCode::CONTINUE;
+            // If the stream is over, the body does not come either.
+            let _ = self.stream.sending.inform(response);
+        }
+        match timeout(edge.limits().stall, self.stream.read_ahead(most, &self.output)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(Gone)) => return Finished::Reset,
+            Err(_) => return self.answer_timeout().await,
+        }
+        match edge.lane.as_ref().filter(|_| fits(&self.head, self.framing, &self.ticket)) {
+            Some(lane) => self.in_lane(lane).await,
+            None => self.in_memory(edge, stop).await,
+        }
+    }
+
+    async fn answer_timeout(self) -> Finished {
+        let Forwarded { head, mut stream, ticket, client, output, .. } = self;
+        let asked = Asked { method: &head.method, headers: &head.headers };
+        let answer = ticket.forward(client.behind(None)).fail(408, &asked);
+        if stream.sending.head(head_of(&answer), answer.body().is_empty()).is_err() {
+            return Finished::Reset;
+        }
+        answer_slowly(stream, (ticket, answer).into(), output).await
     }
 }
 
@@ -156,7 +225,7 @@ fn in_lane(head: &Parts, framing: Framing, forward: &Forward<'_>, host: Option<&
 /// Sends the body of an answer as the client has room for it. Octets that the client still sends are thrown away.
 async fn answer_slowly(mut stream: Stream, responded: Responded, output: Output) -> Finished {
     let mut body = responded.answer.body().clone();
-    let Stream { sending, body: received } = &mut stream;
+    let Stream { sending, body: received, .. } = &mut stream;
     let answered = async {
         while !body.is_empty() {
             let room = sending.room(body.len()).await?;
@@ -198,13 +267,6 @@ fn through_lane(
         yield_now().await;
         stream.sending.reset(Reason::INTERNAL_ERROR);
         Finished::Over
-    }
-}
-
-async fn through_memory(request: InMemory, edge: &Edge, stop: ShutdownWatch, stream: Stream) -> Finished {
-    match request.pass_on(edge, stop, stream).await {
-        Some(stream) => Finished::Sent(stream, None),
-        None => Finished::Reset,
     }
 }
 

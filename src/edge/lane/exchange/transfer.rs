@@ -19,6 +19,12 @@ use tokio::time::Instant;
 /// How long an origin may say nothing to a client that waits for its 100. curl waits as long and goes on then.
 const CONTINUE: Duration = Duration::from_secs(1);
 
+/// While people wait for a place, the client of an upload that has one sends so many bytes within each such time.
+const HURRY: Duration = Duration::from_secs(5);
+const HURRY_BYTES: usize = 64 * 1024;
+/// How often a late upload looks whether people wait.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
 /// The end that a direction waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaitsFor {
@@ -47,6 +53,8 @@ pub(super) struct Transfer {
     /// The awaited event, and the end of the wait. `None` after something moved.
     wait: Option<(Awaited, Instant)>,
     is_unflushed: bool,
+    /// When the present [`HURRY_BYTES`] of the upload began, and how many of them have come. `None` before the first wait.
+    upload: Option<(Instant, usize)>,
     /// Why the origin takes no more of the request. It may have answered all the same.
     write_error: Option<io::Error>,
 }
@@ -106,7 +114,11 @@ impl<C: Client> Exchange<'_, C> {
             _ => Instant::now() + limit,
         };
         self.transfer.wait = Some((awaited, until));
-        if !self.client.has_passed(until, context) {
+        if awaited != Awaited::Body {
+            self.transfer.upload = None;
+        }
+        let is_slow = awaited == Awaited::Body && self.is_too_slow(context);
+        if !is_slow && !self.client.has_passed(until, context) {
             return Poll::Pending;
         }
         Poll::Ready(Err(match awaited {
@@ -122,6 +134,21 @@ impl<C: Client> Exchange<'_, C> {
         }))
     }
 
+    /// Whether an upload moves too slowly while people wait for its place. The task is woken to look again.
+    fn is_too_slow(&mut self, context: &mut Context<'_>) -> bool {
+        if !self.attempts.has_places() {
+            return false;
+        }
+        let now = Instant::now();
+        let (since, _) = *self.transfer.upload.get_or_insert((now, 0));
+        let is_late = since + HURRY <= now;
+        let next = if is_late { now + LOOK_AGAIN } else { since + HURRY };
+        if self.client.has_passed(next, context) {
+            context.waker().wake_by_ref();
+        }
+        is_late && self.attempts.people_wait()
+    }
+
     fn poll_request(&mut self, stream: &mut Stream, context: &mut Context<'_>) -> Result<WaitsFor> {
         loop {
             let has_come = self.take_body(context)?.is_ready();
@@ -130,7 +157,10 @@ impl<C: Client> Exchange<'_, C> {
             }
             match self.poll_write(stream, context) {
                 Poll::Pending => return Ok(WaitsFor::Origin),
-                Poll::Ready(Ok(())) if self.request.is_whole => return Ok(WaitsFor::Done),
+                Poll::Ready(Ok(())) if self.request.is_whole => {
+                    self.ticket.release_upload();
+                    return Ok(WaitsFor::Done);
+                }
                 Poll::Ready(Ok(())) if !has_come => return Ok(WaitsFor::Client),
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) if !self.request.is_begun => {
@@ -169,6 +199,10 @@ impl<C: Client> Exchange<'_, C> {
         if count > 0 && self.expectation == Expectation::Asked {
             self.expectation = Expectation::None;
         }
+        self.transfer.upload = self.transfer.upload.and_then(|(since, moved)| {
+            let moved = moved + count;
+            (moved < HURRY_BYTES).then_some((since, moved))
+        });
         self.ticket.count_upload(count).map_err(|error| {
             Error::because(ErrorType::HTTPStatus(error.status()), "while reading the request", error).into_down()
         })

@@ -620,6 +620,7 @@ const RIGHT_SETTINGS: &[&str] = &[
     "listen: { address: 127.0.0.1:1, tls: { acme: { email: a@b.example, directory: 'https://[::1]:14000/dir', hosts: a.example, challenge: tls-alpn, resolvers: ['9.9.9.9', '[::1]:53'] } } }",
     "listen: { address: 127.0.0.1:1, tls: { certificates: [{ cert: a, key: b }], min_version: 1.3, hsts: { max_age: 0 } } }",
     "listen: { address: 127.0.0.1:1, proxy_protocol: yes }\ntrusted_proxies: 10.0.0.1",
+    "listen: { address: 127.0.0.1:1, http2: off }",
     "store: Redis://10.0.0.5",
     "store: { url: 'rediss://a@[::1]:6380/2', password_file: p, ca: ca.pem, prefix: 'shop:' }",
     "limits: { connections: '5', body: 2GiB, body_rate: off, head: 250ms, fields: 256, streams: 1 }",

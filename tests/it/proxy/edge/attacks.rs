@@ -120,7 +120,7 @@ fn garbage_and_head_bombs_end_their_own_connection_alone() {
 }
 
 /// GET / over http, with :authority a.
-const GET: &[u8] = b"\x82\x86\x84\x41\x01a";
+pub(super) const GET: &[u8] = b"\x82\x86\x84\x41\x01a";
 /// POST.
 const POST: &[u8] = b"\x83\x86\x84\x41\x01a";
 

@@ -284,7 +284,7 @@ fn one_response_more_than_the_buffers_hold_is_503_on_both_ways() {
     let origin = endless();
     let gate =
         Setup::before(origin.address).settings("limits: { buffers: 4MiB }\nlogs: { access: access.log }").start();
-    for (version, most, each) in [("1.0", 4, 1_048_576), ("1.1", 25, 163_840)] {
+    for (version, most, each) in [("1.0", 3, 1_048_576 + 65_536), ("1.1", 25, 163_840)] {
         let request = format!("GET / HTTP/{version}\r\nHost: {HOST}\r\n\r\n");
         let open: Vec<Connection> = (0..most)
             .map(|_| {

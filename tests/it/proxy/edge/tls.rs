@@ -49,6 +49,19 @@ fn versions_and_protocols_are_negotiated() {
 }
 
 #[test]
+fn listener_without_http2_does_not_offer_it() {
+    let origin = Origin::plain();
+    let authority = Authority::new();
+    let directory = tempfile::tempdir().expect("a directory");
+    authority.certify(directory.path(), "shop", &["shop.example"], 2100);
+    let listeners = listeners(directory.path(), &["shop"], "").replacen("tls:", "http2: no, tls:", 1);
+    let gate = Setup::before(origin.address).listeners(&listeners).start();
+    let config = authority.client(&["h2", "http/1.1"], &[&TLS13]);
+    let connection = TlsConnection::open(gate.address, "shop.example", &config).expect("TLS 1.3");
+    assert_eq!(connection.protocol(), Some("http/1.1".into()));
+}
+
+#[test]
 fn curl_gets_pages_over_both_versions_of_http_and_of_tls() {
     let https = https("");
     for (arguments, version) in [

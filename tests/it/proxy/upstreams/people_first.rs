@@ -228,7 +228,8 @@ fn stream_of_http2_waits_for_a_place_and_leaves_the_queue_when_it_is_reset() {
     let uri = |target: &str| format!("http://{HOST}{target}");
     let waiting = http2.begin("GET", &uri("/2"), &[("user-agent", BROWSER)], None);
     gate.wait_for_metric("crawlgate_queue_waiting", 1.0);
-    let upload = http2.upload(HOST, "/3", &[("user-agent", BROWSER)]);
+    let mut upload = http2.upload(HOST, "/3", &[("user-agent", BROWSER)]);
+    upload.send(b"abc", true);
     gate.wait_for_metric("crawlgate_queue_waiting", 2.0);
     upload.reset();
     gate.wait_for_metric("crawlgate_queue_waiting", 1.0);
@@ -287,26 +288,110 @@ fn websocket_gives_its_place_back_when_it_has_begun() {
     drop(hold);
 }
 
+/// The head of a POST whose body is framed by this field.
+fn post(version: &str, fields: &str) -> String {
+    format!("POST /1 HTTP/{version}\r\nHost: {HOST}\r\nUser-Agent: {BROWSER}\r\n{fields}\r\n\r\n")
+}
+
 #[test]
-fn client_that_leaves_before_it_sent_its_body_leaves_the_queue() {
+fn request_takes_no_place_before_its_body_is_there() {
+    for (lane, version, framing, first, rest) in [
+        ("on", "1.1", "Content-Length: 3", "a", "bc"),
+        ("on", "1.1", "Transfer-Encoding: chunked", "1\r\na\r\n", "2\r\nbc\r\n0\r\n\r\n"),
+        ("on", "1.0", "Content-Length: 3", "a", "bc"),
+        ("off", "1.1", "Content-Length: 3", "a", "bc"),
+        ("off", "1.1", "Transfer-Encoding: chunked", "1\r\na\r\n", "2\r\nbc\r\n0\r\n\r\n"),
+    ] {
+        let (origin, go_on) = patient();
+        let gate = before(&origin, lane, "connections: 1, queue: { wait: 60s }");
+        let mut upload = gate.connect();
+        upload.send(&format!("{}{first}", post(version, framing)));
+        let mut left = gate.connect();
+        left.send(&post(version, framing));
+        gate.wait_for_metric("crawlgate_requests_in_flight", 2.0);
+        let mut person = ask(&gate, BROWSER, "/2");
+        arrived(&origin, 1);
+        go_on.send(()).expect("the origin waits");
+        assert_eq!(person.response("GET").status, 200, "{lane} {version} {framing}");
+        drop(left);
+        gate.wait_for_metric("crawlgate_requests_in_flight", 1.0);
+        upload.send(rest);
+        arrived(&origin, 2);
+        assert_eq!(origin.last().body, b"abc", "{lane} {version} {framing}");
+        go_on.send(()).expect("the origin waits");
+        assert_eq!(upload.response("POST").status, 200, "{lane} {version} {framing}");
+    }
+}
+
+#[test]
+fn stream_takes_no_place_before_its_body_is_there() {
+    for lane in ["on", "off"] {
+        let (origin, go_on) = patient();
+        let gate = before(&origin, lane, "connections: 1, queue: { wait: 60s }");
+        let http2 = Http2::open(gate.address);
+        let mut upload = http2.upload(HOST, "/1", &[("user-agent", BROWSER)]);
+        upload.send(b"a", false);
+        gate.wait_for_metric("crawlgate_requests_in_flight", 1.0);
+        let mut person = ask(&gate, BROWSER, "/2");
+        arrived(&origin, 1);
+        go_on.send(()).expect("the origin waits");
+        assert_eq!(person.response("GET").status, 200, "lane: {lane}");
+        upload.send(b"bc", true);
+        arrived(&origin, 2);
+        assert_eq!(origin.last().body, b"abc", "lane: {lane}");
+        go_on.send(()).expect("the origin waits");
+        assert_eq!(upload.response().status, 200, "lane: {lane}");
+    }
+}
+
+#[test]
+fn half_sent_bodies_of_a_connection_leave_each_other_room() {
+    for lane in ["on", "off"] {
+        let origin = Origin::plain();
+        let gate = before(&origin, lane, "connections: 20, queue: { wait: 60s }");
+        let http2 = Http2::open(gate.address);
+        let mut uploads: Vec<_> = (0..20).map(|_| http2.upload(HOST, "/1", &[("user-agent", BROWSER)])).collect();
+        uploads.iter_mut().for_each(|upload| upload.send(&[b'a'; 60_000], false));
+        for mut upload in uploads {
+            upload.send(b"b", true);
+            assert_eq!(upload.response().status, 200, "lane: {lane}");
+        }
+        assert!(origin.received().iter().all(|request| request.body.len() == 60_001), "lane: {lane}");
+    }
+}
+
+#[test]
+fn client_that_expects_a_100_gets_it_before_it_has_a_place() {
+    for lane in ["on", "off"] {
+        let (origin, go_on) = patient();
+        let gate = before(&origin, lane, "connections: 1, queue: { wait: 60s }");
+        let mut inside = ask(&gate, BROWSER, "/2");
+        arrived(&origin, 1);
+        let mut upload = gate.connect();
+        upload.send(&post("1.1", "Content-Length: 3\r\nExpect: 100-continue"));
+        assert_eq!(upload.response("POST").status, 100, "lane: {lane}");
+        upload.send("abc");
+        gate.wait_for_metric("crawlgate_queue_waiting", 1.0);
+        for (connection, method) in [(&mut inside, "GET"), (&mut upload, "POST")] {
+            go_on.send(()).expect("the origin waits");
+            assert_eq!(connection.final_response(method).status, 200, "lane: {lane}");
+        }
+        assert_eq!(origin.last().body, b"abc", "lane: {lane}");
+    }
+}
+
+#[test]
+fn upload_that_stops_gives_its_place_to_a_person_who_waits() {
     let (origin, go_on) = patient();
     let gate = before(&origin, "on", "connections: 1, queue: { wait: 60s }");
-    let mut inside = ask(&gate, BROWSER, "/1");
-    arrived(&origin, 1);
-    let mut waiting = gate.connect();
-    let fields = format!("Host: {HOST}\r\nUser-Agent: {BROWSER}\r\nContent-Length: 3");
-    waiting.send(&format!("POST /2 HTTP/1.1\r\n{fields}\r\n\r\n"));
-    gate.wait_for_metric("crawlgate_queue_waiting", 1.0);
-    drop(waiting);
-    gate.wait_for_metric("crawlgate_queue_waiting", 0.0);
     let mut upload = gate.connect();
-    upload.send(&format!("POST /3 HTTP/1.1\r\n{fields}\r\n\r\na"));
+    upload.send(&post("1.1", "Content-Length: 100000"));
+    upload.send(&"a".repeat(65_536));
+    gate.wait_for_metric("crawlgate_upstream_in_flight", 1.0);
+    let mut person = ask(&gate, BROWSER, "/2");
     gate.wait_for_metric("crawlgate_queue_waiting", 1.0);
-    upload.send("bc");
+    assert_eq!(upload.response("POST").status, 408);
+    arrived(&origin, 1);
     go_on.send(()).expect("the origin waits");
-    assert_eq!(inside.response("GET").status, 200);
-    arrived(&origin, 2);
-    assert_eq!(origin.last().body, b"abc", "what came while it waited is not lost");
-    go_on.send(()).expect("the origin waits");
-    assert_eq!(upload.response("POST").status, 200);
+    assert_eq!(person.response("GET").status, 200);
 }
