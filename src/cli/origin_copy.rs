@@ -4,10 +4,11 @@
 
 use super::{Failure, Result, cannot, now, say};
 use crate::files::{MAX_BYTES, read_argument};
-use crate::origin::robots::StoredCopies;
+use crate::origin::robots::{StoredCopies, cut, defect};
 use crate::policy::Site;
 use crate::policy::origin::{Origin, OriginFile};
 use crate::printable::printable_path;
+use crate::robots::File;
 use crate::sites::{DefaultSite, KnownOrigins, Served};
 use crate::state::StateStore;
 use std::path::PathBuf;
@@ -40,8 +41,17 @@ impl OriginFrom {
     /// Reads the file, or the stored copies.
     pub fn read(&self) -> Result<OriginCopies> {
         let file = |path: &PathBuf| -> Result<_> {
-            let bytes = read_argument(path, MAX_BYTES).map_err(cannot("read", path))?;
-            Ok(Arc::new(OriginFile::new(printable_path(path), bytes)))
+            let name = printable_path(path);
+            let mut bytes = read_argument(path, MAX_BYTES).map_err(cannot("read", path))?;
+            if let Some(cut) = cut(&mut bytes) {
+                say(&format!("note: {name}: {cut}"));
+            }
+            if let Some(defect) = defect(&File::parse(bytes.as_slice()), false) {
+                let refused =
+                    format!("{name}: {defect}; of an origin crawlgate takes no such file, and keeps its copy");
+                return Err(Failure::CouldNot(refused));
+            }
+            Ok(Arc::new(OriginFile::new(name, bytes)))
         };
         let file = self.origin_robots.as_ref().map(file).transpose()?;
         let stored = match &self.state {

@@ -4,6 +4,7 @@
 
 use super::lint::catalogue as lints;
 use super::model::{AnswerPages, Included, Policy, PreviousRobots};
+use crate::robots::File;
 use crate::yaml::Diagnostics;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,8 +25,8 @@ impl Policy {
         for included in self.included_mut() {
             included.bytes = files.0.get(&included.name.value).cloned();
             // An error page that was saved in place of the file is not what crawlers had.
-            let is_html = included.bytes.as_ref().is_some_and(|bytes| bytes.trim_ascii_start().starts_with(b"<"));
-            if is_html && included.name.value.ends_with(".txt") {
+            let is_page = |bytes: &Arc<[u8]>| File::parse(bytes.clone()).is_page(false);
+            if included.name.value.ends_with(".txt") && included.bytes.as_ref().is_some_and(is_page) {
                 included.bytes = None;
                 let message = format!("`{}` is HTML and no robots.txt; crawlgate does not use it", included.name.value);
                 let finding = lints::NOT_A_ROBOTS_TXT.at(included.name.span, message);

@@ -171,12 +171,7 @@ impl File {
             start = end + length;
         }
         let mut shape = shape(&bytes, bom);
-        // An HTML comment above a robots.txt does not make it a page.
-        let names_agents = |line: &Line| line.record.as_ref().is_some_and(|record| record.key == Key::UserAgent);
-        if shape == Shape::Html
-            && bytes[bom..].trim_ascii_start().starts_with(b"<!--")
-            && lines.iter().any(names_agents)
-        {
+        if shape == Shape::Html && has_rule(&lines) {
             shape = Shape::Text;
         }
         File { bytes, lines, bom, shape }
@@ -222,10 +217,28 @@ impl File {
         self.bom
     }
 
-    /// The format of the file.
+    /// The format of the file. With a group and a rule it is a robots.txt, whatever it begins with.
     pub fn shape(&self) -> Shape {
         self.shape
     }
+
+    /// Whether it has a rule that belongs to a group.
+    pub fn has_rule(&self) -> bool {
+        has_rule(&self.lines)
+    }
+
+    /// Whether it is a page in place of a robots.txt. `is_html` says that its media type is HTML: then it is a page
+    /// without a line that crawlers know.
+    pub fn is_page(&self, is_html: bool) -> bool {
+        let mut known = self.lines.iter().flat_map(|line| &line.record).filter(|record| record.key != Key::Unknown);
+        self.shape == Shape::Html || is_html && self.shape == Shape::Text && known.next().is_none()
+    }
+}
+
+/// Whether a rule stands below a User-agent line.
+fn has_rule(lines: &[Line]) -> bool {
+    let mut keys = lines.iter().flat_map(|line| &line.record).map(|record| record.key);
+    keys.any(|key| key == Key::UserAgent) && keys.any(|key| matches!(key, Key::Allow | Key::Disallow))
 }
 
 #[inline]

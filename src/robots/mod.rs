@@ -3,6 +3,7 @@
 //! file.
 
 mod absolute_url;
+mod closed;
 pub(crate) mod dialect;
 mod document;
 mod file;
@@ -25,6 +26,7 @@ pub use pattern::Pattern;
 pub use reading::{AgentLine, Bound, FileGroup, FileVerdict, Reading, RuleLine};
 
 pub(crate) use absolute_url::{AbsoluteUrl, Authority};
+pub(crate) use closed::{Closed, Extent, closed};
 pub(crate) use dialect::path_of_url;
 pub(crate) use document::{Document, Extension, Group};
 pub(crate) use google::{GoogleRules, is_read_otherwise};

@@ -77,7 +77,7 @@ impl Pattern {
 
     /// Whether the pattern matches the whole site.
     pub fn is_blanket(&self) -> bool {
-        matches!(self.as_str(), "/" | "/*" | "*")
+        matches!(self.as_str(), "/" | "/*" | "*" | "/*$" | "*$")
     }
 
     /// The length in octets, as rendered: of matching rules the longest decides.

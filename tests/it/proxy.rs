@@ -14,6 +14,7 @@ mod cli {
     mod cli_running;
     mod completions_and_man;
     mod first_day;
+    mod judgement;
     mod schema;
     mod zero_config;
 }

@@ -9,8 +9,9 @@ use crate::crawlers::{Registry, SiteMarkers};
 use crate::files::{MAX_BYTES, read_argument, read_up_to};
 use crate::origin::{Fetched, fetch};
 use crate::policy::ParsedVersion;
+use crate::policy::lint::meant_tokens;
 use crate::printable::{printable, printable_path};
-use crate::robots::{Dialect, File, Key, Reading, Shape};
+use crate::robots::{Dialect, File, Reading, Shape};
 use crate::sites::policy_directory::{Unread, leads_out};
 use asked::Asked;
 use std::io::Write;
@@ -87,6 +88,11 @@ pub fn run(arguments: &Arguments) -> Result {
     };
     let named = ParsedVersion::read(file.bytes().clone(), registry).tokens;
     let asked = asked(arguments, registry, &named)?;
+    for agent in asked.iter().filter(|asked| asked.crawler.is_none() && !asked.is_user_agent) {
+        if let Some(meant) = meant_tokens(agent.written, registry) {
+            super::say(&format!("note: no crawler looks for `{}`; {meant}", agent.written));
+        }
+    }
     let spaced = registry.tokens_with_blanks();
     let readings = Dialect::ALL.map(|dialect| (dialect, Reading::new(&file, dialect, &spaced)));
     let mut answers = Vec::new();
@@ -152,8 +158,14 @@ fn answer_by_status(arguments: &Arguments, asked: &[Asked<'_>], source: &str, st
         true => "crawlers treat that as a site without rules: everything is allowed",
         false => "crawlers treat that as a closed site: everything is denied",
     };
+    // For the RFC 429 is one of the answers that mean no rules.
+    let by = if status == 429 {
+        "Google, How Google interprets the robots.txt specification"
+    } else {
+        "RFC 9309 section 2.3.1"
+    };
     show(arguments.json, &answers, |out, _| {
-        writeln!(out, "{source} answered {status}; {meaning} (RFC 9309 section 2.3.1).")?;
+        writeln!(out, "{source} answered {status}; {meaning} ({by}).")?;
         let people = asked.iter().filter(|asked| asked.is_person);
         people
             .map(|person| person.written)
@@ -217,9 +229,8 @@ pub(super) fn rules(source: &str, purpose: &str) -> Result<RobotsTxt> {
 
 /// Warns of a file that cannot be meant: a log, a page, a list of something else. Crawlers find no rules in it.
 fn warn_unless_robots_txt(name: &str, file: &File) {
-    let is_known = file.lines().iter().flat_map(|line| &line.record).any(|record| record.key != Key::Unknown);
     let Some(line) = file.lines().iter().find(|line| !line.text.is_empty() && line.comment.is_none()) else { return };
-    if is_known && file.shape() == Shape::Text {
+    if file.shape() == Shape::Text && !file.is_page(true) {
         return;
     }
     let text: String = file.text(&line.text).chars().take(60).collect();

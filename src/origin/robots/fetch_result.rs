@@ -69,7 +69,7 @@ impl FetchResult {
     /// what the origin says, and single-page apps answer every request with their page.
     pub fn read_by_crawlers(self) -> FetchResult {
         match self {
-            FetchResult::File { bytes, url, html, .. } if is_page(&File::parse(bytes.as_slice()), html) => {
+            FetchResult::File { bytes, url, html, .. } if File::parse(bytes.as_slice()).is_page(html) => {
                 FetchResult::Nothing {
                     url,
                     reason: "the answer is a page of HTML, which crawlers read as no rules".into(),
@@ -80,34 +80,25 @@ impl FetchResult {
     }
 }
 
-fn is_page(file: &File, html: bool) -> bool {
-    match file.shape() {
-        Shape::Html => true,
-        Shape::Text => html && file.lines().iter().all(|line| line.record.is_none()),
-        Shape::Utf16 => false,
-    }
-}
-
 /// Why the body of an answer is no robots.txt, although it could be read as one without rules.
 pub fn defect(file: &File, html: bool) -> Option<&'static str> {
     match file.shape() {
         Shape::Html => Some("this is a page of HTML, not a robots.txt"),
         Shape::Utf16 => Some("this is UTF-16, which no crawler reads"),
-        Shape::Text if file.bytes().contains(&0) && file.lines().iter().all(|line| line.record.is_none()) => {
-            Some("this is not text")
-        }
-        Shape::Text if is_page(file, html) => {
-            Some("its media type is HTML, and there is no line of a robots.txt in it")
-        }
-        Shape::Text => None,
+        Shape::Text if !file.is_page(true) => None,
+        Shape::Text if file.bytes().contains(&0) => Some("this is not text"),
+        Shape::Text => html.then_some("its media type is HTML, and there is no line of a robots.txt in it"),
     }
 }
 
-/// Cuts a body to the 500 KiB that crawlers read, at the end of a line: half a line would be another rule.
-pub fn cut(bytes: &mut Vec<u8>) {
-    if bytes.len() > MAX_BYTES {
-        bytes.truncate(MAX_BYTES);
-        let end = memchr::memrchr2(b'\n', b'\r', bytes).map_or(0, |place| place + 1);
-        bytes.truncate(end);
+/// Cuts a body to the 500 KiB that crawlers read, at the end of a line: half a line would be another rule. Returns what a
+/// person has to know of it.
+pub fn cut(bytes: &mut Vec<u8>) -> Option<&'static str> {
+    if bytes.len() <= MAX_BYTES {
+        return None;
     }
+    bytes.truncate(MAX_BYTES);
+    let end = memchr::memrchr2(b'\n', b'\r', bytes).map_or(0, |place| place + 1);
+    bytes.truncate(end);
+    Some("the file has more than 500 KiB; crawlers read no more of it, and crawlgate publishes no more")
 }

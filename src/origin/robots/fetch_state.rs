@@ -85,7 +85,7 @@ pub struct FetchedCopy {
     pub fetched: Timestamp,
     /// Whether the origin has a file.
     pub exists: bool,
-    /// Why there is none, for a person.
+    /// For a person: why there is none, or that not all of it is read.
     pub reason: Option<String>,
 }
 
@@ -256,14 +256,14 @@ impl FetchState {
                 }
             }
             FetchResult::File { mut bytes, url, etag, last_modified, html } => {
-                cut(&mut bytes);
+                let reason = cut(&mut bytes).map(str::to_owned);
                 let file = File::parse(bytes);
                 if let Some(reason) = defect(&file, html) {
                     return self.fail(format!("{url}: {reason}").into(), now, jitter);
                 }
                 self.due = now.plus(refresh);
                 let bytes = file.bytes().clone();
-                let new = FetchedCopy { bytes, url, etag, last_modified, fetched: now, exists: true, reason: None };
+                let new = FetchedCopy { bytes, url, etag, last_modified, fetched: now, exists: true, reason };
                 self.take_file(new, &file, now, refresh)
             }
         }

@@ -7,7 +7,7 @@ mod fetch_result;
 mod fetch_state;
 
 pub use ask::{RobotsRequest, Target, Targets, ask};
-pub use fetch_result::{FetchFailure, FetchResult};
+pub use fetch_result::{FetchFailure, FetchResult, cut, defect};
 pub use fetch_state::{FetchState, FetchedCopy, StoredCopies, StoredCopy};
 
 #[cfg(test)]

@@ -147,6 +147,10 @@ fn huge_file_is_cut_to_500_kib_of_whole_lines() {
     let copy = fetch.take_result(file(&text), Timestamp(0), 0.0).expect("a copy");
     assert!(copy.bytes.len() <= 500 * 1024 && copy.bytes.len() > 500 * 1024 - line.len());
     assert!(copy.bytes.ends_with(line.as_bytes()));
+    assert!(copy.reason.is_some(), "the status says so");
+    let mut short = FetchState::new(Timestamp(0));
+    let whole = short.take_result(file("User-agent: *\nDisallow: /a\n"), Timestamp(0), 0.0).expect("a copy");
+    assert_eq!(whole.reason, None);
 }
 
 /// What the state store would give back after a restart.

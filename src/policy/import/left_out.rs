@@ -10,6 +10,12 @@ pub enum LeftOut {
     /// The file is in UTF-16.
     #[error("this is UTF-16: no crawler reads a rule in it")]
     Utf16,
+    /// What a policy has to say that keeps Googlebot off the whole site.
+    #[error(
+        "these rules keep Googlebot off the whole site, so crawlgate refuses the policy until it says \
+         `acknowledge: [site_disallowed]`"
+    )]
+    Acknowledgement,
     /// A group for a token that a policy cannot have.
     #[error("the group for `{0}` is left out: that is no product token, and no crawler is called so")]
     Group(String),

@@ -55,7 +55,8 @@ pub fn import(file: &File, options: &ImportOptions<'_>, registry: &'static Regis
     let carried = Carried::of(file, &drafts);
     let mut text = import.text(options, &drafts, &purposes, &carried);
     if keeps_search_engines_out(&text, registry) {
-        text.push_str("\nacknowledge: [site_disallowed]   # the robots.txt keeps search engines off the whole site\n");
+        text.push_str("\n# Googlebot may fetch nothing. If that is meant:\n# acknowledge: [site_disallowed]\n");
+        import.note(1, LeftOut::Acknowledgement);
     }
     let mut notes = import.notes;
     notes.sort();
@@ -86,7 +87,7 @@ impl Import<'_> {
     }
 }
 
-/// Whether the policy would be refused for keeping search engines out. The file did so before, so the owner wants it.
+/// Whether the policy would be refused for keeping Googlebot out. Only the owner knows whether that is meant.
 fn keeps_search_engines_out(text: &str, registry: &'static Registry) -> bool {
     let source = Source { name: "import".into(), text: text.into() };
     let Some(site) = read("import", &source).0.and_then(|policy| compile(Arc::new(policy), registry).ok()) else {

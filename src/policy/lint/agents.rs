@@ -24,6 +24,10 @@ const OF_PRODUCTS: [&str; 7] = ["bot", "user", "searchbot", "web", "agent", "aiu
 
 pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostics) {
     for (agent, span) in subject.groups.iter().flat_map(|group| &group.agents).filter(|(agent, _)| agent != "*") {
+        if let Some(sign) = agent.chars().find(|sign| is_invisible(*sign)) {
+            invisible_sign(sign, *span, diagnostics);
+            continue;
+        }
         if agent.chars().count() < MIN_TOKEN {
             short_token(agent, *span, subject.is_policy, diagnostics);
             continue;
@@ -101,16 +105,41 @@ pub(super) fn misspelt<'r>(name: &str, registry: &'r Registry) -> Option<&'r str
     nearly(name, registry).or_else(|| tokens.find(is_one_off).filter(|_| registry.find(name).is_none()))
 }
 
+/// Whether a character beyond ASCII shows nothing: blanks, and those that Unicode calls formats.
+fn is_invisible(sign: char) -> bool {
+    let is_format = matches!(sign, '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2064}' | '\u{FEFF}');
+    !sign.is_ascii() && (sign.is_whitespace() || sign.is_control() || is_format)
+}
+
+/// Crawlers take only the blanks of ASCII off a name.
+fn invisible_sign(sign: char, span: Span, diagnostics: &mut Diagnostics) {
+    lints::NOT_A_TOKEN.report(
+        diagnostics,
+        span,
+        format!("this name has an invisible character (U+{:04X}), so no crawler finds its group", u32::from(sign)),
+        "write the line anew; the character was probably copied from a page",
+    );
+}
+
 /// A crawler looks for its token; no crawler reads a group for what people call it.
 fn not_a_token(agent: &str, span: Span, meant: &[&Crawler], diagnostics: &mut Diagnostics) {
-    let named = meant.iter().map(|one| format!("`{}` ({})", one.tokens[0], one.purpose.name()));
-    let help = format!("write the tokens that are meant: {}", named.collect::<Vec<_>>().join(", "));
     lints::NOT_A_TOKEN.report(
         diagnostics,
         span,
         format!("`{agent}` is no product token: no crawler looks for it"),
-        help,
+        tokens_of(meant),
     );
+}
+
+fn tokens_of(meant: &[&Crawler]) -> String {
+    let named = meant.iter().map(|one| format!("`{}` ({})", one.tokens[0], one.purpose.name()));
+    format!("write the tokens that are meant: {}", named.collect::<Vec<_>>().join(", "))
+}
+
+/// The tokens that are meant by a name that is no token, in words.
+pub fn meant_tokens(name: &str, registry: &Registry) -> Option<String> {
+    let meant = meant_by(name, registry);
+    (!meant.is_empty()).then(|| tokens_of(&meant))
 }
 
 /// The crawlers that are meant by a name that is not a token: one that is nearly written so (`GPT-Bot`); or those of a product

@@ -2,10 +2,10 @@
 //! see its headers (Google and Yandex document that).
 
 use super::catalogue as lints;
-use super::site::SEARCH_ENGINES;
+use super::closed::SEARCH_ENGINES;
 use crate::crawlers::Registry;
 use crate::indexing::Scope;
-use crate::policy::model::Environment;
+use crate::policy::model::{Environment, IndexingRule};
 use crate::policy::site::{RuleSource, Site};
 use crate::robots::{Pattern, Rule};
 use crate::yaml::{Diagnostics, Located, Span};
@@ -19,8 +19,7 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     }
     let mut lookup = GroupLookup { site, registry, overlaps: OVERLAPS_OF_A_POLICY };
     for rule in &site.policy.indexing {
-        let everywhere = (Pattern::new("/"), rule.when.path_regex.as_ref().map_or(rule.span, |regex| regex.span));
-        let places = if rule.when.paths.is_empty() { vec![everywhere] } else { located(&rule.when.paths) };
+        let places = if rule.when.paths.is_empty() { of_no_path(rule) } else { located(&rule.when.paths) };
         let mut scopes = rule.tags.iter().filter(|(_, said)| said.forbids_indexing()).map(|(scope, _)| scope);
         let found = scopes.find_map(|scope| unseen_by(scope, &places, &mut lookup));
         report(found, site, diagnostics);
@@ -85,6 +84,27 @@ fn unseen_by(scope: &Scope, places: &[(Pattern, Span)], lookup: &mut GroupLookup
         }
     }
     None
+}
+
+/// What a rule without paths is about: the files of its type or of its regular expression, as far as a pattern says it,
+/// and with them the whole site.
+fn of_no_path(rule: &IndexingRule) -> Vec<(Pattern, Span)> {
+    let is_pdf = rule.when.types.iter().any(|media_type| media_type.value == "application/pdf");
+    let by_type = is_pdf.then(|| "/*.pdf$".to_owned());
+    let by_regex = rule.when.path_regex.as_ref().and_then(|regex| plain(&regex.value));
+    let place = rule.when.path_regex.as_ref().map_or(rule.span, |regex| regex.span);
+    let patterns = by_regex.or(by_type).into_iter().chain(["/".to_owned()]);
+    patterns.map(|pattern| (Pattern::new(&pattern), place)).collect()
+}
+
+/// The pattern of a regular expression that is a text, perhaps with an anchor at either end.
+fn plain(regex: &str) -> Option<String> {
+    let anywhere = if regex.starts_with('/') { "*" } else { "/*" };
+    let (start, rest) = regex.strip_prefix('^').map_or((anywhere, regex), |rest| ("", rest));
+    let (rest, end) = rest.strip_suffix('$').map_or((rest, ""), |rest| (rest, "$"));
+    let text = rest.replace("\\.", "\0").replace("\\/", "/").replace("\\-", "-");
+    let is_plain = text.chars().all(|sign| sign.is_ascii_alphanumeric() || "/-_\0".contains(sign));
+    (is_plain && !text.is_empty()).then(|| format!("{start}{}{end}", text.replace('\0', ".")))
 }
 
 /// The rules of the groups, and the comparisons that are left for them.

@@ -86,13 +86,14 @@ lints! {
     SHORT_TOKEN: Warning "short-token", "a token of one or two characters";
     STAR_IGNORED: Note "star-ignored", "a closed site that some crawlers enter because they must be named";
     // Of rules.
-    DUPLICATE_RULE: Note "duplicate-rule", "the same rule twice";
+    DUPLICATE_RULE: Note "duplicate-rule", "a rule that stands there twice, or that a wider one says already";
     UNREACHABLE_RULE: Warning "unreachable-rule", "a Disallow that an Allow of the same path overrules";
     PATH_WITHOUT_SLASH: Warning "path-without-slash", "a path that begins with neither `/` nor `*`";
     SEVERAL_PATHS: Warning "several-paths", "several paths in one rule";
     HASH_IN_PATH: Warning "hash-in-path", "a `#` in a path, which begins a comment";
     OPEN_ENDED_PATH: Note "open-ended-path", "a path without a slash at its end, which closes more than the folder";
     REGULAR_EXPRESSION: Warning "regular-expression", "a regular expression in place of a path";
+    EVERY_QUERY: Note "every-query", "a rule that closes every URL with a query";
     PRIVATE_PATH: Note "private-path", "a path that reads like a secret";
     DIALECTS_DISAGREE: Warning "dialects-disagree", "a rule that Google's library reads otherwise than the RFC";
     RESOURCES_CLOSED: Warning "resources-closed", "style sheets, scripts or images that search engines may not fetch";
@@ -101,11 +102,12 @@ lints! {
     SITEMAP_DISALLOWED: Warning "sitemap-disallowed", "a sitemap that crawlers may not fetch";
     SITEMAP_OTHER_HOST: Warning "sitemap-other-host", "a sitemap on a host that is none of the site's";
     // Of a file as it was found.
+    SITE_PARTLY_CLOSED: Warning "site-partly-closed", "a site of which a search engine may fetch only a part, or not the front page";
     SITE_CLOSED: Warning "site-closed", "a file that closes the whole site to search engines";
     EMPTY_FILE: Warning "empty-file", "a file without a rule";
     CRAWL_DELAY_IGNORED: Warning "crawl-delay-ignored", "a Crawl-delay for crawlers that ignore it";
     SEVERAL_AGENTS: Warning "several-agents", "several names on one User-agent line";
-    GLUED_GROUP: Warning "glued-group", "a group of Crawl-delay only, which the next group joins";
+    GLUED_GROUP: Warning "glued-group", "a group without rules, which the next group joins";
     RULE_OUTSIDE_GROUP: Warning "rule-outside-group", "a rule before the first User-agent";
     MISSPELT_KEY: Warning "misspelt-key", "a key that not every crawler understands";
     MISSING_COLON: Warning "missing-colon", "a key and a value without a colon between them";

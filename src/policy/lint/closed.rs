@@ -2,9 +2,12 @@
 //! check the group for Googlebot, or `*`, because owners notice there first.
 
 use super::catalogue as lints;
-use super::subject::{Subject, SubjectGroup, SubjectRule};
-use crate::robots::TargetScratch;
+use super::subject::{Subject, SubjectGroup};
+use crate::robots::{Closed, Extent, TargetScratch};
 use crate::yaml::Diagnostics;
+
+/// The search engines whose loss a site owner notices last and regrets most.
+pub const SEARCH_ENGINES: [&str; 2] = ["Googlebot", "bingbot"];
 
 /// Files that a page needs to be shown: what they are called in a finding, how their paths end, and the folders that
 /// hold them.
@@ -30,30 +33,58 @@ const FOLDERS_OF_ALL: [&str; 12] = [
 ];
 
 pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
-    let group = ["Googlebot", "*"].into_iter().find_map(|name| Some((name, subject.named(name)?)));
-    let Some((name, group)) = group else { return };
-    if let Some(rule) = group.closing() {
-        // A policy has an interlock for it.
-        if !subject.is_policy {
-            site_closed(subject, rule, diagnostics);
-        }
-        return;
+    // A policy has an interlock for it.
+    if !subject.is_policy {
+        site_closed(subject, diagnostics);
     }
+    let group = ["Googlebot", "*"].into_iter().find_map(|name| Some((name, subject.named(name)?)));
+    let Some((name, group)) = group.filter(|(_, group)| group.closing().is_none()) else { return };
     let crawlers = if name == "*" { "search engines" } else { name };
     resources_closed(crawlers, group, diagnostics);
 }
 
-fn site_closed(subject: &Subject, rule: &SubjectRule, diagnostics: &mut Diagnostics) {
-    let to_all = subject.named("*").is_some_and(|star| star.closing().is_some())
-        && subject.groups.iter().all(|group| group.closing().is_some());
-    let to = if to_all { "every crawler: search engines drop it" } else { "Googlebot: Google drops it" };
-    // About the file, so that it comes first.
-    lints::SITE_CLOSED.report(
-        diagnostics,
-        None,
-        format!("line {} closes the whole site to {to}", rule.span.line),
-        "remove the rule if the site is to be found; a test site is kept private by a password, and not by robots.txt",
-    );
+/// Whether a production site is not published like this: Googlebot can fetch nothing of it. Another engine that is shut
+/// out, or a part that is open, is an owner's choice.
+pub fn shuts_out(engine: &str, closed: Closed) -> bool {
+    engine == SEARCH_ENGINES[0] && closed.extent == Extent::Whole
+}
+
+/// What a search engine may not fetch, in a finding.
+pub fn kept_off(extent: Extent) -> &'static str {
+    match extent {
+        Extent::FrontPage => "the front page",
+        Extent::AllButAllowed => "all of the site but what a rule allows",
+        Extent::Whole => "the whole site",
+    }
+}
+
+fn site_closed(subject: &Subject, diagnostics: &mut Diagnostics) {
+    let mut shown = Vec::new();
+    for engine in SEARCH_ENGINES {
+        let group = [engine, "*"].into_iter().find_map(|name| subject.named(name));
+        let Some((group, closed)) = group.and_then(|group| Some((group, group.closed()?))) else { continue };
+        let rule = &group.rules[closed.rule];
+        if shown.contains(&rule.span) {
+            continue;
+        }
+        shown.push(rule.span);
+        if !shuts_out(engine, closed) {
+            let message = format!("this keeps {engine} off {}", kept_off(closed.extent));
+            let help = "remove the rule if that is to be found";
+            lints::SITE_PARTLY_CLOSED.report(diagnostics, rule.span, message, help);
+            continue;
+        }
+        let to_all = subject.named("*").is_some_and(|star| star.closing().is_some())
+            && subject.groups.iter().all(|group| group.closing().is_some());
+        let to = if to_all { "every crawler: search engines drop it" } else { "Googlebot: Google drops it" };
+        // About the file, so that it comes first.
+        lints::SITE_CLOSED.report(
+            diagnostics,
+            None,
+            format!("line {} closes the whole site to {to}", rule.span.line),
+            "remove the rule if the site is to be found; a test site is kept private by a password, and not by robots.txt",
+        );
+    }
 }
 
 /// Google renders pages: what it may not fetch is missing from them.

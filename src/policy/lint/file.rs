@@ -3,7 +3,7 @@
 use super::catalogue as lints;
 use super::readings::{MAX_COMPARED, report, spelled_for_both, urls_of};
 use super::subject::{Subject, SubjectGroup, SubjectRule};
-use crate::crawlers::{Crawler, Registry};
+use crate::crawlers::{Crawler, Purpose, Registry};
 use crate::policy::agent_names::names_on_one_line;
 use crate::policy::decode::parse_host;
 use crate::robots::{
@@ -44,7 +44,9 @@ pub fn lint_file(name: &str, file: &File, host: Option<&str>, registry: &Registr
     }
     let lines = file.lines_read();
     lines.for_each(|line| each_line(file, line, &mut found));
-    grouping(file, &reading, &mut found);
+    rules_outside(file, &reading, &mut found);
+    signal_lines::opposed(file, &reading, &mut found);
+    glued_groups(file, &reading, registry, &mut found);
     delays(file, &reading, registry, &mut found);
     several_agents(file, &reading, registry, &mut found);
     let subject = subject(file, &reading, host);
@@ -95,7 +97,7 @@ fn whole(file: &File, found: &mut Diagnostics) {
                 help,
             );
         }
-        None if file.lines().iter().all(|line| line.record.is_none()) => lints::EMPTY_FILE.report(
+        None if !file.has_rule() => lints::EMPTY_FILE.report(
             found,
             None,
             "there is no rule in this file: crawlers may fetch everything",
@@ -287,28 +289,37 @@ fn several_agents(file: &File, reading: &Reading, registry: &Registry, found: &m
     }
 }
 
-fn grouping(file: &File, reading: &Reading, found: &mut Diagnostics) {
-    rules_outside(file, reading, found);
-    for group in reading.groups() {
-        // Agents, then only extensions, then another agent: one group, whatever the owner meant.
-        for pair in group.agents.windows(2) {
-            let [AgentLine { token: one, line: from, .. }, AgentLine { token: other, line: to, .. }] = pair else {
-                continue;
-            };
-            let between = group.others.iter().find(|number| (from..to).contains(number));
-            let Some(&between) = between.filter(|_| !one.eq_ignore_ascii_case(other)) else { continue };
-            let name = file.record(between).map(|record| file.text(&record.name)).unwrap_or_default();
-            found.push(
-                lints::GLUED_GROUP
-                    .at(span_of_line(file, *to), format!("`{one}` and `{other}` are one group"))
-                    .label("no new group begins here")
-                    .related(span_of_line(file, between), format!("{name} is no rule and closes nothing"))
-                    .help(format!(
-                        "write the rules for `{one}` before this line; `Allow: /` if it may fetch everything"
-                    )),
-            );
-        }
+/// Agents with something else between them: without a rule there they are one group, whatever the owner meant.
+fn glued_groups(file: &File, reading: &Reading, registry: &Registry, found: &mut Diagnostics) {
+    let pairs = reading.groups().iter().flat_map(|group| group.agents.windows(2));
+    for pair in pairs {
+        let [AgentLine { token: one, line: from, .. }, AgentLine { token: other, line: to, .. }] = pair else {
+            continue;
+        };
+        let lines = file.lines().get(*from..to - 1).unwrap_or_default();
+        // Lists of agents often have a comment on each, so one counts only where a search engine is glued to others.
+        let is_comment = |line: &&Line| line.record.is_none() && line.comment.is_some();
+        let between = lines.iter().find(|line| !is_comment(line));
+        let between =
+            between.or_else(|| lines.first().filter(|_| is_search(one, registry) != is_search(other, registry)));
+        let Some(between) = between.filter(|_| !one.eq_ignore_ascii_case(other)) else { continue };
+        let what = match &between.record {
+            Some(record) => format!("{} is no rule and closes nothing", file.text(&record.name)),
+            None => "this line ends no group".to_owned(),
+        };
+        found.push(
+            lints::GLUED_GROUP
+                .at(span_of_line(file, *to), format!("`{one}` and `{other}` are one group"))
+                .label("no new group begins here")
+                .related(span_of_line(file, between.number), what)
+                .help(format!("write the rules for `{one}` before this line; `Allow: /` if it may fetch everything")),
+        );
     }
+}
+
+fn is_search(token: &str, registry: &Registry) -> bool {
+    let crawler = registry.find(token).map(|index| registry.get(index));
+    crawler.is_some_and(|crawler| crawler.purpose == Purpose::Search)
 }
 
 fn subject(file: &File, reading: &Reading, host: Option<&str>) -> Subject {
@@ -325,11 +336,10 @@ fn subject(file: &File, reading: &Reading, host: Option<&str>) -> Subject {
             group.agents.push(line);
             continue;
         }
-        let rules = reading.united(union).flat_map(|group| &group.rules).map(|rule| SubjectRule {
-            allow: rule.rule.allow,
-            pattern: rule.rule.pattern.clone(),
-            span: span_of_line(file, rule.line),
-        });
+        let rules = reading
+            .united(union)
+            .flat_map(|group| &group.rules)
+            .map(|rule| SubjectRule { rule: rule.rule.clone(), span: span_of_line(file, rule.line) });
         unions.push((union, SubjectGroup { agents: vec![line], rules: rules.collect() }));
     }
     let groups = unions.into_iter().map(|(_, group)| group).collect();

@@ -25,7 +25,7 @@ mod never_false_tests;
 #[cfg(test)]
 mod tests;
 
-pub use agents::may_be_enforced;
+pub use agents::{may_be_enforced, meant_tokens};
 pub use catalogue::LINTS;
 pub use file::{FileLints, lint_file};
 pub use site::allow_published_proof;

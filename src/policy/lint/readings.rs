@@ -51,8 +51,9 @@ pub fn report(url: &[u8], is_allowed_by_rfc: bool, span: Span, help: String, fou
 
 /// The help: a spelling on which both dialects agree.
 pub fn spelled_for_both(written: &[u8], normal: &str) -> String {
-    if memchr::memmem::find(written, b"/index.htm").is_some() {
-        "Google takes an index page for its directory; write `Allow: /that/directory/$` to say it to all".into()
+    if let Some(place) = memchr::memmem::rfind(written, b"/index.htm") {
+        let directory = String::from_utf8_lossy(&written[..=place]);
+        format!("Google takes an index page for its directory; write `Allow: {directory}$` to say it to all")
     } else if written == normal.as_bytes() {
         "write the path as browsers send it: letters and digits plain, everything else percent-encoded".into()
     } else {

@@ -70,6 +70,14 @@ fn each_rule(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
                 "what must stay private needs a password; a crawler that knows no link needs no rule",
             );
         }
+        if !rule.allow && matches!(rule.pattern.as_str().trim_end_matches('*'), "/*?" | "*?") {
+            lints::EVERY_QUERY.report(
+                diagnostics,
+                rule.span,
+                "this closes every URL with a query: pages of lists, links of campaigns, versions of files",
+                "name the parameters that are meant: `/*?sort=` and `/*&sort=`",
+            );
+        }
     }
 }
 
@@ -151,6 +159,7 @@ fn needless_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
             }
         }
     }
+    covered_rules(group, diagnostics);
     for ((pattern, _), rule) in first.iter().filter(|((_, allow), _)| !allow) {
         if let Some(overruling) = first.get(&(*pattern, true)) {
             diagnostics.push(
@@ -159,6 +168,35 @@ fn needless_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
                     .related(overruling.span, "allowed here")
                     .help("remove one of the two"),
             );
+        }
+    }
+}
+
+/// Groups with more rules are not searched for covered ones.
+const MAX_COVERED: usize = 500;
+
+/// Reports rules without wildcards whose path a wider rule has already, where no opposite rule has to do with them.
+fn covered_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
+    let rules: Vec<&SubjectRule> = group.rules.iter().filter(|rule| !rule.pattern.is_empty()).collect();
+    if rules.len() > MAX_COVERED {
+        return;
+    }
+    for rule in rules.iter().filter(|rule| !rule.pattern.as_str().contains('*')) {
+        let target = rule.pattern.as_target();
+        let is_wider = |other: &&&SubjectRule| {
+            other.allow == rule.allow
+                && other.pattern.priority() < rule.pattern.priority()
+                && !other.pattern.as_str().ends_with('$')
+                && other.pattern.matches(&target)
+        };
+        let Some(wider) = rules.iter().find(is_wider) else { continue };
+        let is_between = |other: &&SubjectRule| {
+            other.allow != rule.allow
+                && (other.pattern.matches(&target) || rule.pattern.matches(&other.pattern.as_target()))
+        };
+        if !rules.iter().any(is_between) {
+            let found = lints::DUPLICATE_RULE.at(rule.span, "a wider rule says the same");
+            diagnostics.push(found.related(wider.span, "here"));
         }
     }
 }

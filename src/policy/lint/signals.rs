@@ -32,7 +32,7 @@ fn disagreements(site: &Site, diagnostics: &mut Diagnostics) {
             lints::SIGNALS_DISAGREE
                 .at(*span, format!("`{other}: {}`, and `{one}: {}`", word(second), word(first)))
                 .related(*place, "the opposite is said here")
-                .help("say the same in both: readers of one do not read the other"),
+                .help("say it once, or the same in both: readers of one do not read the other"),
         );
     }
 }

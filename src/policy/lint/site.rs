@@ -3,16 +3,14 @@
 
 use super::agents;
 use super::catalogue as lints;
+use super::closed::{SEARCH_ENGINES, kept_off, shuts_out};
 use crate::crawlers::{Claim, Purpose, Registry, is_generic, is_of_people};
 use crate::indexing::Tags;
 use crate::policy::model::{Acknowledgement, Environment, HostPattern, IndexingRule, Mode, PauseTime, Unverified};
 use crate::policy::site::{RuleSource, Site};
-use crate::robots::{Pattern, TargetScratch};
+use crate::robots::{Closed, Pattern, TargetScratch, closed};
 use crate::yaml::{Diagnostic, Diagnostics, Located, Severity, Span};
 use std::time::Duration;
-
-/// The search engines whose loss a site owner notices last and regrets most.
-pub(super) const SEARCH_ENGINES: [&str; 2] = ["googlebot", "bingbot"];
 
 /// Beyond two days of 503 search engines drop URLs (Google: reduce the crawl rate); half a day is kept in hand.
 const LONG_PAUSE: Duration = Duration::from_secs(36 * 3_600);
@@ -50,46 +48,41 @@ fn acknowledged(site: &Site, what: Acknowledgement) -> bool {
     site.policy.acknowledge.iter().any(|item| item.value == what)
 }
 
-/// The place of the rule of the document that keeps a claim off the start page.
-fn disallows_start(site: &Site, claim: Claim) -> Option<&RuleSource> {
+/// What the rules for a crawler close, and the place of the rule that does.
+fn closed_to(site: &Site, claim: Claim) -> Option<(Closed, &RuleSource)> {
     let group = usize::from(site.crawler_rules(claim).binding.group()?);
-    let rules = site.matcher.rules(group);
-    let rule = rules.find(b"/")?;
-    (!rules.rules()[rule].allow).then(|| &site.rule_sources[group][rule])
+    let closed = closed(site.matcher.rules(group).rules())?;
+    Some((closed, &site.rule_sources[group][closed.rule]))
 }
 
 fn site_disallowed(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     if site.policy.environment != Environment::Production || acknowledged(site, Acknowledgement::SiteDisallowed) {
         return;
     }
-    let mut shown: Vec<Span> = Vec::new();
+    let mut shown: Vec<&RuleSource> = Vec::new();
     for engine in SEARCH_ENGINES {
         let Some(index) = registry.find(engine) else { continue };
-        let Some(source) = disallows_start(site, Claim::Known(index)) else { continue };
-        let span = source.span();
-        if shown.contains(&span) {
+        let Some((closed, source)) = closed_to(site, Claim::Known(index)) else { continue };
+        if shown.contains(&source) {
             continue;
         }
-        shown.push(span);
-        let name = &registry.get(index).name;
+        shown.push(source);
+        let what = kept_off(closed.extent);
+        let is_refused = shuts_out(engine, closed);
+        let lint = if is_refused { lints::SITE_DISALLOWED } else { lints::SITE_PARTLY_CLOSED };
+        let mut help = "if that is meant, write `acknowledge: [site_disallowed]`".to_owned();
         if let (RuleSource::Origin(line), Some(origin)) = (source, &site.origin) {
-            let place = origin.place(*line);
-            lints::SITE_DISALLOWED.report(
-                diagnostics,
-                None,
-                format!("the origin's own file keeps {name} off the whole production site: {place}"),
-                "if that is meant, write `acknowledge: [site_disallowed]`; or `robots: { origin: replace }`",
-            );
+            let message = format!("the origin's own file keeps {engine} off {what}: {}", origin.place(*line));
+            help += "; or `robots: { origin: replace }`";
+            lint.report(diagnostics, None, message, help);
             continue;
         }
-        diagnostics.push(
-            lints::SITE_DISALLOWED
-                .at(span, format!("this keeps {name} off the whole production site"))
-                .label("the site will drop out of search")
-                .help(
-                    "if that is meant, write `acknowledge: [site_disallowed]`; for a test site, `environment: staging`",
-                ),
-        );
+        let mut finding = lint.at(source.span(), format!("this keeps {engine} off {what}"));
+        if is_refused {
+            finding = finding.label("the site will drop out of search");
+            help += "; for a test site, `environment: staging`";
+        }
+        diagnostics.push(finding.help(help));
     }
 }
 

@@ -3,10 +3,11 @@
 
 use crate::policy::model::HostPattern;
 use crate::policy::site::{RuleSource, Site};
-use crate::robots::Pattern;
+use crate::robots::{Closed, Extent, Rule, closed};
 use crate::yaml::Span;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::ops::Deref;
 
 /// A robots.txt.
 pub struct Subject {
@@ -26,9 +27,22 @@ pub struct SubjectGroup {
 }
 
 pub struct SubjectRule {
-    pub allow: bool,
-    pub pattern: Pattern,
+    pub rule: Rule,
     pub span: Span,
+}
+
+impl Deref for SubjectRule {
+    type Target = Rule;
+
+    fn deref(&self) -> &Rule {
+        &self.rule
+    }
+}
+
+impl AsRef<Rule> for SubjectRule {
+    fn as_ref(&self) -> &Rule {
+        &self.rule
+    }
 }
 
 impl Subject {
@@ -38,11 +52,7 @@ impl Subject {
             let written = matches!(source, RuleSource::Policy(_));
             let agents = group.agents.iter().filter(|_| written).map(|agent| (agent.clone(), source.span()));
             let rules = group.rules.iter().zip(sources).filter(|(_, source)| matches!(source, RuleSource::Policy(_)));
-            let rules = rules.map(|(rule, source)| SubjectRule {
-                allow: rule.allow,
-                pattern: rule.pattern.clone(),
-                span: source.span(),
-            });
+            let rules = rules.map(|(rule, source)| SubjectRule { rule: rule.clone(), span: source.span() });
             SubjectGroup { agents: agents.collect(), rules: rules.collect() }
         });
         Subject {
@@ -60,11 +70,15 @@ impl Subject {
 }
 
 impl SubjectGroup {
+    /// How much of the site is closed.
+    pub fn closed(&self) -> Option<Closed> {
+        closed(&self.rules)
+    }
+
     /// The rule that closes the whole site, where nothing is open beside it but files for machines.
     pub fn closing(&self) -> Option<&SubjectRule> {
-        let opens = self.rules.iter().any(|rule| rule.allow && !rule.pattern.is_empty() && !is_for_machines(rule));
-        let closed = |target: &[u8]| self.deciding(target).filter(|rule| !rule.allow);
-        closed(b"/any/page").and(closed(b"/")).filter(|_| !opens)
+        let closed = self.closed().filter(|closed| closed.extent == Extent::Whole)?;
+        self.rules.get(closed.rule)
     }
 
     /// The rule that decides about a normalised target. Tries every rule: it is asked a few times only.
@@ -72,22 +86,6 @@ impl SubjectGroup {
         let matching = self.rules.iter().filter(|rule| rule.pattern.matches(target));
         matching.max_by_key(|rule| (rule.pattern.priority(), rule.allow))
     }
-}
-
-/// Whether a rule is about files that no search engine lists: sites that are closed leave them open.
-fn is_for_machines(rule: &SubjectRule) -> bool {
-    const FILES: [&str; 7] = [
-        "/robots.txt",
-        "/ads.txt",
-        "/app-ads.txt",
-        "/security.txt",
-        "/favicon.ico",
-        "/.well-known",
-        "/apple-app-site-association",
-    ];
-    let path = rule.pattern.as_str().trim_end_matches(['$', '*']);
-    let is_sitemap = path.starts_with("/sitemap") && (path.ends_with(".xml") || path.ends_with(".xml.gz"));
-    is_sitemap || FILES.contains(&path) || path.starts_with("/.well-known/")
 }
 
 /// Joins groups that have the same rules of the same places, so that their rules are checked once. Such are the tokens

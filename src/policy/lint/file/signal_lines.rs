@@ -1,12 +1,13 @@
 //! The lint of the `Content-Signal` and `Content-Usage` lines of a robots.txt as it was found: parts that readers pass
 //! over.
 
-use super::span;
+use super::{span, span_of_line};
 use crate::policy::lint::catalogue as lints;
 use crate::policy::model::USAGE_CATEGORIES;
-use crate::policy::signal_lines::{signal_parts, usage_line, usage_member};
-use crate::robots::{File, Key, Line};
+use crate::policy::signal_lines::{SignalPart, signal_parts, usage_line, usage_member};
+use crate::robots::{File, Key, Line, Reading};
 use crate::yaml::{Diagnostics, Span};
+use std::collections::BTreeMap;
 
 /// The value of a line of this kind; `None` also where its octets are no text, of which another lint tells.
 fn value<'f>(file: &'f File, line: &Line, key: Key) -> Option<&'f str> {
@@ -42,6 +43,26 @@ pub(super) fn lint(file: &File, line: &Line, found: &mut Diagnostics) {
             |member: &&str| usage_member(member).said.is_some_and(|(category, _)| USAGE_CATEGORIES.contains(&category));
         for member in members.into_iter().filter(|member| !is_read(member)) {
             report(value, member, "write `train-ai`, `ai-use` or `search` with `=n` or `=y`");
+        }
+    }
+}
+
+/// Reports lines of `Content-Signal` of one group that say the opposite of each other.
+pub(super) fn opposed(file: &File, reading: &Reading, found: &mut Diagnostics) {
+    for group in reading.groups() {
+        let mut first = BTreeMap::new();
+        let lines = group.others.iter().filter_map(|number| file.line(*number));
+        for line in lines {
+            let parts = value(file, line, Key::ContentSignal).into_iter().flat_map(signal_parts);
+            for (_, said) in parts {
+                let Some(SignalPart::Category(category, said)) = said else { continue };
+                let (before, at) = *first.entry(category).or_insert((said, line.number));
+                if before != said {
+                    let message = format!("`{}` is said to be the opposite in line {at}", category.name());
+                    let help = "readers take one of the two; say it once";
+                    lints::SIGNALS_DISAGREE.report(found, span_of_line(file, line.number), message, help);
+                }
+            }
         }
     }
 }

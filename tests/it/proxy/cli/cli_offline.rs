@@ -517,6 +517,17 @@ fn tester_rejects_what_is_no_path() {
 
 /// The file names words of people's phones, as lists of bots do.
 #[test]
+fn tester_names_the_tokens_that_a_product_goes_by() {
+    let files = directory(&[("ai.txt", "User-agent: GPTBot\nDisallow: /\n")]);
+    let file = files.path().join("ai.txt").display().to_string();
+    let said = |agent: &str| text(&crawlgate(&["tester", &file, "--agent", agent, "/x"]).stderr);
+    assert!(said("ChatGPT").contains("`ChatGPT-User`"));
+    for agent in ["GPTBot", "OurOwnReader"] {
+        assert_eq!(said(agent), "", "{agent}");
+    }
+}
+
+#[test]
 fn tester_sees_a_person_where_the_gate_does() {
     let list = "User-agent: Spider\nUser-agent: CriOS\nUser-agent: bot\nUser-agent: Foozle\nDisallow: /\n";
     let files = directory(&[("ai.txt", list)]);
